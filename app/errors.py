@@ -1,0 +1,109 @@
+"""What can be wrong with a bucket, an object or an upload, in domain words.
+
+The index decides these inside its transactions, the store passes them on, and `app.s3.errors` gives each its S3
+answer. The tree:
+
+    DomainError
+      NoSuchBucket, BucketAlreadyExists, BucketAlreadyOwnedByYou, BucketNotEmpty, TooManyBuckets
+      NoSuchKey, NoSuchVersion, PreconditionFailed, ConditionalRequestConflict
+      NoSuchUpload, InvalidPart, InvalidPartOrder, EntityTooSmall
+      AccountExists, NoSuchAccount
+      Overloaded          a queue, lock or limit said no: nothing was done, try again
+      StoreUnavailable    the backing store or the index cannot be used now
+        StoreFull         no space, inodes or quota left
+        DataDamaged       a committed blob is missing or wrong (an alarm, never a 404)
+      CommitUnknown       a COMMIT failed and its outcome could not be learned
+      WriterDead          this writer incarnation was declared dead: nothing it wrote may be committed
+"""
+
+
+class DomainError(Exception):
+    """Base of all domain errors. `detail` are facts that an answer may show (never a local path)."""
+
+    def __init__(self, **detail: object) -> None:
+        super().__init__(", ".join(f"{name}={value!r}" for name, value in detail.items()))
+        self.detail = detail
+
+
+class NoSuchBucket(DomainError):
+    """The bucket does not exist."""
+
+
+class BucketAlreadyExists(DomainError):
+    """Another account owns a bucket of that name."""
+
+
+class BucketAlreadyOwnedByYou(DomainError):
+    """The caller owns a bucket of that name already."""
+
+
+class BucketNotEmpty(DomainError):
+    """The bucket still holds versions."""
+
+
+class TooManyBuckets(DomainError):
+    """The account has as many buckets as it may have."""
+
+
+class NoSuchKey(DomainError):
+    """The key has no current object."""
+
+
+class NoSuchVersion(DomainError):
+    """The key has no version of that id."""
+
+
+class PreconditionFailed(DomainError):
+    """A condition of a write does not hold. `detail["condition"]` names its header."""
+
+
+class ConditionalRequestConflict(DomainError):
+    """A conflicting write won while this one was under way."""
+
+
+class NoSuchUpload(DomainError):
+    """The multipart upload does not exist, is ended, or belongs to another key."""
+
+
+class InvalidPart(DomainError):
+    """A part named in Complete was never uploaded or has another ETag."""
+
+
+class InvalidPartOrder(DomainError):
+    """The parts named in Complete are not in ascending order."""
+
+
+class EntityTooSmall(DomainError):
+    """A part other than the last is below 5 MiB."""
+
+
+class AccountExists(DomainError):
+    """The account id, email or access key is taken."""
+
+
+class NoSuchAccount(DomainError):
+    """No such account or access key."""
+
+
+class Overloaded(DomainError):
+    """A queue, a lock or a limit said no. Nothing was done."""
+
+
+class StoreUnavailable(DomainError):
+    """The backing store or the index cannot be used now."""
+
+
+class StoreFull(StoreUnavailable):
+    """No space, inodes or quota left on the backing store or the index."""
+
+
+class DataDamaged(StoreUnavailable):
+    """A committed blob is missing or is not what was written."""
+
+
+class CommitUnknown(DomainError):
+    """A COMMIT failed and whether it took effect could not be learned."""
+
+
+class WriterDead(DomainError):
+    """This writer incarnation was declared dead."""

@@ -1,0 +1,234 @@
+"""The index seam: rows, and the transactions that change them.
+
+Reads never see an uncommitted row and never span two calls. Every change is one transaction that checks that the
+writer incarnation it runs for is still live. Methods raise `app.errors.DomainError` and nothing of the database.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple, Protocol
+
+from app.index.rows import (
+    AccessKey,
+    Account,
+    Bucket,
+    Committed,
+    Conditions,
+    Discard,
+    Extent,
+    IdRange,
+    NewVersion,
+    ObjectPart,
+    Page,
+    Part,
+    Piece,
+    Upload,
+    Version,
+    Writer,
+)
+
+
+class Deletion(NamedTuple):
+    """One entry of DeleteObjects."""
+
+    key: str
+    version_id: str | None
+    conditions: Conditions
+
+
+class Index(Protocol):
+    """What the store and the accounts ask of the index."""
+
+    generation: int
+    """Bumped by every change of a key, a bucket or a setting, in any process; read without a system call."""
+
+    # life
+    async def start(self) -> None:
+        """Open, migrate if allowed, register this writer incarnation."""
+        ...
+
+    async def close(self) -> None:
+        """Finish queued commits, retire this incarnation."""
+        ...
+
+    # accounts and keys
+    async def access_key(self, access_key: str) -> AccessKey | None: ...
+    async def account(self, account_id: str) -> Account | None: ...
+    async def accounts(self) -> list[tuple[Account, list[AccessKey]]]: ...
+    async def add_account(self, account: Account, access_key: str, secret: str) -> None:
+        """Add an account with its first key, or a key to an account of that id. Raises AccountExists for a taken key."""
+        ...
+
+    async def remove_account(self, account_id: str) -> None: ...
+    async def set_disabled(self, account_id: str, disabled: bool) -> None: ...
+
+    # buckets
+    async def bucket(self, name: str) -> Bucket | None: ...
+    async def buckets(self, owner_id: str, prefix: str, after: str, limit: int) -> list[Bucket]:
+        """Buckets of an owner whose names start with `prefix` and are greater than `after`, in order."""
+        ...
+
+    async def create_bucket(self, name: str, owner_id: str, region: str, maximum: int) -> Bucket:
+        """Raises BucketAlreadyExists, BucketAlreadyOwnedByYou or TooManyBuckets (over `maximum` for the owner)."""
+        ...
+
+    async def delete_bucket(self, bucket_id: int) -> None:
+        """Raises NoSuchBucket or BucketNotEmpty (a version is left); open uploads are aborted."""
+        ...
+
+    # objects
+    async def version(self, bucket_id: int, key: str, version_id: str | None = None) -> Version | None:
+        """The current object of a key, or the version of that id."""
+        ...
+
+    async def list_current(self, bucket_id: int, prefix: str, delimiter: str, after: str, limit: int) -> Page:
+        """A page of current objects in UTF-8 byte order with keys (and common prefixes) greater than `after`.
+
+        A common prefix counts as one entry, is found by seeking past it, and is not shown when it is not greater
+        than `after` or when `after` itself lies under it (then the page goes on behind the whole prefix if `after`
+        equals or starts with it).
+        """
+        ...
+
+    async def put_version(
+        self, bucket_id: int, key: str, new: NewVersion, conditions: Conditions | None = None
+    ) -> Committed:
+        """Make `new` the current version. Raises NoSuchBucket, PreconditionFailed, NoSuchKey (If-Match on no key).
+
+        What it replaces goes to the discard queue in the same transaction.
+        """
+        ...
+
+    async def copy_version(
+        self, source_seq: int, bucket_id: int, key: str, new: NewVersion, conditions: Conditions | None = None
+    ) -> Committed:
+        """Like `put_version`, where `new.body` is the body of the version `source_seq`, which is counted up.
+
+        Raises ConditionalRequestConflict when that version is gone by now. The source may be the key itself.
+        """
+        ...
+
+    async def delete_version(
+        self, bucket_id: int, key: str, version_id: str | None = None, conditions: Conditions | None = None
+    ) -> Committed | None:
+        """Delete a key's object. None when there was none (which is no error without a condition).
+
+        Raises NoSuchKey for If-Match on a missing key, PreconditionFailed.
+        """
+        ...
+
+    async def delete_versions(self, bucket_id: int, entries: Sequence[Deletion]) -> list[Committed | None | Exception]:
+        """DeleteObjects: each entry answered alone, all in one transaction."""
+        ...
+
+    # multipart
+    async def create_upload(
+        self,
+        bucket_id: int,
+        key: str,
+        headers: str,
+        storage_class: str,
+        checksum_algorithm: str,
+        checksum_type: str,
+        owner_id: str,
+    ) -> Upload: ...
+
+    async def upload(self, bucket_id: int, key: str, upload_id: str) -> Upload | None:
+        """The open or completed upload of that id for that key."""
+        ...
+
+    async def uploads(
+        self, bucket_id: int, prefix: str, delimiter: str, after_key: str, after_upload_id: str, limit: int
+    ) -> tuple[list[Upload], list[str], bool]:
+        """Open uploads in order of key, then of initiation; with common prefixes, and whether there are more."""
+        ...
+
+    async def put_part(self, upload: Upload, part: Part) -> Committed:
+        """Add or replace a part; `part.modified` is set by the index. Raises NoSuchUpload when it is not open.
+
+        Locators in `part.extents` that another row holds already must be given by `copy_part` instead.
+        """
+        ...
+
+    async def copy_part(self, source_seq: int, upload: Upload, part: Part) -> Committed:
+        """Like `put_part` for extents of the version `source_seq`, whose blobs are counted up.
+
+        Raises ConditionalRequestConflict when that version is gone by now.
+        """
+        ...
+
+    async def parts(self, upload: Upload, after: int, limit: int) -> list[Part]:
+        """Parts of an open upload with numbers greater than `after`."""
+        ...
+
+    async def complete_upload(
+        self,
+        upload: Upload,
+        chosen: Sequence[Part],
+        new: NewVersion,
+        conditions: Conditions | None = None,
+    ) -> Committed:
+        """Make the chosen parts the current version of the upload's key; `new.body` is filled in by the index.
+
+        `chosen` are rows that `parts` gave; raises InvalidPart when one was replaced since, NoSuchUpload when the
+        upload was aborted; answers the recorded result when it was completed before. Parts not chosen are discarded.
+        """
+        ...
+
+    async def abort_upload(self, upload: Upload) -> None:
+        """Raises NoSuchUpload when it is not open."""
+        ...
+
+    async def pieces(self, body: str, offset: int, limit: int) -> list[Piece]:
+        """Pieces of a multipart body from the one that holds byte `offset` on, at most `limit`."""
+        ...
+
+    async def object_part(self, body: str, number: int) -> ObjectPart | None:
+        """One part of a multipart body."""
+        ...
+
+    async def object_parts(self, body: str, after: int, limit: int) -> list[ObjectPart]:
+        """Parts of a multipart body with numbers greater than `after`."""
+        ...
+
+    # writers and what they leave
+    async def reserve_ids(self, count: int) -> IdRange:
+        """Blob ids that nothing else will ever use, for this incarnation."""
+        ...
+
+    async def retire_range(self, ids: IdRange) -> None:
+        """Every id of the range is committed or discarded: the sweep need not ask for it."""
+        ...
+
+    async def writers(self) -> list[Writer]: ...
+    async def declare_dead(self, incarnation: int) -> None:
+        """Law 5: after this no transaction of that incarnation commits."""
+        ...
+
+    async def ranges(self, incarnation: int) -> list[IdRange]: ...
+    async def held(self, locators: Sequence[str]) -> set[str]:
+        """Those of the locators that a version, a part, a piece or the discard queue holds."""
+        ...
+
+    async def forget_writer(self, incarnation: int) -> None:
+        """Remove a dead incarnation and its ranges, all swept."""
+        ...
+
+    # discards
+    async def discards(self, after: int, limit: int) -> list[Discard]:
+        """The oldest entries of the discard queue with ids greater than `after`."""
+        ...
+
+    async def expand_discard(self, discard: Discard, limit: int) -> bool:
+        """Release up to `limit` pieces of a queued multipart body; True when the entry is gone."""
+        ...
+
+    async def forget_discards(self, ids: Sequence[int]) -> None:
+        """Remove entries whose blobs are gone."""
+        ...
+
+
+def extents_of(body: str, size: int) -> tuple[Extent, ...]:
+    """The extents of a body that is one blob."""
+    return (Extent(body, 0, size),) if size else ()

@@ -1,0 +1,212 @@
+"""The rows of the index as the rest of the service sees them. Times are milliseconds since the epoch, UTC."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+NULL_VERSION = "null"
+"""The version id of what an unversioned (or suspended) bucket holds."""
+
+PIECES = "pieces:"
+"""A body that starts so is made of the rows of `pieces` under that number; any other body is one blob's locator."""
+
+
+class Account(NamedTuple):
+    """Who owns buckets. `id` is the canonical user id (64 hex digits unless given)."""
+
+    id: str
+    display_name: str
+    email: str
+    disabled: bool
+    created: int
+
+
+class AccessKey(NamedTuple):
+    """A key with what a request needs to know of its account."""
+
+    access_key: str
+    secret: str
+    account_id: str
+    display_name: str
+    disabled: bool
+    """The key or its account is disabled."""
+
+
+class Bucket(NamedTuple):
+    """A bucket. `id` is never used again for another one, whatever its name."""
+
+    id: int
+    name: str
+    owner_id: str
+    region: str
+    created: int
+
+
+class Version(NamedTuple):
+    """One version of an object. `seq` is the commit sequence, unique in the store: it names the row and orders it."""
+
+    seq: int
+    key: str
+    version_id: str
+    size: int
+    etag: str
+    """Without quotes."""
+    modified: int
+    headers: str
+    """A JSON object: the answer headers that the object keeps (`content-type`, `cache-control`, `x-amz-meta-…`), lower case."""
+    storage_class: str
+    checksum_algorithm: str
+    """`CRC32`, `CRC32C`, `CRC64NVME`, `SHA1`, `SHA256` or empty."""
+    checksum_type: str
+    """`FULL_OBJECT`, `COMPOSITE` or empty."""
+    checksum: str
+    """Base64, with `-N` behind it when composite."""
+    body: str
+    """A locator, or `PIECES` and a number, or empty for an object of 0 bytes."""
+    parts: int
+    """Number of parts of a multipart object, 0 for others."""
+    owner_id: str
+
+
+class NewVersion(NamedTuple):
+    """What PUT, Copy and Complete give the index; the index adds sequence, version id and time."""
+
+    size: int
+    etag: str
+    headers: str
+    storage_class: str
+    checksum_algorithm: str
+    checksum_type: str
+    checksum: str
+    body: str
+    parts: int
+    owner_id: str
+
+
+class ListedVersion(NamedTuple):
+    """What a listing shows of a current object; all of it is in the covering index."""
+
+    key: str
+    seq: int
+    size: int
+    etag: str
+    modified: int
+    storage_class: str
+    checksum_algorithm: str
+    checksum_type: str
+    owner_id: str
+
+
+class Page(NamedTuple):
+    """One page of a listing: entries and common prefixes in one UTF-8 byte order."""
+
+    entries: list[ListedVersion]
+    prefixes: list[str]
+    truncated: bool
+    last: str
+    """The last key or common prefix of the page, from which the next page goes on; empty for an empty page."""
+
+
+class Upload(NamedTuple):
+    """A multipart upload. `id` is the number behind the public `upload_id`."""
+
+    id: int
+    upload_id: str
+    bucket_id: int
+    key: str
+    initiated: int
+    headers: str
+    storage_class: str
+    checksum_algorithm: str
+    checksum_type: str
+    owner_id: str
+    completed_seq: int
+    """The sequence of the version that Complete made, 0 while the upload is open."""
+
+
+class Extent(NamedTuple):
+    """`size` bytes at `offset` of the blob at `locator`."""
+
+    locator: str
+    offset: int
+    size: int
+
+
+class Part(NamedTuple):
+    """A part of an open upload."""
+
+    number: int
+    size: int
+    etag: str
+    modified: int
+    checksum_algorithm: str
+    checksum: str
+    extents: tuple[Extent, ...]
+    """Empty for a part of 0 bytes."""
+
+
+class Piece(NamedTuple):
+    """A run of bytes of a completed multipart object: `size` bytes at `start` of the object."""
+
+    start: int
+    size: int
+    part_number: int
+    locator: str
+    offset: int
+    """Where the run starts in its blob."""
+
+
+class ObjectPart(NamedTuple):
+    """A part of a completed multipart object, as GetObjectAttributes and `partNumber` show it."""
+
+    number: int
+    start: int
+    size: int
+    checksum: str
+
+
+class Committed(NamedTuple):
+    """What a commit answers: the new version, or for a delete what it removed."""
+
+    seq: int
+    version_id: str
+    modified: int
+
+
+class Conditions(NamedTuple):
+    """Conditions of a write, decided inside its transaction. ETags without quotes."""
+
+    if_match: str | None = None
+    """An ETag, or `*` for "exists"."""
+    if_none_match: bool = False
+    """True for `If-None-Match: *`."""
+    if_match_size: int | None = None
+    if_match_modified: int | None = None
+    """Milliseconds; compared by whole seconds."""
+
+
+class Discard(NamedTuple):
+    """A body that no row holds any more, waiting until nobody can be reading it."""
+
+    id: int
+    body: str
+    queued: int
+    """CLOCK_BOOTTIME in milliseconds is kept by the requests; this is wall time, for people."""
+
+
+class Writer(NamedTuple):
+    """A writer incarnation: one life of one worker process."""
+
+    incarnation: int
+    state: str
+    """`live` or `dead`."""
+    lock_name: str
+    """The file in the run directory that the process holds locked while it lives."""
+
+
+class IdRange(NamedTuple):
+    """Blob ids `first` to `last` (inclusive) reserved by a writer incarnation."""
+
+    incarnation: int
+    first: int
+    last: int

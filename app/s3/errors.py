@@ -1,0 +1,420 @@
+"""Every error of the S3 protocol that this gateway answers: one class each, named after its code.
+
+Source of codes, statuses and messages: "Error responses", Amazon S3 API Reference
+(https://docs.aws.amazon.com/AmazonS3/latest/API/ErrorResponses.html).
+"""
+
+from __future__ import annotations
+
+from app import errors as domain
+
+
+class S3Error(Exception):
+    """Base of all S3 errors. `extra` becomes child elements of the answer's `<Error>`, `headers` its headers."""
+
+    status = 400
+    message = ""
+    code = ""
+
+    def __init__(
+        self,
+        message: str | None = None,
+        *,
+        headers: dict[str, str] | None = None,
+        code: str | None = None,
+        **extra: object,
+    ) -> None:
+        super().__init__(message or self.message)
+        self.text = message or self.message
+        self.code = code or type(self).__name__
+        self.extra = {name: str(value) for name, value in extra.items()}
+        self.headers = headers or {}
+
+
+class AccessDenied(S3Error):
+    status = 403
+    message = "Access Denied"
+
+
+class AccountProblem(S3Error):
+    status = 403
+    message = "There is a problem with your account that prevents the operation from completing successfully."
+
+
+class AuthorizationHeaderMalformed(S3Error):
+    status = 400
+    message = "The authorization header that you provided is not valid."
+
+
+class AuthorizationQueryParametersError(S3Error):
+    status = 400
+    message = "The authorization query parameters that you provided are not valid."
+
+
+class BadDigest(S3Error):
+    status = 400
+    message = "The Content-MD5 or checksum value that you specified did not match what the server received."
+
+
+class BadRequest(S3Error):
+    status = 400
+    message = "The request is not valid."
+
+
+class BucketAlreadyExists(S3Error):
+    status = 409
+    message = "The requested bucket name is not available. The bucket namespace is shared by all users of the system. Select a different name and try again."
+
+
+class BucketAlreadyOwnedByYou(S3Error):
+    status = 409
+    message = "The bucket that you tried to create already exists, and you own it."
+
+
+class BucketNotEmpty(S3Error):
+    status = 409
+    message = "The bucket that you tried to delete is not empty."
+
+
+class ConditionalRequestConflict(S3Error):
+    status = 409
+    message = "A conflicting operation occurred during the conditional request. Try again."
+
+
+class EntityTooLarge(S3Error):
+    status = 400
+    message = "Your proposed upload exceeds the maximum allowed object size."
+
+
+class EntityTooSmall(S3Error):
+    status = 400
+    message = "Your proposed upload is smaller than the minimum allowed object size."
+
+
+class IllegalLocationConstraintException(S3Error):
+    status = 400
+    message = (
+        "The specified location constraint is incompatible for the region specific endpoint this request was sent to."
+    )
+
+
+class IncompleteBody(S3Error):
+    status = 400
+    message = "You did not provide the number of bytes specified by the Content-Length HTTP header."
+
+
+class InternalError(S3Error):
+    status = 500
+    message = "An internal error occurred. Try again."
+
+
+class InvalidAccessKeyId(S3Error):
+    status = 403
+    message = "The AWS access key ID that you provided does not exist in our records."
+
+
+class InvalidArgument(S3Error):
+    status = 400
+    message = "The specified argument was not valid."
+
+
+class InvalidBucketName(S3Error):
+    status = 400
+    message = "The specified bucket is not valid."
+
+
+class InvalidChunkSizeError(S3Error):
+    status = 403
+    message = "Only the last chunk is allowed to have a size less than 8192 bytes."
+
+
+class InvalidDigest(S3Error):
+    status = 400
+    message = "The Content-MD5 or checksum value that you specified is not valid."
+
+
+class InvalidLocationConstraint(S3Error):
+    status = 400
+    message = "The specified location (Region) constraint is not valid."
+
+
+class InvalidObjectState(S3Error):
+    status = 403
+    message = "The operation is not valid for the current state of the object."
+
+
+class InvalidPart(S3Error):
+    status = 400
+    message = "One or more of the specified parts could not be found. The part may not have been uploaded, or the specified entity tag may not match the part's entity tag."
+
+
+class InvalidPartNumber(S3Error):
+    status = 416
+    message = "The requested partnumber is not satisfiable."
+
+
+class InvalidPartOrder(S3Error):
+    status = 400
+    message = "The list of parts was not in ascending order. The parts list must be specified in order by part number."
+
+
+class InvalidRange(S3Error):
+    status = 416
+    message = "The requested range is not satisfiable."
+
+
+class InvalidRequest(S3Error):
+    status = 400
+    message = "The request is not valid."
+
+
+class InvalidStorageClass(S3Error):
+    status = 400
+    message = "The storage class that you specified is not valid."
+
+
+class InvalidToken(S3Error):
+    status = 400
+    message = "The provided token is malformed or otherwise not valid."
+
+
+class InvalidURI(S3Error):
+    status = 400
+    message = "The specified URI couldn't be parsed."
+
+
+class KeyTooLongError(S3Error):
+    status = 400
+    message = "Your key is too long."
+
+
+class MalformedACLError(S3Error):
+    status = 400
+    message = "The XML that you provided was not well formed or did not validate against our published schema."
+
+
+class MalformedTrailerError(S3Error):
+    status = 400
+    message = "The request contained trailing data that was not well-formed or did not conform to our published schema."
+
+
+class MalformedXML(S3Error):
+    status = 400
+    message = "The XML that you provided was not well formed or did not validate against our published schema."
+
+
+class MaxMessageLengthExceeded(S3Error):
+    status = 400
+    message = "Your request was too large."
+
+
+class MetadataTooLarge(S3Error):
+    status = 400
+    message = "Your metadata headers exceed the maximum allowed metadata size."
+
+
+class MethodNotAllowed(S3Error):
+    status = 405
+    message = "The specified method is not allowed against this resource."
+
+
+class MissingContentLength(S3Error):
+    status = 411
+    message = "You must provide the Content-Length HTTP header."
+
+
+class MissingRequestBodyError(S3Error):
+    status = 400
+    message = "Request body is empty."
+
+
+class MissingSecurityHeader(S3Error):
+    status = 400
+    message = "Your request was missing a required header."
+
+
+class NoSuchAccessPointPolicy(S3Error):
+    status = 404
+    message = "The access point policy does not exist."
+
+
+class NoSuchBucket(S3Error):
+    status = 404
+    message = "The specified bucket does not exist."
+
+
+class NoSuchBucketPolicy(S3Error):
+    status = 404
+    message = "The bucket policy does not exist."
+
+
+class NoSuchCORSConfiguration(S3Error):
+    status = 404
+    message = "The CORS configuration does not exist."
+
+
+class NoSuchKey(S3Error):
+    status = 404
+    message = "The specified key does not exist."
+
+
+class NoSuchLifecycleConfiguration(S3Error):
+    status = 404
+    message = "The lifecycle configuration does not exist."
+
+
+class NoSuchObjectLockConfiguration(S3Error):
+    status = 404
+    message = "The specified object does not have a ObjectLock configuration."
+
+
+class NoSuchPublicAccessBlockConfiguration(S3Error):
+    status = 404
+    message = "The public access block configuration was not found."
+
+
+class NoSuchTagSet(S3Error):
+    status = 404
+    message = "The TagSet does not exist."
+
+
+class NoSuchUpload(S3Error):
+    status = 404
+    message = "The specified multipart upload does not exist. The upload ID may be invalid, or the upload may have been aborted or completed."
+
+
+class NoSuchVersion(S3Error):
+    status = 404
+    message = "The specified version does not exist."
+
+
+class NoSuchWebsiteConfiguration(S3Error):
+    status = 404
+    message = "The specified bucket does not have a website configuration."
+
+
+class NotImplemented(S3Error):
+    status = 501
+    message = "A header or operation that you provided implies functionality that is not implemented."
+
+
+class ObjectLockConfigurationNotFoundError(S3Error):
+    status = 404
+    message = "Object Lock configuration does not exist for this bucket."
+
+
+class OwnershipControlsNotFoundError(S3Error):
+    status = 404
+    message = "The bucket ownership controls were not found."
+
+
+class PreconditionFailed(S3Error):
+    status = 412
+    message = "At least one of the preconditions that you specified did not hold."
+
+
+class ReplicationConfigurationNotFoundError(S3Error):
+    status = 404
+    message = "The replication configuration was not found."
+
+
+class RequestHeaderSectionTooLarge(S3Error):
+    status = 400
+    message = "Your request header section exceeds the maximum allowed size."
+
+
+class RequestTimeout(S3Error):
+    status = 400
+    message = "Your socket connection to the server was not read from or written to within the timeout period."
+
+
+class RequestTimeTooSkewed(S3Error):
+    status = 403
+    message = "The difference between the request time and the server's time is too large."
+
+
+class ServerSideEncryptionConfigurationNotFoundError(S3Error):
+    status = 404
+    message = "The server side encryption configuration was not found."
+
+
+class ServiceUnavailable(S3Error):
+    status = 503
+    message = "Service is unable to handle request."
+
+
+class SignatureDoesNotMatch(S3Error):
+    status = 403
+    message = "The request signature that the server calculated does not match the signature that you provided. Check your AWS secret access key and signing method."
+
+
+class SlowDown(S3Error):
+    status = 503
+    message = "Please reduce your request rate."
+
+
+class TooManyBuckets(S3Error):
+    status = 400
+    message = "You have attempted to create more buckets than allowed."
+
+
+class TooManyParts(S3Error):
+    status = 400
+    message = "You have attempted to upload more parts than allowed."
+
+
+class UnexpectedContent(S3Error):
+    status = 400
+    message = "This request contains unsupported content."
+
+
+class XAmzContentChecksumMismatch(S3Error):
+    status = 400
+    message = "The provided 'x-amz-checksum' header does not match what was computed."
+
+
+class XAmzContentSHA256Mismatch(S3Error):
+    status = 400
+    message = "The provided 'x-amz-content-sha256' header does not match what was computed."
+
+
+class InsufficientStorage(S3Error):
+    """The backing store is full. Not an AWS code (theirs never fills): 507 in AWS's XML form, as MinIO does."""
+
+    status = 507
+    message = "There is not enough space on the backing store."
+
+
+_OF_DOMAIN: dict[type[domain.DomainError], type[S3Error]] = {
+    domain.NoSuchBucket: NoSuchBucket,
+    domain.BucketAlreadyExists: BucketAlreadyExists,
+    domain.BucketAlreadyOwnedByYou: BucketAlreadyOwnedByYou,
+    domain.BucketNotEmpty: BucketNotEmpty,
+    domain.TooManyBuckets: TooManyBuckets,
+    domain.NoSuchKey: NoSuchKey,
+    domain.NoSuchVersion: NoSuchVersion,
+    domain.PreconditionFailed: PreconditionFailed,
+    domain.ConditionalRequestConflict: ConditionalRequestConflict,
+    domain.NoSuchUpload: NoSuchUpload,
+    domain.InvalidPart: InvalidPart,
+    domain.InvalidPartOrder: InvalidPartOrder,
+    domain.EntityTooSmall: EntityTooSmall,
+    domain.Overloaded: SlowDown,
+    domain.StoreFull: InsufficientStorage,
+    domain.DataDamaged: ServiceUnavailable,
+    domain.StoreUnavailable: ServiceUnavailable,
+    domain.CommitUnknown: ServiceUnavailable,
+    domain.WriterDead: ServiceUnavailable,
+}
+
+_EXTRA_NAMES = {"bucket": "BucketName", "key": "Key", "upload_id": "UploadId", "version_id": "VersionId",
+                "condition": "Condition", "part_number": "PartNumber", "etag": "ETag",
+                "size": "ProposedSize", "minimum": "MinSizeAllowed"}  # fmt: skip
+
+
+def from_domain(error: domain.DomainError) -> S3Error:
+    """The S3 answer to a domain error; anything unknown is an InternalError."""
+    answer = _OF_DOMAIN.get(type(error), InternalError)
+    if answer.status >= 500:
+        return answer()
+    return answer(**{_EXTRA_NAMES[name]: value for name, value in error.detail.items() if name in _EXTRA_NAMES})

@@ -1,0 +1,72 @@
+"""One S3 request, parsed once: everything later (signature, policy, index, files) uses these values."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+Receive = Callable[[], Awaitable[dict[str, Any]]]
+
+
+class S3Request:
+    """The head of a request and the way to its body.
+
+    `raw_path` and `raw_query` are the bytes of the request line. `headers` maps lower-case names to values decoded as
+    latin-1; a field that came more than once has its values joined by ", " and its name in `repeated`. `query` maps
+    decoded names to the first decoded value.
+    """
+
+    __slots__ = (
+        "access_key",
+        "account_id",
+        "bucket",
+        "client",
+        "content_length",
+        "display_name",
+        "header_list",
+        "headers",
+        "key",
+        "method",
+        "operation",
+        "payload",
+        "query",
+        "raw_path",
+        "raw_query",
+        "receive",
+        "repeated",
+        "request_id",
+        "scheme",
+        "signature",
+        "state",
+        "timings",
+        "virtual_host",
+    )
+
+    method: str
+    raw_path: bytes
+    raw_query: bytes
+    header_list: list[tuple[bytes, bytes]]
+    headers: dict[str, str]
+    repeated: set[str]
+    query: dict[str, str]
+    bucket: str | None
+    key: str | None
+    virtual_host: bool
+    """The bucket came from the Host header."""
+    scheme: str
+    client: str
+    request_id: str
+    receive: Receive
+    content_length: int | None
+    account_id: str | None
+    """The authenticated account; None while the request is anonymous."""
+    access_key: str | None
+    display_name: str
+    signature: Any
+    """The verified `app.s3.signing.Claim`, or None."""
+    payload: str
+    """What `x-amz-content-sha256` promises of the body, or `UNSIGNED-PAYLOAD`."""
+    operation: str
+    timings: dict[str, float]
+    """Seconds by phase: auth, index, open, write, sync, commit, read."""
+    state: Any

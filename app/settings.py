@@ -1,0 +1,110 @@
+"""One frozen `Settings`, read from the environment (prefix `SLUICE_`) and from the command line."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Literal
+
+from pydantic import AliasChoices, Field, SecretStr
+from pydantic_settings import BaseSettings, SettingsConfigDict
+
+KIB = 1024
+MIB = 1024 * KIB
+
+
+def _root(name: str) -> AliasChoices:
+    return AliasChoices(f"SLUICE_ROOT_{name}", f"MINIO_ROOT_{'USER' if name == 'ACCESS_KEY' else 'PASSWORD'}")
+
+
+class Settings(BaseSettings):
+    """Everything an operator can choose. Sizes are bytes and times are seconds."""
+
+    model_config = SettingsConfigDict(env_prefix="SLUICE_", frozen=True, extra="ignore", populate_by_name=True)
+
+    data: Path = Field(Path("data"), description="Directory of the backing store.")
+    index: str | None = Field(
+        None, description="URL of the index, e.g. `sqlite:////var/lib/sluice/index.db`; unset: `DATA/index/sluice.db`."
+    )
+    host: str = Field("127.0.0.1", description="Address of the S3 listener.")
+    port: int = Field(9000, ge=0, le=65535, description="Port of the S3 listener.")
+    workers: int = Field(
+        default_factory=lambda: len(os.sched_getaffinity(0)),
+        ge=1,
+        le=256,
+        description="Worker processes; unset: one a core.",
+    )
+    admin_host: str = Field("127.0.0.1", description="Address of the admin listener (metrics, admin API).")
+    admin_port: int = Field(9001, ge=-1, le=65535, description="Port of the admin listener; -1 turns it off.")
+    admin_token: SecretStr | None = Field(
+        None, description="Bearer token of the admin API; unset: generated into `DATA/admin-token`."
+    )
+    region: str = Field("us-east-1", min_length=1, description="Region that clients sign with.")
+    domain: str = Field(
+        "", description="Domain for virtual-host addressing (`BUCKET.DOMAIN`); more than one with commas."
+    )
+    root_access_key: str | None = Field(
+        None,
+        validation_alias=_root("ACCESS_KEY"),
+        description="First account's access key; unset: generated (alias `MINIO_ROOT_USER`).",
+    )
+    root_secret_key: SecretStr | None = Field(
+        None,
+        validation_alias=_root("SECRET_KEY"),
+        description="First account's secret key; unset: generated (alias `MINIO_ROOT_PASSWORD`).",
+    )
+    tls_cert: Path | None = Field(None, description="PEM certificate chain; with it the S3 listener speaks TLS.")
+    tls_key: Path | None = Field(None, description="PEM private key of the certificate.")
+    default_buckets: str = Field("", description="Buckets made at start for the first account, with commas.")
+    sigv2: Literal["off", "query", "on"] = Field(
+        "query", description="Signature version 2: refused, in presigned URLs only, or also in headers."
+    )
+    durability: Literal["full", "relaxed"] = Field(
+        "full", description="`full`: synced before 200. `relaxed`: a power cut may lose acknowledged writes."
+    )
+    server_timing: bool = Field(False, description="Send phases as `Server-Timing` on successful authorised answers.")
+    access_log: bool = Field(True, description="One JSON line a request on standard output.")
+    keep_alive_timeout: float = Field(75, gt=0, description="An idle connection is closed after this long.")
+    header_timeout: float = Field(30, gt=0, description="A request's head must be whole within this time.")
+    body_timeout: float = Field(
+        60, gt=0, description="A request body, or the reader of an answer, must make progress within this time."
+    )
+    graceful_timeout: float = Field(
+        30, gt=0, description="How long running requests may take to end at a stop or restart."
+    )
+    request_max_age: float = Field(86_400, gt=0, description="A request older than this is cut off.")
+    max_header_bytes: int = Field(64 * KIB, ge=4 * KIB, description="Bytes of a request's head.")
+    max_headers: int = Field(200, ge=20, description="Number of a request's header fields.")
+    max_connections: int = Field(4096, ge=1, description="Connections a worker holds; past them `SlowDown`.")
+    max_requests: int = Field(1024, ge=1, description="Requests a worker runs at once; past them `SlowDown`.")
+    max_body_memory: int = Field(
+        96 * MIB,
+        ge=4 * MIB,
+        description="Bytes of request bodies a worker holds in memory; past them readers wait, then `SlowDown`.",
+    )
+    io_threads: int = Field(32, ge=2, le=1024, description="Threads a worker uses for the backing store.")
+    commit_timeout: float = Field(20, gt=0, description="A change waits this long for the index, then `SlowDown`.")
+    commit_queue: int = Field(10_000, ge=1, description="Changes a worker queues for the index; past them `SlowDown`.")
+    discard_grace: float = Field(60, ge=0, description="Replaced and deleted data is kept this long at least.")
+    max_buckets: int = Field(10_000, ge=1, description="Buckets an account may have.")
+    clock_skew: float = Field(900, gt=0, description="How far a signed request's time may be off.")
+
+    @property
+    def index_path(self) -> Path:
+        """The SQLite file of the index."""
+        if self.index is None:
+            return self.data / "index" / "sluice.db"
+        scheme, _, path = self.index.partition(":///")
+        if scheme != "sqlite" or not path:
+            raise ValueError("the index URL must be sqlite:///PATH")
+        return Path(path)
+
+    @property
+    def run_dir(self) -> Path:
+        """Locks and shared counters, beside the index and so on a local disk."""
+        return self.index_path.parent / "run"
+
+    @property
+    def domains(self) -> tuple[str, ...]:
+        """Domains for virtual-host addressing, lower case."""
+        return tuple(name.strip().lower() for name in self.domain.split(",") if name.strip())

@@ -1,0 +1,1 @@
+"""Bytes on a mount: knows nothing of S3 or SQL."""

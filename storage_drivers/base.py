@@ -1,0 +1,127 @@
+"""The driver seam: what a backing store does for the gateway, in terms of blobs.
+
+A *blob* is an immutable run of bytes written once under an id that nothing else will ever use. A *locator* is the
+small text that finds it again; the index keeps it and only the driver understands it.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Protocol
+
+Buffer = bytes | bytearray | memoryview
+
+
+class Durability(StrEnum):
+    """What a driver promises when `put` returns."""
+
+    FULL = "full"
+    """The bytes and their directory entry survive a power cut."""
+    RELAXED = "relaxed"
+    """The bytes survive the death of the process, not a power cut."""
+
+
+@dataclass(frozen=True, slots=True)
+class Capabilities:
+    """What a driver can do; the store chooses its ways by it."""
+
+    durability: Durability
+    descriptors: bool
+    """`read` gives `FileSlice`s whose descriptor may be handed to sendfile(2)."""
+    nowait: bool
+    """`read_now` can answer from the page cache without blocking."""
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """Space of the backing store in bytes, and its inodes (0 where the mount does not count them)."""
+
+    total: int
+    free: int
+    inodes: int
+    free_inodes: int
+
+
+class Source(Protocol):
+    """What a blob is written from."""
+
+    size: int | None
+    """Bytes that `read` will give in all, or None when not known."""
+
+    async def read(self) -> Buffer:
+        """The next piece, up to about 1 MiB; empty at the end. Raises when the body is broken off or malformed."""
+        ...
+
+    def digest(self, piece: Buffer) -> None:
+        """Take a piece into the hashes. Called once a piece, in order, in the thread that writes it."""
+        ...
+
+    def verify(self) -> None:
+        """Called after the last piece and before anything is synced. Raises to refuse the blob."""
+        ...
+
+
+class FileSlice:
+    """`count` bytes at `offset` of an open descriptor. Whoever got it calls `release` exactly once."""
+
+    __slots__ = ("count", "fd", "offset")
+
+    def __init__(self, fd: int, offset: int, count: int) -> None:
+        self.fd = fd
+        self.offset = offset
+        self.count = count
+
+    def release(self) -> None:
+        """Give the descriptor back; closed when nobody holds it."""
+        fd, self.fd = self.fd, -1
+        if fd >= 0:
+            os.close(fd)
+
+
+class Driver(Protocol):
+    """One backing store. Every method raises `storage_drivers.errors.DriverError` and nothing of errno."""
+
+    capabilities: Capabilities
+
+    async def start(self) -> None:
+        """Make or check the store's fixed directories and its identity."""
+        ...
+
+    async def close(self) -> None:
+        """Stop the driver's threads. Blobs being written are left for the sweep."""
+        ...
+
+    async def put(self, blob_id: int, source: Source, timings: dict[str, float] | None = None) -> str:
+        """Write one blob and return its locator once it is as durable as declared.
+
+        Seconds spent go into `timings` under "open", "write" and "sync". On any error nothing that a reader could
+        find remains.
+        """
+        ...
+
+    async def read(self, locator: str, offset: int, length: int) -> FileSlice:
+        """Open `length` bytes at `offset` of a committed blob. Raises `BlobMissing` / `BlobDamaged`."""
+        ...
+
+    def read_now(self, locator: str, offset: int, length: int) -> bytes | None:
+        """The same bytes at once if that needs no waiting for a device, else None. Called on the event loop."""
+        ...
+
+    async def discard(self, locator: str) -> None:
+        """Give a blob's space back. A blob that is not there is no error."""
+        ...
+
+    async def discard_id(self, blob_id: int) -> bool:
+        """Give back whatever a dead writer left under this id; True when there was something."""
+        ...
+
+    def walk(self) -> AsyncIterator[tuple[str, int]]:
+        """Every blob's locator and size in bytes, in no order (fsck only)."""
+        ...
+
+    async def usage(self) -> Usage:
+        """Space left."""
+        ...
