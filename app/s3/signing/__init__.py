@@ -1,0 +1,92 @@
+"""Signatures of requests: who says he sent it, and the check that he did. No I/O and no look-ups."""
+
+from __future__ import annotations
+
+from app.s3 import errors
+from app.s3.request import S3Request
+from app.s3.signing import sigv4
+from app.s3.signing.claim import (
+    STREAMING,
+    STREAMING_SIGNED,
+    STREAMING_SIGNED_TRAILER,
+    STREAMING_UNSIGNED_TRAILER,
+    UNSIGNED_PAYLOAD,
+    ChunkSigner,
+    Claim,
+)
+from app.s3.signing.hoist import hoist
+from app.s3.signing.sigv2 import parse_v2_header, parse_v2_query
+
+__all__ = [
+    "STREAMING",
+    "STREAMING_SIGNED",
+    "STREAMING_SIGNED_TRAILER",
+    "STREAMING_UNSIGNED_TRAILER",
+    "UNSIGNED_PAYLOAD",
+    "ChunkSigner",
+    "Claim",
+    "parse",
+]
+
+_USE_V4 = "The authorization mechanism you have provided is not supported. Please use AWS4-HMAC-SHA256."
+_V4_QUERY = ("X-Amz-Algorithm", "X-Amz-Signature", "X-Amz-Credential")
+_V2_QUERY = ("AWSAccessKeyId", "Signature")
+
+
+def parse(request: S3Request, *, now: float, region: str, clock_skew: float, sigv2: str) -> Claim | None:
+    """The claim of a signed request, or None when it is anonymous.
+
+    All checks that need no secret are made here; the caller looks up `access_key` and calls `verify`. `now` and
+    `clock_skew` are seconds, `sigv2` is `off`, `query` or `on`. In a signed URL a parameter `x-amz-…` counts as the
+    header of that name and is added to `request.headers`. Raises the S3 error of the first fault found.
+    """
+    authorization = request.headers.get("authorization", "")
+    query = request.query
+    v4_query = v2_query = False
+    if query:
+        v4_query = any(name in query for name in _V4_QUERY)
+        v2_query = any(name in query for name in _V2_QUERY)
+    if (bool(authorization) + v4_query + v2_query) > 1:
+        raise errors.InvalidArgument(
+            "Only one auth mechanism allowed; only the X-Amz-Algorithm query parameter, Signature query string"
+            " parameter or the Authorization header should be specified",
+            ArgumentName="Authorization",
+        )
+    claim: Claim
+    if authorization:
+        if "authorization" in request.repeated:
+            raise errors.InvalidArgument(
+                "Authorization header is invalid -- one and only one is allowed.", ArgumentName="Authorization"
+            )
+        claim = _parse_header(request, authorization, now, region, clock_skew, sigv2)
+    elif v4_query:
+        claim = sigv4.parse_query(request, now=now, region=region, clock_skew=clock_skew)
+        hoist(request)
+    elif v2_query:
+        if sigv2 == "off":
+            raise errors.InvalidRequest(_USE_V4)
+        claim = parse_v2_query(request, now=now)
+    else:
+        return None
+    if "x-amz-security-token" in request.headers:
+        raise errors.InvalidToken
+    return claim
+
+
+def _parse_header(
+    request: S3Request, authorization: str, now: float, region: str, clock_skew: float, sigv2: str
+) -> Claim:
+    scheme, space, rest = authorization.partition(" ")
+    if scheme == sigv4.ALGORITHM:
+        return sigv4.parse_header(request, authorization, now=now, region=region, clock_skew=clock_skew)
+    if scheme == "AWS":
+        if sigv2 != "on":
+            raise errors.InvalidRequest(_USE_V4)
+        return parse_v2_header(request, rest, now=now, clock_skew=clock_skew)
+    if scheme == "AWS4-ECDSA-P256-SHA256":
+        raise errors.NotImplemented("AWS4-ECDSA-P256-SHA256 is not implemented.")
+    if not space:
+        raise errors.InvalidArgument(
+            "Authorization header is invalid -- one and only one ' ' (space) required.", ArgumentName="Authorization"
+        )
+    raise errors.InvalidArgument("Unsupported Authorization Type", ArgumentName="Authorization")

@@ -1,0 +1,33 @@
+"""Headers that the maker of a signed URL put into its query."""
+
+from __future__ import annotations
+
+from app.s3 import errors
+from app.s3.request import S3Request
+
+# parts of the signature itself; a token stays in, so that it is refused as the header is
+_SIGNATURE = frozenset(
+    {"x-amz-algorithm", "x-amz-credential", "x-amz-signature", "x-amz-date", "x-amz-signedheaders", "x-amz-expires"}
+)
+
+
+def hoist(request: S3Request) -> None:
+    """Make headers of the query's `x-amz-…` parameters, as S3 does in signed URLs (the SDKs put them there).
+
+    The signature covers the query, so they are as good as signed headers. A parameter that would turn the request
+    into another operation is refused: NotImplemented. Raises InvalidRequest where a header says something else, and
+    InvalidArgument for values that no header can have.
+    """
+    headers = request.headers
+    for parameter, text in request.query.items():
+        name = parameter.lower()
+        if name[:6] != "x-amz-" or name in _SIGNATURE:
+            continue
+        if name.startswith(("x-amz-copy-source", "x-amz-rename-source", "x-amz-write-offset-bytes")):
+            raise errors.NotImplemented(f"{name} is not implemented as a query parameter.")
+        if any(character < " " or character == "\x7f" for character in text):
+            raise errors.InvalidArgument(ArgumentName=name)
+        # header values are the bytes on the wire read as latin-1
+        value = text.encode("utf-8", "replace").decode("latin-1")
+        if headers.setdefault(name, value) != value:
+            raise errors.InvalidRequest(f"{name} is given as a header and as a query parameter with another value.")

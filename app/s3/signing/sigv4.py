@@ -1,0 +1,282 @@
+"""Signature version 4 in the Authorization header and in the query: everything but looking up the secret."""
+
+from __future__ import annotations
+
+import hmac
+import re
+from collections.abc import Callable
+from hashlib import sha256
+from typing import NamedTuple, NoReturn
+
+from app.s3 import errors
+from app.s3.dates import format_basic, format_extended, parse_basic, parse_http
+from app.s3.request import S3Request
+from app.s3.signing.canonical import canonical_request, path_as_sent, path_of, query_pairs
+from app.s3.signing.claim import STREAMING, UNSIGNED_PAYLOAD, ChunkSigner, Claim, signing_key
+
+ALGORITHM = "AWS4-HMAC-SHA256"
+MAX_EXPIRES = 604_800
+"""Seconds; "Authenticating Requests: Using Query Parameters", Amazon S3 API Reference."""
+
+_QUERY_PARAMETERS = (
+    "X-Amz-Algorithm",
+    "X-Amz-Credential",
+    "X-Amz-Signature",
+    "X-Amz-Date",
+    "X-Amz-SignedHeaders",
+    "X-Amz-Expires",
+)
+
+# the form that every SDK sends; anything else goes the long way, which finds the fault to name
+_HEADER = re.compile(
+    r"AWS4-HMAC-SHA256 +Credential=([!-+\--~]+)/([0-9]{8})/([^/, ]*)/([^/, ]*)/([^/, ]*)"
+    r", *SignedHeaders=([^, ]+), *Signature=([^, ]*)"
+)
+_CREDENTIAL = re.compile(r"([!-+\--~]+)/([^/]*)/([^/]*)/([^/]*)/([^/]*)")
+_DAY = re.compile(r"[0-9]{8}")
+_DIGEST = re.compile(r"[0-9a-fA-F]{64}")
+_EXPIRES = re.compile(r"(-?)([0-9]{1,18})")
+
+
+class _Scope(NamedTuple):
+    access_key: str
+    day: str
+    region: str
+    service: str
+    terminator: str
+
+
+class V4Claim(Claim):
+    """A request signed with version 4."""
+
+    __slots__ = ("_alternative", "_day", "_region", "_signature", "_string_to_sign", "_timestamp")
+
+    def __init__(
+        self, request: S3Request, scope: _Scope, timestamp: str, signed_headers: str, signature: str,
+        pairs: list[tuple[str, str]], signed_payload: str, via: str,
+    ) -> None:  # fmt: skip
+        self.access_key = scope.access_key
+        self.version = "v4"
+        self.via = via
+        self.payload = signed_payload.lower() if len(signed_payload) == 64 else signed_payload
+        self._day = scope.day
+        self._region = scope.region
+        self._timestamp = timestamp
+        self._signature = signature
+        path = path_of(request.raw_path)
+        self._string_to_sign = self._string(canonical_request(request, path, pairs, signed_headers, signed_payload))
+        self._alternative: str | None = None
+        if b"%" in request.raw_path and (sent := path_as_sent(request.raw_path)) is not None:
+            self._alternative = self._string(canonical_request(request, sent, pairs, signed_headers, signed_payload))
+
+    def _string(self, canonical: bytes) -> str:
+        return (
+            f"{ALGORITHM}\n{self._timestamp}\n{self._day}/{self._region}/s3/aws4_request\n"
+            f"{sha256(canonical).hexdigest()}"
+        )
+
+    def verify(self, secret: str) -> None:
+        """Check the signature. Raises SignatureDoesNotMatch."""
+        key = signing_key(secret, self._day, self._region)
+        given = self._signature.encode("utf-8", "replace")
+        for text in (self._string_to_sign, self._alternative):
+            if text is None:
+                break
+            if hmac.compare_digest(hmac.digest(key, text.encode("ascii", "replace"), "sha256").hex().encode(), given):
+                return
+        raise errors.SignatureDoesNotMatch(AWSAccessKeyId=self.access_key, StringToSign=self._string_to_sign)
+
+    def chunk_signer(self, secret: str) -> ChunkSigner:
+        """The chain of chunk signatures that begins with this request's."""
+        scope = f"{self._day}/{self._region}/s3/aws4_request"
+        return ChunkSigner(signing_key(secret, self._day, self._region), self._timestamp, scope, self._signature)
+
+
+def parse_header(request: S3Request, value: str, *, now: float, region: str, clock_skew: float) -> V4Claim:
+    """The claim of an Authorization header. Raises what S3 answers to a header that no secret can make right."""
+    match = _HEADER.fullmatch(value)
+    if match:
+        *scope_parts, signed_headers, signature = match.groups()
+        scope = _Scope(*scope_parts)
+    else:
+        scope, signed_headers, signature = _components(value)
+    _check_scope(scope, region, _bad_header)
+    headers = request.headers
+    timestamp = headers.get("x-amz-date")
+    seconds = None
+    if timestamp is not None:
+        seconds = parse_basic(timestamp)
+    elif (date := headers.get("date")) is not None:
+        seconds = parse_basic(date)
+        if seconds is None:
+            seconds = parse_http(date)
+        if seconds is not None:
+            timestamp = format_basic(seconds)
+    if seconds is None or timestamp is None:
+        raise errors.AccessDenied("AWS authentication requires a valid Date or x-amz-date header")
+    if not timestamp.startswith(scope.day):
+        _bad_header("Invalid credential date. Date is not the same as X-Amz-Date.")
+    _check_signed_headers(request, signed_headers)
+    if abs(now - seconds) > clock_skew:
+        raise too_skewed(timestamp, now, clock_skew)
+    payload = headers.get("x-amz-content-sha256")
+    if payload is None:
+        raise errors.InvalidRequest("Missing required header for this request: x-amz-content-sha256")
+    check_payload(payload)
+    return V4Claim(
+        request, scope, timestamp, signed_headers, signature, query_pairs(request.raw_query), payload, "header"
+    )
+
+
+def parse_query(request: S3Request, *, now: float, region: str, clock_skew: float) -> V4Claim:
+    """The claim of a presigned URL. Raises what S3 answers to one that no secret can make right."""
+    query = request.query
+    algorithm = query.get("X-Amz-Algorithm")
+    if algorithm is not None and algorithm.startswith("AWS4-ECDSA-P256-SHA256"):
+        raise errors.NotImplemented("AWS4-ECDSA-P256-SHA256 is not implemented.")
+    if algorithm is not None and algorithm != ALGORITHM:
+        raise errors.AuthorizationQueryParametersError('X-Amz-Algorithm only supports "AWS4-HMAC-SHA256"')
+    for name in _QUERY_PARAMETERS:
+        if not query.get(name) and (name != "X-Amz-Signature" or name not in query):
+            raise errors.AuthorizationQueryParametersError(
+                "Query-string authentication version 4 requires the X-Amz-Algorithm, X-Amz-Credential, X-Amz-Signature,"
+                " X-Amz-Date, X-Amz-SignedHeaders, and X-Amz-Expires parameters."
+            )
+    pairs = query_pairs(request.raw_query)
+    _check_duplicates(pairs)
+    match = _CREDENTIAL.fullmatch(query["X-Amz-Credential"])
+    if match is None:
+        _bad_credential(f"the Credential is mal-formed; expecting {_EXPECTED}.")
+    scope = _Scope(*match.groups())
+    _check_scope(scope, region, _bad_credential)
+    timestamp = query["X-Amz-Date"]
+    seconds = parse_basic(timestamp)
+    if seconds is None:
+        raise errors.AuthorizationQueryParametersError(
+            "X-Amz-Date must be in the ISO8601 Long Format \"yyyyMMdd'T'HHmmss'Z'\""
+        )
+    if not timestamp.startswith(scope.day):
+        raise errors.AuthorizationQueryParametersError(
+            f'Invalid credential date "{scope.day}". This date is not the same as X-Amz-Date: "{timestamp[:8]}".'
+        )
+    expires = _expires(query["X-Amz-Expires"])
+    signed_headers = query["X-Amz-SignedHeaders"]
+    _check_signed_headers(request, signed_headers)
+    if seconds > now + clock_skew:
+        raise errors.AccessDenied("Request is not valid yet", ServerTime=format_extended(now))
+    if now >= seconds + expires:
+        expired = errors.AccessDenied(
+            "Request has expired", Expires=format_extended(seconds + expires), ServerTime=format_extended(now)
+        )
+        expired.extra["X-Amz-Expires"] = str(expires)
+        raise expired
+    payload = request.headers.get("x-amz-content-sha256") or query.get("X-Amz-Content-Sha256") or UNSIGNED_PAYLOAD
+    check_payload(payload)
+    if payload in STREAMING:
+        raise errors.InvalidRequest("aws-chunked transfer is not supported with query-string authentication.")
+    pairs = [pair for pair in pairs if pair[0] != "X-Amz-Signature"]
+    return V4Claim(request, scope, timestamp, signed_headers, query["X-Amz-Signature"], pairs, payload, "query")
+
+
+def check_payload(value: str) -> None:
+    """Refuse a value of x-amz-content-sha256 that promises nothing this server can check."""
+    if _DIGEST.fullmatch(value) or value == UNSIGNED_PAYLOAD or value in STREAMING:
+        return
+    if value.startswith("STREAMING-AWS4-ECDSA-P256-SHA256-PAYLOAD"):
+        raise errors.NotImplemented("AWS4-ECDSA-P256-SHA256 is not implemented.")
+    raise errors.InvalidArgument(
+        "x-amz-content-sha256 must be UNSIGNED-PAYLOAD, STREAMING-UNSIGNED-PAYLOAD-TRAILER,"
+        " STREAMING-AWS4-HMAC-SHA256-PAYLOAD, STREAMING-AWS4-HMAC-SHA256-PAYLOAD-TRAILER,"
+        " STREAMING-AWS4-ECDSA-P256-SHA256-PAYLOAD, STREAMING-AWS4-ECDSA-P256-SHA256-PAYLOAD-TRAILER"
+        " or a valid sha256 value.",
+        ArgumentName="x-amz-content-sha256",
+        ArgumentValue=value,
+    )
+
+
+def too_skewed(request_time: str, now: float, clock_skew: float) -> errors.RequestTimeTooSkewed:
+    """The answer to a request whose time is further off than `clock_skew` seconds."""
+    return errors.RequestTimeTooSkewed(
+        RequestTime=request_time, ServerTime=format_extended(now), MaxAllowedSkewMilliseconds=int(clock_skew * 1000)
+    )
+
+
+_EXPECTED = '"<YOUR-AKID>/YYYYMMDD/REGION/SERVICE/aws4_request"'
+
+
+def _bad_header(fault: str) -> NoReturn:
+    raise errors.AuthorizationHeaderMalformed(f"The authorization header is malformed; {fault}")
+
+
+def _bad_credential(fault: str) -> NoReturn:
+    raise errors.AuthorizationQueryParametersError(f"Error parsing the X-Amz-Credential parameter; {fault}")
+
+
+def _components(value: str) -> tuple[_Scope, str, str]:
+    found: dict[str, str] = {}
+    for component in value[len(ALGORITHM) :].split(","):
+        name, equals, text = component.strip(" ").partition("=")
+        if not equals or name not in ("Credential", "SignedHeaders", "Signature") or name in found:
+            _bad_header(f'the authorization component "{component.strip()}" is malformed.')
+        found[name] = text
+    for name in ("Credential", "SignedHeaders", "Signature"):
+        if name not in found:
+            _bad_header(f"missing {name}.")
+    match = _CREDENTIAL.fullmatch(found["Credential"])
+    if match is None:
+        _bad_header(f"the Credential is mal-formed; expecting {_EXPECTED}.")
+    if " " in found["SignedHeaders"] or " " in found["Signature"]:
+        _bad_header("blanks are not allowed in its components.")
+    return _Scope(*match.groups()), found["SignedHeaders"], found["Signature"]
+
+
+def _check_scope(scope: _Scope, region: str, refuse: Callable[[str], NoReturn]) -> None:
+    if _DAY.fullmatch(scope.day) is None:
+        refuse(f'incorrect date format "{scope.day}". This date in the credential must be in the format "yyyyMMdd".')
+    if scope.service != "s3":
+        refuse(f'incorrect service "{scope.service}". This endpoint belongs to "s3".')
+    if scope.terminator != "aws4_request":
+        refuse(f'incorrect terminal "{scope.terminator}". This endpoint uses "aws4_request".')
+    if scope.region != region:
+        # clients read the region to use from this element
+        try:
+            refuse(f"the region '{scope.region}' is wrong; expecting '{region}'")
+        except errors.S3Error as error:
+            error.extra["Region"] = region
+            raise
+
+
+def _check_signed_headers(request: S3Request, signed_headers: str) -> None:
+    signed = signed_headers.split(";")
+    missing = [name for name in request.headers if name[:6] == "x-amz-" and name not in signed]
+    if "host" not in signed:
+        missing.insert(0, "host")
+    if missing:
+        raise errors.AccessDenied(
+            "There were headers present in the request which were not signed", HeadersNotSigned=", ".join(missing)
+        )
+
+
+def _check_duplicates(pairs: list[tuple[str, str]]) -> None:
+    seen: set[str] = set()
+    for name, _ in pairs:
+        lower = name.lower()
+        if lower[:6] == "x-amz-":
+            if lower in seen:
+                raise errors.AuthorizationQueryParametersError(f"{name} must be given only once")
+            seen.add(lower)
+
+
+def _expires(value: str) -> int:
+    match = _EXPIRES.fullmatch(value)
+    if match is None:
+        raise errors.AuthorizationQueryParametersError("X-Amz-Expires should be a number")
+    seconds = int(match[2])
+    if match[1] and seconds:
+        raise errors.AuthorizationQueryParametersError("X-Amz-Expires must be non-negative")
+    if seconds > MAX_EXPIRES:
+        raise errors.AuthorizationQueryParametersError(
+            "X-Amz-Expires must be less than a week (in seconds); that is, the given X-Amz-Expires must be less than"
+            " 604800 seconds"
+        )
+    return seconds
