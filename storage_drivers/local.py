@@ -1,0 +1,288 @@
+"""The driver of a local disk, layout *objects*: one file a blob, ROOT/data/<aa>/<id>, written once under its own name.
+
+It asks of the mount: create-exclusive, write, fsync of files and directories, read, unlink, and 256 directories made
+once. `id` is 16 hex digits and `aa` its low byte, so that ids drawn in sequence spread over all directories.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import os
+import re
+from collections.abc import AsyncIterator, Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path
+from typing import ParamSpec, TypeVar
+
+from storage_drivers import files, identity
+from storage_drivers.base import Buffer, Capabilities, Durability, FileSlice, Source, Usage
+from storage_drivers.errors import BlobDamaged, BlobMissing, StoreFailed, map_errors
+from storage_drivers.writing import BlobFile
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+PREFIX = "f:"
+LOCATOR = re.compile(f"{PREFIX}[0-9a-f]{{16}}")
+NOW_BYTES = 256 * 1024
+"""`read_now` leaves larger reads to a thread: copying them would hold up the event loop."""
+FEED_PIECE = 1 << 20
+FEED_HOP = 8 << 20
+"""Bytes that `feed` reads in one hop, so that a cancelled reader's thread is soon free again."""
+
+
+def nowhere(_: str) -> None:
+    """The crash hook of a driver that is not under test."""
+
+
+class LocalDriver:
+    """One store on a local disk.
+
+    `threads` bounds the blocking calls under way. `create` False refuses a root without identity: give it when the
+    index knows a store already, for then such a root is an unmounted path. `at` is called with the name of every step
+    of put and discard once it is done (crash tests).
+    """
+
+    def __init__(
+        self,
+        root: Path,
+        *,
+        durability: Durability = Durability.FULL,
+        threads: int = 32,
+        create: bool = True,
+        at: Callable[[str], None] = nowhere,
+    ) -> None:
+        self.capabilities = Capabilities(durability=durability, descriptors=True, nowait=True)
+        self.identity: identity.Identity | None = None
+        self._root = root
+        self._data = f"{root}/data"
+        self._create = create
+        self._at = at
+        self._nowait = True
+        self._threads = ThreadPoolExecutor(threads, thread_name_prefix="store")
+        self._syncs = [files.SharedSync(f"{self._data}/{low:02x}") for low in range(256)]
+
+    # life
+    async def start(self) -> None:
+        """Make or check the store. Raises StoreFailed when the root holds another store, or blobs of none."""
+        self.identity = await self._hop(self._open_store)
+        self._nowait = await self._hop(self._probe_nowait)
+        self.capabilities = Capabilities(self.capabilities.durability, descriptors=True, nowait=self._nowait)
+
+    async def close(self) -> None:
+        """End the threads after the calls that they are in, without waiting: a stuck mount must not stop a stop."""
+        self._threads.shutdown(wait=False, cancel_futures=True)
+
+    def _open_store(self) -> identity.Identity:
+        found = identity.read_identity(self._root)
+        with map_errors():
+            if found is not None:
+                for low in range(256):
+                    if not os.path.isdir(f"{self._data}/{low:02x}"):
+                        raise StoreFailed(f"directory data/{low:02x} of the store is missing")
+                return found
+            if not self._create:
+                raise StoreFailed("there is no store here: is the mount missing?")
+            self._make_directories()
+        return identity.make_identity(self._root)
+
+    def _make_directories(self) -> None:
+        """A crash in here is repaired by the next start; blobs without an identity are somebody's data."""
+        new = not self._root.is_dir()
+        self._root.mkdir(mode=files.DIRECTORY_MODE, parents=True, exist_ok=True)
+        os.makedirs(self._data, files.DIRECTORY_MODE, exist_ok=True)
+        for low in range(256):
+            directory = f"{self._data}/{low:02x}"
+            try:
+                os.mkdir(directory, files.DIRECTORY_MODE)
+            except FileExistsError:
+                if os.listdir(directory):
+                    raise StoreFailed(f"there are files in data/{low:02x} but no {identity.NAME}") from None
+        if self.capabilities.durability is Durability.FULL:
+            for changed in (Path(self._data), self._root, *([self._root.parent] if new else [])):
+                files.sync_directory(changed)
+
+    def _probe_nowait(self) -> bool:
+        with map_errors():
+            fd = os.open(self._root / identity.NAME, os.O_RDONLY)
+            try:
+                os.preadv(fd, [bytearray(1)], 0, os.RWF_NOWAIT)
+            except BlockingIOError:
+                return True
+            except OSError:  # tmpfs and FUSE: EOPNOTSUPP
+                return False
+            finally:
+                os.close(fd)
+        return True
+
+    # blobs
+    async def put(self, blob_id: int, source: Source, timings: dict[str, float] | None = None) -> str:
+        """Write one blob; hashes and writes share a hop, and the next piece arrives while the last one is written."""
+        piece = await source.read()
+        whole = not piece or (len(piece) == source.size and not await source.read())
+        blob = BlobFile(self._path(blob_id), source, {} if timings is None else timings, self._at)
+        directory = self._syncs[blob_id & 0xFF] if self.capabilities.durability is Durability.FULL else None
+        try:
+            if whole:
+                await self._hop(blob.write_whole, piece, directory)
+            else:
+                await self._write_pieces(blob, source, piece)
+                await self._hop(blob.finish, directory)
+        except BaseException:
+            await self._abandon(blob)
+            raise
+        return f"{PREFIX}{blob_id:016x}"
+
+    async def _write_pieces(self, blob: BlobFile, source: Source, piece: Buffer) -> None:
+        step = blob.begin
+        while piece:
+            writing = self._submit(step, piece)
+            piece = await source.read()
+            if not writing.done():
+                await asyncio.wrap_future(writing)
+            writing.result()
+            step = blob.write
+
+    async def _abandon(self, blob: BlobFile) -> None:
+        try:
+            cleaning = self._submit(blob.abandon)
+        except StoreFailed:  # closed: left for the sweep
+            return
+        await asyncio.wait([asyncio.wrap_future(cleaning)])
+
+    async def read(self, locator: str, offset: int, length: int) -> FileSlice:
+        """Open `length` bytes at `offset` of a committed blob."""
+        opening = self._submit(self._open_slice, locator, offset, length)
+        try:
+            return await asyncio.wrap_future(opening)
+        except asyncio.CancelledError:
+            opening.add_done_callback(_release)
+            raise
+
+    def _open_slice(self, locator: str, offset: int, length: int) -> FileSlice:
+        with map_errors(committed=locator):
+            fd = os.open(self._find(locator), os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
+            try:
+                missing = offset + length - os.fstat(fd).st_size
+            except BaseException:
+                os.close(fd)
+                raise
+        if missing > 0:
+            os.close(fd)
+            raise BlobDamaged(f"{locator} ends {missing} bytes early")
+        return FileSlice(fd, offset, length)
+
+    def read_now(self, locator: str, offset: int, length: int) -> bytes | None:
+        """The bytes when the page cache has them all. None also for whatever is wrong: `read` says what it is."""
+        if not self._nowait or length > NOW_BYTES:
+            return None
+        buffer = bytearray(length)
+        try:
+            fd = os.open(self._find(locator), os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
+            try:
+                count = os.preadv(fd, [buffer], offset, os.RWF_NOWAIT)
+            finally:
+                os.close(fd)
+        except OSError as error:
+            if error.errno == errno.EOPNOTSUPP:
+                self._nowait = False
+            return None
+        return bytes(buffer) if count == length else None
+
+    async def feed(self, locator: str, offset: int, length: int, take: Callable[[Buffer], None]) -> None:
+        """Read the bytes once and give them to `take` in the thread that reads."""
+        opened = await self.read(locator, offset, length)
+        while opened.count:
+            reading = self._submit(_feed_some, opened, locator, take)
+            try:
+                await asyncio.wrap_future(reading)
+            except BaseException:
+                reading.add_done_callback(lambda _: opened.release())
+                raise
+        opened.release()
+
+    async def discard(self, locator: str) -> None:
+        """Unlink a blob's file."""
+        await self._hop(self._unlink, self._find(locator))
+
+    async def discard_id(self, blob_id: int) -> bool:
+        """Unlink the file that a dead writer may have left under this id."""
+        return await self._hop(self._unlink, self._path(blob_id))
+
+    def _unlink(self, path: str) -> bool:
+        with map_errors():
+            try:
+                os.unlink(path)
+            except FileNotFoundError:
+                return False
+        self._at("discard.unlinked")
+        return True
+
+    # the whole store
+    async def walk(self) -> AsyncIterator[tuple[str, int]]:
+        """Every blob's locator and size in bytes; files that are none of ours are passed over."""
+        for low in range(256):
+            for blob in await self._hop(_blobs_in, f"{self._data}/{low:02x}"):
+                yield blob
+
+    async def usage(self) -> Usage:
+        """Space left, as statvfs(3) gives it to an ordinary user."""
+        return await self._hop(self._usage)
+
+    def _usage(self) -> Usage:
+        with map_errors():
+            space = os.statvfs(self._root)
+        return Usage(
+            total=space.f_blocks * space.f_frsize,
+            free=space.f_bavail * space.f_frsize,
+            inodes=space.f_files,
+            free_inodes=space.f_favail,
+        )
+
+    # names and threads
+    def _path(self, blob_id: int) -> str:
+        return f"{self._data}/{blob_id & 0xFF:02x}/{blob_id:016x}"
+
+    def _find(self, locator: str) -> str:
+        if not LOCATOR.fullmatch(locator):
+            raise BlobMissing(f"{locator!r} is no locator of this driver")
+        return f"{self._data}/{locator[-2:]}/{locator[len(PREFIX) :]}"
+
+    def _submit(self, call: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> Future[T]:
+        try:
+            return self._threads.submit(call, *args, **kwargs)
+        except RuntimeError as error:
+            raise StoreFailed("the store is closed") from error
+
+    async def _hop(self, call: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        return await asyncio.wrap_future(self._submit(call, *args, **kwargs))
+
+
+def _release(opening: Future[FileSlice]) -> None:
+    """Close what a cancelled reader will not fetch."""
+    if not opening.cancelled() and opening.exception() is None:
+        opening.result().release()
+
+
+def _feed_some(opened: FileSlice, locator: str, take: Callable[[Buffer], None]) -> None:
+    """Feed the next `FEED_HOP` bytes of a slice and move its start behind them."""
+    end = opened.offset + min(opened.count, FEED_HOP)
+    while opened.offset < end:
+        with map_errors(committed=locator):
+            piece = files.read_exactly(opened.fd, opened.offset, min(FEED_PIECE, end - opened.offset))
+        take(piece)
+        opened.offset += len(piece)
+        opened.count -= len(piece)
+
+
+def _blobs_in(directory: str) -> list[tuple[str, int]]:
+    with map_errors():
+        names = [name for name in os.listdir(directory) if LOCATOR.fullmatch(PREFIX + name)]
+        found = []
+        for name in names:
+            try:
+                found.append((PREFIX + name, os.stat(f"{directory}/{name}", follow_symlinks=False).st_size))
+            except FileNotFoundError:  # discarded meanwhile
+                continue
+    return found
