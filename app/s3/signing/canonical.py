@@ -33,6 +33,11 @@ def path_as_sent(raw_path: bytes) -> str | None:
     return "/".join(quote(unquote_to_bytes(segment), safe="-._~") for segment in raw_path.split(b"/"))
 
 
+def query_of(pairs: list[tuple[str, str]]) -> str:
+    """The canonical query string of `query_pairs`."""
+    return "&".join([f"{name}={value}" for name, value in pairs])
+
+
 def query_pairs(raw_query: bytes) -> list[tuple[str, str]]:
     """Names and values of a query string, encoded as UriEncode does and sorted. `+` is a space, as S3 reads it."""
     if not raw_query:
@@ -51,23 +56,26 @@ def query_pairs(raw_query: bytes) -> list[tuple[str, str]]:
     return pairs
 
 
-def header_value(request: S3Request, name: str) -> str:
-    """A header's value as it is signed: trimmed, runs of blanks as one, values of a repeated field joined by commas."""
-    if name in request.repeated:
-        wanted = name.encode("latin-1")
-        values = [value.decode("latin-1") for field, value in request.header_list if field.lower() == wanted]
-        return ",".join(_SPACES.sub(" ", value).strip(" ") for value in values)
-    value = request.headers.get(name, "")
-    if "  " in value or "\t" in value:
-        value = _SPACES.sub(" ", value)
-    return value.strip(" ")
+def _repeated_value(request: S3Request, name: str) -> str:
+    wanted = name.encode("latin-1", "replace")
+    values = [value.decode("latin-1") for field, value in request.header_list if field.lower() == wanted]
+    return ",".join([_SPACES.sub(" ", value).strip(" ") for value in values])
 
 
-def canonical_request(
-    request: S3Request, path: str, pairs: list[tuple[str, str]], signed_headers: str, payload: str
-) -> bytes:
-    """The canonical request. Header bytes go in as they came (latin-1 both ways)."""
-    query = "&".join([f"{name}={value}" for name, value in pairs]) if pairs else ""
-    lines = "".join([f"{name}:{header_value(request, name)}\n" for name in signed_headers.split(";")])
-    text = f"{request.method}\n{path}\n{query}\n{lines}\n{signed_headers}\n{payload}"
+def canonical_request(request: S3Request, path: str, query: str, signed_headers: str, payload: str) -> bytes:
+    """The canonical request. Header bytes go in as they came (latin-1 both ways).
+
+    Values are trimmed, runs of blanks become one, and values of a repeated field are joined by commas.
+    """
+    headers = request.headers
+    repeated = request.repeated
+    lines = []
+    for name in signed_headers.split(";"):
+        value = headers.get(name, "")
+        if name in repeated:
+            value = _repeated_value(request, name)
+        elif "  " in value or "\t" in value:
+            value = _SPACES.sub(" ", value)
+        lines.append(f"{name}:{value.strip(' ')}\n")
+    text = f"{request.method}\n{path}\n{query}\n{''.join(lines)}\n{signed_headers}\n{payload}"
     return text.encode("latin-1", "replace")

@@ -6,12 +6,12 @@ import hmac
 import re
 from collections.abc import Callable
 from hashlib import sha256
-from typing import NamedTuple, NoReturn
+from typing import NoReturn
 
 from app.s3 import errors
 from app.s3.dates import format_basic, format_extended, parse_basic, parse_http
 from app.s3.request import S3Request
-from app.s3.signing.canonical import canonical_request, path_as_sent, path_of, query_pairs
+from app.s3.signing.canonical import canonical_request, path_as_sent, path_of, query_of, query_pairs
 from app.s3.signing.claim import STREAMING, UNSIGNED_PAYLOAD, ChunkSigner, Claim, signing_key
 
 ALGORITHM = "AWS4-HMAC-SHA256"
@@ -29,21 +29,13 @@ _QUERY_PARAMETERS = (
 
 # the form that every SDK sends; anything else goes the long way, which finds the fault to name
 _HEADER = re.compile(
-    r"AWS4-HMAC-SHA256 +Credential=([!-+\--~]+)/([0-9]{8})/([^/, ]*)/([^/, ]*)/([^/, ]*)"
-    r", *SignedHeaders=([^, ]+), *Signature=([^, ]*)"
+    r"AWS4-HMAC-SHA256 +Credential=([!-+\-.0-~]++)/([0-9]{8})/([^/, ]++)/([^/, ]++)/([^/, ]++)"
+    r", *SignedHeaders=([^, ]++), *Signature=([^, ]*+)"
 )
 _CREDENTIAL = re.compile(r"([!-+\--~]+)/([^/]*)/([^/]*)/([^/]*)/([^/]*)")
 _DAY = re.compile(r"[0-9]{8}")
 _DIGEST = re.compile(r"[0-9a-fA-F]{64}")
 _EXPIRES = re.compile(r"(-?)([0-9]{1,18})")
-
-
-class _Scope(NamedTuple):
-    access_key: str
-    day: str
-    region: str
-    service: str
-    terminator: str
 
 
 class V4Claim(Claim):
@@ -52,37 +44,37 @@ class V4Claim(Claim):
     __slots__ = ("_alternative", "_day", "_region", "_signature", "_string_to_sign", "_timestamp")
 
     def __init__(
-        self, request: S3Request, scope: _Scope, timestamp: str, signed_headers: str, signature: str,
-        pairs: list[tuple[str, str]], signed_payload: str, via: str,
+        self, request: S3Request, scope: tuple[str, ...], timestamp: str, signed_headers: str, signature: str,
+        query: str, payload: str, via: str,
     ) -> None:  # fmt: skip
-        self.access_key = scope.access_key
+        self.access_key, self._day, self._region, _, _ = scope
         self.version = "v4"
         self.via = via
-        self.payload = signed_payload.lower() if len(signed_payload) == 64 else signed_payload
-        self._day = scope.day
-        self._region = scope.region
+        self.payload = payload.lower() if len(payload) == 64 else payload
         self._timestamp = timestamp
         self._signature = signature
-        path = path_of(request.raw_path)
-        self._string_to_sign = self._string(canonical_request(request, path, pairs, signed_headers, signed_payload))
+        raw_path = request.raw_path
+        canonical = canonical_request(request, path_of(raw_path), query, signed_headers, payload)
+        # hashed here and not in verify(), so that the claim does not hold the request that holds the claim
+        self._string_to_sign = self._string(canonical)
         self._alternative: str | None = None
-        if b"%" in request.raw_path and (sent := path_as_sent(request.raw_path)) is not None:
-            self._alternative = self._string(canonical_request(request, sent, pairs, signed_headers, signed_payload))
+        if b"%" in raw_path and (sent := path_as_sent(raw_path)) is not None:
+            self._alternative = self._string(canonical_request(request, sent, query, signed_headers, payload))
 
     def _string(self, canonical: bytes) -> str:
-        return (
-            f"{ALGORITHM}\n{self._timestamp}\n{self._day}/{self._region}/s3/aws4_request\n"
-            f"{sha256(canonical).hexdigest()}"
-        )
+        digest = sha256(canonical).hexdigest()
+        return f"{ALGORITHM}\n{self._timestamp}\n{self._day}/{self._region}/s3/aws4_request\n{digest}"
 
     def verify(self, secret: str) -> None:
         """Check the signature. Raises SignatureDoesNotMatch."""
         key = signing_key(secret, self._day, self._region)
         given = self._signature.encode("utf-8", "replace")
-        for text in (self._string_to_sign, self._alternative):
-            if text is None:
-                break
-            if hmac.compare_digest(hmac.digest(key, text.encode("ascii", "replace"), "sha256").hex().encode(), given):
+        expected = hmac.digest(key, self._string_to_sign.encode("utf-8"), "sha256").hex()
+        if hmac.compare_digest(expected.encode("ascii"), given):
+            return
+        if self._alternative is not None:
+            expected = hmac.digest(key, self._alternative.encode("utf-8"), "sha256").hex()
+            if hmac.compare_digest(expected.encode("ascii"), given):
                 return
         raise errors.SignatureDoesNotMatch(AWSAccessKeyId=self.access_key, StringToSign=self._string_to_sign)
 
@@ -96,11 +88,12 @@ def parse_header(request: S3Request, value: str, *, now: float, region: str, clo
     """The claim of an Authorization header. Raises what S3 answers to a header that no secret can make right."""
     match = _HEADER.fullmatch(value)
     if match:
-        *scope_parts, signed_headers, signature = match.groups()
-        scope = _Scope(*scope_parts)
+        parts = match.groups()
+        scope, signed_headers, signature = parts[:5], parts[5], parts[6]
     else:
         scope, signed_headers, signature = _components(value)
-    _check_scope(scope, region, _bad_header)
+    if scope[2] != region or scope[3:] != ("s3", "aws4_request") or not match:
+        _check_scope(scope, region, _bad_header)
     headers = request.headers
     timestamp = headers.get("x-amz-date")
     seconds = None
@@ -114,7 +107,7 @@ def parse_header(request: S3Request, value: str, *, now: float, region: str, clo
             timestamp = format_basic(seconds)
     if seconds is None or timestamp is None:
         raise errors.AccessDenied("AWS authentication requires a valid Date or x-amz-date header")
-    if not timestamp.startswith(scope.day):
+    if timestamp[:8] != scope[1]:
         _bad_header("Invalid credential date. Date is not the same as X-Amz-Date.")
     _check_signed_headers(request, signed_headers)
     if abs(now - seconds) > clock_skew:
@@ -123,9 +116,8 @@ def parse_header(request: S3Request, value: str, *, now: float, region: str, clo
     if payload is None:
         raise errors.InvalidRequest("Missing required header for this request: x-amz-content-sha256")
     check_payload(payload)
-    return V4Claim(
-        request, scope, timestamp, signed_headers, signature, query_pairs(request.raw_query), payload, "header"
-    )
+    query = query_of(query_pairs(request.raw_query)) if request.raw_query else ""
+    return V4Claim(request, scope, timestamp, signed_headers, signature, query, payload, "header")
 
 
 def parse_query(request: S3Request, *, now: float, region: str, clock_skew: float) -> V4Claim:
@@ -147,7 +139,7 @@ def parse_query(request: S3Request, *, now: float, region: str, clock_skew: floa
     match = _CREDENTIAL.fullmatch(query["X-Amz-Credential"])
     if match is None:
         _bad_credential(f"the Credential is mal-formed; expecting {_EXPECTED}.")
-    scope = _Scope(*match.groups())
+    scope = match.groups()
     _check_scope(scope, region, _bad_credential)
     timestamp = query["X-Amz-Date"]
     seconds = parse_basic(timestamp)
@@ -155,9 +147,9 @@ def parse_query(request: S3Request, *, now: float, region: str, clock_skew: floa
         raise errors.AuthorizationQueryParametersError(
             "X-Amz-Date must be in the ISO8601 Long Format \"yyyyMMdd'T'HHmmss'Z'\""
         )
-    if not timestamp.startswith(scope.day):
+    if timestamp[:8] != scope[1]:
         raise errors.AuthorizationQueryParametersError(
-            f'Invalid credential date "{scope.day}". This date is not the same as X-Amz-Date: "{timestamp[:8]}".'
+            f'Invalid credential date "{scope[1]}". This date is not the same as X-Amz-Date: "{timestamp[:8]}".'
         )
     expires = _expires(query["X-Amz-Expires"])
     signed_headers = query["X-Amz-SignedHeaders"]
@@ -174,8 +166,9 @@ def parse_query(request: S3Request, *, now: float, region: str, clock_skew: floa
     check_payload(payload)
     if payload in STREAMING:
         raise errors.InvalidRequest("aws-chunked transfer is not supported with query-string authentication.")
-    pairs = [pair for pair in pairs if pair[0] != "X-Amz-Signature"]
-    return V4Claim(request, scope, timestamp, signed_headers, query["X-Amz-Signature"], pairs, payload, "query")
+    signed_query = query_of([pair for pair in pairs if pair[0] != "X-Amz-Signature"])
+    signature = query["X-Amz-Signature"]
+    return V4Claim(request, scope, timestamp, signed_headers, signature, signed_query, payload, "query")
 
 
 def check_payload(value: str) -> None:
@@ -212,7 +205,7 @@ def _bad_credential(fault: str) -> NoReturn:
     raise errors.AuthorizationQueryParametersError(f"Error parsing the X-Amz-Credential parameter; {fault}")
 
 
-def _components(value: str) -> tuple[_Scope, str, str]:
+def _components(value: str) -> tuple[tuple[str, ...], str, str]:
     found: dict[str, str] = {}
     for component in value[len(ALGORITHM) :].split(","):
         name, equals, text = component.strip(" ").partition("=")
@@ -227,20 +220,21 @@ def _components(value: str) -> tuple[_Scope, str, str]:
         _bad_header(f"the Credential is mal-formed; expecting {_EXPECTED}.")
     if " " in found["SignedHeaders"] or " " in found["Signature"]:
         _bad_header("blanks are not allowed in its components.")
-    return _Scope(*match.groups()), found["SignedHeaders"], found["Signature"]
+    return match.groups(), found["SignedHeaders"], found["Signature"]
 
 
-def _check_scope(scope: _Scope, region: str, refuse: Callable[[str], NoReturn]) -> None:
-    if _DAY.fullmatch(scope.day) is None:
-        refuse(f'incorrect date format "{scope.day}". This date in the credential must be in the format "yyyyMMdd".')
-    if scope.service != "s3":
-        refuse(f'incorrect service "{scope.service}". This endpoint belongs to "s3".')
-    if scope.terminator != "aws4_request":
-        refuse(f'incorrect terminal "{scope.terminator}". This endpoint uses "aws4_request".')
-    if scope.region != region:
+def _check_scope(scope: tuple[str, ...], region: str, refuse: Callable[[str], NoReturn]) -> None:
+    _, day, given_region, service, terminator = scope
+    if _DAY.fullmatch(day) is None:
+        refuse(f'incorrect date format "{day}". This date in the credential must be in the format "yyyyMMdd".')
+    if service != "s3":
+        refuse(f'incorrect service "{service}". This endpoint belongs to "s3".')
+    if terminator != "aws4_request":
+        refuse(f'incorrect terminal "{terminator}". This endpoint uses "aws4_request".')
+    if given_region != region:
         # clients read the region to use from this element
         try:
-            refuse(f"the region '{scope.region}' is wrong; expecting '{region}'")
+            refuse(f"the region '{given_region}' is wrong; expecting '{region}'")
         except errors.S3Error as error:
             error.extra["Region"] = region
             raise
