@@ -5,6 +5,7 @@ from __future__ import annotations
 from app.s3 import errors
 from app.s3.request import S3Request
 from app.s3.signing import sigv4
+from app.s3.signing.chunked import ChunkedDecoder, decoder_for
 from app.s3.signing.claim import (
     STREAMING,
     STREAMING_SIGNED,
@@ -24,7 +25,9 @@ __all__ = [
     "STREAMING_UNSIGNED_TRAILER",
     "UNSIGNED_PAYLOAD",
     "ChunkSigner",
+    "ChunkedDecoder",
     "Claim",
+    "decoder_for",
     "parse",
 ]
 
