@@ -5,7 +5,7 @@ answer. The tree:
 
     DomainError
       NoSuchBucket, BucketAlreadyExists, BucketAlreadyOwnedByYou, BucketNotEmpty, TooManyBuckets
-      NoSuchKey, NoSuchVersion, PreconditionFailed, ConditionalRequestConflict
+      NoSuchKey, NoSuchVersion, PreconditionFailed, ConditionalRequestConflict, SourceGone
       NoSuchUpload, InvalidPart, InvalidPartOrder, EntityTooSmall
       AccountExists, NoSuchAccount
       Overloaded          a queue, lock or limit said no: nothing was done, try again
@@ -59,6 +59,10 @@ class PreconditionFailed(DomainError):
 
 class ConditionalRequestConflict(DomainError):
     """A conflicting write won while this one was under way."""
+
+
+class SourceGone(DomainError):
+    """The version to copy from was replaced or deleted before the copy committed: look it up again."""
 
 
 class NoSuchUpload(DomainError):

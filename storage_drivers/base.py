@@ -7,7 +7,7 @@ small text that finds it again; the index keeps it and only the driver understan
 from __future__ import annotations
 
 import os
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Protocol
@@ -65,7 +65,7 @@ class Source(Protocol):
 
 
 class FileSlice:
-    """`count` bytes at `offset` of an open descriptor. Whoever got it calls `release` exactly once."""
+    """`count` bytes at `offset` of an open descriptor. Whoever got it calls `release`."""
 
     __slots__ = ("count", "fd", "offset")
 
@@ -75,7 +75,7 @@ class FileSlice:
         self.count = count
 
     def release(self) -> None:
-        """Give the descriptor back; closed when nobody holds it."""
+        """Give the descriptor back; closed when nobody holds it. Again is no error."""
         fd, self.fd = self.fd, -1
         if fd >= 0:
             os.close(fd)
@@ -110,8 +110,24 @@ class Driver(Protocol):
         """The same bytes at once if that needs no waiting for a device, else None. Called on the event loop."""
         ...
 
+    async def feed(self, locator: str, offset: int, length: int, take: Callable[[Buffer], None]) -> None:
+        """Read the same bytes once and give them in order to `take`, called in the thread that reads."""
+        ...
+
     async def discard(self, locator: str) -> None:
         """Give a blob's space back. A blob that is not there is no error."""
+        ...
+
+    async def discard_many(self, locators: Sequence[str]) -> None:
+        """Give back many blobs' space, durably when the driver is durable: what is gone stays gone after a power cut."""
+        ...
+
+    def locator(self, blob_id: int) -> str:
+        """The locator that `put` gives the blob of this id."""
+        ...
+
+    def blob_id(self, locator: str) -> int:
+        """The id of the blob at a locator."""
         ...
 
     async def discard_id(self, blob_id: int) -> bool:

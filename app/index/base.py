@@ -6,7 +6,7 @@ writer incarnation it runs for is still live. Methods raise `app.errors.DomainEr
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
 from typing import NamedTuple, Protocol
 
 from app.index.rows import (
@@ -37,6 +37,16 @@ class Deletion(NamedTuple):
     conditions: Conditions
 
 
+class Reference(NamedTuple):
+    """A row that holds a blob: `kind` is version, part, piece or discard; `end` is where its bytes end in the blob."""
+
+    kind: str
+    locator: str
+    end: int
+    bucket: str
+    key: str
+
+
 class Index(Protocol):
     """What the store and the accounts ask of the index."""
 
@@ -58,6 +68,10 @@ class Index(Protocol):
     async def accounts(self) -> list[tuple[Account, list[AccessKey]]]: ...
     async def add_account(self, account: Account, access_key: str, secret: str) -> None:
         """Add an account with its first key, or a key to an account of that id. Raises AccountExists for a taken key."""
+        ...
+
+    async def replace_keys(self, account: Account, access_key: str, secret: str) -> None:
+        """Make the account if it is missing, and give it exactly this one key. Raises AccountExists."""
         ...
 
     async def remove_account(self, account_id: str) -> None: ...
@@ -105,7 +119,7 @@ class Index(Protocol):
     ) -> Committed:
         """Like `put_version`, where `new.body` is the body of the version `source_seq`, which is counted up.
 
-        Raises ConditionalRequestConflict when that version is gone by now. The source may be the key itself.
+        Raises SourceGone when that version is gone by now. The source may be the key itself.
         """
         ...
 
@@ -154,7 +168,7 @@ class Index(Protocol):
     async def copy_part(self, source_seq: int, upload: Upload, part: Part) -> Committed:
         """Like `put_part` for extents of the version `source_seq`, whose blobs are counted up.
 
-        Raises ConditionalRequestConflict when that version is gone by now.
+        Raises SourceGone when that version is gone by now.
         """
         ...
 
@@ -213,6 +227,15 @@ class Index(Protocol):
 
     async def forget_writer(self, incarnation: int) -> None:
         """Remove a dead incarnation and its ranges, all swept."""
+        ...
+
+    # fsck
+    def references(self) -> AsyncIterator[Reference]:
+        """Every blob that a version, a part, a piece or the discard queue holds, read in batches."""
+        ...
+
+    async def miscounted(self) -> list[tuple[str, int, int]]:
+        """Bodies whose kept count of holders is not the true one: (body, kept, true)."""
         ...
 
     # discards

@@ -20,6 +20,7 @@ class S3Request:
         "access_key",
         "account_id",
         "bucket",
+        "bucket_row",
         "client",
         "content_length",
         "display_name",
@@ -36,8 +37,9 @@ class S3Request:
         "repeated",
         "request_id",
         "scheme",
+        "secret",
         "signature",
-        "state",
+
         "timings",
         "virtual_host",
     )
@@ -62,6 +64,8 @@ class S3Request:
     """The authenticated account; None while the request is anonymous."""
     access_key: str | None
     display_name: str
+    secret: str
+    """The key of the signature, for signed chunks; never logged."""
     signature: Any
     """The verified `app.s3.signing.Claim`, or None."""
     payload: str
@@ -69,4 +73,5 @@ class S3Request:
     operation: str
     timings: dict[str, float]
     """Seconds by phase: auth, index, open, write, sync, commit, read."""
-    state: Any
+    bucket_row: Any
+    """The bucket that the operation is on, authorised."""

@@ -22,3 +22,7 @@ class Response:
     headers: Headers = field(default_factory=list)
     body: bytes | AsyncIterator[bytes | FileSlice] = b""
     length: int | None = None
+
+
+XML = ((b"content-type", b"application/xml"),)
+"""Headers of an answer that is a document."""

@@ -1,0 +1,26 @@
+"""One module for each family of operations; `load` registers them all in the dispatch table."""
+
+from __future__ import annotations
+
+from importlib import import_module
+
+MODULES = (
+    "service",
+    "bucket",
+    "object_read",
+    "object_write",
+    "delete_objects",
+    "copy",
+    "attributes",
+    "listing",
+    "multipart",
+    "multipart_complete",
+    "multipart_listing",
+    "unconfigured",
+)
+
+
+def load() -> None:
+    """Import every module, which registers its operations."""
+    for name in MODULES:
+        import_module(f"{__name__}.{name}")

@@ -1,0 +1,104 @@
+"""The command `sluice`."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from pydantic import ValidationError
+
+from app import __version__
+from app.cli_fsck import fsck_command
+from app.cli_users import users
+from app.settings import Settings
+
+cli = typer.Typer(
+    name="sluice",
+    help="An S3 gateway over a directory.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+cli.add_typer(users, name="user")
+cli.command("fsck")(fsck_command)
+
+DataOption = Annotated[Path | None, typer.Option(help="Directory of the backing store [env SLUICE_DATA].")]
+
+
+@cli.command()
+def version() -> None:
+    """Print the version."""
+    print(__version__)
+
+
+@cli.command()
+def serve(
+    host: Annotated[str | None, typer.Option(help="Address of the S3 listener.")] = None,
+    port: Annotated[int | None, typer.Option(help="Port of the S3 listener; 0: any free one.")] = None,
+    data: DataOption = None,
+    index: Annotated[str | None, typer.Option(help="URL of the index, e.g. sqlite:////var/lib/sluice/index.db.")] = None,
+    workers: Annotated[int | None, typer.Option(help="Worker processes; default one a core.")] = None,
+    admin_host: Annotated[str | None, typer.Option(help="Address of the admin listener.")] = None,
+    admin_port: Annotated[int | None, typer.Option(help="Port of the admin listener; -1: none.")] = None,
+    tls_cert: Annotated[Path | None, typer.Option(help="PEM certificate chain.")] = None,
+    tls_key: Annotated[Path | None, typer.Option(help="PEM private key.")] = None,
+) -> None:
+    """Serve S3. Settings that are no option here come from the environment (prefix SLUICE_, see README)."""
+    from app.server.launcher import run
+    from app.startup import CannotStart, prepare
+
+    settings = load_settings(
+        host=host,
+        port=port,
+        data=data,
+        index=index,
+        workers=workers,
+        admin_host=admin_host,
+        admin_port=admin_port,
+        tls_cert=tls_cert,
+        tls_key=tls_key,
+    )
+    if (settings.tls_cert is None) != (settings.tls_key is None):
+        fail("give both --tls-cert and --tls-key, or neither")
+
+    def before_workers(settings: Settings) -> None:
+        credentials = prepare(settings)
+        if not credentials.generated:
+            return
+        if sys.stdout.isatty():
+            print(f"access key: {credentials.access_key}\nsecret key: {credentials.secret_key}", flush=True)
+        else:
+            print(f"sluice: the generated keys are in {settings.data / 'credentials'}", flush=True)
+
+    try:
+        code = run(settings, before_workers=before_workers)
+    except CannotStart as error:
+        fail(str(error))
+    raise typer.Exit(code)
+
+
+def load_settings(**options: Any) -> Settings:
+    """Settings from the environment with the options that were given over them; exits with 2 when one is wrong."""
+    try:
+        return Settings(**{name: value for name, value in options.items() if value is not None})
+    except ValidationError as error:
+        for fault in error.errors(include_url=False, include_input=False):
+            print(f"sluice: {'.'.join(map(str, fault['loc']))}: {fault['msg']}", file=sys.stderr)
+        raise typer.Exit(2) from None
+
+
+def fail(message: str, code: int = 1) -> None:
+    """Say why on standard error and exit."""
+    print(f"sluice: {message}", file=sys.stderr)
+    raise typer.Exit(code)
+
+
+def main() -> None:
+    """Entry point of the command."""
+    cli()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,75 @@
+"""`sluice fsck`: reconciles index and store both ways."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from app.errors import DomainError
+from app.index import open_index
+from app.jobs.fsck import Report, fsck
+from app.settings import Settings
+from app.startup import CannotStart, make_driver, match
+from app.store.store import Store
+from storage_drivers.errors import DriverError
+
+
+def fsck_command(
+    data: Annotated[Path | None, typer.Option(help="Directory of the backing store [env SLUICE_DATA].")] = None,
+    index: Annotated[str | None, typer.Option(help="URL of the index.")] = None,
+    repair: Annotated[bool, typer.Option("--repair", help="Take away blobs that no row holds.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Compare index and store both ways; may run beside a server.
+
+    Exit codes: 0 nothing is wrong (or all mended), 1 fsck could not run, 4 blobs that no row holds were found,
+    8 a row's blob is missing, short or miscounted: restore it from a backup.
+    """
+    from app.cli import fail, load_settings
+
+    settings = load_settings(data=data, index=index)
+    try:
+        report = asyncio.run(_run(settings, repair))
+    except (DomainError, DriverError, CannotStart, OSError) as error:
+        fail(f"fsck could not run: {error}")
+    if as_json:
+        print(json.dumps({**asdict(report), "clean": report.clean}))
+    else:
+        _print(report)
+    if report.missing or report.short or report.miscounted:
+        raise typer.Exit(8)
+    if not report.clean:
+        raise typer.Exit(4)
+
+
+async def _run(settings: Settings, repair: bool) -> Report:
+    if not settings.index_path.exists():
+        raise CannotStart("there is no index here")
+    index = open_index(settings, writer=False)
+    driver = make_driver(settings)
+    await index.start()
+    try:
+        await driver.start()
+        await match(index, driver)
+        return await fsck(Store(index, driver), repair=repair)
+    finally:
+        await driver.close()
+        await index.close()
+
+
+def _print(report: Report) -> None:
+    print(f"{report.rows} rows, {report.blobs} blobs, {report.bytes} bytes")
+    for fact in report.missing:
+        print(f"MISSING  {fact['locator']}  {fact['kind']} of {fact['bucket']}/{fact['key']}")
+    for fact in report.short:
+        print(f"SHORT    {fact['locator']}  {fact['size']} of {fact['needed']} bytes, {fact['bucket']}/{fact['key']}")
+    for fact in report.miscounted:
+        print(f"COUNT    {fact['body']}  kept {fact['kept']}, true {fact['true']}")
+    for locator in report.orphans:
+        print(f"{'removed ' if report.repaired else 'orphan  '} {locator}")
+    print("clean" if report.clean else "NOT CLEAN")

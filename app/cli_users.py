@@ -1,0 +1,177 @@
+"""`sluice user …`: accounts and their keys. Works beside a running server, which sees a change at once."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import secrets
+import sys
+import time
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Annotated, TypeVar
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from app.errors import AccountExists, DomainError, NoSuchAccount
+from app.index import Index, open_index
+from app.index.rows import Account
+from app.settings import Settings
+
+users = typer.Typer(name="user", help="Accounts and their keys.", no_args_is_help=True)
+
+T = TypeVar("T")
+Data = Annotated[Path | None, typer.Option("--data", help="Directory of the backing store [env SLUICE_DATA].")]
+IndexUrl = Annotated[str | None, typer.Option("--index", help="URL of the index.")]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+SECRET_ENV = "SLUICE_USER_SECRET_KEY"
+
+
+@users.command()
+def add(
+    data: Data = None,
+    index: IndexUrl = None,
+    access_key: Annotated[str | None, typer.Option(help="Access key; generated when not given.")] = None,
+    secret_key: Annotated[
+        str | None,
+        typer.Option(help=f"Secret key; `-` reads it from standard input; else env {SECRET_ENV}; else generated."),
+    ] = None,
+    account_id: Annotated[
+        str | None, typer.Option("--id", help="Canonical id; an id that exists gets one more key. Generated when not given.")
+    ] = None,
+    display_name: Annotated[str, typer.Option(help="Display name.")] = "",
+    email: Annotated[str, typer.Option(help="Email address, unique if given.")] = "",
+    as_json: Json = False,
+) -> None:
+    """Add an account with a key, or a key to an account. Exit code 3: the id's email or the key is taken."""
+    access_key = access_key or "SL" + secrets.token_hex(9).upper()
+    given = secret_key is not None or SECRET_ENV in os.environ
+    secret = _secret(secret_key)
+    if not 3 <= len(access_key) <= 128 or not access_key.isascii() or not access_key.isprintable():
+        _fail("an access key has 3 to 128 printable ASCII characters")
+    if set(access_key) & set("/,= "):
+        _fail("an access key has no '/', ',', '=' or space")
+    if len(secret) < 8:
+        _fail("a secret key has at least 8 characters")
+    account_id = account_id or secrets.token_hex(32)
+    account = Account(account_id, display_name or access_key, email, False, int(time.time() * 1000))
+    _run(data, index, lambda opened: opened.add_account(account, access_key, secret))
+    made = {"id": account_id, "display_name": account.display_name, "email": email, "access_key": access_key}
+    if not given:
+        made["secret_key"] = secret
+    if as_json:
+        print(json.dumps(made))
+        return
+    for name, value in made.items():
+        print(f"{name.replace('_', ' ')}: {value}")
+
+
+def _secret(option: str | None) -> str:
+    if option == "-":
+        return sys.stdin.readline().rstrip("\n")
+    return option or os.environ.get(SECRET_ENV) or secrets.token_urlsafe(30)
+
+
+@users.command("list")
+def list_users(data: Data = None, index: IndexUrl = None, as_json: Json = False) -> None:
+    """List accounts and their access keys; secrets are never shown."""
+    found = _run(data, index, lambda opened: opened.accounts())
+    if as_json:
+        print(
+            json.dumps(
+                [
+                    {
+                        "id": account.id,
+                        "display_name": account.display_name,
+                        "email": account.email,
+                        "disabled": account.disabled,
+                        "access_keys": [key.access_key for key in keys],
+                    }
+                    for account, keys in found
+                ]
+            )
+        )
+        return
+    table = Table("id", "display name", "email", "state", "access keys")
+    for account, keys in found:
+        state = "disabled" if account.disabled else "active"
+        table.add_row(account.id, account.display_name, account.email, state, "\n".join(key.access_key for key in keys))
+    Console().print(table)
+
+
+Who = Annotated[str, typer.Argument(help="Canonical id or access key of the account.")]
+
+
+@users.command()
+def remove(who: Who, data: Data = None, index: IndexUrl = None) -> None:
+    """Remove an account that owns no bucket, with all its keys. Exit code 3: no such account; 4: it owns buckets."""
+
+    async def call(opened: Index) -> None:
+        account_id = await _account_id(opened, who)
+        if await opened.buckets(account_id, "", "", 1):
+            _fail("the account owns buckets; disable it, or delete them first", 4)
+        await opened.remove_account(account_id)
+
+    _run(data, index, call)
+
+
+@users.command()
+def disable(who: Who, data: Data = None, index: IndexUrl = None) -> None:
+    """Refuse every request of an account from now on. Exit code 3: no such account."""
+    _set_disabled(who, data, index, True)
+
+
+@users.command()
+def enable(who: Who, data: Data = None, index: IndexUrl = None) -> None:
+    """Undo `disable`. Exit code 3: no such account."""
+    _set_disabled(who, data, index, False)
+
+
+def _set_disabled(who: str, data: Path | None, index: str | None, disabled: bool) -> None:
+    async def call(opened: Index) -> None:
+        await opened.set_disabled(await _account_id(opened, who), disabled)
+
+    _run(data, index, call)
+
+
+async def _account_id(opened: Index, who: str) -> str:
+    if await opened.account(who) is not None:
+        return who
+    key = await opened.access_key(who)
+    if key is None:
+        raise NoSuchAccount()
+    return key.account_id
+
+
+def _run(data: Path | None, index: str | None, call: Callable[[Index], Awaitable[T]]) -> T:
+    from app.cli import load_settings
+
+    settings: Settings = load_settings(data=data, index=index)
+
+    async def run() -> T:
+        opened = open_index(settings, writer=False)
+        await opened.start(migrate=True)
+        try:
+            return await call(opened)
+        finally:
+            await opened.close()
+
+    try:
+        settings.run_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
+        return asyncio.run(run())
+    except NoSuchAccount:
+        _fail("no such account", 3)
+    except AccountExists as error:
+        _fail(f"taken: {error}", 3)
+    except (DomainError, OSError) as error:
+        _fail(f"the index cannot be used: {type(error).__name__} {error}")
+    raise AssertionError("unreachable")
+
+
+def _fail(message: str, code: int = 1) -> None:
+    from app.cli import fail
+
+    fail(message, code)

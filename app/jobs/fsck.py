@@ -1,0 +1,91 @@
+"""Reconciles index and store both ways. Reads everything; changes only what `repair` may: blobs that no row holds."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from app.store.store import Store, driver_calls
+
+BATCH = 1000
+
+
+@dataclass(slots=True)
+class Report:
+    """What fsck found. `missing` and `short` are integrity alarms: nothing mends them but a backup."""
+
+    rows: int = 0
+    blobs: int = 0
+    bytes: int = 0
+    missing: list[dict[str, object]] = field(default_factory=list)
+    short: list[dict[str, object]] = field(default_factory=list)
+    miscounted: list[dict[str, object]] = field(default_factory=list)
+    orphans: list[str] = field(default_factory=list)
+    repaired: int = 0
+
+    @property
+    def clean(self) -> bool:
+        """Nothing is wrong (orphans that were taken away count as mended)."""
+        damaged = self.missing or self.short or self.miscounted
+        return not damaged and len(self.orphans) == self.repaired
+
+
+async def fsck(store: Store, *, repair: bool) -> Report:
+    """Compare every row with its blob and every blob with the rows.
+
+    Ids that a live writer has reserved are left alone, so this may run beside a server.
+    """
+    report = Report()
+    sizes: dict[str, int] = {}
+    with driver_calls():
+        async for locator, size in store.driver.walk():
+            sizes[locator] = size
+            report.blobs += 1
+            report.bytes += size
+    reserved = [ids for writer in await store.index.writers() for ids in await store.index.ranges(writer.incarnation)]
+    held = await _check_rows(store, sizes, report)
+    for body, kept, true in await store.index.miscounted():
+        report.miscounted.append({"body": body, "kept": kept, "true": true})
+    for locator in sorted(sizes.keys() - held):
+        blob_id = store.driver.blob_id(locator)
+        if any(ids.first <= blob_id <= ids.last for ids in reserved):
+            continue
+        report.orphans.append(locator)
+    if repair and report.orphans:
+        still_held = await _still_held(store, report.orphans)
+        report.orphans = [locator for locator in report.orphans if locator not in still_held]
+        with driver_calls():
+            await store.driver.discard_many(report.orphans)
+        report.repaired = len(report.orphans)
+    return report
+
+
+async def _check_rows(store: Store, sizes: dict[str, int], report: Report) -> set[str]:
+    """Every locator that a row or the discard queue holds; what is missing or short goes into the report."""
+    held: set[str] = set()
+    async for reference in store.index.references():
+        held.add(reference.locator)
+        if reference.kind == "discard":
+            continue
+        report.rows += 1
+        size = sizes.get(reference.locator)
+        fact: dict[str, object] = {
+            "locator": reference.locator,
+            "kind": reference.kind,
+            "bucket": reference.bucket,
+            "key": reference.key,
+        }
+        if size is None:
+            if not (await store.index.held([reference.locator])):
+                continue  # deleted while we walked
+            report.missing.append(fact)
+        elif size < reference.end:
+            report.short.append({**fact, "size": size, "needed": reference.end})
+    return held
+
+
+async def _still_held(store: Store, locators: list[str]) -> set[str]:
+    """Asked again at the last moment: a row may have come since the walk."""
+    held: set[str] = set()
+    for first in range(0, len(locators), BATCH):
+        held |= await store.index.held(locators[first : first + BATCH])
+    return held

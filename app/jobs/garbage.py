@@ -1,0 +1,73 @@
+"""Takes away what no row holds any more, once nobody can be reading it (law 2).
+
+An entry of the discard queue is first *seen*; its blob goes when every request that runs began after that, and a
+grace has passed. Nothing of this is kept: after a restart the wait begins anew.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import deque
+from collections.abc import Callable
+from typing import NamedTuple
+
+from app.crash import crash_point
+from app.index.rows import PIECES, Discard
+from app.store.store import Store, driver_calls
+
+logger = logging.getLogger("sluice.jobs")
+
+BATCH = 1000
+MOST_WAITING = 100_000
+"""Entries kept in memory; the rest wait in the index."""
+
+
+class _Seen(NamedTuple):
+    at: int
+    entries: list[Discard]
+
+
+class Garbage:
+    """`oldest` gives the CLOCK_BOOTTIME in milliseconds at which the oldest running request of any worker began."""
+
+    def __init__(self, store: Store, oldest: Callable[[], int], now: Callable[[], int], grace: float) -> None:
+        self._store = store
+        self._oldest = oldest
+        self._now = now
+        self._grace = int(grace * 1000)
+        self._waiting: deque[_Seen] = deque()
+        self._count = 0
+        self._last = 0
+
+    async def run_once(self) -> int:
+        """Look at new entries and take away what has waited long enough; returns how many entries went."""
+        await self._look()
+        gone = 0
+        while self._waiting and self._waiting[0].at + self._grace <= self._now() and self._waiting[0].at < self._oldest():
+            seen = self._waiting.popleft()
+            self._count -= len(seen.entries)
+            gone += await self._take_away(seen.entries)
+        return gone
+
+    async def _look(self) -> None:
+        while self._count < MOST_WAITING:
+            now = self._now()
+            found = await self._store.index.discards(self._last, BATCH)
+            if not found:
+                return
+            self._waiting.append(_Seen(now, found))
+            self._count += len(found)
+            self._last = found[-1].id
+
+    async def _take_away(self, entries: list[Discard]) -> int:
+        blobs = [entry for entry in entries if not entry.body.startswith(PIECES)]
+        if blobs:
+            with driver_calls():
+                await self._store.driver.discard_many([entry.body for entry in blobs])
+            crash_point("garbage.discarded")
+            await self._store.index.forget_discards([entry.id for entry in blobs])
+        for entry in entries:
+            if entry.body.startswith(PIECES):
+                while not await self._store.index.expand_discard(entry, BATCH):
+                    pass
+        return len(entries)

@@ -1,0 +1,65 @@
+"""One worker at a time runs what happens later; when it dies another takes over, because the kernel drops its lock."""
+
+from __future__ import annotations
+
+import asyncio
+import fcntl
+import logging
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+from app.errors import DomainError
+from app.index.rows import Writer
+from app.jobs.garbage import Garbage
+from app.jobs.sweep import sweep
+from app.store.store import Store
+
+logger = logging.getLogger("sluice.jobs")
+
+PERIOD = 1.0
+"""Seconds between rounds."""
+
+
+class Jobs:
+    """Runs garbage collection and sweeps in the worker that holds `lock_path`."""
+
+    def __init__(self, lock_path: Path, store: Store, garbage: Garbage, is_gone: Callable[[Writer], bool]) -> None:
+        self._lock_path = lock_path
+        self._store = store
+        self._garbage = garbage
+        self._is_gone = is_gone
+        self._lock: int | None = None
+
+    async def run(self) -> None:
+        """Until cancelled."""
+        try:
+            while True:
+                if self._elected():
+                    await self._round()
+                await asyncio.sleep(PERIOD)
+        finally:
+            if self._lock is not None:
+                os.close(self._lock)
+                self._lock = None
+
+    def _elected(self) -> bool:
+        if self._lock is not None:
+            return True
+        descriptor = os.open(self._lock_path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            os.close(descriptor)
+            return False
+        self._lock = descriptor
+        return True
+
+    async def _round(self) -> None:
+        try:
+            await sweep(self._store, self._is_gone)
+            await self._garbage.run_once()
+        except DomainError as error:
+            logger.warning("jobs: %s, to be tried again", type(error).__name__)
+        except Exception:
+            logger.exception("jobs failed, to be tried again")

@@ -1,0 +1,47 @@
+"""Takes away what dead writers left: blobs that were written but never committed (DESIGN §4, law 5)."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+
+from app.crash import crash_point
+from app.index.rows import Writer
+from app.store.store import Store, driver_calls
+
+logger = logging.getLogger("sluice.jobs")
+
+BATCH = 256
+
+
+async def sweep(store: Store, is_gone: Callable[[Writer], bool]) -> int:
+    """Sweep every writer incarnation whose process is gone; returns how many blobs were taken away.
+
+    Each is declared dead in a transaction of its own before anything of its is touched: from then on it cannot commit.
+    """
+    swept = 0
+    for writer in await store.index.writers():
+        if writer.state == "live":
+            if not is_gone(writer):
+                continue
+            await store.index.declare_dead(writer.incarnation)
+            crash_point("sweep.declared")
+        for ids in await store.index.ranges(writer.incarnation):
+            for first in range(ids.first, ids.last + 1, BATCH):
+                swept += await _sweep_ids(store, range(first, min(first + BATCH, ids.last + 1)))
+        crash_point("sweep.swept")
+        await store.index.forget_writer(writer.incarnation)
+    if swept:
+        logger.info("swept %d blobs that dead writers left", swept)
+    return swept
+
+
+async def _sweep_ids(store: Store, ids: range) -> int:
+    locators = {store.driver.locator(blob_id): blob_id for blob_id in ids}
+    held = await store.index.held(list(locators))
+    swept = 0
+    with driver_calls():
+        for locator, blob_id in locators.items():
+            if locator not in held and await store.driver.discard_id(blob_id):
+                swept += 1
+    return swept

@@ -1,0 +1,96 @@
+"""create_app(settings): puts the parts together, nothing else."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from typing import Any
+
+from fastapi import FastAPI
+
+from app.access.accounts import Accounts
+from app.index import Index, open_index
+from app.jobs.garbage import Garbage
+from app.jobs.runner import Jobs
+from app.s3.gateway import Gateway
+from app.s3.target import bucket_of_host
+from app.server.health import health_router
+from app.server.shared import boottime_ms
+from app.server.worker import WorkerContext
+from app.settings import Settings
+from app.startup import make_driver
+from app.store.store import Store
+
+Scope = dict[str, Any]
+Receive = Callable[[], Awaitable[dict[str, Any]]]
+Send = Callable[[dict[str, Any]], Awaitable[None]]
+
+HEALTH = b"/-/"
+"""No bucket name is one character long, so nothing under this path is an object."""
+MINIO_HEALTH = b"/minio/health/live"
+
+
+class App:
+    """The S3 listener of one worker: the S3 plane, and FastAPI for health and for the life of the process.
+
+    The choice between them is made here and not by FastAPI's routing, which costs more than the whole of a HEAD.
+    """
+
+    def __init__(self, settings: Settings, context: WorkerContext) -> None:
+        self._settings = settings
+        self._context = context
+        self._index: Index = open_index(settings)
+        self._store = Store(self._index, make_driver(settings))
+        self._gateway = Gateway(settings, self._store, Accounts(self._index), context.observe)
+        self._shell = FastAPI(
+            docs_url=None, redoc_url=None, openapi_url=None, lifespan=self._life, telemetry={"enabled": False}
+        )
+        self._shell.include_router(health_router(self._ready))
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """ASGI."""
+        if scope["type"] != "http":
+            await self._shell(scope, receive, send)
+            return
+        path: bytes = scope["raw_path"]
+        if path.startswith((HEALTH, MINIO_HEALTH)) and await self._is_health(scope, path):
+            await self._shell(scope, receive, send)
+            return
+        await self._gateway(scope, receive, send)
+
+    async def _is_health(self, scope: Scope, path: bytes) -> bool:
+        headers = dict(scope["headers"])
+        if bucket_of_host(headers.get(b"host", b"").decode("latin-1"), self._settings.domains) is not None:
+            return False
+        if path.startswith(HEALTH):
+            return True
+        signed = b"authorization" in headers or b"Signature=" in scope["query_string"]
+        return path == MINIO_HEALTH and not signed and await self._index.bucket("minio") is None
+
+    async def _ready(self) -> bool:
+        """Index and store answer."""
+        await self._index.identity()
+        return (await self._store.driver.usage()).total > 0
+
+    @asynccontextmanager
+    async def _life(self, _: FastAPI) -> AsyncIterator[None]:
+        await self._index.start()
+        await self._store.driver.start()
+        run_dir = self._settings.run_dir
+        garbage = Garbage(self._store, self._context.oldest_request, boottime_ms, self._settings.discard_grace)
+        jobs = Jobs(run_dir / "jobs.lock", self._store, garbage, self._index.writer_is_gone)
+        task = asyncio.create_task(jobs.run())
+        try:
+            yield
+        finally:
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+            await self._store.ids.close()
+            await self._index.close()
+            await self._store.driver.close()
+
+
+def create_app(settings: Settings, context: WorkerContext) -> App:
+    """The application of one worker."""
+    return App(settings, context)

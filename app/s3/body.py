@@ -1,0 +1,209 @@
+"""A request body on its way to a blob: un-chunked, counted, hashed, and checked against all that was promised of it."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hashlib
+import hmac
+
+from app.s3 import checksums
+from app.s3.errors import (
+    BadDigest,
+    EntityTooLarge,
+    IncompleteBody,
+    InvalidArgument,
+    InvalidDigest,
+    InvalidRequest,
+    MaxMessageLengthExceeded,
+    MissingContentLength,
+    NotImplemented,
+    XAmzContentSHA256Mismatch,
+)
+from app.s3.request import S3Request
+from app.s3.signing.chunked import ChunkedDecoder
+from storage_drivers.base import Buffer
+
+MAX_PUT = 5 * 1024**3
+"""Bytes of one PutObject or UploadPart ("Amazon S3 multipart upload limits")."""
+MAX_DOCUMENT = 2 * 1024**2
+"""Bytes of a request document (1000 keys of 1024 bytes, escaped, fit)."""
+PIECE = 256 * 1024
+STREAMING = "STREAMING-"
+SIGNED_STREAMS = frozenset({"STREAMING-AWS4-HMAC-SHA256-PAYLOAD", "STREAMING-AWS4-HMAC-SHA256-PAYLOAD-TRAILER"})
+STREAMS = SIGNED_STREAMS | {"STREAMING-UNSIGNED-PAYLOAD-TRAILER"}
+
+
+class Body:
+    """A `storage_drivers.base.Source` over a request's body.
+
+    Making one reads nothing of the body; it raises for promises that are malformed or contradict each other. `etag`
+    and `checksum` are there after `verify`. `checksum` is of the algorithm that the request promises one of, else of
+    the given one (empty: none); with `fixed` always of the given one. Without `promised` the checksum headers are not
+    about this body.
+    """
+
+    def __init__(
+        self,
+        request: S3Request,
+        *,
+        checksum: str = "CRC64NVME",
+        fixed: bool = False,
+        etag: bool = True,
+        promised: bool = True,
+    ) -> None:
+        self._receive = request.receive
+        self._ended = False
+        self._received = 0
+        self._expected = checksums.requested(request) if promised else checksums.NOTHING
+        self.promised_algorithm = self._expected.algorithm
+        self.algorithm = checksum if fixed or not self.promised_algorithm else self.promised_algorithm
+        self._hasher = checksums.hasher(self.algorithm) if self.algorithm else None
+        self._promised_hasher = self._hasher
+        if self.promised_algorithm not in ("", self.algorithm):
+            self._promised_hasher = checksums.hasher(self.promised_algorithm)
+        self._md5_promised = _content_md5(request)
+        md5 = etag or self._md5_promised is not None
+        self._md5 = hashlib.md5(usedforsecurity=False) if md5 else None
+        payload = request.payload
+        self._decoder: ChunkedDecoder | None = None
+        self._sha256 = None
+        if payload in STREAMS:
+            self.size = _decoded_length(request)
+            self._decoder = _decoder(request, self.size)
+        else:
+            _refuse_unmarked_chunks(request)
+            self.size = _plain_length(request)
+            if payload != "UNSIGNED-PAYLOAD":
+                self._sha256 = hashlib.sha256()
+                self._sha256_promised = payload
+        if self.size > MAX_PUT:
+            raise EntityTooLarge(ProposedSize=self.size, MaxSizeAllowed=MAX_PUT)
+        self.etag = ""
+        self.checksum = ""
+
+    async def read(self) -> Buffer:
+        """The next piece, about `PIECE` bytes; empty at the end. Raises IncompleteBody and what chunks can be wrong in.
+
+        The piece that holds the last byte is given only after the end of the body was seen, trailers included.
+        """
+        pieces: list[Buffer] = []
+        have = 0
+        while not self._ended and (have < PIECE or self._received >= self.size):
+            message = await self._receive()
+            if message["type"] != "http.request":
+                raise IncompleteBody()
+            data = message["body"]
+            self._ended = not message.get("more_body", False)
+            if self._decoder is None:
+                if data:
+                    pieces.append(data)
+                    have += len(data)
+                    self._received += len(data)
+            else:
+                for piece in self._decoder.feed(data):
+                    pieces.append(piece)
+                    have += len(piece)
+                    self._received += len(piece)
+            if self._received > self.size:
+                raise IncompleteBody("The request body is longer than it says.")
+        if self._ended and self._decoder is not None and pieces:
+            self._decoder.finish()
+        return pieces[0] if len(pieces) == 1 else b"".join(pieces)
+
+    def digest(self, piece: Buffer) -> None:
+        """Take a piece into every hash that is wanted."""
+        if self._md5 is not None:
+            self._md5.update(piece)
+        if self._sha256 is not None:
+            self._sha256.update(piece)
+        if self._hasher is not None:
+            self._hasher.update(piece)
+        if self._promised_hasher is not self._hasher and self._promised_hasher is not None:
+            self._promised_hasher.update(piece)
+
+    def verify(self) -> None:
+        """Raises IncompleteBody, XAmzContentSHA256Mismatch or BadDigest when the body is not what was promised."""
+        if self._received != self.size:
+            raise IncompleteBody()
+        if self._decoder is not None:
+            self._decoder.finish()
+        if self._sha256 is not None and not hmac.compare_digest(self._sha256.hexdigest(), self._sha256_promised):
+            raise XAmzContentSHA256Mismatch(
+                ClientComputedContentSHA256=self._sha256_promised,
+                S3ComputedContentSHA256=self._sha256.hexdigest(),
+            )
+        if self._md5 is not None:
+            if self._md5_promised is not None and self._md5.digest() != self._md5_promised:
+                raise BadDigest(
+                    "The Content-MD5 you specified did not match what we received.",
+                    ExpectedDigest=base64.b64encode(self._md5_promised).decode(),
+                    CalculatedDigest=base64.b64encode(self._md5.digest()).decode(),
+                )
+            self.etag = self._md5.hexdigest()
+        if self._hasher is not None:
+            self.checksum = self._hasher.digest_base64()
+        if self.promised_algorithm and self._promised_hasher is not None:
+            promised = self._expected.value_with(self._decoder.trailers if self._decoder is not None else {})
+            if promised is not None and promised != self._promised_hasher.digest_base64():
+                raise BadDigest(f"The {self.promised_algorithm} you specified did not match the calculated checksum.")
+
+    async def collect(self, limit: int = MAX_DOCUMENT) -> bytes:
+        """The whole body, verified. Raises MaxMessageLengthExceeded over `limit` bytes."""
+        if self.size > limit:
+            raise MaxMessageLengthExceeded(MaxMessageLengthBytes=limit)
+        pieces = []
+        while piece := await self.read():
+            self.digest(piece)
+            pieces.append(bytes(piece))
+        self.verify()
+        return b"".join(pieces)
+
+
+def _content_md5(request: S3Request) -> bytes | None:
+    value = request.headers.get("content-md5")
+    if value is None:
+        return None
+    try:
+        digest = base64.b64decode(value, validate=True)
+    except (binascii.Error, ValueError):
+        raise InvalidDigest() from None
+    if len(digest) != 16:
+        raise InvalidDigest()
+    return digest
+
+
+def _plain_length(request: S3Request) -> int:
+    if request.content_length is None:
+        if "transfer-encoding" in request.headers:
+            raise MissingContentLength()
+        return 0
+    return request.content_length
+
+
+def _decoded_length(request: S3Request) -> int:
+    value = request.headers.get("x-amz-decoded-content-length")
+    if value is None:
+        raise MissingContentLength()
+    if not (value.isascii() and value.isdigit()) or len(value) > 19:
+        raise InvalidArgument(ArgumentName="x-amz-decoded-content-length", ArgumentValue=value[:64])
+    return int(value)
+
+
+def _decoder(request: S3Request, size: int) -> ChunkedDecoder:
+    if request.signature is None:
+        raise InvalidRequest("The aws-chunked forms need a signed request.")
+    signer = request.signature.chunk_signer(request.secret) if request.payload in SIGNED_STREAMS else None
+    names = ()
+    if request.payload.endswith("-TRAILER"):
+        names = tuple(
+            name.strip().lower() for name in request.headers.get("x-amz-trailer", "").split(",") if name.strip()
+        )
+    return ChunkedDecoder(signer=signer, decoded_length=size, trailer_names=names)
+
+
+def _refuse_unmarked_chunks(request: S3Request) -> None:
+    if request.payload.startswith(STREAMING):
+        raise NotImplemented()
+    if "aws-chunked" in request.headers.get("content-encoding", "").lower():
+        raise InvalidRequest("aws-chunked needs an x-amz-content-sha256 that names its form.")

@@ -1,0 +1,95 @@
+"""The table of operations: (method, level, sub-resource) → operation with its handler and the right it needs.
+
+An operation that does not say what right it needs cannot be registered (law 7). What S3 knows and this gateway has
+not built is in `NOT_BUILT`, and answers 501.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Literal, NamedTuple
+
+from app.s3.errors import InvalidArgument, MethodNotAllowed, NotImplemented
+from app.s3.request import S3Request
+from app.s3.response import Response
+
+if TYPE_CHECKING:
+    from app.s3.gateway import Gateway
+
+Level = Literal["service", "bucket", "key"]
+Handler = Callable[["Gateway", S3Request], Awaitable[Response]]
+
+
+class Operation(NamedTuple):
+    """An operation of the S3 API under its AWS name."""
+
+    name: str
+    action: str
+    """The right that it needs, as IAM writes it."""
+    handler: Handler
+    on_bucket: bool
+    """The bucket must exist, and the right is asked on it."""
+    streams: bool
+    """Takes an object body, and so the aws-chunked forms."""
+
+
+SUBRESOURCES = frozenset(
+    "abac accelerate acl analytics annotation append attributes cors delete encryption intelligent-tiering inventory "
+    "legal-hold lifecycle location logging metadataConfiguration metadataInventoryTable metadataJournalTable "
+    "metadataTable metrics notification object-lock ownershipControls policy policyStatus publicAccessBlock "
+    "renameObject replication requestPayment restore retention select session tagging torrent uploadId uploads "
+    "versioning versions website".split()
+)
+"""Query parameters that choose an operation."""
+
+HEADER_VARIANTS = {("PUT", "key", ""): "copy", ("PUT", "key", "uploadId"): "uploadId+copy"}
+"""Places where `x-amz-copy-source` makes it another operation."""
+
+TABLE: dict[tuple[str, str, str], Operation] = {}
+
+
+def operation(
+    method: str,
+    level: Level,
+    subresource: str = "",
+    *,
+    name: str,
+    action: str,
+    on_bucket: bool = True,
+    streams: bool = False,
+) -> Callable[[Handler], Handler]:
+    """Register a handler. Raises ValueError for a place that is taken or an action that is none."""
+    if not action.startswith("s3:"):
+        raise ValueError(f"{name} must say what right it needs")
+
+    def register(handler: Handler) -> Handler:
+        place = (method, level, subresource)
+        if place in TABLE:
+            raise ValueError(f"{place} is {TABLE[place].name} already")
+        TABLE[place] = Operation(name, action, handler, on_bucket and level != "service", streams)
+        return handler
+
+    return register
+
+
+def find(request: S3Request) -> Operation:
+    """The operation that a request asks for. Raises NotImplemented, MethodNotAllowed, InvalidArgument."""
+    level = "service" if request.bucket is None else "bucket" if request.key is None else "key"
+    subresource = ""
+    if request.query:
+        chosen = SUBRESOURCES.intersection(request.query)
+        if len(chosen) > 1:
+            raise InvalidArgument(
+                "Conflicting query string parameters: " + ", ".join(sorted(chosen)), ArgumentName="ResourceType"
+            )
+        if chosen:
+            (subresource,) = chosen
+    place = (request.method, level, subresource)
+    if "x-amz-copy-source" in request.headers and place in HEADER_VARIANTS:
+        place = (request.method, level, HEADER_VARIANTS[place])
+    found = TABLE.get(place)
+    if found is not None:
+        return found
+    if subresource:
+        raise NotImplemented()
+    raise MethodNotAllowed(Method=request.method, ResourceType=level.upper())

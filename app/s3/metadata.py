@@ -1,0 +1,78 @@
+"""What an object keeps of the headers it was put with, and what it answers with."""
+
+from __future__ import annotations
+
+import orjson
+
+from app.s3.errors import InvalidArgument, InvalidStorageClass, MetadataTooLarge
+from app.s3.request import S3Request
+
+KEPT = (
+    "cache-control",
+    "content-disposition",
+    "content-encoding",
+    "content-language",
+    "content-type",
+    "expires",
+    "x-amz-website-redirect-location",
+)
+"""System metadata that a client sets ("Working with object metadata", Amazon S3 User Guide)."""
+USER = "x-amz-meta-"
+MAX_USER_BYTES = 2048
+"""Bytes of all names (without prefix) and values of user metadata."""
+DEFAULT_TYPE = "binary/octet-stream"
+STORAGE_CLASSES = frozenset(
+    "STANDARD REDUCED_REDUNDANCY STANDARD_IA ONEZONE_IA INTELLIGENT_TIERING GLACIER DEEP_ARCHIVE GLACIER_IR".split()
+)
+OVERRIDES = {
+    "response-" + name: name.encode()
+    for name in ("cache-control", "content-disposition", "content-encoding", "content-language", "content-type", "expires")
+}
+
+
+def kept_headers(request: S3Request) -> dict[str, str]:
+    """System and user metadata of a request. Raises MetadataTooLarge over 2 KB of user metadata.
+
+    `aws-chunked` says how the body travels and is stripped from the content encoding.
+    """
+    headers = request.headers
+    kept = {name: headers[name] for name in KEPT if name in headers}
+    encoding = kept.get("content-encoding")
+    if encoding is not None and "aws-chunked" in encoding.lower():
+        rest = [coding.strip() for coding in encoding.split(",") if coding.strip().lower() not in ("aws-chunked", "")]
+        if rest:
+            kept["content-encoding"] = ",".join(rest)
+        else:
+            del kept["content-encoding"]
+    if not kept.get("content-type"):
+        kept["content-type"] = DEFAULT_TYPE
+    size = 0
+    for name, value in headers.items():
+        if name.startswith(USER):
+            kept[name] = value
+            size += len(name) - len(USER) + len(value)
+    if size > MAX_USER_BYTES:
+        raise MetadataTooLarge(Size=size, MaxSizeAllowed=MAX_USER_BYTES)
+    location = kept.get("x-amz-website-redirect-location")
+    if location is not None and not location.startswith(("/", "http://", "https://")):
+        raise InvalidArgument("The website redirect location must start with '/', 'http://' or 'https://'.")
+    return kept
+
+
+def encode(kept: dict[str, str]) -> str:
+    """The index's form of kept headers."""
+    return orjson.dumps(kept).decode()
+
+
+def decode(kept: str) -> dict[str, str]:
+    """The headers of an index row."""
+    headers: dict[str, str] = orjson.loads(kept)
+    return headers
+
+
+def storage_class(request: S3Request) -> str:
+    """The storage class asked for; every class of AWS's is kept and echoed. Raises InvalidStorageClass."""
+    asked = request.headers.get("x-amz-storage-class", "STANDARD")
+    if asked not in STORAGE_CLASSES:
+        raise InvalidStorageClass(StorageClassRequested=asked)
+    return asked

@@ -1,0 +1,72 @@
+"""CreateBucket, HeadBucket, DeleteBucket, GetBucketLocation."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from app.errors import BucketAlreadyOwnedByYou
+from app.s3 import target, xml
+from app.s3.body import Body
+from app.s3.dispatch import operation
+from app.s3.errors import InvalidBucketName, InvalidLocationConstraint, NotImplemented
+from app.s3.request import S3Request
+from app.s3.response import XML, Response
+
+if TYPE_CHECKING:
+    from app.s3.gateway import Gateway
+
+OLD_REGION = "us-east-1"
+"""The region that answers 200 to the owner who makes a bucket again, and names itself by an empty constraint."""
+
+
+@operation("PUT", "bucket", name="CreateBucket", action="s3:CreateBucket", on_bucket=False)
+async def create_bucket(gateway: Gateway, request: S3Request) -> Response:
+    """https://docs.aws.amazon.com/AmazonS3/latest/API/API_CreateBucket.html"""
+    name = request.bucket
+    assert name is not None
+    assert request.account_id is not None
+    if not target.valid_bucket_name(name):
+        raise InvalidBucketName(BucketName=name)
+    _check_configuration(await Body(request, checksum="", etag=False).collect(), gateway.region)
+    try:
+        await gateway.index.create_bucket(name, request.account_id, gateway.region, gateway.settings.max_buckets)
+    except BucketAlreadyOwnedByYou:
+        if gateway.region != OLD_REGION:
+            raise
+    return Response(200, [(b"location", b"/" + name.encode()), (b"x-amz-bucket-arn", f"arn:aws:s3:::{name}".encode())])
+
+
+def _check_configuration(document: bytes, region: str) -> None:
+    if not document.strip():
+        return
+    tree = xml.parse(document, "CreateBucketConfiguration")
+    constraint = xml.text_of(tree, "LocationConstraint")
+    if constraint and constraint != region:
+        raise InvalidLocationConstraint(LocationConstraint=constraint)
+    for name in ("Location", "Bucket", "Tags"):
+        if tree.find(name) is not None:
+            raise NotImplemented()
+
+
+@operation("HEAD", "bucket", name="HeadBucket", action="s3:ListBucket")
+async def head_bucket(gateway: Gateway, request: S3Request) -> Response:
+    """https://docs.aws.amazon.com/AmazonS3/latest/API/API_HeadBucket.html"""
+    region = request.bucket_row.region.encode()
+    return Response(
+        200, [(b"x-amz-bucket-region", region), (b"x-amz-access-point-alias", b"false"), *XML]
+    )
+
+
+@operation("DELETE", "bucket", name="DeleteBucket", action="s3:DeleteBucket")
+async def delete_bucket(gateway: Gateway, request: S3Request) -> Response:
+    """https://docs.aws.amazon.com/AmazonS3/latest/API/API_DeleteBucket.html"""
+    await gateway.index.delete_bucket(request.bucket_row.id)
+    return Response(204)
+
+
+@operation("GET", "bucket", "location", name="GetBucketLocation", action="s3:GetBucketLocation")
+async def get_bucket_location(gateway: Gateway, request: S3Request) -> Response:
+    """https://docs.aws.amazon.com/AmazonS3/latest/API/API_GetBucketLocation.html"""
+    region = request.bucket_row.region
+    content = "" if region == OLD_REGION else xml.escape(region)
+    return Response(200, list(XML), xml.document("LocationConstraint", content))

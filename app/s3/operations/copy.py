@@ -1,0 +1,176 @@
+"""CopyObject and UploadPartCopy. No byte is written; bytes are read only where a hash must be answered that is not known."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import TYPE_CHECKING, NamedTuple
+
+from app.index.rows import NewVersion, Part, Upload, Version
+from app.s3 import checksums, conditions, metadata, target, xml
+from app.s3.dispatch import operation
+from app.s3.errors import InvalidArgument, InvalidRequest
+from app.s3.operations.multipart import open_upload, part_number, stored_algorithm
+from app.s3.operations.object_write import version_header
+from app.s3.ranges import parse_copy_range
+from app.s3.request import S3Request
+from app.s3.response import XML, Headers, Response
+from app.store import multipart, objects, reading
+from storage_drivers.base import Buffer
+
+if TYPE_CHECKING:
+    from app.s3.gateway import Gateway
+
+MAX_COPY = 5 * 1024**3
+"""Bytes that one CopyObject or UploadPartCopy may copy."""
+ONTO_ITSELF = (
+    "This copy request is illegal because it is trying to copy an object to itself without changing the object's "
+    "metadata, storage class, website redirect location or encryption attributes."
+)
+
+
+class Source(NamedTuple):
+    """What `x-amz-copy-source` names, its bucket authorised."""
+
+    bucket_id: int
+    bucket: str
+    key: str
+    version_id: str | None
+
+
+async def _source(gateway: Gateway, request: S3Request) -> Source:
+    """Parse and authorise the source. Raises InvalidArgument, NoSuchBucket, AccessDenied."""
+    raw = request.headers["x-amz-copy-source"].encode("latin-1")
+    path, _, version = raw.partition(b"?versionId=")
+    text = target.decode(path).removeprefix("/")
+    bucket, _, key = text.partition("/")
+    if not bucket or not key:
+        raise InvalidArgument(
+            "Copy Source must mention the source bucket and key: sourcebucket/sourcekey",
+            ArgumentName="x-amz-copy-source",
+        )
+    target.check_key(key)
+    row = await gateway.bucket(bucket)
+    gateway.authorize(request, "s3:GetObject", row, request.headers.get("x-amz-source-expected-bucket-owner"))
+    return Source(row.id, bucket, key, target.decode(version) or None)
+
+
+async def _find(gateway: Gateway, request: S3Request, source: Source) -> Version:
+    version = await objects.find(gateway.store, source.bucket_id, source.key, source.version_id)
+    conditions.check_copy_source(request.headers, version.etag, version.modified)
+    return version
+
+
+def _directive(request: S3Request, name: str) -> bool:
+    """Whether a directive header says REPLACE. Raises InvalidArgument for an unknown word."""
+    value = request.headers.get(name, "COPY")
+    if value not in ("COPY", "REPLACE"):
+        raise InvalidArgument(f"Unknown {name.split('-')[2]} directive.", ArgumentName=name, ArgumentValue=value)
+    return value == "REPLACE"
+
+
+@operation("PUT", "key", "copy", name="CopyObject", action="s3:PutObject")
+async def copy_object(gateway: Gateway, request: S3Request) -> Response:
+    """https://docs.aws.amazon.com/AmazonS3/latest/API/API_CopyObject.html"""
+    bucket, key = request.bucket_row, request.key or ""
+    wanted = conditions.write_conditions(request)
+    replace = _directive(request, "x-amz-metadata-directive")
+    _directive(request, "x-amz-tagging-directive")
+    algorithm = checksums.of_copy(request)
+    storage_class = metadata.storage_class(request)
+    source = await _source(gateway, request)
+    onto_itself = source.bucket_id == bucket.id and source.key == key and source.version_id is None
+
+    async def describe(found: Version) -> NewVersion:
+        if found.size > MAX_COPY:
+            raise InvalidRequest(
+                f"The specified copy source is larger than the maximum allowable size for a copy source: {MAX_COPY}"
+            )
+        unchanged = storage_class == found.storage_class and "x-amz-website-redirect-location" not in request.headers
+        if onto_itself and not replace and unchanged:
+            raise InvalidRequest(ONTO_ITSELF)
+        return await _new_version(gateway, request, found, replace, storage_class, algorithm)
+
+    found, committed = await objects.copy(
+        gateway.store, lambda: _find(gateway, request, source), bucket.id, key, describe, wanted, request.timings
+    )
+    version = await gateway.index.version(bucket.id, key)
+    shown = version if version is not None and version.seq == committed.seq else found
+    content = (
+        f"<LastModified>{xml.timestamp(committed.modified)}</LastModified><ETag>&quot;{shown.etag}&quot;</ETag>"
+        + (xml.element("Checksum" + shown.checksum_algorithm, shown.checksum) if shown.checksum else "")
+        + xml.optional("ChecksumType", shown.checksum_type)
+    )
+    return Response(200, [*XML, *version_header(committed)], xml.document("CopyObjectResult", content))
+
+
+async def _new_version(
+    gateway: Gateway, request: S3Request, found: Version, replace: bool, storage_class: str, algorithm: str
+) -> NewVersion:
+    if replace:
+        kept = metadata.kept_headers(request)
+    else:
+        kept = metadata.decode(found.headers)
+        kept.pop("x-amz-website-redirect-location", None)
+        if "x-amz-website-redirect-location" in request.headers:
+            kept["x-amz-website-redirect-location"] = request.headers["x-amz-website-redirect-location"]
+    checksum = found.checksum_algorithm, found.checksum_type, found.checksum
+    if algorithm and (algorithm != found.checksum_algorithm or found.checksum_type != "FULL_OBJECT"):
+        hasher = checksums.hasher(algorithm)
+        await reading.feed(gateway.store, found, 0, found.size, hasher.update)
+        checksum = algorithm, "FULL_OBJECT", hasher.digest_base64()
+    return NewVersion(
+        found.size,
+        found.etag,
+        metadata.encode(kept),
+        storage_class,
+        *checksum,
+        body=found.body,
+        parts=found.parts,
+        owner_id=request.bucket_row.owner_id,
+    )
+
+
+@operation("PUT", "key", "uploadId+copy", name="UploadPartCopy", action="s3:PutObject")
+async def upload_part_copy(gateway: Gateway, request: S3Request) -> Response:
+    """https://docs.aws.amazon.com/AmazonS3/latest/API/API_UploadPartCopy.html"""
+    number = part_number(request)
+    source = await _source(gateway, request)
+    upload = await open_upload(gateway, request)
+    wanted = request.headers.get("x-amz-copy-source-range")
+
+    async def describe(found: Version) -> tuple[Part, int, int]:
+        offset, length = (0, found.size) if wanted is None else parse_copy_range(wanted, found.size)
+        if length > MAX_COPY:
+            raise InvalidRequest(
+                f"The specified copy source is larger than the maximum allowable size for a copy source: {MAX_COPY}"
+            )
+        return await _hash(gateway, upload, number, found, offset, length), offset, length
+
+    _, part, committed = await multipart.copy_part(
+        gateway.store, lambda: _find(gateway, request, source), upload, describe, request.timings
+    )
+    content = (
+        f"<LastModified>{xml.timestamp(committed.modified)}</LastModified><ETag>&quot;{part.etag}&quot;</ETag>"
+        + (xml.element("Checksum" + part.checksum_algorithm, part.checksum) if upload.checksum_algorithm else "")
+    )
+    headers: Headers = list(XML)
+    return Response(200, headers, xml.document("CopyPartResult", content))
+
+
+async def _hash(
+    gateway: Gateway, upload: Upload, number: int, found: Version, offset: int, length: int
+) -> Part:
+    """The part with its ETag and checksum: the source's where they are of the same bytes, else made by reading them."""
+    algorithm = stored_algorithm(upload)
+    whole = length == found.size and not found.parts
+    if whole and found.checksum_algorithm == algorithm and found.checksum_type == "FULL_OBJECT":
+        return Part(number, length, found.etag, 0, algorithm, found.checksum, ())
+    md5 = hashlib.md5(usedforsecurity=False)
+    hasher = checksums.hasher(algorithm)
+
+    def take(piece: Buffer) -> None:
+        md5.update(piece)
+        hasher.update(piece)
+
+    await reading.feed(gateway.store, found, offset, length, take)
+    return Part(number, length, md5.hexdigest(), 0, algorithm, hasher.digest_base64(), ())

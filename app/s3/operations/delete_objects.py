@@ -1,0 +1,93 @@
+"""DeleteObjects."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+from xml.etree.ElementTree import Element
+
+from app.errors import DomainError, NoSuchKey
+from app.index.base import Deletion
+from app.index.rows import Conditions
+from app.s3 import target, xml
+from app.s3.body import Body
+from app.s3.conditions import parse_date
+from app.s3.dispatch import operation
+from app.s3.errors import InternalError, InvalidRequest, MalformedXML, S3Error, from_domain
+from app.s3.request import S3Request
+from app.s3.response import XML, Response
+from app.store import objects
+
+if TYPE_CHECKING:
+    from app.s3.gateway import Gateway
+
+MAX_ENTRIES = 1000
+
+
+@operation("POST", "bucket", "delete", name="DeleteObjects", action="s3:DeleteObject")
+async def delete_objects(gateway: Gateway, request: S3Request) -> Response:
+    """https://docs.aws.amazon.com/AmazonS3/latest/API/API_DeleteObjects.html"""
+    if "content-md5" not in request.headers and not any(
+        name.startswith("x-amz-checksum-") for name in request.headers
+    ):
+        raise InvalidRequest("Missing required header for this request: Content-MD5 OR x-amz-checksum-*")
+    tree = xml.parse(await Body(request, checksum="", etag=False).collect(), "Delete")
+    quiet = (xml.text_of(tree, "Quiet") or "false").strip().lower() == "true"
+    found = tree.findall("Object")
+    if not 1 <= len(found) <= MAX_ENTRIES:
+        raise MalformedXML()
+    entries = [_entry(element) for element in found]
+    answers: list[Exception | None] = [_key_error(entry.key) for entry in entries]
+    allowed = [entry for entry, error in zip(entries, answers, strict=True) if error is None]
+    results = iter(
+        await objects.delete_many(gateway.store, request.bucket_row.id, allowed, request.timings) if allowed else []
+    )
+    for place, error in enumerate(answers):
+        if error is None:
+            result = next(results)
+            answers[place] = result if isinstance(result, Exception) else None
+    content = "".join(_answer(entry, error, quiet) for entry, error in zip(entries, answers, strict=True))
+    return Response(200, list(XML), xml.document("DeleteResult", content))
+
+
+def _entry(element: Element) -> Deletion:
+    key = xml.text_of(element, "Key")
+    if not key:
+        raise MalformedXML()
+    etag = xml.text_of(element, "ETag")
+    size = xml.text_of(element, "Size")
+    modified = xml.text_of(element, "LastModifiedTime")
+    wanted_time = None
+    if size is not None and not (size.isascii() and size.isdigit()):
+        raise MalformedXML()
+    if modified is not None:
+        wanted_time = parse_date(modified)
+        if wanted_time is None:
+            raise MalformedXML()
+    wanted = Conditions(
+        if_match=etag.strip().strip('"') if etag is not None else None,
+        if_match_size=int(size) if size is not None else None,
+        if_match_modified=wanted_time * 1000 if wanted_time is not None else None,
+    )
+    return Deletion(key, xml.text_of(element, "VersionId") or None, wanted)
+
+
+def _key_error(key: str) -> S3Error | None:
+    try:
+        target.check_key(key)
+    except S3Error as error:
+        return error
+    return None
+
+
+def _answer(entry: Deletion, error: Exception | None, quiet: bool) -> str:
+    version = xml.optional("VersionId", entry.version_id)
+    if error is None or (isinstance(error, NoSuchKey) and entry.conditions == Conditions()):
+        return "" if quiet else f"<Deleted>{xml.element('Key', entry.key)}{version}</Deleted>"
+    if isinstance(error, DomainError):
+        error = from_domain(error)
+    if not isinstance(error, S3Error):
+        error = InternalError()
+    return (
+        f"<Error>{xml.element('Key', entry.key)}{version}<Code>{error.code}</Code>"
+        f"{xml.element('Message', error.text)}</Error>"
+    )

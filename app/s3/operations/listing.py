@@ -1,0 +1,159 @@
+"""ListObjects, ListObjectsV2 and ListObjectVersions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from time import perf_counter
+from typing import TYPE_CHECKING
+
+from app.index.rows import ListedVersion, Page
+from app.s3 import xml
+from app.s3.dispatch import operation
+from app.s3.errors import InvalidArgument
+from app.s3.parameters import integer, read_token, url_encoding, write_token
+from app.s3.request import S3Request
+from app.s3.response import XML, Response
+
+if TYPE_CHECKING:
+    from app.s3.gateway import Gateway
+
+MAX_KEYS = 1000
+
+Encode = Callable[[str], str]
+
+
+@operation("GET", "bucket", name="ListObjects", action="s3:ListBucket")
+async def list_objects(gateway: Gateway, request: S3Request) -> Response:
+    """ListObjects, or ListObjectsV2 with `list-type=2`.
+
+    https://docs.aws.amazon.com/AmazonS3/latest/API/API_ListObjects.html
+    https://docs.aws.amazon.com/AmazonS3/latest/API/API_ListObjectsV2.html
+    """
+    query = request.query
+    kind = query.get("list-type")
+    if kind is not None and kind != "2":
+        raise InvalidArgument("Invalid List Type specified in Request", ArgumentName="list-type", ArgumentValue=kind)
+    encode = xml.url_encode if url_encoding(request) else xml.escape
+    limit = integer(request, "max-keys", MAX_KEYS, 0, MAX_KEYS, cap=True)
+    if kind is None:
+        return await _version_1(gateway, request, encode, limit)
+    return await _version_2(gateway, request, encode, limit)
+
+
+async def _version_1(gateway: Gateway, request: S3Request, encode: Encode, limit: int) -> Response:
+    query = request.query
+    marker = query.get("marker", "")
+    page = await _page(gateway, request, marker, limit)
+    delimiter = query.get("delimiter", "")
+    next_marker = ""
+    if page.truncated and delimiter:
+        next_marker = f"<NextMarker>{encode(page.last)}</NextMarker>"
+    content = (
+        f"{_opening(request, encode)}<Marker>{encode(marker)}</Marker>{next_marker}{_limits(request, limit, page)}"
+        f"{_entries(gateway, request, page, encode, True)}"
+    )
+    return Response(200, list(XML), xml.document("ListBucketResult", content))
+
+
+async def _version_2(gateway: Gateway, request: S3Request, encode: Encode, limit: int) -> Response:
+    request.operation = "ListObjectsV2"
+    query = request.query
+    after = start_after = query.get("start-after", "")
+    token = query.get("continuation-token")
+    if token is not None:
+        after = read_token(token)
+    page = await _page(gateway, request, after, limit)
+    echoed = ""
+    if token is not None:
+        echoed += xml.element("ContinuationToken", token)
+    if page.truncated:
+        echoed += xml.element("NextContinuationToken", write_token(page.last))
+    if start_after:
+        echoed += f"<StartAfter>{encode(start_after)}</StartAfter>"
+    with_owner = query.get("fetch-owner", "").lower() == "true"
+    content = (
+        f"{_opening(request, encode)}{echoed}<KeyCount>{len(page.entries) + len(page.prefixes)}</KeyCount>"
+        f"{_limits(request, limit, page)}{_entries(gateway, request, page, encode, with_owner)}"
+    )
+    return Response(200, list(XML), xml.document("ListBucketResult", content))
+
+
+async def _page(gateway: Gateway, request: S3Request, after: str, limit: int) -> Page:
+    started = perf_counter()
+    query = request.query
+    if limit == 0:
+        return Page([], [], False, "")
+    page = await gateway.index.list_current(
+        request.bucket_row.id, query.get("prefix", ""), query.get("delimiter", ""), after, limit
+    )
+    request.timings["index"] = perf_counter() - started
+    return page
+
+
+def _opening(request: S3Request, encode: Encode) -> str:
+    query = request.query
+    delimiter = query.get("delimiter", "")
+    return (
+        f"{xml.element('Name', request.bucket)}<Prefix>{encode(query.get('prefix', ''))}</Prefix>"
+        + (f"<Delimiter>{encode(delimiter)}</Delimiter>" if delimiter else "")
+        + ("<EncodingType>url</EncodingType>" if query.get("encoding-type") else "")
+    )
+
+
+def _limits(request: S3Request, limit: int, page: Page) -> str:
+    return f"<MaxKeys>{limit}</MaxKeys><IsTruncated>{'true' if page.truncated else 'false'}</IsTruncated>"
+
+
+def _entries(gateway: Gateway, request: S3Request, page: Page, encode: Encode, with_owner: bool) -> str:
+    owner = xml.owner(request.bucket_row.owner_id, request.display_name) if with_owner else ""
+    parts = [_entry(version, encode, owner) for version in page.entries]
+    parts += [f"<CommonPrefixes><Prefix>{encode(prefix)}</Prefix></CommonPrefixes>" for prefix in page.prefixes]
+    return "".join(parts)
+
+
+def _entry(version: ListedVersion, encode: Encode, owner: str) -> str:
+    checksum = ""
+    if version.checksum_algorithm:
+        checksum = (
+            f"<ChecksumAlgorithm>{version.checksum_algorithm}</ChecksumAlgorithm>"
+            f"<ChecksumType>{version.checksum_type}</ChecksumType>"
+        )
+    return (
+        f"<Contents><Key>{encode(version.key)}</Key><LastModified>{xml.timestamp(version.modified)}</LastModified>"
+        f"<ETag>&quot;{version.etag}&quot;</ETag>{checksum}<Size>{version.size}</Size>{owner}"
+        f"<StorageClass>{version.storage_class}</StorageClass></Contents>"
+    )
+
+
+@operation("GET", "bucket", "versions", name="ListObjectVersions", action="s3:ListBucketVersions")
+async def list_object_versions(gateway: Gateway, request: S3Request) -> Response:
+    """On buckets without versioning every object is its own and latest version, `null`.
+
+    https://docs.aws.amazon.com/AmazonS3/latest/API/API_ListObjectVersions.html
+    """
+    query = request.query
+    encode = xml.url_encode if url_encoding(request) else xml.escape
+    limit = integer(request, "max-keys", MAX_KEYS, 0, MAX_KEYS, cap=True)
+    marker = query.get("key-marker", "")
+    version_marker = query.get("version-id-marker")
+    if version_marker is not None and not marker:
+        raise InvalidArgument(
+            "A version-id marker cannot be specified without a key marker.", ArgumentName="version-id-marker"
+        )
+    page = await _page(gateway, request, marker, limit)
+    markers = f"<KeyMarker>{encode(marker)}</KeyMarker>{xml.element('VersionIdMarker', version_marker or '')}"
+    if page.truncated:
+        markers += f"<NextKeyMarker>{encode(page.last)}</NextKeyMarker>"
+        if page.entries and page.entries[-1].key == page.last:
+            markers += "<NextVersionIdMarker>null</NextVersionIdMarker>"
+    owner = xml.owner(request.bucket_row.owner_id, request.display_name)
+    versions = "".join(
+        _entry(version, encode, owner)
+        .replace("<Contents>", "<Version>", 1)
+        .replace("</Key>", "</Key><VersionId>null</VersionId><IsLatest>true</IsLatest>", 1)
+        .replace("</Contents>", "</Version>", 1)
+        for version in page.entries
+    )
+    prefixes = "".join(f"<CommonPrefixes><Prefix>{encode(name)}</Prefix></CommonPrefixes>" for name in page.prefixes)
+    content = f"{_opening(request, encode)}{markers}{_limits(request, limit, page)}{versions}{prefixes}"
+    return Response(200, list(XML), xml.document("ListVersionsResult", content))

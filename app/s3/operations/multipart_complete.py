@@ -1,0 +1,168 @@
+"""CompleteMultipartUpload."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+from xml.etree.ElementTree import Element
+
+from app.index.rows import NewVersion, Part, Upload
+from app.s3 import checksums, conditions, xml
+from app.s3.body import Body
+from app.s3.dispatch import operation
+from app.s3.errors import (
+    BadDigest,
+    InvalidPart,
+    InvalidPartOrder,
+    InvalidRequest,
+    MalformedXML,
+    NoSuchUpload,
+)
+from app.s3.operations.multipart import stored_algorithm
+from app.s3.operations.object_write import version_header
+from app.s3.request import S3Request
+from app.s3.response import XML, Response
+from app.store import multipart
+
+if TYPE_CHECKING:
+    from app.s3.gateway import Gateway
+
+Named = tuple[int, str, dict[str, str]]
+"""What Complete says of a part: number, ETag, checksums by algorithm."""
+
+
+@operation("POST", "key", "uploadId", name="CompleteMultipartUpload", action="s3:PutObject")
+async def complete_multipart_upload(gateway: Gateway, request: S3Request) -> Response:
+    """Says which parts make the object; no byte is read or written. Once completed it answers the same again.
+
+    https://docs.aws.amazon.com/AmazonS3/latest/API/API_CompleteMultipartUpload.html
+    """
+    bucket, key = request.bucket_row, request.key or ""
+    wanted = conditions.write_conditions(request)
+    # the checksum headers of Complete are those of the object, not of the document that says so
+    promised = checksums.of_object(request)
+    document = await Body(request, checksum="", etag=False, promised=False).collect()
+    upload_id = request.query.get("uploadId", "")
+    upload = await gateway.index.upload(bucket.id, key, upload_id)
+    if upload is None:
+        raise NoSuchUpload(UploadId=upload_id)
+    named = _named(document)
+    if upload.completed_seq:
+        return await _again(gateway, request, upload, named)
+    chosen = await multipart.choose(gateway.store, upload, [(number, etag) for number, etag, _ in named])
+    _check_checksums(upload, chosen, named)
+    new = _describe(upload, chosen)
+    _check_promised(request, upload, new, promised)
+    committed = await multipart.complete(gateway.store, upload, chosen, new, wanted, request.timings)
+    response = _result(request, new.etag, new.checksum_algorithm, new.checksum_type, new.checksum)
+    response.headers += version_header(committed)
+    return response
+
+
+def _named(document: bytes) -> list[Named]:
+    """The parts of the document. Raises MalformedXML, InvalidPartOrder."""
+    tree = xml.parse(document, "CompleteMultipartUpload")
+    parts = tree.findall("Part")
+    if not 1 <= len(parts) <= multipart.MAX_PARTS:
+        raise MalformedXML()
+    named = [_named_part(element) for element in parts]
+    if any(before[0] >= after[0] for before, after in zip(named, named[1:], strict=False)):
+        raise InvalidPartOrder()
+    return named
+
+
+def _named_part(element: Element) -> Named:
+    number, etag = xml.text_of(element, "PartNumber"), xml.text_of(element, "ETag")
+    if number is None or etag is None:
+        raise MalformedXML()
+    number = number.strip()
+    if not (number.isascii() and number.isdigit()) or len(number) > 9:
+        raise MalformedXML()
+    if not 1 <= int(number) <= multipart.MAX_PARTS:
+        raise InvalidPart(PartNumber=number)
+    given = {name: xml.text_of(element, "Checksum" + name) for name in checksums.ALGORITHMS}
+    return int(number), etag.strip().strip('"').lower(), {name: value for name, value in given.items() if value}
+
+
+def _check_checksums(upload: Upload, chosen: Sequence[Part], named: Sequence[Named]) -> None:
+    """Checksums that Complete gives for parts must be those that were stored. Raises InvalidPart, InvalidRequest."""
+    for part, (number, etag, given) in zip(chosen, named, strict=True):
+        for algorithm, value in given.items():
+            if upload.checksum_algorithm and algorithm != upload.checksum_algorithm:
+                raise InvalidRequest(f"The upload was created using the {upload.checksum_algorithm} checksum algorithm.")
+            if algorithm == part.checksum_algorithm and value != part.checksum:
+                raise InvalidPart(UploadId=upload.upload_id, PartNumber=number, ETag=etag)
+
+
+def _describe(upload: Upload, chosen: Sequence[Part]) -> NewVersion:
+    """The version that the chosen parts make; its ETag is the MD5 of their MD5s with `-N` behind."""
+    digests = b"".join(bytes.fromhex(part.etag) for part in chosen)
+    algorithm = stored_algorithm(upload)
+    kind = upload.checksum_type or "FULL_OBJECT"
+    if kind == "COMPOSITE":
+        checksum = checksums.composite(algorithm, [part.checksum for part in chosen])
+    else:
+        checksum = checksums.combine_full_object(algorithm, [(part.checksum, part.size) for part in chosen])
+    return NewVersion(
+        size=sum(part.size for part in chosen),
+        etag=f"{hashlib.md5(digests, usedforsecurity=False).hexdigest()}-{len(chosen)}",
+        headers=upload.headers,
+        storage_class=upload.storage_class,
+        checksum_algorithm=algorithm,
+        checksum_type=kind,
+        checksum=checksum,
+        body="",
+        parts=len(chosen),
+        owner_id=upload.owner_id,
+    )
+
+
+def _check_promised(request: S3Request, upload: Upload, new: NewVersion, promised: tuple[str, str] | None) -> None:
+    """What the headers of Complete say of the whole object. Raises InvalidRequest, BadDigest."""
+    size = request.headers.get("x-amz-mp-object-size")
+    if size is not None and size != str(new.size):
+        raise InvalidRequest(f"The provided 'x-amz-mp-object-size' header value {size[:32]} does not match what was computed.")
+    kind = request.headers.get("x-amz-checksum-type", "").upper()
+    if kind and kind != new.checksum_type:
+        raise InvalidRequest(
+            f"The upload was created using the {new.checksum_type} checksum mode. The complete request must use the same."
+        )
+    if promised is None:
+        return
+    algorithm, value = promised
+    if algorithm != new.checksum_algorithm:
+        raise BadDigest(f"The {algorithm} you specified did not match the calculated checksum.")
+    if value.partition("-")[0] != new.checksum.partition("-")[0]:
+        raise BadDigest(f"The {algorithm} you specified did not match the calculated checksum.")
+
+
+async def _again(gateway: Gateway, request: S3Request, upload: Upload, named: Sequence[Named]) -> Response:
+    """The recorded result for the same parts, while the version that they made is there. Raises NoSuchUpload."""
+    version = await gateway.index.version(upload.bucket_id, upload.key)
+    if version is None or version.seq != upload.completed_seq:
+        raise NoSuchUpload(UploadId=upload.upload_id)
+    digests = b"".join(bytes.fromhex(etag) for _, etag, _ in named if _is_md5(etag))
+    if version.etag != f"{hashlib.md5(digests, usedforsecurity=False).hexdigest()}-{len(named)}":
+        raise InvalidPart(UploadId=upload.upload_id)
+    return _result(request, version.etag, version.checksum_algorithm, version.checksum_type, version.checksum)
+
+
+def _is_md5(text: str) -> bool:
+    return len(text) == 32 and not set(text) - set("0123456789abcdef")
+
+
+def _result(request: S3Request, etag: str, algorithm: str, kind: str, checksum: str) -> Response:
+    scheme = request.scheme
+    host = request.headers.get("host", "")
+    path = "" if request.virtual_host else f"/{request.bucket}"
+    location = f"{scheme}://{host}{path}/{xml.url_encode(request.key or '')}"
+    content = (
+        xml.element("Location", location)
+        + xml.element("Bucket", request.bucket)
+        + xml.element("Key", request.key)
+        + f"<ETag>&quot;{etag}&quot;</ETag>"
+    )
+    if checksum:
+        content += xml.element("Checksum" + algorithm, checksum) + xml.element("ChecksumType", kind)
+    return Response(200, list(XML), xml.document("CompleteMultipartUploadResult", content))

@@ -1,0 +1,139 @@
+"""GetObject and HeadObject."""
+
+from __future__ import annotations
+
+from time import perf_counter
+from typing import TYPE_CHECKING
+
+from app.index.rows import Version
+from app.s3 import conditions, metadata
+from app.s3.dates import http_date
+from app.s3.dispatch import operation
+from app.s3.errors import InvalidArgument, InvalidPartNumber, InvalidRequest
+from app.s3.ranges import parse_range
+from app.s3.request import S3Request
+from app.s3.response import Headers, Response
+from app.store import objects, reading
+
+if TYPE_CHECKING:
+    from app.s3.gateway import Gateway
+
+MAX_PARTS = 10_000
+
+
+@operation("GET", "key", name="GetObject", action="s3:GetObject")
+async def get_object(gateway: Gateway, request: S3Request) -> Response:
+    """https://docs.aws.amazon.com/AmazonS3/latest/API/API_GetObject.html"""
+    version = await find(gateway, request)
+    response, offset, length = await _describe(gateway, request, version)
+    if response.status in (200, 206):
+        response.body = await reading.body(gateway.store, version, offset, length, request.timings)
+    return response
+
+
+@operation("HEAD", "key", name="HeadObject", action="s3:GetObject")
+async def head_object(gateway: Gateway, request: S3Request) -> Response:
+    """https://docs.aws.amazon.com/AmazonS3/latest/API/API_HeadObject.html"""
+    version = await find(gateway, request)
+    response, _, _ = await _describe(gateway, request, version)
+    return response
+
+
+async def find(gateway: Gateway, request: S3Request) -> Version:
+    """The version that a request names. Raises NoSuchKey, NoSuchVersion, InvalidArgument for an empty version id."""
+    started = perf_counter()
+    assert request.key is not None
+    version = await objects.find(gateway.store, request.bucket_row.id, request.key, version_id(request))
+    request.timings["index"] = perf_counter() - started
+    return version
+
+
+def version_id(request: S3Request) -> str | None:
+    """The `versionId` of the query. Raises InvalidArgument when it is empty."""
+    value = request.query.get("versionId")
+    if value == "":
+        raise InvalidArgument("Version id cannot be the empty string", ArgumentName="versionId", ArgumentValue="")
+    return value
+
+
+async def _describe(gateway: Gateway, request: S3Request, version: Version) -> tuple[Response, int, int]:
+    """The answer without its body, and offset and length of the bytes that it sends."""
+    headers = object_headers(version)
+    if conditions.check_read(request.headers, version.etag, version.modified):
+        return Response(304, [header for header in headers if header[0] not in NOT_ON_304]), 0, 0
+    if request.query:
+        _override(request, headers)
+    offset, length, status = 0, version.size, 200
+    part = request.query.get("partNumber")
+    wanted = request.headers.get("range")
+    if part is not None:
+        if wanted is not None:
+            raise InvalidRequest("Cannot specify both Range header and partNumber query parameter")
+        offset, length = await _part(gateway, version, part, headers)
+        status = 206
+    elif wanted is not None:
+        found = parse_range(wanted, version.size)
+        if found is not None:
+            offset, length = found
+            status = 206
+    if status == 206 and version.size:
+        headers.append((b"content-range", b"bytes %d-%d/%d" % (offset, offset + length - 1, version.size)))
+    elif version.checksum and request.headers.get("x-amz-checksum-mode", "").upper() == "ENABLED":
+        headers += checksum_headers(version)
+    return Response(status, headers, length=length), offset, length
+
+
+NOT_ON_304 = frozenset({b"content-type", b"content-encoding", b"content-language", b"content-disposition"})
+
+
+def object_headers(version: Version) -> Headers:
+    """The headers that an object answers with."""
+    headers: Headers = [
+        (b"etag", b'"' + version.etag.encode() + b'"'),
+        (b"last-modified", http_date(version.modified // 1000).encode()),
+        (b"accept-ranges", b"bytes"),
+    ]
+    for name, value in metadata.decode(version.headers).items():
+        headers.append((name.encode("latin-1"), value.encode("latin-1")))
+    if version.storage_class != "STANDARD":
+        headers.append((b"x-amz-storage-class", version.storage_class.encode()))
+    if version.version_id != "null":
+        headers.append((b"x-amz-version-id", version.version_id.encode()))
+    return headers
+
+
+def checksum_headers(version: Version) -> Headers:
+    """The stored checksum and its type."""
+    name = "x-amz-checksum-" + version.checksum_algorithm.lower()
+    return [(name.encode(), version.checksum.encode()), (b"x-amz-checksum-type", version.checksum_type.encode())]
+
+
+def _override(request: S3Request, headers: Headers) -> None:
+    """`response-*` parameters replace what the object answers with. Raises InvalidArgument for control characters."""
+    for parameter, name in metadata.OVERRIDES.items():
+        value = request.query.get(parameter)
+        if value is None:
+            continue
+        if any(ord(character) < 32 or ord(character) == 127 for character in value):
+            raise InvalidArgument("Header value cannot contain control characters.", ArgumentName=parameter)
+        headers[:] = [header for header in headers if header[0] != name]
+        headers.append((name, value.encode("utf-8")))
+
+
+async def _part(gateway: Gateway, version: Version, text: str, headers: Headers) -> tuple[int, int]:
+    """Offset and length of one part. Raises InvalidArgument, InvalidPartNumber."""
+    if not (text.isascii() and text.isdigit()) or len(text) > 9 or not 1 <= int(text) <= MAX_PARTS:
+        raise InvalidArgument(
+            "Part number must be an integer between 1 and 10000, inclusive",
+            ArgumentName="partNumber",
+            ArgumentValue=text[:64],
+        )
+    number = int(text)
+    if version.parts:
+        headers.append((b"x-amz-mp-parts-count", b"%d" % version.parts))
+        part = await gateway.index.object_part(version.body, number)
+        if part is not None:
+            return part.start, part.size
+    elif number == 1:
+        return 0, version.size
+    raise InvalidPartNumber(PartNumberRequested=number, ActualPartCount=max(version.parts, 1))

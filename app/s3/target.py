@@ -1,0 +1,106 @@
+"""From the bytes of a request line and the Host header to bucket and key: the one function that does it (law 7)."""
+
+from __future__ import annotations
+
+import re
+from urllib.parse import unquote_to_bytes
+
+from app.s3.errors import InvalidArgument, InvalidURI, KeyTooLongError
+
+MAX_KEY_BYTES = 1024
+"""Longest key in bytes of UTF-8 (Amazon S3 User Guide, "Naming Amazon S3 objects")."""
+
+_BUCKET_NAME = re.compile(r"[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]")
+_IPV4 = re.compile(r"\d{1,3}(\.\d{1,3}){3}")
+_BAD_ESCAPE = re.compile(rb"%(?![0-9A-Fa-f]{2})")
+_BAD_PREFIXES = ("xn--", "sthree-", "amzn-s3-demo-")
+_BAD_SUFFIXES = ("-s3alias", "--ol-s3", ".mrap", "--x-s3", "--table-s3")
+
+
+def decode(raw: bytes) -> str:
+    """Percent-decode to text. Raises InvalidURI for a broken escape or bytes that are not UTF-8."""
+    if b"%" in raw:
+        if _BAD_ESCAPE.search(raw):
+            raise InvalidURI()
+        raw = unquote_to_bytes(raw)
+    try:
+        return raw.decode("utf-8")
+    except UnicodeDecodeError:
+        raise InvalidURI() from None
+
+
+def split(raw_path: bytes, host: str, domains: tuple[str, ...]) -> tuple[str | None, str | None, bool]:
+    """Bucket, key and whether the bucket came from the Host header.
+
+    `raw_path` is the request target before `?`, starting with a slash. An empty key is None.
+    """
+    virtual = bucket_of_host(host, domains) if domains else None
+    if virtual is not None:
+        return virtual, decode(raw_path[1:]) or None, True
+    bucket, _, key = raw_path[1:].partition(b"/")
+    return decode(bucket) or None, decode(key) or None, False
+
+
+def bucket_of_host(host: str, domains: tuple[str, ...]) -> str | None:
+    """The bucket that a Host header names under one of the gateway's domains, or None for the service itself."""
+    name = host.lower()
+    if not name.endswith("]"):
+        name = name.partition(":")[0] if name.count(":") == 1 else name
+    for domain in domains:
+        if name.endswith("." + domain):
+            return name[: -len(domain) - 1]
+    return None
+
+
+def valid_bucket_name(name: str) -> bool:
+    """AWS's rules for general purpose buckets ("Bucket naming rules", Amazon S3 User Guide)."""
+    return (
+        _BUCKET_NAME.fullmatch(name) is not None
+        and ".." not in name
+        and _IPV4.fullmatch(name) is None
+        and not name.startswith(_BAD_PREFIXES)
+        and not name.endswith(_BAD_SUFFIXES)
+    )
+
+
+def check_key(key: str) -> None:
+    """Raises for a key that AWS refuses: over 1024 bytes, or with `..` segments that climb above the bucket.
+
+    Read left to right, `..` segments may never outnumber the real ones ("Creating object key names", Amazon S3 User
+    Guide).
+    """
+    size = len(key) if key.isascii() else len(key.encode("utf-8", "surrogatepass"))
+    if size > MAX_KEY_BYTES:
+        raise KeyTooLongError(Size=size, MaxSizeAllowed=MAX_KEY_BYTES)
+    if ".." not in key:
+        return
+    depth = 0
+    for segment in key.split("/"):
+        if segment == "..":
+            depth -= 1
+            if depth < 0:
+                raise InvalidURI()
+        elif segment not in ("", "."):
+            depth += 1
+
+
+def parse_query(raw: bytes) -> dict[str, str]:
+    """Decoded names to their first decoded values; a name without `=` has an empty value; `+` is a space.
+
+    Raises InvalidURI for broken escapes, InvalidArgument for more than 1000 parameters.
+    """
+    if not raw:
+        return {}
+    fields = raw.split(b"&")
+    if len(fields) > 1000:
+        raise InvalidArgument("Too many query parameters.")
+    query: dict[str, str] = {}
+    for field in fields:
+        if field:
+            name, _, value = field.partition(b"=")
+            if b"%" in value or b"+" in value:
+                text = decode(value.replace(b"+", b" "))
+            else:
+                text = decode(value)
+            query.setdefault(decode(name.replace(b"+", b" ")), text)
+    return query

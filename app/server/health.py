@@ -1,0 +1,36 @@
+"""Health for balancers and orchestrators: up or down, and not a word more."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+
+from fastapi import APIRouter, Response
+
+logger = logging.getLogger("sluice.server")
+
+WAIT = 5.0
+"""Seconds that readiness may take to find out."""
+
+
+def health_router(ready: Callable[[], Awaitable[bool]]) -> APIRouter:
+    """Routes `/-/health/live`, `/-/health/ready` and MinIO's `/minio/health/live`."""
+    router = APIRouter()
+
+    async def live() -> Response:
+        return Response("up\n", media_type="text/plain")
+
+    async def is_ready() -> Response:
+        try:
+            async with asyncio.timeout(WAIT):
+                up = await ready()
+        except Exception:
+            logger.exception("not ready")
+            up = False
+        return Response("up\n" if up else "down\n", 200 if up else 503, media_type="text/plain")
+
+    for path in ("/-/health/live", "/minio/health/live"):
+        router.add_api_route(path, live, methods=["GET", "HEAD"])
+    router.add_api_route("/-/health/ready", is_ready, methods=["GET", "HEAD"])
+    return router

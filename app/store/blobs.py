@@ -1,0 +1,60 @@
+"""Blob ids from ranges reserved in the index, so that the sweep after a crash asks for them by name (DESIGN §4)."""
+
+from __future__ import annotations
+
+import asyncio
+
+from app.index.base import Index
+from app.index.rows import IdRange
+
+RANGE = 1024
+"""Ids reserved at a time."""
+
+
+class _Range:
+    __slots__ = ("ids", "next", "unsettled")
+
+    def __init__(self, ids: IdRange) -> None:
+        self.ids = ids
+        self.next = ids.first
+        self.unsettled = 0
+
+
+class BlobIds:
+    """Hands out blob ids. Every id taken is settled once its blob is committed or gone for certain.
+
+    An id of unknown outcome is never settled: its range stays in the index for the sweep.
+    """
+
+    def __init__(self, index: Index, count: int = RANGE) -> None:
+        self._index = index
+        self._count = count
+        self._current: _Range | None = None
+        self._owner: dict[int, _Range] = {}
+        self._lock = asyncio.Lock()
+
+    async def take(self) -> int:
+        """An id that nothing else will ever use. Raises Overloaded or StoreUnavailable when none can be reserved."""
+        while (current := self._current) is None or current.next > current.ids.last:
+            async with self._lock:
+                if self._current is current:
+                    self._current = _Range(await self._index.reserve_ids(self._count))
+        taken = current.next
+        current.next += 1
+        current.unsettled += 1
+        self._owner[taken] = current
+        return taken
+
+    async def settle(self, blob_id: int) -> None:
+        """The blob of this id is committed, or nothing of it is left."""
+        owner = self._owner.pop(blob_id)
+        owner.unsettled -= 1
+        if owner.unsettled == 0 and owner.next > owner.ids.last:
+            await self._index.retire_range(owner.ids)
+
+    async def close(self) -> None:
+        """Retire the current range if all of it that was taken is settled."""
+        current = self._current
+        if current is not None and current.unsettled == 0:
+            self._current = None
+            await self._index.retire_range(current.ids)

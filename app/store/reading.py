@@ -1,0 +1,84 @@
+"""Bytes of a version: at once when they are small and cached, else slices of files for the socket."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable
+from time import perf_counter
+
+from app.errors import DataDamaged
+from app.index.rows import PIECES, Extent, Version
+from app.store.store import Store, Timings, driver_calls
+from storage_drivers.base import Buffer, FileSlice
+
+SMALL = 256 * 1024
+"""Bytes up to which a body is answered as one bytes object."""
+PIECES_AT_ONCE = 256
+
+Body = bytes | AsyncIterator[bytes | FileSlice]
+
+
+async def extents(store: Store, version: Version, offset: int, length: int) -> AsyncIterator[Extent]:
+    """The extents that hold `length` bytes at `offset` of a version, in order. Raises DataDamaged for a hole."""
+    if not length:
+        return
+    if not version.body.startswith(PIECES):
+        yield Extent(version.body, offset, length)
+        return
+    end = offset + length
+    while offset < end:
+        pieces = await store.index.pieces(version.body, offset, PIECES_AT_ONCE)
+        if not pieces:
+            raise DataDamaged()
+        for piece in pieces:
+            skip = offset - piece.start
+            if skip < 0 or skip >= piece.size:
+                raise DataDamaged()
+            count = min(piece.size - skip, end - offset)
+            yield Extent(piece.locator, piece.offset + skip, count)
+            offset += count
+            if offset >= end:
+                return
+
+
+async def body(store: Store, version: Version, offset: int, length: int, timings: Timings) -> Body:
+    """`length` bytes at `offset` of a version. The first slice is open when this returns, so that damage shows early.
+
+    Raises DataDamaged for a committed blob that is missing or short, StoreUnavailable.
+    """
+    if not length:
+        return b""
+    started = perf_counter()
+    try:
+        if length <= SMALL and not version.body.startswith(PIECES):
+            with driver_calls():
+                data = store.driver.read_now(version.body, offset, length)
+            if data is not None:
+                return data
+        slices = _slices(store, version, offset, length)
+        first = await anext(slices)
+        return _chain(first, slices)
+    finally:
+        timings["open"] = perf_counter() - started
+
+
+async def _slices(store: Store, version: Version, offset: int, length: int) -> AsyncIterator[FileSlice]:
+    async for extent in extents(store, version, offset, length):
+        with driver_calls():
+            piece = await store.driver.read(extent.locator, extent.offset, extent.size)
+        yield piece
+
+
+async def _chain(first: FileSlice, rest: AsyncIterator[FileSlice]) -> AsyncIterator[bytes | FileSlice]:
+    try:
+        yield first
+        async for piece in rest:
+            yield piece
+    finally:
+        first.release()
+
+
+async def feed(store: Store, version: Version, offset: int, length: int, take: Callable[[Buffer], None]) -> None:
+    """Read bytes of a version once and give them in order to `take`, in a thread of the driver's."""
+    async for extent in extents(store, version, offset, length):
+        with driver_calls():
+            await store.driver.feed(extent.locator, extent.offset, extent.size, take)
