@@ -1,0 +1,291 @@
+"""Checksums of objects and parts, and what a request says of them.
+
+Source: "Checking object integrity in Amazon S3", Amazon S3 User Guide.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from base64 import b64decode, b64encode
+from binascii import Error as Base64Error
+from binascii import a2b_base64
+from collections.abc import Callable, Sequence
+from functools import cache
+from typing import Any, NamedTuple, Protocol
+
+from isal import isal_zlib
+
+from app.s3 import errors
+from app.s3.request import S3Request
+
+FULL_OBJECT = "FULL_OBJECT"
+COMPOSITE = "COMPOSITE"
+
+Data = bytes | bytearray | memoryview
+
+
+class Hasher(Protocol):
+    """A checksum under way."""
+
+    def update(self, data: Data, /) -> None:
+        """Take in more data."""
+
+    def digest_base64(self) -> str:
+        """The checksum so far, as headers carry it."""
+
+
+class _Crc:
+    __slots__ = ("_function", "_size", "_value")
+
+    def __init__(self, function: Callable[[Data, int], int], size: int) -> None:
+        self._function = function
+        self._size = size
+        self._value = 0
+
+    def update(self, data: Data, /) -> None:
+        self._value = self._function(data, self._value)
+
+    def digest_base64(self) -> str:
+        return b64encode(self._value.to_bytes(self._size, "big")).decode("ascii")
+
+
+class _Hash:
+    __slots__ = ("_hash", "update")
+
+    def __init__(self, name: str) -> None:
+        self._hash = hashlib.new(name, usedforsecurity=False)
+        self.update = self._hash.update
+
+    def digest_base64(self) -> str:
+        return b64encode(self._hash.digest()).decode("ascii")
+
+
+@cache
+def _awscrt() -> Any:
+    # loads a library of several MB, which a process that sees no such checksum need not have
+    import awscrt.checksums
+
+    return awscrt.checksums
+
+
+class Algorithm(NamedTuple):
+    """A checksum algorithm. `size` is bytes of a digest."""
+
+    name: str
+    header: str
+    size: int
+    types: tuple[str, ...]
+    """The checksum types of multipart objects, the default first."""
+    new: Callable[[], Hasher]
+
+
+ALGORITHMS: dict[str, Algorithm] = {
+    algorithm.name: algorithm
+    for algorithm in (
+        Algorithm("CRC32", "x-amz-checksum-crc32", 4, (COMPOSITE, FULL_OBJECT), lambda: _Crc(isal_zlib.crc32, 4)),
+        Algorithm("CRC32C", "x-amz-checksum-crc32c", 4, (COMPOSITE, FULL_OBJECT), lambda: _Crc(_awscrt().crc32c, 4)),
+        Algorithm("CRC64NVME", "x-amz-checksum-crc64nvme", 8, (FULL_OBJECT,), lambda: _Crc(_awscrt().crc64nvme, 8)),
+        Algorithm("SHA1", "x-amz-checksum-sha1", 20, (COMPOSITE,), lambda: _Hash("sha1")),
+        Algorithm("SHA256", "x-amz-checksum-sha256", 32, (COMPOSITE,), lambda: _Hash("sha256")),
+    )
+}
+
+BY_HEADER = {algorithm.header: algorithm for algorithm in ALGORITHMS.values()}
+
+# AWS has these since 2026 and this gateway has not
+_NOT_BUILT = frozenset({"MD5", "SHA512", "XXHASH3", "XXHASH64", "XXHASH128"})
+
+# x-amz-checksum-… headers that carry no checksum
+_OPTIONS = frozenset({"x-amz-checksum-algorithm", "x-amz-checksum-type", "x-amz-checksum-mode"})
+
+
+class Expected(NamedTuple):
+    """What a request says of its body's checksum; all empty when it says nothing."""
+
+    algorithm: str = ""
+    value: str = ""
+    """Base64, with `-N` behind it only in Complete; empty when no value is promised or it comes in the trailer."""
+    trailer: bool = False
+    """The value comes as a trailing header."""
+    type: str = ""
+    """`FULL_OBJECT` or `COMPOSITE` when the request names one."""
+
+    def final(self, trailers: dict[str, str]) -> str:
+        """The promised value, from the trailers if it came there, or empty.
+
+        Raises MalformedTrailerError when it did not come, InvalidRequest when it cannot be a value.
+        """
+        if not self.trailer:
+            return self.value
+        header = ALGORITHMS[self.algorithm].header
+        if header not in trailers:
+            raise errors.MalformedTrailerError
+        if not valid(self.algorithm, trailers[header]):
+            raise errors.InvalidRequest(f"Value for {header} trailing header is invalid.")
+        return trailers[header]
+
+
+NOTHING = Expected()
+
+
+def valid(algorithm: str, value: str, *, parts: bool = False) -> bool:
+    """Whether `value` is the base64 of a digest; with `parts` also of a composite one, `-N` behind it."""
+    if parts:
+        head, dash, count = value.rpartition("-")
+        if dash:
+            if not (count.isascii() and count.isdigit() and len(count) <= 5 and int(count)):
+                return False
+            value = head
+    try:
+        digest = a2b_base64(value, strict_mode=True)
+    except (Base64Error, ValueError):
+        return False
+    # one digest has one text: spare bits must be zero
+    return len(digest) == ALGORITHMS[algorithm].size and b64encode(digest).decode("ascii") == value
+
+
+def requested(request: S3Request, *, complete: bool = False) -> Expected:
+    """What a request that carries data (or, with `complete`, a Complete) says of its checksum.
+
+    Raises InvalidRequest for more than one checksum, an unknown algorithm, a value that cannot be one, headers that
+    contradict each other; NotImplemented for algorithms that are not built.
+    """
+    headers = request.headers
+    values = [name for name in headers if name[:15] == "x-amz-checksum-" and name not in _OPTIONS]
+    trailer = headers.get("x-amz-trailer")
+    sdk = headers.get("x-amz-sdk-checksum-algorithm")
+    kind = headers.get("x-amz-checksum-type")
+    if not values and trailer is None and sdk is None and kind is None:
+        return NOTHING
+    if kind is not None and kind not in (FULL_OBJECT, COMPOSITE):
+        raise errors.InvalidRequest("Value for x-amz-checksum-type header is invalid.")
+    trailing = _trailing(trailer)
+    if len(values) + (trailing is not None) > 1:
+        raise errors.InvalidRequest(
+            "Expecting a single x-amz-checksum- header. Multiple checksum Types are not allowed."
+        )
+    found = trailing
+    value = ""
+    if values:
+        found = _of_header(values[0])
+        value = headers[values[0]]
+        if not valid(found.name, value, parts=complete):
+            raise errors.InvalidRequest(f"Value for {found.header} header is invalid.")
+    if sdk is not None:
+        _check_sdk_algorithm(sdk, found)
+    return Expected(found.name if found else "", value, trailing is not None, kind or "")
+
+
+def chosen(request: S3Request) -> tuple[str, str]:
+    """Algorithm and type that CreateMultipartUpload or a copy asks for, empty when it asks for none.
+
+    Raises InvalidRequest for unknown ones and for pairs that do not go together, NotImplemented for algorithms that
+    are not built.
+    """
+    text = request.headers.get("x-amz-checksum-algorithm")
+    kind = request.headers.get("x-amz-checksum-type")
+    if kind is not None and kind.upper() not in (FULL_OBJECT, COMPOSITE):
+        raise errors.InvalidRequest("Value for x-amz-checksum-type header is invalid.")
+    if text is None:
+        if kind is not None:
+            raise errors.InvalidRequest(
+                "The x-amz-checksum-type header can only be used with the x-amz-checksum-algorithm header."
+            )
+        return "", ""
+    algorithm = ALGORITHMS.get(text.upper())
+    if algorithm is None:
+        _refuse_not_built(text.upper())
+        raise errors.InvalidRequest(
+            "Checksum algorithm provided is unsupported. Please try again with any of the valid types: "
+            f"[{', '.join(ALGORITHMS)}]"
+        )
+    if kind is None:
+        return algorithm.name, algorithm.types[0]
+    check_type(algorithm.name, kind.upper())
+    return algorithm.name, kind.upper()
+
+
+def check_type(algorithm: str, kind: str) -> None:
+    """Refuse a checksum type that the algorithm has not. Raises InvalidRequest."""
+    if kind not in ALGORITHMS[algorithm].types:
+        raise errors.InvalidRequest(
+            f"The {kind} checksum type cannot be used with the {algorithm.lower()} checksum algorithm."
+        )
+
+
+def mismatch(algorithm: str) -> errors.BadDigest:
+    """The answer to data that has another checksum than promised."""
+    return errors.BadDigest(f"The {algorithm} you specified did not match the calculated checksum.")
+
+
+def content_md5(request: S3Request) -> bytes | None:
+    """The 16 bytes of Content-MD5, or None without one. Raises InvalidDigest."""
+    text = request.headers.get("content-md5")
+    if text is None:
+        return None
+    try:
+        digest = a2b_base64(text.strip(), strict_mode=True)
+    except (Base64Error, ValueError):
+        raise errors.InvalidDigest from None
+    if len(digest) != 16:
+        raise errors.InvalidDigest
+    return digest
+
+
+def composite(algorithm: str, checksums: Sequence[str]) -> str:
+    """The checksum of the parts' checksums (base64 each), `-N` behind it."""
+    hasher = ALGORITHMS[algorithm].new()
+    for checksum in checksums:
+        hasher.update(b64decode(checksum))
+    return f"{hasher.digest_base64()}-{len(checksums)}"
+
+
+def combine_full_object(algorithm: str, parts: Sequence[tuple[str, int]]) -> str:
+    """The CRC of a whole object from its parts' checksums (base64) and sizes (bytes), in order."""
+    crt = _awscrt()
+    combine = {"CRC32": crt.combine_crc32, "CRC32C": crt.combine_crc32c, "CRC64NVME": crt.combine_crc64nvme}[algorithm]
+    value = 0
+    for checksum, size in parts:
+        value = combine(value, int.from_bytes(b64decode(checksum), "big"), size)
+    return b64encode(value.to_bytes(ALGORITHMS[algorithm].size, "big")).decode("ascii")
+
+
+def _trailing(trailer: str | None) -> Algorithm | None:
+    if trailer is None:
+        return None
+    name = trailer.strip().lower()
+    if name not in BY_HEADER:
+        _refuse_not_built(name.removeprefix("x-amz-checksum-").upper())
+        raise errors.InvalidRequest("The value specified in the x-amz-trailer header is not supported")
+    return BY_HEADER[name]
+
+
+def _of_header(name: str) -> Algorithm:
+    if name not in BY_HEADER:
+        _refuse_not_built(name.removeprefix("x-amz-checksum-").upper())
+        raise errors.InvalidRequest("The algorithm type you specified in x-amz-checksum- header is invalid.")
+    return BY_HEADER[name]
+
+
+def _check_sdk_algorithm(text: str, found: Algorithm | None) -> None:
+    name = text.upper()
+    if name not in ALGORITHMS:
+        _refuse_not_built(name)
+        raise errors.InvalidRequest("Value for x-amz-sdk-checksum-algorithm header is invalid.")
+    if found is None:
+        raise errors.InvalidRequest(
+            "x-amz-sdk-checksum-algorithm specified, but no corresponding x-amz-checksum-* or x-amz-trailer headers"
+            " were found."
+        )
+    if found.name != name:
+        raise errors.InvalidRequest("Value for x-amz-sdk-checksum-algorithm header is invalid.")
+
+
+def _refuse_not_built(name: str) -> None:
+    if name in _NOT_BUILT:
+        raise errors.NotImplemented(f"The checksum algorithm {name} is not implemented.")
+
+
+def preload() -> None:
+    """Load the CRC library now. A worker calls it before it serves, so that no request waits for the import."""
+    _awscrt()
