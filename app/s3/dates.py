@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import calendar
+import math
 import re
 import time
 from datetime import UTC, datetime
@@ -65,3 +66,12 @@ def parse_http(text: str) -> int | None:
     if month not in _MONTHS:
         return None
     return _seconds(int(year), _MONTHS[month], int(day), int(hour), int(minute), int(second))
+
+
+def parse_iso(text: str) -> int | None:
+    """Seconds since the epoch of an ISO 8601 date and time with its zone, or None."""
+    try:
+        moment = datetime.fromisoformat(text.strip())
+    except ValueError:
+        return None
+    return None if moment.tzinfo is None else math.floor(moment.timestamp())

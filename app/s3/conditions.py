@@ -1,0 +1,131 @@
+"""Conditions of requests: of reads and copy sources, decided here, and of writes, decided by the index.
+
+Sources: RFC 9110 §13; "Conditional requests", Amazon S3 User Guide. ETags here are without quotes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from app.index.rows import Conditions
+from app.s3 import errors
+from app.s3.dates import parse_http, parse_iso
+from app.s3.request import S3Request
+
+_COPY = "x-amz-copy-source-"
+_DISPLAY = {
+    "if-match": "If-Match",
+    "if-none-match": "If-None-Match",
+    "if-modified-since": "If-Modified-Since",
+    "if-unmodified-since": "If-Unmodified-Since",
+}
+_NONE = Conditions()
+
+
+def not_modified(request: S3Request, *, etag: str, modified: int, now: float) -> bool:
+    """Whether a GET or HEAD of what has this ETag and time (milliseconds) is to be answered 304.
+
+    `now` is seconds. Raises PreconditionFailed.
+    """
+    failed = _first_failed(request.headers, "", etag, modified // 1000, now)
+    if not failed:
+        return False
+    if failed in ("if-none-match", "if-modified-since"):
+        return True
+    raise errors.PreconditionFailed(Condition=_DISPLAY[failed])
+
+
+def check_copy_source(request: S3Request, *, etag: str, modified: int, now: float) -> None:
+    """Check the `x-amz-copy-source-if-…` headers against the source. Raises PreconditionFailed."""
+    failed = _first_failed(request.headers, _COPY, etag, modified // 1000, now)
+    if failed:
+        raise errors.PreconditionFailed(Condition=_COPY + _DISPLAY[failed])
+
+
+def write_conditions(request: S3Request) -> Conditions:
+    """The conditions of a write or a delete, for the index to decide.
+
+    Raises NotImplemented for the forms that S3 has not: several ETags, If-None-Match of an ETag, dates of HTTP.
+    Raises InvalidArgument for a size or a time that is none.
+    """
+    headers = request.headers
+    if_match = headers.get("if-match")
+    if_none_match = headers.get("if-none-match")
+    size = headers.get("x-amz-if-match-size")
+    time = headers.get("x-amz-if-match-last-modified-time")
+    for name in ("if-modified-since", "if-unmodified-since"):
+        if name in headers:
+            raise errors.NotImplemented(Header=_DISPLAY[name])
+    if if_match is None and if_none_match is None and size is None and time is None:
+        return _NONE
+    if if_none_match is not None and if_none_match.strip() != "*":
+        raise errors.NotImplemented(Header="If-None-Match")
+    if if_match is not None and "," in if_match:
+        raise errors.NotImplemented(Header="If-Match")
+    return Conditions(
+        if_match=None if if_match is None else bare_etag(if_match),
+        if_none_match=if_none_match is not None,
+        if_match_size=None if size is None else parse_size(size),
+        if_match_modified=None if time is None else parse_time(time),
+    )
+
+
+def bare_etag(text: str) -> str:
+    """An ETag without its quotes. A weak one keeps its mark and so equals none (RFC 9110 §8.8.3.2)."""
+    text = text.strip(" \t")
+    return text[1:-1] if len(text) >= 2 and text[0] == text[-1] == '"' else text
+
+
+def parse_size(text: str) -> int:
+    """The size that a delete is to match. Raises InvalidArgument."""
+    text = text.strip()
+    if not (text.isascii() and text.isdigit()) or len(text) > 18:
+        raise errors.InvalidArgument(ArgumentName="x-amz-if-match-size", ArgumentValue=text[:64])
+    return int(text)
+
+
+def parse_time(text: str) -> int:
+    """The time that a delete is to match, in milliseconds, from an HTTP or an ISO 8601 date. Raises InvalidArgument."""
+    seconds = parse_http(text)
+    if seconds is None:
+        seconds = parse_iso(text)
+    if seconds is None:
+        raise errors.InvalidArgument(ArgumentName="x-amz-if-match-last-modified-time", ArgumentValue=text[:64])
+    return seconds * 1000
+
+
+def _first_failed(headers: Mapping[str, str], prefix: str, etag: str, modified: int, now: float) -> str:
+    """The condition that decides against the request, or an empty string, in the order of RFC 9110 §13.2.2."""
+    if_match = headers.get(prefix + "if-match")
+    if if_match is not None:
+        if not _matches(if_match, etag, weak=False):
+            return "if-match"
+    else:
+        since = _date(headers.get(prefix + "if-unmodified-since"))
+        if since is not None and modified > since:
+            return "if-unmodified-since"
+    if_none_match = headers.get(prefix + "if-none-match")
+    if if_none_match is not None:
+        if _matches(if_none_match, etag, weak=True):
+            return "if-none-match"
+    else:
+        since = _date(headers.get(prefix + "if-modified-since"))
+        if since is not None and modified <= since <= now:
+            return "if-modified-since"
+    return ""
+
+
+def _matches(value: str, etag: str, *, weak: bool) -> bool:
+    for entry in value.split(","):
+        candidate = entry.strip(" \t")
+        if candidate == "*":
+            return True
+        if weak:
+            candidate = candidate.removeprefix("W/")
+        if bare_etag(candidate) == etag:
+            return True
+    return False
+
+
+def _date(value: str | None) -> int | None:
+    return None if value is None else parse_http(value)
