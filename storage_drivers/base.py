@@ -119,7 +119,7 @@ class Driver(Protocol):
         ...
 
     async def discard_many(self, locators: Sequence[str]) -> None:
-        """Give back many blobs' space, durably when the driver is durable: what is gone stays gone after a power cut."""
+        """Give back many blobs' space; on a durable driver what is gone stays gone after a power cut."""
         ...
 
     def locator(self, blob_id: int) -> str:

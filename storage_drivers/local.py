@@ -71,8 +71,8 @@ class LocalDriver:
         self.capabilities = Capabilities(self.capabilities.durability, descriptors=True, nowait=self._nowait)
 
     async def close(self) -> None:
-        """End the threads after the calls that they are in, without waiting: a stuck mount must not stop a stop."""
-        self._threads.shutdown(wait=False, cancel_futures=True)
+        """Take no more calls. Threads end after those queued; not waited for, so that a stuck mount stops no stop."""
+        self._threads.shutdown(wait=False)
 
     def _open_store(self) -> identity.Identity:
         found = identity.read_identity(self._root)
