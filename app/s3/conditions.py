@@ -5,6 +5,7 @@ Sources: RFC 9110 §13; "Conditional requests", Amazon S3 User Guide. ETags here
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
 
 from app.index.rows import Conditions
@@ -22,12 +23,12 @@ _DISPLAY = {
 _NONE = Conditions()
 
 
-def not_modified(request: S3Request, *, etag: str, modified: int, now: float) -> bool:
+def check_read(headers: Mapping[str, str], etag: str, modified: int, *, now: float | None = None) -> bool:
     """Whether a GET or HEAD of what has this ETag and time (milliseconds) is to be answered 304.
 
     `now` is seconds. Raises PreconditionFailed.
     """
-    failed = _first_failed(request.headers, "", etag, modified // 1000, now)
+    failed = _first_failed(headers, "", etag, modified // 1000, now)
     if not failed:
         return False
     if failed in ("if-none-match", "if-modified-since"):
@@ -35,9 +36,9 @@ def not_modified(request: S3Request, *, etag: str, modified: int, now: float) ->
     raise errors.PreconditionFailed(Condition=_DISPLAY[failed])
 
 
-def check_copy_source(request: S3Request, *, etag: str, modified: int, now: float) -> None:
+def check_copy_source(headers: Mapping[str, str], etag: str, modified: int, *, now: float | None = None) -> None:
     """Check the `x-amz-copy-source-if-…` headers against the source. Raises PreconditionFailed."""
-    failed = _first_failed(request.headers, _COPY, etag, modified // 1000, now)
+    failed = _first_failed(headers, _COPY, etag, modified // 1000, now)
     if failed:
         raise errors.PreconditionFailed(Condition=_COPY + _DISPLAY[failed])
 
@@ -52,11 +53,11 @@ def write_conditions(request: S3Request) -> Conditions:
     if_match = headers.get("if-match")
     if_none_match = headers.get("if-none-match")
     size = headers.get("x-amz-if-match-size")
-    time = headers.get("x-amz-if-match-last-modified-time")
+    matched = headers.get("x-amz-if-match-last-modified-time")
     for name in ("if-modified-since", "if-unmodified-since"):
         if name in headers:
             raise errors.NotImplemented(Header=_DISPLAY[name])
-    if if_match is None and if_none_match is None and size is None and time is None:
+    if if_match is None and if_none_match is None and size is None and matched is None:
         return _NONE
     if if_none_match is not None and if_none_match.strip() != "*":
         raise errors.NotImplemented(Header="If-None-Match")
@@ -65,8 +66,8 @@ def write_conditions(request: S3Request) -> Conditions:
     return Conditions(
         if_match=None if if_match is None else bare_etag(if_match),
         if_none_match=if_none_match is not None,
-        if_match_size=None if size is None else parse_size(size),
-        if_match_modified=None if time is None else parse_time(time),
+        if_match_size=None if size is None else _size(size),
+        if_match_modified=None if matched is None else _time(matched),
     )
 
 
@@ -76,25 +77,27 @@ def bare_etag(text: str) -> str:
     return text[1:-1] if len(text) >= 2 and text[0] == text[-1] == '"' else text
 
 
-def parse_size(text: str) -> int:
-    """The size that a delete is to match. Raises InvalidArgument."""
+def parse_date(text: str) -> int | None:
+    """Seconds since the epoch of an HTTP or an ISO 8601 date, or None: the forms that SDKs send for a time to match."""
+    seconds = parse_http(text)
+    return parse_iso(text) if seconds is None else seconds
+
+
+def _size(text: str) -> int:
     text = text.strip()
     if not (text.isascii() and text.isdigit()) or len(text) > 18:
         raise errors.InvalidArgument(ArgumentName="x-amz-if-match-size", ArgumentValue=text[:64])
     return int(text)
 
 
-def parse_time(text: str) -> int:
-    """The time that a delete is to match, in milliseconds, from an HTTP or an ISO 8601 date. Raises InvalidArgument."""
-    seconds = parse_http(text)
-    if seconds is None:
-        seconds = parse_iso(text)
+def _time(text: str) -> int:
+    seconds = parse_date(text)
     if seconds is None:
         raise errors.InvalidArgument(ArgumentName="x-amz-if-match-last-modified-time", ArgumentValue=text[:64])
     return seconds * 1000
 
 
-def _first_failed(headers: Mapping[str, str], prefix: str, etag: str, modified: int, now: float) -> str:
+def _first_failed(headers: Mapping[str, str], prefix: str, etag: str, modified: int, now: float | None) -> str:
     """The condition that decides against the request, or an empty string, in the order of RFC 9110 §13.2.2."""
     if_match = headers.get(prefix + "if-match")
     if if_match is not None:
@@ -110,7 +113,7 @@ def _first_failed(headers: Mapping[str, str], prefix: str, etag: str, modified: 
             return "if-none-match"
     else:
         since = _date(headers.get(prefix + "if-modified-since"))
-        if since is not None and modified <= since <= now:
+        if since is not None and modified <= since <= (time.time() if now is None else now):
             return "if-modified-since"
     return ""
 

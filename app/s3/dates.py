@@ -7,6 +7,7 @@ import math
 import re
 import time
 from datetime import UTC, datetime
+from email.utils import formatdate
 from functools import lru_cache
 
 _MONTHS = {name: number for number, name in enumerate(
@@ -66,6 +67,12 @@ def parse_http(text: str) -> int | None:
     if month not in _MONTHS:
         return None
     return _seconds(int(year), _MONTHS[month], int(day), int(hour), int(minute), int(second))
+
+
+@lru_cache(maxsize=1024)
+def http_date(seconds: int) -> str:
+    """The form of HTTP, `Sun, 06 Nov 1994 08:49:37 GMT`, as in Last-Modified."""
+    return formatdate(seconds, usegmt=True)
 
 
 def parse_iso(text: str) -> int | None:
