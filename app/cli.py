@@ -38,7 +38,9 @@ def serve(
     host: Annotated[str | None, typer.Option(help="Address of the S3 listener.")] = None,
     port: Annotated[int | None, typer.Option(help="Port of the S3 listener; 0: any free one.")] = None,
     data: DataOption = None,
-    index: Annotated[str | None, typer.Option(help="URL of the index, e.g. sqlite:////var/lib/sluice/index.db.")] = None,
+    index: Annotated[
+        str | None, typer.Option(help="URL of the index, e.g. sqlite:////var/lib/sluice/index.db.")
+    ] = None,
     workers: Annotated[int | None, typer.Option(help="Worker processes; default one a core.")] = None,
     admin_host: Annotated[str | None, typer.Option(help="Address of the admin listener.")] = None,
     admin_port: Annotated[int | None, typer.Option(help="Port of the admin listener; -1: none.")] = None,

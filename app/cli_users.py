@@ -27,7 +27,7 @@ T = TypeVar("T")
 Data = Annotated[Path | None, typer.Option("--data", help="Directory of the backing store [env SLUICE_DATA].")]
 IndexUrl = Annotated[str | None, typer.Option("--index", help="URL of the index.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
-SECRET_ENV = "SLUICE_USER_SECRET_KEY"
+SECRET_ENV = "SLUICE_USER_SECRET_KEY"  # noqa: S105 - a variable's name
 
 
 @users.command()
@@ -40,7 +40,8 @@ def add(
         typer.Option(help=f"Secret key; `-` reads it from standard input; else env {SECRET_ENV}; else generated."),
     ] = None,
     account_id: Annotated[
-        str | None, typer.Option("--id", help="Canonical id; an id that exists gets one more key. Generated when not given.")
+        str | None,
+        typer.Option("--id", help="Canonical id; an id that exists gets one more key. Generated when not given."),
     ] = None,
     display_name: Annotated[str, typer.Option(help="Display name.")] = "",
     email: Annotated[str, typer.Option(help="Email address, unique if given.")] = "",

@@ -1,4 +1,4 @@
-"""What must be done once before workers start: directories, identity, migrations, the first account, default buckets."""
+"""What must be done once before workers start: directories, identity, migrations, first account, default buckets."""
 
 from __future__ import annotations
 
@@ -24,9 +24,7 @@ class CannotStart(Exception):
 def make_driver(settings: Settings, *, create: bool = False) -> LocalDriver:
     """The driver of the one store at `settings.data`. Only `create` may make a store where there is none."""
     durability = Durability(settings.durability)
-    return LocalDriver(
-        settings.data, durability=durability, threads=settings.io_threads, create=create, at=crash_point
-    )
+    return LocalDriver(settings.data, durability=durability, threads=settings.io_threads, create=create, at=crash_point)
 
 
 def prepare(settings: Settings) -> Credentials:
@@ -88,5 +86,3 @@ async def _default_buckets(index: Index, settings: Settings, owner_id: str) -> N
             pass
         except BucketAlreadyExists:
             raise CannotStart(f"the default bucket {name!r} belongs to another account") from None
-
-

@@ -48,8 +48,10 @@ class Usage:
 class Source(Protocol):
     """What a blob is written from."""
 
-    size: int | None
-    """Bytes that `read` will give in all, or None when not known."""
+    @property
+    def size(self) -> int | None:
+        """Bytes that `read` will give in all, or None when not known."""
+        ...
 
     async def read(self) -> Buffer:
         """The next piece, up to about 1 MiB; empty at the end. Raises when the body is broken off or malformed."""

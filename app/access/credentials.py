@@ -41,7 +41,9 @@ def root_credentials(settings: Settings) -> Credentials:
         if len(access_key) < 3 or len(secret) < 8:
             raise WeakCredentials("the access key needs at least 3 characters and the secret key at least 8; give both")
         if (access_key, secret) in REFUSED:
-            raise WeakCredentials("these are well-known default credentials: choose others, or give none and have them made")
+            raise WeakCredentials(
+                "these are well-known default credentials: choose others, or give none and have them made"
+            )
         return Credentials(access_key, secret, False)
     path = settings.data / FILE_NAME
     try:
@@ -72,7 +74,7 @@ def root_account_id(store_uuid: str) -> str:
 
 
 async def ensure_root(index: Index, store_uuid: str, credentials: Credentials) -> str:
-    """Make the first account with exactly these keys and return its id. Raises AccountExists when another has the key."""
+    """Make the first account with exactly these keys and return its id. Raises AccountExists for another's key."""
     account_id = root_account_id(store_uuid)
     existing = await index.access_key(credentials.access_key)
     if existing is not None and existing.account_id != account_id:

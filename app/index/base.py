@@ -67,7 +67,7 @@ class Index(Protocol):
     async def account(self, account_id: str) -> Account | None: ...
     async def accounts(self) -> list[tuple[Account, list[AccessKey]]]: ...
     async def add_account(self, account: Account, access_key: str, secret: str) -> None:
-        """Add an account with its first key, or a key to an account of that id. Raises AccountExists for a taken key."""
+        """Add an account with its first key, or a key to an account of that id. Raises AccountExists."""
         ...
 
     async def replace_keys(self, account: Account, access_key: str, secret: str) -> None:
@@ -132,7 +132,7 @@ class Index(Protocol):
         """
         ...
 
-    async def delete_versions(self, bucket_id: int, entries: Sequence[Deletion]) -> list[Committed | None | Exception]:
+    async def delete_versions(self, bucket_id: int, entries: Sequence[Deletion]) -> list[Committed | Exception | None]:
         """DeleteObjects: each entry answered alone, all in one transaction."""
         ...
 

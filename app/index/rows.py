@@ -53,7 +53,7 @@ class Version(NamedTuple):
     """Without quotes."""
     modified: int
     headers: str
-    """A JSON object: the answer headers that the object keeps (`content-type`, `cache-control`, `x-amz-meta-…`), lower case."""
+    """A JSON object: the answer headers that the object keeps (`content-type`, `x-amz-meta-…`), names in lower case."""
     storage_class: str
     checksum_algorithm: str
     """`CRC32`, `CRC32C`, `CRC64NVME`, `SHA1`, `SHA256` or empty."""

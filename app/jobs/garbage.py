@@ -43,7 +43,9 @@ class Garbage:
         """Look at new entries and take away what has waited long enough; returns how many entries went."""
         await self._look()
         gone = 0
-        while self._waiting and self._waiting[0].at + self._grace <= self._now() and self._waiting[0].at < self._oldest():
+        while (
+            self._waiting and self._waiting[0].at + self._grace <= self._now() and self._waiting[0].at < self._oldest()
+        ):
             seen = self._waiting.popleft()
             self._count -= len(seen.entries)
             gone += await self._take_away(seen.entries)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import binascii
 import hashlib
 import hmac
 
@@ -13,7 +12,6 @@ from app.s3.errors import (
     EntityTooLarge,
     IncompleteBody,
     InvalidArgument,
-    InvalidDigest,
     InvalidRequest,
     MaxMessageLengthExceeded,
     MissingContentLength,
@@ -58,11 +56,11 @@ class Body:
         self._expected = checksums.requested(request) if promised else checksums.NOTHING
         self.promised_algorithm = self._expected.algorithm
         self.algorithm = checksum if fixed or not self.promised_algorithm else self.promised_algorithm
-        self._hasher = checksums.hasher(self.algorithm) if self.algorithm else None
+        self._hasher = checksums.ALGORITHMS[self.algorithm].new() if self.algorithm else None
         self._promised_hasher = self._hasher
         if self.promised_algorithm not in ("", self.algorithm):
-            self._promised_hasher = checksums.hasher(self.promised_algorithm)
-        self._md5_promised = _content_md5(request)
+            self._promised_hasher = checksums.ALGORITHMS[self.promised_algorithm].new()
+        self._md5_promised = checksums.content_md5(request)
         md5 = etag or self._md5_promised is not None
         self._md5 = hashlib.md5(usedforsecurity=False) if md5 else None
         payload = request.payload
@@ -144,9 +142,9 @@ class Body:
         if self._hasher is not None:
             self.checksum = self._hasher.digest_base64()
         if self.promised_algorithm and self._promised_hasher is not None:
-            promised = self._expected.value_with(self._decoder.trailers if self._decoder is not None else {})
-            if promised is not None and promised != self._promised_hasher.digest_base64():
-                raise BadDigest(f"The {self.promised_algorithm} you specified did not match the calculated checksum.")
+            promised = self._expected.final(self._decoder.trailers if self._decoder is not None else {})
+            if promised and promised != self._promised_hasher.digest_base64():
+                raise checksums.mismatch(self.promised_algorithm)
 
     async def collect(self, limit: int = MAX_DOCUMENT) -> bytes:
         """The whole body, verified. Raises MaxMessageLengthExceeded over `limit` bytes."""
@@ -158,19 +156,6 @@ class Body:
             pieces.append(bytes(piece))
         self.verify()
         return b"".join(pieces)
-
-
-def _content_md5(request: S3Request) -> bytes | None:
-    value = request.headers.get("content-md5")
-    if value is None:
-        return None
-    try:
-        digest = base64.b64decode(value, validate=True)
-    except (binascii.Error, ValueError):
-        raise InvalidDigest() from None
-    if len(digest) != 16:
-        raise InvalidDigest()
-    return digest
 
 
 def _plain_length(request: S3Request) -> int:
@@ -194,7 +179,7 @@ def _decoder(request: S3Request, size: int) -> ChunkedDecoder:
     if request.signature is None:
         raise InvalidRequest("The aws-chunked forms need a signed request.")
     signer = request.signature.chunk_signer(request.secret) if request.payload in SIGNED_STREAMS else None
-    names = ()
+    names: tuple[str, ...] = ()
     if request.payload.endswith("-TRAILER"):
         names = tuple(
             name.strip().lower() for name in request.headers.get("x-amz-trailer", "").split(",") if name.strip()

@@ -34,11 +34,49 @@ class Operation(NamedTuple):
 
 
 SUBRESOURCES = frozenset(
-    "abac accelerate acl analytics annotation append attributes cors delete encryption intelligent-tiering inventory "
-    "legal-hold lifecycle location logging metadataConfiguration metadataInventoryTable metadataJournalTable "
-    "metadataTable metrics notification object-lock ownershipControls policy policyStatus publicAccessBlock "
-    "renameObject replication requestPayment restore retention select session tagging torrent uploadId uploads "
-    "versioning versions website".split()
+    [
+        "abac",
+        "accelerate",
+        "acl",
+        "analytics",
+        "annotation",
+        "append",
+        "attributes",
+        "cors",
+        "delete",
+        "encryption",
+        "intelligent-tiering",
+        "inventory",
+        "legal-hold",
+        "lifecycle",
+        "location",
+        "logging",
+        "metadataConfiguration",
+        "metadataInventoryTable",
+        "metadataJournalTable",
+        "metadataTable",
+        "metrics",
+        "notification",
+        "object-lock",
+        "ownershipControls",
+        "policy",
+        "policyStatus",
+        "publicAccessBlock",
+        "renameObject",
+        "replication",
+        "requestPayment",
+        "restore",
+        "retention",
+        "select",
+        "session",
+        "tagging",
+        "torrent",
+        "uploadId",
+        "uploads",
+        "versioning",
+        "versions",
+        "website",
+    ]
 )
 """Query parameters that choose an operation."""
 

@@ -417,4 +417,6 @@ def from_domain(error: domain.DomainError) -> S3Error:
     answer = _OF_DOMAIN.get(type(error), InternalError)
     if answer.status >= 500:
         return answer()
-    return answer(**{_EXTRA_NAMES[name]: value for name, value in error.detail.items() if name in _EXTRA_NAMES})
+    made = answer()
+    made.extra = {_EXTRA_NAMES[name]: str(value) for name, value in error.detail.items() if name in _EXTRA_NAMES}
+    return made

@@ -6,7 +6,7 @@ import itertools
 import logging
 import secrets
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from typing import Any
 
 from app.access.accounts import Accounts
@@ -186,5 +186,3 @@ def _head(scope: dict[str, Any], receive: Receive, request_id: str) -> S3Request
 
 def _server_timing(request: S3Request) -> bytes:
     return ", ".join(f"{phase};dur={seconds * 1000:.3f}" for phase, seconds in request.timings.items()).encode()
-
-

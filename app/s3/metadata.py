@@ -22,11 +22,27 @@ MAX_USER_BYTES = 2048
 """Bytes of all names (without prefix) and values of user metadata."""
 DEFAULT_TYPE = "binary/octet-stream"
 STORAGE_CLASSES = frozenset(
-    "STANDARD REDUCED_REDUNDANCY STANDARD_IA ONEZONE_IA INTELLIGENT_TIERING GLACIER DEEP_ARCHIVE GLACIER_IR".split()
+    [
+        "STANDARD",
+        "REDUCED_REDUNDANCY",
+        "STANDARD_IA",
+        "ONEZONE_IA",
+        "INTELLIGENT_TIERING",
+        "GLACIER",
+        "DEEP_ARCHIVE",
+        "GLACIER_IR",
+    ]
 )
 OVERRIDES = {
     "response-" + name: name.encode()
-    for name in ("cache-control", "content-disposition", "content-encoding", "content-language", "content-type", "expires")
+    for name in (
+        "cache-control",
+        "content-disposition",
+        "content-encoding",
+        "content-language",
+        "content-type",
+        "expires",
+    )
 }
 
 

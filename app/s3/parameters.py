@@ -16,7 +16,9 @@ def integer(request: S3Request, name: str, default: int, least: int, most: int, 
         return default
     digits = text.removeprefix("-")
     if not (digits.isascii() and digits.isdigit()) or len(digits) > 10 or int(text) > 2**31 - 1:
-        raise InvalidArgument(f"Provided {name} not an integer or within integer range", ArgumentName=name, ArgumentValue=text)
+        raise InvalidArgument(
+            f"Provided {name} not an integer or within integer range", ArgumentName=name, ArgumentValue=text
+        )
     value = int(text)
     if value > most and cap:
         return most
@@ -33,7 +35,9 @@ def url_encoding(request: S3Request) -> bool:
     if value is None or value == "":
         return False
     if value != "url":
-        raise InvalidArgument("Invalid Encoding Method specified in Request", ArgumentName="encoding-type", ArgumentValue=value)
+        raise InvalidArgument(
+            "Invalid Encoding Method specified in Request", ArgumentName="encoding-type", ArgumentValue=value
+        )
     return True
 
 

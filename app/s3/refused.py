@@ -21,8 +21,16 @@ NAMES = frozenset(
     }
 )
 CANNED_ACLS = frozenset(
-    "private public-read public-read-write authenticated-read aws-exec-read bucket-owner-read "
-    "bucket-owner-full-control log-delivery-write".split()
+    [
+        "private",
+        "public-read",
+        "public-read-write",
+        "authenticated-read",
+        "aws-exec-read",
+        "bucket-owner-read",
+        "bucket-owner-full-control",
+        "log-delivery-write",
+    ]
 )
 HELD_ANYWAY = frozenset({"private", "bucket-owner-full-control"})
 """Canned ACLs that only say what holds in every bucket here: the owner has everything and nobody else anything."""

@@ -39,7 +39,6 @@ class S3Request:
         "scheme",
         "secret",
         "signature",
-
         "timings",
         "virtual_host",
     )

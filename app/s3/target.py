@@ -98,9 +98,5 @@ def parse_query(raw: bytes) -> dict[str, str]:
     for field in fields:
         if field:
             name, _, value = field.partition(b"=")
-            if b"%" in value or b"+" in value:
-                text = decode(value.replace(b"+", b" "))
-            else:
-                text = decode(value)
-            query.setdefault(decode(name.replace(b"+", b" ")), text)
+            query.setdefault(decode(name.replace(b"+", b" ")), decode(value.replace(b"+", b" ")))
     return query

@@ -76,6 +76,6 @@ async def delete(
 
 async def delete_many(
     store: Store, bucket_id: int, entries: Sequence[Deletion], timings: Timings
-) -> list[Committed | None | Exception]:
+) -> list[Committed | Exception | None]:
     """Delete each entry alone, all in one transaction."""
     return await timed(store.index.delete_versions(bucket_id, entries), timings)

@@ -44,9 +44,7 @@ class Store:
         self.driver = driver
         self.ids = BlobIds(index)
 
-    async def write(
-        self, source: Source, timings: Timings, commit: Callable[[str], Awaitable[Committed]]
-    ) -> Committed:
+    async def write(self, source: Source, timings: Timings, commit: Callable[[str], Awaitable[Committed]]) -> Committed:
         """Write a body as a blob and commit what names it; `commit` gets the blob's locator (empty for 0 bytes).
 
         When the commit is refused the blob is taken away again; when its outcome is unknown the blob is left to the

@@ -75,7 +75,5 @@ async def _parts(gateway: Gateway, version: Version, after: int, limit: int) -> 
         name = ""
     for part in shown:
         checksum = xml.element(name, part.checksum) if name and part.checksum else ""
-        content += (
-            f"<Part>{xml.element('PartNumber', part.number)}{xml.element('Size', part.size)}{checksum}</Part>"
-        )
+        content += f"<Part>{xml.element('PartNumber', part.number)}{xml.element('Size', part.size)}{checksum}</Part>"
     return f"<ObjectParts>{content}</ObjectParts>"

@@ -52,9 +52,7 @@ def _check_configuration(document: bytes, region: str) -> None:
 async def head_bucket(gateway: Gateway, request: S3Request) -> Response:
     """https://docs.aws.amazon.com/AmazonS3/latest/API/API_HeadBucket.html"""
     region = request.bucket_row.region.encode()
-    return Response(
-        200, [(b"x-amz-bucket-region", region), (b"x-amz-access-point-alias", b"false"), *XML]
-    )
+    return Response(200, [(b"x-amz-bucket-region", region), (b"x-amz-access-point-alias", b"false"), *XML])
 
 
 @operation("DELETE", "bucket", name="DeleteBucket", action="s3:DeleteBucket")

@@ -75,7 +75,7 @@ async def copy_object(gateway: Gateway, request: S3Request) -> Response:
     wanted = conditions.write_conditions(request)
     replace = _directive(request, "x-amz-metadata-directive")
     _directive(request, "x-amz-tagging-directive")
-    algorithm = checksums.of_copy(request)
+    algorithm = checksums.chosen(request)[0]
     storage_class = metadata.storage_class(request)
     source = await _source(gateway, request)
     onto_itself = source.bucket_id == bucket.id and source.key == key and source.version_id is None
@@ -115,7 +115,7 @@ async def _new_version(
             kept["x-amz-website-redirect-location"] = request.headers["x-amz-website-redirect-location"]
     checksum = found.checksum_algorithm, found.checksum_type, found.checksum
     if algorithm and (algorithm != found.checksum_algorithm or found.checksum_type != "FULL_OBJECT"):
-        hasher = checksums.hasher(algorithm)
+        hasher = checksums.ALGORITHMS[algorithm].new()
         await reading.feed(gateway.store, found, 0, found.size, hasher.update)
         checksum = algorithm, "FULL_OBJECT", hasher.digest_base64()
     return NewVersion(
@@ -157,16 +157,14 @@ async def upload_part_copy(gateway: Gateway, request: S3Request) -> Response:
     return Response(200, headers, xml.document("CopyPartResult", content))
 
 
-async def _hash(
-    gateway: Gateway, upload: Upload, number: int, found: Version, offset: int, length: int
-) -> Part:
+async def _hash(gateway: Gateway, upload: Upload, number: int, found: Version, offset: int, length: int) -> Part:
     """The part with its ETag and checksum: the source's where they are of the same bytes, else made by reading them."""
     algorithm = stored_algorithm(upload)
     whole = length == found.size and not found.parts
     if whole and found.checksum_algorithm == algorithm and found.checksum_type == "FULL_OBJECT":
         return Part(number, length, found.etag, 0, algorithm, found.checksum, ())
     md5 = hashlib.md5(usedforsecurity=False)
-    hasher = checksums.hasher(algorithm)
+    hasher = checksums.ALGORITHMS[algorithm].new()
 
     def take(piece: Buffer) -> None:
         md5.update(piece)

@@ -26,9 +26,7 @@ MAX_ENTRIES = 1000
 @operation("POST", "bucket", "delete", name="DeleteObjects", action="s3:DeleteObject")
 async def delete_objects(gateway: Gateway, request: S3Request) -> Response:
     """https://docs.aws.amazon.com/AmazonS3/latest/API/API_DeleteObjects.html"""
-    if "content-md5" not in request.headers and not any(
-        name.startswith("x-amz-checksum-") for name in request.headers
-    ):
+    if "content-md5" not in request.headers and not any(name.startswith("x-amz-checksum-") for name in request.headers):
         raise InvalidRequest("Missing required header for this request: Content-MD5 OR x-amz-checksum-*")
     tree = xml.parse(await Body(request, checksum="", etag=False).collect(), "Delete")
     quiet = (xml.text_of(tree, "Quiet") or "false").strip().lower() == "true"

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 async def create_multipart_upload(gateway: Gateway, request: S3Request) -> Response:
     """https://docs.aws.amazon.com/AmazonS3/latest/API/API_CreateMultipartUpload.html"""
     bucket = request.bucket_row
-    algorithm, kind = checksums.of_upload(request)
+    algorithm, kind = checksums.chosen(request)
     await Body(request, checksum="", etag=False).collect()
     upload = await gateway.index.create_upload(
         bucket.id,
@@ -36,7 +36,9 @@ async def create_multipart_upload(gateway: Gateway, request: S3Request) -> Respo
     if algorithm:
         headers += [(b"x-amz-checksum-algorithm", algorithm.encode()), (b"x-amz-checksum-type", kind.encode())]
     content = (
-        xml.element("Bucket", request.bucket) + xml.element("Key", request.key) + xml.element("UploadId", upload.upload_id)
+        xml.element("Bucket", request.bucket)
+        + xml.element("Key", request.key)
+        + xml.element("UploadId", upload.upload_id)
     )
     return Response(200, headers, xml.document("InitiateMultipartUploadResult", content))
 

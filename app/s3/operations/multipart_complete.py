@@ -12,7 +12,6 @@ from app.s3 import checksums, conditions, xml
 from app.s3.body import Body
 from app.s3.dispatch import operation
 from app.s3.errors import (
-    BadDigest,
     InvalidPart,
     InvalidPartOrder,
     InvalidRequest,
@@ -41,7 +40,7 @@ async def complete_multipart_upload(gateway: Gateway, request: S3Request) -> Res
     bucket, key = request.bucket_row, request.key or ""
     wanted = conditions.write_conditions(request)
     # the checksum headers of Complete are those of the object, not of the document that says so
-    promised = checksums.of_object(request)
+    promised = checksums.requested(request, complete=True)
     document = await Body(request, checksum="", etag=False, promised=False).collect()
     upload_id = request.query.get("uploadId", "")
     upload = await gateway.index.upload(bucket.id, key, upload_id)
@@ -90,7 +89,9 @@ def _check_checksums(upload: Upload, chosen: Sequence[Part], named: Sequence[Nam
     for part, (number, etag, given) in zip(chosen, named, strict=True):
         for algorithm, value in given.items():
             if upload.checksum_algorithm and algorithm != upload.checksum_algorithm:
-                raise InvalidRequest(f"The upload was created using the {upload.checksum_algorithm} checksum algorithm.")
+                raise InvalidRequest(
+                    f"The upload was created using the {upload.checksum_algorithm} checksum algorithm."
+                )
             if algorithm == part.checksum_algorithm and value != part.checksum:
                 raise InvalidPart(UploadId=upload.upload_id, PartNumber=number, ETag=etag)
 
@@ -118,23 +119,23 @@ def _describe(upload: Upload, chosen: Sequence[Part]) -> NewVersion:
     )
 
 
-def _check_promised(request: S3Request, upload: Upload, new: NewVersion, promised: tuple[str, str] | None) -> None:
+def _check_promised(request: S3Request, upload: Upload, new: NewVersion, promised: checksums.Expected) -> None:
     """What the headers of Complete say of the whole object. Raises InvalidRequest, BadDigest."""
     size = request.headers.get("x-amz-mp-object-size")
     if size is not None and size != str(new.size):
-        raise InvalidRequest(f"The provided 'x-amz-mp-object-size' header value {size[:32]} does not match what was computed.")
-    kind = request.headers.get("x-amz-checksum-type", "").upper()
-    if kind and kind != new.checksum_type:
         raise InvalidRequest(
-            f"The upload was created using the {new.checksum_type} checksum mode. The complete request must use the same."
+            f"The provided 'x-amz-mp-object-size' header value {size[:32]} does not match what was computed."
         )
-    if promised is None:
+    if promised.type and promised.type != new.checksum_type:
+        raise InvalidRequest(
+            f"The upload was created using the {new.checksum_type} checksum mode. "
+            "The complete request must use the same checksum mode."
+        )
+    if not promised.value:
         return
-    algorithm, value = promised
-    if algorithm != new.checksum_algorithm:
-        raise BadDigest(f"The {algorithm} you specified did not match the calculated checksum.")
-    if value.partition("-")[0] != new.checksum.partition("-")[0]:
-        raise BadDigest(f"The {algorithm} you specified did not match the calculated checksum.")
+    same = promised.value.partition("-")[0] == new.checksum.partition("-")[0]
+    if promised.algorithm != new.checksum_algorithm or not same:
+        raise checksums.mismatch(promised.algorithm)
 
 
 async def _again(gateway: Gateway, request: S3Request, upload: Upload, named: Sequence[Named]) -> Response:
