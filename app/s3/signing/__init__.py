@@ -5,7 +5,7 @@ from __future__ import annotations
 from app.s3 import errors
 from app.s3.request import S3Request
 from app.s3.signing import sigv4
-from app.s3.signing.chunked import ChunkedDecoder, decoder_for
+from app.s3.signing.chunked import ChunkedDecoder
 from app.s3.signing.claim import (
     STREAMING,
     STREAMING_SIGNED,
@@ -27,7 +27,6 @@ __all__ = [
     "ChunkSigner",
     "ChunkedDecoder",
     "Claim",
-    "decoder_for",
     "parse",
 ]
 

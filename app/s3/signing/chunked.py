@@ -14,15 +14,7 @@ from enum import Enum
 from hashlib import sha256
 
 from app.s3 import errors
-from app.s3.request import S3Request
-from app.s3.signing.claim import (
-    EMPTY_SHA256,
-    STREAMING,
-    STREAMING_UNSIGNED_TRAILER,
-    UNSIGNED_PAYLOAD,
-    ChunkSigner,
-    Claim,
-)
+from app.s3.signing.claim import EMPTY_SHA256, ChunkSigner
 
 MIN_CHUNK = 8192
 """Bytes of a signed chunk that is not the last."""
@@ -32,9 +24,6 @@ MAX_LINE = 1024
 
 MAX_TRAILERS = 8192
 """Bytes of all trailing headers."""
-
-MAX_LENGTH = 5 * 1024**4
-"""Bytes of the largest object, which no decoded length may exceed."""
 
 _HEAD = re.compile(rb"([0-9A-Fa-f]{1,16})(?:;chunk-signature=([!-~]*))?\r")
 _TRAILER_SIGNATURE = "x-amz-trailer-signature"
@@ -182,34 +171,3 @@ class ChunkedDecoder:
             # some clients put an empty line before the signature; finish() tells when none comes
             return
         self._state = _State.END
-
-
-def decoder_for(request: S3Request, claim: Claim, secret: str) -> ChunkedDecoder | None:
-    """The decoder of a verified request's body, or None when the body comes as it is.
-
-    Raises MissingContentLength, InvalidArgument or EntityTooLarge for `x-amz-decoded-content-length`, and
-    InvalidArgument for an aws-chunked body that is not announced as one.
-    """
-    if claim.payload not in STREAMING:
-        encodings = [coding.strip().lower() for coding in request.headers.get("content-encoding", "").split(",")]
-        if claim.payload == UNSIGNED_PAYLOAD and "aws-chunked" in encodings:
-            raise errors.InvalidArgument(
-                "aws-chunked encoding is not supported when x-amz-content-sha256 UNSIGNED-PAYLOAD is supplied.",
-                ArgumentName="Content-Encoding",
-            )
-        return None
-    text = request.headers.get("x-amz-decoded-content-length")
-    if text is None:
-        raise errors.MissingContentLength
-    if not (text.isascii() and text.isdigit()) or len(text) > 19:
-        raise errors.InvalidArgument(ArgumentName="x-amz-decoded-content-length", ArgumentValue=text[:64])
-    length = int(text)
-    if length > MAX_LENGTH:
-        raise errors.EntityTooLarge(ProposedSize=length, MaxSizeAllowed=MAX_LENGTH)
-    names = request.headers.get("x-amz-trailer", "").split(",")
-    signer = None if claim.payload == STREAMING_UNSIGNED_TRAILER else claim.chunk_signer(secret)
-    return ChunkedDecoder(
-        signer=signer,
-        decoded_length=length,
-        trailer_names=tuple(name.strip().lower() for name in names if name.strip()),
-    )
