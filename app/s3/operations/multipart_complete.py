@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import TYPE_CHECKING
 from xml.etree.ElementTree import Element
 
@@ -66,7 +67,7 @@ def _named(document: bytes) -> list[Named]:
     if not 1 <= len(parts) <= multipart.MAX_PARTS:
         raise MalformedXML()
     named = [_named_part(element) for element in parts]
-    if any(before[0] >= after[0] for before, after in zip(named, named[1:], strict=False)):
+    if any(before[0] >= after[0] for before, after in pairwise(named)):
         raise InvalidPartOrder()
     return named
 

@@ -1,0 +1,73 @@
+"""Start `sluice serve`, and say how to use it once it is ready (called by `make run`)."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from pathlib import Path
+
+WELCOME = """
+Sluice is ready.
+
+  endpoint    {endpoint}
+{keys}
+A first request, in another terminal:
+
+{exports}  aws --endpoint-url {endpoint} s3 mb s3://first
+  aws --endpoint-url {endpoint} s3 cp README.md s3://first/
+  aws --endpoint-url {endpoint} s3 ls s3://first/
+
+Stop it with Ctrl-C.
+"""
+
+
+def welcome(endpoint: str, data: Path) -> str:
+    """How to use the gateway: with the generated keys, or those of the environment (which are not shown)."""
+    exports = "  export AWS_DEFAULT_REGION=" + os.environ.get("SLUICE_REGION", "us-east-1") + "\n"
+    if any(os.environ.get(name) for name in ("SLUICE_ROOT_ACCESS_KEY", "MINIO_ROOT_USER")):
+        return WELCOME.format(endpoint=endpoint, keys="  keys        those of your environment\n", exports=exports)
+    credentials = json.loads((data / "credentials").read_text())
+    keys = "  access key  {access_key}\n  secret key  {secret_key}\n".format(**credentials)
+    given = "  export AWS_ACCESS_KEY_ID={access_key} AWS_SECRET_ACCESS_KEY={secret_key}\n".format(**credentials)
+    return WELCOME.format(endpoint=endpoint, keys=keys, exports=given + exports)
+
+
+def wait_ready(endpoint: str, gateway: subprocess.Popen[bytes]) -> bool:
+    """True once the gateway answers, False when it ended."""
+    while gateway.poll() is None:
+        with contextlib.suppress(urllib.error.URLError, OSError):
+            with urllib.request.urlopen(f"{endpoint}/-/health/ready", timeout=5):
+                return True
+        time.sleep(0.1)
+    return False
+
+
+def main() -> int:
+    """Run the gateway until it ends; a signal to stop is passed on to it."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--data", type=Path, default=Path("data"))
+    parser.add_argument("--port", type=int, default=9000)
+    options = parser.parse_args()
+    sluice = Path(sys.executable).with_name("sluice")
+    command = [sluice, "serve", "--host", "127.0.0.1", "--port", str(options.port), "--data", str(options.data)]
+    # its own session: Ctrl-C reaches us alone, and the gateway is asked once, with the signal it stops gracefully on
+    gateway = subprocess.Popen(command, start_new_session=True)
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, lambda *_: gateway.terminate())
+    endpoint = f"http://127.0.0.1:{options.port}"
+    if wait_ready(endpoint, gateway):
+        print(welcome(endpoint, options.data), flush=True)
+    code = gateway.wait()
+    return 0 if code in (0, -signal.SIGTERM) else code
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,152 @@
+"""A real `sluice serve` in a process of its own, for tests: start, kill, restart on the same data."""
+
+from __future__ import annotations
+
+import os
+import re
+import selectors
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import IO, Any
+
+ROOT = Path(__file__).parent.parent
+ACCESS_KEY = "TESTACCESSKEY"
+SECRET_KEY = "test-secret-key-0123456789"
+READY = re.compile(r"sluice: ready on (https?://\S+)")
+START_SECONDS = 30.0
+
+
+@dataclass
+class Gateway:
+    """One data directory and the server that runs on it. `endpoint` is known while it runs."""
+
+    data: Path
+    workers: int = 2
+    env: dict[str, str] = field(default_factory=dict)
+    options: tuple[str, ...] = ()
+    command: tuple[str, ...] = (sys.executable, "-m", "app.cli")
+    endpoint: str = ""
+    port: int = 0
+    process: subprocess.Popen[str] | None = None
+
+    def start(self) -> Gateway:
+        """Start and wait until it is ready. Raises RuntimeError with what it printed when it ends before."""
+        log = (self.data.parent / f"{self.data.name}.log").open("a")
+        # `--port` stays the same over restarts, so that clients find it again
+        arguments = ["serve", "--port", str(self.port), "--data", str(self.data), "--workers", str(self.workers)]
+        if "--admin-port" not in self.options:
+            arguments += ["--admin-port", "-1"]
+        self.process = subprocess.Popen(
+            [*self.command, *arguments, *self.options],
+            stdout=subprocess.PIPE,
+            stderr=log,
+            text=True,
+            cwd=ROOT,
+            env=self.environment(),
+            start_new_session=True,
+        )
+        log.close()
+        assert self.process.stdout is not None
+        self.endpoint = _wait_ready(self.process.stdout, self.process)
+        self.port = int(self.endpoint.rpartition(":")[2])
+        return self
+
+    def environment(self) -> dict[str, str]:
+        """The environment of the server and of `sluice` commands beside it."""
+        environment = {
+            **os.environ,
+            "SLUICE_ROOT_ACCESS_KEY": ACCESS_KEY,
+            "SLUICE_ROOT_SECRET_KEY": SECRET_KEY,
+            "SLUICE_ACCESS_LOG": "false",
+            "PYTHONPATH": str(ROOT),
+        }
+        return {**environment, **self.env}
+
+    def run(self, *arguments: str, check: bool = True) -> subprocess.CompletedProcess[str]:
+        """Run `sluice ARGUMENTS --data DATA`."""
+        return subprocess.run(
+            [*self.command, *arguments, "--data", str(self.data)],
+            capture_output=True,
+            text=True,
+            cwd=ROOT,
+            env=self.environment(),
+            check=check,
+            timeout=120,
+        )
+
+    def stop(self, seconds: float = 40.0) -> int:
+        """Stop gracefully; returns the exit code."""
+        process = self._running()
+        process.terminate()
+        code = process.wait(seconds)
+        self._ended(process)
+        return code
+
+    def kill(self) -> None:
+        """SIGKILL the launcher and all its workers."""
+        process = self._running()
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait(30)
+        self._ended(process)
+
+    def hup(self) -> None:
+        """Ask for a rolling restart."""
+        self._running().send_signal(signal.SIGHUP)
+
+    def children(self) -> list[int]:
+        """Process ids of the workers."""
+        path = Path(f"/proc/{self._running().pid}/task/{self._running().pid}/children")
+        return [int(pid) for pid in path.read_text().split()]
+
+    def _running(self) -> subprocess.Popen[str]:
+        assert self.process is not None, "the gateway does not run"
+        return self.process
+
+    def _ended(self, process: subprocess.Popen[str]) -> None:
+        assert process.stdout is not None
+        process.stdout.close()
+        self.process = None
+
+    def __enter__(self) -> Gateway:
+        return self.start() if self.process is None else self
+
+    def __exit__(self, *_: object) -> None:
+        if self.process is not None:
+            self.kill()
+
+
+def _wait_ready(output: IO[str], process: subprocess.Popen[str]) -> str:
+    seen = ""
+    deadline = time.monotonic() + START_SECONDS
+    with selectors.DefaultSelector() as selector:
+        selector.register(output, selectors.EVENT_READ)
+        while time.monotonic() < deadline:
+            if not selector.select(deadline - time.monotonic()):
+                break
+            line = output.readline()
+            seen += line
+            if (found := READY.search(line)) is not None:
+                return found[1]
+            if not line:
+                break
+    os.killpg(process.pid, signal.SIGKILL)
+    raise RuntimeError(f"the gateway did not start: {seen!r} (exit code {process.wait(10)})")
+
+
+def client(endpoint: str, access_key: str = ACCESS_KEY, secret_key: str = SECRET_KEY, **config: Any) -> Any:
+    """A boto3 client with its defaults untouched, but for `config` and an attempt count of 1."""
+    import boto3
+    from botocore.config import Config
+
+    return boto3.session.Session().client(
+        "s3",
+        endpoint_url=endpoint,
+        aws_access_key_id=access_key,
+        aws_secret_access_key=secret_key,
+        region_name="us-east-1",
+        config=Config(**{"retries": {"total_max_attempts": 1}, **config}),
+    )
