@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import http.client
 import json
 import os
 import signal
 import subprocess
 import sys
 import time
-import urllib.error
-import urllib.request
 from pathlib import Path
 
 WELCOME = """
@@ -40,11 +39,13 @@ def welcome(endpoint: str, data: Path) -> str:
     return WELCOME.format(endpoint=endpoint, keys=keys, exports=given + exports)
 
 
-def wait_ready(endpoint: str, gateway: subprocess.Popen[bytes]) -> bool:
+def wait_ready(port: int, gateway: subprocess.Popen[bytes]) -> bool:
     """True once the gateway answers, False when it ended."""
     while gateway.poll() is None:
-        with contextlib.suppress(urllib.error.URLError, OSError):
-            with urllib.request.urlopen(f"{endpoint}/-/health/ready", timeout=5):
+        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=5)
+        with contextlib.suppress(OSError, http.client.HTTPException), contextlib.closing(connection):
+            connection.request("GET", "/-/health/ready")
+            if connection.getresponse().status == 200:
                 return True
         time.sleep(0.1)
     return False
@@ -57,13 +58,13 @@ def main() -> int:
     parser.add_argument("--port", type=int, default=9000)
     options = parser.parse_args()
     sluice = Path(sys.executable).with_name("sluice")
-    command = [sluice, "serve", "--host", "127.0.0.1", "--port", str(options.port), "--data", str(options.data)]
+    command = [str(sluice), "serve", "--host", "127.0.0.1", "--port", str(options.port), "--data", str(options.data)]
     # its own session: Ctrl-C reaches us alone, and the gateway is asked once, with the signal it stops gracefully on
     gateway = subprocess.Popen(command, start_new_session=True)
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, lambda *_: gateway.terminate())
     endpoint = f"http://127.0.0.1:{options.port}"
-    if wait_ready(endpoint, gateway):
+    if wait_ready(options.port, gateway):
         print(welcome(endpoint, options.data), flush=True)
     code = gateway.wait()
     return 0 if code in (0, -signal.SIGTERM) else code

@@ -34,7 +34,7 @@ def start(sluice: str, data: Path) -> tuple[subprocess.Popen[str], str]:
 def request(endpoint: str, keys: dict[str, str], method: str, path: str, body: bytes = b"") -> tuple[int, bytes]:
     """One request with signature version 4."""
     host = urlsplit(endpoint).netloc
-    time = datetime.datetime.now(datetime.timezone.utc).strftime("%Y%m%dT%H%M%SZ")
+    time = datetime.datetime.now(datetime.UTC).strftime("%Y%m%dT%H%M%SZ")
     day, digest = time[:8], hashlib.sha256(body).hexdigest()
     headers = {"host": host, "x-amz-content-sha256": digest, "x-amz-date": time}
     signed = ";".join(headers)

@@ -89,7 +89,6 @@ class LocalDriver:
 
     def _make_directories(self) -> None:
         """A crash in here is repaired by the next start; blobs without an identity are somebody's data."""
-        new = not self._root.is_dir()
         self._root.mkdir(mode=files.DIRECTORY_MODE, parents=True, exist_ok=True)
         os.makedirs(self._data, files.DIRECTORY_MODE, exist_ok=True)
         for low in range(256):
@@ -100,8 +99,12 @@ class LocalDriver:
                 if os.listdir(directory):
                     raise StoreFailed(f"there are files in data/{low:02x} but no {identity.NAME}") from None
         if self.capabilities.durability is Durability.FULL:
-            for changed in (Path(self._data), self._root, *([self._root.parent] if new else [])):
-                files.sync_directory(changed)
+            files.sync_directory(self._data)
+            files.sync_directory(self._root)
+            try:
+                files.sync_directory(self._root.resolve().parent)
+            except PermissionError:  # then the root is not ours to make, and was there before
+                pass
 
     def _probe_nowait(self) -> bool:
         with map_errors():

@@ -1,0 +1,58 @@
+# Works with make and python3 >= 3.11 (with venv); everything else is installed into .venv.
+PYTHON ?= python3
+VENV ?= .venv
+BIN := $(VENV)/bin
+DATA ?= data
+PORT ?= 9000
+TESTS ?=
+S3TESTS ?=
+
+.DEFAULT_GOAL := help
+.PHONY: help run test lint format soak s3tests install-check clean
+
+help: ## Show this list
+	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/\1|\2/p' $(MAKEFILE_LIST) | while IFS='|' read -r name text; do printf '  make %-14s %s\n' "$$name" "$$text"; done
+
+run: $(VENV)/.run ## Start the gateway on DATA (./data) and PORT (9000)
+	@$(BIN)/python scripts/run.py --data $(DATA) --port $(PORT)
+
+test: lint ## Everything CI checks: lint, types, arrows, tests with coverage, an install outside the checkout
+	$(BIN)/python -m pytest -n 2 --dist loadgroup --cov --cov-report=term:skip-covered $(TESTS)
+	sh scripts/check_install.sh
+
+lint: $(VENV)/.dev ## ruff, mypy, import arrows, the README's table of settings
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	$(BIN)/python scripts/settings_table.py --check
+
+format: $(VENV)/.dev ## Let ruff mend what it can, and write the table of settings
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+	$(BIN)/python scripts/settings_table.py
+
+soak: $(VENV)/.dev ## The same tests at full size (hours; root for power cuts)
+	SLUICE_TEST_SIZE=soak $(BIN)/python -m pytest --timeout=14400 $(or $(TESTS),tests/crash tests/soak)
+
+s3tests: $(VENV)/.dev ## Our subset of ceph/s3-tests; S3TESTS=DIR is a checkout of it
+	@test -n "$(S3TESTS)" || { echo "usage: make s3tests S3TESTS=DIR (a checkout of ceph/s3-tests)"; exit 2; }
+	BIN=$(abspath $(BIN)) tests/conformance/run $(S3TESTS)
+
+install-check: ## A plain install into a fresh environment outside the checkout, with one PUT and GET through it
+	sh scripts/check_install.sh
+
+clean: ## Remove what the above made, but never DATA
+	rm -rf $(VENV) build dist *.egg-info .coverage* .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+
+$(BIN)/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "$(PYTHON) must be 3.11 or later (make PYTHON=…)"; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.run: pyproject.toml | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable .
+	touch $@
+
+$(VENV)/.dev: pyproject.toml | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	touch $@ $(VENV)/.run
