@@ -1,0 +1,315 @@
+"""One request and its answer, as the application sees them: ASGI's receive and send."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import Awaitable, Callable
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+from app.server.refusal import status_line
+from app.server.zerocopy import ClientGone, send_file
+
+if TYPE_CHECKING:
+    from app.server.protocol import Connection
+
+logger = logging.getLogger("sluice.server")
+
+Message = dict[str, Any]
+Application = Callable[
+    [dict[str, Any], Callable[[], Awaitable[Message]], Callable[[Message], Awaitable[None]]], Awaitable[None]
+]
+
+HIGH_WATER = 1024 * 1024
+"""Bytes of a body that a connection reads ahead of the application."""
+LOW_WATER = 256 * 1024
+DRAINED = 64 * 1024
+"""An unread body up to this long is read and dropped after an early answer; a longer one ends the connection."""
+JOINED = 64 * 1024
+"""A body up to this long is copied behind its head, so that both go out in one write."""
+ZERO_COPY = "http.response.zerocopysend"
+
+_status_line = lru_cache(128)(status_line)
+
+
+class Cycle:
+    """A request whose head is whole, and the answer to it."""
+
+    __slots__ = (
+        "began",
+        "bodiless",
+        "buffered",
+        "chunked",
+        "chunks",
+        "complete",
+        "connection",
+        "disconnected",
+        "ended",
+        "expects_continue",
+        "head",
+        "keep_alive",
+        "left",
+        "length",
+        "received",
+        "response_complete",
+        "scope",
+        "started",
+        "state",
+        "task",
+        "waiter",
+    )
+
+    def __init__(
+        self,
+        connection: Connection,
+        scope: dict[str, Any],
+        length: int | None,
+        expects_continue: bool,
+        keep_alive: bool,
+    ) -> None:
+        self.connection = connection
+        self.state = connection.state
+        self.scope = scope
+        self.length = length
+        """Bytes of the request body, None when it is chunked."""
+        self.expects_continue = expects_continue
+        self.keep_alive = keep_alive
+        self.chunks: deque[bytes] | None = None
+        self.buffered = 0
+        self.received = 0
+        self.complete = False
+        """The request body has arrived whole."""
+        self.ended = False
+        """The application was given the last of it."""
+        self.disconnected = False
+        self.waiter: asyncio.Future[None] | None = None
+        self.task: asyncio.Task[None] | None = None
+        self.head: bytes | None = None
+        """The answer's head, written together with the first of its body."""
+        self.started = False
+        self.response_complete = False
+        self.bodiless = False
+        self.chunked = False
+        self.left = 0
+
+    # life
+    def start(self, application: Application) -> None:
+        """Run the application."""
+        self.state.running[self] = self.state.boot_ms
+        self.task = self.state.loop.create_task(self._run(application))
+
+    async def _run(self, application: Application) -> None:
+        try:
+            await application(self.scope, self.receive, self.send)
+        except ClientGone:
+            pass
+        except asyncio.CancelledError:
+            self.connection.abort()
+        except Exception:
+            logger.exception("exception in the application")
+            self._failed()
+        else:
+            if not self.response_complete and not self.disconnected:
+                logger.error("the application returned without completing its answer")
+                self._failed()
+        finally:
+            self.state.running.pop(self, None)
+            self._drop_buffered()
+
+    def _failed(self) -> None:
+        if not self.disconnected and not self.response_complete:
+            self.connection.application_failed(self)
+
+    def cut(self) -> None:
+        """End a request that is older than a request may get."""
+        self.connection.abort()
+        if self.task is not None:
+            self.task.cancel()
+
+    def abandon(self) -> None:
+        """The connection cannot serve this request any more."""
+        self.disconnected = True
+        self._drop_buffered()
+        self._wake()
+
+    # the request body, from the parser
+    def feed(self, data: bytes) -> None:
+        """Take a piece of the body."""
+        size = len(data)
+        self.received += size
+        if self.response_complete or self.disconnected:
+            return
+        if self.chunks is None:
+            self.chunks = deque()
+        self.chunks.append(data)
+        self.buffered += size
+        memory = self.state.memory
+        memory.buffered += size
+        if self.buffered > HIGH_WATER or memory.tight:
+            self.connection.pause_reading()
+        if self.waiter is not None:
+            self._wake()
+
+    def finish(self) -> None:
+        """The body is whole."""
+        self.complete = True
+        if self.waiter is not None:
+            self._wake()
+
+    @property
+    def wants_body(self) -> bool:
+        """The application waits for body that has not come."""
+        return self.waiter is not None and not self.complete and not self.waiter.done()
+
+    def _drop_buffered(self) -> None:
+        if self.chunks is not None:
+            self.state.memory.buffered -= self.buffered
+            self.buffered = 0
+            self.chunks = None
+
+    def _wake(self) -> None:
+        waiter, self.waiter = self.waiter, None
+        if waiter is not None and not waiter.done():
+            waiter.set_result(None)
+
+    # ASGI
+    async def receive(self) -> Message:
+        """The next piece of the body as it came from the socket, or `http.disconnect`."""
+        if self.expects_continue:
+            self._send_continue()
+        while True:
+            if self.disconnected or self.response_complete:
+                return {"type": "http.disconnect"}
+            if self.chunks:
+                return self._take(self.chunks)
+            if self.complete and not self.ended:
+                self.ended = True
+                return {"type": "http.request", "body": b"", "more_body": False}
+            connection = self.connection
+            connection.resume_reading()
+            connection.progress = self.state.now
+            if self.waiter is None or self.waiter.done():
+                self.waiter = self.state.loop.create_future()
+            await self.waiter
+
+    def _take(self, chunks: deque[bytes]) -> Message:
+        body = chunks.popleft()
+        size = len(body)
+        self.buffered -= size
+        memory = self.state.memory
+        memory.buffered -= size
+        if not chunks or (self.buffered < LOW_WATER and not memory.tight):
+            self.connection.resume_reading()
+        self.ended = self.complete and not chunks
+        return {"type": "http.request", "body": body, "more_body": not self.ended}
+
+    def _send_continue(self) -> None:
+        self.expects_continue = False
+        if not (self.started or self.received or self.complete or self.disconnected):
+            self.connection.transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
+
+    async def send(self, message: Message) -> None:
+        """Take a message of the answer. Waits while the reader is behind; raises ClientGone once nobody reads."""
+        if self.connection.write_paused:
+            await self.connection.drained()
+        if self.disconnected:
+            raise ClientGone
+        kind = message["type"]
+        if kind == "http.response.start":
+            self._start(message["status"], message.get("headers", ()))
+        elif not self.started or self.response_complete:
+            raise RuntimeError(f"unexpected ASGI message {kind!r}")
+        elif kind == "http.response.body":
+            self._body(message.get("body", b""), message.get("more_body", False))
+        elif kind == ZERO_COPY:
+            await self._file(message["file"], message["offset"], message["count"], message.get("more_body", False))
+        else:
+            raise RuntimeError(f"unexpected ASGI message {kind!r}")
+
+    def _start(self, status: int, headers: Any) -> None:
+        if self.started:
+            raise RuntimeError("the answer has started already")
+        unread = 0 if self.complete else DRAINED + 1 if self.length is None else self.length - self.received
+        if self.state.draining or unread > DRAINED or (unread and self.expects_continue):
+            self.keep_alive = False
+        lines = [_status_line(status), self.state.default_head]
+        length = None
+        count = 3
+        for name, value in headers:
+            if name == b"content-length":
+                length = int(value)
+            elif name == b"connection":
+                if b"close" in value.lower():
+                    self.keep_alive = False
+                continue
+            elif name == b"transfer-encoding":
+                continue
+            lines += (name, b": ", value, b"\r\n")
+            count += 1
+        self.bodiless = status in (204, 304) or self.scope["method"] == "HEAD"
+        if length is not None:
+            self.left = 0 if self.bodiless else length
+        elif not self.bodiless:
+            if self.scope["http_version"] == "1.1":
+                self.chunked = True
+                lines.append(b"transfer-encoding: chunked\r\n")
+                count += 1
+            else:
+                self.keep_alive = False
+                self.left = -1
+        if not self.keep_alive:
+            lines.append(b"connection: close\r\n")
+            count += 1
+        lines.append(b"\r\n")
+        head = b"".join(lines)
+        # one look at the whole head instead of one at each field: nobody's value may hold a line end
+        if head.count(b"\n") != count + 1 or head.count(b"\r") != count + 1 or b"\0" in head:
+            raise RuntimeError("a header holds a line end or NUL")
+        self.head = head
+        self.started = True
+
+    def _body(self, body: bytes, more: bool) -> None:
+        if self.bodiless:
+            body = b""
+        elif self.chunked:
+            end = b"" if more else b"0\r\n\r\n"
+            body = b"%x\r\n%b\r\n%b" % (len(body), body, end) if body else end
+        elif self.left >= 0:
+            self._count(len(body))
+        transport = self.connection.transport
+        head, self.head = self.head, None
+        if head is None:
+            if body:
+                transport.write(body)
+        elif len(body) <= JOINED:
+            transport.write(head + body)
+        else:
+            transport.writelines((head, body))
+        if not more:
+            self._complete()
+
+    async def _file(self, file: int, offset: int, count: int, more: bool) -> None:
+        if not self.bodiless:
+            if self.chunked or self.left < 0:
+                raise RuntimeError("a file needs a content-length")
+            self._count(count)
+            if count:
+                head, self.head = self.head, None
+                await send_file(self, head or b"", file, offset, count)
+        if not more:
+            self._body(b"", False)
+
+    def _count(self, size: int) -> None:
+        if size > self.left:
+            raise RuntimeError("the answer is longer than its content-length")
+        self.left -= size
+
+    def _complete(self) -> None:
+        if self.left > 0:
+            raise RuntimeError("the answer is shorter than its content-length")
+        self.response_complete = True
+        self._drop_buffered()
+        self._wake()
+        self.connection.answered(self)

@@ -1,0 +1,70 @@
+"""What the parser lets through and we do not: the request head, checked once (reliability: request smuggling).
+
+llhttp with all leniencies off refuses both framings at once, repeated or malformed lengths, folded lines, bare LF, NUL
+and space before a colon. This module refuses the rest.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from app.s3.errors import BadRequest, InvalidURI, MethodNotAllowed, RequestHeaderSectionTooLarge, S3Error
+
+MAX_TARGET = 16 * 1024
+"""Bytes of a request target: a key of 1024 bytes percent-encoded thrice, and a presigned query with session token."""
+
+METHODS = frozenset((b"GET", b"HEAD", b"PUT", b"POST", b"DELETE", b"OPTIONS", b"PATCH"))
+"""llhttp knows more, some of them of RTSP and ICE; none is S3's."""
+
+Headers = list[tuple[bytes, bytes]]
+
+
+class Framing(NamedTuple):
+    """How the body comes, and what the client asked of the connection."""
+
+    length: int | None
+    """Bytes of the body, None when it is chunked."""
+    expects_continue: bool
+
+
+def check_target(target: bytes) -> tuple[bytes, bytes]:
+    """Path and query, byte for byte as sent. Raises InvalidURI unless the target is in origin form.
+
+    Absolute form is refused though RFC 9112 3.2.2 asks servers to take it: its authority would compete with Host.
+    """
+    if target[:1] != b"/" or b"#" in target or len(target) > MAX_TARGET or not target.isascii():
+        raise InvalidURI()
+    path, _, query = target.partition(b"?")
+    return path, query
+
+
+def check_head(method: bytes, version: str, headers: Headers, upgrade: bool) -> Framing:
+    """Raises the S3 error that a head deserves which must not reach the application."""
+    if method not in METHODS:
+        raise MethodNotAllowed()
+    hosts = 0
+    length: int | None = 0
+    expects = False
+    for name, value in headers:
+        if name == b"host":
+            hosts += 1
+        elif name == b"content-length":
+            length = int(value)
+        elif name == b"transfer-encoding":
+            if value.lower() != b"chunked" or version != "1.1":
+                raise BadRequest("This transfer encoding is not supported.")
+            length = None
+        elif name == b"expect":
+            expects = value.lower() == b"100-continue"
+    if hosts != 1 and (hosts or version != "1.0"):
+        raise BadRequest("A request must have one Host header.")
+    if version not in ("1.1", "1.0"):
+        raise BadRequest("The HTTP version is not supported.")
+    if upgrade and length != 0:
+        raise BadRequest("A request with a body cannot ask for an upgrade.")
+    return Framing(length, expects and version == "1.1" and length != 0)
+
+
+def too_large() -> S3Error:
+    """The answer to a head over its bounds."""
+    return RequestHeaderSectionTooLarge()

@@ -1,0 +1,255 @@
+"""The parent process of `sluice serve`: binds the sockets, starts the workers, replaces them, stops them.
+
+One SO_REUSEPORT socket a slot stays open here as long as the server lives and is handed on from worker to worker, so
+that connections queued on it survive a worker's death (the next one accepts them) and a rolling restart (old and new
+share it for a moment).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import fcntl
+import logging
+import os
+import signal
+import sys
+import time
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+from app.server.child import Child, ChildFailed, Role, spawn
+from app.server.counters import Counters
+from app.server.listen import CannotListen, listen, url_host
+from app.server.shared import OldestRequests
+from app.server.worker import COUNTERS, OLDEST
+from app.settings import Settings
+
+logger = logging.getLogger("sluice.launcher")
+
+Hook = Callable[[Settings], None]
+
+APP = "app.main:create_app"
+ADMIN = "app.admin.app:create_admin"
+LOCK_WAIT = 3.0
+"""Seconds to wait for the lock: the workers of a launcher that was killed die a moment after it."""
+BACK_OFF = (0.0, 0.25, 0.5, 1.0, 2.0, 5.0)
+"""Seconds before a role's process is started again after it died so many times in a row."""
+SETTLED = 10.0
+"""A process that lived this many seconds did not die of its start."""
+PLACES = 3
+"""Places of the shared files for each role: one runs, one starts, one drains."""
+KILL_AFTER = 10.0
+"""Seconds over the graceful time until a process is killed."""
+
+
+def run(
+    settings: Settings,
+    *,
+    before_workers: Hook | None = None,
+    after_death: Hook | None = None,
+    app: str = APP,
+    admin: str | None = ADMIN,
+) -> int:
+    """Serve until SIGTERM or SIGINT; SIGHUP replaces every process, one by one. Returns the exit code.
+
+    `before_workers` runs once, before any process starts, under the lock of the data directory; what it raises is
+    raised. `after_death` runs in a thread for each process that died unasked, before the next one starts.
+    """
+    try:
+        lock = _lock(settings)
+        if lock is None:
+            return _fail("another sluice serves this data directory")
+        try:
+            if before_workers is not None:
+                before_workers(settings)
+            return _serve(settings, lock, after_death, app, admin)
+        finally:
+            os.close(lock)
+    except CannotListen as error:
+        return _fail(str(error))
+    except OSError as error:
+        return _fail(f"{error.strerror}: {error.filename or settings.run_dir}")
+
+
+def _fail(message: str) -> int:
+    print(f"sluice: {message}", file=sys.stderr, flush=True)
+    return 1
+
+
+def _lock(settings: Settings) -> int | None:
+    settings.data.mkdir(mode=0o700, parents=True, exist_ok=True)
+    settings.run_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
+    lock = os.open(settings.run_dir / "server.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    deadline = time.monotonic() + LOCK_WAIT
+    while True:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return lock
+        except BlockingIOError:
+            if time.monotonic() > deadline:
+                os.close(lock)
+                return None
+            time.sleep(0.05)
+
+
+def _serve(settings: Settings, lock: int, after_death: Hook | None, app: str, admin: str | None) -> int:
+    sockets = listen(settings.host, settings.port, settings.workers)
+    tls = settings.tls_cert is not None
+    roles = [Role("worker", slot, app, (sockets[slot].fileno(),), tls) for slot in range(settings.workers)]
+    scheme, host = "https" if tls else "http", url_host(settings.host)
+    lines = [f"sluice: ready on {scheme}://{host}:{sockets[0].getsockname()[1]}"]
+    try:
+        if admin is not None and settings.admin_port >= 0:
+            sockets += listen(settings.admin_host, settings.admin_port, 1)
+            roles.append(Role("admin", settings.workers, admin, (sockets[-1].fileno(),), False))
+            lines.append(f"sluice: admin on http://{url_host(settings.admin_host)}:{sockets[-1].getsockname()[1]}")
+        return asyncio.run(Launcher(settings, roles, lock, after_death).run("\n".join(lines)))
+    finally:
+        for listener in sockets:
+            listener.close()
+
+
+class Launcher:
+    """Starts, watches, replaces and stops the processes of the roles."""
+
+    def __init__(self, settings: Settings, roles: list[Role], lock: int, after_death: Hook | None) -> None:
+        self._settings = settings
+        self._roles = roles
+        self._lock = lock
+        self._after_death = after_death
+        self._places = PLACES * len(roles)
+        self._counters = Counters(settings.run_dir / COUNTERS, self._places, create=True)
+        self._oldest = OldestRequests(settings.run_dir / OLDEST, self._places, create=True)
+        self._children: set[Child] = set()
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._rolling: asyncio.Task[None] | None = None
+        self._freed = asyncio.Event()
+        self._signals: asyncio.Queue[signal.Signals] = asyncio.Queue()
+
+    async def run(self, ready: str) -> int:
+        """Until told to stop; prints `ready` once every process is. Returns the exit code."""
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+            loop.add_signal_handler(number, self._signals.put_nowait, number)
+        starting = asyncio.gather(*(self._start(role) for role in self._roles))
+        told = asyncio.create_task(self._told_to_stop())
+        either: set[asyncio.Future[Any]] = {starting, told}
+        await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
+        code = 0
+        if starting.done() and starting.exception() is not None:
+            code = _fail(str(starting.exception()))
+            told.cancel()
+        elif not told.done():
+            print(ready, flush=True)
+            await told
+        starting.cancel()
+        await asyncio.gather(starting, return_exceptions=True)
+        await self._stop()
+        return code
+
+    async def _told_to_stop(self) -> None:
+        while await self._signals.get() is signal.SIGHUP:
+            if all(role.child is not None for role in self._roles) and (self._rolling is None or self._rolling.done()):
+                self._rolling = self._background(self._replace_all())
+
+    def _background(self, work: Coroutine[None, None, None]) -> asyncio.Task[None]:
+        task = asyncio.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        return task
+
+    # one process
+    async def _start(self, role: Role) -> None:
+        """Start a process for a role, and return once it is the one that serves. Raises ChildFailed."""
+        async with role.lock:
+            while (place := self._oldest.free_place()) is None:
+                self._freed.clear()
+                await self._freed.wait()
+            self._oldest.claim(place)
+            try:
+                child = await spawn(self._settings, role, place, self._places, self._lock)
+            except BaseException:
+                self._oldest.free(place)
+                raise
+            self._children.add(child)
+            self._background(self._watch(child))
+            try:
+                await child.wait_ready()
+            except ChildFailed as error:
+                raise ChildFailed(f"{role} did not start: {error}") from None
+            role.child = child
+
+    async def _watch(self, child: Child) -> None:
+        role = child.role
+        code = await child.process.wait()
+        self._children.discard(child)
+        self._counters.clear_gauges(child.place)
+        self._oldest.free(child.place)
+        self._freed.set()
+        if child.retired or role.child is not child:
+            return
+        lived = asyncio.get_running_loop().time() - child.started
+        role.failures = 1 if lived > SETTLED else role.failures + 1
+        logger.warning("%s died (%s), starting another", role, f"signal {-code}" if code < 0 else f"code {code}")
+        if self._after_death is not None:
+            try:
+                await asyncio.to_thread(self._after_death, self._settings)
+            except Exception:
+                logger.exception("what is done after a death failed")
+        await self._restart(role, child)
+
+    async def _restart(self, role: Role, dead: Child) -> None:
+        while role.child is dead:  # else a rolling restart was here before
+            await asyncio.sleep(BACK_OFF[min(role.failures, len(BACK_OFF)) - 1])
+            try:
+                await self._start(role)
+            except ChildFailed as error:
+                role.failures += 1
+                logger.error("%s, trying again", error)
+
+    # all of them
+    async def _replace_all(self) -> None:
+        for role in self._roles:
+            old = role.child
+            try:
+                await self._start(role)
+            except ChildFailed as error:
+                logger.error("%s; the rolling restart ends here and the old processes stay", error)
+                return
+            if old is not None:
+                old.retire()
+                self._background(self._kill_later(old))
+        logger.info("rolling restart done")
+
+    async def _kill_later(self, child: Child) -> None:
+        try:
+            async with asyncio.timeout(self._settings.graceful_timeout + KILL_AFTER):
+                await child.process.wait()
+        except TimeoutError:
+            logger.error("%s did not stop in time and is killed", child.role)
+            child.kill()
+
+    async def _stop(self) -> None:
+        """Stop every process; a second signal, or time, kills those that are left."""
+        tasks = list(self._tasks)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        for child in self._children:
+            child.stop()
+        ends = [asyncio.create_task(child.process.wait()) for child in self._children]
+        impatient = asyncio.create_task(self._another_signal())
+        done = asyncio.gather(*ends)
+        either: set[asyncio.Future[Any]] = {done, impatient}
+        await asyncio.wait(
+            either, timeout=self._settings.graceful_timeout + KILL_AFTER, return_when=asyncio.FIRST_COMPLETED
+        )
+        impatient.cancel()
+        for child in self._children:
+            if child.process.returncode is None:
+                child.kill()
+        await done
+
+    async def _another_signal(self) -> None:
+        while await self._signals.get() is signal.SIGHUP:
+            pass

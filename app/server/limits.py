@@ -1,0 +1,70 @@
+"""Bounds on what the bodies of a worker's requests may hold in memory (law 9: nothing unbounded)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+
+from app.errors import Overloaded
+
+WAIT = 20.0
+"""Seconds that `acquire` waits before it gives up."""
+
+
+class BodyMemory:
+    """A budget of bytes, given out first come first served.
+
+    Readers of request bodies `acquire` what they are about to hold and `release` it. `buffered` counts what the
+    connections hold that nobody has asked for yet; it is not taken from the budget, but past a quarter of it
+    connections stop reading ahead, and past all of it new bodies are refused.
+    """
+
+    def __init__(self, budget: int) -> None:
+        self.budget = budget
+        self.held = 0
+        self.buffered = 0
+        self._waiting: deque[tuple[int, asyncio.Future[None]]] = deque()
+
+    @property
+    def tight(self) -> bool:
+        """Connections should not read ahead."""
+        return self.buffered * 4 > self.budget
+
+    async def acquire(self, size: int, timeout: float = WAIT) -> None:
+        """Take `size` bytes of the budget (all of it, if `size` is more). Raises Overloaded after `timeout` seconds."""
+        size = min(size, self.budget)
+        if not self._waiting and self.held + size <= self.budget:
+            self.held += size
+            return
+        future = asyncio.get_running_loop().create_future()
+        entry = (size, future)
+        self._waiting.append(entry)
+        try:
+            async with asyncio.timeout(timeout):
+                await future
+        except BaseException as error:
+            if not future.cancelled() and future.done():
+                self.release(size)
+            elif entry in self._waiting:
+                self._waiting.remove(entry)
+                self._grant()
+            if isinstance(error, TimeoutError):
+                raise Overloaded(limit="max_body_memory") from None
+            raise
+
+    def release(self, size: int) -> None:
+        """Give back what `acquire(size)` took."""
+        self.held -= min(size, self.budget)
+        self._grant()
+
+    def _grant(self) -> None:
+        while self._waiting:
+            size, future = self._waiting[0]
+            if future.cancelled():
+                self._waiting.popleft()
+                continue
+            if self.held + size > self.budget:
+                return
+            self._waiting.popleft()
+            self.held += size
+            future.set_result(None)

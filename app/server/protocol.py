@@ -1,0 +1,485 @@
+"""HTTP/1.1 on one connection: uvicorn's `http` protocol class, written for this gateway.
+
+It takes the place of uvicorn's HttpToolsProtocol, which has no limits of time or size, joins body chunks, answers in
+plain text and cannot send files. Framing is llhttp's with every leniency off, and `app.server.head` on top.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import select
+import socket
+from collections import deque
+from typing import Any, cast
+from urllib.parse import unquote
+
+import httptools
+
+from app.s3.errors import (
+    BadRequest,
+    InternalError,
+    InvalidURI,
+    RequestHeaderSectionTooLarge,
+    RequestTimeout,
+    S3Error,
+    SlowDown,
+)
+from app.server.cycle import ZERO_COPY, Application, Cycle
+from app.server.head import MAX_TARGET, Framing, check_head, check_target
+from app.server.refusal import refusal
+from app.server.state import WorkerState
+from app.server.zerocopy import shut
+
+PIPELINED = 64
+"""Requests that may wait behind the one being answered."""
+LINGER = 2.0
+"""Seconds that a connection is read on after an early end, so that its client can read the answer."""
+LINGER_BYTES = 4 * 1024 * 1024
+WRITE_HIGH = 64 * 1024
+DIRECT = 256 * 1024
+"""Bodies with more bytes than this to come do not pass through the parser."""
+DRAIN_IDLE = 5.0
+"""Seconds that a patient drain leaves an idle connection, whose client may be about to use it."""
+FRESH_GRACE = 1.0
+"""Seconds that any drain leaves a connection that was just made."""
+REFUSED_CONNECTIONS = 256
+"""Connections over the limit that are told so; those over this are dropped."""
+EXTENSIONS: dict[str, dict[str, Any]] = {ZERO_COPY: {}}
+
+
+class Connection(asyncio.Protocol):
+    """One connection: bytes to cycles, one answered at a time, in order."""
+
+    def __init__(self, state: WorkerState, application: Application) -> None:
+        self.state = state
+        self.application = application
+        self.transport: asyncio.Transport = cast(asyncio.Transport, None)
+        self.parser = httptools.HttpRequestParser(self)
+        self.template: dict[str, Any] = {}
+        self.client = ""
+        # the request that is being parsed, the one that is being answered, and those between
+        self.parsed: Cycle | None = None
+        self.active: Cycle | None = None
+        self.pipeline: deque[Cycle] = deque()
+        self.target = b""
+        self.headers: list[tuple[bytes, bytes]] = []
+        self.heading = False
+        """Bytes of a head have come, but not all of it."""
+        self.head_fed = 0
+        """Bytes of reads that were all head."""
+        self.suspect = False
+        """The head may be over its bound."""
+        self.direct = 0
+        """Bytes of the body that are still to come past the parser."""
+        self.error: S3Error | None = None
+        """Why the parser was stopped; answered once what came before is."""
+        self.deaf = False
+        """No more requests are taken from this connection."""
+        self.fresh = True
+        self.since = state.now
+        self.progress = state.now
+        self.linger_until = 0.0
+        self.linger_left = LINGER_BYTES
+        self.read_paused = False
+        self.write_paused = False
+        self.write_size = 0
+        self.write_progress = state.now
+        self.drain_waiter: asyncio.Future[None] | None = None
+        self.out: socket.socket | None = None
+        self.out_waiter: asyncio.Future[None] | None = None
+
+    # asyncio.Protocol
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Begin, or refuse past the limit of connections."""
+        state = self.state
+        self.transport = cast(asyncio.Transport, transport)
+        state.connections.add(self)
+        peer = transport.get_extra_info("peername")
+        own = transport.get_extra_info("sockname")
+        tls = transport.get_extra_info("sslcontext") is not None
+        self.template = state.scope_template()
+        self.template["scheme"] = "https" if tls else "http"
+        self.template["client"] = peer[:2] if isinstance(peer, tuple) else None
+        self.template["server"] = own[:2] if isinstance(own, tuple) else None
+        self.template["extensions"] = {} if tls else EXTENSIONS
+        self.client = str(peer[0]) if isinstance(peer, tuple) else ""
+        self.since = self.progress = self.write_progress = state.now
+        over = len(state.connections) - state.settings.max_connections
+        if over > REFUSED_CONNECTIONS:
+            self.transport.abort()
+        elif over > 0:
+            self.error = SlowDown()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Tell everybody who waits."""
+        self.state.connections.discard(self)
+        self.deaf = True
+        self._abandon()
+        self.resume_writing()
+
+    def eof_received(self) -> bool:
+        """A client that has sent all of its request may still read; in any other state its end is the end."""
+        active = self.active
+        half_open = (
+            active is not None
+            and active.complete
+            and not self.heading
+            and not self.pipeline
+            and not active.response_complete
+            and self.template["scheme"] == "http"
+        )
+        if half_open and active is not None:
+            active.keep_alive = False
+            self.deaf = True
+        return half_open
+
+    def pause_writing(self) -> None:
+        """The reader is behind."""
+        self.write_paused = True
+
+    def resume_writing(self) -> None:
+        """The reader has caught up (or is gone)."""
+        self.write_paused = False
+        waiter, self.drain_waiter = self.drain_waiter, None
+        if waiter is not None and not waiter.done():
+            waiter.set_result(None)
+
+    def data_received(self, data: bytes) -> None:
+        """Bytes from the socket."""
+        if self.deaf:
+            self._discard(len(data))
+            return
+        if self.direct:
+            data = self._feed_direct(data)
+            if not data:
+                return
+        self.fresh = False
+        heading = self.heading
+        limit = self.state.settings.max_header_bytes
+        self.suspect = heading or len(data) > limit
+        if not heading and self.active is None:
+            self._begin_head()
+            if self.error is not None:
+                self._refuse(self.error)
+                return
+        try:
+            self._parse(data)
+        except httptools.HttpParserInvalidURLError:
+            self._malformed(InvalidURI())
+        except httptools.HttpParserError:
+            self._malformed(self.error or BadRequest())
+        else:
+            if self.heading and heading:
+                self.head_fed += len(data)
+                if self.head_fed > limit:
+                    self._malformed(RequestHeaderSectionTooLarge())
+            elif self.direct:
+                self._leave_parser()
+
+    def _begin_head(self) -> None:
+        self.heading = True
+        self.head_fed = 0
+        self.since = self.state.now
+
+    def _parse(self, data: bytes) -> None:
+        try:
+            self.parser.feed_data(data)
+        except httptools.HttpParserUpgrade as upgrade:
+            # an upgrade is not taken: what follows the head is the next request
+            rest = data[upgrade.args[0] :]
+            if rest:
+                self._parse(rest)
+
+    # parser callbacks
+    def on_message_begin(self) -> None:
+        """A request starts."""
+        if not self.heading:
+            self._begin_head()
+        self.target = b""
+        self.headers = []
+
+    def on_url(self, url: bytes) -> None:
+        """A piece of the target."""
+        self.target = self.target + url if self.target else url
+        if len(self.target) > MAX_TARGET:
+            self._stop(InvalidURI())
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        """One field; after the body it is a trailer, and those are dropped."""
+        if not self.heading:
+            return
+        headers = self.headers
+        headers.append((name.lower(), value.rstrip()))
+        if len(headers) > self.state.settings.max_headers:
+            self._stop(RequestHeaderSectionTooLarge())
+
+    def on_headers_complete(self) -> None:
+        """The head is whole: check it, and start the application or queue behind the running request."""
+        state, parser = self.state, self.parser
+        method, version = parser.get_method(), parser.get_http_version()
+        headers = self.headers
+        try:
+            path, query = check_target(self.target)
+            framing = check_head(method, version, headers, parser.should_upgrade())
+            self._check_limits(framing)
+        except S3Error as error:
+            self._stop(error)
+        scope = self.template.copy()
+        scope["http_version"] = version
+        scope["method"] = method.decode("ascii")
+        text = path.decode("ascii")
+        scope["path"] = unquote(text) if "%" in text else text
+        scope["raw_path"] = path
+        scope["query_string"] = query
+        scope["headers"] = headers
+        keep_alive = version == "1.1" and parser.should_keep_alive()
+        cycle = self.parsed = Cycle(self, scope, framing.length, framing.expects_continue, keep_alive)
+        self.heading = False
+        self.progress = state.now
+        if framing.length is not None and framing.length > DIRECT:
+            self.direct = framing.length
+        if self.active is None:
+            self.active = cycle
+            cycle.start(self.application)
+        else:
+            self.pipeline.append(cycle)
+            self.pause_reading()
+
+    def _check_limits(self, framing: Framing) -> None:
+        state = self.state
+        if self.suspect:
+            size = len(self.target) + sum(len(name) + len(value) + 4 for name, value in self.headers)
+            if size > state.settings.max_header_bytes:
+                raise RequestHeaderSectionTooLarge
+        waiting = len(self.pipeline)
+        if waiting >= PIPELINED or len(state.running) + waiting >= state.settings.max_requests:
+            raise SlowDown
+        if framing.length != 0 and state.memory.buffered > state.memory.budget:
+            raise SlowDown
+
+    def on_body(self, body: bytes) -> None:
+        """A piece of the body."""
+        self.progress = self.state.now
+        cast(Cycle, self.parsed).feed(body)
+
+    def on_message_complete(self) -> None:
+        """The body is whole."""
+        cycle = cast(Cycle, self.parsed)
+        cycle.finish()
+        if not cycle.keep_alive:
+            self.deaf = True
+        if cycle.response_complete and cycle is self.active:
+            self._next()
+
+    def _stop(self, error: S3Error) -> None:
+        self.error = error
+        raise error
+
+    # bodies past the parser
+    def _leave_parser(self) -> None:
+        """The parser is in the middle of a long body: take the rest of it without a copy, then start a new parser."""
+        cycle = cast(Cycle, self.parsed)
+        if cycle.complete:
+            self.direct = 0
+        else:
+            self.direct -= cycle.received
+            self.parser = httptools.HttpRequestParser(self)
+
+    def _feed_direct(self, data: bytes) -> bytes:
+        cycle = cast(Cycle, self.parsed)
+        self.progress = self.state.now
+        rest = b""
+        if len(data) > self.direct:
+            data, rest = data[: self.direct], data[self.direct :]
+        self.direct -= len(data)
+        cycle.feed(data)
+        if not self.direct:
+            self.on_message_complete()
+        return b"" if self.deaf else rest
+
+    # reading and writing
+    def pause_reading(self) -> None:
+        """Stop taking bytes from the socket."""
+        if not self.read_paused and not self.transport.is_closing():
+            self.read_paused = True
+            self.transport.pause_reading()
+
+    def resume_reading(self) -> None:
+        """Take bytes again, unless they belong to a request whose turn has not come."""
+        wanted = self.linger_until or not (self.deaf or self.pipeline)
+        if self.read_paused and wanted and not self.transport.is_closing():
+            self.read_paused = False
+            self.progress = self.state.now
+            self.transport.resume_reading()
+
+    async def drained(self) -> None:
+        """Return once the transport's buffer is below its mark, or the connection is lost."""
+        while self.write_paused:
+            if self.drain_waiter is None or self.drain_waiter.done():
+                self.drain_waiter = self.state.loop.create_future()
+            await asyncio.shield(self.drain_waiter)
+
+    async def flushed(self) -> None:
+        """Return once the transport's buffer is empty, or the connection is lost."""
+        transport = self.transport
+        if not transport.get_write_buffer_size() or transport.is_closing():
+            return
+        transport.set_write_buffer_limits(high=0)
+        await self.drained()
+        if not transport.is_closing():
+            transport.set_write_buffer_limits(high=WRITE_HIGH)
+
+    # ends
+    def answered(self, cycle: Cycle) -> None:
+        """The active cycle's answer is complete."""
+        if cycle is not self.active:
+            return
+        if not cycle.keep_alive:
+            self.active = None
+            self._end(linger=self.read_paused or not cycle.complete)
+        elif cycle.complete:
+            self._next()
+        else:
+            self.resume_reading()
+
+    def _next(self) -> None:
+        self.active = None
+        self.since = self.progress = self.state.now
+        if self.pipeline:
+            self.active = self.pipeline.popleft()
+            self.active.start(self.application)
+        elif self.error is not None:
+            self._refuse(self.error)
+            return
+        self.resume_reading()
+
+    def application_failed(self, cycle: Cycle) -> None:
+        """The application ended without a whole answer."""
+        if cycle is self.active and (not cycle.started or cycle.head is not None):
+            self._refuse(InternalError())
+        else:
+            self.abort()
+
+    def _malformed(self, error: S3Error) -> None:
+        """What the parser got is no request, or not one we take."""
+        parsed = self.parsed
+        self.deaf = True
+        if parsed is not None and not parsed.keep_alive and parsed.complete:
+            return  # bytes after a request that asked for the end
+        self.error = error
+        if parsed is not None and not parsed.complete:
+            # the framing of a body is broken
+            if parsed is self.active:
+                started = parsed.started and parsed.head is None
+                self._abandon()
+                if started:
+                    self.transport.abort()
+                else:
+                    self._refuse(error)
+                return
+            self.pipeline.remove(parsed)
+        if self.active is None:
+            self._refuse(error)
+
+    def _refuse(self, error: S3Error) -> None:
+        """Answer without the application, and end the connection."""
+        self._abandon()
+        self.error = None
+        if self.transport.is_closing():
+            return
+        resource = self.target.partition(b"?")[0].decode("latin-1") if len(self.target) <= MAX_TARGET else ""
+        request_id, answer = refusal(error, self.state.default_head, resource)
+        self.transport.write(answer)
+        self.state.refused(request_id, error.code, error.status, len(answer), self.client)
+        self._end(linger=True)
+
+    def _end(self, linger: bool) -> None:
+        """Close once everything is written; `linger` reads on for a while, lest a reset destroys the answer."""
+        self.deaf = True
+        self.heading = False
+        if not linger or self.transport.is_closing():
+            self.transport.close()
+            return
+        self.linger_until = self.state.loop.time() + LINGER
+        if self.transport.can_write_eof():
+            self.transport.write_eof()
+        self.pipeline.clear()
+        self.resume_reading()
+
+    def _discard(self, size: int) -> None:
+        if not self.linger_until:
+            self.pause_reading()
+            return
+        self.linger_left -= size
+        if self.linger_left < 0:
+            self.transport.close()
+
+    def _abandon(self) -> None:
+        """No cycle of this connection can send or receive any more."""
+        for cycle in (self.active, self.parsed, *self.pipeline):
+            if cycle is not None and not cycle.disconnected:
+                cycle.abandon()
+        self.active = self.parsed = None
+        self.pipeline.clear()
+        if self.out is not None:
+            shut(self.out)
+        if self.out_waiter is not None and not self.out_waiter.done():
+            self.out_waiter.set_result(None)
+
+    def abort(self) -> None:
+        """End at once, without what is still unwritten."""
+        self.deaf = True
+        self._abandon()
+        self.transport.abort()
+
+    # time
+    def sweep(self, now: float) -> None:
+        """Look at every limit of time. Called about once a second."""
+        settings = self.state.settings
+        if self.linger_until:
+            if now >= self.linger_until:
+                self.transport.abort()
+        elif self._reader_stuck(now, settings.body_timeout):
+            self.abort()
+        elif self.active is not None:
+            waits = self.active.wants_body or (self.active.response_complete and not self.active.complete)
+            if waits and now - self.progress > settings.body_timeout:
+                self._body_stuck(self.active)
+        elif self.heading:
+            if now - self.since > settings.header_timeout:
+                self._refuse(RequestTimeout())
+        elif not self.deaf:
+            limit = settings.header_timeout if self.fresh else settings.keep_alive_timeout
+            if self.state.draining or now - self.since > limit:
+                self._close_idle(now)
+
+    def _reader_stuck(self, now: float, limit: float) -> bool:
+        if self.out is None:
+            size = self.transport.get_write_buffer_size()
+            if not size or size != self.write_size:
+                self.write_size = size
+                self.write_progress = now
+                return False
+        return now - self.write_progress > limit
+
+    def _body_stuck(self, active: Cycle) -> None:
+        if active.started:
+            self.abort()
+        else:
+            self._refuse(RequestTimeout())
+
+    def drain(self) -> None:
+        """The worker stops: an idle connection is closed, others with their next answer."""
+        if self.active is None and not self.heading and not self.deaf:
+            self._close_idle(self.state.now)
+
+    def _close_idle(self, now: float) -> None:
+        state = self.state
+        if state.draining:
+            grace = DRAIN_IDLE if state.patient else FRESH_GRACE if self.fresh else 0.0
+            if now - max(self.since, state.drain_since) < grace:
+                return
+        poll = select.poll()
+        poll.register(self.transport.get_extra_info("socket").fileno(), select.POLLIN)
+        if not poll.poll(0):  # else a request has come that the loop has not seen yet
+            self.transport.close()

@@ -1,0 +1,29 @@
+"""Answers that the server gives itself, without the application: S3 errors, and always the end of the connection."""
+
+from __future__ import annotations
+
+import secrets
+from http import HTTPStatus
+
+from app.s3.errors import S3Error
+from app.s3.xml import error_document
+
+
+def status_line(status: int) -> bytes:
+    """The status line of an answer."""
+    try:
+        phrase = HTTPStatus(status).phrase
+    except ValueError:
+        phrase = ""
+    return f"HTTP/1.1 {status} {phrase}\r\n".encode()
+
+
+def refusal(error: S3Error, default_head: bytes, resource: str = "") -> tuple[str, bytes]:
+    """A new request id and the bytes of an answer that closes the connection."""
+    request_id = secrets.token_hex(8).upper()
+    body = error_document(error, resource, request_id)
+    head = (
+        f"content-type: application/xml\r\ncontent-length: {len(body)}\r\nx-amz-request-id: {request_id}\r\n"
+        f"x-amz-id-2: {request_id}\r\nconnection: close\r\n\r\n"
+    )
+    return request_id, b"".join((status_line(error.status), default_head, head.encode(), body))

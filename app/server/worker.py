@@ -1,0 +1,226 @@
+"""A worker process: one event loop, one slot's socket, one application."""
+
+from __future__ import annotations
+
+import asyncio
+import ctypes
+import importlib
+import logging
+import os
+import pickle
+import signal
+import socket
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, BinaryIO, cast
+
+import uvicorn
+import uvloop
+
+from app.s3.request import S3Request
+from app.server.access_log import AccessLog
+from app.server.counters import Counters
+from app.server.cycle import Application
+from app.server.limits import BodyMemory
+from app.server.protocol import Connection
+from app.server.shared import OldestRequests
+from app.server.state import WorkerState
+from app.settings import Settings
+
+logger = logging.getLogger("sluice.server")
+
+PR_SET_PDEATHSIG = 1
+DRAIN = signal.SIGUSR1
+"""Stop, but patiently: another process has taken the socket over, and clients on old connections must not notice."""
+COUNTERS = "counters"
+OLDEST = "oldest"
+READY = b"ready\n"
+
+
+@dataclass(frozen=True)
+class Spec:
+    """What a parent tells a child. `target` is `module:function`, called as `kind` says."""
+
+    settings: Settings
+    target: str
+    kind: str
+    """`worker`: target(settings, WorkerContext); `admin`: target(settings, render_metrics)."""
+    slot: int
+    place: int
+    places: int
+    sockets: tuple[int, ...]
+    ready_fd: int
+    parent: int
+    tls: bool
+
+
+class WorkerContext:
+    """What an application may use of the process that it runs in."""
+
+    def __init__(self, spec: Spec) -> None:
+        run_dir = spec.settings.run_dir
+        self.slot = spec.slot
+        self.place = spec.place
+        self.counters = Counters.open(run_dir / COUNTERS, spec.places, spec.place)
+        self.memory = BodyMemory(spec.settings.max_body_memory)
+        """Budget of bytes for request bodies."""
+        self._oldest = OldestRequests(run_dir / OLDEST, spec.places)
+        self._log = AccessLog() if spec.settings.access_log else None
+
+    def oldest_request(self) -> int:
+        """CLOCK_BOOTTIME in milliseconds: no request that began before it runs in any process of this server."""
+        return self._oldest.oldest()
+
+    def observe(self, request: S3Request, status: int, code: str, sent: int, seconds: float) -> None:
+        """Count and log one answered request. `status` is 0 when its connection was lost before an answer."""
+        received = request.content_length or 0
+        status = status or 499
+        self.counters.request(request.operation, status, request.timings, seconds, received, sent, code)
+        if self._log is not None:
+            self._log.write(
+                request.request_id,
+                request.method,
+                request.operation,
+                request.bucket,
+                request.key,
+                status,
+                received,
+                sent,
+                seconds,
+                request.access_key,
+                request.client,
+                request.timings,
+                code,
+            )
+
+    def refused(self, request_id: str, code: str, status: int, sent: int, client: str) -> None:
+        """Count and log an answer that the server gave without the application."""
+        self.counters.request("Unknown", status, {}, 0.0, 0, sent, code)
+        if self._log is not None:
+            self._log.write(request_id, "", "Unknown", None, None, status, 0, sent, 0.0, None, client, {}, code)
+
+    def publish(self, now: int, oldest: int | None, running: int, connections: int) -> None:
+        """Tell the other processes how this one is."""
+        self._oldest.publish(self.place, now if oldest is None else oldest)
+        self.counters.gauges(running, connections)
+
+
+class Server(uvicorn.Server):
+    """uvicorn's server with our connections: an end that loses no request, and no polling."""
+
+    def __init__(self, config: uvicorn.Config, spec: Spec, context: WorkerContext) -> None:
+        super().__init__(config)
+        self._spec = spec
+        self._context = context
+
+    async def serve(self, sockets: list[socket.socket] | None = None) -> None:
+        """Run until told to stop by SIGTERM, or by DRAIN (the same, patiently)."""
+        assert sockets is not None
+        settings = self._spec.settings
+        stopping: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
+        loop = asyncio.get_running_loop()
+
+        def stop(patient: bool) -> None:
+            if not stopping.done():
+                stopping.set_result(patient)
+
+        loop.add_signal_handler(signal.SIGTERM, stop, False)
+        loop.add_signal_handler(DRAIN, stop, True)
+        state = WorkerState(
+            settings, self._context.memory, refused=self._context.refused, publish=self._context.publish
+        )
+        self.lifespan = self.config.lifespan_class(self.config)
+        self.config.http_protocol_class = cast(
+            Any, lambda config, server_state, app_state, _loop=None: Connection(state, cast(Application, self._app()))
+        )
+        await self.startup(sockets=sockets)
+        state.start()
+        os.write(self._spec.ready_fd, READY)
+        os.close(self._spec.ready_fd)
+        patient = await stopping
+        for server in self.servers:
+            server.close()
+        for listener in sockets:
+            listener.close()
+        await self._drain(state, patient)
+        await self.lifespan.shutdown()
+        state.stop()
+
+    def _app(self) -> Any:
+        return self.config.loaded_app
+
+    async def _drain(self, state: WorkerState, patient: bool) -> None:
+        """Wait until all connections are closed and all requests done, at most the graceful time."""
+        state.drain(patient)
+        deadline = state.loop.time() + self._spec.settings.graceful_timeout
+        while (state.connections or state.running) and state.loop.time() < deadline:  # noqa: ASYNC110 - two sets
+            await asyncio.sleep(0.02)
+        tasks = [cycle.task for cycle in state.running if cycle.task is not None]
+        for connection in list(state.connections):
+            connection.abort()
+        for task in tasks:
+            task.cancel()
+        if tasks:
+            logger.warning("%d requests were cut off after the graceful time", len(tasks))
+            await asyncio.wait(tasks, timeout=5)
+
+
+def _resolve(target: str) -> Callable[..., Any]:
+    module, _, name = target.partition(":")
+    return cast(Callable[..., Any], getattr(importlib.import_module(module), name))
+
+
+def _serve(spec: Spec) -> None:
+    settings = spec.settings
+    context = WorkerContext(spec)
+    factory = _resolve(spec.target)
+    application = factory(settings, context.counters.render if spec.kind == "admin" else context)
+    config = uvicorn.Config(
+        application,
+        interface="asgi3",
+        lifespan="on",
+        log_config=None,
+        access_log=False,
+        proxy_headers=False,
+        ws="none",
+        backlog=2048,
+        ssl_certfile=settings.tls_cert if spec.tls else None,
+        ssl_keyfile=settings.tls_key if spec.tls else None,
+    )
+    config.load()
+    sockets = [socket.socket(fileno=fd) for fd in spec.sockets]
+    uvloop.run(Server(config, spec, context).serve(sockets))
+
+
+def _die_with(parent: int) -> None:
+    """Ask the kernel to kill this process when its parent dies: two servers must never run on one directory."""
+    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != parent:
+        sys.exit(1)
+
+
+def main(pipe: BinaryIO) -> None:
+    """Entry of the child process, which reads its `Spec` from a pipe of its parent."""
+    with pipe:
+        spec: Spec = pickle.load(pipe)  # noqa: S301 - our own parent wrote it
+    _die_with(spec.parent)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    logging.basicConfig(level=logging.INFO, format="%(levelname)s %(name)s: %(message)s")
+    logging.getLogger("uvicorn").setLevel(logging.WARNING)
+    try:
+        _serve(spec)
+    except BaseException as error:
+        _report(spec.ready_fd, error)
+        raise
+
+
+def _report(ready_fd: int, error: BaseException) -> None:
+    """Tell the parent why this process did not start (nothing, if it did: then the pipe is closed)."""
+    lines = str(error).strip().splitlines()
+    message = f"{type(error).__name__}: {lines[0]}" if lines else type(error).__name__
+    try:
+        os.write(ready_fd, message.encode("utf-8", "replace")[:2000])
+    except OSError:
+        pass

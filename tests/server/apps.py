@@ -1,0 +1,73 @@
+"""Small ASGI applications that the server's tests run behind it."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from typing import Any
+
+
+async def lifespan(receive: Any, send: Any) -> None:
+    await receive()
+    await send({"type": "lifespan.startup.complete"})
+    await receive()
+    await send({"type": "lifespan.shutdown.complete"})
+
+
+async def answer(send: Any, body: bytes, status: int = 200, headers: Any = ()) -> None:
+    head = [(b"content-length", b"%d" % len(body)), *headers]
+    await send({"type": "http.response.start", "status": status, "headers": head})
+    await send({"type": "http.response.body", "body": body})
+
+
+async def read_body(receive: Any) -> bytes | None:
+    pieces = []
+    while True:
+        message = await receive()
+        if message["type"] != "http.request":
+            return None
+        pieces.append(message["body"])
+        if not message["more_body"]:
+            return b"".join(pieces)
+
+
+class Served:
+    """Answers by path: /pid, /echo, /sleep?SECONDS, and `ok` for the rest."""
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        if scope["type"] == "lifespan":
+            await lifespan(receive, send)
+            return
+        path = scope["raw_path"]
+        if path == b"/pid":
+            await answer(send, b"%d" % os.getpid())
+        elif path == b"/echo":
+            await answer(send, await read_body(receive) or b"")
+        elif path == b"/sleep":
+            await asyncio.sleep(float(scope["query_string"]))
+            await answer(send, b"slept")
+        else:
+            await answer(send, b"ok")
+
+
+def create(settings: Any, context: Any) -> Served:
+    return Served()
+
+
+def create_broken(settings: Any, context: Any) -> Served:
+    raise RuntimeError("this application cannot start")
+
+
+class Metrics:
+    def __init__(self, render: Any) -> None:
+        self.render = render
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        if scope["type"] == "lifespan":
+            await lifespan(receive, send)
+        else:
+            await answer(send, self.render())
+
+
+def create_metrics(settings: Any, render: Any) -> Metrics:
+    return Metrics(render)
