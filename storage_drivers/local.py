@@ -10,7 +10,7 @@ import asyncio
 import errno
 import os
 import re
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import ParamSpec, TypeVar
@@ -135,7 +135,7 @@ class LocalDriver:
         except BaseException:
             await self._abandon(blob)
             raise
-        return f"{PREFIX}{blob_id:016x}"
+        return self.locator(blob_id)
 
     async def _write_pieces(self, blob: BlobFile, source: Source, piece: Buffer) -> None:
         step = blob.begin
@@ -209,9 +209,22 @@ class LocalDriver:
         """Unlink a blob's file."""
         await self._hop(self._unlink, self._find(locator))
 
+    async def discard_many(self, locators: Sequence[str]) -> None:
+        """Unlink many blobs' files and sync each directory once."""
+        await self._hop(self._unlink_all, [self._find(locator) for locator in locators])
+
     async def discard_id(self, blob_id: int) -> bool:
         """Unlink the file that a dead writer may have left under this id."""
-        return await self._hop(self._unlink, self._path(blob_id))
+        return await self._hop(self._unlink_all, [self._path(blob_id)]) == 1
+
+    def _unlink_all(self, paths: list[str]) -> int:
+        gone = [path for path in paths if self._unlink(path)]
+        if self.capabilities.durability is Durability.FULL and gone:
+            with map_errors():
+                for low in sorted({int(path[-2:], 16) for path in gone}):
+                    self._syncs[low].sync()
+            self._at("discard.synced")
+        return len(gone)
 
     def _unlink(self, path: str) -> bool:
         with map_errors():
@@ -244,6 +257,15 @@ class LocalDriver:
         )
 
     # names and threads
+    def locator(self, blob_id: int) -> str:
+        """The locator of a blob of this id."""
+        return f"{PREFIX}{blob_id:016x}"
+
+    def blob_id(self, locator: str) -> int:
+        """The id of the blob at a locator."""
+        self._find(locator)
+        return int(locator[len(PREFIX) :], 16)
+
     def _path(self, blob_id: int) -> str:
         return f"{self._data}/{blob_id & 0xFF:02x}/{blob_id:016x}"
 

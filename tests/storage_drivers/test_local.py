@@ -110,6 +110,31 @@ async def test_discard_by_id(driver: LocalDriver, root: Path) -> None:
     assert stored(root) == []
 
 
+async def test_discard_many(driver: LocalDriver, root: Path) -> None:
+    locators = [await driver.put(blob_id, Pieces(b"x")) for blob_id in (1, 2, 0x102)]
+    await driver.put(3, Pieces(b"kept"))
+    await driver.discard_many([*locators, driver.locator(99)])
+    assert stored(root) == ["0000000000000003"]
+
+
+async def test_what_discard_many_took_away_is_synced(driver: LocalDriver, monkeypatch: pytest.MonkeyPatch) -> None:
+    locators = [await driver.put(blob_id, Pieces(b"x")) for blob_id in (1, 2, 0x102)]
+    synced: list[str] = []
+    monkeypatch.setattr("storage_drivers.files.sync_directory", lambda path: synced.append(path[-2:]))
+    await driver.discard_many(locators)
+    assert synced == ["01", "02"]
+    await driver.discard_many(locators)
+    assert synced == ["01", "02"]
+
+
+async def test_locators_and_ids(driver: LocalDriver) -> None:
+    locator = await driver.put(2**64 - 1, Pieces(b"x"))
+    assert locator == driver.locator(2**64 - 1)
+    assert driver.blob_id(locator) == 2**64 - 1
+    with pytest.raises(BlobMissing):
+        driver.blob_id("p:1:2")
+
+
 async def test_walk_finds_all_and_nothing_else(driver: LocalDriver, root: Path) -> None:
     expected = {await driver.put(blob_id, Pieces(b"x" * blob_id)): blob_id for blob_id in range(1, 600)}
     (root / "data/00/notes.txt").write_text("not ours")
