@@ -139,7 +139,8 @@ def test_unknown_algorithms(headers: dict[str, str]) -> None:
 
 @pytest.mark.parametrize(
     "headers",
-    [{"x_amz_checksum_md5": "x"}, {"x_amz_trailer": "x-amz-checksum-xxhash3"}, {"x_amz_sdk_checksum_algorithm": "SHA512"}],
+    [{"x_amz_checksum_md5": "x"}, {"x_amz_trailer": "x-amz-checksum-xxhash3"},
+     {"x_amz_sdk_checksum_algorithm": "SHA512"}],
 )  # fmt: skip
 def test_algorithms_that_are_not_built(headers: dict[str, str]) -> None:
     with pytest.raises(errors.NotImplemented):

@@ -27,8 +27,7 @@ def outcome(**headers: str) -> int:
     try:
         return 304 if check_read(names, ETAG, MODIFIED, now=NOW) else 200
     except errors.PreconditionFailed as error:
-        assert error.extra["Condition"].lower() in names
-        return 412
+        return 412 if error.extra["Condition"].lower() in names else 0
 
 
 def test_without_conditions() -> None:

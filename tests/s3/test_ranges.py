@@ -31,9 +31,9 @@ def test_ranges(value: str, size: int, found: tuple[int, int]) -> None:
 
 @pytest.mark.parametrize(
     "value",
-    [None, "", "bytes", "bytes=", "bytes=-", "bytes=a-b", "bytes=5-4", "bytes=--1", "bytes=-1-", "bytes=1", "octets=0-1",
-     "bytes=0-1,3-4", "bytes 0-1", "bytes=0 - 1", "bytes=+0-1", "bytes=0x0-0x1", "bytes=\xb2-", "bytes=" + "0-0," * 10_000,
-     "bytes=9-8"],
+    [None, "", "bytes", "bytes=", "bytes=-", "bytes=a-b", "bytes=5-4", "bytes=--1", "bytes=-1-", "bytes=1",
+     "octets=0-1", "bytes=0-1,3-4", "bytes 0-1", "bytes=0 - 1", "bytes=+0-1", "bytes=0x0-0x1", "bytes=\xb2-",
+     "bytes=" + "0-0," * 10_000, "bytes=9-8"],
 )  # fmt: skip
 def test_e85_what_s3_does_not_understand_is_no_range(value: str | None) -> None:
     assert parse_range(value, 10) is None

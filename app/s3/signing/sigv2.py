@@ -42,7 +42,7 @@ _EPOCH = re.compile(r"[0-9]{1,15}")
 class V2Claim(Claim):
     """A request signed with version 2."""
 
-    __slots__ = ("_signature", "_string_to_sign")
+    __slots__ = ("_alternative", "_signature", "_string_to_sign")
 
     def __init__(self, request: S3Request, access_key: str, signature: str, date: str, via: str) -> None:
         if _ACCESS_KEY.fullmatch(access_key) is None:
@@ -56,13 +56,25 @@ class V2Claim(Claim):
             raise errors.InvalidRequest("aws-chunked transfer is not supported with signature version 2.")
         self.payload = payload.lower() if len(payload) == 64 else payload
         self._signature = signature
-        self._string_to_sign = _string_to_sign(request, date, via)
+        path = request.raw_path.decode("latin-1")
+        if request.virtual_host:
+            path = f"/{request.bucket}{path}"
+        self._string_to_sign = _string_to_sign(request, date, path)
+        self._alternative: str | None = None
+        if not request.virtual_host and path.rfind("/") == 0 and len(path) > 1:
+            # boto3 sends /bucket and signs /bucket/
+            self._alternative = _string_to_sign(request, date, path + "/")
 
     def verify(self, secret: str) -> None:
         """Check the signature. Raises SignatureDoesNotMatch."""
-        digest = hmac.digest(secret.encode("utf-8"), self._string_to_sign.encode("latin-1", "replace"), "sha1")
-        if not hmac.compare_digest(b64encode(digest), self._signature.encode("utf-8", "replace")):
-            raise errors.SignatureDoesNotMatch(AWSAccessKeyId=self.access_key)
+        given = self._signature.encode("utf-8", "replace")
+        for text in (self._string_to_sign, self._alternative):
+            if text is None:
+                break
+            digest = hmac.digest(secret.encode("utf-8"), text.encode("latin-1", "replace"), "sha1")
+            if hmac.compare_digest(b64encode(digest), given):
+                return
+        raise errors.SignatureDoesNotMatch(AWSAccessKeyId=self.access_key)
 
 
 def parse_v2_header(request: S3Request, credentials: str, *, now: float, clock_skew: float) -> V2Claim:
@@ -150,7 +162,7 @@ def _check_parameters(request: S3Request) -> None:
         raise errors.AccessDenied(f"Signature version 2 does not cover the query parameter {name}.")
 
 
-def _string_to_sign(request: S3Request, date: str, via: str) -> str:
+def _string_to_sign(request: S3Request, date: str, path: str) -> str:
     headers = request.headers
     lines = [request.method, headers.get("content-md5", ""), headers.get("content-type", ""), date]
     for name in sorted(name for name in headers if name[:6] == "x-amz-"):
@@ -159,9 +171,6 @@ def _string_to_sign(request: S3Request, date: str, via: str) -> str:
             wanted = name.encode("latin-1")
             value = ",".join(v.decode("latin-1").strip() for n, v in request.header_list if n.lower() == wanted)
         lines.append(f"{name}:{value.strip()}")
-    path = request.raw_path.decode("latin-1")
-    if request.virtual_host:
-        path = f"/{request.bucket}{path}"
     signed = sorted((pair for pair in _parameters(request) if pair[0] in SUB_RESOURCES), key=lambda pair: pair[0])
     if signed:
         path += "?" + "&".join(name if value is None else f"{name}={value}" for name, value in signed)

@@ -126,6 +126,15 @@ def test_a_virtual_host_signs_its_bucket() -> None:
         verify(make("GET", "/key", signed.headers, virtual_host="other"))
 
 
+def test_a_bucket_with_and_without_its_slash() -> None:
+    verify(header_signed(target="/bucket", auth_path="/bucket/"))
+    verify(header_signed(target="/bucket"))
+    with pytest.raises(errors.SignatureDoesNotMatch):
+        verify(header_signed(target="/bucket/key", auth_path="/bucket/key/"))
+    with pytest.raises(errors.SignatureDoesNotMatch):
+        verify(header_signed(target="/bucket/", auth_path="/bucket"))
+
+
 def test_x_amz_date_replaces_date() -> None:
     # signed by hand, because botocore signs both
     import base64
@@ -155,7 +164,7 @@ def test_what_boto3_presigns_for_a_custom_endpoint() -> None:
     }
     for operation, parameters in calls.items():
         url = urlsplit(client.generate_presigned_url(operation, Params=parameters, ExpiresIn=60))
-        if "Signature=" not in url.query:  # pragma: no cover - a boto3 that signs with version 4
+        if "X-Amz-Signature=" in url.query:  # pragma: no cover - a boto3 that signs with version 4
             pytest.skip("this boto3 presigns with version 4")
         method = {"put_object": "PUT", "upload_part": "PUT", "head_object": "HEAD"}.get(operation, "GET")
         claim = verify(make(method, f"{url.path}?{url.query}", {"host": url.netloc}), sigv2="query")
