@@ -33,27 +33,29 @@ def path_as_sent(raw_path: bytes) -> str | None:
     return "/".join(quote(unquote_to_bytes(segment), safe="-._~") for segment in raw_path.split(b"/"))
 
 
-def query_of(pairs: list[tuple[str, str]]) -> str:
-    """The canonical query string of `query_pairs`."""
-    return "&".join([f"{name}={value}" for name, value in pairs])
+def query_of(fields: list[str]) -> str:
+    """The canonical query string of `query_fields`."""
+    return "&".join(fields).replace("\0", "=")
 
 
-def query_pairs(raw_query: bytes) -> list[tuple[str, str]]:
-    """Names and values of a query string, encoded as UriEncode does and sorted. `+` is a space, as S3 reads it."""
-    if not raw_query:
-        return []
+def query_fields(raw_query: bytes) -> list[str]:
+    """The fields of a query string, encoded as UriEncode does and sorted by name, then by value.
+
+    Name and value are parted by NUL, which sorts before all else, so that plain strings have the order of pairs. `+`
+    is a space, as S3 reads it.
+    """
     if _CANONICAL_QUERY.fullmatch(raw_query):
-        parts = [part.partition("=") for part in raw_query.decode("ascii").split("&") if part]
-        pairs = [(name, value) for name, _, value in parts]
+        text = raw_query.decode("ascii").replace("=", "\0")
+        fields = [field if "\0" in field else field + "\0" for field in text.split("&") if field]
     else:
-        pairs = []
+        fields = []
         for part in raw_query.replace(b"+", b"%20").split(b"&"):
             if part:
                 name, _, value = part.partition(b"=")
-                pairs.append((quote(unquote_to_bytes(name), safe="-._~"), quote(unquote_to_bytes(value), safe="-._~")))
-    if len(pairs) > 1:
-        pairs.sort()
-    return pairs
+                encoded = quote(unquote_to_bytes(name), safe="-._~"), quote(unquote_to_bytes(value), safe="-._~")
+                fields.append("\0".join(encoded))
+    fields.sort()
+    return fields
 
 
 def _repeated_value(request: S3Request, name: str) -> str:

@@ -11,7 +11,7 @@ from typing import NoReturn
 from app.s3 import errors
 from app.s3.dates import format_basic, format_extended, parse_basic, parse_http
 from app.s3.request import S3Request
-from app.s3.signing.canonical import canonical_request, path_as_sent, path_of, query_of, query_pairs
+from app.s3.signing.canonical import canonical_request, path_as_sent, path_of, query_fields, query_of
 from app.s3.signing.claim import STREAMING, UNSIGNED_PAYLOAD, ChunkSigner, Claim, signing_key
 
 ALGORITHM = "AWS4-HMAC-SHA256"
@@ -32,7 +32,7 @@ _HEADER = re.compile(
     r"AWS4-HMAC-SHA256 +Credential=([!-+\-.0-~]++)/([0-9]{8})/([^/, ]++)/([^/, ]++)/([^/, ]++)"
     r", *SignedHeaders=([^, ]++), *Signature=([^, ]*+)"
 )
-_CREDENTIAL = re.compile(r"([!-+\--~]+)/([^/]*)/([^/]*)/([^/]*)/([^/]*)")
+_ACCESS_KEY = re.compile(r"[!-+\--~]{1,128}")
 _DAY = re.compile(r"[0-9]{8}")
 _DIGEST = re.compile(r"[0-9a-fA-F]{64}")
 _EXPIRES = re.compile(r"(-?)([0-9]{1,18})")
@@ -116,7 +116,7 @@ def parse_header(request: S3Request, value: str, *, now: float, region: str, clo
     if payload is None:
         raise errors.InvalidRequest("Missing required header for this request: x-amz-content-sha256")
     check_payload(payload)
-    query = query_of(query_pairs(request.raw_query)) if request.raw_query else ""
+    query = query_of(query_fields(request.raw_query)) if request.raw_query else ""
     return V4Claim(request, scope, timestamp, signed_headers, signature, query, payload, "header")
 
 
@@ -134,12 +134,9 @@ def parse_query(request: S3Request, *, now: float, region: str, clock_skew: floa
                 "Query-string authentication version 4 requires the X-Amz-Algorithm, X-Amz-Credential, X-Amz-Signature,"
                 " X-Amz-Date, X-Amz-SignedHeaders, and X-Amz-Expires parameters."
             )
-    pairs = query_pairs(request.raw_query)
-    _check_duplicates(pairs)
-    match = _CREDENTIAL.fullmatch(query["X-Amz-Credential"])
-    if match is None:
-        _bad_credential(f"the Credential is mal-formed; expecting {_EXPECTED}.")
-    scope = match.groups()
+    fields = query_fields(request.raw_query)
+    _check_duplicates(fields)
+    scope = _scope(query["X-Amz-Credential"], _bad_credential)
     _check_scope(scope, region, _bad_credential)
     timestamp = query["X-Amz-Date"]
     seconds = parse_basic(timestamp)
@@ -166,7 +163,7 @@ def parse_query(request: S3Request, *, now: float, region: str, clock_skew: floa
     check_payload(payload)
     if payload in STREAMING:
         raise errors.InvalidRequest("aws-chunked transfer is not supported with query-string authentication.")
-    signed_query = query_of([pair for pair in pairs if pair[0] != "X-Amz-Signature"])
+    signed_query = query_of([field for field in fields if not field.startswith("X-Amz-Signature\0")])
     signature = query["X-Amz-Signature"]
     return V4Claim(request, scope, timestamp, signed_headers, signature, signed_query, payload, "query")
 
@@ -215,12 +212,17 @@ def _components(value: str) -> tuple[tuple[str, ...], str, str]:
     for name in ("Credential", "SignedHeaders", "Signature"):
         if name not in found:
             _bad_header(f"missing {name}.")
-    match = _CREDENTIAL.fullmatch(found["Credential"])
-    if match is None:
-        _bad_header(f"the Credential is mal-formed; expecting {_EXPECTED}.")
+    scope = _scope(found["Credential"], _bad_header)
     if " " in found["SignedHeaders"] or " " in found["Signature"]:
         _bad_header("blanks are not allowed in its components.")
-    return match.groups(), found["SignedHeaders"], found["Signature"]
+    return scope, found["SignedHeaders"], found["Signature"]
+
+
+def _scope(credential: str, refuse: Callable[[str], NoReturn]) -> tuple[str, ...]:
+    parts = tuple(credential.rsplit("/", 4))
+    if len(parts) != 5 or _ACCESS_KEY.fullmatch(parts[0]) is None:
+        refuse(f"the Credential is mal-formed; expecting {_EXPECTED}.")
+    return parts
 
 
 def _check_scope(scope: tuple[str, ...], region: str, refuse: Callable[[str], NoReturn]) -> None:
@@ -251,14 +253,11 @@ def _check_signed_headers(request: S3Request, signed_headers: str) -> None:
         )
 
 
-def _check_duplicates(pairs: list[tuple[str, str]]) -> None:
-    seen: set[str] = set()
-    for name, _ in pairs:
-        lower = name.lower()
-        if lower[:6] == "x-amz-":
-            if lower in seen:
-                raise errors.AuthorizationQueryParametersError(f"{name} must be given only once")
-            seen.add(lower)
+def _check_duplicates(fields: list[str]) -> None:
+    names = [field.partition("\0")[0].lower() for field in fields]
+    names = [name for name in names if name[:6] == "x-amz-"]
+    if len(set(names)) < len(names):
+        raise errors.AuthorizationQueryParametersError("A parameter X-Amz-... must be given only once.")
 
 
 def _expires(value: str) -> int:
