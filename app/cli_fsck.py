@@ -14,7 +14,8 @@ from app.errors import DomainError
 from app.index import open_index
 from app.jobs.fsck import Report, fsck
 from app.settings import Settings
-from app.startup import CannotStart, make_driver, match
+from app.startup import CannotStart, match
+from app.store.driver import make_driver
 from app.store.store import Store
 from storage_drivers.errors import DriverError
 

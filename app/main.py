@@ -19,7 +19,7 @@ from app.server.health import health_router
 from app.server.shared import boottime_ms
 from app.server.worker import WorkerContext
 from app.settings import Settings
-from app.startup import make_driver
+from app.store.driver import make_driver
 from app.store.store import Store
 
 Scope = dict[str, Any]

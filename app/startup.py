@@ -5,26 +5,19 @@ from __future__ import annotations
 import asyncio
 
 from app.access.credentials import Credentials, WeakCredentials, ensure_root, root_credentials
-from app.crash import crash_point
 from app.errors import AccountExists, BucketAlreadyExists, BucketAlreadyOwnedByYou, DomainError
 from app.index import Index, open_index
 from app.jobs.sweep import sweep
 from app.s3.target import valid_bucket_name
 from app.settings import Settings
+from app.store.driver import make_driver
 from app.store.store import Store
-from storage_drivers.base import Durability
 from storage_drivers.errors import DriverError
 from storage_drivers.local import LocalDriver
 
 
 class CannotStart(Exception):
     """The gateway cannot run on this directory; the message says why, for the operator."""
-
-
-def make_driver(settings: Settings, *, create: bool = False) -> LocalDriver:
-    """The driver of the one store at `settings.data`. Only `create` may make a store where there is none."""
-    durability = Durability(settings.durability)
-    return LocalDriver(settings.data, durability=durability, threads=settings.io_threads, create=create, at=crash_point)
 
 
 def prepare(settings: Settings) -> Credentials:

@@ -18,7 +18,7 @@ from app.admin import accounts
 from app.admin.models import StoreOut
 from app.index import open_index
 from app.settings import Settings
-from app.startup import make_driver
+from app.store.driver import make_driver
 
 TOKEN_FILE = "admin-token"  # noqa: S105 - a file's name
 

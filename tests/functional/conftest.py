@@ -1,0 +1,42 @@
+"""One gateway for all functional tests; each test gets buckets of its own."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from tests.gateway import Gateway, client
+
+_numbers = itertools.count(1)
+
+
+@pytest.fixture(scope="session")
+def gateway(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gateway]:
+    """A gateway with two workers, SigV2 on, and no grace for replaced data."""
+    data = tmp_path_factory.mktemp("functional") / "data"
+    with Gateway(data, env={"SLUICE_SIGV2": "on", "SLUICE_DISCARD_GRACE": "0", "SLUICE_DOMAIN": "s3.test"}) as running:
+        yield running
+
+
+@pytest.fixture(scope="session")
+def s3(gateway: Gateway) -> Any:
+    """boto3 as the first account."""
+    return client(gateway.endpoint)
+
+
+@pytest.fixture
+def bucket(s3: Any, worker_id: str) -> str:
+    """A new empty bucket."""
+    name = f"bucket-{worker_id}-{next(_numbers)}"
+    s3.create_bucket(Bucket=name)
+    return name
+
+
+@pytest.fixture(scope="session")
+def other(gateway: Gateway) -> Any:
+    """boto3 as another account."""
+    gateway.run("user", "add", "--access-key", "OTHERKEY", "--secret-key", "other-secret-0123", "--id", "other-id")
+    return client(gateway.endpoint, "OTHERKEY", "other-secret-0123")

@@ -1,0 +1,195 @@
+"""Multipart uploads, whole."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from typing import Any
+
+import pytest
+from botocore.exceptions import ClientError
+
+from tests.functional.test_objects import code_of
+
+MIB = 1024 * 1024
+
+
+def upload(s3: Any, bucket: str, key: str, parts: list[bytes], **options: Any) -> tuple[str, list[dict[str, Any]]]:
+    """Upload parts; returns the upload id and what Complete must name."""
+    upload_id = s3.create_multipart_upload(Bucket=bucket, Key=key, **options)["UploadId"]
+    named = []
+    for number, body in enumerate(parts, 1):
+        answer = s3.upload_part(Bucket=bucket, Key=key, UploadId=upload_id, PartNumber=number, Body=body)
+        named.append({"PartNumber": number, "ETag": answer["ETag"]})
+    return upload_id, named
+
+
+def complete(s3: Any, bucket: str, key: str, upload_id: str, named: list[dict[str, Any]], **options: Any) -> Any:
+    """Complete an upload."""
+    return s3.complete_multipart_upload(
+        Bucket=bucket, Key=key, UploadId=upload_id, MultipartUpload={"Parts": named}, **options
+    )
+
+
+def test_upload_and_read_back(s3: Any, bucket: str) -> None:
+    parts = [os.urandom(5 * MIB), os.urandom(6 * MIB), os.urandom(100)]
+    upload_id, named = upload(s3, bucket, "m", parts, Metadata={"a": "b"}, ContentType="x/y")
+    assert "Contents" not in s3.list_objects_v2(Bucket=bucket)
+    answer = complete(s3, bucket, "m", upload_id, named)
+    digests = b"".join(hashlib.md5(part).digest() for part in parts)
+    assert answer["ETag"] == f'"{hashlib.md5(digests).hexdigest()}-3"'
+    whole = b"".join(parts)
+    got = s3.get_object(Bucket=bucket, Key="m")
+    assert got["Body"].read() == whole
+    assert (got["ContentType"], got["Metadata"]) == ("x/y", {"a": "b"})
+    middle = s3.get_object(Bucket=bucket, Key="m", Range=f"bytes={5 * MIB - 10}-{11 * MIB + 9}")
+    assert middle["Body"].read() == whole[5 * MIB - 10 : 11 * MIB + 10]
+    second = s3.get_object(Bucket=bucket, Key="m", PartNumber=2)
+    assert (second["Body"].read(), second["PartsCount"]) == (parts[1], 3)
+    with pytest.raises(ClientError) as error:
+        s3.get_object(Bucket=bucket, Key="m", PartNumber=4)
+    assert code_of(error) == (416, "InvalidPartNumber")
+
+
+def test_complete_is_idempotent(s3: Any, bucket: str) -> None:
+    upload_id, named = upload(s3, bucket, "m", [b"one"])
+    first = complete(s3, bucket, "m", upload_id, named)
+    again = complete(s3, bucket, "m", upload_id, named)
+    assert first["ETag"] == again["ETag"]
+    s3.delete_object(Bucket=bucket, Key="m")
+    with pytest.raises(ClientError) as error:
+        complete(s3, bucket, "m", upload_id, named)
+    assert code_of(error) == (404, "NoSuchUpload")
+
+
+def test_what_complete_refuses(s3: Any, bucket: str) -> None:
+    upload_id, named = upload(s3, bucket, "m", [b"small", b"last"])
+    cases = [
+        ([], (400, "MalformedXML")),
+        ([named[1], named[0]], (400, "InvalidPartOrder")),
+        ([named[0], named[0]], (400, "InvalidPartOrder")),
+        ([{"PartNumber": 1, "ETag": named[1]["ETag"]}], (400, "InvalidPart")),
+        ([{"PartNumber": 9, "ETag": named[0]["ETag"]}], (400, "InvalidPart")),
+        (named, (400, "EntityTooSmall")),
+    ]
+    for parts, expected in cases:
+        with pytest.raises(ClientError) as error:
+            complete(s3, bucket, "m", upload_id, parts)
+        assert code_of(error) == expected
+    assert "Contents" not in s3.list_objects_v2(Bucket=bucket)
+    complete(s3, bucket, "m", upload_id, named[1:])
+    assert s3.get_object(Bucket=bucket, Key="m")["Body"].read() == b"last"
+
+
+def test_abort(s3: Any, bucket: str) -> None:
+    upload_id, named = upload(s3, bucket, "m", [b"x"])
+    s3.abort_multipart_upload(Bucket=bucket, Key="m", UploadId=upload_id)
+    for call in (
+        lambda: s3.upload_part(Bucket=bucket, Key="m", UploadId=upload_id, PartNumber=1, Body=b"x"),
+        lambda: s3.list_parts(Bucket=bucket, Key="m", UploadId=upload_id),
+        lambda: complete(s3, bucket, "m", upload_id, named),
+        lambda: s3.abort_multipart_upload(Bucket=bucket, Key="m", UploadId=upload_id),
+    ):
+        with pytest.raises(ClientError) as error:
+            call()
+        assert code_of(error) == (404, "NoSuchUpload")
+
+
+def test_an_upload_belongs_to_its_key(s3: Any, bucket: str) -> None:
+    upload_id, _ = upload(s3, bucket, "m", [b"x"])
+    with pytest.raises(ClientError) as error:
+        s3.upload_part(Bucket=bucket, Key="other", UploadId=upload_id, PartNumber=1, Body=b"x")
+    assert code_of(error) == (404, "NoSuchUpload")
+
+
+@pytest.mark.parametrize("number", [0, 10_001])
+def test_part_numbers_outside_1_to_10000(s3: Any, bucket: str, number: int) -> None:
+    upload_id, _ = upload(s3, bucket, "m", [])
+    with pytest.raises(ClientError) as error:
+        s3.upload_part(Bucket=bucket, Key="m", UploadId=upload_id, PartNumber=number, Body=b"x")
+    assert code_of(error) == (400, "InvalidArgument")
+
+
+def test_list_parts_pages(s3: Any, bucket: str) -> None:
+    bodies = [f"part {number}".encode() for number in range(1, 8)]
+    upload_id, named = upload(s3, bucket, "m", bodies)
+    replaced = s3.upload_part(Bucket=bucket, Key="m", UploadId=upload_id, PartNumber=3, Body=b"again")
+    named[2]["ETag"] = replaced["ETag"]
+    found, marker = [], 0
+    while True:
+        page = s3.list_parts(Bucket=bucket, Key="m", UploadId=upload_id, MaxParts=3, PartNumberMarker=marker)
+        found += [(part["PartNumber"], part["ETag"]) for part in page["Parts"]]
+        if not page["IsTruncated"]:
+            break
+        marker = page["NextPartNumberMarker"]
+    assert found == [(part["PartNumber"], part["ETag"]) for part in named]
+
+
+def test_list_uploads_pages(s3: Any, bucket: str) -> None:
+    ids = {}
+    for key in ("a/1", "a/2", "b", "b", "c"):
+        ids.setdefault(key, []).append(s3.create_multipart_upload(Bucket=bucket, Key=key)["UploadId"])
+    expected = [(key, upload_id) for key in sorted(ids) for upload_id in ids[key]]
+    found, markers = [], {}
+    while True:
+        page = s3.list_multipart_uploads(Bucket=bucket, MaxUploads=2, **markers)
+        found += [(entry["Key"], entry["UploadId"]) for entry in page["Uploads"]]
+        if not page["IsTruncated"]:
+            break
+        markers = {"KeyMarker": page["NextKeyMarker"], "UploadIdMarker": page["NextUploadIdMarker"]}
+    assert found == expected
+    page = s3.list_multipart_uploads(Bucket=bucket, Delimiter="/")
+    assert [entry["Prefix"] for entry in page["CommonPrefixes"]] == ["a/"]
+    assert [entry["Key"] for entry in page["Uploads"]] == ["b", "b", "c"]
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "kind"), [("CRC32", "FULL_OBJECT"), ("CRC64NVME", "FULL_OBJECT"), ("SHA256", "COMPOSITE")]
+)
+def test_checksums_of_the_whole(s3: Any, bucket: str, algorithm: str, kind: str) -> None:
+    parts = [os.urandom(5 * MIB), os.urandom(1000)]
+    options = {"ChecksumAlgorithm": algorithm, "ChecksumType": kind}
+    upload_id = s3.create_multipart_upload(Bucket=bucket, Key="m", **options)["UploadId"]
+    named = []
+    for number, body in enumerate(parts, 1):
+        part = s3.upload_part(
+            Bucket=bucket, Key="m", UploadId=upload_id, PartNumber=number, Body=body, ChecksumAlgorithm=algorithm
+        )
+        checksum = {f"Checksum{algorithm}": part[f"Checksum{algorithm}"]}
+        named.append({"PartNumber": number, "ETag": part["ETag"], **checksum})
+    answer = complete(s3, bucket, "m", upload_id, named)
+    name = f"Checksum{algorithm}"
+    assert answer["ChecksumType"] == kind
+    if kind == "FULL_OBJECT":
+        s3.put_object(Bucket=bucket, Key="whole", Body=b"".join(parts), ChecksumAlgorithm=algorithm)
+        whole = s3.head_object(Bucket=bucket, Key="whole", ChecksumMode="ENABLED")
+        assert answer[name] == whole[name]
+    else:
+        assert answer[name].endswith("-2")
+    head = s3.head_object(Bucket=bucket, Key="m", ChecksumMode="ENABLED")
+    assert (head[name], head["ChecksumType"]) == (answer[name], kind)
+
+
+def test_conditions_on_complete(s3: Any, bucket: str) -> None:
+    s3.put_object(Bucket=bucket, Key="m", Body=b"there")
+    upload_id, named = upload(s3, bucket, "m", [b"x"])
+    with pytest.raises(ClientError) as error:
+        complete(s3, bucket, "m", upload_id, named, IfNoneMatch="*")
+    assert code_of(error) == (412, "PreconditionFailed")
+    assert s3.get_object(Bucket=bucket, Key="m")["Body"].read() == b"there"
+    etag = s3.head_object(Bucket=bucket, Key="m")["ETag"]
+    complete(s3, bucket, "m", upload_id, named, IfMatch=etag)
+    assert s3.get_object(Bucket=bucket, Key="m")["Body"].read() == b"x"
+
+
+def test_object_attributes(s3: Any, bucket: str) -> None:
+    upload_id, named = upload(s3, bucket, "m", [b"x" * (5 * MIB), b"y"])
+    complete(s3, bucket, "m", upload_id, named)
+    asked = ["ETag", "Checksum", "ObjectParts", "StorageClass", "ObjectSize"]
+    got = s3.get_object_attributes(Bucket=bucket, Key="m", ObjectAttributes=asked, MaxParts=1)
+    assert (got["ObjectSize"], got["StorageClass"]) == (5 * MIB + 1, "STANDARD")
+    assert got["ObjectParts"]["TotalPartsCount"] == 2
+    assert got["ObjectParts"]["IsTruncated"] is True
+    assert [part["PartNumber"] for part in got["ObjectParts"]["Parts"]] == [1]
+    rest = s3.get_object_attributes(Bucket=bucket, Key="m", ObjectAttributes=asked, PartNumberMarker=1)
+    assert [(part["PartNumber"], part["Size"]) for part in rest["ObjectParts"]["Parts"]] == [(2, 1)]
