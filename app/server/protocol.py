@@ -44,6 +44,10 @@ FRESH_GRACE = 1.0
 """Seconds that any drain leaves a connection that was just made."""
 REFUSED_CONNECTIONS = 256
 """Connections over the limit that are told so; those over this are dropped."""
+CHUNK_OVERHEAD = 8
+"""Bytes of framing and data that one byte of a chunked body may cost: six are needed for chunks of one."""
+READ = 256 * 1024
+"""Bytes that one read from the socket gives at most."""
 EXTENSIONS: dict[str, dict[str, Any]] = {ZERO_COPY: {}}
 
 
@@ -71,6 +75,8 @@ class Connection(asyncio.Protocol):
         """The head may be over its bound."""
         self.direct = 0
         """Bytes of the body that are still to come past the parser."""
+        self.chunked_fed = 0
+        """Bytes that came of a chunked body, framing and all."""
         self.error: S3Error | None = None
         """Why the parser was stopped; answered once what came before is."""
         self.deaf = False
@@ -175,6 +181,8 @@ class Connection(asyncio.Protocol):
                     self._malformed(RequestHeaderSectionTooLarge())
             elif self.direct:
                 self._leave_parser()
+            elif self.parsed is not None and self.parsed.length is None:
+                self._check_overhead(self.parsed, len(data))
 
     def _begin_head(self) -> None:
         self.heading = True
@@ -236,7 +244,9 @@ class Connection(asyncio.Protocol):
         cycle = self.parsed = Cycle(self, scope, framing.length, framing.expects_continue, keep_alive)
         self.heading = False
         self.progress = state.now
-        if framing.length is not None and framing.length > DIRECT:
+        if framing.length is None:
+            self.chunked_fed = 0
+        elif framing.length > DIRECT:
             self.direct = framing.length
         if self.active is None:
             self.active = cycle
@@ -296,6 +306,14 @@ class Connection(asyncio.Protocol):
         if not self.direct:
             self.on_message_complete()
         return b"" if self.deaf else rest
+
+    def _check_overhead(self, cycle: Cycle, size: int) -> None:
+        """Chunk extensions and trailers are bounded like a head, and by the body that they come with."""
+        self.chunked_fed += size
+        if not cycle.complete:
+            bound = self.state.settings.max_header_bytes + CHUNK_OVERHEAD * cycle.received
+            if self.chunked_fed > bound + READ:
+                self._malformed(BadRequest("The framing of the body is larger than the body."))
 
     # reading and writing
     def pause_reading(self) -> None:
