@@ -1,0 +1,26 @@
+"""The index: rows, and the only commit point of the store."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from app.index.base import Index
+
+if TYPE_CHECKING:
+    from app.settings import Settings
+
+__all__ = ["Index", "open_index"]
+
+
+def open_index(settings: Settings, *, writer: bool = True) -> Index:
+    """The index that the settings name, to be started. With `writer=False` for a command beside a running server."""
+    from app.index.sqlite import SqliteIndex
+
+    return SqliteIndex(
+        settings.index_path,
+        settings.run_dir,
+        durability=settings.durability,
+        commit_timeout=settings.commit_timeout,
+        commit_queue=settings.commit_queue,
+        writer=writer,
+    )

@@ -50,17 +50,34 @@ class Reference(NamedTuple):
 class Index(Protocol):
     """What the store and the accounts ask of the index."""
 
-    generation: int
-    """Bumped by every change of a key, a bucket or a setting, in any process; read without a system call."""
+    @property
+    def generation(self) -> int:
+        """Bumped by every change of a key, a bucket or a setting, in any process; read without a system call."""
+        ...
+
+    @property
+    def wal_bytes(self) -> int:
+        """Size of the write-ahead log now, for metrics; 0 where there is none."""
+        ...
 
     # life
-    async def start(self) -> None:
-        """Open, migrate if allowed, register this writer incarnation."""
+    async def start(self, *, migrate: bool = False) -> None:
+        """Open and register this writer incarnation; `migrate` may make or upgrade the index first.
+
+        Raises StoreUnavailable when the index is not there, is of another revision, or is on a network filesystem.
+        """
         ...
 
     async def close(self) -> None:
-        """Finish queued commits, retire this incarnation."""
+        """Finish queued commits; forget this incarnation unless a range of its ids is left for the sweep."""
         ...
+
+    # identity
+    async def identity(self) -> tuple[str, int] | None:
+        """The UUID and generation of the store that this index is of, None before `set_identity`."""
+        ...
+
+    async def set_identity(self, store: str, generation: int) -> None: ...
 
     # accounts and keys
     async def access_key(self, access_key: str) -> AccessKey | None: ...
@@ -216,13 +233,20 @@ class Index(Protocol):
         ...
 
     async def writers(self) -> list[Writer]: ...
+    def writer_is_gone(self, writer: Writer) -> bool:
+        """Whether the process of that incarnation has ended."""
+        ...
+
     async def declare_dead(self, incarnation: int) -> None:
         """Law 5: after this no transaction of that incarnation commits."""
         ...
 
     async def ranges(self, incarnation: int) -> list[IdRange]: ...
-    async def held(self, locators: Sequence[str]) -> set[str]:
-        """Those of the locators that a version, a part, a piece or the discard queue holds."""
+    async def held(self, locators: Sequence[str], since: int = 0) -> set[str]:
+        """Those of the locators that a version, a part, a piece or the discard queue holds.
+
+        Reads every row, or only those that can hold ids of a range when `since` is the first id of that range.
+        """
         ...
 
     async def forget_writer(self, incarnation: int) -> None:

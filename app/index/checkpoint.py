@@ -1,0 +1,98 @@
+"""Copies the write-ahead log back into the database, in one elected process, and keeps its size bounded."""
+
+from __future__ import annotations
+
+import fcntl
+import logging
+import os
+import sqlite3
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+from app.errors import DomainError
+
+logger = logging.getLogger("sluice.index")
+
+PERIOD = 1.0
+"""Seconds between looks."""
+COPY_FROM = 4 << 20
+"""Bytes of log from which it is copied back, beside running commits."""
+RESTART_FROM = 64 << 20
+"""Bytes of log from which commits wait until it is copied whole and begins anew."""
+PATIENCE_MS = 200
+"""How long commits may wait so for a reader to leave the log; then it is tried again at the next look."""
+
+
+class Checkpointer:
+    """A thread that holds `lock_path` while it is the elected one. `write_lock` is the file lock of the commits."""
+
+    def __init__(self, connect: Callable[[], sqlite3.Connection], wal: Path, lock_path: Path, write_lock: Path) -> None:
+        self._connect = connect
+        self._wal = wal
+        self._lock_path = lock_path
+        self._write_lock = write_lock
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="sluice-checkpoint", daemon=True)
+
+    def start(self) -> None:
+        """Start the thread."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """End the thread, after the copying it may be at."""
+        self._stop.set()
+        self._thread.join(timeout=10)
+
+    def _run(self) -> None:
+        lock = os.open(self._lock_path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        connection: sqlite3.Connection | None = None
+        elected = False
+        try:
+            while not self._stop.wait(PERIOD):
+                elected = elected or _try_lock(lock)
+                if not elected or wal_size(self._wal) < COPY_FROM:
+                    continue
+                try:
+                    if connection is None:
+                        connection = self._connect()
+                        connection.execute(f"PRAGMA busy_timeout={PATIENCE_MS}")
+                    self.checkpoint(connection)
+                except (sqlite3.Error, DomainError, OSError) as error:
+                    logger.error("index: checkpoint: %s", error)
+        finally:
+            if connection is not None:
+                connection.close()
+            os.close(lock)
+
+    def checkpoint(self, connection: sqlite3.Connection) -> None:
+        """One look: copy what can be copied; begin the log anew when it has grown too long."""
+        _, frames, _ = connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
+        (page_size,) = connection.execute("PRAGMA page_size").fetchone()
+        if frames * page_size < RESTART_FROM:
+            return
+        lock = os.open(self._write_lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            mode = "TRUNCATE" if wal_size(self._wal) > 2 * RESTART_FROM else "RESTART"
+            busy, _, _ = connection.execute(f"PRAGMA wal_checkpoint({mode})").fetchone()
+            if busy:
+                logger.warning("index: a reader keeps the log from beginning anew (%d bytes)", wal_size(self._wal))
+        finally:
+            os.close(lock)
+
+
+def wal_size(wal: Path) -> int:
+    """Bytes of the log file, 0 when there is none."""
+    try:
+        return os.stat(wal).st_size
+    except FileNotFoundError:
+        return 0
+
+
+def _try_lock(descriptor: int) -> bool:
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True

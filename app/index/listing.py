@@ -1,0 +1,137 @@
+"""Listing in UTF-8 byte order by range scans that seek past each common prefix, so that cost follows the answer.
+
+Python compares strings by code point, which is the order of their UTF-8 bytes too.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from app.index.rows import ListedVersion, Page, Upload
+from app.index.statements import LIST_CURRENT, UPLOADS
+from app.index.steps import Row, Statement, Transaction
+
+END = "\U0010ffff" * 257
+"""Greater than every key, because a key has at most 1024 bytes."""
+
+LARGEST = 1000
+"""Rows asked for at a time when a delimiter may cut them short."""
+
+
+def successor(prefix: str) -> str:
+    """The smallest string greater than every string that starts with `prefix`."""
+    stem = prefix.rstrip("\U0010ffff")
+    if not stem:
+        return END
+    following = ord(stem[-1]) + 1
+    if following == 0xD800:
+        following = 0xE000  # surrogates are no characters of UTF-8
+    return stem[:-1] + chr(following)
+
+
+def common_prefix(key: str, prefix: str, delimiter: str) -> str | None:
+    """The common prefix that a key with this prefix is rolled up into, or None."""
+    at = key.find(delimiter, len(prefix))
+    return None if at < 0 else key[: at + len(delimiter)]
+
+
+def begin(prefix: str, delimiter: str, after: str) -> str:
+    """The smallest key that a page may show."""
+    if not after or after < prefix:
+        return prefix
+    if delimiter and after.startswith(prefix):
+        rolled = common_prefix(after, prefix, delimiter)
+        if rolled is not None:
+            return successor(rolled)
+    return after + "\0"
+
+
+class Found(NamedTuple):
+    """What a scan found: rows and common prefixes, each in order."""
+
+    rows: list[Row]
+    prefixes: list[str]
+    truncated: bool
+    last: str
+
+
+class Order(NamedTuple):
+    """A statement that reads a bucket's rows in order of key, from a key on and before an end.
+
+    Where more than one row may have the same key, `tie` is the column that orders them, and the statement takes the
+    tie that the first row must exceed behind its first key.
+    """
+
+    statement: Statement
+    key: int
+    tie: int | None = None
+
+
+CURRENT = Order(LIST_CURRENT, ListedVersion._fields.index("key"))
+OPEN_UPLOADS = Order(UPLOADS, Upload._fields.index("key"), Upload._fields.index("id"))
+
+
+def scan(
+    order: Order, bucket_id: int, first: tuple[Any, ...], end: str, skip: int, delimiter: str, limit: int
+) -> Transaction[Found]:
+    """Read from `first`, which is (key,) or (key, tie), until `limit` entries and one more are found.
+
+    `skip` is the length of the prefix, in which no delimiter counts.
+    """
+    statement, key_at, tie_at = order
+    rows: list[Row] = []
+    prefixes: list[str] = []
+    last = ""
+    batch = 1 if delimiter else LARGEST
+    while first[0] < end:
+        asked = min(batch, limit + 1 - len(rows) - len(prefixes))
+        found = yield statement, (bucket_id, *first, end, asked)
+        for row in found:
+            if len(rows) + len(prefixes) == limit:
+                return Found(rows, prefixes, True, last)
+            last = row[key_at]
+            at = last.find(delimiter, skip) if delimiter else -1
+            if at >= 0:
+                last = last[: at + len(delimiter)]
+                prefixes.append(last)
+                first = (successor(last),) if tie_at is None else (successor(last), -1)
+                batch = 1
+                break
+            rows.append(row)
+        else:
+            if len(found) < asked:
+                break
+            first = (last + "\0",) if tie_at is None else (last, found[-1][tie_at])
+            batch = min(batch * 2, LARGEST)
+    return Found(rows, prefixes, False, last)
+
+
+def list_current(bucket_id: int, prefix: str, delimiter: str, after: str, limit: int) -> Transaction[Page]:
+    """A page of current objects."""
+    first, end = begin(prefix, delimiter, after), successor(prefix)
+    if limit <= 0 or first >= end:
+        return Page([], [], False, "")
+    if delimiter:
+        found = yield from scan(CURRENT, bucket_id, (first,), end, len(prefix), delimiter, limit)
+        return Page(list(map(ListedVersion._make, found.rows)), *found[1:])
+    rows = yield LIST_CURRENT, (bucket_id, first, end, limit + 1)
+    truncated = len(rows) > limit
+    if truncated:
+        rows.pop()
+    return Page(list(map(ListedVersion._make, rows)), [], truncated, rows[-1][0] if rows else "")
+
+
+def uploads(
+    bucket_id: int, prefix: str, delimiter: str, after_key: str, after_number: int | None, limit: int
+) -> Transaction[tuple[list[Upload], list[str], bool]]:
+    """A page of open uploads in order of key and then of initiation.
+
+    With `after_number` the page goes on inside `after_key` behind that upload, without it behind the whole key.
+    """
+    start, end = begin(prefix, delimiter, after_key), successor(prefix)
+    if limit <= 0:
+        return [], [], False
+    inside = after_number is not None and start == after_key + "\0"
+    first = (after_key, after_number) if inside else (start, -1)
+    found = yield from scan(OPEN_UPLOADS, bucket_id, first, end, len(prefix), delimiter, limit)
+    return list(map(Upload._make, found.rows)), found.prefixes, found.truncated

@@ -1,0 +1,195 @@
+"""The methods of `app.index.base.Index`, the same for every engine: which transaction each one runs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TypeVar
+
+from app.index import listing
+from app.index.base import Deletion
+from app.index.rows import (
+    AccessKey,
+    Account,
+    Bucket,
+    Committed,
+    Conditions,
+    Discard,
+    IdRange,
+    NewVersion,
+    ObjectPart,
+    Page,
+    Part,
+    Piece,
+    Upload,
+    Version,
+    Writer,
+)
+from app.index.steps import Transaction
+from app.index.transactions import accounts, bucket, discards, multipart, objects, writers
+
+T = TypeVar("T")
+
+
+class Methods:
+    """An engine gives `_read`, `_commit` and `_commit_and_notify`. What each method means stands in `Index`."""
+
+    incarnation = 0
+
+    async def _read(self, transaction: Transaction[T]) -> T:
+        raise NotImplementedError
+
+    async def _commit(self, function: Callable[..., Transaction[T]], *arguments: object) -> T:
+        raise NotImplementedError
+
+    async def _commit_and_notify(self, function: Callable[..., Transaction[T]], *arguments: object) -> T:
+        """Commit a change that the caches of every process must see."""
+        raise NotImplementedError
+
+    # identity
+
+    async def identity(self) -> tuple[str, int] | None:
+        return await self._read(accounts.identity())
+
+    async def set_identity(self, store: str, generation: int) -> None:
+        await self._commit(accounts.set_identity, store, generation)
+
+    # accounts and keys
+
+    async def access_key(self, access_key: str) -> AccessKey | None:
+        return await self._read(accounts.access_key(access_key))
+
+    async def account(self, account_id: str) -> Account | None:
+        return await self._read(accounts.account(account_id))
+
+    async def accounts(self) -> list[tuple[Account, list[AccessKey]]]:
+        return await self._read(accounts.accounts())
+
+    async def add_account(self, account: Account, access_key: str, secret: str) -> None:
+        await self._commit_and_notify(accounts.add_account, account, access_key, secret)
+
+    async def replace_keys(self, account: Account, access_key: str, secret: str) -> None:
+        await self._commit_and_notify(accounts.replace_keys, account, access_key, secret)
+
+    async def remove_account(self, account_id: str) -> None:
+        await self._commit_and_notify(accounts.remove_account, account_id)
+
+    async def set_disabled(self, account_id: str, disabled: bool) -> None:
+        await self._commit_and_notify(accounts.set_disabled, account_id, disabled)
+
+    # buckets
+
+    async def bucket(self, name: str) -> Bucket | None:
+        return await self._read(bucket.bucket(name))
+
+    async def buckets(self, owner_id: str, prefix: str, after: str, limit: int) -> list[Bucket]:
+        return await self._read(bucket.buckets(owner_id, prefix, after, limit))
+
+    async def create_bucket(self, name: str, owner_id: str, region: str, maximum: int) -> Bucket:
+        return await self._commit_and_notify(bucket.create_bucket, name, owner_id, region, maximum)
+
+    async def delete_bucket(self, bucket_id: int) -> None:
+        await self._commit_and_notify(bucket.delete_bucket, bucket_id)
+
+    # objects
+
+    async def version(self, bucket_id: int, key: str, version_id: str | None = None) -> Version | None:
+        return await self._read(objects.version(bucket_id, key, version_id))
+
+    async def list_current(self, bucket_id: int, prefix: str, delimiter: str, after: str, limit: int) -> Page:
+        return await self._read(listing.list_current(bucket_id, prefix, delimiter, after, limit))
+
+    async def put_version(
+        self, bucket_id: int, key: str, new: NewVersion, conditions: Conditions | None = None
+    ) -> Committed:
+        return await self._commit(objects.put_version, bucket_id, key, new, conditions)
+
+    async def copy_version(
+        self, source_seq: int, bucket_id: int, key: str, new: NewVersion, conditions: Conditions | None = None
+    ) -> Committed:
+        return await self._commit(objects.copy_version, source_seq, bucket_id, key, new, conditions)
+
+    async def delete_version(
+        self, bucket_id: int, key: str, version_id: str | None = None, conditions: Conditions | None = None
+    ) -> Committed | None:
+        return await self._commit(objects.delete_version, bucket_id, key, version_id, conditions)
+
+    async def delete_versions(self, bucket_id: int, entries: Sequence[Deletion]) -> list[Committed | Exception | None]:
+        return await self._commit(objects.delete_versions, bucket_id, entries)
+
+    # multipart
+
+    async def create_upload(
+        self,
+        bucket_id: int,
+        key: str,
+        headers: str,
+        storage_class: str,
+        checksum_algorithm: str,
+        checksum_type: str,
+        owner_id: str,
+    ) -> Upload:
+        described = (headers, storage_class, checksum_algorithm, checksum_type, owner_id)
+        return await self._commit(multipart.create_upload, bucket_id, key, *described)
+
+    async def upload(self, bucket_id: int, key: str, upload_id: str) -> Upload | None:
+        return await self._read(multipart.upload(bucket_id, key, upload_id))
+
+    async def uploads(
+        self, bucket_id: int, prefix: str, delimiter: str, after_key: str, after_upload_id: str, limit: int
+    ) -> tuple[list[Upload], list[str], bool]:
+        number = multipart.number_of(after_upload_id) if after_upload_id else None
+        return await self._read(listing.uploads(bucket_id, prefix, delimiter, after_key, number, limit))
+
+    async def put_part(self, upload: Upload, part: Part) -> Committed:
+        return await self._commit(multipart.put_part, upload, part)
+
+    async def copy_part(self, source_seq: int, upload: Upload, part: Part) -> Committed:
+        return await self._commit(multipart.copy_part, source_seq, upload, part)
+
+    async def parts(self, upload: Upload, after: int, limit: int) -> list[Part]:
+        return await self._read(multipart.parts(upload, after, limit))
+
+    async def complete_upload(
+        self, upload: Upload, chosen: Sequence[Part], new: NewVersion, conditions: Conditions | None = None
+    ) -> Committed:
+        return await self._commit(multipart.complete_upload, upload, chosen, new, conditions)
+
+    async def abort_upload(self, upload: Upload) -> None:
+        await self._commit(multipart.abort_upload, upload)
+
+    async def pieces(self, body: str, offset: int, limit: int) -> list[Piece]:
+        return await self._read(multipart.pieces(body, offset, limit))
+
+    async def object_part(self, body: str, number: int) -> ObjectPart | None:
+        return await self._read(multipart.object_part(body, number))
+
+    async def object_parts(self, body: str, after: int, limit: int) -> list[ObjectPart]:
+        return await self._read(multipart.object_parts(body, after, limit))
+
+    # writers and what they leave
+
+    async def reserve_ids(self, count: int) -> IdRange:
+        return await self._commit(writers.reserve_ids, self.incarnation, count)
+
+    async def retire_range(self, ids: IdRange) -> None:
+        await self._commit(writers.retire_range, ids)
+
+    async def writers(self) -> list[Writer]:
+        return await self._read(writers.writers())
+
+    async def declare_dead(self, incarnation: int) -> None:
+        await self._commit(writers.declare_dead, incarnation)
+
+    async def ranges(self, incarnation: int) -> list[IdRange]:
+        return await self._read(writers.ranges(incarnation))
+
+    # discards
+
+    async def discards(self, after: int, limit: int) -> list[Discard]:
+        return await self._read(discards.discards(after, limit))
+
+    async def expand_discard(self, discard: Discard, limit: int) -> bool:
+        return await self._commit(multipart.expand_discard, discard, limit)
+
+    async def forget_discards(self, ids: Sequence[int]) -> None:
+        await self._commit(discards.forget_discards, ids)

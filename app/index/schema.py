@@ -1,0 +1,220 @@
+"""The one schema: SQLAlchemy Core tables for SQLite, Postgres and Alembic.
+
+Keys compare as UTF-8 bytes (SQLite `BINARY`, which is the default). Numbers that name rows (`seq`, upload, bucket,
+writer, blob id, discard) are all drawn from the one commit sequence, so none is ever used twice.
+"""
+
+from __future__ import annotations
+
+from sqlalchemy import (
+    BigInteger,
+    Column,
+    Index,
+    Integer,
+    MetaData,
+    PrimaryKeyConstraint,
+    Table,
+    Text,
+    text,
+)
+
+REVISION = "0001"
+"""The migration that this code needs."""
+
+CURRENT, MARKER, NONCURRENT = 1, 2, 0
+"""`versions.state`: the current object, a current delete marker, an older version."""
+
+OPEN, ABORTED = 0, -1
+"""`uploads.completed_seq` of an upload that no Complete has ended."""
+
+metadata = MetaData()
+
+# SQLite makes INTEGER PRIMARY KEY the rowid and BIGINT not; Postgres needs the 64 bits
+Number = Integer().with_variant(BigInteger(), "postgresql")
+
+
+def _text(name: str) -> Column[str]:
+    return Column(name, Text, nullable=False)
+
+
+def _number(name: str) -> Column[int]:
+    return Column(name, Number, nullable=False)
+
+
+def _key(name: str) -> Column[int]:
+    return Column(name, Number, primary_key=True, autoincrement=False)
+
+
+meta = Table(
+    "meta",
+    metadata,
+    Column("name", Text, primary_key=True, nullable=False),
+    _text("value"),
+    sqlite_with_rowid=False,
+)
+
+sequence = Table("sequence", metadata, _key("id"), _number("value"))
+"""One row: the last number drawn. Every transaction writes it, so it also tells whether one took effect."""
+
+accounts = Table(
+    "accounts",
+    metadata,
+    Column("id", Text, primary_key=True, nullable=False),
+    _text("display_name"),
+    _text("email"),
+    _number("disabled"),
+    _number("created"),
+    sqlite_with_rowid=False,
+)
+
+access_keys = Table(
+    "access_keys",
+    metadata,
+    Column("access_key", Text, primary_key=True, nullable=False),
+    _text("secret"),
+    _text("account_id"),
+    _number("disabled"),
+    _number("created"),
+    Index("access_keys_account", "account_id"),
+    sqlite_with_rowid=False,
+)
+
+buckets = Table(
+    "buckets",
+    metadata,
+    _key("id"),
+    _text("name"),
+    _text("owner_id"),
+    _text("region"),
+    _number("created"),
+    Index("buckets_name", "name", unique=True),
+    Index("buckets_owner", "owner_id", "name"),
+)
+
+versions = Table(
+    "versions",
+    metadata,
+    _key("seq"),
+    _number("bucket_id"),
+    _text("key"),
+    _text("version_id"),
+    _number("state"),
+    _number("modified"),
+    _number("size"),
+    _text("etag"),
+    _text("headers"),
+    _text("storage_class"),
+    _text("checksum_algorithm"),
+    _text("checksum_type"),
+    _text("checksum"),
+    _text("body"),
+    _number("parts"),
+    _text("owner_id"),
+    # all that a listing shows, so that it reads the index alone. One current version a key is kept by the transactions,
+    # which are alone on SQLite: a unique index beside this one would cost every PUT again
+    Index(
+        "versions_current",
+        "bucket_id",
+        "key",
+        "size",
+        "etag",
+        "modified",
+        "storage_class",
+        "checksum_algorithm",
+        "checksum_type",
+        "owner_id",
+        sqlite_where=text("state = 1"),
+        postgresql_where=text("state = 1"),
+    ),
+    Index(
+        "versions_others",
+        "bucket_id",
+        "key",
+        "seq",
+        sqlite_where=text("state != 1"),
+        postgresql_where=text("state != 1"),
+    ),
+)
+
+uploads = Table(
+    "uploads",
+    metadata,
+    _key("id"),
+    _text("upload_id"),
+    _number("bucket_id"),
+    _text("key"),
+    _number("initiated"),
+    _text("headers"),
+    _text("storage_class"),
+    _text("checksum_algorithm"),
+    _text("checksum_type"),
+    _text("owner_id"),
+    _number("completed_seq"),
+    _text("completed_version_id"),
+    _number("completed_modified"),
+    Index(
+        "uploads_open",
+        "bucket_id",
+        "key",
+        "id",
+        sqlite_where=text("completed_seq = 0"),
+        postgresql_where=text("completed_seq = 0"),
+    ),
+)
+"""Stays after Complete, so that Complete can be asked again, until the body it made is expanded."""
+
+parts = Table(
+    "parts",
+    metadata,
+    _number("upload"),
+    _number("number"),
+    _number("size"),
+    _text("etag"),
+    _number("modified"),
+    _text("checksum_algorithm"),
+    _text("checksum"),
+    _text("extents"),
+    PrimaryKeyConstraint("upload", "number"),
+    sqlite_with_rowid=False,
+)
+"""Parts of uploads that are open or aborted. `extents` is JSON: a list of [locator, offset, size]."""
+
+pieces = Table(
+    "pieces",
+    metadata,
+    _number("upload"),
+    _number("start"),
+    _number("part_number"),
+    _number("size"),
+    _text("locator"),
+    _number("blob_offset"),
+    _text("checksum"),
+    PrimaryKeyConstraint("upload", "start", "part_number"),
+    Index("pieces_part", "upload", "part_number"),
+    sqlite_with_rowid=False,
+)
+"""What completed objects are made of. `checksum` is the part's, on its first piece; a part of 0 bytes has one piece
+without a locator."""
+
+shared = Table(
+    "shared",
+    metadata,
+    Column("body", Text, primary_key=True, nullable=False),
+    _number("holders"),
+    sqlite_with_rowid=False,
+)
+"""Bodies that more than one row holds, and by how many; a body without a row here has one holder."""
+
+discards = Table("discards", metadata, _key("id"), _text("body"), _number("queued"))
+"""Bodies that no row holds."""
+
+writers = Table("writers", metadata, _key("incarnation"), _text("state"), _text("lock_name"))
+
+id_ranges = Table(
+    "id_ranges",
+    metadata,
+    _key("first"),
+    _number("last"),
+    _number("incarnation"),
+    Index("id_ranges_incarnation", "incarnation"),
+)

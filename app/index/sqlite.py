@@ -1,0 +1,210 @@
+"""The index in one SQLite file: reads on the event loop's own connection, commits in groups in a thread."""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+from collections.abc import AsyncIterator, Callable, Sequence
+from pathlib import Path
+from typing import Any, TypeVar
+
+from app.errors import DomainError
+from app.index import checkpoint, holders, migrate, run
+from app.index.base import Reference
+from app.index.connection import open_connection, refuse_network, translated
+from app.index.generation import Generation
+from app.index.incarnation import LifeLock, is_gone
+from app.index.methods import Methods
+from app.index.rows import Version
+from app.index.rows import Writer as WriterRow
+from app.index.statements import VERSION
+from app.index.steps import Transaction
+from app.index.transactions import writers
+from app.index.writer import Writer
+
+T = TypeVar("T")
+
+
+class SqliteIndex(Methods):
+    """See `app.index.base.Index`. Its read methods never suspend, so that no read transaction spans an await.
+
+    With `writer=False` it commits without an incarnation: for the command line beside a running server, which makes
+    no blobs. `local_only=False` lets tests put it on a network filesystem.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        run_dir: Path,
+        *,
+        durability: str = "full",
+        commit_timeout: float = 20,
+        commit_queue: int = 10_000,
+        writer: bool = True,
+        local_only: bool = True,
+    ) -> None:
+        self._path = path
+        self._run_dir = run_dir
+        self._durability = durability
+        self._commit_timeout = commit_timeout
+        self._commit_queue = commit_queue
+        self._registers = writer
+        self._local_only = local_only
+        self._wal = path.with_name(path.name + "-wal")
+        self._reader: sqlite3.Connection | None = None
+        self._life: LifeLock | None = None
+        self._checkpointer: checkpoint.Checkpointer | None = None
+
+    # life
+
+    async def start(self, *, migrate: bool = False) -> None:
+        """Open; see `Index.start`."""
+        try:
+            self._open(migrate)
+            if self._registers:
+                await self._register()
+        except (sqlite3.Error, OSError) as error:
+            await self.close()
+            raise translated(error) from error
+        except BaseException:
+            await self.close()
+            raise
+
+    def _open(self, upgrade: bool) -> None:
+        directory = self._path.parent
+        if upgrade:
+            directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+            self._run_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if self._local_only:
+            refuse_network(directory)
+        lock_path = self._run_dir / "index.lock"
+        if upgrade:
+            migrate.upgrade(self._path, lock_path)
+        self._reader = self._connect()
+        migrate.check(self._reader)
+        self._cursor = self._reader.cursor()
+        self._generation = Generation(self._run_dir / "generation")
+        self._writer = Writer(
+            self._connect,
+            lock_path,
+            timeout=self._commit_timeout,
+            queue_limit=self._commit_queue,
+            changed=self._generation.bump,
+        )
+        self._writer.start()
+
+    async def _register(self) -> None:
+        self._life = LifeLock(self._run_dir / "writers")
+        self.incarnation = await self._commit(writers.register, self._life.name)
+        self._writer.incarnation = self.incarnation
+        self._checkpointer = checkpoint.Checkpointer(
+            self._connect, self._wal, self._run_dir / "checkpoint.lock", self._run_dir / "index.lock"
+        )
+        self._checkpointer.start()
+
+    async def close(self) -> None:
+        """Finish what is queued and let go; see `Index.close`."""
+        if self._checkpointer is not None:
+            await asyncio.to_thread(self._checkpointer.stop)
+            self._checkpointer = None
+        if self._reader is None:
+            return
+        retired = False
+        if self.incarnation:
+            try:
+                retired = await self._commit(writers.retire, self.incarnation)
+            except DomainError:
+                pass  # the sweep finds it
+        await self._writer.close()
+        if self._life is not None:
+            self._life.close(remove=retired)
+        self._generation.close()
+        self._reader.close()
+        self._reader = None
+
+    def _connect(self) -> sqlite3.Connection:
+        return open_connection(self._path, durability=self._durability)
+
+    # how transactions run
+
+    async def _read(self, transaction: Transaction[T]) -> T:
+        try:
+            return run.read(self._cursor, transaction)
+        except sqlite3.Error as error:
+            raise translated(error) from error
+
+    async def _commit(self, function: Callable[..., Transaction[T]], *arguments: object) -> T:
+        answer: T = await self._writer.submit(function, arguments)
+        return answer
+
+    async def _commit_and_notify(self, function: Callable[..., Transaction[T]], *arguments: object) -> T:
+        answer: T = await self._writer.submit(function, arguments, notifies=True)
+        return answer
+
+    async def _in_thread(self, function: Callable[..., T], *arguments: Any) -> T:
+        """Run a long reading on a connection of its own."""
+
+        def call() -> T:
+            connection = self._connect()
+            try:
+                return function(connection, *arguments)
+            finally:
+                connection.close()
+
+        try:
+            return await asyncio.to_thread(call)
+        except sqlite3.Error as error:
+            raise translated(error) from error
+
+    # what differs from `Methods`
+
+    @property
+    def generation(self) -> int:
+        """See `Index.generation`."""
+        return self._generation.read()
+
+    @property
+    def wal_bytes(self) -> int:
+        """See `Index.wal_bytes`."""
+        return checkpoint.wal_size(self._wal)
+
+    def version_now(self, bucket_id: int, key: str) -> Version | None:
+        """The current object of a key, without an await: for what answers before a task exists."""
+        try:
+            row = self._cursor.execute(VERSION.sql, (bucket_id, key)).fetchone()
+        except sqlite3.Error as error:
+            raise translated(error) from error
+        return None if row is None else Version._make(row)
+
+    async def version(self, bucket_id: int, key: str, version_id: str | None = None) -> Version | None:
+        """See `Index.version`."""
+        if version_id is None:
+            return self.version_now(bucket_id, key)
+        return await super().version(bucket_id, key, version_id)
+
+    def writer_is_gone(self, writer: WriterRow) -> bool:
+        """See `Index.writer_is_gone`."""
+        return is_gone(self._run_dir / "writers", writer.lock_name)
+
+    async def forget_writer(self, incarnation: int) -> None:
+        """See `Index.forget_writer`."""
+        lock_name = await self._commit(writers.forget_writer, incarnation)
+        if lock_name is not None:
+            (self._run_dir / "writers" / lock_name).unlink(missing_ok=True)
+
+    async def held(self, locators: Sequence[str], since: int = 0) -> set[str]:
+        """See `Index.held`."""
+        return await self._in_thread(holders.held, locators, since)
+
+    async def miscounted(self) -> list[tuple[str, int, int]]:
+        """See `Index.miscounted`."""
+        return await self._in_thread(holders.miscounted)
+
+    async def references(self) -> AsyncIterator[Reference]:
+        """See `Index.references`."""
+        for kind, _ in holders.REFERENCES:
+            position: holders.Position | None = holders.BEGIN
+            while position is not None:
+                found, position = await self._in_thread(holders.references, kind, position)
+                for reference in found:
+                    yield reference

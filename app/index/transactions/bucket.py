@@ -1,0 +1,64 @@
+"""Buckets."""
+
+from __future__ import annotations
+
+from app.errors import (
+    BucketAlreadyExists,
+    BucketAlreadyOwnedByYou,
+    BucketNotEmpty,
+    NoSuchBucket,
+    TooManyBuckets,
+)
+from app.index.listing import successor
+from app.index.rows import Bucket
+from app.index.statements import (
+    ADD_BUCKET,
+    ANY_CURRENT,
+    ANY_OTHER,
+    BUCKET,
+    BUCKET_ID,
+    BUCKETS,
+    COUNT_BUCKETS,
+    OPEN_UPLOADS,
+    REMOVE_BUCKET,
+)
+from app.index.steps import DRAW, Transaction, now_ms
+from app.index.transactions.multipart import abort
+
+
+def bucket(name: str) -> Transaction[Bucket | None]:
+    """A bucket by its name."""
+    rows = yield BUCKET, (name,)
+    return Bucket._make(rows[0]) if rows else None
+
+
+def buckets(owner_id: str, prefix: str, after: str, limit: int) -> Transaction[list[Bucket]]:
+    """A page of an owner's buckets."""
+    rows = yield BUCKETS, (owner_id, max(prefix, after + "\0" if after else ""), successor(prefix), limit)
+    return [Bucket._make(row) for row in rows]
+
+
+def create_bucket(name: str, owner_id: str, region: str, maximum: int) -> Transaction[Bucket]:
+    """Make a bucket with an id that was never another one's."""
+    rows = yield BUCKET, (name,)
+    if rows:
+        taken = Bucket._make(rows[0])
+        raise BucketAlreadyOwnedByYou() if taken.owner_id == owner_id else BucketAlreadyExists()
+    rows = yield COUNT_BUCKETS, (owner_id,)
+    if rows[0][0] >= maximum:
+        raise TooManyBuckets(maximum=maximum)
+    number = yield DRAW
+    made = Bucket(number, name, owner_id, region, now_ms())
+    yield ADD_BUCKET, made
+    return made
+
+
+def delete_bucket(bucket_id: int) -> Transaction[None]:
+    """Remove an empty bucket; its open uploads are aborted."""
+    if not (yield BUCKET_ID, (bucket_id,)):
+        raise NoSuchBucket()
+    if (yield ANY_CURRENT, (bucket_id,)) or (yield ANY_OTHER, (bucket_id,)):
+        raise BucketNotEmpty()
+    for (number,) in (yield OPEN_UPLOADS, (bucket_id,)):
+        yield from abort(number)
+    yield REMOVE_BUCKET, (bucket_id,)

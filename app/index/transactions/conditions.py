@@ -1,0 +1,26 @@
+"""Conditions of a write, decided inside its transaction and before its first write."""
+
+from __future__ import annotations
+
+from app.errors import NoSuchKey, PreconditionFailed
+from app.index.rows import Conditions
+
+
+def check(conditions: Conditions, etag: str | None, size: int, modified: int) -> None:
+    """Raise PreconditionFailed, or NoSuchKey for If-Match on a missing key; `etag` None means that there is no object.
+
+    The conditions on size and time are those of DeleteObject, which ask nothing of an object that is not there.
+    """
+    if conditions.if_match is not None:
+        if etag is None:
+            raise NoSuchKey()
+        if conditions.if_match not in ("*", etag):
+            raise PreconditionFailed(condition="If-Match")
+    if etag is None:
+        return
+    if conditions.if_none_match:
+        raise PreconditionFailed(condition="If-None-Match")
+    if conditions.if_match_size is not None and conditions.if_match_size != size:
+        raise PreconditionFailed(condition="x-amz-if-match-size")
+    if conditions.if_match_modified is not None and conditions.if_match_modified // 1000 != modified // 1000:
+        raise PreconditionFailed(condition="x-amz-if-match-last-modified-time")

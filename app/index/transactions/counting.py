@@ -1,0 +1,21 @@
+"""Counted bodies: a body has a row in `shared` only while more than one row holds it."""
+
+from __future__ import annotations
+
+from app.index.statements import ADD_DISCARD, FORGET_SHARED, SHARE, UNSHARE
+from app.index.steps import DRAW, Transaction, now_ms
+
+
+def share(body: str) -> Transaction[None]:
+    """One more row holds this body."""
+    yield SHARE, (body,)
+
+
+def release(body: str) -> Transaction[None]:
+    """One row less holds this body; the last one queues it for discard."""
+    rows = yield UNSHARE, (body,)
+    if not rows:
+        number = yield DRAW
+        yield ADD_DISCARD, (number, body, now_ms())
+    elif rows[0][0] <= 1:
+        yield FORGET_SHARED, (body,)

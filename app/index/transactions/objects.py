@@ -1,0 +1,116 @@
+"""Objects: put, copy, delete, and the reading of one version."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from app.errors import DomainError, NoSuchBucket, SourceGone
+from app.index.base import Deletion
+from app.index.rows import NULL_VERSION, Committed, Conditions, NewVersion, Version
+from app.index.schema import CURRENT
+from app.index.statements import (
+    ADD_VERSION,
+    BODY,
+    OTHER_VERSION,
+    REMOVE_VERSION,
+    REPLACE_VERSION,
+    REPLACED,
+    VERSION,
+)
+from app.index.steps import DRAW, Transaction, now_ms
+from app.index.transactions.conditions import check
+from app.index.transactions.counting import release, share
+
+
+class Replaced(NamedTuple):
+    """What a write finds under its key; `seq` and `etag` are None when there is no object."""
+
+    seq: int | None
+    etag: str | None
+    size: int
+    modified: int
+    body: str
+    bucket_id: int
+
+
+def version(bucket_id: int, key: str, version_id: str | None) -> Transaction[Version | None]:
+    """The current object of a key, or the version of that id."""
+    rows = yield VERSION, (bucket_id, key)
+    if rows and version_id in (None, rows[0][2]):
+        return Version._make(rows[0])
+    if version_id is None:
+        return None
+    rows = yield OTHER_VERSION, (bucket_id, key, version_id)
+    return Version._make(rows[0]) if rows else None
+
+
+def find_replaced(bucket_id: int, key: str, conditions: Conditions | None) -> Transaction[Replaced]:
+    """What a write would replace, after its conditions were found to hold."""
+    rows = yield REPLACED, (key, bucket_id)
+    if not rows:
+        raise NoSuchBucket()
+    old = Replaced._make(rows[0])
+    if conditions is not None:
+        check(conditions, old.etag, old.size, old.modified)
+    return old
+
+
+def make_current(old: Replaced, key: str, new: NewVersion) -> Transaction[Committed]:
+    """Write `new` in the place of `old`, whose body is released unless it is the new one's too."""
+    seq = yield DRAW
+    modified = now_ms()
+    if old.seq is None:
+        yield ADD_VERSION, (seq, old.bucket_id, key, NULL_VERSION, CURRENT, modified, *new)
+    else:
+        modified = max(modified, old.modified + 1)
+        yield REPLACE_VERSION, (seq, modified, *new, old.seq)
+        if old.body and old.body != new.body:
+            yield from release(old.body)
+    return Committed(seq, NULL_VERSION, modified)
+
+
+def put_version(bucket_id: int, key: str, new: NewVersion, conditions: Conditions | None) -> Transaction[Committed]:
+    """Make `new` the current version of a key."""
+    old = yield from find_replaced(bucket_id, key, conditions)
+    return (yield from make_current(old, key, new))
+
+
+def copy_version(
+    source_seq: int, bucket_id: int, key: str, new: NewVersion, conditions: Conditions | None
+) -> Transaction[Committed]:
+    """Make a version that holds the body of version `source_seq` too."""
+    old = yield from find_replaced(bucket_id, key, conditions)
+    rows = yield BODY, (source_seq,)
+    if not rows:
+        raise SourceGone()
+    body = rows[0][0]
+    if body and body != old.body:
+        yield from share(body)
+    return (yield from make_current(old, key, new._replace(body=body)))
+
+
+def delete_version(
+    bucket_id: int, key: str, version_id: str | None, conditions: Conditions | None
+) -> Transaction[Committed | None]:
+    """Delete an object and release its body."""
+    old = yield from version(bucket_id, key, version_id)
+    if conditions is not None:
+        check(conditions, old and old.etag, old.size if old else 0, old.modified if old else 0)
+    if old is None:
+        return None
+    yield REMOVE_VERSION, (old.seq,)
+    if old.body:
+        yield from release(old.body)
+    return Committed(old.seq, old.version_id, old.modified)
+
+
+def delete_versions(bucket_id: int, entries: Sequence[Deletion]) -> Transaction[list[Committed | Exception | None]]:
+    """Delete each entry; one whose condition fails has its error in its place."""
+    answers: list[Committed | Exception | None] = []
+    for entry in entries:
+        try:
+            answers.append((yield from delete_version(bucket_id, *entry)))
+        except DomainError as error:  # raised before a write of this entry
+            answers.append(error)
+    return answers

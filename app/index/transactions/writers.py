@@ -1,0 +1,76 @@
+"""Writer incarnations and the blob ids they reserved."""
+
+from __future__ import annotations
+
+from app.errors import WriterDead
+from app.index.rows import IdRange, Writer
+from app.index.statements import (
+    ADD_RANGE,
+    ADD_WRITER,
+    RANGES,
+    REMOVE_RANGE,
+    REMOVE_RANGES,
+    REMOVE_WRITER,
+    SET_WRITER,
+    WRITER,
+    WRITERS,
+)
+from app.index.steps import DRAW, Draw, Transaction
+
+LIVE, DEAD = "live", "dead"
+
+
+def register(lock_name: str) -> Transaction[int]:
+    """A new incarnation, whose process holds `lock_name` locked already."""
+    incarnation: int = yield DRAW
+    yield ADD_WRITER, (incarnation, LIVE, lock_name)
+    return incarnation
+
+
+def retire(incarnation: int) -> Transaction[bool]:
+    """Remove one's own incarnation if no range of it is left for a sweep."""
+    if (yield RANGES, (incarnation,)):
+        return False
+    yield REMOVE_WRITER, (incarnation,)
+    return True
+
+
+def reserve_ids(incarnation: int, count: int) -> Transaction[IdRange]:
+    """Ids of the commit sequence, so that no version older than the range can hold one of them."""
+    if not incarnation:
+        raise WriterDead(reason="opened without a writer")
+    first = yield Draw(count)
+    yield ADD_RANGE, (first, first + count - 1, incarnation)
+    return IdRange(incarnation, first, first + count - 1)
+
+
+def retire_range(ids: IdRange) -> Transaction[None]:
+    """Forget a range whose every id is settled."""
+    yield REMOVE_RANGE, (ids.first,)
+
+
+def writers() -> Transaction[list[Writer]]:
+    """All incarnations, oldest first."""
+    rows = yield WRITERS, ()
+    return [Writer._make(row) for row in rows]
+
+
+def declare_dead(incarnation: int) -> Transaction[None]:
+    """From this commit on no transaction of that incarnation commits (law 5)."""
+    yield SET_WRITER, (DEAD, incarnation)
+
+
+def ranges(incarnation: int) -> Transaction[list[IdRange]]:
+    """Ranges that an incarnation has not retired."""
+    rows = yield RANGES, (incarnation,)
+    return [IdRange._make(row) for row in rows]
+
+
+def forget_writer(incarnation: int) -> Transaction[str | None]:
+    """Remove a dead incarnation; the name of its lock file, or None when it is live or unknown."""
+    rows = yield WRITER, (incarnation,)
+    if not rows or rows[0][0] != DEAD:
+        return None
+    yield REMOVE_RANGES, (incarnation,)
+    yield REMOVE_WRITER, (incarnation,)
+    return str(rows[0][1])

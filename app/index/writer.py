@@ -1,0 +1,313 @@
+"""Group commit: one thread a process runs queued transactions together and pays one sync for them all."""
+
+from __future__ import annotations
+
+import asyncio
+import fcntl
+import logging
+import os
+import queue
+import sqlite3
+import threading
+import time
+from collections import deque
+from collections.abc import Callable
+from enum import IntEnum
+from pathlib import Path
+from typing import Any
+
+from app.crash import crash_point
+from app.errors import CommitUnknown, DomainError, Overloaded, StoreUnavailable, WriterDead
+from app.index.connection import translated
+from app.index.run import Group
+from app.index.statements import SEQUENCE
+from app.index.steps import Transaction
+
+logger = logging.getLogger("sluice.index")
+
+LARGEST_GROUP = 256
+
+
+class State(IntEnum):
+    """Of a queued operation. It leaves QUEUED once, to RUNNING or to ABANDONED."""
+
+    QUEUED = 0
+    RUNNING = 1
+    ABANDONED = 2
+    DONE = 3
+
+
+class Job:
+    """One operation on its way through the queue."""
+
+    __slots__ = ("arguments", "deadline", "error", "function", "future", "notifies", "result", "state")
+
+    def __init__(
+        self,
+        function: Callable[..., Transaction[Any]],
+        arguments: tuple[Any, ...],
+        notifies: bool,
+        future: asyncio.Future[Any],
+        deadline: float,
+    ) -> None:
+        self.function = function
+        self.arguments = arguments
+        self.notifies = notifies
+        """Other processes must be told of the change."""
+        self.future = future
+        self.deadline = deadline
+        self.state = State.QUEUED
+        self.result: Any = None
+        self.error: Exception | None = None
+
+
+class Writer:
+    """Owns the writing connection, in a thread of its own.
+
+    The file lock around each group makes the processes of one index take turns: SQLite's own busy handler polls, and
+    lets some starve. `incarnation` is checked in every group (law 5); 0 writes without one.
+    """
+
+    def __init__(
+        self,
+        connect: Callable[[], sqlite3.Connection],
+        lock_path: Path,
+        *,
+        timeout: float,
+        queue_limit: int,
+        changed: Callable[[], None],
+    ) -> None:
+        self._connect = connect
+        self._lock_path = lock_path
+        self._timeout = timeout
+        self._queue_limit = queue_limit
+        self._changed = changed
+        self._queue: queue.SimpleQueue[Job | None] = queue.SimpleQueue()
+        self._pending: deque[Job] = deque()
+        self._claim = threading.Lock()
+        self._timer: asyncio.TimerHandle | None = None
+        self._connection: sqlite3.Connection | None = None
+        self._stopping = False
+        self._thread = threading.Thread(target=self._run, name="sluice-index", daemon=True)
+        self.incarnation = 0
+
+    # on the event loop
+
+    def start(self) -> None:
+        """Start the thread."""
+        self._loop = asyncio.get_running_loop()
+        self._lock = os.open(self._lock_path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        self._thread.start()
+
+    def submit(
+        self, function: Callable[..., Transaction[Any]], arguments: tuple[Any, ...], notifies: bool = False
+    ) -> asyncio.Future[Any]:
+        """Queue an operation. Raises Overloaded when the queue is full; so does the future when it waited too long."""
+        if self._stopping:
+            raise StoreUnavailable(reason="the index is closed")
+        if self._queue.qsize() >= self._queue_limit:
+            raise Overloaded(reason="commit queue")
+        job = Job(function, arguments, notifies, self._loop.create_future(), time.monotonic() + self._timeout)
+        self._pending.append(job)
+        self._queue.put(job)
+        if self._timer is None:
+            self._timer = self._loop.call_later(self._timeout, self._expire)
+        return job.future
+
+    async def close(self) -> None:
+        """Let the thread finish what is queued, and close the connection."""
+        if self._stopping:
+            return
+        self._stopping = True
+        self._queue.put(None)
+        # a stopped process may hold the file lock for ever
+        await asyncio.to_thread(self._thread.join, self._timeout)
+        if self._timer is not None:
+            self._timer.cancel()
+        if not self._thread.is_alive():
+            os.close(self._lock)
+
+    def _expire(self) -> None:
+        """Abandon what waits for too long; come back when the next could."""
+        self._timer = None
+        now = time.monotonic()
+        pending = self._pending
+        while pending:
+            job = pending[0]
+            if job.state is State.QUEUED:
+                if job.deadline > now:
+                    break
+                with self._claim:
+                    if job.state is State.QUEUED:
+                        job.state = State.ABANDONED
+                if job.state is State.ABANDONED and not job.future.done():
+                    job.future.set_exception(Overloaded(reason="commit timeout"))
+            pending.popleft()
+        if pending:
+            self._timer = self._loop.call_later(max(pending[0].deadline - now, 0.01), self._expire)
+
+    def _deliver(self, jobs: list[Job]) -> None:
+        for job in jobs:
+            job.state = State.DONE
+            if job.future.done():
+                continue  # whoever waited was cancelled
+            if job.error is not None:
+                job.future.set_exception(job.error)
+            else:
+                job.future.set_result(job.result)
+        pending = self._pending
+        while pending and pending[0].state >= State.ABANDONED:
+            pending.popleft()
+
+    # in the thread
+
+    def _run(self) -> None:
+        while (first := self._queue.get()) is not None:
+            jobs: list[Job] = []
+            try:
+                fcntl.flock(self._lock, fcntl.LOCK_EX)
+                try:
+                    jobs = self._take(first)
+                    if jobs:
+                        self._commit_group(jobs)
+                finally:
+                    fcntl.flock(self._lock, fcntl.LOCK_UN)
+            except Exception as error:
+                logger.exception("index: a group of %d failed", len(jobs))
+                _fail(jobs, translated(error))
+            if jobs:
+                try:
+                    self._loop.call_soon_threadsafe(self._deliver, jobs)
+                except RuntimeError:
+                    break  # the loop is closed: nobody waits any more
+        self._disconnect()
+
+    def _take(self, first: Job) -> list[Job]:
+        """The next group; whoever waited for the lock too long has been answered already and is left out."""
+        group = [first]
+        try:
+            while len(group) < LARGEST_GROUP:
+                job = self._queue.get_nowait()
+                if job is None:
+                    self._queue.put(None)
+                    break
+                group.append(job)
+        except queue.Empty:
+            pass
+        with self._claim:
+            group = [job for job in group if job.state is State.QUEUED]
+            for job in group:
+                job.state = State.RUNNING
+        return group
+
+    def _commit_group(self, jobs: list[Job]) -> None:
+        """Commit all of them in one transaction; if one breaks it, each in its own, so that it hurts no other."""
+        group = self._begin(jobs)
+        if group is None:
+            return
+        try:
+            for job in jobs:
+                self._run_job(group, job)
+            group.write_sequence()
+        except Exception as error:
+            self._abandon(group)
+            if len(jobs) == 1:
+                _fail(jobs, error if isinstance(error, DomainError) else translated(error))
+                return
+            logger.warning("index: %s in a group of %d, which is run one by one", error, len(jobs))
+            for job in jobs:
+                job.result = job.error = None
+                self._commit_group([job])
+            return
+        crash_point("index.commit")
+        self._commit(group, jobs)
+
+    def _begin(self, jobs: list[Job]) -> Group | None:
+        try:
+            if self._connection is None:
+                self._connection = self._connect()
+            group = Group(self._connection)
+            live = group.begin(self.incarnation)
+        except DomainError as error:
+            _fail(jobs, error)
+            return None
+        except (sqlite3.Error, ValueError) as error:
+            self._disconnect()
+            _fail(jobs, translated(error))
+            return None
+        if not live:
+            self._abandon(group)
+            _fail(jobs, WriterDead())
+            return None
+        return group
+
+    def _run_job(self, group: Group, job: Job) -> None:
+        """Raises what breaks the group: anything but a domain error that came before the job's first write."""
+        try:
+            job.result = group.run(job.function(*job.arguments))
+        except DomainError as error:
+            if group.dirty:
+                raise
+            job.error = error.with_traceback(None)  # its frames are this thread's and would hold the group
+
+    def _abandon(self, group: Group) -> None:
+        try:
+            group.rollback()
+        except sqlite3.Error:
+            self._disconnect()
+
+    def _commit(self, group: Group, jobs: list[Job]) -> None:
+        try:
+            group.commit()
+        except Exception as error:
+            logger.error("index: COMMIT failed: %s", error)
+            try:
+                took_effect = self._took_effect(group.sequence, confirm=not _is_full(error))
+            except Exception as second:
+                logger.error("index: and its outcome is unknown: %s", second)
+                self._disconnect()
+                _fail(jobs, CommitUnknown())
+                return
+            if not took_effect:
+                _fail(jobs, translated(error))
+                return
+        crash_point("index.committed")
+        if any(job.notifies and job.error is None for job in jobs):
+            self._changed()
+
+    def _took_effect(self, sequence: int, *, confirm: bool) -> bool:
+        """Whether the group that wrote `sequence` is committed, asked under its file lock on a new connection.
+
+        A commit whose sync failed may lie whole in the log and come to life in a recovery. So (`confirm`) "no" counts
+        only after another commit has been written over it and synced, and "yes" after one has been synced behind it.
+        When space ran out the frame that commits, which is the last, was never written whole.
+        """
+        self._disconnect()
+        self._connection = self._connect()
+        cursor = self._connection.cursor()
+        ((found,),) = cursor.execute(SEQUENCE.sql).fetchall()
+        if confirm:
+            group = Group(self._connection)
+            group.begin(0)
+            group.sequence = max(group.sequence, sequence)
+            group.write_sequence()
+            group.commit()
+        return bool(found == sequence)
+
+    def _disconnect(self) -> None:
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            try:
+                connection.close()
+            except sqlite3.Error as error:
+                logger.warning("index: close: %s", error)
+
+
+def _is_full(error: Exception) -> bool:
+    return getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_FULL
+
+
+def _fail(jobs: list[Job], error: DomainError) -> None:
+    """Give each its own copy: an exception that several tasks raise collects all their tracebacks."""
+    for job in jobs:
+        job.error = type(error)(**error.detail)

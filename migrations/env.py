@@ -1,0 +1,20 @@
+"""Alembic's environment. `app.index.migrate` gives the connection; nothing here opens one."""
+
+from __future__ import annotations
+
+from alembic import context
+
+from app.index.schema import metadata
+
+with_connection = context.config.attributes.get("connection")
+if with_connection is None:
+    raise RuntimeError("migrations are run by app.index.migrate")
+
+context.configure(
+    connection=with_connection,
+    target_metadata=metadata,
+    render_as_batch=True,
+    transaction_per_migration=False,
+)
+with context.begin_transaction():
+    context.run_migrations()
