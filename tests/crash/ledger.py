@@ -1,0 +1,163 @@
+"""What clients were told: every acknowledged operation, and what must therefore be found after a crash.
+
+A key's `possible` states are what a reader may find. An acknowledged operation leaves one; one whose outcome is not
+known (the connection broke, 5xx) adds its own to them, and nobody touches that key again until it was checked.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import threading
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from botocore.exceptions import BotoCoreError, ClientError
+
+UNKNOWN = (BotoCoreError, ConnectionError)
+
+
+class Object(NamedTuple):
+    """What an object is to its readers. `etag` is empty when the answer that names it never came."""
+
+    size: int
+    sha256: str
+    etag: str = ""
+
+
+def described(body: bytes, etag: str = "") -> Object:
+    """The object that a body makes."""
+    return Object(len(body), hashlib.sha256(body).hexdigest(), etag)
+
+
+@dataclass
+class Upload:
+    """An upload under way: parts that were acknowledged, and parts that may be there."""
+
+    key: str
+    parts: dict[int, str] = field(default_factory=dict)
+    maybe: set[int] = field(default_factory=set)
+
+
+@dataclass
+class Findings:
+    """What a check found. `survived` counts keys and uploads that are as acknowledged."""
+
+    survived: int = 0
+    wrong: list[str] = field(default_factory=list)
+
+
+class Ledger:
+    """Shared by the client threads of a test; each key belongs to one of them at a time."""
+
+    def __init__(self, bucket: str) -> None:
+        self.bucket = bucket
+        self.possible: dict[str, set[Object | None]] = {}
+        self.unknown: set[str] = set()
+        """Keys and upload ids that an operation of unknown outcome was on."""
+        self.uploads: dict[str, Upload] = {}
+        self.gone_uploads: dict[str, str] = {}
+        """Upload ids whose end was acknowledged, with their keys."""
+        self.acknowledged = 0
+        self._lock = threading.Lock()
+
+    def state(self, key: str) -> Object | None:
+        """What a settled key holds."""
+        (found,) = self.possible.get(key, {None})
+        return found
+
+    def settled(self, key: str, found: Object | None) -> None:
+        """An operation on the key was acknowledged."""
+        with self._lock:
+            self.possible[key] = {found}
+            self.acknowledged += 1
+
+    def unsettled(self, key: str, *states: Object | None) -> None:
+        """An operation that may have made any of these states was not answered."""
+        with self._lock:
+            self.possible.setdefault(key, {None}).update(states)
+            self.unknown.add(key)
+
+    def acknowledge(self) -> None:
+        """Count an acknowledged operation on an upload."""
+        with self._lock:
+            self.acknowledged += 1
+
+    def check(self, client: Any, keys: set[str] | None = None) -> Findings:
+        """Compare what the gateway holds with the ledger, and take what is found as the state from here on.
+
+        `keys` limits the reads; the listing is compared as a whole either way.
+        """
+        findings = Findings()
+        for key in sorted(self.possible if keys is None else keys & self.possible.keys()):
+            self._check_key(client, key, findings)
+        self._check_listing(client, findings)
+        self._check_uploads(client, findings)
+        self.unknown.clear()
+        return findings
+
+    def _check_key(self, client: Any, key: str, findings: Findings) -> None:
+        try:
+            found = read(client, self.bucket, key)
+        except (ClientError, *UNKNOWN, ValueError) as error:
+            findings.wrong.append(f"{key}: {error} (expected one of {self.possible[key]})")
+            return
+        for expected in self.possible[key]:
+            if expected == found or (expected and found and not expected.etag and expected[:2] == found[:2]):
+                self.possible[key] = {found}
+                findings.survived += 1
+                return
+        findings.wrong.append(f"{key}: {found} is none of {self.possible[key]}")
+
+    def _check_listing(self, client: Any, findings: Findings) -> None:
+        listed: dict[str, tuple[int, str]] = {}
+        for page in client.get_paginator("list_objects_v2").paginate(Bucket=self.bucket):
+            for entry in page.get("Contents", []):
+                listed[entry["Key"]] = (entry["Size"], entry["ETag"])
+        for key, states in self.possible.items():
+            shown = listed.pop(key, None)
+            if not any(shown == (state and (state.size, state.etag or (shown and shown[1]))) for state in states):
+                findings.wrong.append(f"{key}: listed as {shown}, expected one of {states}")
+        findings.wrong.extend(f"{key}: a ghost in the listing" for key in listed)
+
+    def _check_uploads(self, client: Any, findings: Findings) -> None:
+        open_now = {
+            entry["UploadId"]: entry["Key"]
+            for page in client.get_paginator("list_multipart_uploads").paginate(Bucket=self.bucket)
+            for entry in page.get("Uploads", [])
+        }
+        for upload_id, key in self.gone_uploads.items():
+            if open_now.get(upload_id) == key:
+                findings.wrong.append(f"{key}: the upload {upload_id} was ended and is open again")
+        for upload_id, upload in list(self.uploads.items()):
+            if upload_id not in open_now:
+                if upload_id not in self.unknown:
+                    findings.wrong.append(f"{upload.key}: the upload {upload_id} is gone")
+                del self.uploads[upload_id]
+                continue
+            shown = client.list_parts(Bucket=self.bucket, Key=upload.key, UploadId=upload_id).get("Parts", [])
+            parts = {part["PartNumber"]: part["ETag"] for part in shown}
+            wrong = [
+                number
+                for number in parts.keys() | upload.parts.keys()
+                if number not in upload.maybe and parts.get(number) != upload.parts.get(number)
+            ]
+            if wrong:
+                findings.wrong.append(f"{upload.key}: parts {wrong} of {upload_id}: {parts} for {upload.parts}")
+            else:
+                findings.survived += 1
+            upload.parts, upload.maybe = parts, set()
+
+
+def read(client: Any, bucket: str, key: str) -> Object | None:
+    """The object by GET, None when there is none. Raises ValueError when HEAD says something else."""
+    try:
+        answer = client.get_object(Bucket=bucket, Key=key)
+    except ClientError as error:
+        if error.response["Error"]["Code"] == "NoSuchKey":
+            return None
+        raise
+    body = answer["Body"].read()
+    head = client.head_object(Bucket=bucket, Key=key)
+    if (head["ContentLength"], head["ETag"]) != (len(body), answer["ETag"]):
+        raise ValueError(f"HEAD says {head['ContentLength']} {head['ETag']}, GET {len(body)} {answer['ETag']}")
+    return described(body, answer["ETag"])

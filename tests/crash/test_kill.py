@@ -1,0 +1,64 @@
+"""kill -9 under load: what was acknowledged is there, and nothing else."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+from pathlib import Path
+
+import pytest
+
+from tests.crash.ledger import Ledger
+from tests.crash.workload import Clients
+from tests.environment import sized
+from tests.gateway import Gateway, client
+
+pytestmark = pytest.mark.crash
+
+ROUNDS = sized(ci=5, soak=200)
+
+
+def test_killed_at_any_time(tmp_path: Path) -> None:
+    """All processes at once, then restart on the same data."""
+    rng = random.Random(1)
+    gateway = Gateway(tmp_path / "data", env={"SLUICE_DISCARD_GRACE": "1"})
+    ledger = Ledger("killed")
+    with gateway:
+        client(gateway.endpoint).create_bucket(Bucket=ledger.bucket)
+        for number in range(ROUNDS):
+            before = set(ledger.possible)
+            with Clients(ledger, gateway.endpoint, threads=4, seed=number) as clients:
+                clients.wait(rng.uniform(0.3, 1.5))
+                gateway.kill()
+                assert clients.faults == []
+            gateway.start()
+            touched = {key for key in ledger.possible if key not in before or "/key-" in key}
+            assert ledger.check(client(gateway.endpoint), touched).wrong == []
+        assert ledger.check(client(gateway.endpoint)).wrong == []
+        report = gateway.run("fsck", "--json", check=False)
+        assert report.returncode == 0, report.stdout + report.stderr
+    print(f"{ROUNDS} rounds, {ledger.acknowledged} acknowledged operations")
+
+
+def test_a_killed_worker_is_replaced(tmp_path: Path) -> None:
+    """One worker at a time, while the other goes on: its writes that were not acknowledged are old or new."""
+    rng = random.Random(2)
+    gateway = Gateway(tmp_path / "data", env={"SLUICE_DISCARD_GRACE": "1"})
+    ledger = Ledger("killed")
+    with gateway:
+        client(gateway.endpoint).create_bucket(Bucket=ledger.bucket)
+        with Clients(ledger, gateway.endpoint, threads=4, seed=1, persist=True) as clients:
+            for _ in range(ROUNDS):
+                clients.wait(rng.uniform(0.5, 1.5))
+                if children := gateway.children():
+                    os.kill(rng.choice(children), signal.SIGKILL)
+            clients.wait(2)
+            assert clients.faults == []
+        assert ledger.acknowledged > ROUNDS
+        assert ledger.check(client(gateway.endpoint)).wrong == []
+        assert gateway.stop() == 0
+        gateway.start()
+        assert ledger.check(client(gateway.endpoint)).wrong == []
+        report = gateway.run("fsck", "--json", check=False)
+        assert report.returncode == 0, report.stdout + report.stderr
