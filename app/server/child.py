@@ -76,10 +76,12 @@ class Child:
 
     def _signal(self, number: signal.Signals) -> None:
         self.retired = True
-        try:
-            self.process.send_signal(number)
-        except ProcessLookupError:
-            pass
+        # not send_signal: before 3.12 that may take the process's end away from asyncio
+        if self.process.returncode is None:
+            try:
+                os.kill(self.process.pid, number)
+            except ProcessLookupError:
+                pass
 
 
 async def spawn(settings: Settings, role: Role, place: int, places: int, lock_fd: int) -> Child:

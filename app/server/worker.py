@@ -13,6 +13,7 @@ import socket
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
+from io import RawIOBase
 from typing import Any, BinaryIO, cast
 
 import uvicorn
@@ -22,6 +23,7 @@ from app.s3.request import S3Request
 from app.server.access_log import AccessLog
 from app.server.counters import Counters
 from app.server.cycle import Application
+from app.server.lifespan import Lifespan
 from app.server.limits import BodyMemory
 from app.server.protocol import Connection
 from app.server.shared import OldestRequests
@@ -109,8 +111,9 @@ class WorkerContext:
 class Server(uvicorn.Server):
     """uvicorn's server with our connections: an end that loses no request, and no polling."""
 
-    def __init__(self, config: uvicorn.Config, spec: Spec, context: WorkerContext) -> None:
+    def __init__(self, config: uvicorn.Config, spec: Spec, context: WorkerContext, ready: RawIOBase) -> None:
         super().__init__(config)
+        self._ready = ready
         self._spec = spec
         self._context = context
 
@@ -130,14 +133,13 @@ class Server(uvicorn.Server):
         state = WorkerState(
             settings, self._context.memory, refused=self._context.refused, publish=self._context.publish
         )
-        self.lifespan = self.config.lifespan_class(self.config)
-        self.config.http_protocol_class = cast(
-            Any, lambda config, server_state, app_state, _loop=None: Connection(state, cast(Application, self._app()))
-        )
+        application = cast(Application, self.config.loaded_app)
+        self.lifespan = cast(Any, Lifespan(application))
+        self.config.http_protocol_class = cast(Any, lambda **_: Connection(state, application))
         await self.startup(sockets=sockets)
         state.start()
-        os.write(self._spec.ready_fd, READY)
-        os.close(self._spec.ready_fd)
+        with self._ready:
+            self._ready.write(READY)
         patient = await stopping
         for server in self.servers:
             server.close()
@@ -146,9 +148,6 @@ class Server(uvicorn.Server):
         await self._drain(state, patient)
         await self.lifespan.shutdown()
         state.stop()
-
-    def _app(self) -> Any:
-        return self.config.loaded_app
 
     async def _drain(self, state: WorkerState, patient: bool) -> None:
         """Wait until all connections are closed and all requests done, at most the graceful time."""
@@ -171,7 +170,7 @@ def _resolve(target: str) -> Callable[..., Any]:
     return cast(Callable[..., Any], getattr(importlib.import_module(module), name))
 
 
-def _serve(spec: Spec) -> None:
+def _serve(spec: Spec, ready: RawIOBase) -> None:
     settings = spec.settings
     context = WorkerContext(spec)
     factory = _resolve(spec.target)
@@ -190,7 +189,7 @@ def _serve(spec: Spec) -> None:
     )
     config.load()
     sockets = [socket.socket(fileno=fd) for fd in spec.sockets]
-    uvloop.run(Server(config, spec, context).serve(sockets))
+    uvloop.run(Server(config, spec, context, ready).serve(sockets))
 
 
 def _die_with(parent: int) -> None:
@@ -209,18 +208,18 @@ def main(pipe: BinaryIO) -> None:
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
     logging.basicConfig(level=logging.INFO, format="%(levelname)s %(name)s: %(message)s")
     logging.getLogger("uvicorn").setLevel(logging.WARNING)
+    ready = os.fdopen(spec.ready_fd, "wb", buffering=0)
     try:
-        _serve(spec)
-    except BaseException as error:
-        _report(spec.ready_fd, error)
-        raise
+        _serve(spec, ready)
+    except Exception as error:
+        if ready.closed:
+            raise
+        ready.write(_reason(error))
+        sys.exit(1)
 
 
-def _report(ready_fd: int, error: BaseException) -> None:
-    """Tell the parent why this process did not start (nothing, if it did: then the pipe is closed)."""
+def _reason(error: Exception) -> bytes:
+    """Why this process did not start, in one line."""
     lines = str(error).strip().splitlines()
     message = f"{type(error).__name__}: {lines[0]}" if lines else type(error).__name__
-    try:
-        os.write(ready_fd, message.encode("utf-8", "replace")[:2000])
-    except OSError:
-        pass
+    return message.encode("utf-8", "replace")[:2000]

@@ -58,6 +58,15 @@ def create_broken(settings: Any, context: Any) -> Served:
     raise RuntimeError("this application cannot start")
 
 
+async def fail_to_start(scope: Any, receive: Any, send: Any) -> None:
+    await receive()
+    raise OSError("the index is on the moon")
+
+
+def create_failing(settings: Any, context: Any) -> Any:
+    return fail_to_start
+
+
 class Metrics:
     def __init__(self, render: Any) -> None:
         self.render = render

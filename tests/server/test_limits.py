@@ -57,11 +57,13 @@ async def test_an_idle_connection_is_closed_after_its_time() -> None:
 
 
 async def test_an_idle_connection_outlives_the_limit_of_heads() -> None:
-    async with serving(Recorder(), header_timeout=0.1) as site:
+    async with serving(Recorder(), sweeps=False) as site:
         client = await site.connect()
         assert (await client.ask(GET)).status == 200
-        await asyncio.sleep(0.4)
+        site.later(site.state.settings.header_timeout + 1)
         assert (await client.ask(GET)).status == 200
+        site.later(site.state.settings.keep_alive_timeout + 1)
+        assert await client.rest() == b""
 
 
 async def test_a_body_that_stops() -> None:
@@ -77,23 +79,34 @@ async def test_a_body_that_stops() -> None:
 
 async def test_a_body_that_goes_on_is_not_cut_off() -> None:
     app = Recorder()
-    async with serving(app, body_timeout=0.3) as site:
+    async with serving(app, sweeps=False) as site:
         client = await site.connect()
         await client.send(PUT + b"Content-Length: 20\r\n\r\n")
-        for _ in range(20):
+        await until(lambda: app.scopes)
+        (connection,) = site.state.connections
+        for number in range(1, 21):
+            site.later(site.state.settings.body_timeout - 1)
             await client.send(b"x")
-            await asyncio.sleep(0.04)
+            await until(lambda received=number: connection.parsed and connection.parsed.received == received)
         assert (await client.response()).status == 200
 
 
 async def test_an_application_that_thinks_is_not_cut_off() -> None:
+    thinks, go = asyncio.Event(), asyncio.Event()
+
     async def thinking(scope: Any, receive: Any, send: Any) -> None:
-        await asyncio.sleep(0.5)
+        thinks.set()
+        await go.wait()
         await answer(send, await read_body(receive) or b"")
 
-    async with serving(thinking, body_timeout=0.1, header_timeout=0.1, keep_alive_timeout=0.1) as site:
+    async with serving(thinking, sweeps=False) as site:
         client = await site.connect()
-        assert (await client.ask(PUT + b"Content-Length: 3\r\n\r\nabc")).body == b"abc"
+        await client.send(PUT + b"Content-Length: 3\r\n\r\nabc")
+        await thinks.wait()
+        for _ in range(10):
+            site.later(50)
+        go.set()
+        assert (await client.response()).body == b"abc"
 
 
 async def test_a_reader_that_stops() -> None:

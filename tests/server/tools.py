@@ -114,9 +114,17 @@ class Site:
         """One request on a connection of its own."""
         return await (await self.connect()).ask(data)
 
+    def later(self, seconds: float) -> None:
+        """Let time pass for a server that was started with `sweeps=False`."""
+        self.state.now += seconds
+        for connection in list(self.state.connections):
+            connection.sweep(self.state.now)
+
 
 @asynccontextmanager
-async def serving(app: Any, *, cert: tuple[Path, Path] | None = None, **options: Any) -> AsyncIterator[Site]:
+async def serving(
+    app: Any, *, cert: tuple[Path, Path] | None = None, sweeps: bool = True, **options: Any
+) -> AsyncIterator[Site]:
     """Serve an ASGI application with settings of choice."""
     settings = Settings(data=Path("unused"), **options)
     state = WorkerState(settings, BodyMemory(settings.max_body_memory))
@@ -128,7 +136,8 @@ async def serving(app: Any, *, cert: tuple[Path, Path] | None = None, **options:
         client_tls.check_hostname = False
     loop = asyncio.get_running_loop()
     server = await loop.create_server(lambda: Connection(state, app), "127.0.0.1", 0, ssl=server_tls)
-    state.start()
+    if sweeps:
+        state.start()
     site = Site(state, server.sockets[0].getsockname()[1], tls=client_tls)
     try:
         yield site

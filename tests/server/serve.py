@@ -1,0 +1,28 @@
+"""Runs the launcher with one of `tests.server.apps`: python -m tests.server.serve '{"data": …}' APP ADMIN HOOK."""
+
+from __future__ import annotations
+
+import json
+import logging
+import sys
+from pathlib import Path
+
+from app.server.launcher import run
+from app.settings import Settings
+
+
+def note(settings: Settings) -> None:
+    """Leaves a line for each call."""
+    with (settings.data / "calls").open("a") as file:
+        file.write("called\n")
+
+
+def main() -> int:
+    logging.basicConfig(level=logging.INFO)
+    options, app, admin = sys.argv[1:4]
+    settings = Settings(**{**json.loads(options), "data": Path(json.loads(options)["data"])})
+    return run(settings, app=app, admin=admin or None, before_workers=note, after_death=note)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,157 @@
+"""Counters, the access log, and what processes tell each other."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from pathlib import Path
+
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+
+from app.server.access_log import AccessLog
+from app.server.counters import BOUNDS, OPERATIONS, PHASES, Counters
+from app.server.shared import OldestRequests, boottime_ms
+
+
+def samples(counters: Counters) -> dict[tuple[str, frozenset[tuple[str, str]]], float]:
+    families = text_string_to_metric_families(counters.render().decode())
+    found = {}
+    for family in families:
+        for sample in family.samples:
+            key = (sample.name, frozenset(sample.labels.items()))
+            assert key not in found
+            found[key] = sample.value
+    return found
+
+
+def labels(**names: str) -> frozenset[tuple[str, str]]:
+    return frozenset(names.items())
+
+
+def test_requests_of_all_places_are_summed(tmp_path: Path) -> None:
+    path = tmp_path / "counters"
+    Counters(path, 3, create=True)
+    first, second = Counters.open(path, 3, 0), Counters.open(path, 3, 2)
+    first.request("GetObject", 200, {"auth": 0.0002, "read": 0.003}, 0.004, 0, 1000)
+    first.request("GetObject", 206, {}, 0.1, 0, 10)
+    second.request("GetObject", 404, {}, 0.00001, 0, 300, "NoSuchKey")
+    second.request("PutObject", 200, {"commit": 40.0}, 41.0, 5000, 0)
+    found = samples(Counters.open(path, 3))
+    operation = "GetObject"
+    assert found["sluice_requests_total", labels(operation=operation, status="2xx")] == 2
+    assert found["sluice_requests_total", labels(operation=operation, status="4xx")] == 1
+    assert found["sluice_errors_total", labels(code="NoSuchKey")] == 1
+    assert found["sluice_bytes_total", labels(operation=operation, direction="out")] == 1310
+    assert found["sluice_bytes_total", labels(operation="PutObject", direction="in")] == 5000
+    total = {"operation": operation, "phase": "total"}
+    assert found["sluice_request_seconds_count", labels(**total)] == 3
+    assert found["sluice_request_seconds_sum", labels(**total)] == pytest.approx(0.10401)
+    assert found["sluice_request_seconds_bucket", labels(**total, le="5e-05")] == 1
+    assert found["sluice_request_seconds_bucket", labels(**total, le="0.005")] == 2
+    assert found["sluice_request_seconds_bucket", labels(**total, le="+Inf")] == 3
+    commit = {"operation": "PutObject", "phase": "commit"}
+    assert found["sluice_request_seconds_bucket", labels(**commit, le=repr(BOUNDS[-1]))] == 0
+    assert found["sluice_request_seconds_bucket", labels(**commit, le="+Inf")] == 1
+
+
+def test_no_name_of_a_client_makes_a_series(tmp_path: Path) -> None:
+    counters = Counters(tmp_path / "counters", 1, create=True)
+    counters.request("Evil\nOperation", 200, {"evil phase": 1.0}, 1.0, 0, 0, "EvilCode")
+    found = samples(counters)
+    assert found["sluice_requests_total", labels(operation="Unknown", status="2xx")] == 1
+    assert found["sluice_errors_total", labels(code="Other")] == 1
+    assert b"vil" not in counters.render()
+
+
+def test_a_place_counts_on_for_the_next_process(tmp_path: Path) -> None:
+    path = tmp_path / "counters"
+    launcher = Counters(path, 2, create=True)
+    first = Counters.open(path, 2, 1)
+    first.request("HeadObject", 200, {}, 0.1, 0, 0)
+    first.gauges(3, 4)
+    assert samples(launcher)["sluice_connections", labels()] == 4
+    launcher.clear_gauges(1)
+    Counters.open(path, 2, 1).request("HeadObject", 200, {}, 0.1, 0, 0)
+    found = samples(launcher)
+    assert found["sluice_requests_total", labels(operation="HeadObject", status="2xx")] == 2
+    assert found["sluice_connections", labels()] == 0
+    assert found["sluice_requests_running", labels()] == 0
+
+
+def test_a_new_server_starts_at_zero(tmp_path: Path) -> None:
+    path = tmp_path / "counters"
+    old = Counters(path, 1, create=True)
+    old.request("HeadObject", 200, {}, 0.1, 0, 0)
+    assert b"HeadObject" not in Counters(path, 1, create=True).render()
+    old.request("HeadObject", 200, {}, 0.1, 0, 0)  # a process that is still there writes to nobody
+    assert b"HeadObject" not in Counters.open(path, 1).render()
+
+
+def test_every_operation_that_is_dispatched_is_known() -> None:
+    from app.s3 import operations
+    from app.s3.dispatch import TABLE
+
+    operations.load()
+    assert {operation.name for operation in TABLE.values()} <= set(OPERATIONS)
+    assert len(PHASES) == 8
+
+
+# the oldest request
+def test_the_oldest_request_of_all_processes(tmp_path: Path) -> None:
+    path = tmp_path / "oldest"
+    launcher = OldestRequests(path, 3, create=True)
+    before = boottime_ms()
+    assert launcher.oldest() >= before, "without a process nothing runs"
+    first, second = launcher.free_place(), None
+    assert first is not None
+    launcher.claim(first)
+    second = launcher.free_place()
+    assert second not in (None, first)
+    launcher.claim(second)  # type: ignore[arg-type]
+    worker = OldestRequests(path, 3)
+    worker.publish(first, 5000)
+    assert launcher.oldest() == 5000
+    launcher.free(first)
+    assert launcher.oldest() >= before
+    launcher.claim(2)
+    launcher.claim(first)
+    assert launcher.free_place() is None
+
+
+# the log
+def lines_of(read_fd: int) -> list[bytes]:
+    return os.read(read_fd, 100_000).splitlines(keepends=True)
+
+
+def test_a_line_is_json_and_one_line() -> None:
+    read_fd, write_fd = os.pipe()
+    try:
+        log = AccessLog(write_fd)
+        key = 'a"\\\n\r\x1b[31m\x7f\x9b\u2028é'
+        log.write("ID1", "GET", "GetObject", "b", key, 200, 0, 10, 0.0123, "AKIA\n", "::1", {"auth": 0.001}, "")
+        log.write("ID2", "", "Unknown", None, None, 400, 0, 0, 0.0, None, "1.2.3.4", {}, "BadRequest")
+        first, second = lines_of(read_fd)
+    finally:
+        os.close(read_fd)
+        os.close(write_fd)
+    assert all(0x20 <= byte < 0x7F for byte in first[:-1])
+    record = json.loads(first)
+    assert record["key"] == key
+    assert record["access_key"] == "AKIA\n"
+    assert record["ms"] == 12.3
+    assert record["phases"] == {"auth": 1.0}
+    assert abs(time.time() - time.mktime(time.strptime(record["time"][:19], "%Y-%m-%dT%H:%M:%S")) + time.timezone) < 60
+    record = json.loads(second)
+    assert (record["request"], record["bucket"], record["access_key"]) == ("ID2", None, None)
+    assert (record["status"], record["error"]) == (400, "BadRequest")
+
+
+def test_a_log_that_nobody_reads_any_more_does_not_stop_the_server() -> None:
+    read_fd, write_fd = os.pipe()
+    os.close(read_fd)
+    try:
+        AccessLog(write_fd).write("ID", "GET", "GetObject", "b", "k", 200, 0, 0, 0.0, None, "", {}, "")
+    finally:
+        os.close(write_fd)

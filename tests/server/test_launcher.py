@@ -1,0 +1,304 @@
+"""The launcher: start, replace, restart, stop; no connection lost on the way."""
+
+from __future__ import annotations
+
+import fcntl
+import http.client
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.environment import sized
+
+ROOT = Path(__file__).parent.parent.parent
+APP = "tests.server.apps:create"
+METRICS = "tests.server.apps:create_metrics"
+PATIENCE = 60.0
+
+
+class Launched:
+    """A launcher in a process of its own."""
+
+    def __init__(self, data: Path, app: str = APP, admin: str = "", **options: Any) -> None:
+        self.data = data
+        settings = {"data": str(data), "port": 0, "workers": 2, "access_log": False, **options}
+        self.log = data.with_name(data.name + ".log")
+        with self.log.open("w") as log:
+            self.process = subprocess.Popen(
+                [sys.executable, "-m", "tests.server.serve", json.dumps(settings), app, admin],
+                cwd=ROOT,
+                stdout=subprocess.PIPE,
+                stderr=log,
+                text=True,
+            )
+        self.port = self.admin_port = 0
+        self.connections: list[http.client.HTTPConnection] = []
+        self.host = "127.0.0.1"
+
+    def ready(self) -> Launched:
+        assert self.process.stdout is not None
+        line = self.process.stdout.readline()
+        assert line.startswith("sluice: ready on http://127.0.0.1:"), self.log.read_text()
+        self.port = int(line.rpartition(":")[2])
+        return self
+
+    def admin(self) -> Launched:
+        assert self.process.stdout is not None
+        self.admin_port = int(self.process.stdout.readline().rpartition(":")[2])
+        return self
+
+    def connect(self) -> http.client.HTTPConnection:
+        connection = http.client.HTTPConnection(self.host, self.port, timeout=PATIENCE)
+        self.connections.append(connection)
+        return connection
+
+    def get(self, path: str, connection: http.client.HTTPConnection | None = None) -> bytes:
+        own = connection or http.client.HTTPConnection(self.host, self.port, timeout=PATIENCE)
+        try:
+            own.request("GET", path)
+            response = own.getresponse()
+            assert response.status == 200
+            return response.read()
+        finally:
+            if connection is None:
+                own.close()
+
+    def pids(self) -> set[int]:
+        """Workers that serve, as far as some connections tell."""
+        return {int(self.get("/pid")) for _ in range(40)}
+
+    def signal(self, number: int) -> None:
+        self.process.send_signal(number)
+
+    def end(self) -> int:
+        return self.process.wait(PATIENCE)
+
+
+def until(condition: Any) -> None:
+    deadline = time.monotonic() + PATIENCE
+    while not condition():
+        assert time.monotonic() < deadline, "it did not come true"
+        time.sleep(0.01)
+
+
+def alive(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
+
+
+@pytest.fixture
+def launch(tmp_path: Path) -> Iterator[Any]:
+    launched: list[Launched] = []
+
+    def start(name: str = "data", **options: Any) -> Launched:
+        launched.append(Launched(tmp_path / name, **options))
+        return launched[-1]
+
+    yield start
+    for server in launched:
+        if server.process.poll() is None:
+            server.process.kill()
+            server.process.wait()
+        assert server.process.stdout is not None
+        server.process.stdout.close()
+        for connection in server.connections:
+            connection.close()
+
+
+def test_starts_serves_and_stops(launch: Any) -> None:
+    server = launch(admin=METRICS, admin_port=0).ready().admin()
+    pids = server.pids()
+    assert len(pids) == 2, "connections spread over the slots"
+    assert b"sluice_connections" in Launched.get(_on(server, server.admin_port), "/metrics")
+    server.signal(signal.SIGTERM)
+    assert server.end() == 0
+    assert not any(alive(pid) for pid in pids)
+    assert (server.data / "calls").read_text() == "called\n"
+
+
+def _on(server: Launched, port: int) -> Launched:
+    other = object.__new__(Launched)
+    other.host, other.port = server.host, port
+    return other
+
+
+def test_a_graceful_stop_ends_what_runs(launch: Any) -> None:
+    server = launch(workers=1).ready()
+    idle, busy = server.connect(), server.connect()
+    server.get("/", idle)
+    busy.request("GET", "/sleep?0.7")
+    time.sleep(0.2)
+    server.signal(signal.SIGINT)
+    response = busy.getresponse()
+    assert (response.read(), response.headers["connection"]) == (b"slept", "close")
+    assert server.end() == 0
+    assert idle.sock is not None
+    assert idle.sock.recv(1) == b""
+
+
+def test_a_request_longer_than_the_graceful_time_is_cut_off(launch: Any) -> None:
+    server = launch(workers=1, graceful_timeout=0.3).ready()
+    busy = server.connect()
+    busy.request("GET", "/sleep?1000")
+    time.sleep(0.2)
+    server.signal(signal.SIGTERM)
+    with pytest.raises((ConnectionError, http.client.HTTPException)):
+        busy.getresponse()
+    assert server.end() == 0
+
+
+@pytest.mark.parametrize(
+    ("app", "reason"),
+    [
+        ("create_broken", "RuntimeError: this application cannot start"),
+        ("create_failing", "OSError: the index is on the moon"),
+        ("missing", "AttributeError: module 'tests.server.apps' has no attribute 'missing'"),
+    ],
+)
+def test_a_worker_that_cannot_start_stops_the_launcher(launch: Any, app: str, reason: str) -> None:
+    server = launch(app=f"tests.server.apps:{app}", workers=1)
+    assert server.end() == 1
+    assert server.log.read_text() == f"sluice: worker 0 did not start: {reason}\n"
+    assert server.process.stdout.read() == ""
+
+
+def test_a_port_in_use(launch: Any) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        server = launch(port=port)
+        assert server.end() == 1
+    assert server.log.read_text().splitlines()[-1] == (
+        f"sluice: cannot listen on 127.0.0.1:{port}: Address already in use"
+    )
+
+
+def test_a_port_of_another_server(launch: Any) -> None:
+    """SO_REUSEPORT alone would let both share it without a word."""
+    first = launch("first").ready()
+    second = launch("second", port=first.port)
+    assert second.end() == 1
+    assert "Address already in use" in second.log.read_text()
+
+
+def test_one_server_a_data_directory(launch: Any) -> None:
+    server = launch().ready()
+    other = launch()
+    assert other.end() == 1
+    assert other.log.read_text().splitlines()[-1] == "sluice: another sluice serves this data directory"
+    assert server.get("/") == b"ok"
+
+
+def test_the_lock_is_free_when_the_last_process_is_dead(launch: Any) -> None:
+    server = launch().ready()
+    pids = server.pids()
+    server.signal(signal.SIGKILL)
+    server.end()
+    until(lambda: not any(alive(pid) for pid in pids))
+    with (server.data / "index" / "run" / "server.lock").open() as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    assert launch().ready().get("/") == b"ok"
+
+
+def test_a_dead_worker_is_replaced_and_what_was_queued_is_served(launch: Any) -> None:
+    server = launch(workers=1).ready()
+    (pid,) = server.pids()
+    os.kill(pid, signal.SIGSTOP)  # so that the next connections stay in the queue of the socket
+    queued = [server.connect() for _ in range(20)]
+    for connection in queued:
+        connection.request("GET", "/pid")
+    os.kill(pid, signal.SIGKILL)
+    answers = {connection.getresponse().read() for connection in queued}
+    assert len(answers) == 1
+    assert answers != {b"%d" % pid}
+    assert (server.data / "calls").read_text() == "called\n" * 2, "once before workers and once for the death"
+
+
+def test_a_dead_admin_process_is_replaced(launch: Any) -> None:
+    server = launch(workers=1, admin=METRICS, admin_port=0).ready().admin()
+    children = Path(f"/proc/{server.process.pid}/task/{server.process.pid}/children").read_text().split()
+    (admin,) = {int(pid) for pid in children} - server.pids()
+    os.kill(admin, signal.SIGKILL)
+    assert b"sluice_connections" in Launched.get(_on(server, server.admin_port), "/metrics")
+
+
+class Load(threading.Thread):
+    """Requests in a loop, on one connection as long as the server keeps it; any failure is remembered."""
+
+    def __init__(self, server: Launched, pause: float, fresh: bool) -> None:
+        super().__init__()
+        self.server = server
+        self.pause = pause
+        self.fresh = fresh
+        self.done = 0
+        self.failure: BaseException | None = None
+        self.stopping = threading.Event()
+        self.start()
+
+    def run(self) -> None:
+        body = b"x" * 5000
+        connection = self.server.connect()
+        try:
+            while not self.stopping.is_set():
+                connection.request("PUT", "/echo", body)
+                response = connection.getresponse()
+                assert (response.status, response.read()) == (200, body)
+                self.done += 1
+                if self.fresh:
+                    connection.close()
+                if self.pause:
+                    time.sleep(self.pause)
+        except BaseException as error:
+            self.failure = error
+        finally:
+            connection.close()
+
+
+def test_rolling_restarts_under_load_lose_nothing(launch: Any) -> None:
+    rounds = sized(4, 20)
+    server = launch().ready()
+    # busy connections, connections that are idle most of the time, and a new connection for each request
+    load = [Load(server, pause, fresh) for pause, fresh in [(0, False)] * 2 + [(0.03, False)] * 4 + [(0.01, True)] * 2]
+    for number in range(1, rounds + 1):
+        server.signal(signal.SIGHUP)
+        until(lambda count=number: server.log.read_text().count("rolling restart done") == count)
+    for thread in load:
+        thread.stopping.set()
+        thread.join()
+    assert [thread.failure for thread in load] == [None] * len(load)
+    assert all(thread.done for thread in load)
+    server.signal(signal.SIGTERM)
+    assert server.end() == 0
+
+
+def test_a_rolling_restart_replaces_every_process(launch: Any) -> None:
+    server = launch(admin=METRICS, admin_port=0).ready().admin()
+    before = server.pids()
+    server.signal(signal.SIGHUP)
+    until(lambda: "rolling restart done" in server.log.read_text())
+    until(lambda: not any(alive(pid) for pid in before))
+    assert not server.pids() & before
+    assert b"sluice_connections" in Launched.get(_on(server, server.admin_port), "/metrics")
+
+
+def test_a_connection_that_was_idle_over_a_rolling_restart_is_used_again(launch: Any) -> None:
+    server = launch(workers=1).ready()
+    connection = server.connect()
+    before = server.get("/pid", connection)
+    server.signal(signal.SIGHUP)
+    until(lambda: "rolling restart done" in server.log.read_text())
+    connection.request("GET", "/pid")
+    response = connection.getresponse()
+    assert (response.read(), response.headers["connection"]) == (before, "close")
+    assert server.get("/pid", connection) != before
