@@ -1,0 +1,93 @@
+"""s3cmd."""
+
+from __future__ import annotations
+
+import shutil
+import urllib.request
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.clients.files import DOUBLE_SLASH, NAMES, SIZES, Run, digest, digests, stored
+from tests.environment import need
+from tests.gateway import ACCESS_KEY, SECRET_KEY, Gateway
+
+pytestmark = pytest.mark.clients
+
+
+@pytest.fixture
+def s3cmd(run: Run, gateway: Gateway, tmp_path: Path) -> Run:
+    """s3cmd, configured for the gateway."""
+    need("s3cmd")
+    host = gateway.endpoint.removeprefix("http://")
+    settings = {
+        "access_key": ACCESS_KEY,
+        "secret_key": SECRET_KEY,
+        "host_base": host,
+        "host_bucket": host,
+        "use_https": "False",
+        "multipart_chunk_size_mb": "6",
+        "max_retries": "1",
+    }
+    path = tmp_path / "s3cfg"
+    path.write_text("[default]\n" + "".join(f"{name} = {value}\n" for name, value in settings.items()))
+    return lambda *arguments: run("s3cmd", "-c", path, "--no-progress", *arguments)
+
+
+@pytest.mark.parametrize("name", SIZES)
+def test_put_and_get(s3cmd: Run, bucket: str, tree: Path, tmp_path: Path, name: str) -> None:
+    s3cmd("put", tree / "sizes" / name, f"s3://{bucket}/{name}")
+    s3cmd("get", f"s3://{bucket}/{name}", tmp_path / "back")
+    assert digest(tmp_path / "back") == digest(tree / "sizes" / name)
+
+
+def test_sync_both_ways(s3cmd: Run, s3: Any, bucket: str, tree: Path, tmp_path: Path) -> None:
+    s3cmd("sync", f"{tree}/", f"s3://{bucket}/place/")
+    assert stored(s3, bucket, "place/") == digests(tree)
+    back = tmp_path / "back"
+    back.mkdir()
+    s3cmd("sync", f"s3://{bucket}/place/", f"{back}/")
+    assert digests(back) == digests(tree)
+
+
+def test_sync_deletes(s3cmd: Run, s3: Any, bucket: str, tree: Path, tmp_path: Path) -> None:
+    local = tmp_path / "local"
+    shutil.copytree(tree / "names", local)
+    s3cmd("sync", f"{local}/", f"s3://{bucket}")
+    (local / "plain.txt").unlink()
+    s3cmd("sync", "--delete-removed", f"{local}/", f"s3://{bucket}")
+    assert stored(s3, bucket) == digests(local)
+
+
+@pytest.mark.parametrize("key", [*NAMES, *DOUBLE_SLASH[:2]])
+def test_one_object(s3cmd: Run, s3: Any, bucket: str, tree: Path, tmp_path: Path, key: str) -> None:
+    s3cmd("put", tree / "sizes" / "block", f"s3://{bucket}/{key}")
+    assert list(stored(s3, bucket)) == [key]
+    assert str(SIZES["block"]) in s3cmd("info", f"s3://{bucket}/{key}")
+    s3cmd("cp", f"s3://{bucket}/{key}", f"s3://{bucket}/copy of {key}")
+    s3cmd("mv", f"s3://{bucket}/{key}", f"s3://{bucket}/moved {key}")
+    assert set(stored(s3, bucket)) == {f"copy of {key}", f"moved {key}"}
+    s3cmd("get", f"s3://{bucket}/moved {key}", tmp_path / "back")
+    assert digest(tmp_path / "back") == digest(tree / "sizes" / "block")
+    s3cmd("del", f"s3://{bucket}/moved {key}")
+    assert set(stored(s3, bucket)) == {f"copy of {key}"}
+
+
+def test_buckets_lists_and_deletes(s3cmd: Run, s3: Any, bucket: str, tree: Path) -> None:
+    s3cmd("mb", f"s3://{bucket}-made")
+    assert f"s3://{bucket}-made" in s3cmd("ls")
+    s3cmd("rb", f"s3://{bucket}-made")
+    s3cmd("put", "--recursive", f"{tree / 'names'}/", f"s3://{bucket}/")
+    listed = s3cmd("ls", "--recursive", f"s3://{bucket}").splitlines()
+    assert sorted(line.partition(f"s3://{bucket}/")[2] for line in listed) == sorted(digests(tree / "names"))
+    assert s3cmd("info", f"s3://{bucket}").startswith(f"s3://{bucket}/ (bucket)")
+    s3cmd("del", "--recursive", "--force", f"s3://{bucket}")
+    assert stored(s3, bucket) == {}
+
+
+def test_signed_url(s3cmd: Run, s3: Any, bucket: str) -> None:
+    s3.put_object(Bucket=bucket, Key="with space+plus", Body=b"signed")
+    url = s3cmd("signurl", f"s3://{bucket}/with space+plus", "+60").strip()
+    with urllib.request.urlopen(url, timeout=30) as answer:
+        assert answer.read() == b"signed"
