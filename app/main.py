@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, MutableMapping
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -23,8 +23,8 @@ from app.store.driver import make_driver
 from app.store.store import Store
 
 Scope = dict[str, Any]
-Receive = Callable[[], Awaitable[dict[str, Any]]]
-Send = Callable[[dict[str, Any]], Awaitable[None]]
+Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
+Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 
 HEALTH = b"/-/"
 """No bucket name is one character long, so nothing under this path is an object."""
@@ -44,7 +44,11 @@ class App:
         self._store = Store(self._index, make_driver(settings))
         self._gateway = Gateway(settings, self._store, Accounts(self._index), context.observe)
         self._shell = FastAPI(
-            docs_url=None, redoc_url=None, openapi_url=None, lifespan=self._life, telemetry={"enabled": False}
+            docs_url=None,
+            redoc_url=None,
+            openapi_url=None,
+            lifespan=self._life,
+            telemetry={"tracing": False, "metrics": False, "logs": False, "auto_configure": False},
         )
         self._shell.include_router(health_router(self._ready))
 

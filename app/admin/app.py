@@ -76,7 +76,7 @@ def create_admin(settings: Settings, render_metrics: Callable[[], bytes]) -> Fas
         redoc_url=None,
         openapi_url=None,
         lifespan=life,
-        telemetry={"enabled": False},
+        telemetry={"tracing": False, "metrics": False, "logs": False, "auto_configure": False},
     )
     guarded = [Depends(authorised)]
     app.include_router(accounts.router, prefix="/api/v1", dependencies=guarded)

@@ -31,11 +31,15 @@ T = TypeVar("T")
 
 
 class Methods:
-    """An engine gives `_read`, `_commit` and `_commit_and_notify`. What each method means stands in `Index`."""
+    """An engine gives the underscored ones. What each method means stands in `Index`."""
 
     incarnation = 0
 
     async def _read(self, transaction: Transaction[T]) -> T:
+        raise NotImplementedError
+
+    async def _read_together(self, transaction: Transaction[T]) -> T:
+        """Read all of it in one state of the index."""
         raise NotImplementedError
 
     async def _commit(self, function: Callable[..., Transaction[T]], *arguments: object) -> T:
@@ -62,7 +66,7 @@ class Methods:
         return await self._read(accounts.account(account_id))
 
     async def accounts(self) -> list[tuple[Account, list[AccessKey]]]:
-        return await self._read(accounts.accounts())
+        return await self._read_together(accounts.accounts())
 
     async def add_account(self, account: Account, access_key: str, secret: str) -> None:
         await self._commit_and_notify(accounts.add_account, account, access_key, secret)
@@ -96,7 +100,8 @@ class Methods:
         return await self._read(objects.version(bucket_id, key, version_id))
 
     async def list_current(self, bucket_id: int, prefix: str, delimiter: str, after: str, limit: int) -> Page:
-        return await self._read(listing.list_current(bucket_id, prefix, delimiter, after, limit))
+        read = self._read_together if delimiter else self._read
+        return await read(listing.list_current(bucket_id, prefix, delimiter, after, limit))
 
     async def put_version(
         self, bucket_id: int, key: str, new: NewVersion, conditions: Conditions | None = None
@@ -138,7 +143,7 @@ class Methods:
         self, bucket_id: int, prefix: str, delimiter: str, after_key: str, after_upload_id: str, limit: int
     ) -> tuple[list[Upload], list[str], bool]:
         number = multipart.number_of(after_upload_id) if after_upload_id else None
-        return await self._read(listing.uploads(bucket_id, prefix, delimiter, after_key, number, limit))
+        return await self._read_together(listing.uploads(bucket_id, prefix, delimiter, after_key, number, limit))
 
     async def put_part(self, upload: Upload, part: Part) -> Committed:
         return await self._commit(multipart.put_part, upload, part)

@@ -133,6 +133,12 @@ class SqliteIndex(Methods):
         except sqlite3.Error as error:
             raise translated(error) from error
 
+    async def _read_together(self, transaction: Transaction[T]) -> T:
+        try:
+            return run.snapshot(self._cursor, transaction)
+        except sqlite3.Error as error:
+            raise translated(error) from error
+
     async def _commit(self, function: Callable[..., Transaction[T]], *arguments: object) -> T:
         answer: T = await self._writer.submit(function, arguments)
         return answer

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any
 
 from app.s3.errors import S3Error
@@ -13,7 +13,7 @@ from app.s3.response import Response
 from app.s3.xml import error_document
 from storage_drivers.base import FileSlice
 
-Send = Callable[[dict[str, Any]], Awaitable[None]]
+Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 
 CHUNK = 256 * 1024
 """Bytes read at a time where the connection cannot take a file (TLS)."""

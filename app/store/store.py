@@ -61,6 +61,9 @@ class Store:
         except BaseException:
             await self.ids.settle(blob_id)
             raise
+        if source.size == 0:  # known only now: an empty body has no blob
+            await self._take_back(blob_id, locator)
+            return await timed(commit(""), timings)
         crash_point("store.durable")
         try:
             committed = await timed(commit(locator), timings)

@@ -36,7 +36,9 @@ def test_names_are_shared_by_all_accounts(s3: Any, other: Any, bucket: str) -> N
     assert bucket not in [entry["Name"] for entry in other.list_buckets()["Buckets"]]
 
 
-@pytest.mark.parametrize("name", ["a", "ab", "A-bucket", "a..b", "192.168.0.1", "xn--abc", "-abc", "abc-", "a_b", "x" * 64])
+@pytest.mark.parametrize(
+    "name", ["a", "ab", "A-bucket", "a..b", "192.168.0.1", "xn--abc", "-abc", "abc-", "a_b", "x" * 64]
+)
 def test_names_that_are_none(s3: Any, name: str) -> None:
     with pytest.raises((ClientError, ParamValidationError)) as error:
         s3.create_bucket(Bucket=name)
@@ -91,6 +93,12 @@ def test_what_holds_anyway(s3: Any, bucket: str) -> None:
     for acl in (s3.get_bucket_acl(Bucket=bucket), s3.get_object_acl(Bucket=bucket, Key="k")):
         assert [grant["Permission"] for grant in acl["Grants"]] == ["FULL_CONTROL"]
         assert acl["Grants"][0]["Grantee"]["ID"] == acl["Owner"]["ID"]
+    s3.put_bucket_acl(Bucket=bucket, ACL="private")
+    s3.put_object_acl(Bucket=bucket, Key="k", ACL="bucket-owner-full-control")
+    s3.put_object_acl(Bucket=bucket, Key="k", AccessControlPolicy={"Owner": acl["Owner"], "Grants": acl["Grants"]})
+    for call in ("policy", "tagging", "cors", "lifecycle", "encryption", "ownership_controls"):
+        getattr(s3, f"delete_bucket_{call}")(Bucket=bucket)
+    s3.delete_public_access_block(Bucket=bucket)
     assert s3.get_object_tagging(Bucket=bucket, Key="k")["TagSet"] == []
 
 
@@ -99,6 +107,7 @@ def test_what_holds_anyway(s3: Any, bucket: str) -> None:
     [
         ("put_bucket_versioning", {"VersioningConfiguration": {"Status": "Enabled"}}),
         ("put_bucket_acl", {"ACL": "public-read"}),
+        ("put_bucket_ownership_controls", {"OwnershipControls": {"Rules": [{"ObjectOwnership": "ObjectWriter"}]}}),
         ("put_bucket_policy", {"Policy": "{}"}),
         ("put_bucket_tagging", {"Tagging": {"TagSet": []}}),
         ("put_bucket_cors", {"CORSConfiguration": {"CORSRules": []}}),

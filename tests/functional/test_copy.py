@@ -105,7 +105,9 @@ def test_upload_part_copy(s3: Any, bucket: str) -> None:
         named.append({"PartNumber": number, "ETag": etag})
     complete(s3, bucket, "m", upload_id, named)
     s3.delete_object(Bucket=bucket, Key="k")
-    assert s3.get_object(Bucket=bucket, Key="m")["Body"].read() == body[: 6 * MIB] + body[MIB : 7 * MIB + 1] + body[5:10]
+    assert (
+        s3.get_object(Bucket=bucket, Key="m")["Body"].read() == body[: 6 * MIB] + body[MIB : 7 * MIB + 1] + body[5:10]
+    )
     # a copy of a range that spans the parts of a multipart object
     upload_id = s3.create_multipart_upload(Bucket=bucket, Key="n")["UploadId"]
     answer = s3.upload_part_copy(

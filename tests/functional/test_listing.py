@@ -36,9 +36,7 @@ def pages(call: Any, marker: str, next_marker: str, **options: Any) -> tuple[lis
 
 @pytest.mark.parametrize("size", [1, 2, 5, 1000])
 def test_pages(s3: Any, bucket: str, tree: list[str], size: int) -> None:
-    found, _, _ = pages(
-        s3.list_objects_v2, "ContinuationToken", "NextContinuationToken", Bucket=bucket, MaxKeys=size
-    )
+    found, _, _ = pages(s3.list_objects_v2, "ContinuationToken", "NextContinuationToken", Bucket=bucket, MaxKeys=size)
     assert found == tree
     found, _, _ = pages(s3.list_objects, "Marker", "NextMarker", Bucket=bucket, MaxKeys=size)
     assert found == tree

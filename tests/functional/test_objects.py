@@ -9,7 +9,21 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError
 
-KEYS = ["a", "a/b", "a//b", "/a", "a/", "//", "a b+c%d&e=f?g#h", "Zoë/日本/🚿", ".", "a/../b", "x" * 1024, "\\", "'\"<>&"]
+KEYS = [
+    "a",
+    "a/b",
+    "a//b",
+    "/a",
+    "a/",
+    "//",
+    "a b+c%d&e=f?g#h",
+    "Zoë/日本/🚿",
+    ".",
+    "a/../b",
+    "x" * 1024,
+    "\\",
+    "'\"<>&",
+]
 
 
 def code_of(error: pytest.ExceptionInfo[ClientError]) -> tuple[int, str]:

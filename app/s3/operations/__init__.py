@@ -6,6 +6,7 @@ from importlib import import_module
 
 MODULES = (
     "service",
+    "acl",
     "bucket",
     "object_read",
     "object_write",

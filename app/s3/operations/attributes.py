@@ -68,11 +68,8 @@ async def _parts(gateway: Gateway, version: Version, after: int, limit: int) -> 
     content = xml.element("PartsCount", version.parts) + xml.element("PartNumberMarker", after)
     content += xml.element("NextPartNumberMarker", shown[-1].number if shown else after)
     content += xml.element("MaxParts", limit) + xml.element("IsTruncated", str(len(found) > limit).lower())
-    if version.checksum_type == "COMPOSITE":
-        # AWS lists the parts of an object only when it keeps a checksum of each
-        name = "Checksum" + version.checksum_algorithm
-    else:
-        name = ""
+    # the parts of a full-object checksum have none of their own to show
+    name = "Checksum" + version.checksum_algorithm if version.checksum_type == "COMPOSITE" else ""
     for part in shown:
         checksum = xml.element(name, part.checksum) if name and part.checksum else ""
         content += f"<Part>{xml.element('PartNumber', part.number)}{xml.element('Size', part.size)}{checksum}</Part>"

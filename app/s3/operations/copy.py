@@ -1,4 +1,4 @@
-"""CopyObject and UploadPartCopy. No byte is written; bytes are read only where a hash must be answered that is not known."""
+"""CopyObject and UploadPartCopy. No byte is written; bytes are read only where a hash is asked that is not known."""
 
 from __future__ import annotations
 

@@ -60,7 +60,7 @@ async def _version_2(gateway: Gateway, request: S3Request, encode: Encode, limit
     query = request.query
     after = start_after = query.get("start-after", "")
     token = query.get("continuation-token")
-    if token is not None:
+    if token:
         after = read_token(token)
     page = await _page(gateway, request, after, limit)
     echoed = ""

@@ -69,8 +69,10 @@ async def _describe(gateway: Gateway, request: S3Request, version: Version) -> t
     if part is not None:
         if wanted is not None:
             raise InvalidRequest("Cannot specify both Range header and partNumber query parameter")
-        offset, length = await _part(gateway, version, part, headers)
+        offset, length, checksum = await _part(gateway, version, part, headers)
         status = 206
+        if checksum and _wants_checksum(request):
+            headers += checksum_headers(version._replace(checksum=checksum))
     elif wanted is not None:
         found = parse_range(wanted, version.size)
         if found is not None:
@@ -78,7 +80,7 @@ async def _describe(gateway: Gateway, request: S3Request, version: Version) -> t
             status = 206
     if status == 206 and version.size:
         headers.append((b"content-range", b"bytes %d-%d/%d" % (offset, offset + length - 1, version.size)))
-    elif version.checksum and request.headers.get("x-amz-checksum-mode", "").upper() == "ENABLED":
+    elif version.checksum and _wants_checksum(request):
         headers += checksum_headers(version)
     return Response(status, headers, length=length), offset, length
 
@@ -120,8 +122,12 @@ def _override(request: S3Request, headers: Headers) -> None:
         headers.append((name, value.encode("utf-8")))
 
 
-async def _part(gateway: Gateway, version: Version, text: str, headers: Headers) -> tuple[int, int]:
-    """Offset and length of one part. Raises InvalidArgument, InvalidPartNumber."""
+def _wants_checksum(request: S3Request) -> bool:
+    return request.headers.get("x-amz-checksum-mode", "").upper() == "ENABLED"
+
+
+async def _part(gateway: Gateway, version: Version, text: str, headers: Headers) -> tuple[int, int, str]:
+    """Offset, length and checksum of one part. Raises InvalidArgument, InvalidPartNumber."""
     if not (text.isascii() and text.isdigit()) or len(text) > 9 or not 1 <= int(text) <= MAX_PARTS:
         raise InvalidArgument(
             "Part number must be an integer between 1 and 10000, inclusive",
@@ -133,7 +139,7 @@ async def _part(gateway: Gateway, version: Version, text: str, headers: Headers)
         headers.append((b"x-amz-mp-parts-count", b"%d" % version.parts))
         part = await gateway.index.object_part(version.body, number)
         if part is not None:
-            return part.start, part.size
+            return part.start, part.size, part.checksum
     elif number == 1:
-        return 0, version.size
+        return 0, version.size, version.checksum
     raise InvalidPartNumber(PartNumberRequested=number, ActualPartCount=max(version.parts, 1))

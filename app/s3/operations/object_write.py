@@ -29,7 +29,7 @@ async def put_object(gateway: Gateway, request: S3Request) -> Response:
 
     def describe(locator: str) -> NewVersion:
         return NewVersion(
-            size=body.size,
+            size=body.size or 0,
             etag=body.etag,
             headers=kept,
             storage_class=storage_class,

@@ -75,36 +75,30 @@ _missing(
 )
 
 
+def _nothing_to_delete(level: Level, subresource: str, name: str, action: str) -> None:
+    async def handler(gateway: Gateway, request: S3Request) -> Response:
+        if level == "key":
+            await find(gateway, request)
+        return Response(204)
+
+    register: Handler = handler
+    operation("DELETE", level, subresource, name=name, action=action)(register)
+
+
+_nothing_to_delete("bucket", "tagging", "DeleteBucketTagging", "s3:PutBucketTagging")
+_nothing_to_delete("bucket", "policy", "DeleteBucketPolicy", "s3:DeleteBucketPolicy")
+_nothing_to_delete("bucket", "cors", "DeleteBucketCors", "s3:PutBucketCORS")
+_nothing_to_delete("bucket", "lifecycle", "DeleteBucketLifecycle", "s3:PutLifecycleConfiguration")
+_nothing_to_delete("bucket", "encryption", "DeleteBucketEncryption", "s3:PutEncryptionConfiguration")
+_nothing_to_delete("bucket", "ownershipControls", "DeleteBucketOwnershipControls", "s3:PutBucketOwnershipControls")
+_nothing_to_delete("bucket", "publicAccessBlock", "DeletePublicAccessBlock", "s3:PutBucketPublicAccessBlock")
+_nothing_to_delete("key", "tagging", "DeleteObjectTagging", "s3:DeleteObjectTagging")
+
+
 @operation("GET", "bucket", "versioning", name="GetBucketVersioning", action="s3:GetBucketVersioning")
 async def get_bucket_versioning(gateway: Gateway, request: S3Request) -> Response:
     """https://docs.aws.amazon.com/AmazonS3/latest/API/API_GetBucketVersioning.html"""
     return Response(200, list(XML), xml.document("VersioningConfiguration", ""))
-
-
-@operation("GET", "bucket", "acl", name="GetBucketAcl", action="s3:GetBucketAcl")
-async def get_bucket_acl(gateway: Gateway, request: S3Request) -> Response:
-    """https://docs.aws.amazon.com/AmazonS3/latest/API/API_GetBucketAcl.html"""
-    return _owner_has_all(request)
-
-
-@operation("GET", "key", "acl", name="GetObjectAcl", action="s3:GetObjectAcl")
-async def get_object_acl(gateway: Gateway, request: S3Request) -> Response:
-    """https://docs.aws.amazon.com/AmazonS3/latest/API/API_GetObjectAcl.html"""
-    await find(gateway, request)
-    return _owner_has_all(request)
-
-
-def _owner_has_all(request: S3Request) -> Response:
-    owner_id = request.bucket_row.owner_id
-    person = xml.owner(owner_id, request.display_name)
-    grantee = person.removeprefix("<Owner>").removesuffix("</Owner>")
-    schema = "http://www.w3.org/2001/XMLSchema-instance"
-    grant = (
-        f'<Grant><Grantee xmlns:xsi="{schema}" xsi:type="CanonicalUser">{grantee}</Grantee>'
-        "<Permission>FULL_CONTROL</Permission></Grant>"
-    )
-    content = f"{person}<AccessControlList>{grant}</AccessControlList>"
-    return Response(200, list(XML), xml.document("AccessControlPolicy", content))
 
 
 @operation("GET", "key", "tagging", name="GetObjectTagging", action="s3:GetObjectTagging")
