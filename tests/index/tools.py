@@ -1,0 +1,150 @@
+"""What the tests of the index build with: rows, an index in memory without threads, and one that fails on demand."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+from sqlalchemy import create_engine
+from sqlalchemy.pool import StaticPool
+
+from app.index.rows import Extent, NewVersion, Part
+from app.index.run import Group
+from app.index.schema import metadata
+from app.index.sqlite import SqliteIndex
+from app.index.steps import Transaction
+
+T = TypeVar("T")
+
+OWNER = "a" * 64
+OTHER = "b" * 64
+
+
+def new(body: str = "", **fields: Any) -> NewVersion:
+    """A version to put."""
+    made = NewVersion(
+        size=4 if body else 0,
+        etag="e1",
+        headers='{"content-type":"text/plain"}',
+        storage_class="STANDARD",
+        checksum_algorithm="CRC64NVME",
+        checksum_type="FULL_OBJECT",
+        checksum="AAAAAAAAAAA=",
+        body=body,
+        parts=0,
+        owner_id=OWNER,
+    )
+    return made._replace(**fields)
+
+
+def part(number: int, *locators: str, size: int = 5, etag: str = "") -> Part:
+    """A part of one extent of `size` bytes a locator."""
+    extents = tuple(Extent(locator, 0, size) for locator in locators)
+    return Part(number, size * len(locators), etag or f"etag{number}", 0, "CRC32", f"sum{number}", extents)
+
+
+class Memory:
+    """The transactions on a database in memory, driven one by one."""
+
+    def __init__(self) -> None:
+        self.connection = sqlite3.connect(":memory:", isolation_level=None)
+        engine = create_engine("sqlite://", creator=lambda: self.connection, poolclass=StaticPool)
+        metadata.create_all(engine)
+        self.connection.execute("INSERT INTO sequence VALUES (1, 0)")
+
+    def run(self, transaction: Transaction[T]) -> T:
+        """Commit it, or raise what it raises and leave nothing of it."""
+        group = Group(self.connection)
+        group.begin(0)
+        try:
+            answer = group.run(transaction)
+            group.write_sequence()
+        except BaseException:
+            group.rollback()
+            raise
+        group.commit()
+        return answer
+
+    def rows(self, sql: str) -> list[tuple[Any, ...]]:
+        """The rows of a query."""
+        return self.connection.execute(sql).fetchall()
+
+    def close(self) -> None:
+        """Close the connection."""
+        self.connection.close()
+
+
+class Faults:
+    """What the next statements of the writer's connections do instead of running."""
+
+    def __init__(self) -> None:
+        self.before: dict[str, list[Exception]] = {}
+        """Raised instead of the statement that starts so, one a time."""
+        self.after: dict[str, list[Exception]] = {}
+        """Raised after the statement took effect."""
+        self.connect: list[Exception] = []
+        self.hook: Callable[[str], None] | None = None
+        self.statements: list[str] = []
+
+    def strike(self, faults: dict[str, list[Exception]], sql: str) -> None:
+        for start, errors in faults.items():
+            if sql.startswith(start) and errors:
+                raise errors.pop(0)
+
+
+class FaultyCursor:
+    def __init__(self, cursor: sqlite3.Cursor, faults: Faults) -> None:
+        self._cursor = cursor
+        self._faults = faults
+
+    def execute(self, sql: str, parameters: Any = ()) -> sqlite3.Cursor:
+        self._faults.statements.append(sql)
+        if self._faults.hook is not None:
+            self._faults.hook(sql)
+        self._faults.strike(self._faults.before, sql)
+        answer = self._cursor.execute(sql, parameters)
+        self._faults.strike(self._faults.after, sql)
+        return answer
+
+    def executemany(self, sql: str, parameters: Any) -> sqlite3.Cursor:
+        return self._cursor.executemany(sql, parameters)
+
+
+class FaultyConnection:
+    def __init__(self, connection: sqlite3.Connection, faults: Faults) -> None:
+        self._connection = connection
+        self._faults = faults
+
+    def cursor(self) -> FaultyCursor:
+        return FaultyCursor(self._connection.cursor(), self._faults)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._connection, name)
+
+
+class FaultyIndex(SqliteIndex):
+    """An index whose connections do what `faults` says; the reading one is opened before any are set."""
+
+    def __init__(self, *arguments: Any, **settings: Any) -> None:
+        super().__init__(*arguments, **settings)
+        self.faults = Faults()
+
+    def _connect(self) -> Any:
+        if self.faults.connect:
+            raise self.faults.connect.pop(0)
+        return FaultyConnection(super()._connect(), self.faults)
+
+
+def broken(message: str = "disk I/O error", code: int = sqlite3.SQLITE_IOERR) -> sqlite3.OperationalError:
+    """An error as SQLite raises it."""
+    error = sqlite3.OperationalError(message)
+    error.sqlite_errorcode = code
+    error.sqlite_errorname = "SQLITE_TEST"
+    return error
+
+
+def open_at(directory: Path, kind: type[SqliteIndex] = SqliteIndex, **settings: Any) -> Any:
+    """An index in a directory, relaxed unless told otherwise; to be started."""
+    return kind(directory / "sluice.db", directory / "run", **{"durability": "relaxed", **settings})
