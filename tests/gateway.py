@@ -51,7 +51,11 @@ class Gateway:
         )
         log.close()
         assert self.process.stdout is not None
-        self.endpoint = _wait_ready(self.process.stdout, self.process)
+        try:
+            self.endpoint = _wait_ready(self.process.stdout, self.process)
+        except RuntimeError:
+            self._ended(self.process)
+            raise
         self.port = int(self.endpoint.rpartition(":")[2])
         return self
 

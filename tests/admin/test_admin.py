@@ -1,0 +1,85 @@
+"""The admin API and metrics."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import httpx
+import pytest
+
+from app.admin.app import create_admin
+from app.settings import Settings
+from tests.store.site import prepare, settings_for
+
+
+@pytest.fixture
+def settings(tmp_path: Path) -> Settings:
+    made = settings_for(tmp_path)
+    prepare(made)
+    return made
+
+
+@asynccontextmanager
+async def running(settings: Settings, metrics: bytes = b"") -> AsyncIterator[httpx.AsyncClient]:
+    """A client of an admin application that runs in this process."""
+    app = create_admin(settings, lambda: metrics)
+    transport = httpx.ASGITransport(app)
+    async with (
+        app.router.lifespan_context(app),
+        httpx.AsyncClient(transport=transport, base_url="http://admin") as client,
+    ):
+        yield client
+
+
+@pytest.fixture
+async def admin(settings: Settings) -> AsyncIterator[httpx.AsyncClient]:
+    async with running(settings, b"sluice_up 1\n") as client:
+        client.headers["authorization"] = f"Bearer {(settings.data / 'admin-token').read_text().strip()}"
+        yield client
+
+
+async def test_metrics_need_no_token_and_all_else_does(admin: httpx.AsyncClient) -> None:
+    token = admin.headers.pop("authorization")
+    assert (await admin.get("/metrics")).text == "sluice_up 1\n"
+    for path in ("/api/v1/accounts", "/api/v1/store", "/docs", "/openapi.json"):
+        for wrong in ("", "Bearer x", "Basic nonsense", "Basic " + base64.b64encode(b"a:b").decode()):
+            assert (await admin.get(path, headers={"authorization": wrong})).status_code == 401
+        basic = base64.b64encode(b"me:" + token.removeprefix("Bearer ").encode()).decode()
+        assert (await admin.get(path, headers={"authorization": f"Basic {basic}"})).status_code == 200
+
+
+async def test_life_of_an_account(admin: httpx.AsyncClient) -> None:
+    made = await admin.post("/api/v1/accounts", json={"display_name": "one", "email": "one@example.org"})
+    assert made.status_code == 201
+    account = made.json()
+    assert len(account["secret_key"]) >= 40
+    again = await admin.post("/api/v1/accounts", json={"id": "two", "access_key": account["access_key"]})
+    assert again.status_code == 409
+    listed = {entry["id"]: entry for entry in (await admin.get("/api/v1/accounts")).json()}
+    assert listed[account["id"]]["access_keys"] == [account["access_key"]]
+    assert account["secret_key"] not in (await admin.get("/api/v1/accounts")).text
+    assert (await admin.patch(f"/api/v1/accounts/{account['id']}", json={"disabled": True})).status_code == 204
+    listed = {entry["id"]: entry for entry in (await admin.get("/api/v1/accounts")).json()}
+    assert listed[account["id"]]["disabled"] is True
+    assert (await admin.get(f"/api/v1/accounts/{account['id']}/buckets")).json() == []
+    assert (await admin.delete(f"/api/v1/accounts/{account['id']}")).status_code == 204
+    assert (await admin.delete(f"/api/v1/accounts/{account['id']}")).status_code == 404
+    assert (await admin.patch("/api/v1/accounts/none", json={"disabled": True})).status_code == 404
+    assert (await admin.post("/api/v1/accounts", json={"access_key": "x"})).status_code == 422
+
+
+async def test_store(admin: httpx.AsyncClient, settings: Settings) -> None:
+    told = (await admin.get("/api/v1/store")).json()
+    assert told["durability"] == "relaxed"
+    assert 0 < told["free"] <= told["total"]
+    assert str(settings.data) not in str(told)
+
+
+async def test_a_given_token_is_not_written(settings: Settings) -> None:
+    given = Settings(**{**settings.model_dump(), "admin_token": "given-token"})
+    async with running(given) as client:
+        assert (await client.get("/api/v1/store", headers={"authorization": "Bearer given-token"})).status_code == 200
+    assert not (settings.data / "admin-token").exists()

@@ -1,0 +1,146 @@
+"""Garbage, sweep and fsck, on a real index and driver."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from app.errors import PreconditionFailed
+from app.index.rows import Conditions
+from app.jobs.fsck import fsck
+from app.jobs.garbage import Garbage
+from app.jobs.runner import Jobs
+from app.jobs.sweep import sweep
+from app.settings import Settings
+from app.store import objects
+from tests.store.site import Bytes, files, opened, prepare, put, settings_for
+
+
+@pytest.fixture
+def settings(tmp_path: Path) -> Settings:
+    made = settings_for(tmp_path)
+    prepare(made)
+    return made
+
+
+class Clock:
+    """Times that a test sets: now, and when the oldest running request began."""
+
+    def __init__(self) -> None:
+        self.now = 1000
+        self.oldest = 1000
+
+
+async def test_replaced_data_goes_when_nobody_reads(settings: Settings) -> None:
+    clock = Clock()
+    async with opened(settings) as store:
+        bucket = await store.index.create_bucket("jobs", "owner", "us-east-1", 10)
+        garbage = Garbage(store, lambda: clock.oldest, lambda: clock.now, 5)
+        await put(store, bucket, "k", b"old")
+        await put(store, bucket, "k", b"new")
+        assert await garbage.run_once() == 0
+        clock.now = 6000
+        assert await garbage.run_once() == 0, "a request that began before is running"
+        clock.oldest = 1001
+        clock.now = 5999
+        assert await garbage.run_once() == 0, "the grace has not passed"
+        assert len(files(settings)) == 2
+        clock.now = 6000
+        assert await garbage.run_once() == 1
+        assert len(files(settings)) == 1
+        assert await store.index.discards(0, 10) == []
+        assert (await objects.find(store, bucket.id, "k")).size == 3
+        assert (await fsck(store, repair=False)).clean
+
+
+async def test_a_refused_put_leaves_nothing(settings: Settings) -> None:
+    async with opened(settings) as store:
+        bucket = await store.index.create_bucket("jobs", "owner", "us-east-1", 10)
+        source = Bytes(b"x", refuse=ValueError("no"))
+        with pytest.raises(ValueError, match="no"):
+            await objects.put(store, bucket.id, "k", source, source.describe, None, {})
+        await put(store, bucket, "k", b"there")
+        source = Bytes(b"y")
+        with pytest.raises(PreconditionFailed):
+            await objects.put(store, bucket.id, "k", source, source.describe, Conditions(if_none_match=True), {})
+        assert len(files(settings)) == 1
+        assert (await objects.find(store, bucket.id, "k")).size == 5
+
+
+async def test_sweep_takes_what_dead_writers_left_and_only_that(settings: Settings) -> None:
+    async with opened(settings) as dead:
+        bucket = await dead.index.create_bucket("jobs", "owner", "us-east-1", 10)
+        await put(dead, bucket, "k", b"committed")
+        orphan = await dead.ids.take()
+        await dead.driver.put(orphan, Bytes(b"never committed"))
+    assert len(files(settings)) == 2
+    async with opened(settings) as store:
+        writing = await store.ids.take()
+        await store.driver.put(writing, Bytes(b"still being written"))
+        assert await sweep(store, store.index.writer_is_gone) == 1
+        assert await sweep(store, store.index.writer_is_gone) == 0
+        assert len(files(settings)) == 2
+        assert (await objects.find(store, bucket.id, "k")).size == 9
+
+
+async def test_fsck_finds_both_ways(settings: Settings) -> None:
+    async with opened(settings) as store:
+        bucket = await store.index.create_bucket("jobs", "owner", "us-east-1", 10)
+        for key in ("missing", "short", "whole"):
+            await put(store, bucket, key, b"0123456789")
+        places = {key: (await objects.find(store, bucket.id, key)).body for key in ("missing", "short", "whole")}
+        await store.driver.discard(places["missing"])
+        name = f"{store.driver.blob_id(places['short']):016x}"
+        (next((settings.data / "data").glob(f"*/{name}"))).write_bytes(b"01234")
+        orphan = settings.data / "data" / "ff" / f"{0x7FFFFFFFFFFFFFFF:016x}"
+        orphan.write_bytes(b"nobody's")
+        report = await fsck(store, repair=False)
+        assert [fact["key"] for fact in report.missing] == ["missing"]
+        assert [fact["key"] for fact in report.short] == ["short"]
+        assert report.orphans == [store.driver.locator(0x7FFFFFFFFFFFFFFF)]
+        assert not report.clean
+        assert orphan.exists()
+        report = await fsck(store, repair=True)
+        assert (report.repaired, orphan.exists()) == (1, False)
+        assert [fact["key"] for fact in report.missing] == ["missing"], "rows are never taken away"
+        assert (await objects.find(store, bucket.id, "missing")).size == 10
+
+
+async def wait_for(condition: Callable[[], bool]) -> None:
+    """Until a condition holds; the test's time limit bounds it."""
+    for _ in range(10_000):
+        if condition():
+            return
+        await asyncio.sleep(0.01)
+    raise AssertionError("it never happened")
+
+
+async def test_one_worker_is_elected_and_another_takes_over(settings: Settings, tmp_path: Path) -> None:
+    rounds: list[str] = []
+
+    class Counted(Garbage):
+        def __init__(self, name: str, store: Any) -> None:
+            super().__init__(store, lambda: 0, lambda: 0, 0)
+            self.name = name
+
+        async def run_once(self) -> int:
+            rounds.append(self.name)
+            return 0
+
+    async with opened(settings) as store:
+        lock = tmp_path / "jobs.lock"
+        first, second = (
+            asyncio.create_task(Jobs(lock, store, Counted(name, store), store.index.writer_is_gone).run())
+            for name in ("first", "second")
+        )
+        await wait_for(lambda: bool(rounds))
+        assert set(rounds) == {"first"}
+        first.cancel()
+        await asyncio.gather(first, return_exceptions=True)
+        await wait_for(lambda: "second" in rounds)
+        second.cancel()
+        await asyncio.gather(second, return_exceptions=True)

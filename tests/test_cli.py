@@ -1,0 +1,145 @@
+"""The command line, as scripts use it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from botocore.exceptions import ClientError
+
+from tests.gateway import Gateway, client
+
+
+@pytest.fixture(scope="module")
+def gateway(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gateway]:
+    with Gateway(tmp_path_factory.mktemp("cli") / "data", env={"SLUICE_DEFAULT_BUCKETS": "one, two"}) as running:
+        yield running
+
+
+def added(gateway: Gateway, *options: str) -> dict[str, Any]:
+    made: dict[str, Any] = json.loads(gateway.run("user", "add", "--json", *options).stdout)
+    return made
+
+
+def test_default_buckets(gateway: Gateway) -> None:
+    assert [entry["Name"] for entry in client(gateway.endpoint).list_buckets()["Buckets"]] == ["one", "two"]
+
+
+def test_users_beside_a_running_server(gateway: Gateway) -> None:
+    made = added(gateway, "--id", "user-1", "--display-name", "User 1", "--email", "u1@example.org")
+    s3 = client(gateway.endpoint, made["access_key"], made["secret_key"])
+    answer = s3.list_buckets()
+    assert (answer["Owner"], answer["Buckets"]) == ({"ID": "user-1", "DisplayName": "User 1"}, [])
+    assert gateway.run("user", "add", "--access-key", made["access_key"], check=False).returncode == 3
+    listed = json.loads(gateway.run("user", "list", "--json").stdout)
+    assert [entry["access_keys"] for entry in listed if entry["id"] == "user-1"] == [[made["access_key"]]]
+    assert made["secret_key"] not in gateway.run("user", "list").stdout
+    s3.create_bucket(Bucket="of-user-1")
+    assert gateway.run("user", "remove", "user-1", check=False).returncode == 4
+    s3.delete_bucket(Bucket="of-user-1")
+    assert gateway.run("user", "remove", made["access_key"]).returncode == 0
+    with pytest.raises(ClientError, match="InvalidAccessKeyId"):
+        s3.list_buckets()
+    assert gateway.run("user", "remove", "user-1", check=False).returncode == 3
+
+
+def test_a_disabled_key_stops_at_once_in_every_worker(gateway: Gateway) -> None:
+    made = added(gateway, "--secret-key", "a-secret-of-my-own")
+    assert "secret_key" not in made, "a given secret is not repeated"
+    # connections that are open already, spread over the workers
+    clients = [client(gateway.endpoint, made["access_key"], "a-secret-of-my-own") for _ in range(12)]
+    for s3 in clients:
+        s3.list_buckets()
+    gateway.run("user", "disable", made["id"])
+    for s3 in clients:
+        with pytest.raises(ClientError, match="InvalidAccessKeyId"):
+            s3.list_buckets()
+    gateway.run("user", "enable", made["id"])
+    for s3 in clients:
+        s3.list_buckets()
+
+
+def test_secret_from_the_environment(gateway: Gateway) -> None:
+    gateway.env["SLUICE_USER_SECRET_KEY"] = "secret-from-environment"
+    try:
+        made = added(gateway)
+    finally:
+        del gateway.env["SLUICE_USER_SECRET_KEY"]
+    client(gateway.endpoint, made["access_key"], "secret-from-environment").list_buckets()
+
+
+@pytest.mark.parametrize(
+    "options", [("--access-key", "a/b"), ("--access-key", "ab"), ("--secret-key", "short"), ("--access-key", "a,b,c")]
+)
+def test_bad_keys_are_refused(gateway: Gateway, options: tuple[str, ...]) -> None:
+    assert gateway.run("user", "add", *options, check=False).returncode == 1
+
+
+def test_fsck_beside_a_running_server(gateway: Gateway) -> None:
+    s3 = client(gateway.endpoint)
+    s3.put_object(Bucket="one", Key="k", Body=b"0123456789")
+    report = json.loads(gateway.run("fsck", "--json").stdout)
+    assert report["clean"]
+    assert report["missing"] == []
+
+
+def test_fsck_exit_codes(tmp_path: Path) -> None:
+    stopped = Gateway(tmp_path / "data", workers=1)
+    assert stopped.run("fsck", check=False).returncode == 1
+    with stopped:
+        client(stopped.start().endpoint if stopped.process is None else stopped.endpoint).create_bucket(Bucket="one")
+        client(stopped.endpoint).put_object(Bucket="one", Key="k", Body=b"x")
+        stopped.stop()
+    assert stopped.run("fsck").stdout.endswith("clean\n")
+    orphan = tmp_path / "data" / "data" / "ff" / "7fffffffffffffff"
+    orphan.write_bytes(b"x")
+    assert stopped.run("fsck", check=False).returncode == 4
+    assert stopped.run("fsck", "--repair").returncode == 0
+    assert not orphan.exists()
+    for blob in (tmp_path / "data" / "data").glob("*/*"):
+        blob.unlink()
+    found = stopped.run("fsck", check=False)
+    assert found.returncode == 8
+    assert "MISSING" in found.stdout
+
+
+def test_wrong_settings_exit_with_2(tmp_path: Path) -> None:
+    gateway = Gateway(tmp_path / "data", env={"SLUICE_PORT": "none"})
+    assert gateway.run("serve", check=False).returncode == 2
+
+
+@pytest.mark.parametrize(
+    ("env", "said"),
+    [
+        ({"SLUICE_ROOT_ACCESS_KEY": "minioadmin", "SLUICE_ROOT_SECRET_KEY": "minioadmin"}, "well-known"),
+        ({"SLUICE_DEFAULT_BUCKETS": "Not A Bucket"}, "no bucket name"),
+    ],
+)
+def test_what_refuses_to_start_says_why(tmp_path: Path, env: dict[str, str], said: str) -> None:
+    ended = Gateway(tmp_path / "data", env=env).run("serve", check=False)
+    assert ended.returncode == 1
+    assert said in ended.stderr
+    assert "Traceback" not in ended.stderr
+
+
+def test_another_store_under_the_index_is_refused(tmp_path: Path) -> None:
+    gateway = Gateway(tmp_path / "data", workers=1, options=("--index", f"sqlite:///{tmp_path}/index.db"))
+    gateway.start()
+    gateway.stop()
+    (tmp_path / "data").rename(tmp_path / "away")
+    with pytest.raises(RuntimeError, match="exit code 1"):
+        gateway.start()
+    assert "is the mount missing" in (tmp_path / "data.log").read_text()
+
+
+def test_generated_keys_are_not_printed_when_nobody_looks(tmp_path: Path) -> None:
+    gateway = Gateway(tmp_path / "data", workers=1)
+    environment = {name: value for name, value in gateway.environment().items() if "ROOT_" not in name}
+    gateway.environment = lambda: environment  # type: ignore[method-assign]
+    with gateway.start():
+        kept = json.loads((tmp_path / "data" / "credentials").read_text())
+        client(gateway.endpoint, kept["access_key"], kept["secret_key"]).list_buckets()
+        assert kept["secret_key"] not in (tmp_path / "data.log").read_text()
