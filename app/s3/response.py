@@ -1,11 +1,10 @@
-"""What an operation answers: status, headers and a body in one of four forms."""
+"""What an operation answers: status, headers and body."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 
-from storage_drivers.base import FileSlice
+from app.store.reading import Slices
 
 Headers = list[tuple[bytes, bytes]]
 
@@ -14,13 +13,13 @@ Headers = list[tuple[bytes, bytes]]
 class Response:
     """`headers` are lower-case names and values as they go on the wire, without date, server and request id.
 
-    `body` is bytes, or an iterator of bytes and `FileSlice`s (each released by whoever takes it); `length` is then its
-    length in bytes.
+    `body` is bytes, or slices of files, closed by whoever sends it; `length` is then its length in bytes (for an answer
+    to HEAD, that of the body that is not sent).
     """
 
     status: int = 200
     headers: Headers = field(default_factory=list)
-    body: bytes | AsyncIterator[bytes | FileSlice] = b""
+    body: bytes | Slices = b""
     length: int | None = None
 
 

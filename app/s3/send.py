@@ -43,14 +43,10 @@ async def send_response(request: S3Request, response: Response, scope: dict[str,
     try:
         await send({"type": "http.response.start", "status": response.status, "headers": headers})
         async for piece in body:
-            if isinstance(piece, FileSlice):
-                sent += await _send_slice(piece, zero_copy, send)
-            else:
-                await send({"type": "http.response.body", "body": piece, "more_body": True})
-                sent += len(piece)
+            sent += await _send_slice(piece, zero_copy, send)
         await send({"type": "http.response.body", "body": b""})
     finally:
-        await body.aclose()  # type: ignore[attr-defined]
+        await body.aclose()
     return sent
 
 

@@ -29,6 +29,7 @@ DRAINED = 64 * 1024
 """An unread body up to this long is read and dropped after an early answer; a longer one ends the connection."""
 JOINED = 64 * 1024
 """A body up to this long is copied behind its head, so that both go out in one write."""
+FRAMING = frozenset((b"content-length", b"connection", b"transfer-encoding"))
 ZERO_COPY = "http.response.zerocopysend"
 
 _status_line = lru_cache(128)(status_line)
@@ -37,29 +38,27 @@ _status_line = lru_cache(128)(status_line)
 class Cycle:
     """A request whose head is whole, and the answer to it."""
 
-    __slots__ = (
-        "began",
-        "bodiless",
-        "buffered",
-        "chunked",
-        "chunks",
-        "complete",
-        "connection",
-        "disconnected",
-        "ended",
-        "expects_continue",
-        "head",
-        "keep_alive",
-        "left",
-        "length",
-        "received",
-        "response_complete",
-        "scope",
-        "started",
-        "state",
-        "task",
-        "waiter",
-    )
+    # the state at the start of every cycle; what changes is set on the instance
+    chunks: deque[bytes] | None = None
+    """What came of the body and was not given to the application yet."""
+    buffered = 0
+    """Bytes in `chunks`."""
+    received = 0
+    complete = False
+    """The request body has arrived whole."""
+    ended = False
+    """The application was given the last of it."""
+    disconnected = False
+    waiter: asyncio.Future[None] | None = None
+    task: asyncio.Task[None] | None = None
+    head: bytes | None = None
+    """The answer's head, written together with the first of its body."""
+    started = False
+    response_complete = False
+    bodiless = False
+    chunked = False
+    left = 0
+    """Bytes of the answer's body that are still to come; -1 when only its end will tell."""
 
     def __init__(
         self,
@@ -76,23 +75,6 @@ class Cycle:
         """Bytes of the request body, None when it is chunked."""
         self.expects_continue = expects_continue
         self.keep_alive = keep_alive
-        self.chunks: deque[bytes] | None = None
-        self.buffered = 0
-        self.received = 0
-        self.complete = False
-        """The request body has arrived whole."""
-        self.ended = False
-        """The application was given the last of it."""
-        self.disconnected = False
-        self.waiter: asyncio.Future[None] | None = None
-        self.task: asyncio.Task[None] | None = None
-        self.head: bytes | None = None
-        """The answer's head, written together with the first of its body."""
-        self.started = False
-        self.response_complete = False
-        self.bodiless = False
-        self.chunked = False
-        self.left = 0
 
     # life
     def start(self, application: Application) -> None:
@@ -238,14 +220,13 @@ class Cycle:
         length = None
         count = 3
         for name, value in headers:
-            if name == b"content-length":
-                length = int(value)
-            elif name == b"connection":
-                if b"close" in value.lower():
-                    self.keep_alive = False
-                continue
-            elif name == b"transfer-encoding":
-                continue
+            if name in FRAMING:
+                if name == b"content-length":
+                    length = int(value)
+                else:
+                    if name == b"connection" and b"close" in value.lower():
+                        self.keep_alive = False
+                    continue
             lines += (name, b": ", value, b"\r\n")
             count += 1
         self.bodiless = status in (204, 304) or self.scope["method"] == "HEAD"

@@ -25,7 +25,7 @@ from app.s3.errors import (
     SlowDown,
 )
 from app.server.cycle import ZERO_COPY, Application, Cycle
-from app.server.head import MAX_TARGET, Framing, check_head, check_target
+from app.server.head import MAX_TARGET, METHODS, Framing, check_head, check_target
 from app.server.refusal import refusal
 from app.server.state import WorkerState
 from app.server.zerocopy import shut
@@ -161,7 +161,7 @@ class Connection(asyncio.Protocol):
                 return
         self.fresh = False
         heading = self.heading
-        limit = self.state.settings.max_header_bytes
+        limit = self.state.max_header_bytes
         self.suspect = heading or len(data) > limit
         if not heading and self.active is None:
             self._begin_head()
@@ -218,7 +218,7 @@ class Connection(asyncio.Protocol):
             return
         headers = self.headers
         headers.append((name.lower(), value.rstrip()))
-        if len(headers) > self.state.settings.max_headers:
+        if len(headers) > self.state.max_headers:
             self._stop(RequestHeaderSectionTooLarge())
 
     def on_headers_complete(self) -> None:
@@ -234,7 +234,7 @@ class Connection(asyncio.Protocol):
             self._stop(error)
         scope = self.template.copy()
         scope["http_version"] = version
-        scope["method"] = method.decode("ascii")
+        scope["method"] = METHODS[method]
         text = path.decode("ascii")
         scope["path"] = unquote(text) if "%" in text else text
         scope["raw_path"] = path
@@ -259,10 +259,10 @@ class Connection(asyncio.Protocol):
         state = self.state
         if self.suspect:
             size = len(self.target) + sum(len(name) + len(value) + 4 for name, value in self.headers)
-            if size > state.settings.max_header_bytes:
+            if size > state.max_header_bytes:
                 raise RequestHeaderSectionTooLarge
         waiting = len(self.pipeline)
-        if waiting >= PIPELINED or len(state.running) + waiting >= state.settings.max_requests:
+        if waiting >= PIPELINED or len(state.running) + waiting >= state.max_requests:
             raise SlowDown
         if framing.length != 0 and state.memory.buffered > state.memory.budget:
             raise SlowDown
@@ -311,7 +311,7 @@ class Connection(asyncio.Protocol):
         """Chunk extensions and trailers are bounded like a head, and by the body that they come with."""
         self.chunked_fed += size
         if not cycle.complete:
-            bound = self.state.settings.max_header_bytes + CHUNK_OVERHEAD * cycle.received
+            bound = self.state.max_header_bytes + CHUNK_OVERHEAD * cycle.received
             if self.chunked_fed > bound + READ:
                 self._malformed(BadRequest("The framing of the body is larger than the body."))
 

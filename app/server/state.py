@@ -51,6 +51,10 @@ class WorkerState:
     ) -> None:
         self.settings = settings
         self.memory = memory
+        # looked at for every request, or even every field: plain attributes cost less than the model's
+        self.max_headers = settings.max_headers
+        self.max_header_bytes = settings.max_header_bytes
+        self.max_requests = settings.max_requests
         self.loop = asyncio.get_running_loop()
         self.connections: set[Connection] = set()
         self.running: dict[Cycle, int] = {}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from time import perf_counter
 
 from app.errors import DataDamaged
@@ -13,8 +13,6 @@ from storage_drivers.base import Buffer, FileSlice
 SMALL = 256 * 1024
 """Bytes up to which a body is answered as one bytes object."""
 PIECES_AT_ONCE = 256
-
-Body = bytes | AsyncIterator[bytes | FileSlice]
 
 
 async def extents(store: Store, version: Version, offset: int, length: int) -> AsyncIterator[Extent]:
@@ -40,7 +38,7 @@ async def extents(store: Store, version: Version, offset: int, length: int) -> A
                 return
 
 
-async def body(store: Store, version: Version, offset: int, length: int, timings: Timings) -> Body:
+async def body(store: Store, version: Version, offset: int, length: int, timings: Timings) -> bytes | Slices:
     """`length` bytes at `offset` of a version. The first slice is open when this returns, so that damage shows early.
 
     Raises DataDamaged for a committed blob that is missing or short, StoreUnavailable.
@@ -56,25 +54,38 @@ async def body(store: Store, version: Version, offset: int, length: int, timings
                 return data
         slices = _slices(store, version, offset, length)
         first = await anext(slices)
-        return _chain(first, slices)
+        return Slices(first, slices)
     finally:
         timings["open"] = perf_counter() - started
 
 
-async def _slices(store: Store, version: Version, offset: int, length: int) -> AsyncIterator[FileSlice]:
+async def _slices(store: Store, version: Version, offset: int, length: int) -> AsyncGenerator[FileSlice, None]:
     async for extent in extents(store, version, offset, length):
         with driver_calls():
             piece = await store.driver.read(extent.locator, extent.offset, extent.size)
         yield piece
 
 
-async def _chain(first: FileSlice, rest: AsyncIterator[FileSlice]) -> AsyncIterator[bytes | FileSlice]:
-    try:
-        yield first
-        async for piece in rest:
-            yield piece
-    finally:
-        first.release()
+class Slices:
+    """Slices of files in order, the first one open already. Whoever has it closes it, read or not."""
+
+    def __init__(self, first: FileSlice, rest: AsyncGenerator[FileSlice, None]) -> None:
+        self._first: FileSlice | None = first
+        self._rest = rest
+
+    def __aiter__(self) -> Slices:
+        return self
+
+    async def __anext__(self) -> FileSlice:
+        first, self._first = self._first, None
+        return first if first is not None else await anext(self._rest)
+
+    async def aclose(self) -> None:
+        """Give back what was not taken."""
+        if self._first is not None:
+            self._first.release()
+            self._first = None
+        await self._rest.aclose()
 
 
 async def feed(store: Store, version: Version, offset: int, length: int, take: Callable[[Buffer], None]) -> None:

@@ -6,6 +6,7 @@ replaces or deletes goes to the discard queue inside it; nothing here ever takes
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from time import perf_counter
@@ -19,6 +20,8 @@ from app.store.blobs import BlobIds
 from storage_drivers import errors as driver_errors
 from storage_drivers.base import Driver, Source
 
+logger = logging.getLogger("sluice.store")
+
 Timings = dict[str, float]
 T = TypeVar("T")
 
@@ -31,6 +34,7 @@ def driver_calls() -> Iterator[None]:
     except driver_errors.StoreFull as error:
         raise StoreFull() from error
     except (driver_errors.BlobMissing, driver_errors.BlobDamaged) as error:
+        logger.error("integrity alarm: %s: %s", type(error).__name__, error)
         raise DataDamaged() from error
     except driver_errors.DriverError as error:
         raise StoreUnavailable() from error

@@ -1,0 +1,83 @@
+"""Slices are given back however a reader ends."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from app.errors import DataDamaged
+from app.index.rows import Bucket
+from app.settings import Settings
+from app.store import objects, reading
+from app.store.store import Store
+from tests.store.site import opened, prepare, put, settings_for
+
+SIZE = 300_000
+
+
+@pytest.fixture
+def settings(tmp_path: Path) -> Settings:
+    made = settings_for(tmp_path)
+    prepare(made)
+    return made
+
+
+def descriptors() -> int:
+    """How many files this process has open."""
+    return len(os.listdir("/proc/self/fd"))
+
+
+async def new_bucket(store: Store) -> Bucket:
+    """A bucket."""
+    return await store.index.create_bucket("reading", "owner", "us-east-1", 10)
+
+
+async def test_small_bodies_come_at_once_and_large_ones_in_slices(settings: Settings) -> None:
+    async with opened(settings) as store:
+        bucket = await new_bucket(store)
+        await put(store, bucket, "small", b"0123456789")
+        await put(store, bucket, "large", bytes(SIZE))
+        small = await objects.find(store, bucket.id, "small")
+        assert await reading.body(store, small, 2, 3, {}) == b"234"
+        assert await reading.body(store, small, 0, 0, {}) == b""
+        slices = await reading.body(store, await objects.find(store, bucket.id, "large"), 5, SIZE - 5, {})
+        assert isinstance(slices, reading.Slices)
+        found = [(piece.offset, piece.count) async for piece in slices]
+        assert found == [(5, SIZE - 5)]
+
+
+@pytest.mark.parametrize("taken", [0, 1])
+async def test_a_reader_that_stops_leaves_no_descriptor(settings: Settings, taken: int) -> None:
+    async with opened(settings) as store:
+        bucket = await new_bucket(store)
+        await put(store, bucket, "large", bytes(SIZE))
+        version = await objects.find(store, bucket.id, "large")
+        before = descriptors()
+        slices = await reading.body(store, version, 0, SIZE, {})
+        assert isinstance(slices, reading.Slices)
+        assert descriptors() == before + 1
+        for _ in range(taken):
+            (await anext(slices)).release()
+        await slices.aclose()
+        assert descriptors() == before
+
+
+async def test_a_missing_or_short_blob_is_an_alarm(settings: Settings) -> None:
+    async with opened(settings) as store:
+        bucket = await new_bucket(store)
+        await put(store, bucket, "large", bytes(SIZE))
+        version = await objects.find(store, bucket.id, "large")
+        (blob,) = (settings.data / "data").glob("*/*")
+        blob.write_bytes(bytes(1000))
+        with pytest.raises(DataDamaged):
+            await reading.body(store, version, 0, SIZE, {})
+        with pytest.raises(DataDamaged):
+            await reading.body(store, version, 990, 20, {})
+        blob.unlink()
+        for length in (10, SIZE):
+            with pytest.raises(DataDamaged):
+                await reading.body(store, version, 0, length, {})
+        with pytest.raises(DataDamaged):
+            await reading.feed(store, version, 0, SIZE, lambda piece: None)
