@@ -1,0 +1,181 @@
+"""The command: `python -m benchmarks run`."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import time
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+
+from benchmarks import report, targets
+from benchmarks.calls import Refused
+from benchmarks.client import Stalled
+from benchmarks.meter import Measure, Meter
+from benchmarks.turn import MIX, OBJECT_OPERATIONS, Plan, Turn
+
+UNITS = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
+OPERATIONS = (*OBJECT_OPERATIONS, "LIST", "MULTIPART", "MIX")
+
+cli = typer.Typer(add_completion=False, help="Measure S3 endpoints side by side with one client.")
+console = Console(stderr=True)
+
+
+@cli.callback()
+def main() -> None:
+    """Measure S3 endpoints side by side with one client."""
+
+
+def size_of(text: str) -> int:
+    """Bytes of `4k`, `10m`, `1g` or `512`. Raises ValueError."""
+    digits = text.strip().lower().rstrip("ib")
+    unit = digits[-1:] if digits[-1:].isalpha() else ""
+    if unit not in UNITS:
+        raise ValueError(f"{text!r} is no size")
+    return int(digits.removesuffix(unit)) * UNITS[unit]
+
+
+def _words(text: str, allowed: tuple[str, ...]) -> tuple[str, ...]:
+    words = tuple(word.strip().upper() for word in text.split(",") if word.strip())
+    if unknown := [word for word in words if word not in allowed]:
+        raise ValueError(f"{', '.join(unknown)}: not one of {', '.join(allowed).lower()}")
+    return words
+
+
+def _pids(texts: list[str]) -> dict[str, int]:
+    return {name: int(pid) for name, _, pid in (text.partition("=") for text in texts)}
+
+
+@cli.command()
+def run(
+    target: Annotated[list[str], typer.Option(help="sluice[:full|:relaxed], NAME=http://HOST:PORT or NAME=COMMAND.")],
+    pid: Annotated[list[str] | None, typer.Option(help="NAME=PID: root process of an endpoint that runs.")] = None,
+    rounds: Annotated[int, typer.Option(min=1, help="Rounds; the order of targets turns with each.")] = 5,
+    durability: Annotated[str, typer.Option(help="Of the target `sluice`: relaxed or full.")] = "relaxed",
+    ops: Annotated[str, typer.Option(help="Any of put,get,stat,delete,list,multipart,mix.")] = ",".join(OPERATIONS),
+    sizes: Annotated[str, typer.Option(help="Sizes of objects.")] = "4k,64k,1m,10m",
+    clients: Annotated[str, typer.Option(help="Connections; several numbers repeat the cells.")] = "16",
+    seconds: Annotated[float, typer.Option(min=0.05, help="Length of a cell.")] = 3.0,
+    warm_up: Annotated[float, typer.Option(min=0, help="Before each cell, not measured.")] = 0.4,
+    list_keys: Annotated[int, typer.Option(min=2, help="Keys of the bucket that is listed.")] = 3000,
+    multipart: Annotated[str, typer.Option(help="Size of a multipart upload.")] = "1g",
+    part: Annotated[str, typer.Option(help="Size of its parts.")] = "16m",
+    mix_size: Annotated[str, typer.Option(help="Size of the mix's objects.")] = "10m",
+    mix_clients: Annotated[int, typer.Option(min=1, help="Connections of the mix.")] = 20,
+    server_core: Annotated[int, typer.Option(help="Core of the server.")] = 0,
+    client_core: Annotated[int, typer.Option(help="Core of the client.")] = 1,
+    directory: Annotated[Path | None, typer.Option(help="Where launched targets get their data.")] = None,
+    output: Annotated[Path, typer.Option(help="JSON to write.")] = Path("benchmark.json"),
+) -> None:
+    """Run every cell against every target, turn by turn, and print the table."""
+    try:
+        chosen = [targets.parse_target(text, durability, _pids(pid or [])) for text in target]
+        plan = Plan(
+            operations=_words(ops, OPERATIONS),
+            sizes=tuple(size_of(size) for size in sizes.split(",")),
+            clients=tuple(int(count) for count in clients.split(",")),
+            seconds=seconds,
+            warm_up=warm_up,
+            list_keys=list_keys,
+            multipart_bytes=size_of(multipart),
+            part_bytes=size_of(part),
+            mix_bytes=size_of(mix_size),
+            mix_clients=mix_clients,
+        )
+        if {server_core, client_core} - os.sched_getaffinity(0) or server_core == client_core:
+            raise ValueError("server and client want a core each")
+    except ValueError as error:
+        raise typer.BadParameter(str(error)) from error
+    os.sched_setaffinity(0, {client_core})
+    bench = Bench(plan, chosen, server_core, client_core, directory, output)
+    try:
+        bench.run(rounds)
+    except (Refused, Stalled, OSError) as error:
+        console.print(f"[red]gave up:[/red] {error}", highlight=False, markup=True)
+        raise typer.Exit(1) from error
+    Console(width=None if console.is_terminal else 170).print(report.table(report.rows(bench.measures)))
+
+
+class Bench:
+    """All rounds of a run, and what was measured so far (written after every turn)."""
+
+    def __init__(
+        self,
+        plan: Plan,
+        chosen: list[targets.Target],
+        server_core: int,
+        client_core: int,
+        directory: Path | None,
+        output: Path,
+    ) -> None:
+        self.measures: list[Measure] = []
+        self._plan = plan
+        self._targets = chosen
+        self._server_core = server_core
+        self._client_core = client_core
+        self._directory = directory
+        self._output = output
+        self._keys = targets.Keys(
+            os.environ.get("AWS_ACCESS_KEY_ID", "GK" + secrets.token_hex(12)),
+            os.environ.get("AWS_SECRET_ACCESS_KEY", secrets.token_hex(32)),
+            os.environ.get("AWS_REGION", "us-east-1"),
+        )
+        self._servers: dict[str, str] = {}
+        self._head = self._describe()
+
+    def run(self, rounds: int) -> None:
+        """Every target has its turn in every round, in turned order every other time."""
+        for number in range(rounds):
+            for target in self._targets if number % 2 == 0 else reversed(self._targets):
+                self._turn(number, target)
+                report.write(self._output, {**self._head, "server_headers": self._servers}, self.measures)
+
+    def _turn(self, number: int, target: targets.Target) -> None:
+        def tell(measure: Measure) -> None:
+            self.measures.append(measure)
+            cpu = "" if measure.cpu_us is None else f"{measure.cpu_us:,.0f} µs"
+            errors = f"  {measure.errors}" if measure.errors else ""
+            console.print(
+                f"round {number + 1}  {target.name:16} {measure.cell.name:22} {measure.rate:10,.1f}/s  {cpu}{errors}",
+                highlight=False,
+                markup=False,
+            )
+
+        with targets.Running(target, self._keys, self._directory, self._server_core) as running:
+            self._servers[target.name] = running.server
+            meter = Meter(running.pid, self._server_core, self._client_core)
+            turn = Turn(running, self._plan, meter, number, f"bench-{secrets.token_hex(4)}")
+            try:
+                turn.run(tell)
+            except (Refused, Stalled, OSError) as error:
+                raise Refused(f"{target.name}: {error}\n{running.printed()}") from error
+            finally:
+                if not target.launched:
+                    turn.clean()
+
+    def _describe(self) -> dict[str, Any]:
+        return {
+            "format": 1,
+            "begun": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+            "machine": report.machine(),
+            "settings": {
+                **asdict(self._plan),
+                "mix": MIX,
+                "server_core": self._server_core,
+                "client_core": self._client_core,
+                "environment": {
+                    name: value
+                    for name, value in sorted(os.environ.items())
+                    if name.startswith("SLUICE_") and "SECRET" not in name and "TOKEN" not in name
+                },
+            },
+            "targets": [{**asdict(target), "version": targets.version(target.command)} for target in self._targets],
+        }
+
+
+if __name__ == "__main__":
+    cli()

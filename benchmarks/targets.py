@@ -1,0 +1,180 @@
+"""What is measured: this gateway, a peer that is launched, or an endpoint that runs already."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from urllib.parse import urlsplit
+
+from benchmarks import processes
+from benchmarks.calls import Calls, Refused
+from benchmarks.signing import Signer
+
+ROOT = Path(__file__).parent.parent
+SLUICE = (
+    f"{shlex.quote(sys.executable)} -m app.cli serve --host 127.0.0.1 --port {{port}} --data {{data}}"
+    " --workers 1 --admin-port -1"
+)
+STOP_SECONDS = 20.0
+
+
+@dataclass(frozen=True)
+class Keys:
+    """The pair that every target is given, or has."""
+
+    access_key: str
+    secret_key: str
+    region: str = "us-east-1"
+
+
+@dataclass(frozen=True)
+class Target:
+    """One line of the comparison: `url` of a running endpoint (its process when `pid` is known), or a `command`."""
+
+    name: str
+    url: str = ""
+    pid: int | None = None
+    command: str = ""
+    durability: str = ""
+
+    @property
+    def launched(self) -> bool:
+        """Started for its turn on an empty directory, stopped after it."""
+        return bool(self.command)
+
+
+def parse_target(text: str, durability: str, pids: dict[str, int]) -> Target:
+    """`sluice`, `sluice:full`, `NAME=http://HOST:PORT` or `NAME=COMMAND`. Raises ValueError for anything else."""
+    name, equals, rest = text.partition("=")
+    if not equals:
+        kind, _, chosen = text.partition(":")
+        if kind != "sluice" or chosen not in ("", "full", "relaxed"):
+            raise ValueError(f"{text!r} is not sluice, sluice:full, sluice:relaxed, NAME=URL or NAME=COMMAND")
+        return Target(f"sluice-{chosen or durability}", command=SLUICE, durability=chosen or durability)
+    if not name or not rest:
+        raise ValueError(f"{text!r} lacks a name or what it names")
+    if rest.startswith("https:"):
+        raise ValueError("TLS is not measured")
+    if rest.startswith("http:"):
+        return Target(name, url=rest, pid=pids.get(name))
+    return Target(name, command=rest)
+
+
+def version(command: str) -> str:
+    """First line that the command's program prints for `--version`, or nothing."""
+    words = [word for word in shlex.split(command) if word != "env" and "=" not in word]
+    if not words or words[0] == sys.executable or Path(words[0]).name in ("sh", "bash"):
+        return ""
+    try:
+        done = subprocess.run([words[0], "--version"], capture_output=True, text=True, timeout=10, check=False)
+    except (OSError, subprocess.SubprocessError):
+        return ""
+    return next(iter(done.stdout.splitlines()), "")
+
+
+class Running:
+    """A target in its turn: started if it is ours to start, ready, and on its core.
+
+    Raises Refused when it does not get ready; what it printed is then in the message.
+    """
+
+    def __init__(self, target: Target, keys: Keys, directory: Path | None, core: int) -> None:
+        self.target = target
+        self.pid = target.pid
+        self.server = ""
+        self._keys = keys
+        self._core = core
+        self._process: subprocess.Popen[bytes] | None = None
+        self._directory: Path | None = None
+        self._parent = directory
+        if target.launched:
+            self.address = ("127.0.0.1", _free_port())
+        else:
+            parts = urlsplit(target.url)
+            self.address = (parts.hostname or "127.0.0.1", parts.port or 80)
+        host = f"{self.address[0]}:{self.address[1]}"
+        self.signer = Signer(host, keys.access_key, keys.secret_key, keys.region)
+        self.calls = Calls(self.address, self.signer)
+
+    def __enter__(self) -> Running:
+        if self.target.launched:
+            self._launch()
+        elif self.pid is not None:
+            processes.pin(self.pid, self._core)
+        try:
+            self.server = self.calls.wait_ready()
+        except Refused as error:
+            printed = self.printed()
+            self.__exit__(None, None, None)
+            raise Refused(f"{self.target.name}: {error}\n{printed}") from error
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._process is not None:
+            _stop(self._process)
+        if self._directory is not None:
+            shutil.rmtree(self._directory, ignore_errors=True)
+
+    def printed(self) -> str:
+        """The end of what a launched target printed."""
+        if self._directory is None:
+            return ""
+        return (self._directory / "log").read_text(errors="replace")[-2000:]
+
+    def _launch(self) -> None:
+        self._directory = Path(tempfile.mkdtemp(prefix="sluice-bench-", dir=self._parent))
+        data = self._directory / "data"
+        data.mkdir()
+        values = {"port": str(self.address[1]), "data": str(data), "host": "127.0.0.1"}
+        values |= {"access_key": self._keys.access_key, "secret_key": self._keys.secret_key}
+        words = shlex.split(self.target.command)
+        for name, value in values.items():
+            words = [word.replace(f"{{{name}}}", value) for word in words]
+        environment = {
+            **os.environ,
+            "SLUICE_ROOT_ACCESS_KEY": self._keys.access_key,
+            "SLUICE_ROOT_SECRET_KEY": self._keys.secret_key,
+            "SLUICE_REGION": self._keys.region,
+        }
+        if self.target.durability:
+            environment["SLUICE_DURABILITY"] = self.target.durability
+        own = os.sched_getaffinity(0)
+        os.sched_setaffinity(0, {self._core})  # what is started from here on inherits it
+        try:
+            with (self._directory / "log").open("wb") as log:
+                self._process = subprocess.Popen(
+                    words, cwd=ROOT, env=environment, stdout=log, stderr=log, start_new_session=True
+                )
+        finally:
+            os.sched_setaffinity(0, own)
+        self.pid = self._process.pid
+
+
+def _stop(process: subprocess.Popen[bytes]) -> None:
+    process.send_signal(signal.SIGTERM)
+    try:
+        process.wait(STOP_SECONDS)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
+    try:
+        os.killpg(process.pid, signal.SIGKILL)  # whoever of its session it left behind
+    except ProcessLookupError:
+        return
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])

@@ -1,0 +1,59 @@
+"""CPU and memory of process trees."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+
+import pytest
+
+from benchmarks import processes
+
+SPIN = "import time\nwhile time.process_time() < {seconds}: pass\n"
+PARENT = f"""
+import subprocess, sys
+subprocess.run([sys.executable, "-c", {SPIN.format(seconds=0.3)!r}])
+child = subprocess.Popen([sys.executable, "-c", {SPIN.format(seconds=0.2)!r} + "print(flush=True)\\ninput()"],
+                         stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+child.stdout.readline()
+print(flush=True)
+input()
+"""
+
+
+def test_a_tree_with_a_child_that_exited() -> None:
+    with subprocess.Popen([sys.executable, "-c", PARENT], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as parent:
+        assert parent.stdin is not None
+        assert parent.stdout is not None
+        parent.stdout.readline()
+        try:
+            assert len(processes.tree(parent.pid)) == 2
+            assert 0.48 < processes.cpu_seconds(parent.pid) < 10
+            assert processes.peak_bytes(parent.pid) > 4 << 20
+            processes.reset_peak(parent.pid)
+            core = min(os.sched_getaffinity(0))
+            processes.pin(parent.pid, core)
+            assert all(os.sched_getaffinity(pid) == {core} for pid in processes.tree(parent.pid))
+        finally:
+            parent.stdin.close()
+    with pytest.raises(ProcessLookupError):
+        processes.tree(parent.pid)
+
+
+def test_own_cpu_is_the_process_clock() -> None:
+    before = time.process_time()
+    measured = processes.cpu_seconds(os.getpid())
+    times = os.times()
+    assert before <= measured - times.children_user - times.children_system <= time.process_time() + 0.02
+
+
+def test_share_of_a_core() -> None:
+    before, after = processes.CoreTime(5.0, 100.0), processes.CoreTime(8.0, 110.0)
+    assert after.share_since(before) == pytest.approx(0.3)
+    assert before.share_since(before) == 0
+    core = min(os.sched_getaffinity(0))
+    assert 0 < processes.core_time(core).busy <= processes.core_time(core).total
+    with pytest.raises(LookupError):
+        processes.core_time(100_000)
