@@ -129,7 +129,7 @@ class Cycle:
         self.buffered += size
         memory = self.state.memory
         memory.buffered += size
-        if self.buffered > HIGH_WATER or memory.tight:
+        if self.buffered > HIGH_WATER or memory.buffered > memory.tight_at:
             self.connection.pause_reading()
         if self.waiter is not None:
             self._wake()
@@ -182,8 +182,10 @@ class Cycle:
         self.buffered -= size
         memory = self.state.memory
         memory.buffered -= size
-        if not chunks or (self.buffered < LOW_WATER and not memory.tight):
-            self.connection.resume_reading()
+        connection = self.connection
+        ahead = self.buffered < LOW_WATER and memory.buffered <= memory.tight_at
+        if connection.read_paused and (ahead or not chunks):
+            connection.resume_reading()
         self.ended = self.complete and not chunks
         return {"type": "http.request", "body": body, "more_body": not self.ended}
 

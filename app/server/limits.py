@@ -23,12 +23,9 @@ class BodyMemory:
         self.budget = budget
         self.held = 0
         self.buffered = 0
+        self.tight_at = budget // 4
+        """Bytes in `buffered` from which on connections do not read ahead."""
         self._waiting: deque[tuple[int, asyncio.Future[None]]] = deque()
-
-    @property
-    def tight(self) -> bool:
-        """Connections should not read ahead."""
-        return self.buffered * 4 > self.budget
 
     async def acquire(self, size: int, timeout: float = WAIT) -> None:
         """Take `size` bytes of the budget (all of it, if `size` is more). Raises Overloaded after `timeout` seconds."""

@@ -269,12 +269,15 @@ class Connection(asyncio.Protocol):
 
     def on_body(self, body: bytes) -> None:
         """A piece of the body."""
+        cycle = self.parsed
+        assert cycle is not None
         self.progress = self.state.now
-        cast(Cycle, self.parsed).feed(body)
+        cycle.feed(body)
 
     def on_message_complete(self) -> None:
         """The body is whole."""
-        cycle = cast(Cycle, self.parsed)
+        cycle = self.parsed
+        assert cycle is not None
         cycle.finish()
         if not cycle.keep_alive:
             self.deaf = True
@@ -288,7 +291,8 @@ class Connection(asyncio.Protocol):
     # bodies past the parser
     def _leave_parser(self) -> None:
         """The parser is in the middle of a long body: take the rest of it without a copy, then start a new parser."""
-        cycle = cast(Cycle, self.parsed)
+        cycle = self.parsed
+        assert cycle is not None
         if cycle.complete:
             self.direct = 0
         else:
@@ -296,7 +300,8 @@ class Connection(asyncio.Protocol):
             self.parser = httptools.HttpRequestParser(self)
 
     def _feed_direct(self, data: bytes) -> bytes:
-        cycle = cast(Cycle, self.parsed)
+        cycle = self.parsed
+        assert cycle is not None
         self.progress = self.state.now
         rest = b""
         if len(data) > self.direct:

@@ -49,8 +49,7 @@ async def get_object_attributes(gateway: Gateway, request: S3Request) -> Respons
 def checksum_elements(version: Version) -> str:
     """`ChecksumXXX` and `ChecksumType` of an object."""
     name = "Checksum" + version.checksum_algorithm
-    value = version.checksum.partition("-")[0]
-    return xml.element(name, value) + xml.element("ChecksumType", version.checksum_type)
+    return xml.element(name, version.checksum) + xml.element("ChecksumType", version.checksum_type)
 
 
 def _number(request: S3Request, name: str, default: int) -> int:

@@ -49,7 +49,7 @@ async def _version_1(gateway: Gateway, request: S3Request, encode: Encode, limit
     if page.truncated and delimiter:
         next_marker = f"<NextMarker>{encode(page.last)}</NextMarker>"
     content = (
-        f"{_opening(request, encode)}<Marker>{encode(marker)}</Marker>{next_marker}{_limits(request, limit, page)}"
+        f"{_opening(request, encode, xml.escape)}<Marker>{encode(marker)}</Marker>{next_marker}{_limits(request, limit, page)}"
         f"{_entries(gateway, request, page, encode, True)}"
     )
     return Response(200, list(XML), xml.document("ListBucketResult", content))
@@ -72,7 +72,7 @@ async def _version_2(gateway: Gateway, request: S3Request, encode: Encode, limit
         echoed += f"<StartAfter>{encode(start_after)}</StartAfter>"
     with_owner = query.get("fetch-owner", "").lower() == "true"
     content = (
-        f"{_opening(request, encode)}{echoed}<KeyCount>{len(page.entries) + len(page.prefixes)}</KeyCount>"
+        f"{_opening(request, encode, encode)}{echoed}<KeyCount>{len(page.entries) + len(page.prefixes)}</KeyCount>"
         f"{_limits(request, limit, page)}{_entries(gateway, request, page, encode, with_owner)}"
     )
     return Response(200, list(XML), xml.document("ListBucketResult", content))
@@ -90,11 +90,12 @@ async def _page(gateway: Gateway, request: S3Request, after: str, limit: int) ->
     return page
 
 
-def _opening(request: S3Request, encode: Encode) -> str:
+def _opening(request: S3Request, encode: Encode, encode_prefix: Encode) -> str:
+    """Name, prefix and delimiter. ListObjects gives the prefix as it is: its clients do not decode that one."""
     query = request.query
     delimiter = query.get("delimiter", "")
     return (
-        f"{xml.element('Name', request.bucket)}<Prefix>{encode(query.get('prefix', ''))}</Prefix>"
+        f"{xml.element('Name', request.bucket)}<Prefix>{encode_prefix(query.get('prefix', ''))}</Prefix>"
         + (f"<Delimiter>{encode(delimiter)}</Delimiter>" if delimiter else "")
         + ("<EncodingType>url</EncodingType>" if query.get("encoding-type") else "")
     )
@@ -155,5 +156,5 @@ async def list_object_versions(gateway: Gateway, request: S3Request) -> Response
         for version in page.entries
     )
     prefixes = "".join(f"<CommonPrefixes><Prefix>{encode(name)}</Prefix></CommonPrefixes>" for name in page.prefixes)
-    content = f"{_opening(request, encode)}{markers}{_limits(request, limit, page)}{versions}{prefixes}"
+    content = f"{_opening(request, encode, encode)}{markers}{_limits(request, limit, page)}{versions}{prefixes}"
     return Response(200, list(XML), xml.document("ListVersionsResult", content))
