@@ -1,0 +1,1 @@
+"""Load tests of the gateway and of the stores under it."""
