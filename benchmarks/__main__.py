@@ -147,7 +147,7 @@ class Bench:
 
         with targets.Running(target, self._keys, self._directory, self._server_core) as running:
             self._servers[target.name] = running.server
-            meter = Meter(running.pid, self._server_core, self._client_core)
+            meter = Meter(running.pid, running.directory, self._server_core, self._client_core)
             turn = Turn(running, self._plan, meter, number, f"bench-{secrets.token_hex(4)}")
             try:
                 turn.run(tell)

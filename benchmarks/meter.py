@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+import subprocess
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from benchmarks import processes
 from benchmarks.client import Outcome
@@ -84,16 +86,23 @@ def percentiles(latencies: list[float]) -> dict[str, float]:
 
 
 class Meter:
-    """Measures runs against one server process tree (`pid` may be unknown) with the client on a core of its own."""
+    """Measures runs against one server process tree (`pid` may be unknown) with the client on a core of its own.
 
-    def __init__(self, pid: int | None, server_core: int, client_core: int) -> None:
+    `directory` is on the file system that the server writes to; None for one that is not known.
+    """
+
+    def __init__(self, pid: int | None, directory: Path | None, server_core: int, client_core: int) -> None:
         self._pid = pid
+        self._directory = directory
         self._server_core = server_core
         self._client_core = client_core
 
     def measure(self, round_number: int, target: str, cell: Cell, run: Callable[[], Outcome]) -> Measure:
         """Run it. Written-back pages of what came before are out of the way first."""
-        os.sync()
+        if self._directory is None:
+            os.sync()
+        else:
+            subprocess.run(["sync", "-f", self._directory], check=True)
         if self._pid is not None:
             processes.reset_peak(self._pid)
         before = self._read()

@@ -94,7 +94,8 @@ class Running:
         self._keys = keys
         self._core = core
         self._process: subprocess.Popen[bytes] | None = None
-        self._directory: Path | None = None
+        self.directory: Path | None = None
+        """Of a launched target: holds its data and its log."""
         self._parent = directory
         if target.launched:
             self.address = ("127.0.0.1", _free_port())
@@ -123,18 +124,18 @@ class Running:
     ) -> None:
         if self._process is not None:
             _stop(self._process)
-        if self._directory is not None:
-            shutil.rmtree(self._directory, ignore_errors=True)
+        if self.directory is not None:
+            shutil.rmtree(self.directory, ignore_errors=True)
 
     def printed(self) -> str:
         """The end of what a launched target printed."""
-        if self._directory is None:
+        if self.directory is None:
             return ""
-        return (self._directory / "log").read_text(errors="replace")[-2000:]
+        return (self.directory / "log").read_text(errors="replace")[-2000:]
 
     def _launch(self) -> None:
-        self._directory = Path(tempfile.mkdtemp(prefix="sluice-bench-", dir=self._parent))
-        data = self._directory / "data"
+        self.directory = Path(tempfile.mkdtemp(prefix="sluice-bench-", dir=self._parent))
+        data = self.directory / "data"
         data.mkdir()
         values = {"port": str(self.address[1]), "data": str(data), "host": "127.0.0.1"}
         values |= {"access_key": self._keys.access_key, "secret_key": self._keys.secret_key}
@@ -152,7 +153,7 @@ class Running:
         own = os.sched_getaffinity(0)
         os.sched_setaffinity(0, {self._core})  # what is started from here on inherits it
         try:
-            with (self._directory / "log").open("wb") as log:
+            with (self.directory / "log").open("wb") as log:
                 self._process = subprocess.Popen(
                     words, cwd=ROOT, env=environment, stdout=log, stderr=log, start_new_session=True
                 )
