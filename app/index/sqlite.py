@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import sqlite3
 from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -51,9 +52,7 @@ class SqliteIndex(Methods):
         self._registers = writer
         self._local_only = local_only
         self._wal = path.with_name(path.name + "-wal")
-        self._reader: sqlite3.Connection | None = None
-        self._life: LifeLock | None = None
-        self._checkpointer: checkpoint.Checkpointer | None = None
+        self._opened = AsyncExitStack()
 
     # life
 
@@ -80,10 +79,12 @@ class SqliteIndex(Methods):
         lock_path = self._run_dir / "index.lock"
         if upgrade:
             migrate.upgrade(self._path, lock_path)
-        self._reader = self._connect()
-        migrate.check(self._reader)
-        self._cursor = self._reader.cursor()
+        reader = self._connect()
+        self._opened.callback(reader.close)
+        migrate.check(reader)
+        self._cursor = reader.cursor()
         self._generation = Generation(self._run_dir / "generation")
+        self._opened.callback(self._generation.close)
         self._writer = Writer(
             self._connect,
             lock_path,
@@ -92,35 +93,34 @@ class SqliteIndex(Methods):
             changed=self._generation.bump,
         )
         self._writer.start()
+        self._opened.push_async_callback(self._writer.close)
 
     async def _register(self) -> None:
-        self._life = LifeLock(self._run_dir / "writers")
-        self.incarnation = await self._commit(writers.register, self._life.name)
+        life = LifeLock(self._run_dir / "writers")
+        try:
+            self.incarnation = await self._commit(writers.register, life.name)
+        except BaseException:
+            life.close(remove=False)
+            raise
         self._writer.incarnation = self.incarnation
-        self._checkpointer = checkpoint.Checkpointer(
+        self._opened.push_async_callback(self._retire, life)
+        checkpointer = checkpoint.Checkpointer(
             self._connect, self._wal, self._run_dir / "checkpoint.lock", self._run_dir / "index.lock"
         )
-        self._checkpointer.start()
+        checkpointer.start()
+        self._opened.push_async_callback(asyncio.to_thread, checkpointer.stop)
 
     async def close(self) -> None:
         """Finish what is queued and let go; see `Index.close`."""
-        if self._checkpointer is not None:
-            await asyncio.to_thread(self._checkpointer.stop)
-            self._checkpointer = None
-        if self._reader is None:
-            return
+        await self._opened.aclose()
+
+    async def _retire(self, life: LifeLock) -> None:
         retired = False
-        if self.incarnation:
-            try:
-                retired = await self._commit(writers.retire, self.incarnation)
-            except DomainError:
-                pass  # the sweep finds it
-        await self._writer.close()
-        if self._life is not None:
-            self._life.close(remove=retired)
-        self._generation.close()
-        self._reader.close()
-        self._reader = None
+        try:
+            retired = await self._commit(writers.retire, self.incarnation)
+        except DomainError:
+            pass  # the sweep finds it
+        life.close(remove=retired)
 
     def _connect(self) -> sqlite3.Connection:
         return open_connection(self._path, durability=self._durability)

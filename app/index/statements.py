@@ -302,12 +302,10 @@ REMOVE_PIECE = Statement(
         pieces.c.upload == _number("of"), pieces.c.start == _number("byte"), pieces.c.part_number == _number("which")
     )
 )
-_OBJECT_PART = select(
-    pieces.c.part_number, func.min(pieces.c.start), func.sum(pieces.c.size), func.max(pieces.c.checksum)
-).group_by(pieces.c.part_number)
-OBJECT_PART = Statement(_OBJECT_PART.where(pieces.c.upload == _number("of"), pieces.c.part_number == _number("which")))
 OBJECT_PARTS = Statement(
-    _OBJECT_PART.where(pieces.c.upload == _number("of"), pieces.c.part_number > _number("after"))
+    select(pieces.c.part_number, func.min(pieces.c.start), func.sum(pieces.c.size), func.max(pieces.c.checksum))
+    .where(pieces.c.upload == _number("of"), pieces.c.part_number > _number("after"))
+    .group_by(pieces.c.part_number)
     .order_by(pieces.c.part_number)
     .limit(LIMIT)
     .offset(NO_OFFSET)

@@ -505,4 +505,5 @@ class Connection(asyncio.Protocol):
         poll = select.poll()
         poll.register(self.transport.get_extra_info("socket").fileno(), select.POLLIN)
         if not poll.poll(0):  # else a request has come that the loop has not seen yet
+            self.deaf = True
             self.transport.close()

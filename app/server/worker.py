@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import ctypes
+import gc
 import importlib
 import logging
 import os
 import pickle
+import resource
 import signal
 import socket
 import sys
@@ -25,7 +27,7 @@ from app.server.counters import Counters
 from app.server.cycle import Application
 from app.server.lifespan import Lifespan
 from app.server.limits import BodyMemory
-from app.server.protocol import Connection
+from app.server.protocol import REFUSED_CONNECTIONS, Connection
 from app.server.shared import OldestRequests
 from app.server.state import WorkerState
 from app.settings import Settings
@@ -35,6 +37,7 @@ logger = logging.getLogger("sluice.server")
 PR_SET_PDEATHSIG = 1
 DRAIN = signal.SIGUSR1
 """Stop, but patiently: another process has taken the socket over, and clients on old connections must not notice."""
+SPARE_DESCRIPTORS = 2048
 COUNTERS = "counters"
 OLDEST = "oldest"
 READY = b"ready\n"
@@ -138,6 +141,9 @@ class Server(uvicorn.Server):
         self.config.http_protocol_class = cast(Any, lambda **_: Connection(state, application))
         await self.startup(sockets=sockets)
         state.start()
+        # what is there now stays: the collector need not look at it again and again
+        gc.collect()
+        gc.freeze()
         with self._ready:
             self._ready.write(READY)
         patient = await stopping
@@ -172,6 +178,7 @@ def _resolve(target: str) -> Callable[..., Any]:
 
 def _serve(spec: Spec, ready: RawIOBase) -> None:
     settings = spec.settings
+    _raise_descriptor_limit(settings)
     context = WorkerContext(spec)
     factory = _resolve(spec.target)
     application = factory(settings, context.counters.render if spec.kind == "admin" else context)
@@ -190,6 +197,16 @@ def _serve(spec: Spec, ready: RawIOBase) -> None:
     config.load()
     sockets = [socket.socket(fileno=fd) for fd in spec.sockets]
     uvloop.run(Server(config, spec, context, ready).serve(sockets))
+
+
+def _raise_descriptor_limit(settings: Settings) -> None:
+    """Two descriptors a connection (zero-copy duplicates it), and some for files: the usual soft limit is 1024."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = 2 * (settings.max_connections + REFUSED_CONNECTIONS) + SPARE_DESCRIPTORS
+    if hard != resource.RLIM_INFINITY:
+        wanted = min(wanted, hard)
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
 
 
 def _die_with(parent: int) -> None:

@@ -34,7 +34,6 @@ from app.index.statements import (
     BUCKET_ID,
     DISCARD,
     END_UPLOAD,
-    OBJECT_PART,
     OBJECT_PARTS,
     PART,
     PARTS,
@@ -208,8 +207,8 @@ def pieces(body: str, offset: int, limit: int) -> Transaction[list[Piece]]:
 
 def object_part(body: str, number: int) -> Transaction[ObjectPart | None]:
     """One part of a completed object."""
-    rows = yield OBJECT_PART, (pieces_number(body), number)
-    return ObjectPart._make(rows[0]) if rows else None
+    found = yield from object_parts(body, number - 1, 1)
+    return found[0] if found and found[0].number == number else None
 
 
 def object_parts(body: str, after: int, limit: int) -> Transaction[list[ObjectPart]]:

@@ -49,8 +49,8 @@ async def _version_1(gateway: Gateway, request: S3Request, encode: Encode, limit
     if page.truncated and delimiter:
         next_marker = f"<NextMarker>{encode(page.last)}</NextMarker>"
     content = (
-        f"{_opening(request, encode, xml.escape)}<Marker>{encode(marker)}</Marker>{next_marker}{_limits(request, limit, page)}"
-        f"{_entries(gateway, request, page, encode, True)}"
+        f"{_opening(request, encode, xml.escape)}<Marker>{encode(marker)}</Marker>{next_marker}"
+        f"{_limits(request, limit, page)}{_entries(gateway, request, page, encode, True)}"
     )
     return Response(200, list(XML), xml.document("ListBucketResult", content))
 
