@@ -139,6 +139,7 @@ def _objects() -> None:
             "checksum_algorithm",
             "checksum_type",
             "owner_id",
+            "state",
         ],
         unique=False,
         sqlite_where=sa.text("state = 1"),
@@ -147,7 +148,7 @@ def _objects() -> None:
     op.create_index(
         "versions_others",
         "versions",
-        ["bucket_id", "key", "seq"],
+        ["bucket_id", "key", "seq", "state"],
         unique=False,
         sqlite_where=sa.text("state != 1"),
         postgresql_where=sa.text("state != 1"),
@@ -189,7 +190,7 @@ def _multipart() -> None:
     op.create_index(
         "uploads_open",
         "uploads",
-        ["bucket_id", "key", "id"],
+        ["bucket_id", "key", "id", "completed_seq"],
         unique=False,
         sqlite_where=sa.text("completed_seq = 0"),
         postgresql_where=sa.text("completed_seq = 0"),

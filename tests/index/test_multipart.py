@@ -251,7 +251,7 @@ async def test_ten_thousand_parts(index: SqliteIndex, bucket: Bucket, upload: Up
     assert len(await index.discards(0, 20_000)) == 10_001
 
 
-def _put(upload: Upload, put: Part):  # type: ignore[no-untyped-def]
+def _put(upload: Upload, put: Part):
     from app.index.transactions.multipart import put_part
 
     return put_part(upload, put)

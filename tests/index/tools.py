@@ -7,8 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
 
-from sqlalchemy import create_engine
-from sqlalchemy.pool import StaticPool
+from sqlalchemy import create_mock_engine
 
 from app.index.rows import Extent, NewVersion, Part
 from app.index.run import Group
@@ -45,13 +44,22 @@ def part(number: int, *locators: str, size: int = 5, etag: str = "") -> Part:
     return Part(number, size * len(locators), etag or f"etag{number}", 0, "CRC32", f"sum{number}", extents)
 
 
+def _tables() -> str:
+    made: list[str] = []
+    engine = create_mock_engine("sqlite://", lambda ddl, *_: made.append(f"{ddl.compile(dialect=engine.dialect)};"))
+    metadata.create_all(engine, checkfirst=False)
+    return "".join(made)
+
+
+TABLES = _tables()
+
+
 class Memory:
     """The transactions on a database in memory, driven one by one."""
 
     def __init__(self) -> None:
         self.connection = sqlite3.connect(":memory:", isolation_level=None)
-        engine = create_engine("sqlite://", creator=lambda: self.connection, poolclass=StaticPool)
-        metadata.create_all(engine)
+        self.connection.executescript(TABLES)
         self.connection.execute("INSERT INTO sequence VALUES (1, 0)")
 
     def run(self, transaction: Transaction[T]) -> T:

@@ -1,0 +1,128 @@
+"""Migrations make what the tables say, wherever they are started, whole or not at all."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from alembic.autogenerate import compare_metadata
+from alembic.config import Config
+from alembic.migration import MigrationContext
+from alembic.script import ScriptDirectory
+from sqlalchemy import create_engine
+from sqlalchemy.pool import NullPool
+
+import migrations
+from app.errors import StoreUnavailable
+from app.index import migrate
+from app.index.connection import open_connection
+from app.index.schema import REVISION, metadata
+from tests.index.tools import TABLES, open_at
+
+
+def described(path: Path) -> set[tuple[str, str]]:
+    """Tables and indexes of a database as SQL, without layout."""
+    connection = open_connection(path)
+    try:
+        rows = connection.execute(
+            "SELECT name, sql FROM sqlite_master WHERE sql IS NOT NULL AND name != 'alembic_version'"
+        ).fetchall()
+    finally:
+        connection.close()
+    return {(name, "".join(sql.split()).replace('"', "")) for name, sql in rows}
+
+
+def test_the_code_needs_the_newest_revision() -> None:
+    config = Config()
+    config.set_main_option("script_location", str(Path(migrations.__file__).parent))
+    assert ScriptDirectory.from_config(config).get_heads() == [REVISION]
+
+
+def test_alembic_finds_no_difference_to_the_tables(template: Path) -> None:
+    engine = create_engine("sqlite://", creator=lambda: open_connection(template), poolclass=NullPool)
+    with engine.connect() as connection:
+        assert compare_metadata(MigrationContext.configure(connection), metadata) == []
+
+
+def test_migrations_make_the_very_tables(template: Path, tmp_path: Path) -> None:
+    """Also what Alembic does not compare: partial indexes, tables without rowid."""
+    path = tmp_path / "tables.db"
+    connection = open_connection(path, create=True)
+    connection.executescript(TABLES)
+    connection.close()
+    assert described(template) == described(path)
+
+
+def test_numbers_of_rows_are_rowids(template: Path) -> None:
+    connection = open_connection(template)
+    for table, column in (("versions", "seq"), ("uploads", "id"), ("discards", "id")):
+        connection.execute(f"INSERT INTO {table} SELECT 77{', 1' * (columns(connection, table) - 1)}")
+        assert connection.execute(f"SELECT rowid, {column} FROM {table}").fetchall() == [(77, 77)]
+        connection.execute(f"DELETE FROM {table}")
+    connection.close()
+
+
+def columns(connection: object, table: str) -> int:
+    return len(connection.execute(f"PRAGMA table_info({table})").fetchall())
+
+
+def test_they_run_from_any_directory(tmp_path: Path) -> None:
+    code = (
+        "from pathlib import Path; from app.index import migrate;"
+        "migrate.upgrade(Path('sluice.db').absolute(), Path('index.lock'))"
+    )
+    root = str(Path(__file__).parent.parent.parent)
+    subprocess.run([sys.executable, "-c", code], cwd=tmp_path, env={"PYTHONPATH": root}, check=True)
+    connection = open_connection(tmp_path / "sluice.db")
+    assert migrate.revision(connection) == REVISION
+    connection.close()
+
+
+def test_an_upgrade_again_changes_nothing(directory: Path) -> None:
+    path = directory / "sluice.db"
+    before = path.read_bytes()
+    migrate.upgrade(path, directory / "run" / "index.lock")
+    assert path.read_bytes() == before
+
+
+def test_an_upgrade_is_whole_or_not_at_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "sluice.db"
+    module = sys.modules.get("migrations.versions.0001_first_tables")
+    assert module is None  # Alembic loads revisions by path
+    from alembic.operations import Operations
+
+    def fail(*_: object, **__: object) -> None:
+        raise RuntimeError("power cut")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Operations, "execute", fail)
+        with pytest.raises(RuntimeError):
+            migrate.upgrade(path, tmp_path / "index.lock")
+    assert described(path) == set()
+    migrate.upgrade(path, tmp_path / "index.lock")
+    assert described(path)
+
+
+async def test_workers_do_not_migrate(tmp_path: Path) -> None:
+    index = open_at(tmp_path)
+    with pytest.raises(StoreUnavailable):
+        await index.start()
+    assert not (tmp_path / "sluice.db").exists()
+
+
+async def test_another_revision_is_refused(directory: Path) -> None:
+    connection = open_connection(directory / "sluice.db")
+    connection.execute("UPDATE alembic_version SET version_num = '9999'")
+    connection.close()
+    index = open_at(directory)
+    with pytest.raises(StoreUnavailable, match="9999"):
+        await index.start()
+
+
+async def test_start_can_make_everything(tmp_path: Path) -> None:
+    index = open_at(tmp_path / "not" / "there")
+    await index.start(migrate=True)
+    assert await index.accounts() == []
+    await index.close()

@@ -1,0 +1,62 @@
+"""The statements of the hot path use the index that was made for them, and no other."""
+
+from __future__ import annotations
+
+import pytest
+
+from app.index import statements
+from app.index.steps import Statement
+from tests.index.tools import Memory
+
+ALL = {name: value for name, value in vars(statements).items() if isinstance(value, Statement)}
+
+PLANS = {
+    "VERSION": ["SEARCH versions USING INDEX versions_current (bucket_id=? AND key=?)"],
+    "LIST_CURRENT": ["SEARCH versions USING COVERING INDEX versions_current (bucket_id=? AND key>? AND key<?)"],
+    "REPLACED": [
+        "SEARCH buckets USING INTEGER PRIMARY KEY (rowid=?)",
+        "SEARCH versions USING INDEX versions_current (bucket_id=? AND key=?) LEFT-JOIN",
+    ],
+    "REPLACE_VERSION": ["SEARCH versions USING INTEGER PRIMARY KEY (rowid=?)"],
+    "REMOVE_VERSION": ["SEARCH versions USING INTEGER PRIMARY KEY (rowid=?)"],
+    "UNSHARE": ["SEARCH shared USING PRIMARY KEY (body=?)"],
+    "ACCESS_KEY": [
+        "SEARCH access_keys USING PRIMARY KEY (access_key=?)",
+        "SEARCH accounts USING PRIMARY KEY (id=?)",
+    ],
+    "BUCKET": ["SEARCH buckets USING INDEX buckets_name (name=?)"],
+    "BUCKETS": ["SEARCH buckets USING INDEX buckets_owner (owner_id=? AND name>? AND name<?)"],
+    "COUNT_BUCKETS": ["SEARCH buckets USING COVERING INDEX buckets_owner (owner_id=?)"],
+    "ANY_CURRENT": ["SEARCH versions USING COVERING INDEX versions_current (bucket_id=?)"],
+    "ANY_OTHER": ["SEARCH versions USING COVERING INDEX versions_others (bucket_id=?)"],
+    "OTHER_VERSION": ["SEARCH versions USING INDEX versions_others (bucket_id=? AND key=?)"],
+    "UPLOADS": ["SEARCH uploads USING INDEX uploads_open (bucket_id=? AND key>? AND key<?)"],
+    "OPEN_UPLOADS": ["SEARCH uploads USING COVERING INDEX uploads_open (bucket_id=?)"],
+    "PARTS": ["SEARCH parts USING PRIMARY KEY (upload=? AND number>?)"],
+    "OBJECT_PARTS": ["SEARCH pieces USING INDEX pieces_part (upload=? AND part_number>?)"],
+}
+
+
+@pytest.mark.parametrize("name", PLANS)
+def test_plan(memory: Memory, name: str) -> None:
+    statement = ALL[name]
+    rows = memory.connection.execute(f"EXPLAIN QUERY PLAN {statement.sql}", ["1"] * len(statement.names)).fetchall()
+    assert [row[3] for row in rows] == PLANS[name]
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_no_statement_sorts_or_reads_a_whole_large_table(memory: Memory, name: str) -> None:
+    statement = ALL[name]
+    if statement.sql.startswith("INSERT"):
+        return
+    plan = memory.connection.execute(f"EXPLAIN QUERY PLAN {statement.sql}", ["1"] * len(statement.names)).fetchall()
+    for *_, step in plan:
+        for table in ("versions", "parts", "pieces", "uploads", "shared", "discards"):
+            assert not step.startswith(f"SCAN {table}"), step
+        if name not in ("ACCOUNTS", "ACCESS_KEYS"):  # few rows, for people
+            assert "TEMP B-TREE" not in step, step
+
+
+def test_a_number_that_is_no_literal_would_not_use_a_partial_index() -> None:
+    assert "versions.state = 1" in statements.VERSION.sql
+    assert "uploads.completed_seq = 0" in statements.UPLOADS.sql
