@@ -58,6 +58,12 @@ def create_broken(settings: Any, context: Any) -> Served:
     raise RuntimeError("this application cannot start")
 
 
+def create_unless_broken(settings: Any, context: Any) -> Served:
+    if (settings.data / "broken").exists():
+        raise RuntimeError("broken")
+    return Served()
+
+
 async def fail_to_start(scope: Any, receive: Any, send: Any) -> None:
     await receive()
     raise OSError("the index is on the moon")

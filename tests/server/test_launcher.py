@@ -302,3 +302,22 @@ def test_a_connection_that_was_idle_over_a_rolling_restart_is_used_again(launch:
     response = connection.getresponse()
     assert (response.read(), response.headers["connection"]) == (before, "close")
     assert server.get("/pid", connection) != before
+
+
+def test_a_rolling_restart_that_fails_keeps_the_old_processes(launch: Any) -> None:
+    server = launch(app="tests.server.apps:create_unless_broken").ready()
+    before = server.pids()
+    (server.data / "broken").touch()
+    server.signal(signal.SIGHUP)
+    until(lambda: "the rolling restart ends here" in server.log.read_text())
+    assert server.pids() == before
+
+
+def test_a_worker_that_cannot_be_replaced_is_tried_again(launch: Any) -> None:
+    server = launch(app="tests.server.apps:create_unless_broken", workers=1).ready()
+    (pid,) = server.pids()
+    (server.data / "broken").touch()
+    os.kill(pid, signal.SIGKILL)
+    until(lambda: server.log.read_text().count("trying again") >= 2)
+    (server.data / "broken").unlink()
+    assert server.get("/") == b"ok"

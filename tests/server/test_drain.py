@@ -1,0 +1,75 @@
+"""The end of a worker, as its clients see it."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from app.server.protocol import DRAIN_IDLE, FRESH_GRACE
+from tests.server.apps import answer
+from tests.server.tools import Recorder, serving, until
+
+GET = b"GET /b/k HTTP/1.1\r\nHost: h\r\n\r\n"
+
+
+async def test_a_stop_closes_idle_connections_at_once() -> None:
+    async with serving(Recorder(), sweeps=False) as site:
+        client = await site.connect()
+        await client.ask(GET)
+        site.state.drain(patient=False)
+        assert await client.rest() == b""
+
+
+async def test_a_patient_stop_leaves_idle_connections_their_next_request() -> None:
+    async with serving(Recorder(), sweeps=False) as site:
+        user, sleeper = await site.connect(), await site.connect()
+        for client in (user, sleeper):
+            await client.ask(GET)
+        site.state.drain(patient=True)
+        site.later(DRAIN_IDLE - 0.1)
+        got = await user.ask(GET)
+        assert (got.status, got.headers["connection"]) == (200, "close")
+        assert await user.rest() == b""
+        assert len(site.state.connections) == 1
+        site.later(0.2)
+        assert await sleeper.rest() == b""
+
+
+async def test_a_connection_just_made_may_ask_once() -> None:
+    async with serving(Recorder(), sweeps=False) as site:
+        asking, silent = await site.connect(), await site.connect()
+        await until(lambda: len(site.state.connections) == 2)
+        site.state.drain(patient=False)
+        got = await asking.ask(GET)
+        assert (got.status, got.headers["connection"]) == (200, "close")
+        site.later(FRESH_GRACE + 0.1)
+        assert await silent.rest() == b""
+
+
+async def test_a_running_request_is_answered_with_close() -> None:
+    go = asyncio.Event()
+
+    async def waiting(scope: Any, receive: Any, send: Any) -> None:
+        await go.wait()
+        await answer(send, b"ok")
+
+    async with serving(waiting, sweeps=False) as site:
+        client = await site.connect()
+        await client.send(GET)
+        await until(lambda: site.state.running)
+        site.state.drain(patient=False)
+        go.set()
+        got = await client.response()
+        assert (got.status, got.headers["connection"]) == (200, "close")
+        assert await client.rest() == b""
+
+
+async def test_a_request_in_the_socket_is_not_cut_off() -> None:
+    """The request has arrived, the loop has not seen it yet: closing now would reset it."""
+    async with serving(Recorder(), sweeps=False) as site:
+        client = await site.connect()
+        await client.ask(GET)
+        client.writer.write(GET)  # uvloop writes at once, and nothing is awaited before the drain
+        site.state.drain(patient=False)
+        got = await client.response()
+        assert (got.status, got.headers["connection"]) == (200, "close")
