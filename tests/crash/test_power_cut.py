@@ -58,18 +58,18 @@ def test_every_acknowledged_write_survives(disk: Disk) -> None:
     with gateway:
         client(gateway.endpoint).create_bucket(Bucket=ledger.bucket)
         for cut in range(CUTS):
-            ledger.acknowledged = 0
+            ledger.acknowledged, ledger.cut = 0, False
             with Clients(ledger, gateway.endpoint, threads=4, seed=cut) as clients:
                 clients.wait_for(OPERATIONS)
+                ledger.cut = True
                 disk.cut()
-                assert clients.faults == []
-            acknowledged = ledger.acknowledged
+            assert clients.faults == []
+            assert ledger.acknowledged >= OPERATIONS
             gateway.kill()
             disk.restore()
             gateway.start()
             findings = ledger.check(client(gateway.endpoint))
             assert findings.wrong == []
-            assert acknowledged >= OPERATIONS
             survived += findings.survived
             report = gateway.run("fsck", "--json", check=False)
             assert report.returncode == 0, report.stdout + report.stderr

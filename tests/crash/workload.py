@@ -148,7 +148,7 @@ class Worker:
 
     def _complete(self, upload_id: str, upload: Upload, body: bytes) -> None:
         parts = [{"PartNumber": number, "ETag": etag} for number, etag in sorted(upload.parts.items())]
-        after = described(body)
+        after = upload.completing = described(body)
         self._ledger.unknown.add(upload_id)
         answer = self._do(
             upload.key,
@@ -170,10 +170,14 @@ class Worker:
     def _do(self, key: str, after: Object | None, call: Callable[..., Any], **arguments: Any) -> Any:
         """Call; when the outcome stays unknown, enter `after` as possible for the key (if one is named)."""
         try:
-            return call(Bucket=self._bucket, **arguments)
+            answer = call(Bucket=self._bucket, **arguments)
+            if not self._ledger.cut:
+                return answer
+            lost = Lost("answered after the power was cut")
         except (ClientError, *UNKNOWN) as error:
             if isinstance(error, ClientError) and error.response["ResponseMetadata"]["HTTPStatusCode"] < 500:
                 raise
-            if key:
-                self._ledger.unsettled(key, after)
-            raise Lost from error
+            lost = Lost(str(error))
+        if key:
+            self._ledger.unsettled(key, after)
+        raise lost
