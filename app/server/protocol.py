@@ -7,8 +7,7 @@ plain text and cannot send files. Framing is llhttp's with every leniency off, a
 from __future__ import annotations
 
 import asyncio
-import select
-import socket
+import logging
 from collections import deque
 from typing import Any, cast
 from urllib.parse import unquote
@@ -20,7 +19,6 @@ from app.s3.errors import (
     InternalError,
     InvalidURI,
     RequestHeaderSectionTooLarge,
-    RequestTimeout,
     S3Error,
     SlowDown,
 )
@@ -28,20 +26,15 @@ from app.server.cycle import ZERO_COPY, Application, Cycle
 from app.server.head import MAX_TARGET, METHODS, Framing, check_head, check_target
 from app.server.refusal import refusal
 from app.server.state import WorkerState
+from app.server.wire import Wire
 from app.server.zerocopy import shut
+
+logger = logging.getLogger("sluice.server")
 
 PIPELINED = 64
 """Requests that may wait behind the one being answered."""
-LINGER = 2.0
-"""Seconds that a connection is read on after an early end, so that its client can read the answer."""
-LINGER_BYTES = 4 * 1024 * 1024
-WRITE_HIGH = 64 * 1024
 DIRECT = 256 * 1024
 """Bodies with more bytes than this to come do not pass through the parser."""
-DRAIN_IDLE = 5.0
-"""Seconds that a patient drain leaves an idle connection, whose client may be about to use it."""
-FRESH_GRACE = 1.0
-"""Seconds that any drain leaves a connection that was just made."""
 REFUSED_CONNECTIONS = 256
 """Connections over the limit that are told so; those over this are dropped."""
 CHUNK_OVERHEAD = 8
@@ -51,13 +44,12 @@ READ = 256 * 1024
 EXTENSIONS: dict[str, dict[str, Any]] = {ZERO_COPY: {}}
 
 
-class Connection(asyncio.Protocol):
+class Connection(Wire):
     """One connection: bytes to cycles, one answered at a time, in order."""
 
     def __init__(self, state: WorkerState, application: Application) -> None:
-        self.state = state
+        super().__init__(state)
         self.application = application
-        self.transport: asyncio.Transport = cast(asyncio.Transport, None)
         self.parser = httptools.HttpRequestParser(self)
         self.template: dict[str, Any] = {}
         self.client = ""
@@ -79,20 +71,9 @@ class Connection(asyncio.Protocol):
         """Bytes that came of a chunked body, framing and all."""
         self.error: S3Error | None = None
         """Why the parser was stopped; answered once what came before is."""
-        self.deaf = False
-        """No more requests are taken from this connection."""
         self.fresh = True
         self.since = state.now
         self.progress = state.now
-        self.linger_until = 0.0
-        self.linger_left = LINGER_BYTES
-        self.read_paused = False
-        self.write_paused = False
-        self.write_size = 0
-        self.write_progress = state.now
-        self.drain_waiter: asyncio.Future[None] | None = None
-        self.out: socket.socket | None = None
-        self.out_waiter: asyncio.Future[None] | None = None
 
     # asyncio.Protocol
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -139,21 +120,10 @@ class Connection(asyncio.Protocol):
             self.deaf = True
         return half_open
 
-    def pause_writing(self) -> None:
-        """The reader is behind."""
-        self.write_paused = True
-
-    def resume_writing(self) -> None:
-        """The reader has caught up (or is gone)."""
-        self.write_paused = False
-        waiter, self.drain_waiter = self.drain_waiter, None
-        if waiter is not None and not waiter.done():
-            waiter.set_result(None)
-
     def data_received(self, data: bytes) -> None:
         """Bytes from the socket."""
         if self.deaf:
-            self._discard(len(data))
+            self.discard(len(data))
             return
         if self.direct:
             data = self._feed_direct(data)
@@ -166,13 +136,16 @@ class Connection(asyncio.Protocol):
         if not heading and self.active is None:
             self._begin_head()
             if self.error is not None:
-                self._refuse(self.error)
+                self.refuse(self.error)
                 return
         try:
             self._parse(data)
         except httptools.HttpParserInvalidURLError:
             self._malformed(InvalidURI())
-        except httptools.HttpParserError:
+        except httptools.HttpParserError as error:
+            if self.error is None and isinstance(error, httptools.HttpParserCallbackError):
+                logger.error("a callback of the parser failed", exc_info=error)
+                self.error = InternalError()
             self._malformed(self.error or BadRequest())
         else:
             if self.heading and heading:
@@ -320,37 +293,12 @@ class Connection(asyncio.Protocol):
             if self.chunked_fed > bound + READ:
                 self._malformed(BadRequest("The framing of the body is larger than the body."))
 
-    # reading and writing
-    def pause_reading(self) -> None:
-        """Stop taking bytes from the socket."""
-        if not self.read_paused and not self.transport.is_closing():
-            self.read_paused = True
-            self.transport.pause_reading()
-
+    # reading
     def resume_reading(self) -> None:
         """Take bytes again, unless they belong to a request whose turn has not come."""
-        wanted = self.linger_until or not (self.deaf or self.pipeline)
-        if self.read_paused and wanted and not self.transport.is_closing():
-            self.read_paused = False
+        if self.read_paused and (self.linger_until or not (self.deaf or self.pipeline)):
             self.progress = self.state.now
-            self.transport.resume_reading()
-
-    async def drained(self) -> None:
-        """Return once the transport's buffer is below its mark, or the connection is lost."""
-        while self.write_paused:
-            if self.drain_waiter is None or self.drain_waiter.done():
-                self.drain_waiter = self.state.loop.create_future()
-            await asyncio.shield(self.drain_waiter)
-
-    async def flushed(self) -> None:
-        """Return once the transport's buffer is empty, or the connection is lost."""
-        transport = self.transport
-        if not transport.get_write_buffer_size() or transport.is_closing():
-            return
-        transport.set_write_buffer_limits(high=0)
-        await self.drained()
-        if not transport.is_closing():
-            transport.set_write_buffer_limits(high=WRITE_HIGH)
+            super().resume_reading()
 
     # ends
     def answered(self, cycle: Cycle) -> None:
@@ -359,7 +307,7 @@ class Connection(asyncio.Protocol):
             return
         if not cycle.keep_alive:
             self.active = None
-            self._end(linger=self.read_paused or not cycle.complete)
+            self.end(linger=self.read_paused or not cycle.complete)
         elif cycle.complete:
             self._next()
         else:
@@ -372,14 +320,14 @@ class Connection(asyncio.Protocol):
             self.active = self.pipeline.popleft()
             self.active.start(self.application)
         elif self.error is not None:
-            self._refuse(self.error)
+            self.refuse(self.error)
             return
         self.resume_reading()
 
     def application_failed(self, cycle: Cycle) -> None:
         """The application ended without a whole answer."""
         if cycle is self.active and (not cycle.started or cycle.head is not None):
-            self._refuse(InternalError())
+            self.refuse(InternalError())
         else:
             self.abort()
 
@@ -398,13 +346,13 @@ class Connection(asyncio.Protocol):
                 if started:
                     self.transport.abort()
                 else:
-                    self._refuse(error)
+                    self.refuse(error)
                 return
             self.pipeline.remove(parsed)
         if self.active is None:
-            self._refuse(error)
+            self.refuse(error)
 
-    def _refuse(self, error: S3Error) -> None:
+    def refuse(self, error: S3Error) -> None:
         """Answer without the application, and end the connection."""
         self._abandon()
         self.error = None
@@ -414,28 +362,7 @@ class Connection(asyncio.Protocol):
         request_id, answer = refusal(error, self.state.default_head, resource)
         self.transport.write(answer)
         self.state.refused(request_id, error.code, error.status, len(answer), self.client)
-        self._end(linger=True)
-
-    def _end(self, linger: bool) -> None:
-        """Close once everything is written; `linger` reads on for a while, lest a reset destroys the answer."""
-        self.deaf = True
-        self.heading = False
-        if not linger or self.transport.is_closing():
-            self.transport.close()
-            return
-        self.linger_until = self.state.loop.time() + LINGER
-        if self.transport.can_write_eof():
-            self.transport.write_eof()
-        self.pipeline.clear()
-        self.resume_reading()
-
-    def _discard(self, size: int) -> None:
-        if not self.linger_until:
-            self.pause_reading()
-            return
-        self.linger_left -= size
-        if self.linger_left < 0:
-            self.transport.close()
+        self.end(linger=True)
 
     def _abandon(self) -> None:
         """No cycle of this connection can send or receive any more."""
@@ -454,56 +381,3 @@ class Connection(asyncio.Protocol):
         self.deaf = True
         self._abandon()
         self.transport.abort()
-
-    # time
-    def sweep(self, now: float) -> None:
-        """Look at every limit of time. Called about once a second."""
-        settings = self.state.settings
-        if self.linger_until:
-            if now >= self.linger_until:
-                self.transport.abort()
-        elif self._reader_stuck(now, settings.body_timeout):
-            self.abort()
-        elif self.active is not None:
-            waits = self.active.wants_body or (self.active.response_complete and not self.active.complete)
-            if waits and now - self.progress > settings.body_timeout:
-                self._body_stuck(self.active)
-        elif self.heading:
-            if now - self.since > settings.header_timeout:
-                self._refuse(RequestTimeout())
-        elif not self.deaf:
-            limit = settings.header_timeout if self.fresh else settings.keep_alive_timeout
-            if self.state.draining or now - self.since > limit:
-                self._close_idle(now)
-
-    def _reader_stuck(self, now: float, limit: float) -> bool:
-        if self.out is None:
-            size = self.transport.get_write_buffer_size()
-            if not size or size != self.write_size:
-                self.write_size = size
-                self.write_progress = now
-                return False
-        return now - self.write_progress > limit
-
-    def _body_stuck(self, active: Cycle) -> None:
-        if active.started:
-            self.abort()
-        else:
-            self._refuse(RequestTimeout())
-
-    def drain(self) -> None:
-        """The worker stops: an idle connection is closed, others with their next answer."""
-        if self.active is None and not self.heading and not self.deaf:
-            self._close_idle(self.state.now)
-
-    def _close_idle(self, now: float) -> None:
-        state = self.state
-        if state.draining:
-            grace = DRAIN_IDLE if state.patient else FRESH_GRACE if self.fresh else 0.0
-            if now - max(self.since, state.drain_since) < grace:
-                return
-        poll = select.poll()
-        poll.register(self.transport.get_extra_info("socket").fileno(), select.POLLIN)
-        if not poll.poll(0):  # else a request has come that the loop has not seen yet
-            self.deaf = True
-            self.transport.close()

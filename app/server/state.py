@@ -10,6 +10,7 @@ from email.utils import formatdate
 from typing import TYPE_CHECKING, Any, Protocol
 
 from app.server.limits import BodyMemory
+from app.server.watch import drain, watch
 from app.settings import Settings
 
 if TYPE_CHECKING:
@@ -88,7 +89,7 @@ class WorkerState:
         self.patient = patient
         self.drain_since = self.now = self.loop.time()
         for connection in list(self.connections):
-            connection.drain()
+            drain(connection, self.now)
 
     def refused(self, request_id: str, code: str, status: int, sent: int, client: str) -> None:
         """Note an answer given without the application."""
@@ -112,7 +113,7 @@ class WorkerState:
         self._timer = self.loop.call_later(self.interval, self._sweep)
         for connection in list(self.connections):
             try:
-                connection.sweep(self.now)
+                watch(connection, self.now)
             except Exception:
                 logger.exception("sweep of a connection failed")
         eldest = self.boot_ms - int(self.settings.request_max_age * 1000)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-from app.server.protocol import DRAIN_IDLE, FRESH_GRACE
+from app.server.watch import DRAIN_IDLE, FRESH_GRACE
 from tests.server.apps import answer
 from tests.server.tools import Recorder, serving, until
 

@@ -14,6 +14,7 @@ from typing import Any
 from app.server.limits import BodyMemory
 from app.server.protocol import Connection
 from app.server.state import WorkerState
+from app.server.watch import watch
 from app.settings import Settings
 
 PATIENCE = 20.0
@@ -118,7 +119,7 @@ class Site:
         """Let time pass for a server that was started with `sweeps=False`."""
         self.state.now += seconds
         for connection in list(self.state.connections):
-            connection.sweep(self.state.now)
+            watch(connection, self.state.now)
 
 
 @asynccontextmanager
