@@ -11,6 +11,7 @@ LINE = (
     '%s.%03dZ","request":"%s","client":%s,"access_key":%s,"method":%s,"operation":"%s","bucket":%s,"key":%s,'
     '"status":%d,"error":"%s","bytes_in":%d,"bytes_out":%d,"ms":%.3f,"phases":{%s}}\n'
 )
+PHASE = '"%s":%.3f'
 """Formatted with `%`, which costs a third less here than an f-string."""
 
 
@@ -48,7 +49,7 @@ class AccessLog:
         if second != self._second:
             self._second = second
             self._prefix = time.strftime('{"time":"%Y-%m-%dT%H:%M:%S', time.gmtime(second))
-        phases = ",".join(['"%s":%.3f' % (phase, spent * 1000) for phase, spent in timings.items()])
+        phases = ",".join([PHASE % (phase, spent * 1000) for phase, spent in timings.items()])
         line = LINE % (
             self._prefix,
             (now - second) * 1000,
