@@ -10,6 +10,7 @@ import asyncio
 import errno
 import os
 import re
+import stat
 from collections.abc import AsyncIterator, Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
@@ -25,6 +26,8 @@ T = TypeVar("T")
 
 PREFIX = "f:"
 LOCATOR = re.compile(f"{PREFIX}[0-9a-f]{{16}}")
+OPEN = os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
+"""Never through a link, and never waiting for the writer of a FIFO that somebody put in a blob's place."""
 NOW_BYTES = 256 * 1024
 """`read_now` leaves larger reads to a thread: copying them would hold up the event loop."""
 FEED_PIECE = 1 << 20
@@ -165,15 +168,16 @@ class LocalDriver:
 
     def _open_slice(self, locator: str, offset: int, length: int) -> FileSlice:
         with map_errors(committed=locator):
-            fd = os.open(self._find(locator), os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
+            fd = os.open(self._find(locator), OPEN)
             try:
-                missing = offset + length - os.fstat(fd).st_size
+                found = os.fstat(fd)
             except BaseException:
                 os.close(fd)
                 raise
-        if missing > 0:
+        missing = offset + length - found.st_size
+        if missing > 0 or not stat.S_ISREG(found.st_mode):
             os.close(fd)
-            raise BlobDamaged(f"{locator} ends {missing} bytes early")
+            raise BlobDamaged(f"{locator} ends {missing} bytes early" if missing > 0 else f"{locator} is no file")
         return FileSlice(fd, offset, length)
 
     def read_now(self, locator: str, offset: int, length: int) -> bytes | None:
@@ -182,7 +186,7 @@ class LocalDriver:
             return None
         buffer = bytearray(length)
         try:
-            fd = os.open(self._find(locator), os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
+            fd = os.open(self._find(locator), OPEN)
             try:
                 count = os.preadv(fd, [buffer], offset, os.RWF_NOWAIT)
             finally:
