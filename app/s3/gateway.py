@@ -13,13 +13,14 @@ from app.access.accounts import Accounts
 from app.access.authorize import authorize
 from app.errors import DomainError
 from app.index.rows import Bucket
-from app.s3 import dispatch, operations, signing, target
+from app.s3 import dispatch, metadata, operations, signing, target
 from app.s3.errors import (
     AccessDenied,
     BadRequest,
     InternalError,
     InvalidAccessKeyId,
     InvalidBucketName,
+    InvalidRequest,
     NoSuchBucket,
     NotImplemented,
     S3Error,
@@ -118,6 +119,8 @@ class Gateway:
             request, now=time.time(), region=self.region, clock_skew=settings.clock_skew, sigv2=settings.sigv2
         )
         if claim is None:
+            if not metadata.OVERRIDES.keys().isdisjoint(request.query):
+                raise InvalidRequest("Request specific response headers cannot be used for anonymous GET requests.")
             return
         key = await self.accounts.lookup(claim.access_key)
         if key is None:

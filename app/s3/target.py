@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from urllib.parse import unquote_to_bytes
 
-from app.s3.errors import InvalidArgument, InvalidURI, KeyTooLongError
+from app.s3.errors import InvalidArgument, InvalidBucketName, InvalidURI, KeyTooLongError
 
 MAX_KEY_BYTES = 1024
 """Longest key in bytes of UTF-8 (Amazon S3 User Guide, "Naming Amazon S3 objects")."""
@@ -32,12 +32,15 @@ def decode(raw: bytes) -> str:
 def split(raw_path: bytes, host: str, domains: tuple[str, ...]) -> tuple[str | None, str | None, bool]:
     """Bucket, key and whether the bucket came from the Host header.
 
-    `raw_path` is the request target before `?`, starting with a slash. An empty key is None.
+    `raw_path` is the request target before `?`, starting with a slash. An empty key is None. Raises InvalidURI, and
+    InvalidBucketName for a key in no bucket (`//key`).
     """
     virtual = bucket_of_host(host, domains) if domains else None
     if virtual is not None:
         return virtual, decode(raw_path[1:]) or None, True
     bucket, _, key = raw_path[1:].partition(b"/")
+    if key and not bucket:
+        raise InvalidBucketName(BucketName="")
     return decode(bucket) or None, decode(key) or None, False
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Set
 from datetime import UTC, datetime
 from functools import lru_cache
 from urllib.parse import quote
@@ -11,11 +12,13 @@ from xml.etree import ElementTree
 from app.s3.errors import MalformedXML, S3Error
 
 NAMESPACE = "http://s3.amazonaws.com/doc/2006-03-01/"
+AMAZON = "amazonaws.com/"
 DECLARATION = '<?xml version="1.0" encoding="UTF-8"?>\n'
 MAX_DEPTH = 32
 MAX_ELEMENTS = 100_000
 
 _NEEDS_ESCAPE = re.compile("[&<>\"'\r\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ufffe\uffff]")
+_ILLEGAL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]")
 _ENTITIES = {"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "'": "&#39;", "\r": "&#13;"}
 
 
@@ -47,12 +50,16 @@ def document(root: str, content: str) -> bytes:
 
 
 def error_document(error: S3Error, resource: str, request_id: str) -> bytes:
-    """The `<Error>` document of an answer (no namespace, as AWS)."""
-    extra = "".join(element(name, value) for name, value in error.extra.items())
+    """The `<Error>` document of an answer (no namespace, as AWS). Well-formed also when it shows what is no text."""
+    extra = "".join(_shown(name, value) for name, value in error.extra.items())
     return (
-        f"{DECLARATION}<Error><Code>{error.code}</Code>{element('Message', error.text)}{extra}"
-        f"{element('Resource', resource)}<RequestId>{request_id}</RequestId><HostId>{request_id}</HostId></Error>"
+        f"{DECLARATION}<Error><Code>{error.code}</Code>{_shown('Message', error.text)}{extra}"
+        f"{_shown('Resource', resource)}<RequestId>{request_id}</RequestId><HostId>{request_id}</HostId></Error>"
     ).encode()
+
+
+def _shown(name: str, text: str) -> str:
+    return element(name, _ILLEGAL.sub("\ufffd", text))
 
 
 @lru_cache(4096)
@@ -66,7 +73,7 @@ def timestamp(milliseconds: int) -> str:
 
 
 class _Builder(ElementTree.TreeBuilder):
-    """Refuses DOCTYPEs (and so entities), and trees that are deep or large beyond reason."""
+    """Refuses DOCTYPEs (and so entities), foreign namespaces, and trees that are deep or large beyond reason."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -79,9 +86,11 @@ class _Builder(ElementTree.TreeBuilder):
     def start(self, tag: str, attrs: dict[str, str]) -> ElementTree.Element:
         self._depth += 1
         self._count += 1
-        if self._depth > MAX_DEPTH or self._count > MAX_ELEMENTS:
+        namespace, _, name = tag.rpartition("}")
+        # clients write S3's namespace in several ways (none, https, doc.s3, without the last slash)
+        if self._depth > MAX_DEPTH or self._count > MAX_ELEMENTS or (namespace and AMAZON not in namespace):
             raise MalformedXML()
-        return super().start(tag.rpartition("}")[2], attrs)
+        return super().start(name, attrs)
 
     def end(self, tag: str) -> ElementTree.Element:
         self._depth -= 1
@@ -104,10 +113,20 @@ def parse(body: bytes, root: str) -> ElementTree.Element:
     return tree
 
 
+def check_children(parent: ElementTree.Element, known: Set[str]) -> None:
+    """Refuse children that the schema of S3 has not, as S3 does: nothing that a client asks for is ignored (law 6)."""
+    for child in parent:
+        if child.tag not in known:
+            raise MalformedXML()
+
+
 def text_of(parent: ElementTree.Element, name: str) -> str | None:
-    """A child's text, or None when there is no such child. Raises MalformedXML when it comes twice."""
+    """A child's text, or None when there is no such child.
+
+    Raises MalformedXML when the child comes twice, or has children of its own.
+    """
     found = parent.findall(name)
-    if len(found) > 1:
+    if len(found) > 1 or (found and len(found[0])):
         raise MalformedXML()
     return (found[0].text or "") if found else None
 

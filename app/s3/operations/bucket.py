@@ -40,6 +40,7 @@ def _check_configuration(document: bytes, region: str) -> None:
     if not document.strip():
         return
     tree = xml.parse(document, "CreateBucketConfiguration")
+    xml.check_children(tree, {"LocationConstraint", "Location", "Bucket", "Tags"})
     constraint = xml.text_of(tree, "LocationConstraint")
     if constraint and constraint != region:
         raise InvalidLocationConstraint(LocationConstraint=constraint)

@@ -21,6 +21,9 @@ if TYPE_CHECKING:
     from app.s3.gateway import Gateway
 
 MAX_ENTRIES = 1000
+DELETE = frozenset({"Object", "Quiet"})
+OBJECT = frozenset({"Key", "VersionId", "ETag", "LastModifiedTime", "Size"})
+"""What a Delete and its Objects may hold; anything else is MalformedXML, as on AWS."""
 
 
 @operation("POST", "bucket", "delete", name="DeleteObjects", action="s3:DeleteObject")
@@ -29,6 +32,7 @@ async def delete_objects(gateway: Gateway, request: S3Request) -> Response:
     if "content-md5" not in request.headers and not any(name.startswith("x-amz-checksum-") for name in request.headers):
         raise InvalidRequest("Missing required header for this request: Content-MD5 OR x-amz-checksum-*")
     tree = xml.parse(await Body(request, checksum="", etag=False).collect(), "Delete")
+    xml.check_children(tree, DELETE)
     quiet = (xml.text_of(tree, "Quiet") or "false").strip().lower() == "true"
     found = tree.findall("Object")
     if not 1 <= len(found) <= MAX_ENTRIES:
@@ -48,6 +52,7 @@ async def delete_objects(gateway: Gateway, request: S3Request) -> Response:
 
 
 def _entry(element: Element) -> Deletion:
+    xml.check_children(element, OBJECT)
     key = xml.text_of(element, "Key")
     if not key:
         raise MalformedXML()
@@ -55,7 +60,7 @@ def _entry(element: Element) -> Deletion:
     size = xml.text_of(element, "Size")
     modified = xml.text_of(element, "LastModifiedTime")
     wanted_time = None
-    if size is not None and not (size.isascii() and size.isdigit()):
+    if size is not None and (not (size.isascii() and size.isdigit()) or len(size) > 18):
         raise MalformedXML()
     if modified is not None:
         wanted_time = parse_date(modified)

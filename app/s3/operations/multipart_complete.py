@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 
 Named = tuple[int, str, dict[str, str]]
 """What Complete says of a part: number, ETag, checksums by algorithm."""
+PART = frozenset({"PartNumber", "ETag", *("Checksum" + name for name in checksums.ALGORITHMS)})
+"""What a Part may hold; anything else is MalformedXML, as on AWS."""
 
 
 @operation("POST", "key", "uploadId", name="CompleteMultipartUpload", action="s3:PutObject")
@@ -63,6 +65,7 @@ async def complete_multipart_upload(gateway: Gateway, request: S3Request) -> Res
 def _named(document: bytes) -> list[Named]:
     """The parts of the document. Raises MalformedXML, InvalidPartOrder."""
     tree = xml.parse(document, "CompleteMultipartUpload")
+    xml.check_children(tree, {"Part"})
     parts = tree.findall("Part")
     if not 1 <= len(parts) <= multipart.MAX_PARTS:
         raise MalformedXML()
@@ -73,6 +76,7 @@ def _named(document: bytes) -> list[Named]:
 
 
 def _named_part(element: Element) -> Named:
+    xml.check_children(element, PART)
     number, etag = xml.text_of(element, "PartNumber"), xml.text_of(element, "ETag")
     if number is None or etag is None:
         raise MalformedXML()
