@@ -1,0 +1,486 @@
+"""Group E: keys, bucket names and paths."""
+
+from __future__ import annotations
+
+import base64
+import itertools
+import os
+import re
+import unicodedata
+from dataclasses import replace
+from urllib.parse import quote, unquote
+
+import pytest
+
+from tests.negative.site import GROUND, OTHERS, SMALL, Site, delete_many, path_of, put
+from tests.negative.wire import Request, cases
+
+CLIMBING = ["..", "../x", "a/../../b", "../../etc/passwd", "a/b/../../../c", "/..", "//../x", "./..", "..//", "a/../.."]
+"""Read left to right their `..` segments outnumber the real ones."""
+ODD = [
+    *(".", "./x", "a/./b", "a/..", "a/../b", "a/b/../../c", "...", "..a", "a..", "a/...", "~", "~root"),
+    *("/x", "//", "/", "a//b", "a/", "a//", "///a///", " ", " a ", "a b", "+", "a+b", "%", "%2F", "%2e%2e%2f", "100%"),
+    *(
+        "?",
+        "a?acl",
+        "a?versionId=null",
+        "#",
+        "a#b",
+        "&",
+        "=",
+        ";",
+        ":",
+        "@",
+        "C:\\x",
+        "\\..\\x",
+        "|",
+        "*",
+        "'",
+        '"',
+        "<>",
+    ),
+    *("\\", "`id`", "$(id)", "'; DROP TABLE versions; --", "%_", "[a-z]", "\ufeff", "\u202ereversed", "\U0001f4a9"),
+]
+
+
+def round_trip(site: Site, keys: list[str]) -> None:
+    """Every key is stored, read, listed and deleted as itself and nothing else."""
+    bucket = site.fresh()
+    for number, key in enumerate(keys):
+        site.ok(put(bucket, key, b"body %d" % number))
+    for number, key in enumerate(keys):
+        assert site.get(bucket, key) == b"body %d" % number, key
+        assert site.ok(Request("HEAD", path_of(bucket, key))).headers["content-length"] == str(len(b"body %d" % number))
+    assert site.keys(bucket) == sorted(keys, key=str.encode)
+    for key in keys[::2]:
+        site.ok(Request("DELETE", path_of(bucket, key)), status=204)
+    assert site.keys(bucket) == sorted(keys[1::2], key=str.encode)
+
+
+@pytest.mark.parametrize("key", **cases(CLIMBING))
+def test_e51_key_that_climbs_out(site: Site, key: str) -> None:
+    path = path_of(GROUND, key)
+    for request in (
+        put(GROUND, key),
+        Request("GET", path),
+        Request("HEAD", path),
+        Request("DELETE", path),
+        Request("POST", path, "uploads"),
+        put(GROUND, key, b"", x_amz_copy_source=f"/{GROUND}/keep/small"),
+    ):
+        site.refused(site.sign(request), 400, "InvalidURI")
+
+
+def test_e51_odd_keys_are_keys(site: Site) -> None:
+    round_trip(site, ODD)
+
+
+ESCAPES = {
+    "broken": "%",
+    "broken at the end": "a%2",
+    "no hex": "%zz",
+    "overlong slash": "%C0%AF",
+    "overlong dots": "%C0%AE%C0%AE/x",
+    "overlong in three": "%E0%80%AF",
+    "lone surrogate": "%ED%A0%80",
+    "pair of surrogates": "%ED%A0%BD%ED%B2%A9",
+    "over U+10FFFF": "%F4%90%80%80",
+    "not UTF-8": "%FF%FE",
+    "cut short": "%C3",
+    "latin-1": "caf%E9",
+}
+
+
+@pytest.mark.parametrize("name", **cases(ESCAPES))
+def test_e52_key_that_is_no_text(site: Site, name: str) -> None:
+    path = f"/{GROUND}/{ESCAPES[name]}"
+    for method in ("PUT", "GET", "DELETE"):
+        site.refused(site.sign(Request(method, path)), 400, "InvalidURI")
+        site.refused(site.sign(Request(method, f"/{ESCAPES[name]}/key")), 400, "InvalidURI", "InvalidBucketName")
+        site.refused(site.sign(Request("GET", f"/{GROUND}", f"prefix={ESCAPES[name]}")), 400, "InvalidURI")
+
+
+@pytest.mark.parametrize("path", ["%2e%2e%2fsecret", "a/%2e%2e/%2E%2E/b", "%2e./x", "..%2F..%2Fetc%2Fpasswd", "%2e%2e"])
+def test_e52_escaped_dots_are_dots(site: Site, path: str) -> None:
+    """The signature covers the one canonical form of the path, whatever form is sent."""
+    canonical = site.sign(Request("PUT", path_of(GROUND, unquote(path)), body=b"evil"))
+    site.refused(canonical, 400, "InvalidURI")
+    site.refused(replace(canonical, path=f"/{GROUND}/{path}"), 400, "InvalidURI")
+
+
+def test_e52_double_escapes_are_decoded_once(site: Site) -> None:
+    round_trip(site, ["%2e%2e%2fx", "%252e", "%00", "%25", "a%2Fb", "%C3%BC"])
+
+
+def test_e52_controls_are_keys(site: Site) -> None:
+    round_trip(site, [f"a{chr(number)}b" for number in (*range(32), 127, 0x80, 0x9F, 0xFFFE, 0xFFFF)] + ["\0", "\r\n"])
+
+
+def test_e52_a_key_with_a_line_end_makes_no_header(site: Site) -> None:
+    bucket = site.fresh()
+    key = "a\r\nX-Evil: 1\r\n\r\n<html>"
+    upload = site.begin(bucket, key)
+    for request in (
+        put(bucket, key),
+        Request("GET", path_of(bucket, key)),
+        Request("GET", path_of(bucket, key), f"uploadId={upload}"),
+        Request("GET", path_of(bucket, key), "attributes", (("x-amz-object-attributes", "ETag"),)),
+        Request("DELETE", path_of(bucket, key)),
+    ):
+        answer = site.ask(site.sign(request))
+        assert answer.status < 300
+        assert "x-evil" not in answer.headers
+    assert site.refused(site.sign(Request("GET", path_of(bucket, key))), 404, "NoSuchKey").all("Key") == [key]
+
+
+def test_e53_forms_and_cases_are_distinct(site: Site) -> None:
+    composed = "Ä\u1e69"
+    keys = [unicodedata.normalize(form, composed) for form in ("NFC", "NFD")]
+    round_trip(site, [*keys, "key", "KEY", "Key", "kEy", "ß", "SS", "ss", "ı", "i", "I", "İ", "ﬁ", "fi", "K", "\u212a"])
+
+
+def test_e54_length_of_a_key(site: Site) -> None:
+    segments = "/".join(["s" * 255] * 4)
+    fitting = ["a" * 1024, "ü" * 512, "€" * 341 + "a", "\U0001f4a9" * 256, segments + "!", "/" * 1024]
+    round_trip(site, fitting)
+    for key in ["a" * 1025, "ü" * 513, "€" * 342, "\U0001f4a9" * 257, "a/" * 513, "a" * 4000]:
+        for request in (
+            put(GROUND, key),
+            Request("GET", path_of(GROUND, key)),
+            Request("DELETE", path_of(GROUND, key)),
+            Request("POST", path_of(GROUND, key), "uploads"),
+        ):
+            site.refused(site.sign(request), 400, "KeyTooLongError")
+
+
+def test_e55_a_key_and_keys_under_it(site: Site) -> None:
+    round_trip(site, ["a", "a/b", "a/", "a/b/c", "a//", "a/b/"])
+
+
+INTERNAL = ["data", "index", "index/sluice.db", "run/jobs.lock", ".tmp", ".sys", "credentials", "identity", "store"]
+
+
+def test_e56_internal_names_are_ordinary_keys(site: Site) -> None:
+    inside = sorted(path.name for path in site.data.iterdir())
+    files = [str(path.relative_to(site.data)) for path in site.data.rglob("*") if path.is_file()][:40]
+    before = {name: os.stat(site.data / name).st_ino for name in files if "run" not in name}
+    round_trip(site, list(dict.fromkeys([*INTERNAL, *inside, *files, "-/health/live"])))
+    for name, inode in before.items():
+        if not name.startswith("data/"):
+            assert os.stat(site.data / name).st_ino == inode
+    assert sorted(path.name for path in site.data.iterdir()) == inside
+
+
+@pytest.mark.parametrize("name", [".tmp", ".sys", ".minio.sys", "-", "_", "~", "sluice.db-wal/..", ".."])
+def test_e56_internal_names_are_no_buckets(site: Site, name: str) -> None:
+    site.refused(site.sign(Request("PUT", f"/{name}")), 400, "InvalidBucketName", "InvalidURI")
+
+
+def test_e56_files_of_the_store_cannot_be_reached(site: Site) -> None:
+    blob = next((site.data / "data").glob("*/*")).relative_to(site.data)
+    for path in ("/index/sluice.db", f"/{blob}", "/data/identity", "//index/sluice.db", "/./index/sluice.db"):
+        answer = site.ask(site.sign(Request("GET", path)))
+        assert answer.status in (400, 404), (path, answer)
+
+
+def test_e56_a_bucket_named_minio_takes_its_path_back(site: Site) -> None:
+    live = Request("GET", "/minio/health/live")
+    assert site.ask(live).status == 200
+    site.refused(site.sign(live), 404, "NoSuchBucket")
+    site.ok(Request("PUT", "/minio"))
+    try:
+        site.ok(put("minio", "health/live", b"an object"))
+        for _ in range(8):  # both workers
+            site.refused(live, 403, "AccessDenied")
+            assert site.get("minio", "health/live") == b"an object"
+        site.ok(Request("DELETE", "/minio/health/live"), status=204)
+    finally:
+        site.ask(site.sign(Request("DELETE", "/minio/health/live")))
+        site.ok(Request("DELETE", "/minio"), status=204)
+        site.fresh_buckets += 1
+
+
+BUCKETS = [
+    *(
+        "..",
+        ".",
+        "a..b",
+        "192.168.0.1",
+        "1.2.3.4",
+        "xn--bucket",
+        "sthree-x",
+        "x-s3alias",
+        "x--ol-s3",
+        "ab",
+        "a",
+        "a" * 64,
+    ),
+    *("UPPER", "Bucket", "a_b", "-ab", "ab-", ".ab", "ab.", "a b", "a+b", "a%b", "ü-bucket", "a*b", "a,b", "a" * 300),
+    *("a\0b", "a\nb", "a\\b", "b?x", "b#x", "$(id)", "a;b"),
+]
+
+
+@pytest.mark.parametrize("name", **cases(BUCKETS))
+def test_e57_bucket_name(site: Site, name: str) -> None:
+    path = "/" + quote(name, safe="-._~")
+    for request in (
+        Request("PUT", path),
+        Request("GET", path),
+        Request("HEAD", path),
+        Request("DELETE", path),
+        Request("PUT", path + "/key", body=b"evil"),
+        Request("GET", path + "/key"),
+    ):
+        site.refused(site.sign(request), 400, "InvalidBucketName")
+
+
+def test_e57_bucket_names_that_are_right(site: Site) -> None:
+    for name in ("abc", "a" * 63, "1.2.3", "a.b-c.9", "1-2", "999"):
+        site.ok(Request("PUT", f"/{name}"))
+        site.ok(Request("DELETE", f"/{name}"), status=204)
+
+
+def test_e58_climbing_keys_in_delete_objects(site: Site) -> None:
+    escaped = [key.replace("&", "&amp;") for key in CLIMBING]
+    answer = site.ok(delete_many(GROUND, *escaped, "a" * 1025, "no/such/key"))
+    codes = [error.findtext("Code") for error in answer.tree().iter("Error")]
+    assert codes == ["InvalidURI"] * len(CLIMBING) + ["KeyTooLongError"]
+    assert len(answer.all("Deleted")) == 1
+
+
+def test_e58_delete_objects_deletes_nothing_but_its_keys(site: Site) -> None:
+    bucket = site.fresh()
+    keys = ["a", "a/b", "a/b/c", "./a", "a/../a", "A", "a ", " a", "%61", "*"]
+    for key in keys:
+        site.ok(put(bucket, key))
+    site.ok(delete_many(bucket, "a/b", "*", "a/../a", "%61"))
+    assert site.keys(bucket) == sorted({"a", "a/b/c", "./a", "A", "a ", " a"}, key=str.encode)
+
+
+SOURCES = {
+    "climbs": (f"/{GROUND}/../{OTHERS}/secret", "InvalidURI"),
+    "climbs, escaped": (f"/{GROUND}/%2e%2e/{OTHERS}/secret", "InvalidURI"),
+    "climbs, slashes escaped": (f"{GROUND}%2F..%2F..%2Fetc%2Fpasswd", "InvalidURI"),
+    "absolute": ("/etc/passwd", "NoSuchBucket"),
+    "dots as bucket": ("/../etc/passwd", "InvalidBucketName"),
+    "empty": ("", "InvalidArgument"),
+    "a slash": ("/", "InvalidArgument"),
+    "slashes": ("//", "InvalidArgument"),
+    "bucket only": (f"/{GROUND}", "InvalidArgument"),
+    "bucket and slash": (f"/{GROUND}/", "InvalidArgument"),
+    "broken escape": (f"/{GROUND}/%zz", "InvalidURI"),
+    "not UTF-8": (f"/{GROUND}/%FF", "InvalidURI"),
+    "too long": (f"/{GROUND}/" + "a" * 1025, "KeyTooLongError"),
+    "URL": (f"http://localhost/{GROUND}/keep/small", "InvalidBucketName"),
+    "ARN": (f"arn:aws:s3:us-east-1:1:accesspoint/{GROUND}/object/keep/small", "InvalidBucketName"),
+    "upper case": (f"/{GROUND.upper()}/keep/small", "InvalidBucketName"),
+    "file": ("file:///etc/passwd", "InvalidBucketName"),
+}
+
+
+@pytest.mark.parametrize("name", **cases(SOURCES))
+def test_e58_copy_source(site: Site, name: str) -> None:
+    source, code = SOURCES[name]
+    part = f"partNumber=2&uploadId={site.upload}"
+    for target in (
+        put(GROUND, "evil", b"", x_amz_copy_source=source),
+        Request("PUT", path_of(GROUND, "keep/upload"), part, (("x-amz-copy-source", source),)),
+    ):
+        answer = site.ask(site.sign(target))
+        assert answer.code == code, answer
+        assert answer.status == (404 if code.startswith("NoSuch") else 400)
+
+
+def test_e58_prefix_marker_and_token(site: Site) -> None:
+    for value in ("..%2F", "..%2F..%2Fetc", "%2Fetc%2Fpasswd", "%00", "%252e", "%F4%8F%BF%BF", "a" * 2000):
+        for name in ("prefix", "marker", "delimiter", "start-after", "key-marker", "upload-id-marker"):
+            for kind in ("", "&list-type=2", "&uploads", "&versions"):
+                answer = site.ask(site.sign(Request("GET", f"/{GROUND}", f"encoding-type=url&{name}={value}{kind}")))
+                assert answer.status in (200, 400), (name, kind, answer)
+                assert "secret" not in answer.body.decode()
+
+
+TOKENS = {
+    "garbage": "garbage",
+    "path": "../../etc/passwd",
+    "no version": base64.urlsafe_b64encode(b"key").decode(),
+    "not UTF-8": base64.urlsafe_b64encode(b"1\xff\xfe").decode(),
+    "SQL": "' OR 1=1 --",
+    "NUL": "\0",
+    "long": "A" * 8000,
+}
+
+
+@pytest.mark.parametrize("name", **cases(TOKENS))
+def test_e58_continuation_token(site: Site, name: str) -> None:
+    query = f"continuation-token={quote(TOKENS[name], safe='')}"
+    site.refused(site.sign(Request("GET", f"/{GROUND}", f"{query}&list-type=2")), 400, "InvalidArgument")
+    site.refused(site.sign(Request("GET", "/", query)), 400, "InvalidArgument")
+
+
+def test_e58_another_buckets_token_shows_nothing_of_it(site: Site) -> None:
+    token = quote(base64.urlsafe_b64encode(b"1sec").decode(), safe="")
+    answer = site.ok(Request("GET", f"/{GROUND}", f"continuation-token={token}&list-type=2"))
+    assert answer.all("Key") == []
+
+
+@pytest.mark.parametrize("method", ["GET", "DELETE"])
+@pytest.mark.parametrize("name", ["uploadId", "versionId"])
+@pytest.mark.parametrize(
+    "value", ["..%2F..%2Fetc%2Fpasswd", "%00", "' OR 1=1", "x", "0" * 48, "f" * 5000, "-1", "%C3%BC"]
+)
+def test_e58_ids_that_are_none(site: Site, method: str, name: str, value: str) -> None:
+    value = quote(unquote(value), safe="")
+    code = "NoSuchUpload" if name == "uploadId" else "NoSuchVersion"
+    answer = site.ask(site.sign(Request(method, path_of(GROUND, "keep/small"), f"{name}={value}")))
+    assert (answer.status, answer.code) in [(404, code), (400, "InvalidArgument")] or (
+        name == "versionId" and method == "DELETE" and answer.status == 204
+    )
+
+
+def test_e59_version_id_hidden_in_the_key_of_a_copy_source(site: Site) -> None:
+    source = f"/{GROUND}/k%3FversionId=..%2f..%2fetc%2fpasswd"
+    site.refused(site.sign(put(GROUND, "evil", b"", x_amz_copy_source=source)), 404, "NoSuchKey")
+    for version in ("..%2f..%2fetc%2fpasswd", "%00", "%2e%2e", "x", "null%00"):
+        source = f"/{GROUND}/keep/small?versionId={version}"
+        request = put(GROUND, "evil", b"", x_amz_copy_source=source)
+        site.refused(site.sign(request), 404, "NoSuchVersion")
+    bucket = site.fresh()
+    site.ok(put(bucket, "k?versionId=x", b"odd key"))
+    site.ok(put(bucket, "copy", b"", x_amz_copy_source=f"/{bucket}/k%3FversionId=x"))
+    assert site.get(bucket, "copy") == b"odd key"
+
+
+def blob_of(site: Site, body: bytes) -> str:
+    """The path of the file that holds a body."""
+    return next(str(path) for path in (site.data / "data").glob("*/*") if path.is_file() and path.read_bytes() == body)
+
+
+@pytest.mark.parametrize("kind", ["link to a file", "link to another object", "loop", "dangling", "FIFO", "directory"])
+def test_e60_planted_in_the_tree(site: Site, kind: str) -> None:
+    """Whoever may write into the data directory owns the data, but he gains neither the host nor a hung worker."""
+    bucket = site.fresh()
+    body = f"to be replaced by {kind}".encode()
+    site.ok(put(bucket, "k", body))
+    path = blob_of(site, body)
+    os.unlink(path)
+    if kind == "FIFO":
+        os.mkfifo(path)
+    elif kind == "directory":
+        os.mkdir(path)
+    else:
+        aims = {"link to a file": "/etc/passwd", "link to another object": blob_of(site, SMALL), "loop": path}
+        os.symlink(aims.get(kind, path + ".none"), path)
+    try:
+        for _ in range(4):  # both workers
+            site.refused(site.sign(Request("GET", path_of(bucket, "k"))), 503, "ServiceUnavailable")
+        ranged = Request("GET", path_of(bucket, "k"), headers=(("range", "bytes=2-3"),))
+        site.refused(site.sign(ranged), 503, "ServiceUnavailable")
+        copied = put(GROUND, "evil", b"", x_amz_copy_source=f"/{bucket}/k", x_amz_checksum_algorithm="SHA256")
+        site.refused(site.sign(copied), 503, "ServiceUnavailable")
+        site.ok(put(bucket, "k", b"new"))
+        assert site.get(bucket, "k") == b"new"
+    finally:
+        if kind == "directory":
+            os.rmdir(path)
+
+
+def test_e60_planted_where_a_body_will_be_written(site: Site) -> None:
+    """A body is written to a new file or not at all."""
+    bucket = site.fresh()
+    site.ok(put(bucket, "first", b"body number one"))
+    used = {int(path.name, 16) for path in (site.data / "data").glob("*/*")}
+    victim = site.data.parent / "victim"
+    victim.write_bytes(b"untouched")
+    planted = []
+    for number in range(max(used) - 64, max(used) + 64):
+        path = site.data / "data" / f"{number & 0xFF:02x}" / f"{number:016x}"
+        if number not in used:
+            os.symlink(victim, path)
+            planted.append(path)
+    try:
+        for number in range(8):
+            answer = site.ask(site.sign(put(bucket, f"k{number}", b"body")))
+            assert (answer.status, answer.code) in [(200, ""), (503, "ServiceUnavailable")]
+    finally:
+        for path in planted:
+            path.unlink(missing_ok=True)
+    assert victim.read_bytes() == b"untouched"
+
+
+HOSTS = ["a/?x=", "x/docs?", "evil.example#", "@evil", "user@evil", "[::1", "a b", "..", "", "ground"]
+
+
+@pytest.mark.parametrize("host", **cases(HOSTS))
+def test_e61_a_host_does_not_change_the_path(site: Site, host: str) -> None:
+    request = Request("DELETE", path_of(GROUND, "keep/none"), headers=(("host", host),))
+    site.refused(request, 403, "AccessDenied") if host else site.ask(request)
+    read = site.sign(Request("GET", path_of(GROUND, "keep/small"), headers=(("host", host),)))
+    assert site.ask(read).body == SMALL
+
+
+VIRTUAL = [
+    "..s3.test",
+    ".s3.test",
+    "others/../ground.s3.test",
+    "ground/.s3.test",
+    "GROUND..s3.test",
+    "a?.s3.test",
+    "%67round.s3.test",
+]
+
+
+@pytest.mark.parametrize("host", **cases(VIRTUAL))
+def test_e61_a_host_under_the_domain_that_names_no_bucket(site: Site, host: str) -> None:
+    for method, path in (("GET", "/"), ("PUT", "/keep/small"), ("DELETE", "/keep/small"), ("PUT", "/")):
+        request = Request(method, path, headers=(("host", host),), body=b"evil" if method == "PUT" else b"")
+        site.refused(site.sign(request), 400, "InvalidBucketName", "InvalidURI", "BadRequest")
+
+
+def test_e61_virtual_host_and_path_name_the_same_object(site: Site) -> None:
+    for host in ("ground.s3.test", "GROUND.S3.TEST", "ground.s3.test:80"):
+        request = Request("GET", "/keep/small", headers=(("host", host),))
+        assert site.ask(site.sign(request)).body == SMALL
+    # under a bucket's host every path is a key, also those of health checks and of other buckets
+    for path in ("/-/health/live", "/minio/health/live", "/others/secret", "/ground/keep/small"):
+        request = Request("GET", path, headers=(("host", "ground.s3.test"),))
+        site.refused(site.sign(request), 404, "NoSuchKey")
+        site.refused(request, 403, "AccessDenied")
+
+
+TARGETS = [
+    "http://evil.example/ground/keep/small",
+    "https://ground.s3.test/keep/small",
+    "@evil/ground/keep/small",
+    "evil",
+    "*",
+    "//evil.example/ground/keep/small",
+    "\\ground\\keep\\small",
+    "/ground/keep/small#x",
+    "/ground/keep/sm\xe4ll",
+]
+
+
+@pytest.mark.parametrize("target", **cases(TARGETS))
+def test_e61_request_target(site: Site, target: str) -> None:
+    for method in ("GET", "DELETE", "PUT"):
+        answer = site.ask(site.sign(Request(method, target)))
+        assert (answer.status, answer.code) in [
+            (400, "InvalidURI"),
+            (400, "BadRequest"),
+            (400, "InvalidBucketName"),
+            (404, "NoSuchBucket"),
+        ], answer
+        assert SMALL not in answer.body
+
+
+def test_e52_listing_without_encoding_holds_every_key(site: Site) -> None:
+    """XML 1.0 cannot hold all characters; AWS writes references nevertheless, and so does this listing."""
+    bucket = site.fresh()
+    keys = ["a\x01b", "a<b>&\"'", "a\r\nb", "\ud7ff\ue000\ufffd", "\U0010ffff"]
+    for key in keys:
+        site.ok(put(bucket, key))
+    text = site.ok(Request("GET", path_of(bucket))).body.decode()
+    listed = re.findall("<Key>(.*?)</Key>", text, re.DOTALL)
+    assert len(listed) == len(keys)
+    assert all(not set(key) & set("<>\r\x01") for key in itertools.chain(listed))
