@@ -13,6 +13,7 @@ from app.access.accounts import Accounts
 from app.index import Index, open_index
 from app.jobs.garbage import Garbage
 from app.jobs.runner import Jobs
+from app.s3 import checksums
 from app.s3.gateway import Gateway
 from app.s3.target import bucket_of_host
 from app.server.health import health_router
@@ -79,6 +80,7 @@ class App:
 
     @asynccontextmanager
     async def _life(self, _: FastAPI) -> AsyncIterator[None]:
+        checksums.preload()
         await self._index.start()
         await self._store.driver.start()
         run_dir = self._settings.run_dir
