@@ -1,0 +1,112 @@
+"""A gateway that can be told at which point to die, and looks at what is left."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from botocore.exceptions import ClientError
+from typer.testing import CliRunner
+
+from app.cli import cli
+from tests.crash.ledger import UNKNOWN, Object, read
+from tests.gateway import Gateway, client
+
+BUCKET = "scene"
+PATIENCE = 60.0
+"""Seconds for what happens in the background before a test fails."""
+
+
+class Look(NamedTuple):
+    """All that a client can see of a key."""
+
+    found: Object | None
+    listed: tuple[int, str] | None
+    uploads: list[dict[int, str]]
+    """The parts of each open upload, by number."""
+
+
+class Scene:
+    """One data directory over many crashes."""
+
+    def __init__(self, directory: Path, workers: int = 2, **env: str) -> None:
+        self._armed = directory / "crash-at"
+        self.gateway = Gateway(directory / "data", workers, env={"SLUICE_CRASH_FILE": str(self._armed), **env})
+        self.s3: Any = None
+
+    def start(self) -> None:
+        """Start (again); nothing is armed."""
+        self.disarm()
+        if self.gateway.process is not None:
+            self.gateway.kill()
+        self.gateway.start()
+        self.s3 = client(self.gateway.endpoint)
+
+    def arm(self, point: str) -> None:
+        """From now on every worker dies that comes to `point`."""
+        self._armed.with_suffix(".new").write_text(point)
+        self._armed.with_suffix(".new").rename(self._armed)
+
+    def disarm(self) -> None:
+        """Nobody dies any more."""
+        self._armed.unlink(missing_ok=True)
+
+    def crash(self, point: str, act: Callable[[], object]) -> None:
+        """Let `act` run into `point`, then restart. Fails when it was answered."""
+        self.arm(point)
+        try:
+            act()
+        except UNKNOWN:
+            pass
+        else:
+            raise AssertionError(f"the operation never came to {point}")
+        self.start()
+
+    def crash_in_background(self, point: str, act: Callable[[], object]) -> None:
+        """Arm, `act`, wait until a worker has died of it, then restart."""
+        workers = self.gateway.children()
+        self.arm(point)
+        act()
+        self.wait_until(lambda: not set(workers) <= set(self.gateway.children()), f"a worker came to {point}")
+        self.start()
+
+    def wait_until(self, true: Callable[[], bool], what: str) -> None:
+        """Wait for something that happens in the background."""
+        deadline = time.monotonic() + PATIENCE
+        while not true():
+            assert time.monotonic() < deadline, f"never: {what}"
+            time.sleep(0.05)
+
+    def look(self, key: str) -> Look:
+        """What a client sees of the key."""
+        listing = self.s3.list_objects_v2(Bucket=BUCKET, Prefix=key).get("Contents", [])
+        listed = [(entry["Size"], entry["ETag"]) for entry in listing if entry["Key"] == key]
+        uploads = self.s3.list_multipart_uploads(Bucket=BUCKET, Prefix=key).get("Uploads", [])
+        parts = []
+        for upload in uploads:
+            if upload["Key"] == key:
+                shown = self.s3.list_parts(Bucket=BUCKET, Key=key, UploadId=upload["UploadId"]).get("Parts", [])
+                parts.append({part["PartNumber"]: part["ETag"] for part in shown})
+        return Look(read(self.s3, BUCKET, key), listed[0] if listed else None, parts)
+
+    def files(self) -> int:
+        """Blobs in the store."""
+        return sum(1 for path in (self.gateway.data / "data").rglob("*") if path.is_file())
+
+    def fsck(self) -> str:
+        """What `sluice fsck` has to say, empty when all is well."""
+        # in this process: a new one would take longer than all else of a test
+        arguments = ["fsck", "--json", "--data", str(self.gateway.data)]
+        report = CliRunner().invoke(cli, arguments, env=self.gateway.environment())
+        return "" if report.exit_code == 0 else f"{report.exit_code}: {report.output} {report.exception}"
+
+
+def already_ended(act: Callable[[], object]) -> None:
+    """Repeat what may have been done: an upload that is gone is no error."""
+    try:
+        act()
+    except ClientError as error:
+        if error.response["Error"]["Code"] != "NoSuchUpload":
+            raise
