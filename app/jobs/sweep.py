@@ -6,12 +6,10 @@ import logging
 from collections.abc import Callable
 
 from app.crash import crash_point
-from app.index.rows import Writer
+from app.index.rows import IdRange, Writer
 from app.store.store import Store, driver_calls
 
 logger = logging.getLogger("sluice.jobs")
-
-BATCH = 256
 
 
 async def sweep(store: Store, is_gone: Callable[[Writer], bool]) -> int:
@@ -27,8 +25,7 @@ async def sweep(store: Store, is_gone: Callable[[Writer], bool]) -> int:
             await store.index.declare_dead(writer.incarnation)
             crash_point("sweep.declared")
         for ids in await store.index.ranges(writer.incarnation):
-            for first in range(ids.first, ids.last + 1, BATCH):
-                swept += await _sweep_ids(store, range(first, min(first + BATCH, ids.last + 1)))
+            swept += await _sweep_range(store, ids)
         crash_point("sweep.swept")
         await store.index.forget_writer(writer.incarnation)
     if swept:
@@ -36,9 +33,10 @@ async def sweep(store: Store, is_gone: Callable[[Writer], bool]) -> int:
     return swept
 
 
-async def _sweep_ids(store: Store, ids: range) -> int:
-    locators = {store.driver.locator(blob_id): blob_id for blob_id in ids}
-    held = await store.index.held(list(locators))
+async def _sweep_range(store: Store, ids: IdRange) -> int:
+    locators = {store.driver.locator(blob_id): blob_id for blob_id in range(ids.first, ids.last + 1)}
+    # ids and rows are numbered by one sequence: no row older than the range can hold a blob of it
+    held = await store.index.held(list(locators), ids.first)
     swept = 0
     with driver_calls():
         for locator, blob_id in locators.items():
