@@ -84,7 +84,10 @@ class NewVersion(NamedTuple):
 
 
 class ListedVersion(NamedTuple):
-    """What a listing shows of a current object; all of it is in the covering index."""
+    """What a listing shows of a current object; all of it is in the covering index.
+
+    Not its owner, who is the bucket's: 64 bytes a row that no listing shows.
+    """
 
     key: str
     seq: int
@@ -94,7 +97,6 @@ class ListedVersion(NamedTuple):
     storage_class: str
     checksum_algorithm: str
     checksum_type: str
-    owner_id: str
 
 
 class Page(NamedTuple):

@@ -122,7 +122,6 @@ versions = Table(
         "storage_class",
         "checksum_algorithm",
         "checksum_type",
-        "owner_id",
         "state",  # SQLite counts an index as covering only when it has the column of its own condition too
         sqlite_where=text("state = 1"),
         postgresql_where=text("state = 1"),

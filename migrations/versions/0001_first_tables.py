@@ -138,7 +138,6 @@ def _objects() -> None:
             "storage_class",
             "checksum_algorithm",
             "checksum_type",
-            "owner_id",
             "state",
         ],
         unique=False,

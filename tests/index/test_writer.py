@@ -316,7 +316,7 @@ async def test_a_failed_page_leaves_no_snapshot_open(faulty: FaultyIndex) -> Non
     faulty.faults.before["SELECT"] = [broken()]
     with pytest.raises(StoreUnavailable):
         await faulty.list_current(1, "", "/", "", 10)
-    assert not faulty._cursor.connection.in_transaction
+    assert not faulty._cursor._cursor.connection.in_transaction
     await faulty.list_current(1, "", "/", "", 10)
 
 
