@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import secrets
+import tempfile
 import time
 from dataclasses import asdict
 from pathlib import Path
@@ -129,12 +130,14 @@ class Bench:
 
     def run(self, rounds: int) -> None:
         """Every target has its turn in every round, in turned order every other time."""
-        for number in range(rounds):
-            for target in self._targets if number % 2 == 0 else reversed(self._targets):
-                self._turn(number, target)
-                report.write(self._output, {**self._head, "server_headers": self._servers}, self.measures)
+        with tempfile.TemporaryDirectory(prefix="sluice-bench-", dir=self._directory) as parent:
+            targets.spread_children(Path(parent))
+            for number in range(rounds):
+                for target in self._targets if number % 2 == 0 else reversed(self._targets):
+                    self._turn(number, target, Path(parent))
+                    report.write(self._output, {**self._head, "server_headers": self._servers}, self.measures)
 
-    def _turn(self, number: int, target: targets.Target) -> None:
+    def _turn(self, number: int, target: targets.Target, parent: Path) -> None:
         def tell(measure: Measure) -> None:
             self.measures.append(measure)
             cpu = "" if measure.cpu_us is None else f"{measure.cpu_us:,.0f} µs"
@@ -145,7 +148,7 @@ class Bench:
                 markup=False,
             )
 
-        with targets.Running(target, self._keys, self._directory, self._server_core) as running:
+        with targets.Running(target, self._keys, parent, self._server_core) as running:
             self._servers[target.name] = running.server
             meter = Meter(running.pid, running.directory, self._server_core, self._client_core)
             turn = Turn(running, self._plan, meter, number, f"bench-{secrets.token_hex(4)}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import shlex
 import shutil
@@ -10,6 +11,7 @@ import socket
 import subprocess
 import sys
 import tempfile
+from array import array
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -25,6 +27,8 @@ SLUICE = (
     " --workers 1 --admin-port -1"
 )
 STOP_SECONDS = 20.0
+FS_IOC_GETFLAGS, FS_IOC_SETFLAGS, FS_TOPDIR_FL = 0x80086601, 0x40086602, 0x00020000
+"""Of linux/fs.h, as most architectures have them."""
 
 
 @dataclass(frozen=True)
@@ -87,7 +91,7 @@ class Running:
     Raises Refused when it does not get ready; what it printed is then in the message.
     """
 
-    def __init__(self, target: Target, keys: Keys, directory: Path | None, core: int) -> None:
+    def __init__(self, target: Target, keys: Keys, parent: Path, core: int) -> None:
         self.target = target
         self.pid = target.pid
         self.server = ""
@@ -96,7 +100,7 @@ class Running:
         self._process: subprocess.Popen[bytes] | None = None
         self.directory: Path | None = None
         """Of a launched target: holds its data and its log."""
-        self._parent = directory
+        self._parent = parent
         if target.launched:
             self.address = ("127.0.0.1", _free_port())
         else:
@@ -134,7 +138,7 @@ class Running:
         return (self.directory / "log").read_text(errors="replace")[-2000:]
 
     def _launch(self) -> None:
-        self.directory = Path(tempfile.mkdtemp(prefix="sluice-bench-", dir=self._parent))
+        self.directory = Path(tempfile.mkdtemp(prefix=f"{self.target.name}-", dir=self._parent))
         data = self.directory / "data"
         data.mkdir()
         values = {"port": str(self.address[1]), "data": str(data), "host": "127.0.0.1"}
@@ -160,6 +164,23 @@ class Running:
         finally:
             os.sched_setaffinity(0, own)
         self.pid = self._process.pid
+
+
+def spread_children(directory: Path) -> None:
+    """Have ext4 put each directory made in this one into another part of the disk (`chattr +T`), where it can.
+
+    So no target pays for what the ones before it left: see `Turn.run`.
+    """
+    descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        flags = array("i", [0])
+        fcntl.ioctl(descriptor, FS_IOC_GETFLAGS, flags)
+        flags[0] |= FS_TOPDIR_FL
+        fcntl.ioctl(descriptor, FS_IOC_SETFLAGS, flags)
+    except OSError:
+        pass  # another file system
+    finally:
+        os.close(descriptor)
 
 
 def _stop(process: subprocess.Popen[bytes]) -> None:

@@ -62,19 +62,26 @@ class Turn:
         self._pool = memoryview(os.urandom(POOL_BYTES + largest))
 
     def run(self, tell: Callable[[Measure], None]) -> None:
-        """Run every cell, telling each measure. Raises Refused, Stalled and OSError."""
+        """Run every cell, telling each measure. Raises Refused, Stalled and OSError.
+
+        DELETE comes last: ext4 without a journal gives an inode away again only minutes after it was deleted, and
+        looks at each such inode whenever a file is made.
+        """
         plan = self._plan
         self._running.calls.ask("PUT", f"/{self._bucket}")
+        written: list[tuple[int, int, list[str]]] = []
         for clients in plan.clients:
             if any(operation in plan.operations for operation in OBJECT_OPERATIONS):
-                for size in plan.sizes:
-                    self._objects(size, clients, tell)
+                written += [(size, clients, self._objects(size, clients, tell)) for size in plan.sizes]
             if "LIST" in plan.operations:
                 tell(self._list(clients))
         if "MULTIPART" in plan.operations:
             tell(self._multipart(plan.clients[0]))
         if "MIX" in plan.operations:
             tell(self._mix())
+        if "DELETE" in plan.operations:
+            for size, clients, paths in written:
+                tell(self._delete(size, clients, paths))
 
     def clean(self) -> None:
         """Delete everything this turn made (an endpoint that was not launched for it lives on)."""
@@ -125,8 +132,8 @@ class Turn:
 
         return self._meter.measure(self._round, self._running.target.name, cell, run), taken
 
-    def _objects(self, size: int, clients: int, tell: Callable[[Measure], None]) -> None:
-        """PUT new keys, then GET and STAT them at random, then DELETE each once."""
+    def _objects(self, size: int, clients: int, tell: Callable[[Measure], None]) -> list[str]:
+        """PUT new keys, then GET and STAT them at random; returns their paths."""
         paths = [
             f"/{self._bucket}/{size}-{clients}/{number % PREFIXES:x}/{number:07d}"
             for number in range(self._enough(size))
@@ -144,10 +151,14 @@ class Turn:
                     chosen = self._random.sample(written, min(READ_KEYS, len(written)))
                     reads = itertools.cycle([self._request(operation, path, size) for path in chosen])
                     tell(self._timed(Cell(operation, size, clients), client, reads)[0])
-            if "DELETE" in self._plan.operations:
-                self._random.shuffle(written)
-                deletes = iter([self._request("DELETE", path) for path in written])
-                tell(self._timed(Cell("DELETE", size, clients), client, deletes, len(written) // 10)[0])
+        return written
+
+    def _delete(self, size: int, clients: int, paths: list[str]) -> Measure:
+        """DELETE each path once, in any order."""
+        self._random.shuffle(paths)
+        deletes = iter([self._request("DELETE", path) for path in paths])
+        with self._client(clients) as client:
+            return self._timed(Cell("DELETE", size, clients), client, deletes, len(paths) // 10)[0]
 
     def _compare(self, path: str, put: Request) -> None:
         if put.body is None or self._running.calls.ask("GET", path).body != bytes(put.body):
