@@ -36,6 +36,20 @@ class Scene:
         self.gateway = Gateway(directory / "data", workers, env={"SLUICE_CRASH_FILE": str(self._armed), **env})
         self.s3: Any = None
 
+    def __enter__(self) -> Scene:
+        try:
+            self.start()
+            self.s3.create_bucket(Bucket=BUCKET)
+        except BaseException:
+            self.__exit__()
+            raise
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.disarm()
+        if self.gateway.process is not None:
+            self.gateway.kill()
+
     def start(self) -> None:
         """Start (again); nothing is armed."""
         self.disarm()

@@ -20,10 +20,8 @@ pytestmark = pytest.mark.crash
 def module_scene(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scene]:
     # what is replaced stays, so that no garbage collection commits between arming and the operation
     scene = Scene(tmp_path_factory.mktemp("crash"), workers=1, SLUICE_DISCARD_GRACE="86400")
-    scene.start()
-    scene.s3.create_bucket(Bucket=BUCKET)
-    yield scene
-    scene.gateway.kill()
+    with scene:
+        yield scene
 
 
 @pytest.fixture
@@ -38,12 +36,8 @@ def scene(module_scene: Scene) -> Scene:
 def hasty(tmp_path: Path) -> Iterator[Scene]:
     """A gateway that collects garbage at once."""
     scene = Scene(tmp_path, SLUICE_DISCARD_GRACE="0")
-    scene.start()
-    scene.s3.create_bucket(Bucket=BUCKET)
-    yield scene
-    scene.disarm()
-    if scene.gateway.process is not None:
-        scene.gateway.kill()
+    with scene:
+        yield scene
 
 
 @pytest.mark.parametrize(("operation", "point"), CASES, ids=lambda value: getattr(value, "__name__", value))
