@@ -73,7 +73,10 @@ def test_files(mounted: Path) -> None:
         file.seek(3)
         file.write(b"XY")
     assert path.read_bytes() == b"012XY56789abc"
-    os.truncate(path, 5)
+    # not os.truncate: s3fs 1.90 then uploads zeros without having asked for the object
+    with path.open("r+b") as file:
+        assert file.read(1) == b"0"
+        file.truncate(5)
     assert path.read_bytes() == b"012XY"
     with path.open("r+b") as file:
         file.seek(6 * MIB)

@@ -158,7 +158,7 @@ def main() -> int:
     parser.add_argument("--whole", action="store_true", help="run the whole portable subset, not only passes.txt")
     parser.add_argument("--only", default="", help="run only the tests this pytest -k expression chooses")
     parser.add_argument("--workers", type=int, default=2, help="pytest processes, each with accounts of its own")
-    parser.add_argument("--timeout", type=float, default=120, help="seconds for one test")
+    parser.add_argument("--timeout", type=float, default=300, help="seconds for one test")
     chosen = parser.parse_args()
     suite = chosen.suite.resolve()
     if not (suite / FILES[0]).is_file():
