@@ -16,6 +16,7 @@ AMAZON = "amazonaws.com/"
 DECLARATION = '<?xml version="1.0" encoding="UTF-8"?>\n'
 MAX_DEPTH = 32
 MAX_ELEMENTS = 100_000
+PIECE = 64 * 1024
 
 _NEEDS_ESCAPE = re.compile("[&<>\"'\r\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ufffe\uffff]")
 _ILLEGAL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]")
@@ -99,12 +100,13 @@ class _Builder(ElementTree.TreeBuilder):
 
 def parse(body: bytes, root: str) -> ElementTree.Element:
     """The root element, names without namespace. Raises MalformedXML for anything but a plain document `root`."""
-    head = body[:4]
-    if head.startswith((b"\xff\xfe", b"\xfe\xff")) or b"<!DOCTYPE" in body or b"<!ENTITY" in body:
+    # no NUL and so neither UTF-16 nor UTF-32, which the parser would find out by itself
+    if b"\0" in body or b"<!DOCTYPE" in body or b"<!ENTITY" in body:
         raise MalformedXML()
     parser = ElementTree.XMLParser(target=_Builder())  # noqa: S314 - DTDs are refused, size and depth bounded
     try:
-        parser.feed(body)
+        for start in range(0, len(body), PIECE):  # the parser runs on to the end of what it was fed after a refusal
+            parser.feed(body[start : start + PIECE])
         tree: ElementTree.Element = parser.close()
     except (ElementTree.ParseError, ValueError, LookupError):
         raise MalformedXML() from None

@@ -29,9 +29,10 @@ OBJECT = frozenset({"Key", "VersionId", "ETag", "LastModifiedTime", "Size"})
 @operation("POST", "bucket", "delete", name="DeleteObjects", action="s3:DeleteObject")
 async def delete_objects(gateway: Gateway, request: S3Request) -> Response:
     """https://docs.aws.amazon.com/AmazonS3/latest/API/API_DeleteObjects.html"""
-    if "content-md5" not in request.headers and not any(name.startswith("x-amz-checksum-") for name in request.headers):
+    body = Body(request, checksum="", etag=False)
+    if "content-md5" not in request.headers and not body.promised_algorithm:
         raise InvalidRequest("Missing required header for this request: Content-MD5 OR x-amz-checksum-*")
-    tree = xml.parse(await Body(request, checksum="", etag=False).collect(), "Delete")
+    tree = xml.parse(await body.collect(), "Delete")
     xml.check_children(tree, DELETE)
     quiet = (xml.text_of(tree, "Quiet") or "false").strip().lower() == "true"
     found = tree.findall("Object")
