@@ -119,13 +119,16 @@ class Site:
         """Make the accounts' buckets with their objects and uploads."""
         added = ("--access-key", self.other.access, "--secret-key", self.other.secret, "--id", "other-id")
         self.gateway.run("user", "add", *added)
+        self.fill()
+        self.upload = self.begin(GROUND, "keep/upload", parts=(b"part one",))
+        self.others_upload = self.begin(OTHERS, "secret", self.other, parts=(b"part one",))
+
+    def fill(self) -> None:
         self.ok(Request("PUT", path_of(GROUND)))
         self.ok(put(GROUND, "keep/small", SMALL, x_amz_meta_color="blue", content_type="text/plain"))
         self.ok(put(GROUND, "keep/large", LARGE))
         self.ok(Request("PUT", path_of(OTHERS)), self.other)
         self.ok(put(OTHERS, "secret", SECRET_BODY), self.other)
-        self.upload = self.begin(GROUND, "keep/upload", parts=(b"part one",))
-        self.others_upload = self.begin(OTHERS, "secret", self.other, parts=(b"part one",))
 
     def begin(self, bucket: str, key: str, by: Key | None = None, parts: tuple[bytes, ...] = ()) -> str:
         """Start an upload and put parts 1 and so on; returns its id."""
