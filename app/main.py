@@ -43,7 +43,7 @@ class App:
         self._context = context
         self._index: Index = open_index(settings)
         self._store = Store(self._index, make_driver(settings))
-        self._gateway = Gateway(settings, self._store, Accounts(self._index), context.observe)
+        self._gateway = Gateway(settings, self._store, Accounts(self._index), context.observe, context.memory)
         self._shell = FastAPI(
             docs_url=None,
             redoc_url=None,

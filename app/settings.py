@@ -82,6 +82,7 @@ class Settings(BaseSettings):
         ge=4 * MIB,
         description="Bytes of request bodies a worker holds in memory; past them readers wait, then `SlowDown`.",
     )
+    max_put: int = Field(5 * 1024 * MIB, ge=MIB, description="Bytes of one PutObject or UploadPart.")
     io_threads: int = Field(32, ge=2, le=1024, description="Threads a worker uses for the backing store.")
     commit_timeout: float = Field(20, gt=0, description="A change waits this long for the index, then `SlowDown`.")
     commit_queue: int = Field(10_000, ge=1, description="Changes a worker queues for the index; past them `SlowDown`.")

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import hashlib
 import hmac
+from collections import deque
 
 from app.s3 import checksums
 from app.s3.errors import (
@@ -23,7 +25,7 @@ from app.s3.signing.chunked import ChunkedDecoder
 from storage_drivers.base import Buffer
 
 MAX_PUT = 5 * 1024**3
-"""Bytes of one PutObject or UploadPart ("Amazon S3 multipart upload limits")."""
+"""Bytes of one PutObject or UploadPart ("Amazon S3 multipart upload limits"), unless the setting says otherwise."""
 MAX_DOCUMENT = 2 * 1024**2
 """Bytes of a request document (1000 keys of 1024 bytes, escaped, fit)."""
 PIECE = 256 * 1024
@@ -38,7 +40,10 @@ class Body:
     Making one reads nothing of the body; it raises for promises that are malformed or contradict each other. `etag`
     and `checksum` are there after `verify`. `checksum` is of the algorithm that the request promises one of, else of
     the given one (empty: none); with `fixed` always of the given one. Without `promised` the checksum headers are not
-    about this body.
+    about this body. More than `largest` bytes are refused.
+
+    What it holds counts against `request.memory` until `digest` took it: then it has its thread, and those are few.
+    While memory is short, `read` gives what it has, and without any it waits its turn before it takes more.
     """
 
     def __init__(
@@ -49,8 +54,17 @@ class Body:
         fixed: bool = False,
         etag: bool = True,
         promised: bool = True,
+        largest: int = MAX_PUT,
     ) -> None:
+        request.body = self
         self._receive = request.receive
+        self._memory = request.memory
+        self._held: deque[int] = deque()
+        """Bytes that came for each piece that is not hashed yet."""
+        self._digested = self._settled = 0
+        """Pieces that were hashed, and those whose memory was given back."""
+        self._waiter: asyncio.AbstractEventLoop | None = None
+        self._largest = largest
         self._ended = False
         self._received = 0
         self._expected = checksums.requested(request) if promised else checksums.NOTHING
@@ -86,14 +100,17 @@ class Body:
 
         The piece that holds the last byte is given only after the end of the body was seen, trailers included.
         """
+        self._settle()
+        self._held.append(0)
         pieces: list[Buffer] = []
         have = 0
         while not self._ended and (have < PIECE or self._received == self.size):
-            message = await self._receive()
-            if message["type"] != "http.request":
-                raise IncompleteBody()
-            data = message["body"]
-            self._ended = not message.get("more_body", False)
+            if self._memory.short and self._received != self.size:
+                if pieces:
+                    break
+                data = await self._next_in_turn()
+            else:
+                data = await self._next()
             if self._decoder is None:
                 if data:
                     pieces.append(data)
@@ -115,12 +132,47 @@ class Body:
                 self._decoder.finish()
         return pieces[0] if len(pieces) == 1 else b"".join(pieces)
 
+    async def _next(self) -> bytes:
+        message = await self._receive()
+        if message["type"] != "http.request":
+            raise IncompleteBody()
+        data: bytes = message["body"]
+        self._ended = not message.get("more_body", False)
+        self._memory.take(len(data))
+        self._held[-1] += len(data)
+        return data
+
+    async def _next_in_turn(self) -> bytes:
+        self._waiter = asyncio.get_running_loop()
+        self._settle()  # what was hashed before `digest` could see who waits
+        await self._memory.acquire(PIECE)
+        try:
+            return await self._next()
+        finally:
+            self._memory.release(PIECE)
+
+    def _settle(self) -> None:
+        while self._settled < self._digested and self._held:
+            self._settled += 1
+            self._memory.release(self._held.popleft())
+
+    def close(self) -> None:
+        """The request is over: nothing of it is held any more."""
+        self._memory.release(sum(self._held))
+        self._held.clear()
+
     def _check_size(self, size: int) -> None:
-        if size > MAX_PUT:
-            raise EntityTooLarge(ProposedSize=size, MaxSizeAllowed=MAX_PUT)
+        if size > self._largest:
+            raise EntityTooLarge(ProposedSize=size, MaxSizeAllowed=self._largest)
 
     def digest(self, piece: Buffer) -> None:
         """Take a piece into every hash that is wanted."""
+        self._hash(piece)
+        self._digested += 1
+        if self._waiter is not None:
+            self._waiter.call_soon_threadsafe(self._settle)
+
+    def _hash(self, piece: Buffer) -> None:
         if self._md5 is not None:
             self._md5.update(piece)
         if self._sha256 is not None:
@@ -160,7 +212,7 @@ class Body:
         """The whole body, verified. Raises MaxMessageLengthExceeded over `limit` bytes."""
         pieces = []
         while (self.size or 0) <= limit >= self._received and (piece := await self.read()):
-            self.digest(piece)
+            self._hash(piece)  # not `digest`: the piece is held on
             pieces.append(bytes(piece))
         if self._received > limit or self.size is None or self.size > limit:
             raise MaxMessageLengthExceeded(MaxMessageLengthBytes=limit)

@@ -27,7 +27,7 @@ from app.s3.errors import (
     from_domain,
 )
 from app.s3.refused import refuse_unbuilt_headers
-from app.s3.request import Receive, S3Request
+from app.s3.request import Memory, Receive, S3Request
 from app.s3.response import Response
 from app.s3.send import Send, send_error, send_response
 from app.settings import Settings
@@ -44,7 +44,7 @@ operations.load()
 class Gateway:
     """What handlers work with, and the ASGI application itself."""
 
-    def __init__(self, settings: Settings, store: Store, accounts: Accounts, observe: Observe) -> None:
+    def __init__(self, settings: Settings, store: Store, accounts: Accounts, observe: Observe, memory: Memory) -> None:
         self.settings = settings
         self.store = store
         self.index = store.index
@@ -52,6 +52,7 @@ class Gateway:
         self.region = settings.region
         self.domains = settings.domains
         self._observe = observe
+        self._memory = memory
         self._ids = map(f"{secrets.token_hex(5).upper()}%010X".__mod__, itertools.count(1))
         self._always: list[tuple[bytes, bytes]] = []
         if settings.durability != "full":
@@ -61,6 +62,7 @@ class Gateway:
         """Answer one request."""
         started = time.perf_counter()
         request = _head(scope, receive, next(self._ids))
+        request.memory = self._memory
         code, status, sent = "", 0, 0
         try:
             try:
@@ -84,6 +86,8 @@ class Gateway:
             code, status = "InternalError", 500
             sent = await send_error(request, InternalError(), send)
         finally:
+            if request.body is not None:
+                request.body.close()
             self._observe(request, status, code, sent, time.perf_counter() - started)
 
     async def _answer(self, request: S3Request) -> Response:
@@ -177,6 +181,7 @@ def _head(scope: dict[str, Any], receive: Receive, request_id: str) -> S3Request
     request.client = client[0] if client else ""
     request.request_id = request_id
     request.receive = receive
+    request.body = None
     request.content_length = None
     request.account_id = request.access_key = None
     request.display_name = request.secret = ""

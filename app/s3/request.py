@@ -3,9 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, MutableMapping
-from typing import Any
+from typing import Any, Protocol
 
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
+
+
+class Memory(Protocol):
+    """The budget of bytes that bodies may hold, shared by all requests."""
+
+    @property
+    def short(self) -> bool:
+        """It is used up."""
+        ...
+
+    def take(self, size: int) -> None:
+        """Count bytes that are held, within the budget or not."""
+        ...
+
+    async def acquire(self, size: int) -> None:
+        """Wait for a share of the budget. Raises Overloaded when there is none for too long."""
+        ...
+
+    def release(self, size: int) -> None:
+        """Give back what was taken or acquired."""
+        ...
 
 
 class S3Request:
@@ -19,6 +40,7 @@ class S3Request:
     __slots__ = (
         "access_key",
         "account_id",
+        "body",
         "bucket",
         "bucket_row",
         "client",
@@ -27,6 +49,7 @@ class S3Request:
         "header_list",
         "headers",
         "key",
+        "memory",
         "method",
         "operation",
         "payload",
@@ -58,6 +81,9 @@ class S3Request:
     client: str
     request_id: str
     receive: Receive
+    memory: Memory
+    body: Any
+    """The `app.s3.body.Body` that the operation made of it, or None."""
     content_length: int | None
     account_id: str | None
     """The authenticated account; None while the request is anonymous."""

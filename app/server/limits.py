@@ -14,9 +14,10 @@ WAIT = 20.0
 class BodyMemory:
     """A budget of bytes, given out first come first served.
 
-    Readers of request bodies `acquire` what they are about to hold and `release` it. `buffered` counts what the
-    connections hold that nobody has asked for yet; it is not taken from the budget, but past a quarter of it
-    connections stop reading ahead, and past all of it new bodies are refused.
+    Readers of request bodies `take` what they hold and `release` it; while the budget is `short` they first `acquire`
+    a share, so that each goes past it by one read of its socket at most. `buffered` counts what the connections hold
+    that nobody has asked for yet; it is not taken from the budget, but past a quarter of it connections stop reading
+    ahead, and past all of it new bodies are refused.
     """
 
     def __init__(self, budget: int) -> None:
@@ -26,6 +27,15 @@ class BodyMemory:
         self.tight_at = budget // 4
         """Bytes in `buffered` from which on connections do not read ahead."""
         self._waiting: deque[tuple[int, asyncio.Future[None]]] = deque()
+
+    @property
+    def short(self) -> bool:
+        """The budget is used up, or others wait for it."""
+        return self.held >= self.budget or bool(self._waiting)
+
+    def take(self, size: int) -> None:
+        """Count `size` bytes that are held already."""
+        self.held += size
 
     async def acquire(self, size: int, timeout: float = WAIT) -> None:
         """Take `size` bytes of the budget (all of it, if `size` is more). Raises Overloaded after `timeout` seconds."""
@@ -50,7 +60,7 @@ class BodyMemory:
             raise
 
     def release(self, size: int) -> None:
-        """Give back what `acquire(size)` took."""
+        """Give back what `acquire(size)` or `take(size)` took."""
         self.held -= min(size, self.budget)
         self._grant()
 

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from app.settings import Settings
 from tests.environment import sized
 from tests.gateway import Gateway
 from tests.limits.memory import Memory
@@ -56,3 +57,5 @@ def test_64_transfers(tmp_path: Path) -> None:
             seconds = all_at_once(transfer)
             rate = TRANSFERS * SIZE / MIB / seconds
             print(f"\n{TRANSFERS} {name} of {SIZE / MIB:.0f} MiB: {seconds:.1f} s, {rate:.0f} MiB/s, {memory.told()}")
+            for before, peak in zip(memory.before, memory.peaks(), strict=True):
+                assert peak - before < Settings.model_fields["max_body_memory"].default, memory.told()

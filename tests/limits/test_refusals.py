@@ -5,16 +5,19 @@ from __future__ import annotations
 import socket
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import pytest
 
 from tests.gateway import Gateway
+from tests.limits.memory import Memory
 from tests.limits.wire import MIB, Answer, Content, Wire
 
 pytestmark = pytest.mark.xdist_group("limits")
 
+MEMORY, BODIES = 8 * MIB, 200
 LARGE = Content(64 * MIB, seed=4)
 
 
@@ -84,6 +87,38 @@ def test_more_requests_than_the_limit(tmp_path: Path) -> None:
         assert ask(gateway).body == b"small"
         assert ask(gateway, path="/box/3").body == b"1234567890"
         assert ask(gateway, path="/box/refused").code == "NoSuchKey"
+
+
+def test_more_bodies_than_fit_into_memory(tmp_path: Path) -> None:
+    """The store is slow (two threads), so that bodies pile up: they wait for each other, and new ones are refused."""
+    content = Content(2 * MIB, seed=6)
+    answers: list[Answer] = []
+    lost: list[int] = []
+    with limited(tmp_path, max_body_memory=MEMORY, io_threads=2) as gateway:
+        memory = Memory(gateway)
+
+        def put(number: int) -> None:
+            with Wire(gateway.endpoint) as wire:
+                wire.begin("PUT", f"/box/{number}", length=content.size)
+                for offset in range(0, content.size, MIB):
+                    try:
+                        wire.http.send(pieces[offset])
+                    except (BrokenPipeError, ConnectionResetError):
+                        break  # refused: the answer says why
+                try:
+                    answers.append(wire.answer())
+                except ConnectionResetError:
+                    lost.append(number)  # refused, and slower to send than the server lingers
+
+        pieces = {offset: content.some(offset, content.size) for offset in range(0, content.size, MIB)}
+        with ThreadPoolExecutor(BODIES) as threads:
+            list(threads.map(put, range(BODIES)))
+        refused = sum(map(slow_down, answers)) + len(lost)
+        print(f"\n{BODIES} bodies of 2 MiB, {MEMORY / MIB:.0f} MiB for them: {refused} refused, {memory.told()}")
+        assert len(answers) + len(lost) == BODIES
+        assert refused < BODIES
+        # what bodies hold and what connections hold are each bounded so; the rest is for answers, threads and the heap
+        assert max(memory.peaks()) - min(memory.before) < 2 * MEMORY + 32 * MIB, memory.told()
 
 
 def test_a_stuck_reader_is_cut_off(tmp_path: Path) -> None:

@@ -72,7 +72,7 @@ async def upload_part(gateway: Gateway, request: S3Request) -> Response:
     """https://docs.aws.amazon.com/AmazonS3/latest/API/API_UploadPart.html"""
     number = part_number(request)
     upload = await open_upload(gateway, request)
-    body = Body(request, checksum=stored_algorithm(upload), fixed=True)
+    body = Body(request, checksum=stored_algorithm(upload), fixed=True, largest=gateway.settings.max_put)
     if upload.checksum_algorithm and body.promised_algorithm not in ("", upload.checksum_algorithm):
         raise InvalidRequest(
             f"Checksum Type mismatch occurred, expected checksum Type: {upload.checksum_algorithm.lower()}, "

@@ -25,7 +25,7 @@ async def put_object(gateway: Gateway, request: S3Request) -> Response:
     wanted = conditions.write_conditions(request)
     kept = metadata.encode(metadata.kept_headers(request))
     storage_class = metadata.storage_class(request)
-    body = Body(request)
+    body = Body(request, largest=gateway.settings.max_put)
 
     def describe(locator: str) -> NewVersion:
         return NewVersion(

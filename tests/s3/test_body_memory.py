@@ -1,0 +1,169 @@
+"""What bodies hold is counted, and past the budget they wait for each other, but never for themselves."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import MutableMapping
+from typing import Any
+
+import pytest
+
+from app.errors import Overloaded
+from app.s3.body import PIECE, Body
+from app.s3.request import S3Request
+from app.server.limits import BodyMemory
+
+BUDGET = 4 * PIECE
+
+
+class Upload:
+    """A request whose body arrives in the pieces given, and no further until more are added."""
+
+    def __init__(self, memory: BodyMemory, *pieces: bytes, size: int | None = None) -> None:
+        self.coming: asyncio.Queue[bytes] = asyncio.Queue()
+        for piece in pieces:
+            self.coming.put_nowait(piece)
+        self._left = sum(map(len, pieces)) if size is None else size
+        request = S3Request()
+        request.headers = {}
+        request.content_length = self._left
+        request.payload = "UNSIGNED-PAYLOAD"
+        request.receive = self._receive
+        request.memory = memory
+        self.body = Body(request)
+        assert request.body is self.body
+
+    async def _receive(self) -> MutableMapping[str, Any]:
+        data = await self.coming.get()
+        self._left -= len(data)
+        return {"type": "http.request", "body": data, "more_body": self._left > 0}
+
+    async def write(self) -> bytes:
+        """Read the next piece and hash it in a thread, as drivers do."""
+        piece = await self.body.read()
+        await asyncio.to_thread(self.body.digest, piece)
+        return bytes(piece)
+
+
+def pieces(count: int) -> list[bytes]:
+    return [bytes([number]) * PIECE for number in range(count)]
+
+
+async def waiting(task: asyncio.Task[Any]) -> bool:
+    """Whether a task cannot go on."""
+    for _ in range(20):
+        await asyncio.sleep(0)
+    return not task.done()
+
+
+async def test_held_from_reading_until_hashing() -> None:
+    memory = BodyMemory(BUDGET)
+    upload = Upload(memory, *pieces(3))
+    for number in range(3):
+        assert await upload.write() == pieces(3)[number]
+        assert memory.held == PIECE
+    assert await upload.body.read() == b""
+    assert memory.held == 0
+    upload.body.verify()
+
+
+async def test_what_nobody_hashed_is_given_back_at_the_end() -> None:
+    memory = BodyMemory(BUDGET)
+    upload = Upload(memory, *pieces(2))
+    piece = await upload.body.read()
+    await upload.body.read()
+    assert memory.held == 2 * PIECE
+    upload.body.close()
+    assert memory.held == 0
+    upload.body.digest(piece)
+    upload.body.close()
+    assert memory.held == 0
+
+
+async def test_when_memory_is_short_a_body_gives_what_it_has() -> None:
+    memory = BodyMemory(BUDGET)
+    memory.take(BUDGET - 10)
+    upload = Upload(memory, b"0123456789", b"abc")
+    assert await upload.body.read() == b"0123456789"
+
+
+async def test_when_memory_is_short_a_body_that_has_nothing_waits() -> None:
+    memory = BodyMemory(BUDGET)
+    memory.take(BUDGET)
+    upload = Upload(memory, *pieces(1))
+    reading = asyncio.create_task(upload.body.read())
+    assert await waiting(reading)
+    assert upload.coming.qsize() == 1, "it must not take what there is no room for"
+    memory.release(PIECE)
+    assert await reading == pieces(1)[0]
+    assert memory.held == BUDGET
+
+
+async def test_a_body_that_waits_gets_the_memory_of_its_own_pieces() -> None:
+    """All of the budget is in pieces of bodies that wait for more: hashing them lets all go on."""
+    memory = BodyMemory(BUDGET)
+    uploads = [Upload(memory, *pieces(2)) for _ in range(4)]
+    first = [await upload.body.read() for upload in uploads]
+    readings = [asyncio.create_task(upload.body.read()) for upload in uploads]
+    for reading in readings:
+        assert await waiting(reading)
+    for upload, piece in zip(uploads, first, strict=True):
+        await asyncio.to_thread(upload.body.digest, piece)
+    assert await asyncio.gather(*readings) == [pieces(2)[1]] * 4
+
+
+async def test_a_hash_before_the_wait_is_seen() -> None:
+    memory = BodyMemory(PIECE)
+    upload = Upload(memory, *pieces(2))
+    await upload.write()
+    assert await upload.body.read() == pieces(2)[1]
+
+
+async def test_the_end_of_a_body_is_not_waited_for() -> None:
+    """Its bytes are all there; only its end was not seen yet."""
+    memory = BodyMemory(BUDGET)
+    upload = Upload(memory, size=3)
+    upload._left = 10  # `more_body` stays true
+    upload.coming.put_nowait(b"abc")
+    reading = asyncio.create_task(upload.body.read())
+    assert await waiting(reading)
+    memory.take(BUDGET)
+    upload._left = 0
+    upload.coming.put_nowait(b"")
+    assert await reading == b"abc"
+
+
+async def test_a_wait_has_an_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    memory = BodyMemory(BUDGET)
+    acquire = memory.acquire
+    monkeypatch.setattr(memory, "acquire", lambda size: acquire(size, timeout=0.01))
+    memory.take(BUDGET)
+    upload = Upload(memory, *pieces(1))
+    with pytest.raises(Overloaded):
+        await upload.body.read()
+    upload.body.close()
+    assert memory.held == BUDGET
+
+
+async def test_a_document_is_held_whole() -> None:
+    memory = BodyMemory(BUDGET)
+    upload = Upload(memory, *pieces(3))
+    assert len(await upload.body.collect()) == 3 * PIECE
+    assert memory.held == 3 * PIECE
+    upload.body.close()
+    assert memory.held == 0
+
+
+async def test_a_share_that_was_waited_for_is_given_back_when_the_client_goes() -> None:
+    memory = BodyMemory(BUDGET)
+    memory.take(BUDGET)
+    upload = Upload(memory, size=PIECE)
+    reading = asyncio.create_task(upload.body.read())
+    assert await waiting(reading)
+    memory.release(BUDGET)
+    assert await waiting(reading)
+    assert memory.held == PIECE
+    reading.cancel()
+    assert await asyncio.gather(reading, return_exceptions=True)
+    upload.body.close()
+    assert memory.held == 0
