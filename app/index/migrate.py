@@ -34,6 +34,8 @@ def upgrade(path: Path, lock_path: Path) -> None:
     try:
         fcntl.flock(lock, fcntl.LOCK_EX)
         new = not path.exists()
+        if new:  # it will hold secret keys; SQLite gives its log the same mode
+            os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
         connection = open_connection(path, create=True)
         try:
             if revision(connection) == REVISION:
@@ -43,6 +45,7 @@ def upgrade(path: Path, lock_path: Path) -> None:
         _run_alembic(path)
         if new:
             _sync_directory(path.parent)
+            _sync_directory(path.parent.parent)
     finally:
         os.close(lock)
 

@@ -31,6 +31,9 @@ class AccessKey(NamedTuple):
     disabled: bool
     """The key or its account is disabled."""
 
+    def __repr__(self) -> str:
+        return f"AccessKey({self.access_key!r})"
+
 
 class Bucket(NamedTuple):
     """A bucket. `id` is never used again for another one, whatever its name."""

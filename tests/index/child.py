@@ -1,4 +1,4 @@
-"""A process beside the test: `python -m tests.index.child WHAT DIRECTORY BUCKET` puts until it is told to stop."""
+"""A process beside the test: `python -m tests.index.child WHAT DIRECTORY …` puts until it is told to stop."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from tests.index.tools import OWNER, new, open_at
 CALLERS = 8
 
 
-async def put_for_ever(directory: Path, bucket_id: int, name: str) -> None:
+async def put_for_ever(directory: Path, bucket_id: int, name: str, durability: str) -> None:
     """Print every key whose commit was answered, and stop when standard input closes."""
-    index = open_at(directory)
+    index = open_at(directory, durability=durability)
     await index.start()
     print("ready", flush=True)
     stop = asyncio.Event()
@@ -48,7 +48,7 @@ def main() -> None:
     """Do what the first argument names."""
     what, directory, *more = sys.argv[1:]
     if what == "put":
-        asyncio.run(put_for_ever(Path(directory), int(more[0]), more[1]))
+        asyncio.run(put_for_ever(Path(directory), int(more[0]), more[1], more[2]))
     else:
         asyncio.run(add_account(Path(directory)))
 

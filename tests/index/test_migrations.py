@@ -121,8 +121,11 @@ async def test_another_revision_is_refused(directory: Path) -> None:
         await index.start()
 
 
-async def test_start_can_make_everything(tmp_path: Path) -> None:
+async def test_start_can_make_everything_and_nobody_else_can_read_it(tmp_path: Path) -> None:
     index = open_at(tmp_path / "not" / "there")
     await index.start(migrate=True)
-    assert await index.accounts() == []
+    await index.set_identity("store", 1)
+    files = [path for path in (tmp_path / "not").rglob("*") if path.is_file()]
+    assert {"sluice.db", "sluice.db-wal", "sluice.db-shm", "generation"} <= {path.name for path in files}
+    assert {path.stat().st_mode & 0o777 for path in files} == {0o600}
     await index.close()
