@@ -9,10 +9,10 @@ import zlib
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from signing.signed_requests import make  # type: ignore[import-not-found]
 
 from app.s3 import checksums, errors
 from app.s3.checksums import ALGORITHMS, Expected
+from tests.s3.signing.signed_requests import make
 
 CHECK = b"123456789"
 KNOWN = {

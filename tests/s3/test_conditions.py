@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import pytest
-from signing.signed_requests import make  # type: ignore[import-not-found]
 
 from app.index.rows import Conditions
 from app.s3 import conditions, errors
 from app.s3.conditions import check_copy_source, check_read
+from tests.s3.signing.signed_requests import make
 
 ETAG = "d41d8cd98f00b204e9800998ecf8427e"
 MODIFIED = 784_111_777_500  # 08:49:37.5

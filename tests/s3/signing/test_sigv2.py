@@ -14,11 +14,11 @@ from botocore.awsrequest import AWSRequest
 from botocore.credentials import Credentials
 from hypothesis import given
 from hypothesis import strategies as st
-from signed_requests import ACCESS_KEY, REGION, SECRET, make, of_botocore
 
 from app.s3 import errors
 from app.s3.request import S3Request
 from app.s3.signing import Claim, parse
+from tests.s3.signing.signed_requests import ACCESS_KEY, REGION, SECRET, make, of_botocore
 
 CREDENTIALS = Credentials(ACCESS_KEY, SECRET)
 HOST = "http://127.0.0.1:9000"
