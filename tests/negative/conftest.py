@@ -14,6 +14,7 @@ SETTINGS = {
     "SLUICE_BODY_TIMEOUT": "2",
     "SLUICE_DISCARD_GRACE": "0",
     "SLUICE_DOMAIN": "s3.test",
+    "SLUICE_COMMIT_TIMEOUT": "2",
 }
 
 

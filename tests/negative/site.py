@@ -21,7 +21,11 @@ OTHERS = "others"
 SMALL = b"hello world"
 LARGE = bytes(range(256)) * 1200
 SECRET_BODY = b"what only its owner may read"
+CLIMBING = ["..", "../x", "a/../../b", "../../etc/passwd", "a/b/../../../c", "/..", "//../x", "./..", "..//", "a/../.."]
+"""Read left to right their `..` segments outnumber the real ones."""
 State = dict[str, Any]
+ROOT_KEY = Key(ACCESS_KEY, SECRET_KEY)
+OTHER_KEY = Key("OTHERKEY", "other-secret-0123456789")
 
 
 def path_of(bucket: str, key: str = "") -> str:
@@ -50,8 +54,8 @@ class Site:
     """A running gateway with two accounts, each with a bucket of its own."""
 
     gateway: Gateway
-    root: Key = Key(ACCESS_KEY, SECRET_KEY)
-    other: Key = Key("OTHERKEY", "other-secret-0123456789")
+    root: Key = ROOT_KEY
+    other: Key = OTHER_KEY
     upload: str = ""
     """An open upload in the first account's bucket, key `keep/upload`, part 1 uploaded."""
     others_upload: str = ""
@@ -88,6 +92,12 @@ class Site:
     def ask(self, request: Request) -> Answer:
         """One request on a connection of its own."""
         with self.connect() as connection:
+            connection.send(request.wire(self.host))
+            return connection.answer(request.method)
+
+    def ask_anything(self, request: Request) -> Answer:
+        """The same where the answer may come from another plane than S3's, and so need not be an S3 document."""
+        with Connection(self.address, Watch(self.watch.forbidden, s3=False)) as connection:
             connection.send(request.wire(self.host))
             return connection.answer(request.method)
 

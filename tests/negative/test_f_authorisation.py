@@ -7,7 +7,18 @@ from dataclasses import replace
 import pytest
 
 from tests.negative.signer import Key
-from tests.negative.site import GROUND, OTHERS, PART_ETAG, SECRET_BODY, SMALL, Site, content_md5, delete_many, path_of, put
+from tests.negative.site import (
+    GROUND,
+    OTHERS,
+    PART_ETAG,
+    SECRET_BODY,
+    SMALL,
+    Site,
+    content_md5,
+    delete_many,
+    path_of,
+    put,
+)
 from tests.negative.wire import Request, cases, xml
 
 COMPLETE = xml("CompleteMultipartUpload", f"<Part><PartNumber>1</PartNumber><ETag>{PART_ETAG}</ETag></Part>")
@@ -19,7 +30,13 @@ def copy(bucket: str, key: str, source: str, **fields: str) -> Request:
 
 def test_f62_copy_from_anothers_bucket(site: Site) -> None:
     part = Request("PUT", path_of(GROUND, "keep/upload"), f"partNumber=2&uploadId={site.upload}")
-    for source in (f"/{OTHERS}/secret", f"{OTHERS}/secret", f"{OTHERS}%2Fsecret", f"/{OTHERS}/none", f"//{OTHERS}/secret"):
+    for source in (
+        f"/{OTHERS}/secret",
+        f"{OTHERS}/secret",
+        f"{OTHERS}%2Fsecret",
+        f"/{OTHERS}/none",
+        f"//{OTHERS}/secret",
+    ):
         answer = site.ask(site.sign(copy(GROUND, "evil", source)))
         assert answer.code in ("AccessDenied", "InvalidArgument"), answer
         answer = site.ask(site.sign(part.having(("x-amz-copy-source", source))))
@@ -31,7 +48,11 @@ def test_f62_copy_from_anothers_bucket(site: Site) -> None:
 def test_f62_copy_into_anothers_bucket(site: Site) -> None:
     source = f"/{GROUND}/keep/small"
     part = Request("PUT", path_of(OTHERS, "secret"), f"partNumber=2&uploadId={site.others_upload}")
-    for request in (copy(OTHERS, "evil", source), copy(OTHERS, "secret", source), part.having(("x-amz-copy-source", source))):
+    for request in (
+        copy(OTHERS, "evil", source),
+        copy(OTHERS, "secret", source),
+        part.having(("x-amz-copy-source", source)),
+    ):
         site.refused(site.sign(request), 403, "AccessDenied")
 
 

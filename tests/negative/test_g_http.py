@@ -37,15 +37,6 @@ def refused_and_closed(site: Site, data: bytes, status: int, *codes: str) -> Non
         assert connection.rest() == b""
 
 
-def ended(site: Site, data: bytes) -> None:
-    """The connection ends with one refusal at most."""
-    with site.connect() as connection:
-        connection.send(data)
-        rest = connection.rest()
-        assert rest.count(b"HTTP/1.1") <= 1
-        assert not rest.startswith(b"HTTP/1.1 2")
-
-
 FRAMINGS: dict[str, tuple[tuple[str, str], ...]] = {
     "length and chunked": (("content-length", "5"), CHUNKED),
     "chunked and length": (CHUNKED, ("content-length", "5")),
@@ -240,7 +231,10 @@ def test_g81_many_parameters(site: Site) -> None:
 def test_g82_continue_comes_only_behind_the_checks(site: Site) -> None:
     body = b"x" * 100_000
     for request, code in (
-        (site.sign(put(GROUND, "evil", body, expect="100-continue"), site.root._replace(secret="wrong")), "SignatureDoesNotMatch"),
+        (
+            site.sign(put(GROUND, "evil", body, expect="100-continue"), site.root._replace(secret="wrong")),
+            "SignatureDoesNotMatch",
+        ),
         (site.sign(put(GROUND, "evil", body, expect="100-continue"), site.other), "AccessDenied"),
         (put(GROUND, "evil", body, expect="100-continue"), "AccessDenied"),
         (site.sign(put(GROUND, "../evil", body, expect="100-continue")), "InvalidURI"),
@@ -382,7 +376,17 @@ def test_g85_range_and_part_number(site: Site, number: str) -> None:
     site.refused(site.sign(request), 400, "InvalidRequest")
 
 
-PART_NUMBERS = {"0": 400, "-1": 400, "10001": 400, "x": 400, "": 400, "1e1": 400, "9" * 5000: 400, "%C2%B2": 400, "2": 416}
+PART_NUMBERS = {
+    "0": 400,
+    "-1": 400,
+    "10001": 400,
+    "x": 400,
+    "": 400,
+    "1e1": 400,
+    "9" * 5000: 400,
+    "%C2%B2": 400,
+    "2": 416,
+}
 
 
 @pytest.mark.parametrize("number", argvalues=list(PART_NUMBERS), ids=[name[:8] or "empty" for name in PART_NUMBERS])
