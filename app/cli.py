@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
 from typing import Annotated, Any
@@ -51,6 +52,7 @@ def serve(
     from app.server.launcher import run
     from app.startup import CannotStart, prepare
 
+    os.umask(0o077)  # directories that are made on the way to others are nobody else's either
     settings = load_settings(
         host=host,
         port=port,

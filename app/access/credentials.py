@@ -15,7 +15,8 @@ from app.index.rows import Account
 from app.settings import Settings
 
 FILE_NAME = "credentials"
-REFUSED = {("minioadmin", "minioadmin"), ("admin", "admin"), ("sluice", "sluice")}
+REFUSED = {("minio", "minio123"), ("AKIAIOSFODNN7EXAMPLE", "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY")}
+"""What everybody knows, besides every secret that is its own access key (`minioadmin` and its like)."""
 
 
 class WeakCredentials(ValueError):
@@ -29,6 +30,9 @@ class Credentials(NamedTuple):
     secret_key: str
     generated: bool
 
+    def __repr__(self) -> str:
+        return f"Credentials({self.access_key!r})"
+
 
 def root_credentials(settings: Settings) -> Credentials:
     """The keys of the settings, or those of `DATA/credentials`, which is made (mode 0600, synced) when missing.
@@ -40,7 +44,7 @@ def root_credentials(settings: Settings) -> Credentials:
         secret = settings.root_secret_key.get_secret_value() if settings.root_secret_key else ""
         if len(access_key) < 3 or len(secret) < 8:
             raise WeakCredentials("the access key needs at least 3 characters and the secret key at least 8; give both")
-        if (access_key, secret) in REFUSED:
+        if access_key == secret or (access_key, secret) in REFUSED:
             raise WeakCredentials(
                 "these are well-known default credentials: choose others, or give none and have them made"
             )
