@@ -6,8 +6,6 @@ Source of codes, statuses and messages: "Error responses", Amazon S3 API Referen
 
 from __future__ import annotations
 
-from app import errors as domain
-
 
 class S3Error(Exception):
     """Base of all S3 errors. `extra` becomes child elements of the answer's `<Error>`, `headers` its headers."""
@@ -383,40 +381,3 @@ class InsufficientStorage(S3Error):
 
     status = 507
     message = "There is not enough space on the backing store."
-
-
-_OF_DOMAIN: dict[type[domain.DomainError], type[S3Error]] = {
-    domain.NoSuchBucket: NoSuchBucket,
-    domain.BucketAlreadyExists: BucketAlreadyExists,
-    domain.BucketAlreadyOwnedByYou: BucketAlreadyOwnedByYou,
-    domain.BucketNotEmpty: BucketNotEmpty,
-    domain.TooManyBuckets: TooManyBuckets,
-    domain.NoSuchKey: NoSuchKey,
-    domain.NoSuchVersion: NoSuchVersion,
-    domain.PreconditionFailed: PreconditionFailed,
-    domain.ConditionalRequestConflict: ConditionalRequestConflict,
-    domain.NoSuchUpload: NoSuchUpload,
-    domain.InvalidPart: InvalidPart,
-    domain.InvalidPartOrder: InvalidPartOrder,
-    domain.EntityTooSmall: EntityTooSmall,
-    domain.Overloaded: SlowDown,
-    domain.StoreFull: InsufficientStorage,
-    domain.DataDamaged: ServiceUnavailable,
-    domain.StoreUnavailable: ServiceUnavailable,
-    domain.CommitUnknown: ServiceUnavailable,
-    domain.WriterDead: ServiceUnavailable,
-}
-
-_EXTRA_NAMES = {"bucket": "BucketName", "key": "Key", "upload_id": "UploadId", "version_id": "VersionId",
-                "condition": "Condition", "part_number": "PartNumber", "etag": "ETag",
-                "size": "ProposedSize", "minimum": "MinSizeAllowed"}  # fmt: skip
-
-
-def from_domain(error: domain.DomainError) -> S3Error:
-    """The S3 answer to a domain error; anything unknown is an InternalError."""
-    answer = _OF_DOMAIN.get(type(error), InternalError)
-    if answer.status >= 500:
-        return answer()
-    made = answer()
-    made.extra = {_EXTRA_NAMES[name]: str(value) for name, value in error.detail.items() if name in _EXTRA_NAMES}
-    return made

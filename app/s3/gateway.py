@@ -14,6 +14,7 @@ from app.access.authorize import authorize
 from app.errors import DomainError
 from app.index.rows import Bucket
 from app.s3 import dispatch, metadata, operations, signing, target
+from app.s3.domain_errors import from_domain
 from app.s3.errors import (
     AccessDenied,
     BadRequest,
@@ -24,7 +25,6 @@ from app.s3.errors import (
     NoSuchBucket,
     NotImplemented,
     S3Error,
-    from_domain,
 )
 from app.s3.refused import refuse_unbuilt_headers
 from app.s3.request import Memory, Receive, S3Request

@@ -16,6 +16,7 @@ MAX_TARGET = 16 * 1024
 METHODS = {name.encode(): name for name in ("GET", "HEAD", "PUT", "POST", "DELETE", "OPTIONS", "PATCH")}
 """llhttp knows more, some of them of RTSP and ICE; none is S3's."""
 
+MAX_LENGTH_DIGITS = 19
 _LOOKED_AT = frozenset((b"host", b"content-length", b"transfer-encoding", b"expect"))
 
 Headers = list[tuple[bytes, bytes]]
@@ -53,6 +54,8 @@ def check_head(method: bytes, version: str, headers: Headers, upgrade: bool) -> 
         if name == b"host":
             hosts += 1
         elif name == b"content-length":
+            if len(value) > MAX_LENGTH_DIGITS:  # leading zeros, which the parser lets through without end
+                raise BadRequest()
             length = int(value)
         elif name == b"transfer-encoding":
             if value.lower() != b"chunked" or version != "1.1":

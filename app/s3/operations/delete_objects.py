@@ -12,7 +12,8 @@ from app.s3 import target, xml
 from app.s3.body import Body
 from app.s3.conditions import parse_date
 from app.s3.dispatch import operation
-from app.s3.errors import InternalError, InvalidRequest, MalformedXML, S3Error, from_domain
+from app.s3.domain_errors import from_domain
+from app.s3.errors import InternalError, InvalidRequest, MalformedXML, S3Error
 from app.s3.request import S3Request
 from app.s3.response import XML, Response
 from app.store import objects

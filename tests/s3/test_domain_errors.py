@@ -1,0 +1,29 @@
+"""Every domain error has an S3 answer, and none shows more than it may."""
+
+from __future__ import annotations
+
+import pytest
+
+from app import errors
+from app.s3.domain_errors import from_domain
+from app.s3.errors import InternalError, S3Error
+
+
+def all_below(base: type[errors.DomainError]) -> list[type[errors.DomainError]]:
+    return [found for child in base.__subclasses__() for found in (child, *all_below(child))]
+
+
+# decided before an answer is made: the command line's, and the copy's, which looks again
+NOT_ANSWERED = {errors.AccountExists, errors.NoSuchAccount, errors.SourceGone}
+
+
+@pytest.mark.parametrize("kind", [kind for kind in all_below(errors.DomainError) if kind not in NOT_ANSWERED])
+def test_each_has_an_answer(kind: type[errors.DomainError]) -> None:
+    answer = from_domain(kind(key="k", path="/secret/path"))
+    assert isinstance(answer, S3Error)
+    assert not isinstance(answer, InternalError)
+    assert "secret" not in f"{answer.text} {answer.extra}"
+    if answer.status < 500:
+        assert answer.extra == {"Key": "k"}
+    else:
+        assert answer.extra == {}
