@@ -57,5 +57,6 @@ def test_64_transfers(tmp_path: Path) -> None:
             seconds = all_at_once(transfer)
             rate = TRANSFERS * SIZE / MIB / seconds
             print(f"\n{TRANSFERS} {name} of {SIZE / MIB:.0f} MiB: {seconds:.1f} s, {rate:.0f} MiB/s, {memory.told()}")
+            # requests hold no more than the setting, connections neither before they refuse new bodies
             for before, peak in zip(memory.before, memory.peaks(), strict=True):
-                assert peak - before < Settings.model_fields["max_body_memory"].default, memory.told()
+                assert peak - before < 2 * Settings.model_fields["max_body_memory"].default, memory.told()
