@@ -83,6 +83,9 @@ SUBRESOURCES = frozenset(
 HEADER_VARIANTS = {("PUT", "key", ""): "copy", ("PUT", "key", "uploadId"): "uploadId+copy"}
 """Places where `x-amz-copy-source` makes it another operation."""
 
+POST_OBJECT = ("POST", "bucket", "")
+"""The place of uploads by HTML forms, which are not built."""
+
 TABLE: dict[tuple[str, str, str], Operation] = {}
 
 
@@ -128,6 +131,6 @@ def find(request: S3Request) -> Operation:
     found = TABLE.get(place)
     if found is not None:
         return found
-    if subresource:
+    if subresource or place == POST_OBJECT:
         raise NotImplemented()
     raise MethodNotAllowed(Method=request.method, ResourceType=level.upper())

@@ -178,6 +178,7 @@ def requests_with_secrets(site: Site) -> list[Request]:
         site.sign(Request("POST", key, "select&select-type=2", body=b"x")),
         site.presign(Request("GET", f"/{GROUND}/%zz")),
         replace(site.presign(get), path="http://evil/"),
+        site.sign(put(GROUND, 'line\r\n{"forged": true}\u2028')),
         site.presign(get).having(("content-length", "x"), length=None),
     ]
 
@@ -196,6 +197,8 @@ def test_i96_nothing_secret_is_written_down(logged: Logged) -> None:
     for request_id in ids:
         assert request_id in written, "the access log is not on"
     assert ACCESS_KEY in written
+    records = [json.loads(line) for line in logged.lines if not line.startswith("sluice: ")]
+    assert not [record for record in records if "forged" in record]
     for text in forbidden:
         assert text.lower() not in written.lower(), text
         assert text.lower() not in metrics.lower(), text
