@@ -68,6 +68,8 @@ class Gateway:
             "SLUICE_ACCESS_LOG": "false",
             "PYTHONPATH": str(ROOT),
         }
+        # dozens of short processes must not compile the same sources each time
+        environment.pop("PYTHONDONTWRITEBYTECODE", None)
         return {**environment, **self.env}
 
     def run(self, *arguments: str, check: bool = True) -> subprocess.CompletedProcess[str]:
