@@ -14,7 +14,7 @@ import pytest
 from tests.environment import sized
 from tests.gateway import Gateway
 from tests.limits.memory import Memory
-from tests.limits.wire import MIB, Content, Wire
+from tests.limits.wire import MIB, Answer, Content, Wire
 
 pytestmark = pytest.mark.xdist_group("limits")
 
@@ -61,28 +61,34 @@ def test_by_one_put(gateway: Gateway) -> None:
 def test_by_multipart(gateway: Gateway) -> None:
     path, seed = "/large/parts", 2
     memory, started = Memory(gateway), time.monotonic()
-    with Wire(gateway.endpoint) as wire:
-        answer = wire.ask("POST", path, "uploads=", b"")
-        found = re.search(rb"<UploadId>([^<]+)</UploadId>", answer.body)
-        assert found, answer
-        upload = found[1].decode()
-        starts = range(0, SIZE, PART)
+    answer = ask(gateway, path, "uploads=", b"")
+    found = re.search(rb"<UploadId>([^<]+)</UploadId>", answer.body)
+    assert found, answer
+    upload = found[1].decode()
+    starts = range(0, SIZE, PART)
 
-        def put_part(number: int) -> str:
-            query = f"partNumber={number}&uploadId={upload}"
-            start = starts[number - 1]
-            with Wire(gateway.endpoint) as own:
-                return own.put(path, Content(SIZE, seed), query, start, min(PART, SIZE - start))
+    def put_part(number: int) -> str:
+        query = f"partNumber={number}&uploadId={upload}"
+        start = starts[number - 1]
+        with Wire(gateway.endpoint) as own:
+            return own.put(path, Content(SIZE, seed), query, start, min(PART, SIZE - start))
 
-        with ThreadPoolExecutor(PARTS_AT_ONCE) as threads:
-            etags = list(threads.map(put_part, range(1, len(starts) + 1)))
-        parts = "".join(
-            f"<Part><PartNumber>{number}</PartNumber><ETag>{etag}</ETag></Part>" for number, etag in enumerate(etags, 1)
-        )
-        document = f"<CompleteMultipartUpload>{parts}</CompleteMultipartUpload>".encode()
-        answer = wire.ask("POST", path, f"uploadId={upload}", document)
-        assert answer.status == 200, answer
+    with ThreadPoolExecutor(PARTS_AT_ONCE) as threads:
+        etags = list(threads.map(put_part, range(1, len(starts) + 1)))
+    parts = "".join(
+        f"<Part><PartNumber>{number}</PartNumber><ETag>{etag}</ETag></Part>" for number, etag in enumerate(etags, 1)
+    )
+    document = f"<CompleteMultipartUpload>{parts}</CompleteMultipartUpload>".encode()
+    answer = ask(gateway, path, f"uploadId={upload}", document)
     tell("multipart", time.monotonic() - started, memory)
     digests = hashlib.md5(b"".join(map(bytes.fromhex, etags)), usedforsecurity=False).hexdigest()
     assert f"{digests}-{len(etags)}".encode() in answer.body
     read_back(gateway, path, Content(SIZE, seed))
+
+
+def ask(gateway: Gateway, path: str, query: str, document: bytes) -> Answer:
+    """One POST on a connection of its own: parts may take longer than an idle one is kept."""
+    with Wire(gateway.endpoint) as wire:
+        answer = wire.ask("POST", path, query, document)
+        assert answer.status == 200, answer
+        return answer
