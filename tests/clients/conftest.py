@@ -71,19 +71,25 @@ def environment(gateway: Gateway, tmp_path: Path) -> dict[str, str]:
 
 @pytest.fixture
 def run(environment: dict[str, str], tmp_path: Path) -> Run:
-    """Run a command with `environment`; gives its standard output, and fails with all it said."""
+    """Run a command with `environment`; gives its standard output, and fails with all it said.
 
-    def call(*command: str | Path, seconds: float = 250) -> str:
-        ended = subprocess.run(
-            [str(part) for part in command],
-            env=environment,
-            cwd=tmp_path,
-            capture_output=True,
-            text=True,
-            timeout=seconds,
-        )
+    `stdin` is a file that it reads, `stdout` one that it writes; without `stdout` its output is text.
+    """
+
+    def call(*command: str | Path, stdin: Path | None = None, stdout: Path | None = None) -> str:
+        with open(stdin or os.devnull, "rb") as source, open(stdout or tmp_path / "output", "wb") as target:
+            ended = subprocess.run(
+                [str(part) for part in command],
+                env=environment,
+                cwd=tmp_path,
+                stdin=source,
+                stdout=target,
+                stderr=subprocess.PIPE,
+                timeout=250,
+            )
+        said = "" if stdout else (tmp_path / "output").read_text()
         if ended.returncode != 0:
-            pytest.fail(f"{command} ended with {ended.returncode}\n{ended.stdout}\n{ended.stderr}")
-        return ended.stdout
+            pytest.fail(f"{command} ended with {ended.returncode}\n{said}\n{ended.stderr.decode()}")
+        return said
 
     return call

@@ -7,6 +7,7 @@ import json
 import shutil
 import sys
 import urllib.request
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +27,7 @@ def aws(run: Run) -> Run:
     program = Path(sys.executable).with_name("aws")
     if not program.exists():
         lack("not installed: awscli")
-    return lambda *arguments: run(program, *arguments)
+    return partial(run, program)
 
 
 @pytest.mark.parametrize("name", SIZES)
@@ -94,12 +95,11 @@ def test_presign(aws: Run, s3: Any, bucket: str) -> None:
             assert answer.read() == name.encode()
 
 
-def test_streams(aws: Run, s3: Any, bucket: str, tree: Path, run: Run, tmp_path: Path) -> None:
+def test_streams(aws: Run, s3: Any, bucket: str, tree: Path, tmp_path: Path) -> None:
     source = tree / "sizes" / "largest"
-    program = Path(sys.executable).with_name("aws")
-    run("sh", "-c", '"$1" s3 cp - "$2" < "$3"', "sh", program, f"s3://{bucket}/stream", source)
+    aws("s3", "cp", "-", f"s3://{bucket}/stream", stdin=source)
     assert stored(s3, bucket) == {"stream": digest(source)}
-    run("sh", "-c", '"$1" s3 cp "$2" - > "$3"', "sh", program, f"s3://{bucket}/stream", tmp_path / "back")
+    aws("s3", "cp", f"s3://{bucket}/stream", "-", stdout=tmp_path / "back")
     assert digest(tmp_path / "back") == digest(source)
 
 

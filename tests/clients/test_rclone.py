@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -36,7 +37,7 @@ def rclone(request: pytest.FixtureRequest, run: Run, environment: dict[str, str]
         "RCLONE_RETRIES": "1",
         "RCLONE_LOW_LEVEL_RETRIES": "1",
     }
-    return lambda *arguments: run(program, *arguments)
+    return partial(run, program)
 
 
 def test_sync_and_check(rclone: Run, s3: Any, bucket: str, tree: Path, tmp_path: Path) -> None:
@@ -71,10 +72,9 @@ def test_server_side_copy_and_move(rclone: Run, s3: Any, bucket: str, tree: Path
     assert stored(s3, bucket) == {"by parts": digest(source), "moved+%": digest(source)}
 
 
-def test_stream_of_unknown_length(rclone: Run, run: Run, s3: Any, bucket: str, tree: Path) -> None:
+def test_stream_of_unknown_length(rclone: Run, s3: Any, bucket: str, tree: Path) -> None:
     source = tree / "sizes" / "threshold"
-    program = os.environ.get("RCLONE_NEW") or "rclone"
-    run("sh", "-c", '"$1" rcat "$2" < "$3"', "sh", program, f"s:{bucket}/stream", source)
+    rclone("rcat", f"s:{bucket}/stream", stdin=source)
     assert stored(s3, bucket) == {"stream": digest(source)}
 
 

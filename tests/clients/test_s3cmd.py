@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import urllib.request
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +33,7 @@ def s3cmd(run: Run, gateway: Gateway, tmp_path: Path) -> Run:
     }
     path = tmp_path / "s3cfg"
     path.write_text("[default]\n" + "".join(f"{name} = {value}\n" for name, value in settings.items()))
-    return lambda *arguments: run("s3cmd", "-c", path, "--no-progress", *arguments)
+    return partial(run, "s3cmd", "-c", path, "--no-progress")
 
 
 @pytest.mark.parametrize("name", SIZES)

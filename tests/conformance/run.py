@@ -40,13 +40,22 @@ USERS = ("s3 main", "s3 alt", "s3 tenant")
 UNKNOWN_USERS = ("iam", "iam root", "iam alt root")
 """Sections that the suite wants to read, of services that do not exist here: no account is made for them."""
 
+OPTIONS = {
+    "access_key": "--access-key",
+    "secret_key": "--secret-key",
+    "user_id": "--id",
+    "display_name": "--display-name",
+    "email": "--email",
+}
+"""The option of `sluice user add` for each setting of a user's section."""
+
 
 def read_list(name: str) -> dict[str, str]:
     """Test names and what stands after each of them."""
     found = {}
     for line in (HERE / name).read_text().splitlines():
         test, _, rest = line.strip().partition(" ")
-        if test and test != "#":
+        if test:
             found[test] = rest.strip()
     return found
 
@@ -78,28 +87,21 @@ def write_configuration(path: Path, gateway: Gateway, region: str) -> None:
         }
         conf[section] = user
         if section in USERS:
-            names = {"user_id": "--id"}
-            options = [part for name, value in user.items() for part in (names.get(name, _option(name)), value)]
-            gateway.run("user", "add", *options)
+            gateway.run("user", "add", *(part for name, value in user.items() for part in (OPTIONS[name], value)))
     conf["s3 tenant"]["tenant"] = "tenant"
     conf["s3 main"]["api_name"] = "" if region == "us-east-1" else region
     with path.open("w") as file:
         conf.write(file)
 
 
-def _option(name: str) -> str:
-    return "--" + name.replace("_", "-")
-
-
 def run_suite(suite: Path, region: str, names: Iterable[str], options: argparse.Namespace) -> dict[str, str]:
     """Outcome of each test: passed, or what was wrong in one line. Without `names` all of the portable subset runs."""
-    workers = options.workers
     with tempfile.TemporaryDirectory(prefix="s3tests-") as directory:
         place = Path(directory)
         data = place / "data"
         data.mkdir()
         with Gateway(data, env={"SLUICE_SIGV2": "on", "SLUICE_REGION": region}) as gateway:
-            for number in range(workers):
+            for number in range(options.workers):
                 write_configuration(place / f"gw{number}.conf", gateway, region)
             environment = {
                 **{name: value for name, value in os.environ.items() if not name.startswith(("AWS_", "PYTEST_"))},
@@ -114,8 +116,16 @@ def run_suite(suite: Path, region: str, names: Iterable[str], options: argparse.
                 (place / "names").write_text(wanted)
                 environment["CHOSEN_TESTS"] = str(place / "names")
             command = [str(suite_python(suite)), "-m", "pytest", "-p", "worker_conf", "-p", "no:cacheprovider"]
-            command += ["-q", "--tb=short", f"--timeout={options.timeout}", "-n", str(workers), "-k", options.only]
-            command += ["-m", " and ".join(f"not {mark}" for mark in NOT_PORTABLE)]
+            command += [
+                "-q",
+                "--tb=short",
+                f"--timeout={options.timeout}",
+                "-n",
+                str(options.workers),
+                "-k",
+                options.only,
+            ]
+            command += ["-k", options.only, "-m", " and ".join(f"not {mark}" for mark in NOT_PORTABLE)]
             command += [f"--junitxml={place / 'report.xml'}", *FILES]
             ended = subprocess.run(command, cwd=suite, env=environment, stdout=sys.stderr)
             if ended.returncode not in (0, 1):
@@ -128,7 +138,9 @@ def outcomes(report: Path) -> dict[str, str]:
     found: dict[str, str] = {}
     for case in ElementTree.parse(report).iter("testcase"):
         bad = [child for child in case if child.tag in ("failure", "error", "skipped")]
-        text = "passed" if not bad else f"{bad[0].tag}: {(bad[0].get('message') or '').splitlines()[0:1]}"
+        text = "passed"
+        if bad:
+            text = f"{bad[0].tag}: {(bad[0].get('message') or '').partition(chr(10))[0]}"
         name = case.get("name", "")
         if found.get(name, "passed") == "passed":
             found[name] = text
