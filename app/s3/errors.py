@@ -34,6 +34,11 @@ class AccessDenied(S3Error):
     message = "Access Denied"
 
 
+class AccessForbidden(S3Error):
+    status = 403
+    message = "CORSResponse: CORS is not enabled for this bucket."
+
+
 class AccountProblem(S3Error):
     status = 403
     message = "There is a problem with your account that prevents the operation from completing successfully."

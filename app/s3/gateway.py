@@ -17,6 +17,7 @@ from app.s3 import dispatch, metadata, operations, signing, target
 from app.s3.domain_errors import from_domain
 from app.s3.errors import (
     AccessDenied,
+    AccessForbidden,
     BadRequest,
     InternalError,
     InvalidAccessKeyId,
@@ -100,6 +101,8 @@ class Gateway:
             if not (length.isascii() and length.isdigit()) or len(length) > 19:
                 raise BadRequest()
             request.content_length = int(length)
+        if request.method == "OPTIONS":
+            raise _preflight(request)
         await self._authenticate(request)
         operation = dispatch.find(request)
         request.operation = operation.name
@@ -190,6 +193,17 @@ def _head(scope: dict[str, Any], receive: Receive, request_id: str) -> S3Request
     request.operation = "Unknown"
     request.timings = {}
     return request
+
+
+def _preflight(request: S3Request) -> S3Error:
+    """The answer to a browser that asks before a cross-origin request: no bucket has a CORS configuration.
+
+    https://docs.aws.amazon.com/AmazonS3/latest/API/RESTOPTIONSobject.html
+    """
+    for name in ("origin", "access-control-request-method"):
+        if name not in request.headers:
+            return BadRequest(f"Insufficient information. {name.title()} request header needed.")
+    return AccessForbidden(Method=request.headers["access-control-request-method"], ResourceType="OBJECT")
 
 
 def _server_timing(request: S3Request) -> bytes:

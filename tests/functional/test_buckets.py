@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+import httpx
 import pytest
 from botocore.exceptions import ClientError, ParamValidationError
 
 from tests.functional.test_objects import code_of
+from tests.gateway import Gateway
 
 
 def test_life_of_a_bucket(s3: Any, bucket: str) -> None:
@@ -152,3 +154,15 @@ def test_expected_owner(s3: Any, bucket: str) -> None:
         s3.put_object(Bucket=bucket, Key="k2", Body=b"x", ExpectedBucketOwner="1" * 12)
     assert code_of(error) == (403, "AccessDenied")
     assert [entry["Key"] for entry in s3.list_objects_v2(Bucket=bucket)["Contents"]] == ["k"]
+
+
+def test_preflight_without_cors(gateway: Gateway, bucket: str) -> None:
+    for headers, status, code in [
+        ({}, 400, "BadRequest"),
+        ({"Origin": "https://example.org"}, 400, "BadRequest"),
+        ({"Origin": "https://example.org", "Access-Control-Request-Method": "GET"}, 403, "AccessForbidden"),
+    ]:
+        answer = httpx.options(f"{gateway.endpoint}/{bucket}/k", headers=headers)
+        assert answer.status_code == status
+        assert f"<Code>{code}</Code>" in answer.text
+        assert not [name for name in answer.headers if name.startswith("access-control-")]
