@@ -22,8 +22,8 @@ STALLED = 200
 """Readers, and as many writers."""
 LARGE = Content(64 * MIB, seed=3)
 """More than the socket buffers of both sides take."""
-SMALL, BEGUN = 1000, 10
-"""Bytes of every other stalled body, and bytes that were sent of it."""
+BODIES = ((1000, 10), (MIB, 10), (MIB, 250_000), (MIB, 700_000))
+"""Bytes of stalled bodies, and bytes that were sent of them: none reaches the store, or a part of it does."""
 BOUND = 5.0
 """Seconds; what is not delayed takes a hundredth of it."""
 ROUNDS = 10
@@ -48,18 +48,22 @@ def begin_read(wire: Wire) -> None:
 
 
 def body_of(number: int) -> Content:
-    return Content(SMALL if number % 2 else MIB, number)
+    return Content(BODIES[number % len(BODIES)][0], number)
+
+
+def begun(number: int) -> int:
+    return BODIES[number % len(BODIES)][1]
 
 
 def begin_write(wire: Wire, number: int) -> None:
     content = body_of(number)
     wire.begin("PUT", f"/stalled/{number}", length=content.size)
-    wire.http.send(content.some(0, BEGUN))
+    wire.http.send(content.some(0, begun(number)))
 
 
 def end_write(wire: Wire, number: int) -> None:
     content = body_of(number)
-    wire.http.send(content.some(BEGUN, content.size))
+    wire.http.send(content.some(begun(number), content.size))
     assert wire.answer().status == 200
 
 
