@@ -130,6 +130,14 @@ class Wire:
         found: socket.socket = self.http.sock
         return found
 
+    def connect_with_buffer(self, size: int) -> None:
+        """Connect with a receive buffer of `size` bytes, which then does not grow."""
+        made = socket.socket()
+        made.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, size)
+        made.settimeout(self.http.timeout)
+        made.connect((self.http.host, self.http.port))
+        self.http.sock = made
+
     def close(self) -> None:
         """Close the connection."""
         self.http.close()
