@@ -121,7 +121,11 @@ class Gateway:
         return self.start() if self.process is None else self
 
     def __exit__(self, *_: object) -> None:
-        if self.process is not None:
+        if self.process is None:
+            return
+        try:
+            self.stop(20)  # gracefully, so that the coverage of its workers is written
+        except subprocess.TimeoutExpired:
             self.kill()
 
 
