@@ -27,8 +27,8 @@ Scope = dict[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 
-HEALTH = b"/-/"
-"""No bucket name is one character long, so nothing under this path is an object."""
+HEALTH = frozenset({b"/-/health/live", b"/-/health/ready"})
+"""No bucket name is one character long, so none of these is an object."""
 MINIO_HEALTH = b"/minio/health/live"
 
 
@@ -59,7 +59,7 @@ class App:
             await self._shell(scope, receive, send)
             return
         path: bytes = scope["raw_path"]
-        if path.startswith((HEALTH, MINIO_HEALTH)) and await self._is_health(scope, path):
+        if (path in HEALTH or path == MINIO_HEALTH) and await self._is_health(scope, path):
             await self._shell(scope, receive, send)
             return
         await self._gateway(scope, receive, send)
@@ -68,10 +68,10 @@ class App:
         headers = dict(scope["headers"])
         if bucket_of_host(headers.get(b"host", b"").decode("latin-1"), self._settings.domains) is not None:
             return False
-        if path.startswith(HEALTH):
+        if path in HEALTH:
             return True
         signed = b"authorization" in headers or b"Signature=" in scope["query_string"]
-        return path == MINIO_HEALTH and not signed and await self._index.bucket("minio") is None
+        return not signed and await self._index.bucket("minio") is None
 
     async def _ready(self) -> bool:
         """Index and store answer."""

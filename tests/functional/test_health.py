@@ -1,0 +1,46 @@
+"""Health on the service host, never on a bucket's."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import httpx
+import pytest
+
+from tests.gateway import Gateway
+
+
+def get(gateway: Gateway, path: str, host: str = "") -> httpx.Response:
+    """An unsigned GET."""
+    return httpx.get(gateway.endpoint + path, headers={"host": host} if host else {})
+
+
+@pytest.mark.parametrize("path", ["/-/health/live", "/-/health/ready", "/minio/health/live"])
+def test_up(gateway: Gateway, path: str) -> None:
+    answer = get(gateway, path)
+    assert (answer.status_code, answer.text) == (200, "up\n")
+
+
+@pytest.mark.parametrize("path", ["/-/health/live", "/-/health/ready", "/minio/health/live"])
+def test_on_a_bucket_host_it_is_a_key(gateway: Gateway, s3: Any, bucket: str, path: str) -> None:
+    s3.put_object(Bucket=bucket, Key=path[1:], Body=b"an object")
+    answer = get(gateway, path, f"{bucket}.s3.test")
+    assert (answer.status_code, "AccessDenied" in answer.text) == (403, True)
+    url = s3.generate_presigned_url("get_object", Params={"Bucket": bucket, "Key": path[1:]})
+    assert httpx.get(url).text == "an object"
+
+
+@pytest.mark.parametrize("path", ["/-/", "/-/health", "/-/health/live/x", "/-/metrics", "/metrics", "/docs"])
+def test_nothing_else_is_there(gateway: Gateway, path: str) -> None:
+    answer = get(gateway, path)
+    assert answer.status_code in (400, 404)
+    assert answer.text.startswith("<?xml")
+
+
+def test_a_bucket_named_minio_hides_the_alias(gateway: Gateway, s3: Any) -> None:
+    s3.create_bucket(Bucket="minio")
+    try:
+        assert get(gateway, "/minio/health/live").status_code == 403
+    finally:
+        s3.delete_bucket(Bucket="minio")
+    assert get(gateway, "/minio/health/live").status_code == 200
