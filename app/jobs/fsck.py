@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from app.store.store import Store, driver_calls
+from storage_drivers.errors import BlobMissing, DriverError
 
 BATCH = 1000
 
@@ -50,9 +51,8 @@ async def fsck(store: Store, *, repair: bool) -> Report:
         if any(ids.first <= blob_id <= ids.last for ids in reserved):
             continue
         report.orphans.append(locator)
+    report.orphans = await _certain(store, report.orphans)
     if repair and report.orphans:
-        still_held = await _still_held(store, report.orphans)
-        report.orphans = [locator for locator in report.orphans if locator not in still_held]
         with driver_calls():
             await store.driver.discard_many(report.orphans)
         report.repaired = len(report.orphans)
@@ -83,9 +83,22 @@ async def _check_rows(store: Store, sizes: dict[str, int], report: Report) -> se
     return held
 
 
-async def _still_held(store: Store, locators: list[str]) -> set[str]:
-    """Asked again at the last moment: a row may have come since the walk."""
+async def _certain(store: Store, orphans: list[str]) -> list[str]:
+    """Those that are orphans still: since the walk a row may have come, or the collector of garbage been there.
+
+    It takes the blob away before it forgets the entry that held it, so what is not held and still there is nobody's.
+    """
     held: set[str] = set()
-    for first in range(0, len(locators), BATCH):
-        held |= await store.index.held(locators[first : first + BATCH])
-    return held
+    for first in range(0, len(orphans), BATCH):
+        held |= await store.index.held(orphans[first : first + BATCH])
+    return [locator for locator in orphans if locator not in held and await _exists(store, locator)]
+
+
+async def _exists(store: Store, locator: str) -> bool:
+    try:
+        (await store.driver.read(locator, 0, 0)).release()
+    except BlobMissing:
+        return False
+    except DriverError:
+        return True
+    return True
