@@ -1,0 +1,48 @@
+"""The points at which tests end a process."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import app.crash
+
+
+class Ended(Exception):
+    """Stands for the end of the process."""
+
+
+@pytest.fixture(autouse=True)
+def end(monkeypatch: pytest.MonkeyPatch) -> None:
+    def exit_now(code: int) -> None:
+        raise Ended(code)
+
+    monkeypatch.setattr("app.crash.os._exit", exit_now)
+
+
+def arm(monkeypatch: pytest.MonkeyPatch, *, at: str = "", nth: int = 1, file: str = "") -> None:
+    for name, value in {"_AT": at, "_left": nth, "_FILE": file, "_ARMED": bool(at or file)}.items():
+        monkeypatch.setattr(app.crash, name, value)
+
+
+def test_nothing_happens_unarmed() -> None:
+    app.crash.crash_point("put.synced")
+
+
+def test_at_the_nth_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    arm(monkeypatch, at="put.synced", nth=2)
+    app.crash.crash_point("put.synced")
+    app.crash.crash_point("put.closed")
+    with pytest.raises(Ended, match="137"):
+        app.crash.crash_point("put.synced")
+
+
+def test_while_a_file_says_so(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    armed = tmp_path / "armed"
+    arm(monkeypatch, file=str(armed))
+    app.crash.crash_point("put.synced")
+    armed.write_text("put.synced")
+    app.crash.crash_point("put.closed")
+    with pytest.raises(Ended, match="137"):
+        app.crash.crash_point("put.synced")
