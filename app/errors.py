@@ -17,6 +17,10 @@ answer. The tree:
 """
 
 
+class NotNow(Exception):
+    """What was asked for at once would have to wait: ask again in the way that may. No error, and nothing was done."""
+
+
 class DomainError(Exception):
     """Base of all domain errors. `detail` are facts that an answer may show (never a local path)."""
 

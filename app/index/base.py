@@ -79,6 +79,19 @@ class Index(Protocol):
 
     async def set_identity(self, store: str, generation: int) -> None: ...
 
+    # without an await, for answers that are given before there is a task (DESIGN §6, the fast lane)
+    def access_key_now(self, access_key: str) -> AccessKey | None:
+        """Like `access_key`. Raises NotNow where an engine would have to wait."""
+        ...
+
+    def bucket_now(self, name: str) -> Bucket | None:
+        """Like `bucket`. Raises NotNow."""
+        ...
+
+    def version_now(self, bucket_id: int, key: str) -> Version | None:
+        """The current object of a key. Raises NotNow."""
+        ...
+
     # accounts and keys
     async def access_key(self, access_key: str) -> AccessKey | None: ...
     async def account(self, account_id: str) -> Account | None: ...

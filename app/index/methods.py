@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 
+from app.errors import NotNow
 from app.index import listing
 from app.index.base import Deletion
 from app.index.rows import (
@@ -48,6 +49,17 @@ class Methods:
     async def _commit_and_notify(self, function: Callable[..., Transaction[T]], *arguments: object) -> T:
         """Commit a change that the caches of every process must see."""
         raise NotImplementedError
+
+    # at once: only an engine that reads in this process can
+
+    def access_key_now(self, access_key: str) -> AccessKey | None:
+        raise NotNow
+
+    def bucket_now(self, name: str) -> Bucket | None:
+        raise NotNow
+
+    def version_now(self, bucket_id: int, key: str) -> Version | None:
+        raise NotNow
 
     # identity
 

@@ -16,11 +16,11 @@ from app.index.connection import open_connection, refuse_network, translated
 from app.index.generation import Generation
 from app.index.incarnation import LifeLock, is_gone
 from app.index.methods import Methods
-from app.index.rows import Version
+from app.index.rows import AccessKey, Bucket, Version
 from app.index.rows import Writer as WriterRow
 from app.index.statements import VERSION
 from app.index.steps import Transaction
-from app.index.transactions import writers
+from app.index.transactions import accounts, bucket, writers
 from app.index.writer import Writer
 
 T = TypeVar("T")
@@ -128,10 +128,7 @@ class SqliteIndex(Methods):
     # how transactions run
 
     async def _read(self, transaction: Transaction[T]) -> T:
-        try:
-            return run.read(self._cursor, transaction)
-        except sqlite3.Error as error:
-            raise translated(error) from error
+        return self._now(transaction)
 
     async def _read_together(self, transaction: Transaction[T]) -> T:
         try:
@@ -174,8 +171,22 @@ class SqliteIndex(Methods):
         """See `Index.wal_bytes`."""
         return checkpoint.wal_size(self._wal)
 
+    def _now(self, transaction: Transaction[T]) -> T:
+        try:
+            return run.read(self._cursor, transaction)
+        except sqlite3.Error as error:
+            raise translated(error) from error
+
+    def access_key_now(self, access_key: str) -> AccessKey | None:
+        """See `Index.access_key_now`."""
+        return self._now(accounts.access_key(access_key))
+
+    def bucket_now(self, name: str) -> Bucket | None:
+        """See `Index.bucket_now`."""
+        return self._now(bucket.bucket(name))
+
     def version_now(self, bucket_id: int, key: str) -> Version | None:
-        """The current object of a key, without an await: for what answers before a task exists."""
+        """See `Index.version_now`. Without the driver of transactions, which would cost as much as the query."""
         try:
             row = self._cursor.execute(VERSION.sql, (bucket_id, key)).fetchone()
         except sqlite3.Error as error:
