@@ -63,6 +63,9 @@ class Settings(BaseSettings):
         "full", description="`full`: synced before 200. `relaxed`: a power cut may lose acknowledged writes."
     )
     server_timing: bool = Field(False, description="Send phases as `Server-Timing` on successful authorised answers.")
+    fast_lane: bool = Field(
+        True, description="Answer HEAD and small cached GETs at once, without a task; off only to compare."
+    )
     access_log: bool = Field(True, description="One JSON line a request on standard output.")
     keep_alive_timeout: float = Field(75, gt=0, description="An idle connection is closed after this long.")
     header_timeout: float = Field(30, gt=0, description="A request's head must be whole within this time.")
@@ -84,6 +87,15 @@ class Settings(BaseSettings):
     )
     max_put: int = Field(5 * 1024 * MIB, ge=MIB, description="Bytes of one PutObject or UploadPart.")
     io_threads: int = Field(32, ge=2, le=1024, description="Threads a worker uses for the backing store.")
+    pack_threshold: int = Field(
+        128 * KIB,
+        ge=0,
+        le=MIB // 4,
+        description="Bodies up to this many bytes share append-only files (packs); 0 gives each a file of its own.",
+    )
+    pack_size: int = Field(
+        256 * MIB, ge=MIB, le=64 * 1024 * MIB, description="Bytes at which a pack is closed and the next one begun."
+    )
     commit_timeout: float = Field(20, gt=0, description="A change waits this long for the index, then `SlowDown`.")
     commit_queue: int = Field(10_000, ge=1, description="Changes a worker queues for the index; past them `SlowDown`.")
     discard_grace: float = Field(60, ge=0, description="Replaced and deleted data is kept this long at least.")

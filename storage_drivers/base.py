@@ -33,6 +33,8 @@ class Capabilities:
     """`read` gives `FileSlice`s whose descriptor may be handed to sendfile(2)."""
     nowait: bool
     """`read_now` can answer from the page cache without blocking."""
+    append_limit: int = 0
+    """Bytes up to which a body may be given to `append`; 0 when the driver has no packs to append to."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +68,47 @@ class Source(Protocol):
         ...
 
 
+class Append:
+    """A small body on its way into a pack.
+
+    `claim` is called once the body is verified, in the thread that writes, and gives what the record says of itself.
+    `done` is called in a thread of the driver's when the record is as durable as declared, with `locator` set, or when
+    it failed, with `error` set (a `DriverError`, or what the source raised).
+    """
+
+    __slots__ = ("blob_id", "claim", "done", "error", "locator", "piece", "source", "timings")
+
+    def __init__(
+        self,
+        blob_id: int,
+        piece: Buffer,
+        source: Source,
+        claim: Callable[[], bytes],
+        done: Callable[[Append], None],
+        timings: dict[str, float],
+    ) -> None:
+        self.blob_id = blob_id
+        self.piece = piece
+        self.source = source
+        self.claim = claim
+        self.done = done
+        self.timings = timings
+        self.locator = ""
+        self.error: Exception | None = None
+
+
+class PackBook(Protocol):
+    """Where a driver's packs are written down. Called in the driver's threads; both raise any exception to refuse."""
+
+    def open_pack(self) -> int:
+        """Enter a new pack of this writer and return its id, which nothing else will ever use."""
+        ...
+
+    def seal_pack(self, pack_id: int, size: int) -> None:
+        """No record will be added to a pack of `size` bytes any more."""
+        ...
+
+
 class FileSlice:
     """`count` bytes at `offset` of an open descriptor. Whoever got it calls `release`."""
 
@@ -96,16 +139,36 @@ class Driver(Protocol):
         """Stop the driver's threads. Blobs being written are left for the sweep."""
         ...
 
-    async def put(self, blob_id: int, source: Source, timings: dict[str, float] | None = None) -> str:
-        """Write one blob and return its locator once it is as durable as declared.
+    def open_packs(self, book: PackBook) -> None:
+        """Be the writer of packs from now on: `capabilities.append_limit` says for which bodies."""
+        ...
+
+    async def close_packs(self) -> None:
+        """Write what was given to `append`, and seal the packs."""
+        ...
+
+    def append(self, entry: Append) -> None:
+        """Queue a small body for the next group of records, which share one write and one sync. Never waits.
+
+        Raises DriverError when the driver takes none; whatever happens later is told by `entry.done`.
+        """
+        ...
+
+    async def put(
+        self, blob_id: int, source: Source, timings: dict[str, float] | None = None, piece: Buffer | None = None
+    ) -> str:
+        """Write one blob and return its locator once it is as durable as declared. `piece` was read already.
 
         Seconds spent go into `timings` under "open", "write" and "sync". On any error nothing that a reader could
         find remains.
         """
         ...
 
-    async def read(self, locator: str, offset: int, length: int) -> FileSlice:
-        """Open `length` bytes at `offset` of a committed blob. Raises `BlobMissing` / `BlobDamaged`."""
+    async def read(self, locator: str, offset: int, length: int) -> FileSlice | bytes:
+        """`length` bytes at `offset` of a committed blob: a slice of its file, or the verified bytes of a record.
+
+        Raises `BlobMissing` / `BlobDamaged`.
+        """
         ...
 
     def read_now(self, locator: str, offset: int, length: int) -> bytes | None:
@@ -132,12 +195,20 @@ class Driver(Protocol):
         """The id of the blob at a locator."""
         ...
 
+    def packed(self, locator: str) -> tuple[int, int] | None:
+        """The pack that holds a blob and the bytes of its record there; None for a blob that has a file of its own."""
+        ...
+
+    async def pack_size(self, pack_id: int) -> int | None:
+        """Bytes of a pack's file, None when there is none."""
+        ...
+
     async def discard_id(self, blob_id: int) -> bool:
         """Give back whatever a dead writer left under this id; True when there was something."""
         ...
 
     def walk(self) -> AsyncIterator[tuple[str, int]]:
-        """Every blob's locator and size in bytes, in no order (fsck only)."""
+        """Every blob's locator and size in bytes, in no order (fsck only); records that nobody holds any more too."""
         ...
 
     async def usage(self) -> Usage:

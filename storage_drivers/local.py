@@ -1,7 +1,8 @@
-"""The driver of a local disk, layout *objects*: one file a blob, ROOT/data/<aa>/<id>, written once under its own name.
+"""The driver of a local disk, layout *objects*: a large blob is a file of its own, ROOT/data/<aa>/<id>, written once.
 
-It asks of the mount: create-exclusive, write, fsync of files and directories, read, unlink, and 256 directories made
-once. `id` is 16 hex digits and `aa` its low byte, so that ids drawn in sequence spread over all directories.
+Small ones are records of packs, ROOT/data/<aa>/<id>.pack, which are only ever appended to. It asks of the mount:
+create-exclusive, write, fsync of files and directories, read, unlink, and 256 directories made once. `id` is 16 hex
+digits and `aa` its low byte, so that ids drawn in sequence spread over all directories.
 """
 
 from __future__ import annotations
@@ -13,19 +14,25 @@ import re
 import stat
 from collections.abc import AsyncIterator, Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 from typing import ParamSpec, TypeVar
 
-from storage_drivers import files, identity
-from storage_drivers.base import Buffer, Capabilities, Durability, FileSlice, Source, Usage
+from storage_drivers import files, identity, packs
+from storage_drivers.base import Append, Buffer, Capabilities, Durability, FileSlice, PackBook, Source, Usage
 from storage_drivers.errors import BlobDamaged, BlobMissing, StoreFailed, map_errors
+from storage_drivers.pack_reader import PREFIX as PACKED
+from storage_drivers.pack_reader import place_of
 from storage_drivers.writing import BlobFile
 
 P = ParamSpec("P")
 T = TypeVar("T")
 
 PREFIX = "f:"
-LOCATOR = re.compile(f"{PREFIX}[0-9a-f]{{16}}")
+WHOLE_PACK = "k:"
+"""Locator of a pack itself, for its discard once every record of it is dead or has moved."""
+LOCATOR = re.compile("[fk]:[0-9a-f]{16}")
+PACK_SUFFIX = ".pack"
 OPEN = os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
 """Never through a link, and never waiting for the writer of a FIFO that somebody put in a blob's place."""
 NOW_BYTES = 256 * 1024
@@ -43,8 +50,9 @@ class LocalDriver:
     """One store on a local disk.
 
     `threads` bounds the blocking calls under way. `create` False refuses a root without identity: give it when the
-    index knows a store already, for then such a root is an unmounted path. `at` is called with the name of every step
-    of put and discard once it is done (crash tests).
+    index knows a store already, for then such a root is an unmounted path. `append` takes bodies of up to
+    `pack_threshold` bytes, into packs of about `pack_size` bytes. `at` is called with the name of every step of put and
+    discard once it is done (crash tests).
     """
 
     def __init__(
@@ -54,6 +62,8 @@ class LocalDriver:
         durability: Durability = Durability.FULL,
         threads: int = 32,
         create: bool = True,
+        pack_threshold: int = 0,
+        pack_size: int = packs.SIZE,
         at: Callable[[str], None] = nowhere,
     ) -> None:
         self.capabilities = Capabilities(durability=durability, descriptors=True, nowait=True)
@@ -64,6 +74,9 @@ class LocalDriver:
         self._at = at
         self._nowait = True
         self._threads = ThreadPoolExecutor(threads, thread_name_prefix="store")
+        self._pack_threshold = pack_threshold
+        sync_entry = self._sync_entry if durability is Durability.FULL else None
+        self._packs = packs.Packs(self._pack_path, sync_entry, pack_size, at)
         self._syncs = [files.SharedSync(f"{self._data}/{low:02x}") for low in range(256)]
 
     # life
@@ -71,10 +84,11 @@ class LocalDriver:
         """Make or check the store. Raises StoreFailed when the root holds another store, or blobs of none."""
         self.identity = await self._hop(self._open_store)
         self._nowait = await self._hop(self._probe_nowait)
-        self.capabilities = Capabilities(self.capabilities.durability, descriptors=True, nowait=self._nowait)
+        self.capabilities = replace(self.capabilities, nowait=self._nowait)
 
     async def close(self) -> None:
         """Take no more calls. Threads end after those queued; not waited for, so that a stuck mount stops no stop."""
+        await self.close_packs()
         self._threads.shutdown(wait=False)
 
     def _open_store(self) -> identity.Identity:
@@ -122,10 +136,36 @@ class LocalDriver:
                 os.close(fd)
         return True
 
+    # packs
+    def open_packs(self, book: PackBook) -> None:
+        """Write packs from now on, unless the threshold is 0."""
+        if self._pack_threshold:
+            self._packs.open(book)
+            self.capabilities = replace(self.capabilities, append_limit=self._pack_threshold)
+
+    async def close_packs(self) -> None:
+        """Write what is queued and seal the packs."""
+        self.capabilities = replace(self.capabilities, append_limit=0)
+        await asyncio.to_thread(self._packs.close)
+
+    def append(self, entry: Append) -> None:
+        """Queue a small body for the next group."""
+        self._packs.append(entry)
+
+    def _sync_entry(self, pack_id: int) -> None:
+        self._syncs[pack_id & 0xFF].sync()
+
     # blobs
-    async def put(self, blob_id: int, source: Source, timings: dict[str, float] | None = None) -> str:
+    async def put(
+        self,
+        blob_id: int,
+        source: Source,
+        timings: dict[str, float] | None = None,
+        piece: Buffer | None = None,
+    ) -> str:
         """Write one blob; hashes and writes share a hop, and the next piece arrives while the last one is written."""
-        piece = await source.read()
+        if piece is None:
+            piece = await source.read()
         whole = not piece or (len(piece) == source.size and not await source.read())
         blob = BlobFile(self._path(blob_id), source, {} if timings is None else timings, self._at)
         directory = self._syncs[blob_id & 0xFF] if self.capabilities.durability is Durability.FULL else None
@@ -157,8 +197,13 @@ class LocalDriver:
             return
         await asyncio.wait([asyncio.wrap_future(cleaning)])
 
-    async def read(self, locator: str, offset: int, length: int) -> FileSlice:
-        """Open `length` bytes at `offset` of a committed blob."""
+    async def read(self, locator: str, offset: int, length: int) -> FileSlice | bytes:
+        """Open `length` bytes at `offset` of a committed blob, or read them from its record."""
+        if locator.startswith(PACKED):
+            return await self._hop(self._packs.read, locator, offset, length)
+        return await self._open(locator, offset, length)
+
+    async def _open(self, locator: str, offset: int, length: int) -> FileSlice:
         opening = self._submit(self._open_slice, locator, offset, length)
         try:
             return await asyncio.wrap_future(opening)
@@ -184,6 +229,8 @@ class LocalDriver:
         """The bytes when the page cache has them all. None also for whatever is wrong: `read` says what it is."""
         if not self._nowait or length > NOW_BYTES:
             return None
+        if locator.startswith(PACKED):
+            return self._packs.read_now(place_of(locator), offset, length)
         buffer = bytearray(length)
         try:
             fd = os.open(self._find(locator), OPEN)
@@ -199,7 +246,10 @@ class LocalDriver:
 
     async def feed(self, locator: str, offset: int, length: int, take: Callable[[Buffer], None]) -> None:
         """Read the bytes once and give them to `take` in the thread that reads."""
-        opened = await self.read(locator, offset, length)
+        if locator.startswith(PACKED):
+            await self._hop(self._feed_record, locator, offset, length, take)
+            return
+        opened = await self._open(locator, offset, length)
         while opened.count:
             reading = self._submit(_feed_some, opened, locator, take)
             try:
@@ -209,13 +259,27 @@ class LocalDriver:
                 raise
         opened.release()
 
+    def _feed_record(self, locator: str, offset: int, length: int, take: Callable[[Buffer], None]) -> None:
+        take(self._packs.read(locator, offset, length))
+
     async def discard(self, locator: str) -> None:
-        """Unlink a blob's file."""
-        await self._hop(self._unlink, self._find(locator))
+        """Unlink a blob's file. A record stays until its pack is compacted."""
+        if self.packed(locator) is None:
+            await self._hop(self._unlink, self._find(locator))
 
     async def discard_many(self, locators: Sequence[str]) -> None:
-        """Unlink many blobs' files and sync each directory once."""
-        await self._hop(self._unlink_all, [self._find(locator) for locator in locators])
+        """Unlink many blobs' files (and whole packs) and sync each directory once."""
+        paths = [self._find(locator) for locator in locators if self.packed(locator) is None]
+        if paths:
+            await self._hop(self._unlink_all, paths)
+
+    async def pack_size(self, pack_id: int) -> int | None:
+        """Bytes of a pack's file."""
+        try:
+            with map_errors(committed=f"{WHOLE_PACK}{pack_id:016x}"):
+                return (await self._hop(os.stat, self._pack_path(pack_id))).st_size
+        except BlobMissing:
+            return None
 
     async def discard_id(self, blob_id: int) -> bool:
         """Unlink the file that a dead writer may have left under this id."""
@@ -225,7 +289,7 @@ class LocalDriver:
         gone = [path for path in paths if self._unlink(path)]
         if self.capabilities.durability is Durability.FULL and gone:
             with map_errors():
-                for low in sorted({int(path[-2:], 16) for path in gone}):
+                for low in sorted({int(path.removeprefix(self._data)[1:3], 16) for path in gone}):
                     self._syncs[low].sync()
             self._at("discard.synced")
         return len(gone)
@@ -243,8 +307,12 @@ class LocalDriver:
     async def walk(self) -> AsyncIterator[tuple[str, int]]:
         """Every blob's locator and size in bytes; files that are none of ours are passed over."""
         for low in range(256):
-            for blob in await self._hop(_blobs_in, f"{self._data}/{low:02x}"):
+            directory = f"{self._data}/{low:02x}"
+            for blob in await self._hop(_blobs_in, directory):
                 yield blob
+            for pack_id in await self._hop(_packs_in, directory):
+                for record in await self._hop(self._packs.records, pack_id):
+                    yield record
 
     async def usage(self) -> Usage:
         """Space left, as statvfs(3) gives it to an ordinary user."""
@@ -267,16 +335,30 @@ class LocalDriver:
 
     def blob_id(self, locator: str) -> int:
         """The id of the blob at a locator."""
+        if locator.startswith(PACKED):
+            return place_of(locator).blob_id
         self._find(locator)
         return int(locator[len(PREFIX) :], 16)
+
+    def packed(self, locator: str) -> tuple[int, int] | None:
+        """The pack that holds a blob and the bytes of its record there."""
+        if not locator.startswith(PACKED):
+            return None
+        place = place_of(locator)
+        return place.pack, place.total
 
     def _path(self, blob_id: int) -> str:
         return f"{self._data}/{blob_id & 0xFF:02x}/{blob_id:016x}"
 
+    def _pack_path(self, pack_id: int) -> str:
+        return f"{self._path(pack_id)}{PACK_SUFFIX}"
+
     def _find(self, locator: str) -> str:
+        """The file of a blob, or of a whole pack."""
         if not LOCATOR.fullmatch(locator):
             raise BlobMissing(f"{locator!r} is no locator of this driver")
-        return f"{self._data}/{locator[-2:]}/{locator[len(PREFIX) :]}"
+        suffix = PACK_SUFFIX if locator.startswith(WHOLE_PACK) else ""
+        return f"{self._data}/{locator[-2:]}/{locator[len(PREFIX) :]}{suffix}"
 
     def _submit(self, call: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> Future[T]:
         try:
@@ -303,6 +385,12 @@ def _feed_some(opened: FileSlice, locator: str, take: Callable[[Buffer], None]) 
         take(piece)
         opened.offset += len(piece)
         opened.count -= len(piece)
+
+
+def _packs_in(directory: str) -> list[int]:
+    with map_errors():
+        names = [name.removesuffix(PACK_SUFFIX) for name in os.listdir(directory) if name.endswith(PACK_SUFFIX)]
+    return [int(name, 16) for name in names if LOCATOR.fullmatch(WHOLE_PACK + name)]
 
 
 def _blobs_in(directory: str) -> list[tuple[str, int]]:

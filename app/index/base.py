@@ -6,7 +6,7 @@ writer incarnation it runs for is still live. Methods raise `app.errors.DomainEr
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from typing import NamedTuple, Protocol
 
 from app.index.rows import (
@@ -20,6 +20,7 @@ from app.index.rows import (
     IdRange,
     NewVersion,
     ObjectPart,
+    Pack,
     Page,
     Part,
     Piece,
@@ -45,6 +46,30 @@ class Reference(NamedTuple):
     end: int
     bucket: str
     key: str
+
+
+class Chained(Protocol):
+    """A change that waits for its blob, so that it need not come back to the event loop between the two.
+
+    Exactly one of `proceed` and `fail` is called once, in any thread; then `future` ends like an await of the change
+    itself would. `abandon` gives up what has not begun to run. It is given up also when the blob and the queue together
+    take longer than a commit may.
+    """
+
+    @property
+    def future(self) -> Awaitable[Committed]: ...
+
+    def proceed(self, locator: str) -> None:
+        """The blob is durable."""
+        ...
+
+    def fail(self, error: Exception) -> None:
+        """There is no blob: `future` raises `error`."""
+        ...
+
+    def abandon(self) -> None:
+        """Nobody waits any more."""
+        ...
 
 
 class Index(Protocol):
@@ -144,6 +169,12 @@ class Index(Protocol):
         """
         ...
 
+    def begin_put(
+        self, bucket_id: int, key: str, describe: Callable[[str], NewVersion], conditions: Conditions | None = None
+    ) -> Chained:
+        """`put_version` of a blob that is being written; `describe` gives the version for its locator."""
+        ...
+
     async def copy_version(
         self, source_seq: int, bucket_id: int, key: str, new: NewVersion, conditions: Conditions | None = None
     ) -> Committed:
@@ -193,6 +224,10 @@ class Index(Protocol):
 
         Locators in `part.extents` that another row holds already must be given by `copy_part` instead.
         """
+        ...
+
+    def begin_part(self, upload: Upload, describe: Callable[[str], Part]) -> Chained:
+        """`put_part` of a blob that is being written."""
         ...
 
     async def copy_part(self, source_seq: int, upload: Upload, part: Part) -> Committed:
@@ -284,8 +319,26 @@ class Index(Protocol):
         """Release up to `limit` pieces of a queued multipart body; True when the entry is gone."""
         ...
 
-    async def forget_discards(self, ids: Sequence[int]) -> None:
-        """Remove entries whose blobs are gone."""
+    async def forget_discards(self, ids: Sequence[int], dead: Sequence[tuple[int, int]] = ()) -> None:
+        """Remove entries whose blobs are gone; `dead` are the packs they lay in and the bytes that died in each."""
+        ...
+
+    # packs
+    async def open_pack(self) -> int:
+        """Enter a new pack of this incarnation; its id is nobody else's."""
+        ...
+
+    async def seal_pack(self, pack_id: int, size: int) -> None:
+        """Nothing is added any more to a pack of `size` bytes."""
+        ...
+
+    async def packs_of(self, incarnation: int) -> list[Pack]: ...
+    async def refuse_blobs(self, refused: Sequence[tuple[str, int, int]]) -> None:
+        """Records (locator, pack, bytes) whose commit was refused: count them dead, never to be restored."""
+        ...
+
+    async def forget_pack(self, pack_id: int) -> None:
+        """Remove a pack whose file is gone."""
         ...
 
 

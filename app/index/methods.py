@@ -7,7 +7,7 @@ from typing import TypeVar
 
 from app.errors import NotNow
 from app.index import listing
-from app.index.base import Deletion
+from app.index.base import Chained, Deletion
 from app.index.rows import (
     AccessKey,
     Account,
@@ -18,6 +18,7 @@ from app.index.rows import (
     IdRange,
     NewVersion,
     ObjectPart,
+    Pack,
     Page,
     Part,
     Piece,
@@ -26,7 +27,7 @@ from app.index.rows import (
     Writer,
 )
 from app.index.steps import Transaction
-from app.index.transactions import accounts, bucket, discards, multipart, objects, writers
+from app.index.transactions import accounts, bucket, discards, multipart, objects, packs, writers
 
 T = TypeVar("T")
 
@@ -44,6 +45,12 @@ class Methods:
         raise NotImplementedError
 
     async def _commit(self, function: Callable[..., Transaction[T]], *arguments: object) -> T:
+        raise NotImplementedError
+
+    def _begin(
+        self, function: Callable[..., Transaction[Committed]], arguments: Callable[[str], tuple[object, ...]]
+    ) -> Chained:
+        """A change whose arguments are known once its blob is durable."""
         raise NotImplementedError
 
     async def _commit_and_notify(self, function: Callable[..., Transaction[T]], *arguments: object) -> T:
@@ -120,6 +127,11 @@ class Methods:
     ) -> Committed:
         return await self._commit(objects.put_version, bucket_id, key, new, conditions)
 
+    def begin_put(
+        self, bucket_id: int, key: str, describe: Callable[[str], NewVersion], conditions: Conditions | None = None
+    ) -> Chained:
+        return self._begin(objects.put_version, lambda locator: (bucket_id, key, describe(locator), conditions))
+
     async def copy_version(
         self, source_seq: int, bucket_id: int, key: str, new: NewVersion, conditions: Conditions | None = None
     ) -> Committed:
@@ -159,6 +171,9 @@ class Methods:
 
     async def put_part(self, upload: Upload, part: Part) -> Committed:
         return await self._commit(multipart.put_part, upload, part)
+
+    def begin_part(self, upload: Upload, describe: Callable[[str], Part]) -> Chained:
+        return self._begin(multipart.put_part, lambda locator: (upload, describe(locator)))
 
     async def copy_part(self, source_seq: int, upload: Upload, part: Part) -> Committed:
         return await self._commit(multipart.copy_part, source_seq, upload, part)
@@ -208,5 +223,22 @@ class Methods:
     async def expand_discard(self, discard: Discard, limit: int) -> bool:
         return await self._commit(multipart.expand_discard, discard, limit)
 
-    async def forget_discards(self, ids: Sequence[int]) -> None:
-        await self._commit(discards.forget_discards, ids)
+    async def forget_discards(self, ids: Sequence[int], dead: Sequence[tuple[int, int]] = ()) -> None:
+        await self._commit(discards.forget_discards, ids, dead)
+
+    # packs
+
+    async def open_pack(self) -> int:
+        return await self._commit(packs.open_pack, self.incarnation)
+
+    async def seal_pack(self, pack_id: int, size: int) -> None:
+        await self._commit(packs.seal_pack, pack_id, size)
+
+    async def packs_of(self, incarnation: int) -> list[Pack]:
+        return await self._read(packs.packs_of(incarnation))
+
+    async def refuse_blobs(self, refused: Sequence[tuple[str, int, int]]) -> None:
+        await self._commit(packs.refuse_blobs, refused)
+
+    async def forget_pack(self, pack_id: int) -> None:
+        await self._commit(packs.forget_pack, pack_id)

@@ -199,6 +199,19 @@ class Discard(NamedTuple):
     """CLOCK_BOOTTIME in milliseconds is kept by the requests; this is wall time, for people."""
 
 
+class Pack(NamedTuple):
+    """A file of many small blobs, written by one incarnation."""
+
+    id: int
+    incarnation: int
+    sealed: int
+    """1 when nothing is added to it any more."""
+    size: int
+    """Bytes; 0 until it is sealed."""
+    dead: int
+    """Bytes of records that no row holds."""
+
+
 class Writer(NamedTuple):
     """A writer incarnation: one life of one worker process."""
 

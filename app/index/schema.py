@@ -18,7 +18,7 @@ from sqlalchemy import (
     text,
 )
 
-REVISION = "0001"
+REVISION = "0002"
 """The migration that this code needs."""
 
 CURRENT, MARKER, NONCURRENT = 1, 2, 0
@@ -209,6 +209,31 @@ shared = Table(
 
 discards = Table("discards", metadata, _key("id"), _text("body"), _number("queued"))
 """Bodies that no row holds."""
+
+packs = Table(
+    "packs",
+    metadata,
+    _key("id"),
+    _number("incarnation"),
+    _number("sealed"),
+    _number("size"),
+    _number("dead"),
+    Index("packs_incarnation", "incarnation"),
+)
+"""Files of many small blobs. `incarnation` wrote or writes it; `size` is known once it is sealed; `dead` counts bytes
+of records that no row holds any more."""
+
+removals = Table(
+    "removals",
+    metadata,
+    _key("seq"),
+    _text("kind"),
+    _number("bucket_id"),
+    _text("key"),
+    _number("at"),
+)
+"""What leaves no row behind and must be written down beside the data: objects that were deleted (`object`), and blobs
+whose commit was refused (`blob`, its locator as the key)."""
 
 writers = Table("writers", metadata, _key("incarnation"), _text("state"), _text("lock_name"))
 

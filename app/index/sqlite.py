@@ -11,12 +11,12 @@ from typing import Any, TypeVar
 
 from app.errors import DomainError
 from app.index import checkpoint, holders, migrate, run
-from app.index.base import Reference
+from app.index.base import Chained, Reference
 from app.index.connection import open_connection, refuse_network, translated
 from app.index.generation import Generation
 from app.index.incarnation import LifeLock, is_gone
 from app.index.methods import Methods
-from app.index.rows import AccessKey, Bucket, Version
+from app.index.rows import AccessKey, Bucket, Committed, Version
 from app.index.rows import Writer as WriterRow
 from app.index.statements import VERSION
 from app.index.steps import Transaction
@@ -139,6 +139,11 @@ class SqliteIndex(Methods):
     async def _commit(self, function: Callable[..., Transaction[T]], *arguments: object) -> T:
         answer: T = await self._writer.submit(function, arguments)
         return answer
+
+    def _begin(
+        self, function: Callable[..., Transaction[Committed]], arguments: Callable[[str], tuple[object, ...]]
+    ) -> Chained:
+        return self._writer.begin(function, arguments)
 
     async def _commit_and_notify(self, function: Callable[..., Transaction[T]], *arguments: object) -> T:
         answer: T = await self._writer.submit(function, arguments, notifies=True)

@@ -25,7 +25,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.dialects.sqlite import insert as upsert
 
-from app.index.rows import Account, Bucket, ListedVersion, Upload, Version
+from app.index.rows import Account, Bucket, ListedVersion, Pack, Upload, Version
 from app.index.schema import (
     access_keys,
     accounts,
@@ -33,8 +33,10 @@ from app.index.schema import (
     discards,
     id_ranges,
     meta,
+    packs,
     parts,
     pieces,
+    removals,
     sequence,
     shared,
     uploads,
@@ -325,3 +327,13 @@ RANGES = Statement(
     .where(id_ranges.c.incarnation == _number("who"))
     .order_by(id_ranges.c.first)
 )
+
+# packs
+ADD_PACK = _insert(packs)
+PACKS_OF = Statement(
+    select(*_columns(packs, Pack._fields)).where(packs.c.incarnation == _number("who")).order_by(packs.c.id)
+)
+SEAL_PACK = Statement(update(packs).values(**_set(packs, "sealed", "size")).where(packs.c.id == _number("pack")))
+ADD_DEAD = Statement(update(packs).values(dead=packs.c.dead + _number("more")).where(packs.c.id == _number("pack")))
+REMOVE_PACK = Statement(delete(packs).where(packs.c.id == _number("pack")))
+ADD_REMOVAL = _insert(removals)

@@ -12,13 +12,13 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable
-from enum import IntEnum
 from pathlib import Path
 from typing import Any
 
 from app.crash import crash_point
 from app.errors import CommitUnknown, DomainError, Overloaded, StoreUnavailable, WriterDead
 from app.index.connection import translated
+from app.index.queued import ChainedJob, Job, State
 from app.index.run import Group
 from app.index.statements import SEQUENCE
 from app.index.steps import Transaction
@@ -26,39 +26,6 @@ from app.index.steps import Transaction
 logger = logging.getLogger("sluice.index")
 
 LARGEST_GROUP = 256
-
-
-class State(IntEnum):
-    """Of a queued operation. It leaves QUEUED once, to RUNNING or to ABANDONED."""
-
-    QUEUED = 0
-    RUNNING = 1
-    ABANDONED = 2
-    DONE = 3
-
-
-class Job:
-    """One operation on its way through the queue."""
-
-    __slots__ = ("arguments", "deadline", "error", "function", "future", "notifies", "result", "state")
-
-    def __init__(
-        self,
-        function: Callable[..., Transaction[Any]],
-        arguments: tuple[Any, ...],
-        notifies: bool,
-        future: asyncio.Future[Any],
-        deadline: float,
-    ) -> None:
-        self.function = function
-        self.arguments = arguments
-        self.notifies = notifies
-        """Other processes must be told of the change."""
-        self.future = future
-        self.deadline = deadline
-        self.state = State.QUEUED
-        self.result: Any = None
-        self.error: Exception | None = None
 
 
 class Writer:
@@ -113,6 +80,40 @@ class Writer:
         if self._timer is None:
             self._timer = self._loop.call_later(self._timeout, self._expire)
         return job.future
+
+    def begin(self, function: Callable[..., Transaction[Any]], make: Callable[[str], tuple[Any, ...]]) -> ChainedJob:
+        """An operation that is queued later, from any thread. Its time to wait begins now. Raises as `submit`."""
+        if self._stopping:
+            raise StoreUnavailable(reason="the index is closed")
+        if self._queue.qsize() >= self._queue_limit:
+            raise Overloaded(reason="commit queue")
+        job = ChainedJob(self, function, make, self._loop.create_future(), time.monotonic() + self._timeout)
+        self._pending.append(job)
+        if self._timer is None:
+            self._timer = self._loop.call_later(self._timeout, self._expire)
+        return job
+
+    def take(self, job: Job) -> None:
+        """Queue a job that `begin` made. Called in any thread."""
+        self._queue.put(job)
+
+    def refuse(self, job: Job, error: Exception) -> None:
+        """A job that `begin` made will not be queued. Called in any thread."""
+        with self._claim:
+            if job.state is not State.QUEUED:
+                return
+            job.state = State.RUNNING
+        job.error = error
+        try:
+            self._loop.call_soon_threadsafe(self._deliver, [job])
+        except RuntimeError:
+            pass  # the loop is closed: nobody waits any more
+
+    def abandon(self, job: Job) -> None:
+        """Give up a job that does not run yet."""
+        with self._claim:
+            if job.state is State.QUEUED:
+                job.state = State.ABANDONED
 
     async def close(self) -> None:
         """Let the thread finish what is queued, and close the connection."""

@@ -67,9 +67,18 @@ class Garbage:
             with driver_calls():
                 await self._store.driver.discard_many([entry.body for entry in blobs])
             crash_point("garbage.discarded")
-            await self._store.index.forget_discards([entry.id for entry in blobs])
+            await self._store.index.forget_discards([entry.id for entry in blobs], self._dead(blobs))
         for entry in entries:
             if entry.body.startswith(PIECES):
                 while not await self._store.index.expand_discard(entry, BATCH):
                     pass
         return len(entries)
+
+    def _dead(self, entries: list[Discard]) -> list[tuple[int, int]]:
+        """The packs in which the blobs lay, and how many bytes died in each."""
+        dead: dict[int, int] = {}
+        for entry in entries:
+            packed = self._store.driver.packed(entry.body)
+            if packed is not None:
+                dead[packed[0]] = dead.get(packed[0], 0) + packed[1]
+        return list(dead.items())

@@ -35,8 +35,7 @@ class Jobs:
         """Until cancelled."""
         try:
             while True:
-                if self._elected():
-                    await self._round()
+                await self._round(self._elected())
                 await asyncio.sleep(PERIOD)
         finally:
             if self._lock is not None:
@@ -55,8 +54,11 @@ class Jobs:
         self._lock = descriptor
         return True
 
-    async def _round(self) -> None:
+    async def _round(self, elected: bool) -> None:
         try:
+            await self._store.write_down_refused()
+            if not elected:
+                return
             await sweep(self._store, self._is_gone)
             await self._garbage.run_once()
         except DomainError as error:

@@ -26,11 +26,24 @@ async def sweep(store: Store, is_gone: Callable[[Writer], bool]) -> int:
             crash_point("sweep.declared")
         for ids in await store.index.ranges(writer.incarnation):
             swept += await _sweep_range(store, ids)
+        for pack in await store.index.packs_of(writer.incarnation):
+            if not pack.sealed:
+                await _seal(store, pack.id)
         crash_point("sweep.swept")
         await store.index.forget_writer(writer.incarnation)
     if swept:
         logger.info("swept %d blobs that dead writers left", swept)
     return swept
+
+
+async def _seal(store: Store, pack_id: int) -> None:
+    """Nothing is added any more to a dead writer's pack. What it never committed there, compaction finds."""
+    with driver_calls():
+        size = await store.driver.pack_size(pack_id)
+    if size is None:
+        await store.index.forget_pack(pack_id)
+    else:
+        await store.index.seal_pack(pack_id, size)
 
 
 async def _sweep_range(store: Store, ids: IdRange) -> int:

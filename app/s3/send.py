@@ -21,27 +21,48 @@ ZERO_COPY = "http.response.zerocopysend"
 NO_BODY = frozenset({204, 304})
 
 
-async def send_response(request: S3Request, response: Response, scope: dict[str, Any], send: Send) -> int:
-    """Send an answer; returns the bytes of its body. Slices are released however it ends."""
-    headers = response.headers
+def complete(request: S3Request, response: Response) -> None:
+    """Add the headers that every answer has, and leave out the body that HEAD does not send."""
     request_id = request.request_id.encode()
-    headers += ((b"x-amz-request-id", request_id), (b"x-amz-id-2", request_id))
     body = response.body
+    length = response.length
     if isinstance(body, bytes):
-        if response.status not in NO_BODY:
-            length = len(body) if response.length is None else response.length
-            headers.append((b"content-length", b"%d" % length))
         if request.method == "HEAD":
-            body = b""
-        await send({"type": "http.response.start", "status": response.status, "headers": headers})
+            response.body = b""
+        if response.status in NO_BODY:
+            length = None
+        elif length is None:
+            length = len(body)
+    headers = response.headers
+    headers += ((b"x-amz-request-id", request_id), (b"x-amz-id-2", request_id))
+    if length is not None:
+        headers.append((b"content-length", b"%d" % length))
+
+
+def error_response(request: S3Request, error: S3Error) -> Response:
+    """The answer that tells an error: a document, but for HEAD and 304."""
+    headers = [(name.encode(), value.encode("latin-1", "replace")) for name, value in error.headers.items()]
+    body = b""
+    if error.status not in NO_BODY:
+        if request.method != "HEAD":
+            resource = request.raw_path.decode("latin-1")
+            body = error_document(error, resource, request.request_id)
+        headers.append((b"content-type", b"application/xml"))
+    return Response(error.status, headers, body)
+
+
+async def send_response(response: Response, scope: dict[str, Any], send: Send) -> int:
+    """Send a complete answer; returns the bytes of its body. Slices are released however it ends."""
+    body = response.body
+    start = {"type": "http.response.start", "status": response.status, "headers": response.headers}
+    if isinstance(body, bytes):
+        await send(start)
         await send({"type": "http.response.body", "body": body})
         return len(body)
     zero_copy = ZERO_COPY in scope.get("extensions", ())
-    if response.length is not None:
-        headers.append((b"content-length", b"%d" % response.length))
     sent = 0
     try:
-        await send({"type": "http.response.start", "status": response.status, "headers": headers})
+        await send(start)
         async for piece in body:
             sent += await _send_slice(piece, zero_copy, send)
         await send({"type": "http.response.body", "body": b""})
@@ -50,7 +71,10 @@ async def send_response(request: S3Request, response: Response, scope: dict[str,
     return sent
 
 
-async def _send_slice(piece: FileSlice, zero_copy: bool, send: Send) -> int:
+async def _send_slice(piece: FileSlice | bytes, zero_copy: bool, send: Send) -> int:
+    if isinstance(piece, bytes):
+        await send({"type": "http.response.body", "body": piece, "more_body": True})
+        return len(piece)
     offset, end = piece.offset, piece.offset + piece.count
     try:
         if zero_copy:
@@ -66,20 +90,3 @@ async def _send_slice(piece: FileSlice, zero_copy: bool, send: Send) -> int:
         return piece.count
     finally:
         piece.release()
-
-
-async def send_error(request: S3Request, error: S3Error, send: Send) -> int:
-    """Send an error document (no body for HEAD and 304); returns the bytes of its body."""
-    request_id = request.request_id.encode()
-    headers = [(b"x-amz-request-id", request_id), (b"x-amz-id-2", request_id)]
-    headers += [(name.encode(), value.encode("latin-1", "replace")) for name, value in error.headers.items()]
-    body = b""
-    if error.status not in NO_BODY:
-        if request.method != "HEAD":
-            resource = request.raw_path.decode("latin-1")
-            body = error_document(error, resource, request.request_id)
-        headers.append((b"content-type", b"application/xml"))
-        headers.append((b"content-length", b"%d" % len(body)))
-    await send({"type": "http.response.start", "status": error.status, "headers": headers})
-    await send({"type": "http.response.body", "body": body})
-    return len(body)

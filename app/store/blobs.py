@@ -35,15 +35,31 @@ class BlobIds:
 
     async def take(self) -> int:
         """An id that nothing else will ever use. Raises Overloaded or StoreUnavailable when none can be reserved."""
-        while (current := self._current) is None or current.next > current.ids.last:
-            async with self._lock:
-                if self._current is current:
-                    self._current = _Range(await self._index.reserve_ids(self._count))
+        current = await self._range()
         taken = current.next
         current.next += 1
         current.unsettled += 1
         self._owner[taken] = current
         return taken
+
+    async def take_for_record(self) -> int:
+        """An id for a record of a pack, which is not settled: the sweep asks for files only."""
+        current = self._current
+        if current is None or current.next > current.ids.last:
+            current = await self._range()
+        taken = current.next
+        current.next += 1
+        return taken
+
+    async def _range(self) -> _Range:
+        while (current := self._current) is None or current.next > current.ids.last:
+            async with self._lock:
+                if self._current is not current:
+                    continue
+                self._current = _Range(await self._index.reserve_ids(self._count))
+                if current is not None and current.unsettled == 0:
+                    await self._index.retire_range(current.ids)
+        return current
 
     async def settle(self, blob_id: int) -> None:
         """The blob of this id is committed, or nothing of it is left."""

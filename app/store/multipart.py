@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from app.errors import ConditionalRequestConflict, EntityTooSmall, InvalidPart, NoSuchUpload, SourceGone
 from app.index.base import extents_of
 from app.index.rows import Committed, Conditions, Extent, NewVersion, Part, Upload, Version
+from app.store import claims
 from app.store.objects import COPY_ATTEMPTS
 from app.store.reading import extents
 from app.store.store import Store, Timings, timed
@@ -30,10 +31,12 @@ async def put_part(
 ) -> Committed:
     """Write a part's body; `describe` is called once it is durable and its hashes are known. Raises NoSuchUpload."""
 
-    def commit(locator: str) -> Awaitable[Committed]:
-        return store.index.put_part(upload, describe(extents_of(locator, source.size or 0)))
+    def part(locator: str) -> Part:
+        return describe(extents_of(locator, source.size or 0))
 
-    return await store.write(source, timings, commit)
+    return await store.write(
+        source, timings, lambda: store.index.begin_part(upload, part), lambda: claims.of_part(upload, part(""))
+    )
 
 
 async def copy_part(

@@ -7,10 +7,12 @@ from collections.abc import Awaitable, Callable, Sequence
 from app.errors import ConditionalRequestConflict, NoSuchKey, NoSuchVersion, SourceGone
 from app.index.base import Deletion
 from app.index.rows import NULL_VERSION, Committed, Conditions, NewVersion, Version
+from app.store import claims
 from app.store.store import Store, Timings, timed
 from storage_drivers.base import Source
 
 COPY_ATTEMPTS = 10
+UNCONDITIONAL = Conditions()
 
 
 async def find(store: Store, bucket_id: int, key: str, version_id: str | None = None) -> Version:
@@ -38,7 +40,10 @@ async def put(
     source raises, NoSuchBucket, PreconditionFailed, NoSuchKey, Overloaded, StoreUnavailable, StoreFull.
     """
     return await store.write(
-        source, timings, lambda body: store.index.put_version(bucket_id, key, describe(body), conditions)
+        source,
+        timings,
+        lambda: store.index.begin_put(bucket_id, key, describe, conditions),
+        lambda: claims.of_put(bucket_id, key, describe(""), conditions not in (None, UNCONDITIONAL)),
     )
 
 

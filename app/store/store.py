@@ -6,6 +6,7 @@ replaces or deletes goes to the discard queue inside it; nothing here ever takes
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
@@ -14,30 +15,61 @@ from typing import TypeVar
 
 from app.crash import crash_point
 from app.errors import CommitUnknown, DataDamaged, StoreFull, StoreUnavailable
-from app.index.base import Index
+from app.index.base import Chained, Index
 from app.index.rows import Committed
 from app.store.blobs import BlobIds
 from storage_drivers import errors as driver_errors
-from storage_drivers.base import Driver, Source
+from storage_drivers.base import Append, Buffer, Driver, Source
 
 logger = logging.getLogger("sluice.store")
+
+BOOK_TIMEOUT = 30.0
+"""Seconds that a new pack waits for the index; its records fail then."""
+REFUSED_AT_ONCE = 1000
 
 Timings = dict[str, float]
 T = TypeVar("T")
 
 
+def translated(error: Exception) -> Exception:
+    """The domain error for what a driver raised, in one place; any other error is itself."""
+    if not isinstance(error, driver_errors.DriverError):
+        return error
+    made: Exception
+    if isinstance(error, driver_errors.StoreFull):
+        made = StoreFull()
+    elif isinstance(error, driver_errors.BlobMissing | driver_errors.BlobDamaged):
+        logger.error("integrity alarm: %s: %s", type(error).__name__, error)
+        made = DataDamaged()
+    else:
+        made = StoreUnavailable()
+    made.__cause__ = error
+    return made
+
+
 @contextmanager
 def driver_calls() -> Iterator[None]:
-    """Translate what a driver raises into domain errors, in one place."""
+    """Raise what a driver raises as domain errors."""
     try:
         yield
-    except driver_errors.StoreFull as error:
-        raise StoreFull() from error
-    except (driver_errors.BlobMissing, driver_errors.BlobDamaged) as error:
-        logger.error("integrity alarm: %s: %s", type(error).__name__, error)
-        raise DataDamaged() from error
     except driver_errors.DriverError as error:
-        raise StoreUnavailable() from error
+        raise translated(error) from error
+
+
+class Book:
+    """Where the driver's packs are written down: in the index. Called in the driver's threads."""
+
+    def __init__(self, index: Index) -> None:
+        self._index = index
+        self._loop = asyncio.get_running_loop()
+
+    def open_pack(self) -> int:
+        """See `storage_drivers.base.PackBook`."""
+        return asyncio.run_coroutine_threadsafe(self._index.open_pack(), self._loop).result(BOOK_TIMEOUT)
+
+    def seal_pack(self, pack_id: int, size: int) -> None:
+        """See `storage_drivers.base.PackBook`."""
+        asyncio.run_coroutine_threadsafe(self._index.seal_pack(pack_id, size), self._loop).result(BOOK_TIMEOUT)
 
 
 class Store:
@@ -47,30 +79,52 @@ class Store:
         self.index = index
         self.driver = driver
         self.ids = BlobIds(index)
+        self._refused: list[tuple[str, int, int]] = []
 
-    async def write(self, source: Source, timings: Timings, commit: Callable[[str], Awaitable[Committed]]) -> Committed:
-        """Write a body as a blob and commit what names it; `commit` gets the blob's locator (empty for 0 bytes).
+    def open_packs(self) -> None:
+        """Write small bodies into packs from now on. For the workers; other processes only read them."""
+        self.driver.open_packs(Book(self.index))
+
+    async def close_packs(self) -> None:
+        """Seal the packs; call it before the index is closed."""
+        await self.driver.close_packs()
+        await self.write_down_refused()
+
+    async def write_down_refused(self) -> None:
+        """Tell the index of records whose commit it refused, so that their space is counted dead."""
+        refused, self._refused = self._refused[:REFUSED_AT_ONCE], self._refused[REFUSED_AT_ONCE:]
+        if not refused:
+            return
+        try:
+            await self.index.refuse_blobs(refused)
+        except BaseException:
+            self._refused += refused
+            raise
+
+    async def write(
+        self, source: Source, timings: Timings, begin: Callable[[], Chained], claim: Callable[[], bytes]
+    ) -> Committed:
+        """Write a body as a blob and commit what names it: `begin` begins that change, `claim` goes with the blob.
 
         When the commit is refused the blob is taken away again; when its outcome is unknown the blob is left to the
         sweep, which asks the index.
         """
-        if source.size == 0:
-            await source.read()
+        piece = await source.read()
+        if not piece:
             source.verify()
-            return await timed(commit(""), timings)
+            return await _committed(begin(), "", timings)
+        if len(piece) == source.size and len(piece) <= self.driver.capabilities.append_limit:
+            return await self._append(piece, source, timings, begin, claim)
         blob_id = await self.ids.take()
         try:
             with driver_calls():
-                locator = await self.driver.put(blob_id, source, timings)
+                locator = await self.driver.put(blob_id, source, timings, piece)
         except BaseException:
             await self.ids.settle(blob_id)
             raise
-        if source.size == 0:  # known only now: an empty body has no blob
-            await self._take_back(blob_id, locator)
-            return await timed(commit(""), timings)
         crash_point("store.durable")
         try:
-            committed = await timed(commit(locator), timings)
+            committed = await _committed(begin(), locator, timings)
         except CommitUnknown:
             raise
         except BaseException as error:
@@ -81,12 +135,59 @@ class Store:
         await self.ids.settle(blob_id)
         return committed
 
+    async def _append(
+        self,
+        piece: Buffer,
+        source: Source,
+        timings: Timings,
+        begin: Callable[[], Chained],
+        claim: Callable[[], bytes],
+    ) -> Committed:
+        """Write a small body as a record; whoever writes its group queues the commit."""
+        chained = begin()
+
+        def done(entry: Append) -> None:
+            if entry.error is None:
+                crash_point("store.durable")
+                chained.proceed(entry.locator)
+            else:
+                chained.fail(translated(entry.error))
+
+        started = perf_counter()
+        try:
+            entry = Append(await self.ids.take_for_record(), piece, source, claim, done, timings)
+            with driver_calls():
+                self.driver.append(entry)
+        except BaseException:
+            chained.abandon()
+            raise
+        try:
+            committed = await chained.future
+        except CommitUnknown:
+            raise
+        except BaseException:
+            chained.abandon()
+            packed = self.driver.packed(entry.locator) if entry.locator else None
+            if packed is not None:
+                self._refused.append((entry.locator, *packed))
+            raise
+        finally:
+            written = timings.get("write", 0.0) + timings.get("sync", 0.0)
+            timings["commit"] = max(perf_counter() - started - written, 0.0)
+        crash_point("store.committed")
+        return committed
+
     async def _take_back(self, blob_id: int, locator: str) -> None:
         try:
             await self.driver.discard(locator)
         except driver_errors.DriverError:
             return
         await self.ids.settle(blob_id)
+
+
+async def _committed(chained: Chained, locator: str, timings: Timings) -> Committed:
+    chained.proceed(locator)
+    return await timed(chained.future, timings)
 
 
 async def timed(commit: Awaitable[T], timings: Timings) -> T:

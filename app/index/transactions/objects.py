@@ -10,6 +10,7 @@ from app.index.base import Deletion
 from app.index.rows import NULL_VERSION, Committed, Conditions, NewVersion, Version
 from app.index.schema import CURRENT
 from app.index.statements import (
+    ADD_REMOVAL,
     ADD_VERSION,
     BODY,
     OTHER_VERSION,
@@ -100,6 +101,8 @@ def delete_version(
     if old is None:
         return None
     yield REMOVE_VERSION, (old.seq,)
+    number = yield DRAW
+    yield ADD_REMOVAL, (number, "object", bucket_id, key, now_ms())
     if old.body:
         yield from release(old.body)
     return Committed(old.seq, old.version_id, old.modified)

@@ -7,6 +7,7 @@ from app.index.rows import IdRange, Writer
 from app.index.statements import (
     ADD_RANGE,
     ADD_WRITER,
+    PACKS_OF,
     RANGES,
     REMOVE_RANGE,
     REMOVE_RANGES,
@@ -28,8 +29,8 @@ def register(lock_name: str) -> Transaction[int]:
 
 
 def retire(incarnation: int) -> Transaction[bool]:
-    """Remove one's own incarnation if no range of it is left for a sweep."""
-    if (yield RANGES, (incarnation,)):
+    """Remove one's own incarnation if no range and no open pack of it is left for a sweep."""
+    if (yield RANGES, (incarnation,)) or any(not sealed for _, _, sealed, _, _ in (yield PACKS_OF, (incarnation,))):
         return False
     yield REMOVE_WRITER, (incarnation,)
     return True

@@ -1,0 +1,29 @@
+"""What a blob says of itself beside its bytes: enough to make its row anew should the index be lost (DESIGN §4).
+
+A claim is a JSON array. It is written before the index decides, and so proves nothing by itself.
+"""
+
+from __future__ import annotations
+
+import time
+
+import orjson
+
+from app.index.rows import NewVersion, Part, Upload
+
+PUT, PART = "put", "part"
+
+
+def of_put(bucket_id: int, key: str, new: NewVersion, conditional: bool) -> bytes:
+    """The claim of an object: kind, milliseconds, bucket, key, whether it carried a condition, and the row's fields."""
+    return orjson.dumps([PUT, _now(), bucket_id, key, conditional, *new])
+
+
+def of_part(upload: Upload, part: Part) -> bytes:
+    """The claim of a part: kind, milliseconds, bucket, key, upload, number, size, ETag, checksum and its algorithm."""
+    described = (part.number, part.size, part.etag, part.checksum_algorithm, part.checksum)
+    return orjson.dumps([PART, _now(), upload.bucket_id, upload.key, upload.id, *described])
+
+
+def _now() -> int:
+    return time.time_ns() // 1_000_000

@@ -1,0 +1,273 @@
+"""Appends small bodies to a pack: one write and one sync for all that wait together.
+
+Two threads: one hashes and writes the next group while the other syncs the last one. A failed write or sync is final:
+it fails what is not synced yet, and seals the pack for ever (law 4); the next group opens a new one.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import queue
+import secrets
+import threading
+from collections.abc import Callable
+from time import perf_counter
+
+from storage_drivers import pack_format
+from storage_drivers.base import Append, Buffer, PackBook
+from storage_drivers.errors import DriverError, StoreFailed, map_errors
+from storage_drivers.files import FILE_MODE
+
+logger = logging.getLogger("sluice.store")
+
+LARGEST_GROUP = 256
+GROUP_BYTES = 8 << 20
+BUFFERS = 512
+"""Buffers of one pwritev(2); the kernel takes 1024."""
+OPEN = os.O_CREAT | os.O_EXCL | os.O_RDWR | os.O_CLOEXEC
+
+
+class Pack:
+    """The pack that is being written."""
+
+    __slots__ = ("failed", "fd", "full", "id", "offset", "salt", "synced", "written")
+
+    def __init__(self, pack_id: int, fd: int, salt: int) -> None:
+        self.id = pack_id
+        self.fd = fd
+        self.salt = salt
+        self.offset = pack_format.PACK_HEADER
+        self.written = self.offset
+        """Where the last whole group that was written ends."""
+        self.synced = self.offset
+        """Where the last group that was synced ends: what the pack is sealed at."""
+        self.full = False
+        """A write failed: nothing more is written here."""
+        self.failed = False
+        """A sync failed: nothing more becomes durable here."""
+
+
+Written = tuple[Pack | None, list[Append], int]
+"""A group for the syncing thread, and where it ends. Without entries the pack is to be sealed, without a pack all."""
+
+
+class PackWriter:
+    """`path` gives the file of a pack; `synced` syncs the directory of one, and is None for a relaxed store."""
+
+    def __init__(
+        self,
+        book: PackBook,
+        path: Callable[[int], str],
+        sync_entry: Callable[[int], None] | None,
+        size: int,
+        at: Callable[[str], None],
+    ) -> None:
+        self._book = book
+        self._path = path
+        self._sync_entry = sync_entry
+        self._size = size
+        self._at = at
+        self._queue: queue.SimpleQueue[Append | None] = queue.SimpleQueue()
+        self._written: queue.SimpleQueue[Written] = queue.SimpleQueue()
+        self._pack: Pack | None = None
+        self._closed = False
+        self._writer = threading.Thread(target=self._write, name="sluice-pack", daemon=True)
+        self._syncer = threading.Thread(target=self._sync, name="sluice-pack-sync", daemon=True)
+        self._writer.start()
+        self._syncer.start()
+
+    def append(self, entry: Append) -> None:
+        """See `Driver.append`."""
+        if self._closed:
+            raise StoreFailed("the store is closed")
+        self._queue.put(entry)
+
+    def close(self, timeout: float) -> None:
+        """Write what is queued and seal the pack; blocks at most `timeout` seconds."""
+        self._closed = True
+        self._queue.put(None)
+        self._writer.join(timeout)
+        self._syncer.join(timeout)
+
+    # the writing thread
+    def _write(self) -> None:
+        while (first := self._queue.get()) is not None:
+            self._write_group(self._take(first))
+        self._retire()
+        self._written.put((None, [], 0))
+
+    def _take(self, first: Append) -> list[Append]:
+        group, size = [first], len(first.piece)
+        try:
+            while len(group) < LARGEST_GROUP and size < GROUP_BYTES:
+                entry = self._queue.get_nowait()
+                if entry is None:
+                    self._queue.put(None)
+                    break
+                group.append(entry)
+                size += len(entry.piece)
+        except queue.Empty:
+            pass
+        return group
+
+    def _write_group(self, group: list[Append]) -> None:
+        try:
+            pack = self._current(sum(len(entry.piece) for entry in group))
+        except Exception as error:
+            _fail(group, error)
+            return
+        started = perf_counter()
+        entries, buffers = self._records(pack, group)
+        if not entries:
+            return
+        try:
+            with map_errors():
+                _write_buffers(pack.fd, buffers, pack.written)
+        except DriverError as error:
+            pack.full = True
+            _fail(entries, error)
+            return
+        pack.written = pack.offset
+        spent = perf_counter() - started
+        for entry in entries:
+            entry.timings["write"] = spent
+        self._at("pack.written")
+        if self._sync_entry is None:
+            pack.synced = pack.written
+            _finish(entries)
+        else:
+            self._written.put((pack, entries, pack.written))
+
+    def _records(self, pack: Pack, group: list[Append]) -> tuple[list[Append], list[Buffer]]:
+        """The group as buffers for the disk, without those whose body is not what was promised."""
+        entries: list[Append] = []
+        buffers: list[Buffer] = []
+        for entry in group:
+            try:
+                body = entry.piece
+                entry.source.digest(body)
+                entry.source.verify()
+                claim = entry.claim()
+            except Exception as error:
+                _fail([entry], error)
+                continue
+            offset = pack.offset
+            head = pack_format.record_head(pack_format.BLOB, entry.blob_id, offset, claim, body, pack.salt)
+            total = len(head) + len(claim) + len(body)
+            entry.locator = f"p:{pack.id:x}.{offset:x}.{total:x}.{entry.blob_id:x}"
+            pack.offset = offset + total
+            buffers += (head + claim, body)
+            entries.append(entry)
+        return entries, buffers
+
+    def _current(self, size: int) -> Pack:
+        pack = self._pack
+        if pack is not None and (pack.failed or pack.full or pack.written + size > self._size):
+            self._retire()
+            pack = None
+        if pack is None:
+            pack = self._pack = self._open()
+        pack.offset = pack.written
+        return pack
+
+    def _open(self) -> Pack:
+        pack_id = self._book.open_pack()
+        path = self._path(pack_id)
+        with map_errors():
+            fd = os.open(path, OPEN, FILE_MODE)
+            try:
+                salt = secrets.randbits(64)
+                os.write(fd, pack_format.pack_header(pack_id, salt))
+                if self._sync_entry is not None:
+                    os.fsync(fd)
+                    self._sync_entry(pack_id)
+            except BaseException:
+                os.close(fd)
+                os.unlink(path)
+                raise
+        self._at("pack.created")
+        return Pack(pack_id, fd, salt)
+
+    def _retire(self) -> None:
+        """Hand the pack to the syncing thread, which seals it behind its last group."""
+        pack, self._pack = self._pack, None
+        if pack is not None:
+            self._written.put((pack, [], pack.written))
+
+    # the syncing thread
+    def _sync(self) -> None:
+        ahead: Written | None = None
+        while True:
+            pack, entries, end = ahead or self._written.get()
+            ahead = None
+            if pack is None:
+                return
+            if not entries:
+                self._seal(pack)
+                continue
+            # whatever was written to the pack by now is covered by one sync
+            while ahead is None and not self._written.empty():
+                more = self._written.get()
+                if more[0] is pack and more[1]:
+                    entries += more[1]
+                    end = more[2]
+                else:
+                    ahead = more
+            self._sync_group(pack, entries, end)
+
+    def _sync_group(self, pack: Pack, entries: list[Append], end: int) -> None:
+        started = perf_counter()
+        try:
+            if pack.failed:
+                raise StoreFailed("an earlier sync of the pack failed")
+            with map_errors():
+                os.fdatasync(pack.fd)
+        except DriverError as error:
+            pack.failed = True
+            _fail(entries, error)
+            return
+        pack.synced = end
+        self._at("pack.synced")
+        spent = perf_counter() - started
+        for entry in entries:
+            entry.timings["sync"] = spent
+        _finish(entries)
+
+    def _seal(self, pack: Pack) -> None:
+        try:
+            os.close(pack.fd)
+        except OSError:
+            pass  # every group was synced, or failed
+        try:
+            self._book.seal_pack(pack.id, pack.synced)
+        except Exception:  # noqa: S110 - the sweep seals it
+            pass
+
+
+def _write_buffers(fd: int, buffers: list[Buffer], offset: int) -> None:
+    for first in range(0, len(buffers), BUFFERS):
+        some = buffers[first : first + BUFFERS]
+        size = sum(map(len, some))
+        done = os.pwritev(fd, some, offset)
+        if done < size:
+            rest = memoryview(b"".join(some))[done:]
+            while rest:
+                done = os.pwrite(fd, rest, offset + size - len(rest))
+                rest = rest[done:]
+        offset += size
+
+
+def _finish(entries: list[Append]) -> None:
+    for entry in entries:
+        try:
+            entry.done(entry)
+        except Exception:
+            logger.exception("packs: whoever waited for a record failed")
+
+
+def _fail(entries: list[Append], error: Exception) -> None:
+    for entry in entries:
+        entry.error = error
+        entry.locator = ""
+    _finish(entries)
