@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 Level = Literal["service", "bucket", "key"]
 Handler = Callable[["Gateway", S3Request], Awaitable[Response]]
+HandlerNow = Callable[["Gateway", S3Request], Response]
 
 
 class Operation(NamedTuple):
@@ -31,6 +32,8 @@ class Operation(NamedTuple):
     """The bucket must exist, and the right is asked on it."""
     streams: bool
     """Takes an object body, and so the aws-chunked forms."""
+    now: HandlerNow | None = None
+    """The same operation without an await; raises NotNow where it would have to wait (DESIGN §6, the fast lane)."""
 
 
 SUBRESOURCES = frozenset(
@@ -98,6 +101,7 @@ def operation(
     action: str,
     on_bucket: bool = True,
     streams: bool = False,
+    now: HandlerNow | None = None,
 ) -> Callable[[Handler], Handler]:
     """Register a handler. Raises ValueError for a place that is taken or an action that is none."""
     if not action.startswith("s3:"):
@@ -107,7 +111,7 @@ def operation(
         place = (method, level, subresource)
         if place in TABLE:
             raise ValueError(f"{place} is {TABLE[place].name} already")
-        TABLE[place] = Operation(name, action, handler, on_bucket and level != "service", streams)
+        TABLE[place] = Operation(name, action, handler, on_bucket and level != "service", streams, now)
         return handler
 
     return register

@@ -9,10 +9,10 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from app.access.accounts import Accounts
 from app.access.authorize import authorize
-from app.errors import DomainError
-from app.index.rows import Bucket
+from app.access.known import Known
+from app.errors import DomainError, NotNow
+from app.index.rows import AccessKey, Bucket
 from app.s3 import dispatch, metadata, operations, signing, target
 from app.s3.domain_errors import from_domain
 from app.s3.errors import (
@@ -29,8 +29,8 @@ from app.s3.errors import (
 )
 from app.s3.refused import refuse_unbuilt_headers
 from app.s3.request import Memory, Receive, S3Request
-from app.s3.response import Response
-from app.s3.send import Send, send_error, send_response
+from app.s3.response import Headers, Response
+from app.s3.send import Send, complete, error_response, send_response
 from app.settings import Settings
 from app.store.store import Store
 
@@ -45,57 +45,120 @@ operations.load()
 class Gateway:
     """What handlers work with, and the ASGI application itself."""
 
-    def __init__(self, settings: Settings, store: Store, accounts: Accounts, observe: Observe, memory: Memory) -> None:
+    def __init__(self, settings: Settings, store: Store, known: Known, observe: Observe, memory: Memory) -> None:
         self.settings = settings
         self.store = store
         self.index = store.index
-        self.accounts = accounts
+        self._known = known
         self.region = settings.region
         self.domains = settings.domains
         self._observe = observe
         self._memory = memory
         self._ids = map(f"{secrets.token_hex(5).upper()}%010X".__mod__, itertools.count(1))
-        self._always: list[tuple[bytes, bytes]] = []
+        self._server_timing = settings.server_timing
+        self._always: Headers = []
         if settings.durability != "full":
             self._always.append((b"x-sluice-durability", settings.durability.encode()))
 
     async def __call__(self, scope: dict[str, Any], receive: Receive, send: Send) -> None:
         """Answer one request."""
         started = time.perf_counter()
-        request = _head(scope, receive, next(self._ids))
+        path, query = scope["raw_path"], scope["query_string"]
+        request = self._request(scope["method"], path, query, scope["headers"], scope["scheme"], scope["client"])
+        request.receive = receive
         request.memory = self._memory
         code, status, sent = "", 0, 0
         try:
             try:
-                response = await self._answer(request)
-            except DomainError as error:
-                raise from_domain(error) from error
-            response.headers += self._always
-            if self.settings.server_timing and request.account_id is not None:
-                response.headers.append((b"server-timing", _server_timing(request)))
+                response = await self._answer(request, started)
+                self._add_always(request, response)
+            except Exception as error:
+                answer = _answer_to(error, request)
+                code = answer.code
+                response = error_response(request, answer)
+            complete(request, response)
             status = response.status
-            sent = await send_response(request, response, scope, send)
-        except S3Error as error:
-            if status:  # the head has gone out: only a broken connection can still say it
-                raise
-            code, status = error.code, error.status
-            sent = await send_error(request, error, send)
-        except Exception:
-            if status:
-                raise
-            logger.exception("request %s failed", request.request_id)
-            code, status = "InternalError", 500
-            sent = await send_error(request, InternalError(), send)
+            sent = await send_response(response, scope, send)
         finally:
             if request.body is not None:
                 request.body.close()
             self._observe(request, status, code, sent, time.perf_counter() - started)
 
-    async def _answer(self, request: S3Request) -> Response:
+    def answer_now(
+        self, method: str, path: bytes, query: bytes, headers: Headers, scheme: str, client: tuple[str, int] | None
+    ) -> Response | None:
+        """The answer to a GET or HEAD without a body, complete but for what a server adds; None when it must wait.
+
+        Then nothing has happened: `__call__` takes the request from its beginning. Both ways run the same steps; only
+        what they look up comes by an await in one and at once or not at all in the other.
+        """
         started = time.perf_counter()
+        request = self._request(method, path, query, headers, scheme, client)
+        code = ""
+        try:
+            response = self._answer_now(request, started)
+            self._add_always(request, response)
+        except NotNow:
+            return None
+        except Exception as error:
+            answer = _answer_to(error, request)
+            code = answer.code
+            response = error_response(request, answer)
+        complete(request, response)
+        body = response.body
+        assert isinstance(body, bytes)
+        self._observe(request, response.status, code, len(body), time.perf_counter() - started)
+        return response
+
+    def _request(
+        self, method: str, path: bytes, query: bytes, headers: Headers, scheme: str, client: tuple[str, int] | None
+    ) -> S3Request:
+        request = S3Request()
+        request.method = method
+        request.raw_path = path
+        request.raw_query = query
+        request.take_headers(headers)
+        request.query = {}
+        request.scheme = scheme
+        request.client = client[0] if client else ""
+        request.request_id = next(self._ids)
+        request.timings = {}
+        return request
+
+    # the steps to an answer, in their order
+    async def _answer(self, request: S3Request, started: float) -> Response:
+        self._read_target(request)
+        claim = self._read_claim(request)
+        if claim is not None:
+            self._authenticate(request, claim, await self._known.key(claim.access_key))
+        operation = self._find_operation(request)
+        bucket = await self.bucket(request.bucket) if operation.on_bucket and request.bucket is not None else None
+        self._admit(request, operation, bucket)
+        request.timings["auth"] = time.perf_counter() - started
+        return await operation.handler(self, request)
+
+    def _answer_now(self, request: S3Request, started: float) -> Response:
+        self._read_target(request)
+        if request.key is None or (request.query and not dispatch.SUBRESOURCES.isdisjoint(request.query)):
+            raise NotNow
+        claim = self._read_claim(request)
+        if claim is not None:
+            self._authenticate(request, claim, self._known.key_now(claim.access_key))
+        operation = self._find_operation(request)
+        if operation.now is None or request.bucket is None:
+            raise NotNow
+        bucket = _checked(request.bucket, self._known.bucket_now(request.bucket))
+        self._admit(request, operation, bucket)
+        request.timings["auth"] = time.perf_counter() - started
+        return operation.now(self, request)
+
+    def _read_target(self, request: S3Request) -> None:
         host = request.headers.get("host", "")
         request.bucket, request.key, request.virtual_host = target.split(request.raw_path, host, self.domains)
-        request.query = target.parse_query(request.raw_query)
+        if request.raw_query:
+            request.query = target.parse_query(request.raw_query)
+
+    def _read_claim(self, request: S3Request) -> signing.Claim | None:
         length = request.headers.get("content-length")
         if length is not None:
             if not (length.isascii() and length.isdigit()) or len(length) > 19:
@@ -103,33 +166,15 @@ class Gateway:
             request.content_length = int(length)
         if request.method == "OPTIONS":
             raise _preflight(request)
-        await self._authenticate(request)
-        operation = dispatch.find(request)
-        request.operation = operation.name
-        if request.payload.startswith("STREAMING-") and not operation.streams:
-            raise NotImplemented(Header="x-amz-content-sha256")
-        bucket = None
-        if request.bucket is not None:
-            if request.key is not None:
-                target.check_key(request.key)
-            if operation.on_bucket:
-                bucket = await self.bucket(request.bucket)
-        self.authorize(request, operation.action, bucket, request.headers.get("x-amz-expected-bucket-owner"))
-        refuse_unbuilt_headers(request)
-        request.bucket_row = bucket
-        request.timings["auth"] = time.perf_counter() - started
-        return await operation.handler(self, request)
-
-    async def _authenticate(self, request: S3Request) -> None:
         settings = self.settings
         claim = signing.parse(
             request, now=time.time(), region=self.region, clock_skew=settings.clock_skew, sigv2=settings.sigv2
         )
-        if claim is None:
-            if not metadata.OVERRIDES.keys().isdisjoint(request.query):
-                raise InvalidRequest("Request specific response headers cannot be used for anonymous GET requests.")
-            return
-        key = await self.accounts.lookup(claim.access_key)
+        if claim is None and not metadata.OVERRIDES.keys().isdisjoint(request.query):
+            raise InvalidRequest("Request specific response headers cannot be used for anonymous GET requests.")
+        return claim
+
+    def _authenticate(self, request: S3Request, claim: signing.Claim, key: AccessKey | None) -> None:
         if key is None:
             raise InvalidAccessKeyId(AWSAccessKeyId=claim.access_key[:128])
         claim.verify(key.secret)
@@ -142,14 +187,29 @@ class Gateway:
         request.account_id = key.account_id
         request.display_name = key.display_name
 
+    def _find_operation(self, request: S3Request) -> dispatch.Operation:
+        operation = dispatch.find(request)
+        request.operation = operation.name
+        if request.payload.startswith("STREAMING-") and not operation.streams:
+            raise NotImplemented(Header="x-amz-content-sha256")
+        if request.bucket is not None and request.key is not None:
+            target.check_key(request.key)
+        return operation
+
+    def _admit(self, request: S3Request, operation: dispatch.Operation, bucket: Bucket | None) -> None:
+        self.authorize(request, operation.action, bucket, request.headers.get("x-amz-expected-bucket-owner"))
+        refuse_unbuilt_headers(request)
+        request.bucket_row = bucket
+
+    def _add_always(self, request: S3Request, response: Response) -> None:
+        response.headers += self._always
+        if self._server_timing and request.account_id is not None:
+            response.headers.append((b"server-timing", _server_timing(request)))
+
+    # what handlers ask
     async def bucket(self, name: str) -> Bucket:
         """The bucket of that name. Raises InvalidBucketName, NoSuchBucket."""
-        found = await self.index.bucket(name)
-        if found is None:
-            if not target.valid_bucket_name(name):
-                raise InvalidBucketName(BucketName=name)
-            raise NoSuchBucket(BucketName=name)
-        return found
+        return _checked(name, await self._known.bucket(name))
 
     def authorize(self, request: S3Request, action: str, bucket: Bucket | None, expected_owner: str | None) -> None:
         """Raises AccessDenied unless the caller may do `action`, and owns what it expects to own."""
@@ -159,40 +219,22 @@ class Gateway:
             raise AccessDenied()
 
 
-def _head(scope: dict[str, Any], receive: Receive, request_id: str) -> S3Request:
-    request = S3Request()
-    request.method = scope["method"]
-    request.raw_path = scope["raw_path"]
-    request.raw_query = scope["query_string"]
-    request.header_list = scope["headers"]
-    headers: dict[str, str] = {}
-    repeated: set[str] = set()
-    for raw_name, raw_value in scope["headers"]:
-        name, value = raw_name.decode("latin-1"), raw_value.decode("latin-1")
-        if name in headers:
-            repeated.add(name)
-            headers[name] += ", " + value
-        else:
-            headers[name] = value
-    request.headers = headers
-    request.repeated = repeated
-    request.query = {}
-    request.bucket = request.key = None
-    request.virtual_host = False
-    request.scheme = scope["scheme"]
-    client = scope["client"]
-    request.client = client[0] if client else ""
-    request.request_id = request_id
-    request.receive = receive
-    request.body = None
-    request.content_length = None
-    request.account_id = request.access_key = None
-    request.display_name = request.secret = ""
-    request.signature = request.bucket_row = None
-    request.payload = "UNSIGNED-PAYLOAD"
-    request.operation = "Unknown"
-    request.timings = {}
-    return request
+def _checked(name: str, bucket: Bucket | None) -> Bucket:
+    if bucket is None:
+        if not target.valid_bucket_name(name):
+            raise InvalidBucketName(BucketName=name)
+        raise NoSuchBucket(BucketName=name)
+    return bucket
+
+
+def _answer_to(error: Exception, request: S3Request) -> S3Error:
+    """The S3 error that a request is answered with for what was raised on its way."""
+    if isinstance(error, S3Error):
+        return error
+    if isinstance(error, DomainError):
+        return from_domain(error)
+    logger.error("request %s failed", request.request_id, exc_info=error)
+    return InternalError()
 
 
 def _preflight(request: S3Request) -> S3Error:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, MutableMapping
+from collections.abc import Awaitable, Callable, MutableMapping, Set
 from typing import Any, Protocol
 
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
@@ -37,66 +37,49 @@ class S3Request:
     decoded names to the first decoded value.
     """
 
-    __slots__ = (
-        "access_key",
-        "account_id",
-        "body",
-        "bucket",
-        "bucket_row",
-        "client",
-        "content_length",
-        "display_name",
-        "header_list",
-        "headers",
-        "key",
-        "memory",
-        "method",
-        "operation",
-        "payload",
-        "query",
-        "raw_path",
-        "raw_query",
-        "receive",
-        "repeated",
-        "request_id",
-        "scheme",
-        "secret",
-        "signature",
-        "timings",
-        "virtual_host",
-    )
-
     method: str
     raw_path: bytes
     raw_query: bytes
     header_list: list[tuple[bytes, bytes]]
     headers: dict[str, str]
-    repeated: set[str]
+    repeated: Set[str] = frozenset()
     query: dict[str, str]
-    bucket: str | None
-    key: str | None
-    virtual_host: bool
+    bucket: str | None = None
+    key: str | None = None
+    virtual_host = False
     """The bucket came from the Host header."""
     scheme: str
     client: str
     request_id: str
     receive: Receive
     memory: Memory
-    body: Any
+    body: Any = None
     """The `app.s3.body.Body` that the operation made of it, or None."""
-    content_length: int | None
-    account_id: str | None
+    content_length: int | None = None
+    account_id: str | None = None
     """The authenticated account; None while the request is anonymous."""
-    access_key: str | None
-    display_name: str
-    secret: str
+    access_key: str | None = None
+    display_name = ""
+    secret = ""
     """The key of the signature, for signed chunks; never logged."""
-    signature: Any
+    signature: Any = None
     """The verified `app.s3.signing.Claim`, or None."""
-    payload: str
+    payload = "UNSIGNED-PAYLOAD"
     """What `x-amz-content-sha256` promises of the body, or `UNSIGNED-PAYLOAD`."""
-    operation: str
+    operation = "Unknown"
     timings: dict[str, float]
     """Seconds by phase: auth, index, open, write, sync, commit, read."""
-    bucket_row: Any
+    bucket_row: Any = None
     """The bucket that the operation is on, authorised."""
+
+    def take_headers(self, header_list: list[tuple[bytes, bytes]]) -> None:
+        """Fill `headers` and `repeated` from names in lower case and values, in the order of the wire."""
+        self.header_list = header_list
+        headers = {str(name, "latin-1"): str(value, "latin-1") for name, value in header_list}
+        if len(headers) != len(header_list):
+            values: dict[str, list[str]] = {}
+            for name, value in header_list:
+                values.setdefault(str(name, "latin-1"), []).append(str(value, "latin-1"))
+            headers = {name: ", ".join(several) for name, several in values.items()}
+            self.repeated = {name for name, several in values.items() if len(several) > 1}
+        self.headers = headers

@@ -6,10 +6,9 @@ import asyncio
 import logging
 from collections import deque
 from collections.abc import Awaitable, Callable
-from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
-from app.server.refusal import status_line
+from app.server.answer import render_head
 from app.server.zerocopy import ClientGone, send_file
 
 if TYPE_CHECKING:
@@ -31,8 +30,6 @@ JOINED = 64 * 1024
 """A body up to this long is copied behind its head, so that both go out in one write."""
 FRAMING = frozenset((b"content-length", b"connection", b"transfer-encoding"))
 ZERO_COPY = "http.response.zerocopysend"
-
-_status_line = lru_cache(128)(status_line)
 
 
 class Cycle:
@@ -218,39 +215,31 @@ class Cycle:
         unread = 0 if self.complete else DRAINED + 1 if self.length is None else self.length - self.received
         if self.state.draining or unread > DRAINED or (unread and self.expects_continue):
             self.keep_alive = False
-        lines = [_status_line(status), self.state.default_head]
+        fields = []
         length = None
-        count = 3
-        for name, value in headers:
+        for field in headers:
+            name = field[0]
             if name in FRAMING:
                 if name == b"content-length":
-                    length = int(value)
+                    length = int(field[1])
                 else:
-                    if name == b"connection" and b"close" in value.lower():
+                    if name == b"connection" and b"close" in field[1].lower():
                         self.keep_alive = False
                     continue
-            lines += (name, b": ", value, b"\r\n")
-            count += 1
+            fields.append(field)
         self.bodiless = status in (204, 304) or self.scope["method"] == "HEAD"
         if length is not None:
             self.left = 0 if self.bodiless else length
         elif not self.bodiless:
             if self.scope["http_version"] == "1.1":
                 self.chunked = True
-                lines.append(b"transfer-encoding: chunked\r\n")
-                count += 1
+                fields.append((b"transfer-encoding", b"chunked"))
             else:
                 self.keep_alive = False
                 self.left = -1
         if not self.keep_alive:
-            lines.append(b"connection: close\r\n")
-            count += 1
-        lines.append(b"\r\n")
-        head = b"".join(lines)
-        # one look at the whole head instead of one at each field: nobody's value may hold a line end
-        if head.count(b"\n") != count + 1 or head.count(b"\r") != count + 1 or b"\0" in head:
-            raise RuntimeError("a header holds a line end or NUL")
-        self.head = head
+            fields.append((b"connection", b"close"))
+        self.head = render_head(status, self.state.default_head, fields)
         self.started = True
 
     def _body(self, body: bytes, more: bool) -> None:

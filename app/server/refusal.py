@@ -3,19 +3,10 @@
 from __future__ import annotations
 
 import secrets
-from http import HTTPStatus
 
 from app.s3.errors import S3Error
 from app.s3.xml import error_document
-
-
-def status_line(status: int) -> bytes:
-    """The status line of an answer."""
-    try:
-        phrase = HTTPStatus(status).phrase
-    except ValueError:
-        phrase = ""
-    return f"HTTP/1.1 {status} {phrase}\r\n".encode()
+from app.server.answer import status_line
 
 
 def refusal(error: S3Error, default_head: bytes, resource: str = "") -> tuple[str, bytes]:

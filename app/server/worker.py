@@ -23,6 +23,7 @@ import uvloop
 
 from app.s3.request import S3Request
 from app.server.access_log import AccessLog
+from app.server.answer import Lane
 from app.server.counters import Counters
 from app.server.cycle import Application
 from app.server.lifespan import Lifespan
@@ -138,7 +139,8 @@ class Server(uvicorn.Server):
         )
         application = cast(Application, self.config.loaded_app)
         self.lifespan = cast(Any, Lifespan(application))
-        self.config.http_protocol_class = cast(Any, lambda **_: Connection(state, application))
+        lane: Lane | None = getattr(application, "answer_now", None)
+        self.config.http_protocol_class = cast(Any, lambda **_: Connection(state, application, lane))
         await self.startup(sockets=sockets)
         state.start()
         # what is there now stays: the collector need not look at it again and again

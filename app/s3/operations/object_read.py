@@ -5,7 +5,8 @@ from __future__ import annotations
 from time import perf_counter
 from typing import TYPE_CHECKING
 
-from app.index.rows import Version
+from app.errors import NoSuchKey, NotNow
+from app.index.rows import ObjectPart, Version
 from app.s3 import conditions, metadata
 from app.s3.dates import http_date
 from app.s3.dispatch import operation
@@ -21,21 +22,37 @@ if TYPE_CHECKING:
 MAX_PARTS = 10_000
 
 
-@operation("GET", "key", name="GetObject", action="s3:GetObject")
+def get_object_now(gateway: Gateway, request: S3Request) -> Response:
+    """GetObject of a small cached body. Raises NotNow."""
+    version = find_now(gateway, request)
+    response, offset, length = _describe(request, version, _part_now(request, version))
+    if response.status in (200, 206):
+        response.body = reading.body_now(gateway.store, version, offset, length, request.timings)
+    return response
+
+
+@operation("GET", "key", name="GetObject", action="s3:GetObject", now=get_object_now)
 async def get_object(gateway: Gateway, request: S3Request) -> Response:
     """https://docs.aws.amazon.com/AmazonS3/latest/API/API_GetObject.html"""
     version = await find(gateway, request)
-    response, offset, length = await _describe(gateway, request, version)
+    response, offset, length = _describe(request, version, await _part(gateway, request, version))
     if response.status in (200, 206):
         response.body = await reading.body(gateway.store, version, offset, length, request.timings)
     return response
 
 
-@operation("HEAD", "key", name="HeadObject", action="s3:GetObject")
+def head_object_now(gateway: Gateway, request: S3Request) -> Response:
+    """HeadObject. Raises NotNow."""
+    version = find_now(gateway, request)
+    response, _, _ = _describe(request, version, _part_now(request, version))
+    return response
+
+
+@operation("HEAD", "key", name="HeadObject", action="s3:GetObject", now=head_object_now)
 async def head_object(gateway: Gateway, request: S3Request) -> Response:
     """https://docs.aws.amazon.com/AmazonS3/latest/API/API_HeadObject.html"""
     version = await find(gateway, request)
-    response, _, _ = await _describe(gateway, request, version)
+    response, _, _ = _describe(request, version, await _part(gateway, request, version))
     return response
 
 
@@ -48,6 +65,19 @@ async def find(gateway: Gateway, request: S3Request) -> Version:
     return version
 
 
+def find_now(gateway: Gateway, request: S3Request) -> Version:
+    """The current object. Raises NotNow when the request names a version, NoSuchKey."""
+    started = perf_counter()
+    assert request.key is not None
+    if "versionId" in request.query:
+        raise NotNow
+    version = gateway.index.version_now(request.bucket_row.id, request.key)
+    if version is None:
+        raise NoSuchKey(key=request.key)
+    request.timings["index"] = perf_counter() - started
+    return version
+
+
 def version_id(request: S3Request) -> str | None:
     """The `versionId` of the query. Raises InvalidArgument when it is empty."""
     value = request.query.get("versionId")
@@ -56,7 +86,7 @@ def version_id(request: S3Request) -> str | None:
     return value
 
 
-async def _describe(gateway: Gateway, request: S3Request, version: Version) -> tuple[Response, int, int]:
+def _describe(request: S3Request, version: Version, part: ObjectPart | None) -> tuple[Response, int, int]:
     """The answer without its body, and offset and length of the bytes that it sends."""
     headers = object_headers(version)
     if conditions.check_read(request.headers, version.etag, version.modified):
@@ -64,12 +94,12 @@ async def _describe(gateway: Gateway, request: S3Request, version: Version) -> t
     if request.query:
         _override(request, headers)
     offset, length, status = 0, version.size, 200
-    part = request.query.get("partNumber")
+    number = request.query.get("partNumber")
     wanted = request.headers.get("range")
-    if part is not None:
+    if number is not None:
         if wanted is not None:
             raise InvalidRequest("Cannot specify both Range header and partNumber query parameter")
-        offset, length, checksum = await _part(gateway, version, part, headers)
+        offset, length, checksum = _bytes_of_part(version, number, part, headers)
         status = 206
         if checksum and _wants_checksum(request):
             headers += checksum_headers(version._replace(checksum=checksum))
@@ -126,9 +156,27 @@ def _wants_checksum(request: S3Request) -> bool:
     return request.headers.get("x-amz-checksum-mode", "").upper() == "ENABLED"
 
 
-async def _part(gateway: Gateway, version: Version, text: str, headers: Headers) -> tuple[int, int, str]:
+async def _part(gateway: Gateway, request: S3Request, version: Version) -> ObjectPart | None:
+    """The part that the request asks for of a multipart object, if it has it."""
+    text = request.query.get("partNumber")
+    if text is None or not version.parts or not _is_part_number(text):
+        return None
+    return await gateway.index.object_part(version.body, int(text))
+
+
+def _part_now(request: S3Request, version: Version) -> ObjectPart | None:
+    if version.parts and "partNumber" in request.query:
+        raise NotNow
+    return None
+
+
+def _is_part_number(text: str) -> bool:
+    return text.isascii() and text.isdigit() and len(text) <= 9 and 1 <= int(text) <= MAX_PARTS
+
+
+def _bytes_of_part(version: Version, text: str, part: ObjectPart | None, headers: Headers) -> tuple[int, int, str]:
     """Offset, length and checksum of one part. Raises InvalidArgument, InvalidPartNumber."""
-    if not (text.isascii() and text.isdigit()) or len(text) > 9 or not 1 <= int(text) <= MAX_PARTS:
+    if not _is_part_number(text):
         raise InvalidArgument(
             "Part number must be an integer between 1 and 10000, inclusive",
             ArgumentName="partNumber",
@@ -137,7 +185,6 @@ async def _part(gateway: Gateway, version: Version, text: str, headers: Headers)
     number = int(text)
     if version.parts:
         headers.append((b"x-amz-mp-parts-count", b"%d" % version.parts))
-        part = await gateway.index.object_part(version.body, number)
         if part is not None:
             return part.start, part.size, part.checksum
     elif number == 1:

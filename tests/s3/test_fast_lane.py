@@ -1,0 +1,282 @@
+"""The fast lane answers as the ordinary way does, byte for byte but for date and request id."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import socket
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+
+from app.index.rows import Account
+from app.main import App
+from app.s3.response import Response
+from app.server.limits import BodyMemory
+from app.server.protocol import Connection
+from app.server.state import WorkerState
+from app.settings import Settings
+from app.startup import prepare
+from tests.negative.signer import Key, Way, presign, sign_full
+from tests.negative.wire import Request
+
+HOST = "gateway.test"
+WAY = Way(HOST)
+ROOT, OTHER = Key("ROOTKEY", "root-secret-key"), Key("OTHERKEY", "other-secret-key")
+BODY = bytes(range(256)) * 20
+LONG_AGO = "Sun, 06 Nov 1994 08:49:37 GMT"
+VARIES = re.compile(rb"(?<=\r\ndate: )[^\r]+|(?<=\r\nx-amz-request-id: )\w+|(?<=\r\nx-amz-id-2: )\w+|(?<=Id>)\w+")
+
+
+class Context:
+    """What a worker gives its application; remembers what was observed."""
+
+    def __init__(self) -> None:
+        self.memory = BodyMemory(1 << 24)
+        self.observed: list[tuple[Any, ...]] = []
+
+    def oldest_request(self) -> int:
+        return 0
+
+    def observe(self, request: Any, status: int, code: str, sent: int, seconds: float) -> None:
+        assert seconds > 0
+        self.observed.append((request.operation, request.access_key, request.bucket, request.key, status, code, sent))
+
+
+class Two(NamedTuple):
+    """One application behind two listeners, the second of which has the lane; and how often that answered."""
+
+    context: Context
+    ordinary: int
+    fast: int
+    answered: list[Response]
+
+    async def ask(self, port: int, data: bytes) -> bytes:
+        """Send bytes, say that no more will come, and read until the end."""
+        reader, writer = await asyncio.open_connection("127.0.0.1", port, limit=1 << 22)
+        writer.write(data)
+        async with asyncio.timeout(20):
+            head = await reader.readuntil(b"\r\n\r\n")
+            length = re.search(rb"\r\ncontent-length: (\d+)", head)
+            bodiless = data.startswith(b"HEAD") or head[9:12] in (b"204", b"304")
+            body = b"" if bodiless or length is None else await reader.readexactly(int(length[1]))
+        writer.close()
+        return head + body
+
+
+@asynccontextmanager
+async def two(path: Path, **options: Any) -> AsyncIterator[Two]:
+    given = {"root_access_key": ROOT.access, "root_secret_key": ROOT.secret, "durability": "relaxed", **options}
+    settings = Settings(data=path / "data", domain="virtual.test", **given)
+    await asyncio.to_thread(prepare, settings)
+    context = Context()
+    app = App(settings, context)  # type: ignore[arg-type]
+    state = WorkerState(settings, context.memory)
+    answered: list[Response] = []
+
+    def lane(*arguments: Any) -> Response | None:
+        response = app.answer_now(*arguments)
+        if response is not None:
+            answered.append(response)
+        return response
+
+    loop = asyncio.get_running_loop()
+    async with app._life(app._shell):
+        await app._index.add_account(Account("other", "other", "", False, 0), *OTHER)
+        ordinary = await loop.create_server(lambda: Connection(state, app), "127.0.0.1", 0)
+        fast = await loop.create_server(lambda: Connection(state, app, lane), "127.0.0.1", 0)
+        ports = [server.sockets[0].getsockname()[1] for server in (ordinary, fast)]
+        try:
+            yield Two(context, *ports, answered)
+        finally:
+            ordinary.close()
+            fast.close()
+            for connection in list(state.connections):
+                connection.abort()
+            state.stop()
+
+
+def signed(method: str, path: str, query: str = "", *fields: tuple[str, str], key: Key = ROOT, **more: Any) -> Request:
+    return sign_full(Request(method, path, query, fields, **more), key, WAY).request
+
+
+Make = Callable[[], Request]
+FAST: dict[str, Make] = {
+    "GET": lambda: signed("GET", "/bucket/object"),
+    "HEAD": lambda: signed("HEAD", "/bucket/object"),
+    "GET of nothing": lambda: signed("GET", "/bucket/empty"),
+    "HEAD of nothing": lambda: signed("HEAD", "/bucket/empty"),
+    "metadata and class": lambda: signed("HEAD", "/bucket/described"),
+    "escaped key": lambda: signed("GET", "/bucket/a%20b/%C3%A9"),
+    "content-length 0": lambda: signed("GET", "/bucket/object", "", ("content-length", "0")),
+    "range": lambda: signed("GET", "/bucket/object", "", ("range", "bytes=5-99")),
+    "suffix range": lambda: signed("HEAD", "/bucket/object", "", ("range", "bytes=-7")),
+    "range that is none": lambda: signed("GET", "/bucket/object", "", ("range", "lines=5-9")),
+    "range past the end": lambda: signed("GET", "/bucket/object", "", ("range", "bytes=99999-")),
+    "If-None-Match": lambda: signed("GET", "/bucket/object", "", ("if-none-match", "*")),
+    "HEAD If-None-Match": lambda: signed("HEAD", "/bucket/object", "", ("if-none-match", "*")),
+    "If-Match fails": lambda: signed("GET", "/bucket/object", "", ("if-match", '"other"')),
+    "HEAD If-Match fails": lambda: signed("HEAD", "/bucket/object", "", ("if-match", '"other"')),
+    "modified since": lambda: signed("GET", "/bucket/object", "", ("if-modified-since", LONG_AGO)),
+    "unmodified": lambda: signed("GET", "/bucket/object", "", ("if-unmodified-since", LONG_AGO)),
+    "checksum mode": lambda: signed("GET", "/bucket/object", "", ("x-amz-checksum-mode", "ENABLED")),
+    "overrides": lambda: signed("GET", "/bucket/object", "response-content-type=a%2Fb&response-expires=x"),
+    "override with a line end": lambda: signed("GET", "/bucket/object", "response-content-type=a%0D%0Ab"),
+    "part 1": lambda: signed("GET", "/bucket/object", "partNumber=1"),
+    "part 2": lambda: signed("GET", "/bucket/object", "partNumber=2"),
+    "part x": lambda: signed("HEAD", "/bucket/object", "partNumber=x"),
+    "part and range": lambda: signed("GET", "/bucket/object", "partNumber=1", ("range", "bytes=0-1")),
+    "repeated header": lambda: signed("GET", "/bucket/object", "", ("x-amz-meta-a", "1"), ("x-amz-meta-a", "2")),
+    "presigned": lambda: presign(Request("GET", "/bucket/object"), ROOT, WAY),
+    "presigned with a header": lambda: presign(
+        Request("GET", "/bucket/object", "x-amz-checksum-mode=ENABLED"), ROOT, WAY
+    ),
+    "presigned, expired": lambda: presign(Request("GET", "/bucket/object"), ROOT, Way(HOST, shift=-600)),
+    "virtual host": lambda: sign_full(
+        Request("GET", "/object", headers=(("host", "bucket.virtual.test"),)), ROOT, Way("bucket.virtual.test")
+    ).request,
+    "no such key": lambda: signed("GET", "/bucket/nothing"),
+    "HEAD of no such key": lambda: signed("HEAD", "/bucket/nothing"),
+    "no such bucket": lambda: signed("GET", "/nowhere/object"),
+    "no bucket's name": lambda: signed("GET", "/No_Bucket/object"),
+    "no bucket": lambda: signed("GET", "//object"),
+    "climbing key": lambda: signed("GET", "/bucket/../../object"),
+    "long key": lambda: signed("HEAD", "/bucket/" + "k" * 1025),
+    "bad escape": lambda: Request("GET", "/bucket/object%zz"),
+    "anonymous": lambda: Request("GET", "/bucket/object"),
+    "anonymous override": lambda: Request("GET", "/bucket/object", "response-expires=x"),
+    "another account": lambda: signed("GET", "/bucket/object", key=OTHER),
+    "unknown key": lambda: signed("GET", "/bucket/object", key=Key("NOBODY", "no-secret")),
+    "wrong secret": lambda: signed("GET", "/bucket/object", key=Key(ROOT.access, "wrong-secret")),
+    "wrong signature": lambda: signed("GET", "/bucket/object").changed("x-amz-content-sha256", "UNSIGNED-PAYLOAD"),
+    "unsigned header": lambda: signed("GET", "/bucket/object").having(("x-amz-meta-a", "b")),
+    "malformed authorization": lambda: Request(
+        "GET", "/bucket/object", headers=(("authorization", "AWS4-HMAC-SHA256 x"),)
+    ),
+    "skewed": lambda: sign_full(Request("GET", "/bucket/object"), ROOT, Way(HOST, shift=-3600)).request,
+    "other region": lambda: sign_full(Request("GET", "/bucket/object"), ROOT, Way(HOST, region="eu-west-1")).request,
+    "expected owner": lambda: signed("GET", "/bucket/object", "", ("x-amz-expected-bucket-owner", "somebody")),
+    "not built": lambda: signed("GET", "/bucket/object", "", ("x-amz-server-side-encryption-customer-key", "x")),
+    "streaming payload": lambda: sign_full(
+        Request("GET", "/bucket/object"), ROOT, Way(HOST, payload="STREAMING-UNSIGNED-PAYLOAD-TRAILER")
+    ).request,
+}  # fmt: skip
+"""Requests that the lane answers."""
+
+SLOW: dict[str, Make] = {
+    "large": lambda: signed("GET", "/bucket/large"),
+    "part of a large one": lambda: signed("GET", "/bucket/large", "", ("range", "bytes=1-300000")),
+    "version id": lambda: signed("GET", "/bucket/object", "versionId=null"),
+    "empty version id": lambda: signed("HEAD", "/bucket/object", "versionId="),
+    "acl": lambda: signed("GET", "/bucket/object", "acl"),
+    "sub-resource not built": lambda: signed("GET", "/bucket/object", "torrent"),
+    "listing": lambda: signed("GET", "/bucket", "list-type=2"),
+    "buckets": lambda: signed("GET", "/"),
+    "HEAD of a bucket": lambda: signed("HEAD", "/bucket"),
+    "health": lambda: Request("GET", "/-/health/live"),
+    "with a body": lambda: signed("GET", "/bucket/object", body=b"why"),
+    "connection: close": lambda: signed("GET", "/bucket/object", "", ("connection", "close")),
+    "upgrade": lambda: signed("GET", "/bucket/object", "", ("connection", "upgrade"), ("upgrade", "h2c")),
+    "DELETE": lambda: signed("DELETE", "/bucket/nothing"),
+    "OPTIONS": lambda: Request("OPTIONS", "/bucket/object"),
+}
+"""Requests that it leaves to the ordinary way."""
+
+
+def wire(request: Request) -> bytes:
+    host = request.header("host")
+    return request.wire(HOST) if host is None else request.wire(host)
+
+
+async def fill(gateway: Two) -> None:
+    meta = (("content-type", "text/plain"), ("x-amz-meta-name", "caf\xe9"), ("x-amz-storage-class", "STANDARD_IA"))
+    for request in (
+        signed("PUT", "/bucket"),
+        signed("PUT", "/bucket/object", body=BODY),
+        signed("PUT", "/bucket/empty"),
+        signed("PUT", "/bucket/described", "", *meta, body=BODY),
+        signed("PUT", "/bucket/a%20b/%C3%A9", body=b"escaped"),
+        signed("PUT", "/bucket/large", body=BODY * 100),
+    ):
+        answer = await gateway.ask(gateway.ordinary, wire(request))
+        assert answer.startswith(b"HTTP/1.1 200"), answer
+    for path in ("/bucket/object", "/bucket/described", "/bucket/a%20b/%C3%A9"):  # into the page cache
+        await gateway.ask(gateway.ordinary, wire(signed("GET", path)))
+
+
+@pytest.mark.parametrize("options", [{}, {"sigv2": "on", "durability": "full"}], ids=["plain", "other-settings"])
+async def test_equal_answers(tmp_path: Path, options: dict[str, Any]) -> None:
+    async with two(tmp_path, **options) as gateway:
+        await fill(gateway)
+        for name, make in {**FAST, **SLOW}.items():
+            gateway.answered.clear()
+            gateway.context.observed.clear()
+            data = wire(make())
+            answers = [await gateway.ask(port, data) for port in (gateway.ordinary, gateway.fast)]
+            assert VARIES.sub(b"?", answers[0]) == VARIES.sub(b"?", answers[1]), name
+            assert len(gateway.answered) == (name in FAST), name
+            if name != "health":
+                first, second = gateway.context.observed
+                assert first == second, name
+
+
+async def test_equal_statuses_are_many(tmp_path: Path) -> None:
+    """The list above is worth something: it covers what a read can be answered with."""
+    async with two(tmp_path) as gateway:
+        await fill(gateway)
+        statuses = {(await gateway.ask(gateway.fast, wire(make())))[9:12] for make in FAST.values()}
+    assert statuses == {b"200", b"206", b"304", b"400", b"403", b"404", b"412", b"416", b"501"}
+
+
+async def test_off(tmp_path: Path) -> None:
+    async with two(tmp_path, fast_lane=False) as gateway:
+        await fill(gateway)
+        answer = await gateway.ask(gateway.fast, wire(signed("GET", "/bucket/object")))
+        assert answer.endswith(BODY)
+        assert gateway.answered == []
+
+
+async def test_pipelined_requests_are_answered_in_order(tmp_path: Path) -> None:
+    """One read's first request is the lane's, those behind it wait their turn."""
+    async with two(tmp_path) as gateway:
+        await fill(gateway)
+        ranges = [f"bytes={number}-{number}" for number in range(20)]
+        data = b"".join(wire(signed("GET", "/bucket/object", "", ("range", text))) for text in ranges)
+        reader, writer = await asyncio.open_connection("127.0.0.1", gateway.fast)
+        writer.write(data)
+        received = b""
+        async with asyncio.timeout(20):
+            for _ in ranges:
+                head = await reader.readuntil(b"\r\n\r\n")
+                assert head.startswith(b"HTTP/1.1 206")
+                received += await reader.readexactly(1)
+        writer.close()
+        assert received == BODY[:20]
+        assert len(gateway.answered) < len(ranges)
+
+
+async def test_a_reader_that_is_behind_is_waited_for(tmp_path: Path) -> None:
+    """Past the mark of the write buffer the ordinary way takes the request, and waits."""
+    async with two(tmp_path) as gateway:
+        await fill(gateway)
+        await gateway.ask(gateway.ordinary, wire(signed("PUT", "/bucket/medium", body=BODY * 40)))
+        await gateway.ask(gateway.ordinary, wire(signed("GET", "/bucket/medium")))
+        slow = socket.socket()
+        slow.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        slow.setblocking(False)
+        loop = asyncio.get_running_loop()
+        await loop.sock_connect(slow, ("127.0.0.1", gateway.fast))
+        request = wire(signed("GET", "/bucket/medium"))
+        for _ in range(60):
+            await loop.sock_sendall(slow, request)
+            await asyncio.sleep(0.005)
+        answered = len(gateway.answered)
+        assert 0 < answered < 60
+        received = 0
+        async with asyncio.timeout(20):
+            while received < 60 * len(BODY) * 40:
+                received += len(await loop.sock_recv(slow, 1 << 20))
+        slow.close()
