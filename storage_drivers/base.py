@@ -97,6 +97,11 @@ class Append:
         self.error: Exception | None = None
 
 
+def no_claim() -> bytes:
+    """The claim of a blob that says nothing of itself."""
+    return b""
+
+
 class PackBook(Protocol):
     """Where a driver's packs are written down. Called in the driver's threads; both raise any exception to refuse."""
 
@@ -155,18 +160,25 @@ class Driver(Protocol):
         ...
 
     async def put(
-        self, blob_id: int, source: Source, timings: dict[str, float] | None = None, piece: Buffer | None = None
+        self,
+        blob_id: int,
+        source: Source,
+        timings: dict[str, float] | None = None,
+        piece: Buffer | None = None,
+        claim: Callable[[], bytes] = no_claim,
     ) -> str:
         """Write one blob and return its locator once it is as durable as declared. `piece` was read already.
 
+        `claim` is called once the body is verified, in the thread that writes, and gives what is kept behind the body.
         Seconds spent go into `timings` under "open", "write" and "sync". On any error nothing that a reader could
         find remains.
         """
         ...
 
     async def read(self, locator: str, offset: int, length: int) -> FileSlice | bytes:
-        """`length` bytes at `offset` of a committed blob: a slice of its file, or the verified bytes of a record.
+        """The first of `length` bytes at `offset` of a committed blob: a slice of its file, or the bytes of a record.
 
+        What is given was verified. That may be less than was asked for, but never nothing: ask again for the rest.
         Raises `BlobMissing` / `BlobDamaged`.
         """
         ...

@@ -5,7 +5,7 @@ DriverError
   ReadOnlyStore     the mount takes no writes (EROFS)
   StoreFailed       anything else the mount answered (EIO, ESTALE, EACCES, EMFILE, …), or not the store we expect
   BlobMissing       a committed blob is not there (ENOENT): an integrity alarm, never "no such key"
-  BlobDamaged       a committed blob is shorter than what was written
+  BlobDamaged       a committed blob is not what was written
 """
 
 from __future__ import annotations

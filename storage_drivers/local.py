@@ -11,7 +11,6 @@ import asyncio
 import errno
 import os
 import re
-import stat
 from collections.abc import AsyncIterator, Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
@@ -19,8 +18,9 @@ from pathlib import Path
 from typing import ParamSpec, TypeVar
 
 from storage_drivers import files, identity, packs
-from storage_drivers.base import Append, Buffer, Capabilities, Durability, FileSlice, PackBook, Source, Usage
-from storage_drivers.errors import BlobDamaged, BlobMissing, StoreFailed, map_errors
+from storage_drivers.base import Append, Buffer, Capabilities, Durability, FileSlice, PackBook, Source, Usage, no_claim
+from storage_drivers.blob_reader import BlobReader
+from storage_drivers.errors import BlobMissing, StoreFailed, map_errors
 from storage_drivers.pack_reader import PREFIX as PACKED
 from storage_drivers.pack_reader import place_of
 from storage_drivers.writing import BlobFile
@@ -33,8 +33,6 @@ WHOLE_PACK = "k:"
 """Locator of a pack itself, for its discard once every record of it is dead or has moved."""
 LOCATOR = re.compile("[fk]:[0-9a-f]{16}")
 PACK_SUFFIX = ".pack"
-OPEN = os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
-"""Never through a link, and never waiting for the writer of a FIFO that somebody put in a blob's place."""
 NOW_BYTES = 256 * 1024
 """`read_now` leaves larger reads to a thread: copying them would hold up the event loop."""
 FEED_PIECE = 1 << 20
@@ -76,6 +74,7 @@ class LocalDriver:
         self._threads = ThreadPoolExecutor(threads, thread_name_prefix="store")
         self._pack_threshold = pack_threshold
         sync_entry = self._sync_entry if durability is Durability.FULL else None
+        self._files = BlobReader()
         self._packs = packs.Packs(self._pack_path, sync_entry, pack_size, at)
         self._syncs = [files.SharedSync(f"{self._data}/{low:02x}") for low in range(256)]
 
@@ -162,12 +161,13 @@ class LocalDriver:
         source: Source,
         timings: dict[str, float] | None = None,
         piece: Buffer | None = None,
+        claim: Callable[[], bytes] = no_claim,
     ) -> str:
         """Write one blob; hashes and writes share a hop, and the next piece arrives while the last one is written."""
         if piece is None:
             piece = await source.read()
         whole = not piece or (len(piece) == source.size and not await source.read())
-        blob = BlobFile(self._path(blob_id), source, {} if timings is None else timings, self._at)
+        blob = BlobFile(self._path(blob_id), blob_id, source, claim, {} if timings is None else timings, self._at)
         directory = self._syncs[blob_id & 0xFF] if self.capabilities.durability is Durability.FULL else None
         try:
             if whole:
@@ -212,18 +212,7 @@ class LocalDriver:
             raise
 
     def _open_slice(self, locator: str, offset: int, length: int) -> FileSlice:
-        with map_errors(committed=locator):
-            fd = os.open(self._find(locator), OPEN)
-            try:
-                found = os.fstat(fd)
-            except BaseException:
-                os.close(fd)
-                raise
-        missing = offset + length - found.st_size
-        if missing > 0 or not stat.S_ISREG(found.st_mode):
-            os.close(fd)
-            raise BlobDamaged(f"{locator} ends {missing} bytes early" if missing > 0 else f"{locator} is no file")
-        return FileSlice(fd, offset, length)
+        return self._files.open(self._find(locator), self.blob_id(locator), locator, offset, length)
 
     def read_now(self, locator: str, offset: int, length: int) -> bytes | None:
         """The bytes when the page cache has them all. None also for whatever is wrong: `read` says what it is."""
@@ -231,33 +220,30 @@ class LocalDriver:
             return None
         if locator.startswith(PACKED):
             return self._packs.read_now(place_of(locator), offset, length)
-        buffer = bytearray(length)
         try:
-            fd = os.open(self._find(locator), OPEN)
-            try:
-                count = os.preadv(fd, [buffer], offset, os.RWF_NOWAIT)
-            finally:
-                os.close(fd)
+            return self._files.read_now(self._find(locator), self.blob_id(locator), offset, length)
         except OSError as error:
             if error.errno == errno.EOPNOTSUPP:
                 self._nowait = False
             return None
-        return bytes(buffer) if count == length else None
 
     async def feed(self, locator: str, offset: int, length: int, take: Callable[[Buffer], None]) -> None:
         """Read the bytes once and give them to `take` in the thread that reads."""
         if locator.startswith(PACKED):
             await self._hop(self._feed_record, locator, offset, length, take)
             return
-        opened = await self._open(locator, offset, length)
-        while opened.count:
-            reading = self._submit(_feed_some, opened, locator, take)
-            try:
-                await asyncio.wrap_future(reading)
-            except BaseException:
-                reading.add_done_callback(lambda _: opened.release())
-                raise
-        opened.release()
+        while length:
+            opened = await self._open(locator, offset, length)
+            offset += opened.count
+            length -= opened.count
+            while opened.count:
+                reading = self._submit(_feed_some, opened, locator, take)
+                try:
+                    await asyncio.wrap_future(reading)
+                except BaseException:
+                    reading.add_done_callback(_Release(opened))
+                    raise
+            opened.release()
 
     def _feed_record(self, locator: str, offset: int, length: int, take: Callable[[Buffer], None]) -> None:
         take(self._packs.read(locator, offset, length))
@@ -308,11 +294,22 @@ class LocalDriver:
         """Every blob's locator and size in bytes; files that are none of ours are passed over."""
         for low in range(256):
             directory = f"{self._data}/{low:02x}"
-            for blob in await self._hop(_blobs_in, directory):
+            for blob in await self._hop(self._blobs_in, directory):
                 yield blob
             for pack_id in await self._hop(_packs_in, directory):
                 for record in await self._hop(self._packs.records, pack_id):
                     yield record
+
+    def _blobs_in(self, directory: str) -> list[tuple[str, int]]:
+        with map_errors():
+            names = [name for name in os.listdir(directory) if LOCATOR.fullmatch(PREFIX + name)]
+            found = []
+            for name in names:
+                try:
+                    found.append((PREFIX + name, self._files.size(f"{directory}/{name}", int(name, 16))))
+                except FileNotFoundError:  # discarded meanwhile
+                    continue
+        return found
 
     async def usage(self) -> Usage:
         """Space left, as statvfs(3) gives it to an ordinary user."""
@@ -376,6 +373,16 @@ def _release(opening: Future[FileSlice]) -> None:
         opening.result().release()
 
 
+class _Release:
+    """Close a slice when the thread that reads it is done."""
+
+    def __init__(self, opened: FileSlice) -> None:
+        self._opened = opened
+
+    def __call__(self, _: Future[None]) -> None:
+        self._opened.release()
+
+
 def _feed_some(opened: FileSlice, locator: str, take: Callable[[Buffer], None]) -> None:
     """Feed the next `FEED_HOP` bytes of a slice and move its start behind them."""
     end = opened.offset + min(opened.count, FEED_HOP)
@@ -391,15 +398,3 @@ def _packs_in(directory: str) -> list[int]:
     with map_errors():
         names = [name.removesuffix(PACK_SUFFIX) for name in os.listdir(directory) if name.endswith(PACK_SUFFIX)]
     return [int(name, 16) for name in names if LOCATOR.fullmatch(WHOLE_PACK + name)]
-
-
-def _blobs_in(directory: str) -> list[tuple[str, int]]:
-    with map_errors():
-        names = [name for name in os.listdir(directory) if LOCATOR.fullmatch(PREFIX + name)]
-        found = []
-        for name in names:
-            try:
-                found.append((PREFIX + name, os.stat(f"{directory}/{name}", follow_symlinks=False).st_size))
-            except FileNotFoundError:  # discarded meanwhile
-                continue
-    return found

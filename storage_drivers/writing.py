@@ -1,4 +1,4 @@
-"""One blob on its way into a file of its own. Every method runs in a thread of the driver's pool."""
+"""One blob on its way into a file of its own, with its footer. Every method runs in a thread of the driver's pool."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from time import perf_counter
 from storage_drivers.base import Buffer, Source
 from storage_drivers.errors import map_errors
 from storage_drivers.files import FILE_MODE, SharedSync, write_all
+from storage_drivers.footer import ChunkChecks
 
 
 class BlobFile:
@@ -19,11 +20,21 @@ class BlobFile:
     that comes after it does nothing.
     """
 
-    __slots__ = ("_abandoned", "_at", "_created", "_fd", "_lock", "_path", "_source", "_timings")
+    __slots__ = ("_abandoned", "_at", "_checks", "_claim", "_created", "_fd", "_lock", "_path", "_source", "_timings")
 
-    def __init__(self, path: str, source: Source, timings: dict[str, float], at: Callable[[str], None]) -> None:
+    def __init__(
+        self,
+        path: str,
+        blob_id: int,
+        source: Source,
+        claim: Callable[[], bytes],
+        timings: dict[str, float],
+        at: Callable[[str], None],
+    ) -> None:
         self._path = path
+        self._checks = ChunkChecks(blob_id)
         self._source = source
+        self._claim = claim
         self._timings = timings
         self._at = at
         self._lock = threading.Lock()
@@ -85,6 +96,7 @@ class BlobFile:
     def _write(self, piece: Buffer) -> None:
         started = perf_counter()
         self._source.digest(piece)
+        self._checks.update(piece)
         write_all(self._fd, piece)
         self._spent("write", started)
         self._at("put.written")
@@ -92,6 +104,7 @@ class BlobFile:
     def _finish(self, directory: SharedSync | None) -> None:
         self._source.verify()
         started = perf_counter()
+        write_all(self._fd, self._checks.footer(self._claim()))
         if directory is not None:
             os.fsync(self._fd)
             self._at("put.synced")

@@ -81,10 +81,13 @@ def body_now(store: Store, version: Version, offset: int, length: int, timings: 
 
 
 async def _slices(store: Store, version: Version, offset: int, length: int) -> AsyncGenerator[FileSlice | bytes, None]:
-    async for extent in extents(store, version, offset, length):
-        with driver_calls():
-            piece = await store.driver.read(extent.locator, extent.offset, extent.size)
-        yield piece
+    async for locator, start, size in extents(store, version, offset, length):
+        end = start + size
+        while start < end:
+            with driver_calls():
+                piece = await store.driver.read(locator, start, end - start)
+            start += len(piece) if isinstance(piece, bytes) else piece.count
+            yield piece
 
 
 class Slices:

@@ -118,7 +118,7 @@ class Store:
         blob_id = await self.ids.take()
         try:
             with driver_calls():
-                locator = await self.driver.put(blob_id, source, timings, piece)
+                locator = await self.driver.put(blob_id, source, timings, piece, claim)
         except BaseException:
             await self.ids.settle(blob_id)
             raise
