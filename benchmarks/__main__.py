@@ -101,6 +101,24 @@ def run(
     Console(width=None if console.is_terminal else 170).print(report.table(report.rows(bench.measures)))
 
 
+@cli.command()
+def grow(
+    objects: Annotated[str, typer.Option(help="Counts of objects at which the store is measured.")] = "100000,1000000",
+    size: Annotated[str, typer.Option(help="Size of an object.")] = "1k",
+    durability: Annotated[str, typer.Option(help="relaxed or full.")] = "relaxed",
+    seconds: Annotated[float, typer.Option(min=0.5, help="Length of a measurement.")] = 10.0,
+    clients: Annotated[int, typer.Option(min=1, help="Connections.")] = 16,
+    directory: Annotated[Path | None, typer.Option(help="Where the store is made.")] = None,
+) -> None:
+    """Fill one store with small objects and measure what many of them cost."""
+    from benchmarks.grow import grow, table
+
+    with tempfile.TemporaryDirectory(prefix="sluice-grow-", dir=directory) as parent:
+        counts = [int(count) for count in objects.split(",")]
+        states = grow(Path(parent), counts, size_of(size), durability, seconds, clients, console)
+    Console(width=None if console.is_terminal else 120).print(table(states))
+
+
 class Bench:
     """All rounds of a run, and what was measured so far (written after every turn)."""
 
