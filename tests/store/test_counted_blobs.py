@@ -1,0 +1,338 @@
+"""Counted blobs: whatever is put, copied, completed, deleted and collected, in two processes that may die anywhere,
+every row's bytes are there, and what no row holds is not.
+
+Rows are compared with a model (`counted_model`) after each step, the store's disk whenever nothing is under way. All of
+it goes through `Store` and `Driver`, so that it holds for every layout.
+"""
+
+from __future__ import annotations
+
+import random
+import shutil
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, Phase, event, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, rule, run_state_machine_as_test
+
+from app.index.rows import Conditions, Upload
+from tests.environment import sized
+from tests.store.counted_model import Body, Extent, Name, State, digest, written
+from tests.store.counted_worker import GRACE, Died, Refused, Worker
+from tests.store.site import opened, prepare, settings_for
+
+NAMES = st.sampled_from([("one", "a"), ("one", "b"), ("two", "a")])
+SIZES = st.sampled_from([0, 1, 5000, 5000, 200_000])
+"""Bytes of a body: none, and on both sides of what goes into a pack."""
+NUMBERS = st.integers(1, 3)
+PICK = st.integers(0, 5)
+WHERE = st.integers(0, 1)
+"""The worker that gets the request."""
+CRASH = st.one_of(st.just(0), st.just(0), st.integers(1, 12))
+"""At which crash point it dies; most operations have fewer. 0: it lives."""
+CONDITION = st.sampled_from([None, None, None, Conditions(if_match="no such etag")])
+SPAN = st.one_of(st.none(), st.tuples(st.floats(0, 1), st.floats(0, 1)))
+"""Of a range: where it begins in the object, and how much of the rest it takes."""
+RARELY = st.integers(0, 9).map(lambda number: number == 9)
+BEFORE = ("put.", "store.durable")
+"""Crash points so named are passed before anything is committed."""
+AFTER = "store.committed"
+
+
+class CountedBlobs(RuleBasedStateMachine):
+    """`template` is a prepared store with two buckets; each run begins with a copy."""
+
+    def __init__(self, template: Path) -> None:
+        super().__init__()
+        self.directory = Path(tempfile.mkdtemp(prefix="counted-", dir=template.parent))
+        shutil.copytree(template, self.directory, dirs_exist_ok=True)
+        self.state = State()
+        self.workers: list[Worker] = []
+        self.random = random.Random(0)
+        self.now = 0
+        self.reading: dict[int, tuple[int, int, str]] = {}
+        """Worker, begin and digest of each reader."""
+        self.uploads: list[tuple[Upload, Name]] = []
+        """Also those that have ended."""
+        self.mortal = False
+
+    @initialize(durability=st.sampled_from(["relaxed", "relaxed", "full"]), mortal=st.booleans())
+    def start(self, durability: str, mortal: bool) -> None:
+        """When nobody dies every dead record must be counted; so that half of the runs looks closer."""
+        self.mortal = mortal
+        made = settings_for(self.directory, durability=durability)
+        self.workers = [Worker(made), Worker(made)]
+
+    def teardown(self) -> None:
+        try:
+            if self.workers:
+                self.finish()
+        finally:
+            for worker in self.workers:
+                worker.stop()
+            shutil.rmtree(self.directory)
+
+    # how a step is run
+
+    def run(
+        self, where: int, crash: int, states: Sequence[State], command: str, *arguments: object, refused: str = ""
+    ) -> None:
+        """Run an operation after which one of `states` must be found, or (it died on its way) the one before.
+
+        `refused` is the name of the error that must come instead, and then nothing changes.
+        """
+        before = self.state
+        if refused:
+            states = [before]
+        died, raised = self.ask(where, crash, command, *arguments)
+        assert died or raised == refused
+        if died.startswith(BEFORE):
+            states = [before]
+        elif died and died != AFTER:
+            states = [*states, before]
+        self.settle(states)
+
+    def ask(self, where: int, crash: int, command: str, *arguments: object) -> tuple[str, str]:
+        """The point at which the worker died, and the error that the operation raised; empty if it did not."""
+        self.now += 1
+        try:
+            self.workers[where].ask(command, *arguments, crash=crash if self.mortal else 0)
+        except Refused as error:
+            return "", str(error)
+        except Died as error:
+            event(f"died at {error}")
+            self.reading = {reader: held for reader, held in self.reading.items() if held[0] != where}
+            return str(error), ""
+        return "", ""
+
+    def settle(self, states: Sequence[State]) -> None:
+        """Look at every row, and go on from the state that is seen."""
+        look = self.workers[0].ask("look")
+        found = next((state for state in states if state.is_seen(look)), None)
+        assert found is not None, f"{look} is none of {states}"
+        self.state = found
+
+    # objects
+
+    @rule(where=WHERE, crash=CRASH, name=NAMES, size=SIZES, absent=RARELY)
+    def put(self, where: int, crash: int, name: Name, size: int, absent: bool) -> None:
+        """Of a new key or over one, or only if there is none."""
+        content = self.random.randbytes(size)
+        after = self.state.put(name, Body(written(content)))
+        refused = "PreconditionFailed" if absent and name in self.state.objects else ""
+        conditions = Conditions(if_none_match=True) if absent else None
+        self.run(where, crash, [after], "put", name, content, conditions, refused=refused)
+
+    @rule(where=WHERE, crash=CRASH, pick=PICK, name=NAMES, condition=CONDITION)
+    def copy(self, where: int, crash: int, pick: int, name: Name, condition: Conditions | None) -> None:
+        """To another key, another bucket or itself, also of multipart objects."""
+        if not self.state.objects:
+            self.run(where, crash, [], "copy", name, name, None, refused="NoSuchKey")
+            return
+        source = self.source(pick)
+        after = self.state.put(name, self.state.objects[source])
+        self.run(where, crash, [after], "copy", source, name, condition, refused=self.refused(name, condition))
+
+    def source(self, pick: int) -> Name:
+        """One of the objects."""
+        names = sorted(self.state.objects)
+        return names[pick % len(names)]
+
+    def refused(self, name: Name, condition: Conditions | None) -> str:
+        if condition is None:
+            return ""
+        return "PreconditionFailed" if name in self.state.objects else "NoSuchKey"
+
+    @rule(where=WHERE, crash=CRASH, name=NAMES, condition=CONDITION)
+    def delete(self, where: int, crash: int, name: Name, condition: Conditions | None) -> None:
+        after = self.state.delete([name])
+        self.run(where, crash, [after], "delete", name, condition, refused=self.refused(name, condition))
+
+    @rule(where=WHERE, crash=CRASH, bucket=st.sampled_from(["one", "two"]))
+    def delete_many(self, where: int, crash: int, bucket: str) -> None:
+        after = self.state.delete([(bucket, "a"), (bucket, "b")])
+        self.run(where, crash, [after], "delete_many", bucket, ["a", "b", "a", "never"])
+
+    @rule(where=WHERE, crash=CRASH, name=NAMES, to=NAMES, sizes=st.lists(SIZES, min_size=1, max_size=3))
+    def race(self, where: int, crash: int, name: Name, to: Name, sizes: list[int]) -> None:
+        """Puts of one key at once, and a copy of it while they run: any of them may be the last."""
+        contents = [self.random.randbytes(size) for size in sizes]
+        bodies = [Body(written(content)) for content in contents]
+        old = self.state.objects.get(name)
+        may_copy = bodies if old is None else [*bodies, old]
+        states = [self.state.put(name, body) for body in bodies]
+        if name != to:
+            states += [state.put(to, body) for state in states for body in may_copy]
+        calls: list[tuple[str, tuple[Any, ...]]] = [("put", (name, content, None)) for content in contents]
+        died, _ = self.ask(where, crash, "together", [*calls, ("copy", (name, to, None))])
+        if died:
+            states.append(self.state)
+            if old is not None:  # the copy came through and no put
+                states.append(self.state.put(to, old))
+        self.settle(states)
+
+    # uploads
+
+    @rule(where=WHERE, name=NAMES)
+    def create_upload(self, where: int, name: Name) -> None:
+        made: Upload = self.workers[where].ask("create_upload", name)
+        self.uploads.append((made, name))
+        self.state = self.state.open(made.id)
+
+    def upload(self, pick: int) -> tuple[Upload, Name]:
+        """One of the last uploads, open or not; from the first call on there is one."""
+        if not self.uploads:
+            self.create_upload(0, ("one", "a"))
+        return self.uploads[-1 - pick % min(len(self.uploads), 3)]
+
+    @rule(where=WHERE, crash=CRASH, pick=PICK, number=NUMBERS, size=SIZES)
+    def put_part(self, where: int, crash: int, pick: int, number: int, size: int) -> None:
+        """Also a part that was there, and of an upload that has ended."""
+        upload, _ = self.upload(pick)
+        content = self.random.randbytes(size)
+        self.run_part(where, crash, upload, number, written(content), "put_part", upload, number, content)
+
+    def run_part(
+        self, where: int, crash: int, upload: Upload, number: int, extents: tuple[Extent, ...], *command: Any
+    ) -> None:
+        if upload.id in self.state.parts:
+            self.run(where, crash, [self.state.put_part(upload.id, number, extents)], *command)
+        else:
+            self.run(where, crash, [], *command, refused="NoSuchUpload")
+
+    @rule(where=WHERE, crash=CRASH, pick=PICK, number=NUMBERS, source=PICK, span=SPAN)
+    def copy_part(
+        self, where: int, crash: int, pick: int, number: int, source: int, span: tuple[float, float] | None
+    ) -> None:
+        """Of a whole object, or a range of it that may begin and end in the middle of its pieces."""
+        if not self.state.objects:
+            return
+        upload, _ = self.upload(pick)
+        name = self.source(source)
+        body = self.state.objects[name]
+        offset, length = 0, len(body.content)
+        if span and length:
+            offset = min(int(length * span[0]), length - 1)
+            length = max(int((length - offset) * span[1]), 1)
+        extents = body.slice(offset, length)
+        self.run_part(where, crash, upload, number, extents, "copy_part", name, upload, number, offset, length)
+
+    @rule(where=WHERE, crash=CRASH, pick=PICK, left_out=st.sets(NUMBERS, max_size=2), condition=CONDITION)
+    def complete(self, where: int, crash: int, pick: int, left_out: set[int], condition: Conditions | None) -> None:
+        """With some of the parts that have bytes (S3 takes an empty one only as the last)."""
+        upload, name = self.upload(pick)
+        parts = self.state.parts.get(upload.id)
+        if parts is None:
+            self.run(where, crash, [], "complete", upload, [], condition, refused="NoSuchUpload")
+            return
+        whole = [number for number, extents in parts.items() if extents]
+        numbers = [number for number in whole if number not in left_out] or whole
+        if numbers:
+            after = self.state.complete(upload.id, name, numbers)
+            refused = self.refused(name, condition)
+            self.run(where, crash, [after], "complete", upload, numbers, condition, refused=refused)
+
+    @rule(where=WHERE, crash=CRASH, pick=PICK)
+    def abort(self, where: int, crash: int, pick: int) -> None:
+        upload, _ = self.upload(pick)
+        refused = "" if upload.id in self.state.parts else "NoSuchUpload"
+        self.run(where, crash, [self.state.end(upload.id)], "abort", upload, refused=refused)
+
+    # readers, garbage, crashes
+
+    @rule(where=WHERE, pick=PICK)
+    def begin_reading(self, where: int, pick: int) -> None:
+        """A request that has found its row and reads it later."""
+        if self.state.objects:
+            name = self.source(pick)
+            self.now += 1
+            self.workers[where].ask("begin_reading", self.now, name)
+            self.reading[self.now] = (where, self.now, digest(self.state.objects[name].content))
+
+    @rule()
+    def end_reading(self) -> None:
+        """The oldest request comes to its end."""
+        if self.reading:
+            reader, (where, _, wanted) = next(iter(self.reading.items()))
+            del self.reading[reader]
+            assert self.workers[where].ask("end_reading", reader) == wanted
+
+    @rule(crash=CRASH, seconds=st.integers(1, 3))
+    def collect(self, crash: int, seconds: int) -> None:
+        """A round of garbage collection by the elected worker, some time after the one before."""
+        self.now += 1000 * seconds
+        oldest = min((begin for _, begin, _ in self.reading.values()), default=self.now)
+        self.run(0, crash, [self.state], "collect", self.now, oldest)
+
+    @rule(where=WHERE, crash=CRASH)
+    def sweep(self, where: int, crash: int) -> None:
+        """After what died, beside what lives."""
+        self.run(where, crash, [self.state], "sweep")
+
+    @rule(where=WHERE, now=RARELY)
+    def check(self, where: int, now: bool) -> None:
+        """fsck may run at any time."""
+        if now:
+            assert self.workers[where].ask("complaints") == ""
+
+    @rule(now=RARELY)
+    def come_to_rest(self, now: bool) -> None:
+        if now:
+            self.finish()
+
+    def finish(self) -> None:
+        """When nobody reads, and all is swept and collected, only what rows hold is there, rightly counted.
+
+        Records that no row holds stay in their packs until those are compacted: they are counted dead, but for those
+        over which a process died.
+        """
+        while self.reading:
+            self.end_reading()
+        worker, other = self.workers
+        if other.runs:
+            other.ask("sweep")
+        worker.ask("sweep")
+        while worker.ask("waiting"):
+            self.now += 1000 * int(GRACE + 1)
+            worker.ask("collect", self.now, self.now)
+        self.settle([self.state])
+        holders = self.state.holders()
+        held = {body for body in holders if isinstance(body, int)}
+        on_disk = worker.ask("on_disk")
+        assert held <= on_disk.keys()
+        assert {blob for blob, packed in on_disk.items() if not packed} <= held
+        shared, dead = worker.ask("counted")
+        assert shared == {body: count for body, count in holders.items() if count > 1}
+        true = sum(packed for blob, packed in on_disk.items() if blob not in held)
+        assert dead <= true if self.mortal else dead == true
+        assert worker.ask("complaints") == ""
+
+
+@pytest.fixture(scope="module")
+def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A prepared store."""
+    path = tmp_path_factory.mktemp("counted") / "template"
+    prepare(settings_for(path))
+    return path
+
+
+async def test_every_row_has_its_bytes_and_nothing_else_is_left(template: Path) -> None:
+    async with opened(settings_for(template)) as store:
+        for name in ("one", "two"):
+            await store.index.create_bucket(name, "owner", "us-east-1", 10)
+    run_state_machine_as_test(
+        lambda: CountedBlobs(template),
+        settings=settings(
+            max_examples=sized(25, 1000),
+            stateful_step_count=sized(50, 100),
+            deadline=None,
+            # it takes minutes to make an example shorter
+            phases=sized((Phase.reuse, Phase.generate), tuple(Phase)),
+            suppress_health_check=list(HealthCheck),
+            print_blob=True,
+        ),
+    )
