@@ -11,6 +11,7 @@ from fastapi import FastAPI
 
 from app.access.known import Known
 from app.index import Index, open_index
+from app.jobs.decisions import Decisions
 from app.jobs.garbage import Garbage
 from app.jobs.runner import Jobs
 from app.s3 import checksums
@@ -95,8 +96,10 @@ class App:
         await self._store.driver.start()
         self._store.open_packs()
         run_dir = self._settings.run_dir
-        garbage = Garbage(self._store, self._context.oldest_request, boottime_ms, self._settings.discard_grace)
-        jobs = Jobs(run_dir / "jobs.lock", self._store, garbage, self._index.writer_is_gone)
+        decisions = Decisions(self._store)
+        grace = self._settings.discard_grace
+        garbage = Garbage(self._store, self._context.oldest_request, boottime_ms, grace, decisions.bound)
+        jobs = Jobs(run_dir / "jobs.lock", self._store, garbage, self._index.writer_is_gone, decisions)
         task = asyncio.create_task(jobs.run())
         try:
             yield

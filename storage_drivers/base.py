@@ -10,7 +10,7 @@ import os
 from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 Buffer = bytes | bytearray | memoryview
 
@@ -112,6 +112,14 @@ class PackBook(Protocol):
     def seal_pack(self, pack_id: int, size: int) -> None:
         """No record will be added to a pack of `size` bytes any more."""
         ...
+
+
+class Decision(NamedTuple):
+    """A record of a journal."""
+
+    number: int
+    claim: bytes
+    body: bytes
 
 
 class FileSlice:
@@ -219,6 +227,23 @@ class Driver(Protocol):
         """Give back whatever a dead writer left under this id; True when there was something."""
         ...
 
+    # journals: what the index decided, written beside the data
+    async def write_journal(self, journal_id: int, decisions: Sequence[Decision]) -> int:
+        """Add records to a journal, which the first call makes; its length once they are as durable as declared.
+
+        One call at a time. After an error nothing can be added to that journal any more.
+        """
+        ...
+
+    async def end_journal(self, journal_id: int) -> None:
+        """Nothing is added to a journal by this process any more."""
+        ...
+
+    async def discard_journals(self, ids: Sequence[int]) -> None:
+        """Unlink journals; one that is not there is no error."""
+        ...
+
+    # the whole store
     def walk(self) -> AsyncIterator[tuple[str, int]]:
         """Every blob's locator and size in bytes, in no order (fsck only); records that nobody holds any more too."""
         ...

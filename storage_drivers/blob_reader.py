@@ -12,8 +12,10 @@ import stat
 import threading
 import time
 from collections import OrderedDict
+from collections.abc import Callable
+from concurrent.futures import Future
 
-from storage_drivers.base import FileSlice
+from storage_drivers.base import Buffer, FileSlice
 from storage_drivers.errors import BlobDamaged, map_errors
 from storage_drivers.files import read_exactly
 from storage_drivers.footer import CHUNK, Footer, body_length, chunk_check, read_footer
@@ -26,6 +28,10 @@ KEPT = 16_384
 """Files of which it is remembered what was checked."""
 CHUNKS_AT_ONCE = 4
 """Chunks checked in one hop, once a reader has got its first."""
+
+FEED_PIECE = 1 << 20
+FEED_HOP = 8 << 20
+"""Bytes that `feed` reads in one hop, so that a cancelled reader's thread is soon free again."""
 
 Stamp = tuple[int, int, int, int]
 
@@ -188,3 +194,24 @@ def _check_chunk(fd: int, footer: Footer, chunk: int, blob_id: int, locator: str
             raise
     if chunk_check(read_exactly(fd, start, length), blob_id) != expected:
         raise BlobDamaged(f"{locator} is not what was written, in the {CHUNK} bytes at {start}")
+
+
+class Release:
+    """Close a slice when the thread that reads it is done."""
+
+    def __init__(self, opened: FileSlice) -> None:
+        self._opened = opened
+
+    def __call__(self, _: Future[None]) -> None:
+        self._opened.release()
+
+
+def feed_some(opened: FileSlice, locator: str, take: Callable[[Buffer], None]) -> None:
+    """Feed the next `FEED_HOP` bytes of a slice and move its start behind them."""
+    end = opened.offset + min(opened.count, FEED_HOP)
+    while opened.offset < end:
+        with map_errors(committed=locator):
+            piece = read_exactly(opened.fd, opened.offset, min(FEED_PIECE, end - opened.offset))
+        take(piece)
+        opened.offset += len(piece)
+        opened.count -= len(piece)

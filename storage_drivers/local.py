@@ -18,9 +18,21 @@ from pathlib import Path
 from typing import ParamSpec, TypeVar
 
 from storage_drivers import files, identity, packs
-from storage_drivers.base import Append, Buffer, Capabilities, Durability, FileSlice, PackBook, Source, Usage, no_claim
-from storage_drivers.blob_reader import BlobReader
+from storage_drivers.base import (
+    Append,
+    Buffer,
+    Capabilities,
+    Decision,
+    Durability,
+    FileSlice,
+    PackBook,
+    Source,
+    Usage,
+    no_claim,
+)
+from storage_drivers.blob_reader import BlobReader, Release, feed_some
 from storage_drivers.errors import BlobMissing, StoreFailed, map_errors
+from storage_drivers.journals import Journals
 from storage_drivers.pack_reader import PREFIX as PACKED
 from storage_drivers.pack_reader import place_of
 from storage_drivers.writing import BlobFile
@@ -33,11 +45,9 @@ WHOLE_PACK = "k:"
 """Locator of a pack itself, for its discard once every record of it is dead or has moved."""
 LOCATOR = re.compile("[fk]:[0-9a-f]{16}")
 PACK_SUFFIX = ".pack"
+JOURNAL_SUFFIX = ".journal"
 NOW_BYTES = 256 * 1024
 """`read_now` leaves larger reads to a thread: copying them would hold up the event loop."""
-FEED_PIECE = 1 << 20
-FEED_HOP = 8 << 20
-"""Bytes that `feed` reads in one hop, so that a cancelled reader's thread is soon free again."""
 
 
 def nowhere(_: str) -> None:
@@ -76,6 +86,7 @@ class LocalDriver:
         sync_entry = self._sync_entry if durability is Durability.FULL else None
         self._files = BlobReader()
         self._packs = packs.Packs(self._pack_path, sync_entry, pack_size, at)
+        self._journals = Journals(self._journal_path, sync_entry)
         self._syncs = [files.SharedSync(f"{self._data}/{low:02x}") for low in range(256)]
 
     # life
@@ -237,11 +248,11 @@ class LocalDriver:
             offset += opened.count
             length -= opened.count
             while opened.count:
-                reading = self._submit(_feed_some, opened, locator, take)
+                reading = self._submit(feed_some, opened, locator, take)
                 try:
                     await asyncio.wrap_future(reading)
                 except BaseException:
-                    reading.add_done_callback(_Release(opened))
+                    reading.add_done_callback(Release(opened))
                     raise
             opened.release()
 
@@ -288,6 +299,19 @@ class LocalDriver:
                 return False
         self._at("discard.unlinked")
         return True
+
+    # journals
+    async def write_journal(self, journal_id: int, decisions: Sequence[Decision]) -> int:
+        """Add records to a journal and sync them."""
+        return await self._hop(self._journals.append, journal_id, decisions)
+
+    async def end_journal(self, journal_id: int) -> None:
+        """Close a journal."""
+        await self._hop(self._journals.end, journal_id)
+
+    async def discard_journals(self, ids: Sequence[int]) -> None:
+        """Unlink journals."""
+        await self._hop(self._unlink_all, [self._journal_path(journal_id) for journal_id in ids])
 
     # the whole store
     async def walk(self) -> AsyncIterator[tuple[str, int]]:
@@ -350,6 +374,9 @@ class LocalDriver:
     def _pack_path(self, pack_id: int) -> str:
         return f"{self._path(pack_id)}{PACK_SUFFIX}"
 
+    def _journal_path(self, journal_id: int) -> str:
+        return f"{self._path(journal_id)}{JOURNAL_SUFFIX}"
+
     def _find(self, locator: str) -> str:
         """The file of a blob, or of a whole pack."""
         if not LOCATOR.fullmatch(locator):
@@ -371,27 +398,6 @@ def _release(opening: Future[FileSlice]) -> None:
     """Close what a cancelled reader will not fetch."""
     if not opening.cancelled() and opening.exception() is None:
         opening.result().release()
-
-
-class _Release:
-    """Close a slice when the thread that reads it is done."""
-
-    def __init__(self, opened: FileSlice) -> None:
-        self._opened = opened
-
-    def __call__(self, _: Future[None]) -> None:
-        self._opened.release()
-
-
-def _feed_some(opened: FileSlice, locator: str, take: Callable[[Buffer], None]) -> None:
-    """Feed the next `FEED_HOP` bytes of a slice and move its start behind them."""
-    end = opened.offset + min(opened.count, FEED_HOP)
-    while opened.offset < end:
-        with map_errors(committed=locator):
-            piece = files.read_exactly(opened.fd, opened.offset, min(FEED_PIECE, end - opened.offset))
-        take(piece)
-        opened.offset += len(piece)
-        opened.count -= len(piece)
 
 
 def _packs_in(directory: str) -> list[int]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from typing import NamedTuple, Protocol
 
+from app.index.decisions import Changes, Place
 from app.index.rows import (
     AccessKey,
     Account,
@@ -18,6 +19,7 @@ from app.index.rows import (
     Discard,
     Extent,
     IdRange,
+    Journal,
     NewVersion,
     ObjectPart,
     Pack,
@@ -340,6 +342,52 @@ class Index(Protocol):
     async def forget_pack(self, pack_id: int) -> None:
         """Remove a pack whose file is gone."""
         ...
+
+    # what is written down beside the data (app/jobs/journal.py)
+    async def watermark(self) -> int:
+        """Every change up to this number of the commit sequence is in a journal."""
+        ...
+
+    async def open_journal(self, snapshot: int) -> int:
+        """Enter a new journal; its id is nobody else's."""
+        ...
+
+    async def journals(self) -> list[Journal]: ...
+    async def decided(self, journal: Journal, until: int, settled: int) -> None:
+        """Changes up to `until` are in journals, `journal` is as given, and removals up to `settled` can go."""
+        ...
+
+    async def set_journal(self, journal: Journal) -> None: ...
+    async def forget_journals(self, ids: Sequence[int]) -> None: ...
+    async def changes(self, after: int, until: int | None = None) -> Changes:
+        """A batch of what changed behind `after` (and up to `until`)."""
+        ...
+
+    async def settings_rows(self) -> str:
+        """Accounts, keys and buckets as JSON: an object of arrays of rows."""
+        ...
+
+    async def upload_rows(self, ids: Sequence[int]) -> str: ...
+    async def upload_rows_after(self, after: int) -> tuple[str, int | None]:
+        """A batch of completed uploads, and the id to go on from, None at the end."""
+        ...
+
+    async def piece_rows(self, ids: Sequence[int] | None, after: Place) -> tuple[str, Place | None]:
+        """A batch of pieces (of all uploads without `ids`), and the place to go on from, None at the end."""
+        ...
+
+    async def versions_count(self) -> int: ...
+    async def undecided(self) -> tuple[int, int]:
+        """How many changes are in no journal yet (counted up to some bound), and the milliseconds of the oldest."""
+        ...
+
+    # blobs that were found damaged
+    async def quarantine(self) -> list[tuple[str, str, int]]:
+        """(locator, reason, milliseconds) of each."""
+        ...
+
+    async def add_quarantine(self, locator: str, reason: str) -> None: ...
+    async def remove_quarantine(self, locators: Sequence[str]) -> None: ...
 
 
 def extents_of(body: str, size: int) -> tuple[Extent, ...]:

@@ -16,6 +16,7 @@ from app.index.rows import (
     Conditions,
     Discard,
     IdRange,
+    Journal,
     NewVersion,
     ObjectPart,
     Pack,
@@ -27,7 +28,7 @@ from app.index.rows import (
     Writer,
 )
 from app.index.steps import Transaction
-from app.index.transactions import accounts, bucket, discards, multipart, objects, packs, writers
+from app.index.transactions import accounts, bucket, decisions, discards, multipart, objects, packs, writers
 
 T = TypeVar("T")
 
@@ -242,3 +243,34 @@ class Methods:
 
     async def forget_pack(self, pack_id: int) -> None:
         await self._commit(packs.forget_pack, pack_id)
+
+    # what is written down beside the data
+
+    async def watermark(self) -> int:
+        return await self._read(decisions.watermark())
+
+    async def open_journal(self, snapshot: int) -> int:
+        return await self._commit(decisions.open_journal, self.incarnation, snapshot)
+
+    async def journals(self) -> list[Journal]:
+        return await self._read(decisions.journals())
+
+    async def decided(self, journal: Journal, until: int, settled: int) -> None:
+        await self._commit(decisions.decided, journal, until, settled)
+
+    async def set_journal(self, journal: Journal) -> None:
+        await self._commit(decisions.set_journal, journal)
+
+    async def forget_journals(self, ids: Sequence[int]) -> None:
+        await self._commit(decisions.forget_journals, ids)
+
+    # blobs that were found damaged
+
+    async def quarantine(self) -> list[tuple[str, str, int]]:
+        return await self._read(decisions.quarantine())
+
+    async def add_quarantine(self, locator: str, reason: str) -> None:
+        await self._commit_and_notify(decisions.add_quarantine, locator, reason)
+
+    async def remove_quarantine(self, locators: Sequence[str]) -> None:
+        await self._commit_and_notify(decisions.remove_quarantine, locators)

@@ -212,6 +212,16 @@ class Pack(NamedTuple):
     """Bytes of records that no row holds."""
 
 
+class Journal(NamedTuple):
+    """A file beside the data that says what the index decided."""
+
+    id: int
+    snapshot: int
+    """0: changes; 1: a snapshot that is not whole; 2: one that is."""
+    bytes: int
+    rows: int
+
+
 class Writer(NamedTuple):
     """A writer incarnation: one life of one worker process."""
 

@@ -235,6 +235,27 @@ removals = Table(
 """What leaves no row behind and must be written down beside the data: objects that were deleted (`object`), and blobs
 whose commit was refused (`blob`, its locator as the key)."""
 
+journals = Table(
+    "journals",
+    metadata,
+    _key("id"),
+    _number("snapshot"),
+    _number("bytes"),
+    _number("rows"),
+)
+"""Files beside the data that say what the index decided. `snapshot` is 0 for changes, 1 for a snapshot that is not
+whole yet, 2 for one that is."""
+
+quarantine = Table(
+    "quarantine",
+    metadata,
+    Column("locator", Text, primary_key=True, nullable=False),
+    _text("reason"),
+    _number("found"),
+    sqlite_with_rowid=False,
+)
+"""Blobs that were found damaged."""
+
 writers = Table("writers", metadata, _key("incarnation"), _text("state"), _text("lock_name"))
 
 id_ranges = Table(

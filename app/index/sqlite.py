@@ -9,8 +9,10 @@ from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any, TypeVar
 
+import orjson
+
 from app.errors import DomainError
-from app.index import checkpoint, holders, migrate, run
+from app.index import checkpoint, decisions, holders, migrate, run
 from app.index.base import Chained, Reference
 from app.index.connection import open_connection, refuse_network, translated
 from app.index.generation import Generation
@@ -230,3 +232,31 @@ class SqliteIndex(Methods):
                 found, position = await self._in_thread(holders.references, kind, position)
                 for reference in found:
                     yield reference
+
+    async def changes(self, after: int, until: int | None = None) -> decisions.Changes:
+        """See `Index.changes`."""
+        return await self._in_thread(decisions.changes, after, decisions.BATCH, until)
+
+    async def settings_rows(self) -> str:
+        """See `Index.settings_rows`."""
+        return await self._in_thread(decisions.settings)
+
+    async def upload_rows(self, ids: Sequence[int]) -> str:
+        """See `Index.upload_rows`."""
+        return await self._in_thread(decisions.uploads_of, orjson.dumps(ids).decode())
+
+    async def upload_rows_after(self, after: int) -> tuple[str, int | None]:
+        """See `Index.upload_rows_after`."""
+        return await self._in_thread(decisions.uploads_after, after)
+
+    async def piece_rows(self, ids: Sequence[int] | None, after: decisions.Place) -> tuple[str, decisions.Place | None]:
+        """See `Index.piece_rows`."""
+        return await self._in_thread(decisions.pieces_of, None if ids is None else orjson.dumps(ids).decode(), after)
+
+    async def versions_count(self) -> int:
+        """See `Index.versions_count`."""
+        return await self._in_thread(decisions.versions_count)
+
+    async def undecided(self) -> tuple[int, int]:
+        """See `Index.undecided`."""
+        return await self._in_thread(decisions.undecided)

@@ -25,17 +25,19 @@ from sqlalchemy import (
 )
 from sqlalchemy.dialects.sqlite import insert as upsert
 
-from app.index.rows import Account, Bucket, ListedVersion, Pack, Upload, Version
+from app.index.rows import Account, Bucket, Journal, ListedVersion, Pack, Upload, Version
 from app.index.schema import (
     access_keys,
     accounts,
     buckets,
     discards,
     id_ranges,
+    journals,
     meta,
     packs,
     parts,
     pieces,
+    quarantine,
     removals,
     sequence,
     shared,
@@ -337,3 +339,21 @@ SEAL_PACK = Statement(update(packs).values(**_set(packs, "sealed", "size")).wher
 ADD_DEAD = Statement(update(packs).values(dead=packs.c.dead + _number("more")).where(packs.c.id == _number("pack")))
 REMOVE_PACK = Statement(delete(packs).where(packs.c.id == _number("pack")))
 ADD_REMOVAL = _insert(removals)
+
+# what is written down beside the data
+ADD_JOURNAL = _insert(journals)
+JOURNALS = Statement(select(*_columns(journals, Journal._fields)).order_by(journals.c.id))
+SET_JOURNAL = Statement(
+    update(journals).values(**_set(journals, "snapshot", "bytes", "rows")).where(journals.c.id == _number("journal"))
+)
+REMOVE_JOURNAL = Statement(delete(journals).where(journals.c.id == _number("journal")))
+REMOVE_REMOVALS = Statement(delete(removals).where(removals.c.seq <= _number("last")))
+
+# blobs that were found damaged
+QUARANTINE = Statement(select(quarantine.c.locator, quarantine.c.reason, quarantine.c.found))
+ADD_QUARANTINE = Statement(
+    upsert(quarantine).on_conflict_do_update(
+        index_elements=["locator"], set_={"reason": literal_column("excluded.reason")}
+    )
+)
+REMOVE_QUARANTINE = Statement(delete(quarantine).where(quarantine.c.locator == _text("damaged")))

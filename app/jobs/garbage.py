@@ -28,13 +28,24 @@ class _Seen(NamedTuple):
 
 
 class Garbage:
-    """`oldest` gives the CLOCK_BOOTTIME in milliseconds at which the oldest running request of any worker began."""
+    """`oldest` gives the CLOCK_BOOTTIME in milliseconds at which the oldest running request of any worker began.
 
-    def __init__(self, store: Store, oldest: Callable[[], int], now: Callable[[], int], grace: float) -> None:
+    `decided` gives the number up to which changes are written down beside the data: entries behind it wait.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        oldest: Callable[[], int],
+        now: Callable[[], int],
+        grace: float,
+        decided: Callable[[], int] | None = None,
+    ) -> None:
         self._store = store
         self._oldest = oldest
         self._now = now
         self._grace = int(grace * 1000)
+        self._decided = decided
         self._waiting: deque[_Seen] = deque()
         self._count = 0
         self._last = 0
@@ -55,6 +66,9 @@ class Garbage:
         while self._count < MOST_WAITING:
             now = self._now()
             found = await self._store.index.discards(self._last, BATCH)
+            if self._decided is not None:
+                bound = self._decided()
+                found = [entry for entry in found if entry.id <= bound]
             if not found:
                 return
             self._waiting.append(_Seen(now, found))

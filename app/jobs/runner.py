@@ -6,11 +6,12 @@ import asyncio
 import fcntl
 import logging
 import os
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 from app.errors import DomainError
 from app.index.rows import Writer
+from app.jobs.decisions import Decisions
 from app.jobs.garbage import Garbage
 from app.jobs.sweep import sweep
 from app.store.store import Store
@@ -19,16 +20,26 @@ logger = logging.getLogger("sluice.jobs")
 
 PERIOD = 1.0
 """Seconds between rounds."""
+LAST_ROUND = 10.0
+"""Seconds that a stopping worker may take to write down what was decided last."""
 
 
 class Jobs:
-    """Runs garbage collection and sweeps in the worker that holds `lock_path`."""
+    """Runs garbage collection, sweeps and journals in the worker that holds `lock_path`."""
 
-    def __init__(self, lock_path: Path, store: Store, garbage: Garbage, is_gone: Callable[[Writer], bool]) -> None:
+    def __init__(
+        self,
+        lock_path: Path,
+        store: Store,
+        garbage: Garbage,
+        is_gone: Callable[[Writer], bool],
+        decisions: Decisions | None = None,
+    ) -> None:
         self._lock_path = lock_path
         self._store = store
         self._garbage = garbage
         self._is_gone = is_gone
+        self._decisions = decisions
         self._lock: int | None = None
 
     async def run(self) -> None:
@@ -39,6 +50,7 @@ class Jobs:
                 await asyncio.sleep(PERIOD)
         finally:
             if self._lock is not None:
+                await self._last_round()
                 os.close(self._lock)
                 self._lock = None
 
@@ -55,12 +67,29 @@ class Jobs:
         return True
 
     async def _round(self, elected: bool) -> None:
+        await self._try(self._store.write_down_refused)
+        if not elected:
+            return
+        if self._decisions is not None:
+            await self._try(self._decisions.run_once)
+        await self._try(self._sweep)
+        await self._try(self._garbage.run_once)
+
+    async def _sweep(self) -> int:
+        return await sweep(self._store, self._is_gone)
+
+    async def _last_round(self) -> None:
+        if self._decisions is None:
+            return
         try:
-            await self._store.write_down_refused()
-            if not elected:
-                return
-            await sweep(self._store, self._is_gone)
-            await self._garbage.run_once()
+            async with asyncio.timeout(LAST_ROUND):
+                await self._try(self._decisions.run_once)
+        except TimeoutError:
+            logger.warning("jobs: what was decided last is not written down beside the data")
+
+    async def _try(self, job: Callable[[], Awaitable[object]]) -> None:
+        try:
+            await job()
         except DomainError as error:
             logger.warning("jobs: %s, to be tried again", type(error).__name__)
         except Exception:

@@ -1,4 +1,4 @@
-"""Packs, and removals to be written down beside the data.
+"""Packs, and what is written down beside the data: removals, journals; and blobs that were found damaged.
 
 Revision ID: 0002
 Revises: 0001
@@ -46,9 +46,27 @@ def upgrade() -> None:
         _number("at"),
         sa.PrimaryKeyConstraint("seq"),
     )
+    op.create_table(
+        "journals",
+        _key("id"),
+        _number("snapshot"),
+        _number("bytes"),
+        _number("rows"),
+        sa.PrimaryKeyConstraint("id"),
+    )
+    op.create_table(
+        "quarantine",
+        sa.Column("locator", sa.Text(), nullable=False),
+        sa.Column("reason", sa.Text(), nullable=False),
+        _number("found"),
+        sa.PrimaryKeyConstraint("locator"),
+        sqlite_with_rowid=False,
+    )
 
 
 def downgrade() -> None:
     """Take them away; records of packs cannot be read any more."""
+    op.drop_table("quarantine")
+    op.drop_table("journals")
     op.drop_table("removals")
     op.drop_table("packs")

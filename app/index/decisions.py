@@ -1,0 +1,143 @@
+"""What is written down beside the data, read from the index: batches of changes, and everything for a snapshot.
+
+SQLite makes the JSON itself: that costs no more than the rows alone as Python objects, and holds up no other thread.
+Each batch is read in one state of the index, on a connection of its own.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from typing import NamedTuple
+
+from app.index.schema import access_keys, accounts, buckets, pieces, removals, uploads, versions
+
+BATCH = 5000
+"""Rows of a batch."""
+COUNTED = 100_000
+"""Undecided changes are counted up to here."""
+
+VERSION_COLUMNS = tuple(versions.c.keys())
+UPLOAD_COLUMNS = tuple(uploads.c.keys())
+PIECE_COLUMNS = tuple(pieces.c.keys())
+REMOVAL_COLUMNS = tuple(removals.c.keys())
+
+
+def _rows(columns: tuple[str, ...], source: str, *more: str) -> str:
+    wanted = ", ".join((f"json_group_array(json_array({', '.join(columns)}))", *more))
+    return f"SELECT {wanted} FROM {source}"  # noqa: S608 - names of columns and our own subqueries
+
+
+VERSIONS_END = """
+SELECT count(*), max(seq) FROM (SELECT seq FROM versions WHERE seq > :after AND seq <= :until ORDER BY seq LIMIT :limit)
+"""
+REMOVALS_END = """
+SELECT count(*), max(seq) FROM (SELECT seq FROM removals WHERE seq > :after AND seq <= :until ORDER BY seq LIMIT :limit)
+"""
+CHANGED_VERSIONS = _rows(VERSION_COLUMNS, "(SELECT * FROM versions WHERE seq > :after AND seq <= :until ORDER BY seq)")
+CHANGED_REMOVALS = _rows(REMOVAL_COLUMNS, "(SELECT * FROM removals WHERE seq > :after AND seq <= :until ORDER BY seq)")
+COMPLETED = """
+SELECT id FROM uploads WHERE completed_seq > :after AND id IN (
+    SELECT CAST(substr(body, 8) AS INTEGER) FROM versions WHERE seq > :after AND seq <= :until AND body >= 'pieces:'
+    AND body < 'pieces;')
+"""
+CHANGED_UPLOADS = _rows(UPLOAD_COLUMNS, "uploads WHERE id IN (SELECT value FROM json_each(:ids))")
+PIECES_OF = """(SELECT * FROM pieces WHERE upload IN (SELECT value FROM json_each(:ids))
+    AND (upload, start, part_number) > (:a, :b, :c) ORDER BY upload, start, part_number LIMIT :limit)"""
+ALL_UPLOADS = "(SELECT * FROM uploads WHERE id > :after AND completed_seq > 0 ORDER BY id LIMIT :limit)"
+ALL_PIECES = """(SELECT * FROM pieces WHERE (upload, start, part_number) > (:a, :b, :c)
+    ORDER BY upload, start, part_number LIMIT :limit)"""
+SETTINGS = f"""
+SELECT json_object(
+    'accounts', json(({_rows(tuple(accounts.c.keys()), "accounts")})),
+    'access_keys', json(({_rows(tuple(access_keys.c.keys()), "access_keys")})),
+    'buckets', json(({_rows(tuple(buckets.c.keys()), "buckets")}))
+)
+"""
+UNDECIDED = """
+WITH decided(seq) AS (SELECT coalesce((SELECT CAST(value AS INTEGER) FROM meta WHERE name = 'decided'), 0))
+SELECT count(*), coalesce(min(at), 0) FROM (
+    SELECT modified AS at FROM (SELECT modified FROM versions WHERE seq > (SELECT seq FROM decided) LIMIT :limit)
+    UNION ALL SELECT at FROM (SELECT at FROM removals WHERE seq > (SELECT seq FROM decided) LIMIT :limit)
+)
+"""
+
+Place = tuple[int, int, int]
+FIRST: Place = (-1, -1, -1)
+
+
+class Changes(NamedTuple):
+    """What changed between two numbers of the commit sequence. Rows are JSON arrays in the order of their columns."""
+
+    until: int
+    """All up to here is in it."""
+    more: bool
+    number: int
+    """Versions and removals, or more."""
+    versions: str
+    removals: str
+    uploads: list[int]
+    """Uploads whose Complete is among the changes."""
+
+
+def changes(connection: sqlite3.Connection, after: int, limit: int = BATCH, until: int | None = None) -> Changes:
+    """The first changes behind `after`: versions as they are now, and removals."""
+    execute = connection.execute
+    execute("BEGIN")
+    try:
+        if until is None:
+            ((until,),) = execute("SELECT value FROM sequence").fetchall()
+        bounds = {"after": after, "until": until, "limit": limit}
+        count = 0
+        more = False
+        for end in (VERSIONS_END, REMOVALS_END):
+            ((found, last),) = execute(end, bounds).fetchall()
+            count += found
+            if found >= limit:
+                more, bounds["until"] = True, last
+        ((changed,),) = execute(CHANGED_VERSIONS, bounds).fetchall()
+        ((gone,),) = execute(CHANGED_REMOVALS, bounds).fetchall()
+        completed = [number for (number,) in execute(COMPLETED, bounds)]
+        return Changes(int(bounds["until"] or 0), more, count, changed, gone, completed)
+    finally:
+        execute("ROLLBACK")
+
+
+def settings(connection: sqlite3.Connection) -> str:
+    """Accounts, keys and buckets as a JSON object of arrays of rows."""
+    return str(connection.execute(SETTINGS).fetchone()[0])
+
+
+def uploads_of(connection: sqlite3.Connection, ids: str) -> str:
+    """Rows of the uploads whose ids a JSON array names."""
+    return str(connection.execute(CHANGED_UPLOADS, {"ids": ids}).fetchone()[0])
+
+
+def pieces_of(connection: sqlite3.Connection, ids: str | None, after: Place) -> tuple[str, Place | None]:
+    """A batch of pieces behind `after` (of all uploads without `ids`), and the place to go on from, None at the end."""
+    source = ALL_PIECES if ids is None else PIECES_OF
+    bounds: dict[str, object] = {**dict(zip("abc", after, strict=True)), "ids": ids, "limit": BATCH}
+    # pieces never change, so that two statements may see two states of the index
+    rows, count = connection.execute(_rows(PIECE_COLUMNS, source, "count(*)"), bounds).fetchone()
+    if count < BATCH:
+        return rows, None
+    last = connection.execute(f"SELECT upload, start, part_number FROM {source} LIMIT 1 OFFSET {BATCH - 1}", bounds)  # noqa: S608
+    place: Place = last.fetchone()
+    return rows, place
+
+
+def uploads_after(connection: sqlite3.Connection, after: int) -> tuple[str, int | None]:
+    """A batch of completed uploads behind `after`, and the one to go on from, None at the end."""
+    bounds = {"after": after, "limit": BATCH}
+    rows, count, last = connection.execute(_rows(UPLOAD_COLUMNS, ALL_UPLOADS, "count(*)", "max(id)"), bounds).fetchone()
+    return rows, last if count >= BATCH else None
+
+
+def versions_count(connection: sqlite3.Connection) -> int:
+    """How many versions there are. Reads the whole of an index of theirs."""
+    return int(connection.execute("SELECT count(*) FROM versions").fetchone()[0])
+
+
+def undecided(connection: sqlite3.Connection) -> tuple[int, int]:
+    """How many changes (up to about COUNTED) are not written down yet, and when the oldest was made; 0 for none."""
+    count, oldest = connection.execute(UNDECIDED, {"limit": COUNTED}).fetchone()
+    return int(count), int(oldest)

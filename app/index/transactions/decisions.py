@@ -1,0 +1,76 @@
+"""What was written down beside the data, and the blobs that were found damaged."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from app.errors import WriterDead
+from app.index.rows import Journal
+from app.index.statements import (
+    ADD_JOURNAL,
+    ADD_QUARANTINE,
+    JOURNALS,
+    META,
+    QUARANTINE,
+    REMOVE_JOURNAL,
+    REMOVE_QUARANTINE,
+    REMOVE_REMOVALS,
+    SET_JOURNAL,
+    SET_META,
+)
+from app.index.steps import DRAW, Transaction, now_ms
+
+WATERMARK = "decided"
+
+
+def watermark() -> Transaction[int]:
+    """Every change up to this number of the commit sequence is written down."""
+    rows = yield META, (WATERMARK,)
+    return int(rows[0][0]) if rows else 0
+
+
+def open_journal(incarnation: int, snapshot: int) -> Transaction[int]:
+    """Enter a new journal before its file is made; its id is nobody else's."""
+    if not incarnation:
+        raise WriterDead(reason="opened without a writer")
+    number: int = yield DRAW
+    yield ADD_JOURNAL, (number, snapshot, 0, 0)
+    return number
+
+
+def journals() -> Transaction[list[Journal]]:
+    """All journals, oldest first."""
+    rows = yield JOURNALS, ()
+    return [Journal._make(row) for row in rows]
+
+
+def decided(journal: Journal, until: int, settled: int) -> Transaction[None]:
+    """Changes up to `until` are written down, and nobody needs removals up to `settled` any more."""
+    yield SET_JOURNAL, (journal.snapshot, journal.bytes, journal.rows, journal.id)
+    yield SET_META, (WATERMARK, str(until))
+    yield REMOVE_REMOVALS, (settled,)
+
+
+def set_journal(journal: Journal) -> Transaction[None]:
+    """What a journal holds by now."""
+    yield SET_JOURNAL, (journal.snapshot, journal.bytes, journal.rows, journal.id)
+
+
+def forget_journals(ids: Sequence[int]) -> Transaction[None]:
+    """Remove journals whose files are gone."""
+    yield REMOVE_JOURNAL, [(number,) for number in ids]
+
+
+def quarantine() -> Transaction[list[tuple[str, str, int]]]:
+    """Blobs that were found damaged: (locator, reason, milliseconds)."""
+    return [tuple(row) for row in (yield QUARANTINE, ())]
+
+
+def add_quarantine(locator: str, reason: str) -> Transaction[None]:
+    """A blob was found damaged."""
+    yield ADD_QUARANTINE, (locator, reason, now_ms())
+
+
+def remove_quarantine(locators: Sequence[str]) -> Transaction[None]:
+    """Blobs that are what they should be, or are gone."""
+    yield REMOVE_QUARANTINE, [(locator,) for locator in locators]

@@ -1,0 +1,254 @@
+"""Writes what the index decided into journals beside the data, a moment after it did (DESIGN §4).
+
+Nothing waits for it: what is not written down yet is the window in which a lost index loses what it decided. A batch
+of changes becomes one synced record, and only then the watermark moves. When most of what the journals hold is out of
+date, all current rows are written anew as a snapshot, a slice a round, and older journals go.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections import deque
+from collections.abc import AsyncGenerator, Callable
+
+from xxhash import xxh3_64_intdigest
+
+from app.crash import crash_point
+from app.index.decisions import FIRST, Place
+from app.index.rows import Journal
+from app.store.decisions import CHANGES, END, SNAPSHOT, SUPPLEMENT, Heading, encode
+from app.store.store import Store, driver_calls
+from storage_drivers.base import Decision
+from storage_drivers.errors import StoreFull
+
+logger = logging.getLogger("sluice.jobs")
+
+LOOK_AT_SETTINGS = 60.0
+"""Seconds after which accounts, keys and buckets are compared although nothing told of a change."""
+RETAINED_MS = 90_000
+"""Removals stay in the index this long, so that a snapshot has those that a claim could still need."""
+LEAST_ROWS = 50_000
+MOST_JOURNALS = 64
+JOURNAL_BYTES = 256 << 20
+SLICE = 0.3
+"""Seconds of a round that a snapshot may take."""
+NO_BOUND = 1 << 63
+
+Records = AsyncGenerator[tuple[list[Decision], int], None]
+
+
+class Decisions:
+    """The journals of one store; `now` gives milliseconds since the epoch."""
+
+    def __init__(self, store: Store, now: Callable[[], int] = lambda: time.time_ns() // 1_000_000) -> None:
+        self._store = store
+        self._now = now
+        self._journals: dict[int, Journal] | None = None
+        self._current: Journal | None = None
+        self._watermark = 0
+        self._at = 0
+        self._generation = -1
+        self._settings = 0
+        self._settings_seen = 0.0
+        self._moved: deque[tuple[int, int]] = deque()
+        self._full = False
+        self._look_at_rows = LEAST_ROWS
+        self._snapshot: tuple[Journal, Records] | None = None
+
+    def bound(self) -> int:
+        """What was queued for discard behind this number must stay: journals may name it as what a key holds.
+
+        When the store has no space for journals, it stays no longer than otherwise: else nothing would ever give any.
+        """
+        return NO_BOUND if self._full else self._watermark
+
+    async def run_once(self) -> int:
+        """Write down what was decided since the last time; returns how many rows."""
+        try:
+            if self._journals is None:
+                await self._load()
+            written = await self._write_changes()
+            self._full = False
+            await self._go_on_with_snapshot()
+        except BaseException as error:
+            self._full = isinstance(error.__cause__, StoreFull)
+            await self._start_over()
+            raise
+        return written
+
+    async def _load(self) -> None:
+        index = self._store.index
+        self._watermark = await index.watermark()
+        found = await index.journals()
+        await self._discard([journal for journal in found if journal.snapshot == 1])
+        self._journals = {journal.id: journal for journal in found if journal.snapshot != 1}
+
+    async def _start_over(self) -> None:
+        """A journal that failed is not written to any more."""
+        current, self._current = self._current, None
+        self._journals = None
+        self._settings = 0
+        snapshot, self._snapshot = self._snapshot, None
+        if snapshot is not None:
+            await snapshot[1].aclose()
+        for journal in (current, snapshot and snapshot[0]):
+            if journal is not None:
+                await self._store.driver.end_journal(journal.id)
+
+    # changes
+    async def _write_changes(self) -> int:
+        written = 0
+        while True:
+            at = self._now()
+            settings = await self._changed_settings()
+            changes = await self._store.index.changes(self._watermark)
+            if not changes.number and settings is None:
+                return written
+            heading = Heading(CHANGES, self._watermark, changes.until, at)
+            records: list[Decision] = []
+            if changes.uploads:
+                supplement = heading._replace(kind=SUPPLEMENT)
+                records = [record async for record in self._pieces(supplement, changes.uploads)]
+            fields = {"versions": changes.versions, "removals": changes.removals}
+            if settings is not None:
+                fields["settings"] = settings
+            await self._append([*records, encode(heading, **fields)], changes.number)
+            self._at = at
+            written += changes.number
+            if not changes.more:
+                return written
+
+    async def _changed_settings(self) -> str | None:
+        """Accounts, keys and buckets when they are not what was written down last."""
+        index = self._store.index
+        generation = index.generation
+        now = time.monotonic()
+        if generation == self._generation and self._settings and now < self._settings_seen + LOOK_AT_SETTINGS:
+            return None
+        text = await index.settings_rows()
+        digest = xxh3_64_intdigest(text.encode()) | 1
+        self._settings_seen, self._generation = now, generation
+        if digest == self._settings:
+            return None
+        self._settings = digest
+        return text
+
+    async def _pieces(self, heading: Heading, uploads: list[int] | None) -> AsyncGenerator[Decision, None]:
+        """Records of completed uploads (all of them without `uploads`) and of their pieces."""
+        index = self._store.index
+        if uploads is not None:
+            yield encode(heading, uploads=await index.upload_rows(uploads))
+        else:
+            after: int | None = 0
+            while after is not None:
+                rows, after = await index.upload_rows_after(after)
+                yield encode(heading, uploads=rows)
+        place: Place | None = FIRST
+        while place is not None:
+            rows, place = await index.piece_rows(uploads, place)
+            yield encode(heading, pieces=rows)
+
+    async def _append(self, records: list[Decision], rows: int) -> None:
+        """Write records of changes, the last of which says up to where, and move the watermark."""
+        assert self._journals is not None
+        current = self._current
+        if current is not None and current.bytes > JOURNAL_BYTES:
+            await self._end_current()
+            current = None
+        if current is None:
+            current = Journal(await self._store.index.open_journal(0), 0, 0, 0)
+            self._journals[current.id] = current
+        current = await self._write(current, records, rows)
+        crash_point("decisions.written")
+        until = records[-1].number
+        now = self._now()
+        settled = 0
+        while self._moved and self._moved[0][0] <= now - RETAINED_MS:
+            settled = self._moved.popleft()[1]
+        await self._store.index.decided(current, until, settled)
+        crash_point("decisions.moved")
+        self._moved.append((now, until))
+        self._watermark = until
+        self._current = self._journals[current.id] = current
+
+    async def _write(self, journal: Journal, records: list[Decision], rows: int) -> Journal:
+        with driver_calls():
+            length = await self._store.driver.write_journal(journal.id, records)
+        return journal._replace(bytes=length, rows=journal.rows + rows)
+
+    async def _end_current(self) -> None:
+        if self._current is not None:
+            with driver_calls():
+                await self._store.driver.end_journal(self._current.id)
+            self._current = None
+
+    # snapshots
+    async def _go_on_with_snapshot(self) -> None:
+        assert self._journals is not None
+        if self._snapshot is None:
+            if not await self._is_worth_it():
+                return
+            await self._end_current()  # later changes go into a journal that stays
+            journal = Journal(await self._store.index.open_journal(1), 1, 0, 0)
+            self._snapshot = journal, self._everything(Heading(SNAPSHOT, 0, self._watermark, self._at))
+        journal, everything = self._snapshot
+        until = time.monotonic() + SLICE
+        while time.monotonic() < until:
+            try:
+                records, rows = await anext(everything)
+            except StopAsyncIteration:
+                await self._end_snapshot(journal)
+                return
+            journal = await self._write(journal, records, rows)
+            self._snapshot = journal, everything
+
+    async def _is_worth_it(self) -> bool:
+        assert self._journals is not None
+        if len(self._journals) > MOST_JOURNALS:
+            return True
+        rows = sum(journal.rows for journal in self._journals.values())
+        if rows < self._look_at_rows:
+            return False
+        wanted = 2 * await self._store.index.versions_count() + LEAST_ROWS
+        self._look_at_rows = rows + LEAST_ROWS + max(wanted - rows, 0) // 2
+        return rows > wanted
+
+    async def _everything(self, heading: Heading) -> Records:
+        """Every row up to the watermark as it is when it is read: what changed since comes with the changes."""
+        index = self._store.index
+        after, more, count = 0, True, 0
+        while more:
+            changes = await index.changes(after, heading.until)
+            after, more = changes.until, changes.more
+            count += changes.number
+            yield [encode(heading, versions=changes.versions, removals=changes.removals)], changes.number
+        records = 0
+        async for record in self._pieces(heading, None):
+            records += 1
+            yield [record], 0
+        counts = f'{{"rows":{count},"records":{records}}}'
+        settings = await index.settings_rows()
+        yield [encode(heading._replace(kind=END), settings=settings, counts=counts)], 0
+
+    async def _end_snapshot(self, journal: Journal) -> None:
+        assert self._journals is not None
+        with driver_calls():
+            await self._store.driver.end_journal(journal.id)
+        self._snapshot = None
+        journal = journal._replace(snapshot=2)
+        await self._store.index.set_journal(journal)
+        crash_point("decisions.snapshot")
+        older = [known for number, known in self._journals.items() if number < journal.id]
+        self._journals[journal.id] = journal
+        await self._discard(older)
+        for known in older:
+            del self._journals[known.id]
+        logger.info("journals: a snapshot of %d rows replaces %d journals", journal.rows, len(older))
+
+    async def _discard(self, journals: list[Journal]) -> None:
+        if not journals:
+            return
+        with driver_calls():
+            await self._store.driver.discard_journals([journal.id for journal in journals])
+        await self._store.index.forget_journals([journal.id for journal in journals])

@@ -1,0 +1,214 @@
+"""What the index decided is written down beside the data, whole, once, and before anything relies on it."""
+
+from __future__ import annotations
+
+import errno
+import os
+import sqlite3
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given
+from hypothesis import settings as hypothesis_settings
+from hypothesis import strategies as st
+
+from app.errors import StoreFull, StoreUnavailable
+from app.index.rows import Bucket
+from app.jobs import decisions as job
+from app.jobs.decisions import NO_BOUND, Decisions
+from app.jobs.garbage import Garbage
+from app.settings import Settings
+from app.store import objects
+from app.store.decisions import CHANGES, END
+from app.store.store import Store
+from tests.jobs.journals import names, records, replayed
+from tests.store.site import opened, prepare, put, settings_for
+
+
+@pytest.fixture
+def settings(tmp_path: Path) -> Settings:
+    made = settings_for(tmp_path)
+    prepare(made)
+    return made
+
+
+@pytest.fixture
+async def store(settings: Settings) -> AsyncIterator[Store]:
+    async with opened(settings) as made:
+        yield made
+
+
+@pytest.fixture
+async def bucket(store: Store) -> Bucket:
+    return await store.index.create_bucket("decided", "owner", "us-east-1", 10)
+
+
+def rows(settings: Settings) -> dict[tuple[int, str], list[object]]:
+    """What the index holds."""
+    connection = sqlite3.connect(settings.index_path)
+    found = connection.execute("SELECT * FROM versions").fetchall()
+    connection.close()
+    return {(row[1], row[2]): list(row) for row in found}
+
+
+async def test_what_was_decided_can_be_read_from_the_journals(settings: Settings, store: Store, bucket: Bucket) -> None:
+    decisions = Decisions(store)
+    for key in ("a", "b", "c"):
+        await put(store, bucket, key, b"first")
+    await decisions.run_once()
+    assert replayed(settings) == rows(settings)
+    assert await store.index.undecided() == (0, 0)
+    await put(store, bucket, "a", b"second")
+    await objects.delete(store, bucket.id, "b", None, None, {})
+    count, oldest = await store.index.undecided()
+    assert (count, oldest > 0) == (2, True)
+    assert await decisions.run_once() == 2
+    assert await decisions.run_once() == 0
+    assert replayed(settings) == rows(settings)
+    assert set(rows(settings)) == {(bucket.id, "a"), (bucket.id, "c")}
+    (first, second) = [heading for heading, _ in records(settings) if heading.kind == CHANGES]
+    assert (first.after, first.until) == (0, second.after)
+    assert len(names(settings)) == 1
+
+
+async def test_accounts_keys_and_buckets_are_written_when_they_change(settings: Settings, store: Store) -> None:
+    decisions = Decisions(store)
+    await decisions.run_once()
+    await store.index.create_bucket("later", "owner", "us-east-1", 10)
+    await decisions.run_once()
+    await decisions.run_once()
+    written = [fields["settings"] for _, fields in records(settings) if "settings" in fields]
+    assert [[row[1] for row in one["buckets"]] for one in written] == [[], ["later"]]
+    assert written[0]["access_keys"][0][0] == "ROOTKEY"
+    assert len(written[0]["accounts"]) == 1
+
+
+async def test_batches_are_bounded(
+    settings: Settings, store: Store, bucket: Bucket, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("app.index.decisions.BATCH", 4)
+    decisions = Decisions(store)
+    for number in range(11):
+        await put(store, bucket, f"k{number}", b"x")
+    for number in range(7):
+        await objects.delete(store, bucket.id, f"k{number}", None, None, {})
+    await decisions.run_once()
+    assert replayed(settings) == rows(settings)
+    sizes = [len(fields["versions"]) + len(fields["removals"]) for _, fields in records(settings)]
+    assert sum(sizes) == 11
+    assert max(sizes) <= 8
+
+
+@given(text=st.text(st.characters(exclude_categories=("Cs",)), min_size=1, max_size=20))
+@hypothesis_settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+async def test_any_key(settings: Settings, store: Store, bucket: Bucket, text: str) -> None:
+    await put(store, bucket, text, b"x")
+    await Decisions(store).run_once()
+    assert replayed(settings) == rows(settings)
+
+
+async def test_a_snapshot_replaces_what_is_out_of_date(
+    settings: Settings, store: Store, bucket: Bucket, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(job, "LEAST_ROWS", 20)
+    monkeypatch.setattr(job, "SLICE", 0.0)
+    monkeypatch.setattr("app.index.decisions.BATCH", 3)
+    decisions = Decisions(store)
+    for turn in range(12):
+        for number in range(7):
+            await put(store, bucket, f"k{number}", b"%d" % turn)
+        await decisions.run_once()
+        assert replayed(settings) == rows(settings)
+        await objects.delete(store, bucket.id, f"k{turn % 7}", None, None, {})
+    for _ in range(3):
+        await decisions.run_once()
+    assert not [heading for heading, _ in records(settings) if heading.kind == END], "a slice of no time gets nowhere"
+    monkeypatch.setattr(job, "SLICE", 10.0)
+    await put(store, bucket, "meanwhile", b"x")
+    await decisions.run_once()
+    await put(store, bucket, "k1", b"after")
+    await decisions.run_once()
+    (heading,) = [heading for heading, _ in records(settings) if heading.kind == END]
+    assert replayed(settings) == rows(settings)
+    assert len(names(settings)) == 2
+    assert [journal.snapshot for journal in await store.index.journals()] in ([2, 0], [0, 2])
+    assert heading.until <= await store.index.watermark()
+
+
+async def test_a_snapshot_that_broke_off_is_taken_away(
+    settings: Settings, store: Store, bucket: Bucket, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(job, "LEAST_ROWS", 1)
+    monkeypatch.setattr(job, "SLICE", 0.0)
+    decisions = Decisions(store)
+    for turn in range(9):
+        await put(store, bucket, "k", b"%d" % turn)
+        await decisions.run_once()
+    assert any(journal.snapshot == 1 for journal in await store.index.journals())
+    later = Decisions(store)
+    await put(store, bucket, "k", b"last")
+    monkeypatch.setattr(job, "LEAST_ROWS", 1000)
+    later._look_at_rows = 1000
+    await later.run_once()
+    assert {journal.snapshot for journal in await store.index.journals()} == {0}
+    assert names(settings) == [journal.id for journal in await store.index.journals()]
+    assert replayed(settings) == rows(settings)
+
+
+async def test_a_journal_that_failed_is_not_written_to_again(
+    settings: Settings, store: Store, bucket: Bucket, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    decisions = Decisions(store)
+    await put(store, bucket, "k", b"1")
+    await decisions.run_once()
+    watermark = await store.index.watermark()
+    await put(store, bucket, "k", b"2")
+    with monkeypatch.context() as patch:
+
+        def full(*_: object) -> None:
+            raise OSError(errno.ENOSPC, "full")
+
+        patch.setattr("storage_drivers.journals.write_all", full)
+        with pytest.raises(StoreFull):
+            await decisions.run_once()
+        assert decisions.bound() == NO_BOUND, "else a full store never gets space again"
+    assert await store.index.watermark() == watermark
+    await decisions.run_once()
+    assert decisions.bound() == await store.index.watermark() > watermark
+    assert replayed(settings) == rows(settings)
+    assert len(names(settings)) == 2
+
+
+async def test_a_failed_sync_moves_nothing(settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    settings = settings_for(tmp_path, durability="full")
+    async with opened(settings) as store:
+        bucket = await store.index.create_bucket("decided", "owner", "us-east-1", 10)
+        decisions = Decisions(store)
+        await decisions.run_once()
+        await put(store, bucket, "k", b"1")
+        watermark = await store.index.watermark()
+        with monkeypatch.context() as patch:
+
+            def fail(_: int) -> None:
+                raise OSError(errno.EIO, "rotten")
+
+            patch.setattr("storage_drivers.journals.os.fdatasync", fail)
+            with pytest.raises(StoreUnavailable):
+                await decisions.run_once()
+        assert await store.index.watermark() == watermark
+        before = len(os.listdir("/proc/self/fd"))
+        await decisions.run_once()
+        assert len(os.listdir("/proc/self/fd")) == before + 1
+        assert replayed(settings) == rows(settings)
+
+
+async def test_nothing_goes_that_a_journal_may_name(settings: Settings, store: Store, bucket: Bucket) -> None:
+    decisions = Decisions(store)
+    garbage = Garbage(store, lambda: 2, lambda: 1, 0, decisions.bound)
+    await put(store, bucket, "k", b"old")
+    await decisions.run_once()
+    await put(store, bucket, "k", b"new")
+    assert await garbage.run_once() == 0
+    await decisions.run_once()
+    assert await garbage.run_once() == 1
