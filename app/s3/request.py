@@ -42,6 +42,8 @@ class S3Request:
     raw_query: bytes
     header_list: list[tuple[bytes, bytes]]
     headers: dict[str, str]
+    amazon: list[str]
+    """The names of `headers` that start with `x-amz-`, as they came."""
     repeated: Set[str] = frozenset()
     query: dict[str, str]
     bucket: str | None = None
@@ -83,3 +85,4 @@ class S3Request:
             headers = {name: ", ".join(several) for name, several in values.items()}
             self.repeated = {name for name, several in values.items() if len(several) > 1}
         self.headers = headers
+        self.amazon = [name for name in headers if name[:6] == "x-amz-"]

@@ -17,11 +17,12 @@ _TEXT = rb"(?:[A-Za-z0-9\-._~]++|%(?:" + _ESCAPES + rb"|2F))*+"
 _CANONICAL_PATH = re.compile(rb"(?:[A-Za-z0-9\-._~/]++|%(?:" + _ESCAPES + rb"))*+")
 _CANONICAL_QUERY = re.compile(_TEXT + rb"(?:=" + _TEXT + rb")?(?:&" + _TEXT + rb"(?:=" + _TEXT + rb")?)*+")
 _SPACES = re.compile(r"[ \t]+")
+_PLAIN = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~/"
 
 
 def path_of(raw_path: bytes) -> str:
     """The canonical URI. An escaped slash counts as a slash, as in the key that it names."""
-    if _CANONICAL_PATH.fullmatch(raw_path):
+    if not raw_path.translate(None, _PLAIN) or _CANONICAL_PATH.fullmatch(raw_path):
         return raw_path.decode("ascii")
     return quote(unquote_to_bytes(raw_path), safe="/-._~")
 
@@ -70,14 +71,14 @@ def canonical_request(request: S3Request, path: str, query: str, signed_headers:
     Values are trimmed, runs of blanks become one, and values of a repeated field are joined by commas.
     """
     headers = request.headers
-    repeated = request.repeated
-    lines = []
-    for name in signed_headers.split(";"):
-        value = headers.get(name, "")
-        if name in repeated:
-            value = _repeated_value(request, name)
-        elif "  " in value or "\t" in value:
-            value = _SPACES.sub(" ", value)
-        lines.append(f"{name}:{value.strip(' ')}\n")
-    text = f"{request.method}\n{path}\n{query}\n{''.join(lines)}\n{signed_headers}\n{payload}"
+    names = signed_headers.split(";")
+    lines = "".join([f"{name}:{headers.get(name, '').strip(' ')}\n" for name in names])
+    if request.repeated or "  " in lines or "\t" in lines:
+        lines = "".join([f"{name}:{_value(request, name)}\n" for name in names])
+    text = f"{request.method}\n{path}\n{query}\n{lines}\n{signed_headers}\n{payload}"
     return text.encode("latin-1", "replace")
+
+
+def _value(request: S3Request, name: str) -> str:
+    value = _repeated_value(request, name) if name in request.repeated else request.headers.get(name, "")
+    return _SPACES.sub(" ", value).strip(" ")

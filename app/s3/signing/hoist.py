@@ -29,5 +29,8 @@ def hoist(request: S3Request) -> None:
             raise errors.InvalidArgument(ArgumentName=name)
         # header values are the bytes on the wire read as latin-1
         value = text.encode("utf-8", "replace").decode("latin-1")
-        if headers.setdefault(name, value) != value:
+        if name not in headers:
+            headers[name] = value
+            request.amazon.append(name)
+        elif headers[name] != value:
             raise errors.InvalidRequest(f"{name} is given as a header and as a query parameter with another value.")

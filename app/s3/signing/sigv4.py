@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import hmac
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import lru_cache
 from hashlib import sha256
 from typing import NoReturn
 
@@ -12,7 +13,7 @@ from app.s3 import errors
 from app.s3.dates import format_basic, format_extended, parse_basic, parse_http
 from app.s3.request import S3Request
 from app.s3.signing.canonical import canonical_request, path_as_sent, path_of, query_fields, query_of
-from app.s3.signing.claim import STREAMING, UNSIGNED_PAYLOAD, ChunkSigner, Claim, signing_key
+from app.s3.signing.claim import STREAMING, UNSIGNED_PAYLOAD, ChunkSigner, Claim, sign, signing_key
 
 ALGORITHM = "AWS4-HMAC-SHA256"
 MAX_EXPIRES = 604_800
@@ -28,10 +29,11 @@ _QUERY_PARAMETERS = (
 )
 
 # the form that every SDK sends; anything else goes the long way, which finds the fault to name
-_HEADER = re.compile(
-    r"AWS4-HMAC-SHA256 +Credential=([!-+\-.0-~]++)/([0-9]{8})/([^/, ]++)/([^/, ]++)/([^/, ]++)"
-    r", *SignedHeaders=([^, ]++), *Signature=([^, ]*+)"
+_BEFORE_SIGNATURE = re.compile(
+    r"AWS4-HMAC-SHA256 +Credential=([!-+\-.0-~]++)/([0-9]{8})/([^/, ]++)/s3/aws4_request, *SignedHeaders=([^, ]++), *"
 )
+MAX_REMEMBERED = 1024
+"""Characters of an Authorization header before its signature that are kept in memory for the next request."""
 _ACCESS_KEY = re.compile(r"[!-+\--~]{1,128}")
 _DAY = re.compile(r"[0-9]{8}")
 _DIGEST = re.compile(r"[0-9a-fA-F]{64}")
@@ -44,10 +46,10 @@ class V4Claim(Claim):
     __slots__ = ("_alternative", "_day", "_region", "_signature", "_string_to_sign", "_timestamp")
 
     def __init__(
-        self, request: S3Request, scope: tuple[str, ...], timestamp: str, signed_headers: str, signature: str,
+        self, request: S3Request, scope: Sequence[str], timestamp: str, signed_headers: str, signature: str,
         query: str, payload: str, via: str,
     ) -> None:  # fmt: skip
-        self.access_key, self._day, self._region, _, _ = scope
+        self.access_key, self._day, self._region = scope[0], scope[1], scope[2]
         self.version = "v4"
         self.via = via
         self.payload = payload.lower() if len(payload) == 64 else payload
@@ -67,13 +69,12 @@ class V4Claim(Claim):
 
     def verify(self, secret: str) -> None:
         """Check the signature. Raises SignatureDoesNotMatch."""
-        key = signing_key(secret, self._day, self._region)
         given = self._signature.encode("utf-8", "replace")
-        expected = hmac.digest(key, self._string_to_sign.encode("utf-8"), "sha256").hex()
+        expected = sign(secret, self._day, self._region, self._string_to_sign)
         if hmac.compare_digest(expected.encode("ascii"), given):
             return
         if self._alternative is not None:
-            expected = hmac.digest(key, self._alternative.encode("utf-8"), "sha256").hex()
+            expected = sign(secret, self._day, self._region, self._alternative)
             if hmac.compare_digest(expected.encode("ascii"), given):
                 return
         raise errors.SignatureDoesNotMatch(AWSAccessKeyId=self.access_key, StringToSign=self._string_to_sign)
@@ -86,13 +87,14 @@ class V4Claim(Claim):
 
 def parse_header(request: S3Request, value: str, *, now: float, region: str, clock_skew: float) -> V4Claim:
     """The claim of an Authorization header. Raises what S3 answers to a header that no secret can make right."""
-    match = _HEADER.fullmatch(value)
-    if match:
-        parts = match.groups()
-        scope, signed_headers, signature = parts[:5], parts[5], parts[6]
+    before, _, signature = value.rpartition("Signature=")
+    usual = _usual(before, region) if len(before) <= MAX_REMEMBERED and signature.isalnum() else None
+    scope: Sequence[str]
+    if usual is not None:
+        scope, signed_headers, signed = usual
     else:
         scope, signed_headers, signature = _components(value)
-    if scope[2] != region or scope[3:] != ("s3", "aws4_request") or not match:
+        signed = frozenset(signed_headers.split(";"))
         _check_scope(scope, region, _bad_header)
     headers = request.headers
     timestamp = headers.get("x-amz-date")
@@ -109,7 +111,7 @@ def parse_header(request: S3Request, value: str, *, now: float, region: str, clo
         raise errors.AccessDenied("AWS authentication requires a valid Date or x-amz-date header")
     if timestamp[:8] != scope[1]:
         _bad_header("Invalid credential date. Date is not the same as X-Amz-Date.")
-    _check_signed_headers(request, signed_headers)
+    _check_signed_headers(request, signed)
     if abs(now - seconds) > clock_skew:
         raise too_skewed(timestamp, now, clock_skew)
     payload = headers.get("x-amz-content-sha256")
@@ -118,6 +120,18 @@ def parse_header(request: S3Request, value: str, *, now: float, region: str, clo
     check_payload(payload)
     query = query_of(query_fields(request.raw_query)) if request.raw_query else ""
     return V4Claim(request, scope, timestamp, signed_headers, signature, query, payload, "header")
+
+
+@lru_cache(maxsize=1024)
+def _usual(before: str, region: str) -> tuple[tuple[str, ...], str, frozenset[str]] | None:
+    """What an Authorization header says before its signature, which a client says again with every request of a day.
+
+    Key, day and region, the signed headers, and the same as a set. None unless it is without fault.
+    """
+    match = _BEFORE_SIGNATURE.fullmatch(before)
+    if match is None or match[3] != region:
+        return None
+    return match.groups()[:3], match[4], frozenset(match[4].split(";"))
 
 
 def parse_query(request: S3Request, *, now: float, region: str, clock_skew: float) -> V4Claim:
@@ -150,7 +164,7 @@ def parse_query(request: S3Request, *, now: float, region: str, clock_skew: floa
         )
     expires = _expires(query["X-Amz-Expires"])
     signed_headers = query["X-Amz-SignedHeaders"]
-    _check_signed_headers(request, signed_headers)
+    _check_signed_headers(request, frozenset(signed_headers.split(";")))
     if seconds > now + clock_skew:
         raise errors.AccessDenied("Request is not valid yet", ServerTime=format_extended(now))
     if now >= seconds + expires:
@@ -170,7 +184,7 @@ def parse_query(request: S3Request, *, now: float, region: str, clock_skew: floa
 
 def check_payload(value: str) -> None:
     """Refuse a value of x-amz-content-sha256 that promises nothing this server can check."""
-    if _DIGEST.fullmatch(value) or value == UNSIGNED_PAYLOAD or value in STREAMING:
+    if value == UNSIGNED_PAYLOAD or _DIGEST.fullmatch(value) or value in STREAMING:
         return
     if value.startswith("STREAMING-AWS4-ECDSA-P256-SHA256-PAYLOAD"):
         raise errors.NotImplemented("AWS4-ECDSA-P256-SHA256 is not implemented.")
@@ -242,12 +256,9 @@ def _check_scope(scope: tuple[str, ...], region: str, refuse: Callable[[str], No
             raise
 
 
-def _check_signed_headers(request: S3Request, signed_headers: str) -> None:
-    signed = signed_headers.split(";")
-    missing = [name for name in request.headers if name[:6] == "x-amz-" and name not in signed]
-    if "host" not in signed:
-        missing.insert(0, "host")
-    if missing:
+def _check_signed_headers(request: S3Request, signed: frozenset[str]) -> None:
+    if "host" not in signed or not signed.issuperset(request.amazon):
+        missing = [name for name in ("host", *request.amazon) if name not in signed]
         raise errors.AccessDenied(
             "There were headers present in the request which were not signed", HeadersNotSigned=", ".join(missing)
         )

@@ -27,16 +27,7 @@ def make(
     request.raw_path = path.encode("latin-1")
     request.raw_query = query.encode("latin-1")
     items = list(headers.items()) if isinstance(headers, dict) else list(headers or [])
-    request.header_list = [(name.lower().encode("latin-1"), value.encode("latin-1")) for name, value in items]
-    request.headers = {}
-    request.repeated = set()
-    for raw_name, raw_value in request.header_list:
-        name, value = raw_name.decode("latin-1"), raw_value.decode("latin-1")
-        if name in request.headers:
-            request.repeated.add(name)
-            request.headers[name] += ", " + value
-        else:
-            request.headers[name] = value
+    request.take_headers([(name.lower().encode("latin-1"), value.encode("latin-1")) for name, value in items])
     request.query = {}
     for part in query.split("&"):
         if part:
