@@ -16,7 +16,8 @@ from app.jobs.garbage import Garbage
 from app.jobs.runner import Jobs
 from app.s3 import checksums
 from app.s3.gateway import Gateway
-from app.s3.response import Headers, Response
+from app.s3.request import S3Request
+from app.s3.response import Response
 from app.s3.target import bucket_of_host
 from app.server.health import health_router
 from app.server.shared import boottime_ms
@@ -67,13 +68,12 @@ class App:
             return
         await self._gateway(scope, receive, send)
 
-    def answer_now(
-        self, method: str, path: bytes, query: bytes, headers: Headers, scheme: str, client: tuple[str, int] | None
-    ) -> Response | None:
+    def answer_now(self, request: S3Request) -> Response | None:
         """The fast lane: see `Gateway.answer_now`."""
+        path = request.raw_path
         if not self._fast_lane or path in HEALTH or path == MINIO_HEALTH:
             return None
-        return self._gateway.answer_now(method, path, query, headers, scheme, client)
+        return self._gateway.answer_now(request)
 
     async def _is_health(self, scope: Scope, path: bytes) -> bool:
         headers = dict(scope["headers"])

@@ -20,6 +20,7 @@ _DISPLAY = {
     "if-modified-since": "If-Modified-Since",
     "if-unmodified-since": "If-Unmodified-Since",
 }
+_OF_WRITES = frozenset({*_DISPLAY, "x-amz-if-match-size", "x-amz-if-match-last-modified-time"})
 _NONE = Conditions()
 
 
@@ -28,6 +29,8 @@ def check_read(headers: Mapping[str, str], etag: str, modified: int, *, now: flo
 
     `now` is seconds. Raises PreconditionFailed.
     """
+    if _DISPLAY.keys().isdisjoint(headers):
+        return False
     failed = _first_failed(headers, "", etag, modified // 1000, now)
     if not failed:
         return False
@@ -50,6 +53,8 @@ def write_conditions(request: S3Request) -> Conditions:
     Raises InvalidArgument for a size or a time that is none.
     """
     headers = request.headers
+    if _OF_WRITES.isdisjoint(headers):
+        return _NONE
     if_match = headers.get("if-match")
     if_none_match = headers.get("if-none-match")
     size = headers.get("x-amz-if-match-size")

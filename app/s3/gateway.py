@@ -36,6 +36,8 @@ from app.store.store import Store
 
 logger = logging.getLogger("sluice.s3")
 
+REQUEST = "sluice.request"
+"""Key of a scope under which our server gives the request that it has parsed."""
 Observe = Callable[[S3Request, int, str, int, float], None]
 """Told of every answer: request, status, error code (or empty), bytes sent, seconds in all."""
 
@@ -63,8 +65,7 @@ class Gateway:
     async def __call__(self, scope: dict[str, Any], receive: Receive, send: Send) -> None:
         """Answer one request."""
         started = time.perf_counter()
-        path, query = scope["raw_path"], scope["query_string"]
-        request = self._request(scope["method"], path, query, scope["headers"], scope["scheme"], scope["client"])
+        request: S3Request = scope[REQUEST]
         request.receive = receive
         request.memory = self._memory
         code, status, sent = "", 0, 0
@@ -84,16 +85,13 @@ class Gateway:
                 request.body.close()
             self._observe(request, status, code, sent, time.perf_counter() - started)
 
-    def answer_now(
-        self, method: str, path: bytes, query: bytes, headers: Headers, scheme: str, client: tuple[str, int] | None
-    ) -> Response | None:
+    def answer_now(self, request: S3Request) -> Response | None:
         """The answer to a GET or HEAD without a body, complete but for what a server adds; None when it must wait.
 
-        Then nothing has happened: `__call__` takes the request from its beginning. Both ways run the same steps; only
-        what they look up comes by an await in one and at once or not at all in the other.
+        Then nothing is done but to the request, which `__call__` takes on. Both ways run the same steps; only what
+        they look up comes by an await in one, and at once or not at all in the other.
         """
         started = time.perf_counter()
-        request = self._request(method, path, query, headers, scheme, client)
         code = ""
         try:
             response = self._answer_now(request, started)
@@ -110,27 +108,13 @@ class Gateway:
         self._observe(request, response.status, code, len(body), time.perf_counter() - started)
         return response
 
-    def _request(
-        self, method: str, path: bytes, query: bytes, headers: Headers, scheme: str, client: tuple[str, int] | None
-    ) -> S3Request:
-        request = S3Request()
-        request.method = method
-        request.raw_path = path
-        request.raw_query = query
-        request.take_headers(headers)
-        request.query = {}
-        request.scheme = scheme
-        request.client = client[0] if client else ""
-        request.request_id = next(self._ids)
-        request.timings = {}
-        return request
-
     # the steps to an answer, in their order
     async def _answer(self, request: S3Request, started: float) -> Response:
-        self._read_target(request)
-        claim = self._read_claim(request)
-        if claim is not None:
-            self._authenticate(request, claim, await self._known.key(claim.access_key))
+        if request.signature is None:  # else the fast lane has come as far as this
+            self._read_target(request)
+            claim = self._read_claim(request)
+            if claim is not None:
+                self._authenticate(request, claim, await self._known.key(claim.access_key))
         operation = self._find_operation(request)
         bucket = await self.bucket(request.bucket) if operation.on_bucket and request.bucket is not None else None
         self._admit(request, operation, bucket)
@@ -153,10 +137,11 @@ class Gateway:
         return operation.now(self, request)
 
     def _read_target(self, request: S3Request) -> None:
+        request.request_id = next(self._ids)
+        request.timings = {}
         host = request.headers.get("host", "")
         request.bucket, request.key, request.virtual_host = target.split(request.raw_path, host, self.domains)
-        if request.raw_query:
-            request.query = target.parse_query(request.raw_query)
+        request.query = target.parse_query(request.raw_query) if request.raw_query else {}
 
     def _read_claim(self, request: S3Request) -> signing.Claim | None:
         length = request.headers.get("content-length")

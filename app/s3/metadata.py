@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 import orjson
 
 from app.s3.errors import InvalidArgument, InvalidStorageClass, MetadataTooLarge
 from app.s3.request import S3Request
+from app.s3.response import render
 
 KEPT = (
     "cache-control",
@@ -21,6 +24,8 @@ USER = "x-amz-meta-"
 MAX_USER_BYTES = 2048
 """Bytes of all names (without prefix) and values of user metadata."""
 DEFAULT_TYPE = "binary/octet-stream"
+MAX_REMEMBERED = 512
+"""Characters of a row's headers up to which they are kept in memory: most objects have only a type."""
 STORAGE_CLASSES = frozenset(
     [
         "STANDARD",
@@ -84,6 +89,18 @@ def decode(kept: str) -> dict[str, str]:
     """The headers of an index row."""
     headers: dict[str, str] = orjson.loads(kept)
     return headers
+
+
+def rendered(kept: str) -> bytes:
+    """The headers of an index row as lines, each with its line end."""
+    return _usual(kept) if len(kept) <= MAX_REMEMBERED else _render(kept)
+
+
+def _render(kept: str) -> bytes:
+    return render([(name.encode("latin-1"), value.encode("latin-1")) for name, value in decode(kept).items()])
+
+
+_usual = lru_cache(maxsize=1024)(_render)
 
 
 def storage_class(request: S3Request) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, MutableMapping, Set
+from collections.abc import Awaitable, Callable, Iterable, MutableMapping, Set
 from typing import Any, Protocol
 
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
@@ -29,6 +29,39 @@ class Memory(Protocol):
         ...
 
 
+class Names:
+    """The names of a head's fields in their order, and what follows from names alone.
+
+    A client sends the same ones with every request, so that all this is found once: see `names_of`.
+    """
+
+    __slots__ = ("amazon", "raw", "repeated", "text")
+
+    def __init__(self, raw: tuple[bytes, ...]) -> None:
+        self.raw = tuple([name.lower() for name in raw])
+        """In lower case."""
+        self.text = tuple([name.decode("latin-1") for name in self.raw])
+        self.repeated = frozenset(name for name in self.text if self.text.count(name) > 1)
+        self.amazon = tuple([name for name in dict.fromkeys(self.text) if name.startswith("x-amz-")])
+
+
+_REMEMBERED = 1024
+_REMEMBERED_BYTES = 2048
+_names: dict[tuple[bytes, ...], Names] = {}
+
+
+def names_of(raw: tuple[bytes, ...]) -> Names:
+    """What there is to know of these names. Kept in memory for heads of usual size, and for so many of them."""
+    known = _names.get(raw)
+    if known is None:
+        known = Names(raw)
+        if sum(map(len, raw)) <= _REMEMBERED_BYTES:
+            if len(_names) >= _REMEMBERED:
+                _names.clear()
+            _names[raw] = known
+    return known
+
+
 class S3Request:
     """The head of a request and the way to its body.
 
@@ -40,11 +73,13 @@ class S3Request:
     method: str
     raw_path: bytes
     raw_query: bytes
-    header_list: list[tuple[bytes, bytes]]
+    names: Names
+    values: list[bytes]
+    """As they came, in the order of `names`."""
     headers: dict[str, str]
-    amazon: list[str]
-    """The names of `headers` that start with `x-amz-`, as they came."""
-    repeated: Set[str] = frozenset()
+    repeated: Set[str]
+    amazon: tuple[str, ...] = ()
+    """The names of `headers` that start with `x-amz-`."""
     query: dict[str, str]
     bucket: str | None = None
     key: str | None = None
@@ -74,15 +109,20 @@ class S3Request:
     bucket_row: Any = None
     """The bucket that the operation is on, authorised."""
 
-    def take_headers(self, header_list: list[tuple[bytes, bytes]]) -> None:
-        """Fill `headers` and `repeated` from names in lower case and values, in the order of the wire."""
-        self.header_list = header_list
-        headers = {str(name, "latin-1"): str(value, "latin-1") for name, value in header_list}
-        if len(headers) != len(header_list):
-            values: dict[str, list[str]] = {}
-            for name, value in header_list:
-                values.setdefault(str(name, "latin-1"), []).append(str(value, "latin-1"))
-            headers = {name: ", ".join(several) for name, several in values.items()}
-            self.repeated = {name for name, several in values.items() if len(several) > 1}
-        self.headers = headers
-        self.amazon = [name for name in headers if name[:6] == "x-amz-"]
+    def take_fields(self, names: Iterable[bytes], values: list[bytes]) -> None:
+        """Fill in what comes from the fields of the head."""
+        self.names = known = names_of(tuple(names))
+        self.values = values
+        texts = [value.decode("latin-1") for value in values]
+        self.headers = dict(zip(known.text, texts, strict=True))
+        self.repeated = known.repeated
+        self.amazon = known.amazon
+        if known.repeated:
+            for name in known.repeated:
+                several = [text for other, text in zip(known.text, texts, strict=True) if other == name]
+                self.headers[name] = ", ".join(several)
+
+    @property
+    def header_list(self) -> list[tuple[bytes, bytes]]:
+        """Names in lower case with their values, as ASGI has them."""
+        return list(zip(self.names.raw, self.values, strict=True))

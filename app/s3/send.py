@@ -9,7 +9,7 @@ from typing import Any
 
 from app.s3.errors import S3Error
 from app.s3.request import S3Request
-from app.s3.response import Response
+from app.s3.response import Response, render
 from app.s3.xml import error_document
 from storage_drivers.base import FileSlice
 
@@ -18,11 +18,13 @@ Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 CHUNK = 256 * 1024
 """Bytes read at a time where the connection cannot take a file (TLS)."""
 ZERO_COPY = "http.response.zerocopysend"
+RENDERED = "sluice.response.rendered"
+"""Of our server: `http.response.start` may have `head`, rendered lines, and `length` instead of `headers`."""
 NO_BODY = frozenset({204, 304})
 
 
 def complete(request: S3Request, response: Response) -> None:
-    """Add the headers that every answer has, and leave out the body that HEAD does not send."""
+    """Render all headers, with those that every answer has, and leave out the body that HEAD does not send."""
     request_id = request.request_id.encode()
     body = response.body
     length = response.length
@@ -33,10 +35,15 @@ def complete(request: S3Request, response: Response) -> None:
             length = None
         elif length is None:
             length = len(body)
-    headers = response.headers
-    headers += ((b"x-amz-request-id", request_id), (b"x-amz-id-2", request_id))
-    if length is not None:
-        headers.append((b"content-length", b"%d" % length))
+    head = response.head
+    if response.headers:
+        head += render(response.headers)
+    if length is None:
+        response.head = b"%bx-amz-request-id: %b\r\nx-amz-id-2: %b\r\n" % (head, request_id, request_id)
+    else:
+        ids = (head, request_id, request_id, length)
+        response.head = b"%bx-amz-request-id: %b\r\nx-amz-id-2: %b\r\ncontent-length: %d\r\n" % ids
+    response.length = length
 
 
 def error_response(request: S3Request, error: S3Error) -> Response:
@@ -54,12 +61,16 @@ def error_response(request: S3Request, error: S3Error) -> Response:
 async def send_response(response: Response, scope: dict[str, Any], send: Send) -> int:
     """Send a complete answer; returns the bytes of its body. Slices are released however it ends."""
     body = response.body
-    start = {"type": "http.response.start", "status": response.status, "headers": response.headers}
+    start: dict[str, Any] = {"type": "http.response.start", "status": response.status}
+    if RENDERED in scope["extensions"]:
+        start |= {"head": response.head, "length": response.length}
+    else:
+        start["headers"] = [tuple(line.split(b": ", 1)) for line in response.head.split(b"\r\n")[:-1]]
     if isinstance(body, bytes):
         await send(start)
         await send({"type": "http.response.body", "body": body})
         return len(body)
-    zero_copy = ZERO_COPY in scope.get("extensions", ())
+    zero_copy = ZERO_COPY in scope["extensions"]
     sent = 0
     try:
         await send(start)

@@ -38,6 +38,10 @@ def split(raw_path: bytes, host: str, domains: tuple[str, ...]) -> tuple[str | N
     virtual = bucket_of_host(host, domains) if domains else None
     if virtual is not None:
         return virtual, decode(raw_path[1:]) or None, True
+    if b"%" not in raw_path and raw_path.isascii():
+        name, _, rest = raw_path.decode("ascii")[1:].partition("/")
+        if name:
+            return name, rest or None, False
     bucket, _, key = raw_path[1:].partition(b"/")
     if key and not bucket:
         raise InvalidBucketName(BucketName="")

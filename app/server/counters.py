@@ -51,7 +51,11 @@ _PLACE = _GAUGES + len(CODES) + len(OPERATIONS) * _OPERATION
 _OPERATION_BASE = {name: _GAUGES + len(CODES) + number * _OPERATION for number, name in enumerate(OPERATIONS)}
 _CODE_AT = {name: _GAUGES + number for number, name in enumerate(CODES)}
 _PHASE_AT = {name: _STATUS + 2 + number * _HISTOGRAM for number, name in enumerate(PHASES)}
-_TOTAL_AT = _PHASE_AT["total"]
+_PLACES = {
+    name: {"": base, **{phase: base + offset for phase, offset in _PHASE_AT.items()}}
+    for name, base in _OPERATION_BASE.items()
+}
+"""Where an operation's words begin, and each of its histograms."""
 
 
 class Counters:
@@ -82,19 +86,19 @@ class Counters:
     ) -> None:
         """Count one answered request: seconds in all and by phase, bytes of both bodies, the S3 error code if any."""
         words = self._mine
-        base = _OPERATION_BASE.get(operation) or _OPERATION_BASE[UNKNOWN]
+        places = _PLACES.get(operation) or _PLACES[UNKNOWN]
+        base = places[""]
         words[base + min(max(status // 100, 1), _STATUS) - 1] += 1
         if bytes_in:
             words[base + _STATUS] += bytes_in
         if bytes_out:
             words[base + _STATUS + 1] += bytes_out
-        at = base + _TOTAL_AT
+        at = places["total"]
         words[at + bisect_left(BOUNDS, seconds)] += 1
         words[at + _BUCKETS] += seconds
         for phase, spent in timings.items():
-            offset = _PHASE_AT.get(phase)
-            if offset is not None:
-                at = base + offset
+            if phase in places:
+                at = places[phase]
                 words[at + bisect_left(BOUNDS, spent)] += 1
                 words[at + _BUCKETS] += spent
         if code:

@@ -199,7 +199,7 @@ class Cycle:
             raise ClientGone
         kind = message["type"]
         if kind == "http.response.start":
-            self._start(message["status"], message.get("headers", ()))
+            self._start(message["status"], message.get("headers", ()), message.get("head", b""), message.get("length"))
         elif not self.started or self.response_complete:
             raise RuntimeError(f"unexpected ASGI message {kind!r}")
         elif kind == "http.response.body":
@@ -209,14 +209,13 @@ class Cycle:
         else:
             raise RuntimeError(f"unexpected ASGI message {kind!r}")
 
-    def _start(self, status: int, headers: Any) -> None:
+    def _start(self, status: int, headers: Any, rendered: bytes, length: int | None) -> None:
         if self.started:
             raise RuntimeError("the answer has started already")
         unread = 0 if self.complete else DRAINED + 1 if self.length is None else self.length - self.received
         if self.state.draining or unread > DRAINED or (unread and self.expects_continue):
             self.keep_alive = False
         fields = []
-        length = None
         for field in headers:
             name = field[0]
             if name in FRAMING:
@@ -239,7 +238,7 @@ class Cycle:
                 self.left = -1
         if not self.keep_alive:
             fields.append((b"connection", b"close"))
-        self.head = render_head(status, self.state.default_head, fields)
+        self.head = render_head(status, self.state.default_head, rendered, fields)
         self.started = True
 
     def _body(self, body: bytes, more: bool) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from app.s3.errors import BadRequest, InvalidURI, MethodNotAllowed
+from app.s3.request import S3Request
 
 MAX_TARGET = 16 * 1024
 """Bytes of a request target: a key of 1024 bytes percent-encoded thrice, and a presigned query with session token."""
@@ -17,9 +18,7 @@ METHODS = {name.encode(): name for name in ("GET", "HEAD", "PUT", "POST", "DELET
 """llhttp knows more, some of them of RTSP and ICE; none is S3's."""
 
 MAX_LENGTH_DIGITS = 19
-_LOOKED_AT = frozenset((b"host", b"content-length", b"transfer-encoding", b"expect"))
-
-Headers = list[tuple[bytes, bytes]]
+_FRAMING = frozenset(("content-length", "transfer-encoding", "expect"))
 
 
 class Framing(NamedTuple):
@@ -41,31 +40,27 @@ def check_target(target: bytes) -> tuple[bytes, bytes]:
     return path, query
 
 
-def check_head(method: bytes, version: str, headers: Headers, upgrade: bool) -> Framing:
+def check_head(method: bytes, version: str, request: S3Request, upgrade: bool) -> Framing:
     """Raises the S3 error that a head deserves which must not reach the application."""
+    headers, repeated = request.headers, request.repeated
     if method not in METHODS:
         raise MethodNotAllowed()
-    hosts = 0
     length: int | None = 0
     expects = False
-    for name, value in headers:
-        if name not in _LOOKED_AT:
-            continue
-        if name == b"host":
-            hosts += 1
-        elif name == b"content-length":
-            if len(value) > MAX_LENGTH_DIGITS:  # leading zeros, which the parser lets through without end
+    if not _FRAMING.isdisjoint(headers):
+        if (digits := headers.get("content-length")) is not None:
+            # leading zeros, which the parser lets through without end
+            if len(digits) > MAX_LENGTH_DIGITS or not digits.isdigit():
                 raise BadRequest()
-            length = int(value)
-        elif name == b"transfer-encoding":
-            if value.lower() != b"chunked" or version != "1.1":
+            length = int(digits)
+        if (coding := headers.get("transfer-encoding")) is not None:
+            if coding.lower() != "chunked" or version != "1.1":
                 raise BadRequest("This transfer encoding is not supported.")
             length = None
-        else:
-            expects = value.lower() == b"100-continue"
-    if hosts != 1 and (hosts or version != "1.0"):
+        expects = headers.get("expect", "").lower() == "100-continue"
+    if ("host" not in headers or "host" in repeated) and ("host" in headers or version != "1.0"):
         raise BadRequest("A request must have one Host header.")
-    if version not in ("1.1", "1.0"):
+    if version != "1.1" and version != "1.0":
         raise BadRequest("The HTTP version is not supported.")
     if upgrade and length != 0:
         raise BadRequest("A request with a body cannot ask for an upgrade.")

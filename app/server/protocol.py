@@ -22,6 +22,9 @@ from app.s3.errors import (
     S3Error,
     SlowDown,
 )
+from app.s3.gateway import REQUEST
+from app.s3.request import S3Request
+from app.s3.send import RENDERED
 from app.server.answer import Lane, render_head
 from app.server.cycle import JOINED, ZERO_COPY, Application, Cycle
 from app.server.head import MAX_TARGET, METHODS, Framing, check_head, check_target
@@ -42,7 +45,8 @@ CHUNK_OVERHEAD = 8
 """Bytes of framing and data that one byte of a chunked body may cost: six are needed for chunks of one."""
 READ = 256 * 1024
 """Bytes that one read from the socket gives at most."""
-EXTENSIONS: dict[str, dict[str, Any]] = {ZERO_COPY: {}}
+TLS_EXTENSIONS: dict[str, dict[str, Any]] = {RENDERED: {}}
+EXTENSIONS: dict[str, dict[str, Any]] = {ZERO_COPY: {}, RENDERED: {}}
 
 
 class Connection(Wire):
@@ -62,7 +66,8 @@ class Connection(Wire):
         self.active: Cycle | None = None
         self.pipeline: deque[Cycle] = deque()
         self.target = b""
-        self.headers: list[tuple[bytes, bytes]] = []
+        self.names: list[bytes] = []
+        self.values: list[bytes] = []
         self.heading = False
         """Bytes of a head have come, but not all of it."""
         self.head_fed = 0
@@ -92,7 +97,7 @@ class Connection(Wire):
         self.template["scheme"] = "https" if tls else "http"
         self.template["client"] = peer[:2] if isinstance(peer, tuple) else None
         self.template["server"] = own[:2] if isinstance(own, tuple) else None
-        self.template["extensions"] = {} if tls else EXTENSIONS
+        self.template["extensions"] = TLS_EXTENSIONS if tls else EXTENSIONS
         self.client = str(peer[0]) if isinstance(peer, tuple) else ""
         self.since = self.progress = self.write_progress = state.now
         over = len(state.connections) - state.settings.max_connections
@@ -182,7 +187,8 @@ class Connection(Wire):
         if not self.heading:
             self._begin_head()
         self.target = b""
-        self.headers = []
+        self.names = []
+        self.values = []
 
     def on_url(self, url: bytes) -> None:
         """A piece of the target."""
@@ -192,41 +198,49 @@ class Connection(Wire):
 
     def on_header(self, name: bytes, value: bytes) -> None:
         """One field; after the body it is a trailer, and those are dropped."""
-        if not self.heading:
-            return
-        headers = self.headers
-        headers.append((name.lower(), value.rstrip()))
-        if len(headers) > self.state.max_headers:
-            self._stop(RequestHeaderSectionTooLarge())
+        if self.heading:
+            self.names.append(name)
+            self.values.append(value.rstrip())
+            if len(self.names) > self.state.max_headers:
+                self._stop(RequestHeaderSectionTooLarge())
 
     def on_headers_complete(self) -> None:
         """The head is whole: check it, and start the application or queue behind the running request."""
         state, parser = self.state, self.parser
         method, version = parser.get_method(), parser.get_http_version()
-        headers = self.headers
+        request = S3Request()
+        request.take_fields(self.names, self.values)
+        upgrade = parser.should_upgrade()
         try:
             path, query = check_target(self.target)
-            framing = check_head(method, version, headers, parser.should_upgrade())
+            framing = check_head(method, version, request, upgrade)
             self._check_limits(framing)
         except S3Error as error:
             self._stop(error)
+        request.method = METHODS[method]
+        request.raw_path = path
+        request.raw_query = query
+        request.scheme = self.template["scheme"]
+        request.client = self.client
         keep_alive = version == "1.1" and parser.should_keep_alive()
         if (
             self.lane_open
             and framing.length == 0
             and (method == b"GET" or method == b"HEAD")
             and keep_alive
-            and self._answer_now(METHODS[method], path, query)
+            and not upgrade
+            and self._answer_now(request)
         ):
             return
         scope = self.template.copy()
         scope["http_version"] = version
-        scope["method"] = METHODS[method]
+        scope["method"] = request.method
         text = path.decode("ascii")
         scope["path"] = unquote(text) if "%" in text else text
         scope["raw_path"] = path
         scope["query_string"] = query
-        scope["headers"] = headers
+        scope["headers"] = request.header_list
+        scope[REQUEST] = request
         cycle = self.parsed = Cycle(self, scope, framing.length, framing.expects_continue, keep_alive)
         self.heading = False
         self.progress = state.now
@@ -241,7 +255,7 @@ class Connection(Wire):
             self.pipeline.append(cycle)
             self.pause_reading()
 
-    def _answer_now(self, method: str, path: bytes, query: bytes) -> bool:
+    def _answer_now(self, request: S3Request) -> bool:
         """The fast lane: answer without a cycle, if the application can do so at once and nobody is to be waited for.
 
         No entry in `state.running` is needed, for the oldest request and for the greatest age: the application opens
@@ -251,16 +265,16 @@ class Connection(Wire):
         Only the first request of what one read gave, lest a client that sends thousands at once keep the loop.
         """
         assert self.lane is not None
-        state, template = self.state, self.template
-        if self.active is not None or self.write_paused or state.draining or self.parser.should_upgrade():
+        state = self.state
+        if self.active is not None or self.write_paused or state.draining:
             return False
-        answer = self.lane(method, path, query, self.headers, template["scheme"], template["client"])
+        answer = self.lane(request)
         if answer is None:
             return False
         self.lane_open = self.heading = False
         self.parsed = None
         self.since = self.progress = state.now
-        head, body = render_head(answer.status, state.default_head, answer.headers), answer.body
+        head, body = render_head(answer.status, state.default_head, answer.head, []), answer.body
         assert isinstance(body, bytes)
         if len(body) <= JOINED:
             self.transport.write(head + body)
@@ -271,7 +285,7 @@ class Connection(Wire):
     def _check_limits(self, framing: Framing) -> None:
         state = self.state
         if self.suspect:
-            size = len(self.target) + sum(len(name) + len(value) + 4 for name, value in self.headers)
+            size = len(self.target) + sum(map(len, self.names)) + sum(map(len, self.values)) + 4 * len(self.names)
             if size > state.max_header_bytes:
                 raise RequestHeaderSectionTooLarge
         waiting = len(self.pipeline)

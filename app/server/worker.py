@@ -74,6 +74,17 @@ class WorkerContext:
         self._oldest = OldestRequests(run_dir / OLDEST, spec.places)
         self._log = AccessLog() if spec.settings.access_log else None
 
+    def gather_log(self, defer: Callable[[Callable[[], None]], object]) -> None:
+        """Write the access log by calls that `defer` makes a moment later, until `end_log`."""
+        if self._log is not None:
+            self._log.defer = defer
+
+    def end_log(self) -> None:
+        """Write what waits; later lines are written at once."""
+        if self._log is not None:
+            self._log.defer = None
+            self._log.flush()
+
     def oldest_request(self) -> int:
         """CLOCK_BOOTTIME in milliseconds: no request that began before it runs in any process of this server."""
         return self._oldest.oldest()
@@ -141,6 +152,7 @@ class Server(uvicorn.Server):
         self.lifespan = cast(Any, Lifespan(application))
         lane: Lane | None = getattr(application, "answer_now", None)
         self.config.http_protocol_class = cast(Any, lambda **_: Connection(state, application, lane))
+        self._context.gather_log(loop.call_soon)
         await self.startup(sockets=sockets)
         state.start()
         # what is there now stays: the collector need not look at it again and again
@@ -156,6 +168,7 @@ class Server(uvicorn.Server):
         await self._drain(state, patient)
         await self.lifespan.shutdown()
         state.stop()
+        self._context.end_log()
 
     async def _drain(self, state: WorkerState, patient: bool) -> None:
         """Wait until all connections are closed and all requests done, at most the graceful time."""

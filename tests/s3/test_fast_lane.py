@@ -14,6 +14,7 @@ import pytest
 
 from app.index.rows import Account
 from app.main import App
+from app.s3.request import S3Request
 from app.s3.response import Response
 from app.server.limits import BodyMemory
 from app.server.protocol import Connection
@@ -77,8 +78,8 @@ async def two(path: Path, **options: Any) -> AsyncIterator[Two]:
     state = WorkerState(settings, context.memory)
     answered: list[Response] = []
 
-    def lane(*arguments: Any) -> Response | None:
-        response = app.answer_now(*arguments)
+    def lane(request: S3Request) -> Response | None:
+        response = app.answer_now(request)
         if response is not None:
             answered.append(response)
         return response

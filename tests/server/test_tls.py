@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from app.server.cycle import ZERO_COPY
 from tests.environment import need
 from tests.server.apps import answer, read_body
 from tests.server.tools import Recorder, serving, until
@@ -42,7 +43,7 @@ async def test_requests_over_tls(cert: tuple[Path, Path]) -> None:
             assert (await client.ask(raw + body)).body == body
         assert (await client.ask(GET)).status == 200
         assert scopes[0]["scheme"] == "https"
-        assert scopes[0]["extensions"] == {}
+        assert ZERO_COPY not in scopes[0]["extensions"]
 
 
 async def test_idle_connections_and_refusals_over_tls(cert: tuple[Path, Path]) -> None:

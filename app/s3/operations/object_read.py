@@ -88,14 +88,20 @@ def version_id(request: S3Request) -> str | None:
 
 def _describe(request: S3Request, version: Version, part: ObjectPart | None) -> tuple[Response, int, int]:
     """The answer without its body, and offset and length of the bytes that it sends."""
-    headers = object_headers(version)
+    head = object_head(version)
     if conditions.check_read(request.headers, version.etag, version.modified):
-        return Response(304, [header for header in headers if header[0] not in NOT_ON_304]), 0, 0
-    if request.query:
-        _override(request, headers)
+        return Response(304, [field for field in _fields(head) if field[0] not in NOT_ON_304]), 0, 0
+    headers: Headers = []
     offset, length, status = 0, version.size, 200
-    number = request.query.get("partNumber")
     wanted = request.headers.get("range")
+    number = None
+    if request.query:
+        headers = _overrides(request)
+        if headers:
+            replaced = [name for name, _ in headers]
+            headers = [field for field in _fields(head) if field[0] not in replaced] + headers
+            head = b""
+        number = request.query.get("partNumber")
     if number is not None:
         if wanted is not None:
             raise InvalidRequest("Cannot specify both Range header and partNumber query parameter")
@@ -112,26 +118,30 @@ def _describe(request: S3Request, version: Version, part: ObjectPart | None) -> 
         headers.append((b"content-range", b"bytes %d-%d/%d" % (offset, offset + length - 1, version.size)))
     elif version.checksum and _wants_checksum(request):
         headers += checksum_headers(version)
-    return Response(status, headers, length=length), offset, length
+    return Response(status, headers, b"", length, head), offset, length
 
 
 NOT_ON_304 = frozenset({b"content-type", b"content-encoding", b"content-language", b"content-disposition"})
 
 
-def object_headers(version: Version) -> Headers:
-    """The headers that an object answers with."""
-    headers: Headers = [
-        (b"etag", b'"' + version.etag.encode() + b'"'),
-        (b"last-modified", http_date(version.modified // 1000).encode()),
-        (b"accept-ranges", b"bytes"),
-    ]
-    for name, value in metadata.decode(version.headers).items():
-        headers.append((name.encode("latin-1"), value.encode("latin-1")))
+def object_head(version: Version) -> bytes:
+    """The header lines that an object answers with."""
+    modified = http_date(version.modified // 1000)
+    head = f'etag: "{version.etag}"\r\nlast-modified: {modified}\r\naccept-ranges: bytes\r\n'.encode()
+    head += metadata.rendered(version.headers)
     if version.storage_class != "STANDARD":
-        headers.append((b"x-amz-storage-class", version.storage_class.encode()))
+        head += b"x-amz-storage-class: %b\r\n" % version.storage_class.encode()
     if version.version_id != "null":
-        headers.append((b"x-amz-version-id", version.version_id.encode()))
-    return headers
+        head += b"x-amz-version-id: %b\r\n" % version.version_id.encode()
+    return head
+
+
+def _fields(head: bytes) -> Headers:
+    fields = []
+    for line in head.split(b"\r\n")[:-1]:
+        name, _, value = line.partition(b": ")
+        fields.append((name, value))
+    return fields
 
 
 def checksum_headers(version: Version) -> Headers:
@@ -140,16 +150,17 @@ def checksum_headers(version: Version) -> Headers:
     return [(name.encode(), version.checksum.encode()), (b"x-amz-checksum-type", version.checksum_type.encode())]
 
 
-def _override(request: S3Request, headers: Headers) -> None:
+def _overrides(request: S3Request) -> Headers:
     """`response-*` parameters replace what the object answers with. Raises InvalidArgument for control characters."""
+    headers: Headers = []
     for parameter, name in metadata.OVERRIDES.items():
         value = request.query.get(parameter)
         if value is None:
             continue
         if any(ord(character) < 32 or ord(character) == 127 for character in value):
             raise InvalidArgument("Header value cannot contain control characters.", ArgumentName=parameter)
-        headers[:] = [header for header in headers if header[0] != name]
         headers.append((name, value.encode("utf-8")))
+    return headers
 
 
 def _wants_checksum(request: S3Request) -> bool:

@@ -31,6 +31,6 @@ def hoist(request: S3Request) -> None:
         value = text.encode("utf-8", "replace").decode("latin-1")
         if name not in headers:
             headers[name] = value
-            request.amazon.append(name)
+            request.amazon += (name,)
         elif headers[name] != value:
             raise errors.InvalidRequest(f"{name} is given as a header and as a query parameter with another value.")
