@@ -7,6 +7,7 @@ the path is encoded once and never normalised.
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from urllib.parse import quote, unquote_to_bytes
 
 from app.s3.request import S3Request
@@ -70,13 +71,24 @@ def canonical_request(request: S3Request, path: str, query: str, signed_headers:
 
     Values are trimmed, runs of blanks become one, and values of a repeated field are joined by commas.
     """
-    headers = request.headers
-    names = signed_headers.split(";")
-    lines = "".join([f"{name}:{headers.get(name, '').strip(' ')}\n" for name in names])
-    if request.repeated or "  " in lines or "\t" in lines:
-        lines = "".join([f"{name}:{_value(request, name)}\n" for name in names])
-    text = f"{request.method}\n{path}\n{query}\n{lines}\n{signed_headers}\n{payload}"
+    usual = len(signed_headers) <= MAX_REMEMBERED
+    names, form = (_remembered_form if usual else _form)(signed_headers)
+    values = list(map(request.headers.get, names))
+    text = form % (request.method, path, query, *values, payload)
+    if request.repeated or " " in text or "\t" in text or None in values:
+        text = form % (request.method, path, query, *[_value(request, name) for name in names], payload)
     return text.encode("latin-1", "replace")
+
+
+def _form(signed_headers: str) -> tuple[list[str], str]:
+    names = signed_headers.split(";")
+    escaped = signed_headers.replace("%", "%%")
+    lines = escaped.replace(";", ":%s\n")
+    return names, f"%s\n%s\n%s\n{lines}:%s\n\n{escaped}\n%s"
+
+
+MAX_REMEMBERED = 512
+_remembered_form = lru_cache(maxsize=512)(_form)
 
 
 def _value(request: S3Request, name: str) -> str:

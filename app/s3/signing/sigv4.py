@@ -45,12 +45,13 @@ class V4Claim(Claim):
 
     __slots__ = ("_alternative", "_day", "_region", "_signature", "_string_to_sign", "_timestamp")
 
+    version = "v4"
+
     def __init__(
         self, request: S3Request, scope: Sequence[str], timestamp: str, signed_headers: str, signature: str,
         query: str, payload: str, via: str,
     ) -> None:  # fmt: skip
         self.access_key, self._day, self._region = scope[0], scope[1], scope[2]
-        self.version = "v4"
         self.via = via
         self.payload = payload.lower() if len(payload) == 64 else payload
         self._timestamp = timestamp
@@ -69,13 +70,12 @@ class V4Claim(Claim):
 
     def verify(self, secret: str) -> None:
         """Check the signature. Raises SignatureDoesNotMatch."""
-        given = self._signature.encode("utf-8", "replace")
-        expected = sign(secret, self._day, self._region, self._string_to_sign)
-        if hmac.compare_digest(expected.encode("ascii"), given):
-            return
-        if self._alternative is not None:
-            expected = sign(secret, self._day, self._region, self._alternative)
-            if hmac.compare_digest(expected.encode("ascii"), given):
+        given = self._signature
+        if given.isascii():  # what compare_digest asks of text
+            if hmac.compare_digest(sign(secret, self._day, self._region, self._string_to_sign), given):
+                return
+            text = self._alternative
+            if text is not None and hmac.compare_digest(sign(secret, self._day, self._region, text), given):
                 return
         raise errors.SignatureDoesNotMatch(AWSAccessKeyId=self.access_key, StringToSign=self._string_to_sign)
 
