@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import secrets
 import tempfile
@@ -70,6 +71,9 @@ def run(
     server_core: Annotated[int, typer.Option(help="Core of the server.")] = 0,
     client_core: Annotated[int, typer.Option(help="Core of the client.")] = 1,
     directory: Annotated[Path | None, typer.Option(help="Where launched targets get their data.")] = None,
+    data_directory: Annotated[
+        Path | None, typer.Option(help="Put their data here and only logs and Sluice's index there: for a mount.")
+    ] = None,
     output: Annotated[Path, typer.Option(help="JSON to write.")] = Path("benchmark.json"),
 ) -> None:
     """Run every cell against every target, turn by turn, and print the table."""
@@ -92,7 +96,7 @@ def run(
     except ValueError as error:
         raise typer.BadParameter(str(error)) from error
     os.sched_setaffinity(0, {client_core})
-    bench = Bench(plan, chosen, server_core, client_core, directory, output)
+    bench = Bench(plan, chosen, server_core, client_core, directory, output, data_directory)
     try:
         bench.run(rounds)
     except (Refused, Stalled, OSError) as error:
@@ -119,6 +123,56 @@ def grow(
     Console(width=None if console.is_terminal else 120).print(table(states))
 
 
+@cli.command()
+def mount(
+    backing: Annotated[Path, typer.Argument(help="Directory that holds the files.")],
+    mountpoint: Annotated[Path, typer.Argument(help="Empty directory on which they appear.")],
+    create_ms: Annotated[float, typer.Option(min=0, help="Making a file or a directory, renaming.")] = 0,
+    sync_ms: Annotated[float, typer.Option(min=0, help="Syncing a file or a directory.")] = 0,
+    remove_ms: Annotated[float, typer.Option(min=0)] = 0,
+    lookup_ms: Annotated[float, typer.Option(min=0, help="Finding a name, stat.")] = 0,
+    open_ms: Annotated[float, typer.Option(min=0)] = 0,
+    read_ms: Annotated[float, typer.Option(min=0)] = 0,
+    write_ms: Annotated[float, typer.Option(min=0)] = 0,
+    close_ms: Annotated[float, typer.Option(min=0)] = 0,
+    xattr_ms: Annotated[float, typer.Option(min=0, help="Linux asks for one before each write; 0: none.")] = 0,
+    big_writes: Annotated[bool, typer.Option(help="Writes of 128 KiB, not of 4.")] = True,
+) -> None:
+    """Mount a directory by FUSE so that its operations take times of your choice, until it is unmounted."""
+    from benchmarks import slow_mount
+
+    times = slow_mount.Times(create_ms, sync_ms, remove_ms, lookup_ms, open_ms, read_ms, write_ms, close_ms, xattr_ms)
+    try:
+        slow_mount.serve(backing, mountpoint, times, big_writes)
+    except slow_mount.MountFailed as error:
+        console.print(f"[red]gave up:[/red] {error}", highlight=False)
+        raise typer.Exit(1) from error
+
+
+@cli.command("files")
+def files_command(
+    directory: Annotated[Path, typer.Option(help="Where the files are made; they are removed afterwards.")],
+    threads: Annotated[int, typer.Option(min=1)] = 64,
+    size: Annotated[str, typer.Option(help="Size of a file.")] = "4k",
+    seconds: Annotated[float, typer.Option(min=0.05)] = 5.0,
+    sync: Annotated[bool, typer.Option(help="Sync each file.")] = True,
+    sync_directory: Annotated[bool, typer.Option(help="Sync its directory too, so that its name is durable.")] = False,
+    directories: Annotated[int, typer.Option(min=0, help="Directories to spread over; 0: one a thread.")] = 0,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Make one file an object, in many threads: what a mount gives without packs."""
+    from benchmarks import files
+
+    with tempfile.TemporaryDirectory(prefix="sluice-files-", dir=directory) as parent:
+        plan = files.Plan(Path(parent), threads, size_of(size), seconds, sync, sync_directory, directories)
+        found = files.run(plan)
+    if as_json:
+        print(json.dumps({**asdict(found), "rate": found.rate}))
+    else:
+        latency = ", ".join(f"{name} {value:.1f} ms" for name, value in found.latency_ms.items())
+        print(f"{found.rate:,.0f} objects/s ({latency})")
+
+
 class Bench:
     """All rounds of a run, and what was measured so far (written after every turn)."""
 
@@ -130,6 +184,7 @@ class Bench:
         client_core: int,
         directory: Path | None,
         output: Path,
+        data_directory: Path | None = None,
     ) -> None:
         self.measures: list[Measure] = []
         self._plan = plan
@@ -138,6 +193,7 @@ class Bench:
         self._client_core = client_core
         self._directory = directory
         self._output = output
+        self._data_directory = data_directory and data_directory.resolve()
         self._keys = targets.Keys(
             os.environ.get("AWS_ACCESS_KEY_ID", "GK" + secrets.token_hex(12)),
             os.environ.get("AWS_SECRET_ACCESS_KEY", secrets.token_hex(32)),
@@ -166,7 +222,7 @@ class Bench:
                 markup=False,
             )
 
-        with targets.Running(target, self._keys, parent, self._server_core) as running:
+        with targets.Running(target, self._keys, parent, self._server_core, self._data_directory) as running:
             self._servers[target.name] = running.server
             meter = Meter(running.pid, running.directory, self._server_core, self._client_core)
             turn = Turn(running, self._plan, meter, number, f"bench-{secrets.token_hex(4)}")

@@ -88,10 +88,12 @@ def version(command: str) -> str:
 class Running:
     """A target in its turn: started if it is ours to start, ready, and on its core.
 
-    Raises Refused when it does not get ready; what it printed is then in the message.
+    A launched target has a directory in `parent` for its log and its data; the data alone lies in `data_parent` when
+    that is given, and the index of Sluice in the former. Raises Refused when it does not get ready; what it printed is
+    then in the message.
     """
 
-    def __init__(self, target: Target, keys: Keys, parent: Path, core: int) -> None:
+    def __init__(self, target: Target, keys: Keys, parent: Path, core: int, data_parent: Path | None = None) -> None:
         self.target = target
         self.pid = target.pid
         self.server = ""
@@ -99,8 +101,10 @@ class Running:
         self._core = core
         self._process: subprocess.Popen[bytes] | None = None
         self.directory: Path | None = None
-        """Of a launched target: holds its data and its log."""
+        """Of a launched target: its data are here."""
+        self._local: Path | None = None
         self._parent = parent
+        self._data_parent = data_parent
         if target.launched:
             self.address = ("127.0.0.1", _free_port())
         else:
@@ -128,17 +132,19 @@ class Running:
     ) -> None:
         if self._process is not None:
             _stop(self._process)
-        if self.directory is not None:
-            shutil.rmtree(self.directory, ignore_errors=True)
+        for directory in filter(None, (self._local, self.directory)):
+            shutil.rmtree(directory, ignore_errors=True)
 
     def printed(self) -> str:
         """The end of what a launched target printed."""
-        if self.directory is None:
+        if self._local is None:
             return ""
-        return (self.directory / "log").read_text(errors="replace")[-2000:]
+        return (self._local / "log").read_text(errors="replace")[-2000:]
 
     def _launch(self) -> None:
-        self.directory = Path(tempfile.mkdtemp(prefix=f"{self.target.name}-", dir=self._parent))
+        self.directory = self._local = Path(tempfile.mkdtemp(prefix=f"{self.target.name}-", dir=self._parent))
+        if self._data_parent is not None:
+            self.directory = Path(tempfile.mkdtemp(prefix=f"{self.target.name}-", dir=self._data_parent))
         data = self.directory / "data"
         data.mkdir()
         values = {"port": str(self.address[1]), "data": str(data), "host": "127.0.0.1"}
@@ -154,10 +160,12 @@ class Running:
         }
         if self.target.durability:
             environment["SLUICE_DURABILITY"] = self.target.durability
+        if self._data_parent is not None:
+            environment["SLUICE_INDEX"] = f"sqlite:///{self._local}/index.db"
         own = os.sched_getaffinity(0)
         os.sched_setaffinity(0, {self._core})  # what is started from here on inherits it
         try:
-            with (self.directory / "log").open("wb") as log:
+            with (self._local / "log").open("wb") as log:
                 self._process = subprocess.Popen(
                     words, cwd=ROOT, env=environment, stdout=log, stderr=log, start_new_session=True
                 )
