@@ -5,9 +5,7 @@ Python compares strings by code point, which is the order of their UTF-8 bytes t
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import partial
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
 from app.index.rows import ListedVersion, Page, Upload
 from app.index.statements import LIST_CURRENT, UPLOADS
@@ -15,9 +13,6 @@ from app.index.steps import Row, Statement, Transaction
 
 END = "\U0010ffff" * 257
 """Greater than every key, because a key has at most 1024 bytes."""
-
-_listed = cast(Callable[[Row], ListedVersion], partial(tuple.__new__, ListedVersion))
-"""`_make` without a Python call a row."""
 
 LARGEST = 1000
 """Rows asked for at a time when a delimiter may cut them short."""
@@ -118,12 +113,12 @@ def list_current(bucket_id: int, prefix: str, delimiter: str, after: str, limit:
         return Page([], [], False, "")
     if delimiter:
         found = yield from scan(CURRENT, bucket_id, (first,), end, len(prefix), delimiter, limit)
-        return Page(list(map(_listed, found.rows)), *found[1:])
+        return Page(*found)
     rows = yield LIST_CURRENT, (bucket_id, first, end, limit + 1)
     truncated = len(rows) > limit
     if truncated:
         rows.pop()
-    return Page(list(map(_listed, rows)), [], truncated, rows[-1][0] if rows else "")
+    return Page(rows, [], truncated, rows[-1][0] if rows else "")
 
 
 def uploads(

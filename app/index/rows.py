@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 NULL_VERSION = "null"
 """The version id of what an unversioned (or suspended) bucket holds."""
@@ -93,7 +93,6 @@ class ListedVersion(NamedTuple):
     """
 
     key: str
-    seq: int
     size: int
     etag: str
     modified: int
@@ -105,11 +104,17 @@ class ListedVersion(NamedTuple):
 class Page(NamedTuple):
     """One page of a listing: entries and common prefixes in one UTF-8 byte order."""
 
-    entries: list[ListedVersion]
+    rows: list[tuple[Any, ...]]
+    """The entries as plain tuples: naming the fields of a thousand costs as much as showing some hundred."""
     prefixes: list[str]
     truncated: bool
     last: str
     """The last key or common prefix of the page, from which the next page goes on; empty for an empty page."""
+
+    @property
+    def entries(self) -> list[ListedVersion]:
+        """The rows with names for their fields."""
+        return list(map(ListedVersion._make, self.rows))
 
 
 class Upload(NamedTuple):

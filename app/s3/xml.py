@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Set
+from collections.abc import Callable, Sequence, Set
 from datetime import UTC, datetime
 from functools import lru_cache
 from urllib.parse import quote
@@ -20,6 +20,8 @@ PIECE = 64 * 1024
 
 _NEEDS_ESCAPE = re.compile("[&<>\"'\r\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ufffe\uffff]")
 _ILLEGAL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]")
+_UNESCAPED = bytes(byte for byte in range(0x20, 0x7F) if byte not in b"&<>\"'")
+_UNENCODED = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789/-_.~*"
 _ENTITIES = {"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "'": "&#39;", "\r": "&#13;"}
 
 
@@ -63,14 +65,22 @@ def _shown(name: str, text: str) -> str:
     return element(name, _ILLEGAL.sub("\ufffd", text))
 
 
+def plain(texts: Sequence[str], encode: Callable[[str], str]) -> bool:
+    """Whether `encode`, which is `escape` or `url_encode`, would leave all of these as they are."""
+    joined = "".join(texts)
+    unchanged = _UNESCAPED if encode is escape else _UNENCODED
+    return joined.isascii() and not joined.encode("ascii").translate(None, unchanged)
+
+
 @lru_cache(4096)
-def _second(seconds: int) -> str:
+def second(seconds: int) -> str:
+    """ISO 8601 without a zone."""
     return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%S")
 
 
 def timestamp(milliseconds: int) -> str:
     """ISO 8601 with milliseconds, as in listings."""
-    return f"{_second(milliseconds // 1000)}.{milliseconds % 1000:03d}Z"
+    return f"{second(milliseconds // 1000)}.{milliseconds % 1000:03d}Z"
 
 
 class _Builder(ElementTree.TreeBuilder):

@@ -68,7 +68,7 @@ def test_pages_are_the_models(
     for key in keys:
         memory.run(objects.put_version(bucket_id, key, new(), None))
     page = memory.run(list_current(bucket_id, prefix, delimiter, after, limit))
-    shown = page._replace(entries=[entry.key for entry in page.entries])
+    shown = page._replace(rows=[entry.key for entry in page.entries])
     assert shown == model(keys, prefix, delimiter, after, limit)
 
     everything = model(keys, prefix, delimiter, "", 10**6)
@@ -78,7 +78,7 @@ def test_pages_are_the_models(
         page = memory.run(list_current(bucket_id, prefix, delimiter, position, 2))
         walked += sorted([*(entry.key for entry in page.entries), *page.prefixes], key=byte_order)
         position, more = page.last, page.truncated
-    assert walked == sorted([*everything.entries, *everything.prefixes], key=byte_order)
+    assert walked == sorted([*everything.rows, *everything.prefixes], key=byte_order)
 
 
 @given(st.text(alphabet=ALPHABET, max_size=4), st.text(alphabet=ALPHABET, max_size=4), st.text(max_size=4))

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from time import perf_counter
 from typing import TYPE_CHECKING
 
-from app.index.rows import ListedVersion, Page
+from app.index.rows import Page
 from app.s3 import xml
 from app.s3.dispatch import operation
 from app.s3.errors import InvalidArgument
@@ -72,7 +72,7 @@ async def _version_2(gateway: Gateway, request: S3Request, encode: Encode, limit
         echoed += f"<StartAfter>{encode(start_after)}</StartAfter>"
     with_owner = query.get("fetch-owner", "").lower() == "true"
     content = (
-        f"{_opening(request, encode, encode)}{echoed}<KeyCount>{len(page.entries) + len(page.prefixes)}</KeyCount>"
+        f"{_opening(request, encode, encode)}{echoed}<KeyCount>{len(page.rows) + len(page.prefixes)}</KeyCount>"
         f"{_limits(request, limit, page)}{_entries(gateway, request, page, encode, with_owner)}"
     )
     return Response(200, list(XML), xml.document("ListBucketResult", content))
@@ -107,23 +107,46 @@ def _limits(request: S3Request, limit: int, page: Page) -> str:
 
 def _entries(gateway: Gateway, request: S3Request, page: Page, encode: Encode, with_owner: bool) -> str:
     owner = xml.owner(request.bucket_row.owner_id, request.display_name) if with_owner else ""
-    parts = [_entry(version, encode, owner) for version in page.entries]
-    parts += [f"<CommonPrefixes><Prefix>{encode(prefix)}</Prefix></CommonPrefixes>" for prefix in page.prefixes]
-    return "".join(parts)
+    return "".join(_shown("Contents", page, encode, owner)) + _prefixes(page, encode)
 
 
-def _entry(version: ListedVersion, encode: Encode, owner: str) -> str:
-    checksum = ""
-    if version.checksum_algorithm:
-        checksum = (
-            f"<ChecksumAlgorithm>{version.checksum_algorithm}</ChecksumAlgorithm>"
-            f"<ChecksumType>{version.checksum_type}</ChecksumType>"
+def _prefixes(page: Page, encode: Encode) -> str:
+    return "".join([f"<CommonPrefixes><Prefix>{encode(prefix)}</Prefix></CommonPrefixes>" for prefix in page.prefixes])
+
+
+def _shown(name: str, page: Page, encode: Encode, owner: str, state: str = "") -> list[str]:
+    """Each entry of a page as an element `name`. What is the same for many entries is made once for all of them."""
+    rows = page.rows
+    keys = [row[0] for row in rows]
+    if not xml.plain(keys, encode):
+        keys = list(map(encode, keys))
+    parts = []
+    second = -1
+    day = checksum = tail = ""
+    kind = None
+    for key, (_, size, etag, modified, storage_class, algorithm, checksum_type) in zip(keys, rows, strict=True):
+        if modified // 1000 != second:
+            second = modified // 1000
+            day = xml.second(second)
+        if kind is None or kind[0] != storage_class or kind[1] != algorithm or kind[2] != checksum_type:
+            kind = storage_class, algorithm, checksum_type
+            checksum, tail = _around_size(*kind)
+            tail = f"</Size>{owner}{tail}</{name}>"
+        parts.append(
+            f"<{name}><Key>{key}</Key>{state}<LastModified>{day}{MILLISECONDS[modified % 1000]}{etag}&quot;</ETag>"
+            f"{checksum}<Size>{size}{tail}"
         )
-    return (
-        f"<Contents><Key>{encode(version.key)}</Key><LastModified>{xml.timestamp(version.modified)}</LastModified>"
-        f"<ETag>&quot;{version.etag}&quot;</ETag>{checksum}<Size>{version.size}</Size>{owner}"
-        f"<StorageClass>{version.storage_class}</StorageClass></Contents>"
-    )
+    return parts
+
+
+MILLISECONDS = tuple(f".{number:03d}Z</LastModified><ETag>&quot;" for number in range(1000))
+
+
+def _around_size(storage_class: str, algorithm: str, checksum_type: str) -> tuple[str, str]:
+    checksum = ""
+    if algorithm:
+        checksum = f"<ChecksumAlgorithm>{algorithm}</ChecksumAlgorithm><ChecksumType>{checksum_type}</ChecksumType>"
+    return checksum, f"<StorageClass>{storage_class}</StorageClass>"
 
 
 @operation("GET", "bucket", "versions", name="ListObjectVersions", action="s3:ListBucketVersions")
@@ -145,16 +168,10 @@ async def list_object_versions(gateway: Gateway, request: S3Request) -> Response
     markers = f"<KeyMarker>{encode(marker)}</KeyMarker>{xml.element('VersionIdMarker', version_marker or '')}"
     if page.truncated:
         markers += f"<NextKeyMarker>{encode(page.last)}</NextKeyMarker>"
-        if page.entries and page.entries[-1].key == page.last:
+        if page.rows and page.rows[-1][0] == page.last:
             markers += "<NextVersionIdMarker>null</NextVersionIdMarker>"
     owner = xml.owner(request.bucket_row.owner_id, request.display_name)
-    versions = "".join(
-        _entry(version, encode, owner)
-        .replace("<Contents>", "<Version>", 1)
-        .replace("</Key>", "</Key><VersionId>null</VersionId><IsLatest>true</IsLatest>", 1)
-        .replace("</Contents>", "</Version>", 1)
-        for version in page.entries
-    )
-    prefixes = "".join(f"<CommonPrefixes><Prefix>{encode(name)}</Prefix></CommonPrefixes>" for name in page.prefixes)
-    content = f"{_opening(request, encode, encode)}{markers}{_limits(request, limit, page)}{versions}{prefixes}"
+    state = "<VersionId>null</VersionId><IsLatest>true</IsLatest>"
+    versions = "".join(_shown("Version", page, encode, owner, state)) + _prefixes(page, encode)
+    content = f"{_opening(request, encode, encode)}{markers}{_limits(request, limit, page)}{versions}"
     return Response(200, list(XML), xml.document("ListVersionsResult", content))
