@@ -11,6 +11,7 @@ from pathlib import Path
 
 from benchmarks import processes
 from benchmarks.client import Outcome
+from benchmarks.instructions import Counter
 
 BUSY = 0.9
 """A core is the limit from this share of the time on."""
@@ -59,6 +60,8 @@ class Measure:
     others: float
     """The larger share of the two cores' time that went to other processes, the kernel's own among them."""
     errors: dict[str, int] = field(default_factory=dict)
+    instructions: float | None = None
+    """Of an operation."""
 
     @property
     def rate(self) -> float:
@@ -105,11 +108,15 @@ class Meter:
             subprocess.run(["sync", "-f", self._directory], check=True)
         if self._pid is not None:
             processes.reset_peak(self._pid)
+        counter = None if self._pid is None else Counter(self._pid)
         before = self._read()
         start = time.perf_counter()
         outcome = run()
         wall = time.perf_counter() - start
         after = self._read()
+        executed = None if counter is None else counter.read()
+        if counter is not None:
+            counter.close()
         count = len(outcome.latencies)
         spent = after.cpu - before.cpu
         client_busy = after.client.share_since(before.client)
@@ -132,6 +139,7 @@ class Meter:
             server_busy=server_busy,
             others=max(0.0, others),
             errors=dict(outcome.errors),
+            instructions=None if executed is None or not count else executed / count,
         )
 
     def _read(self) -> _Reading:

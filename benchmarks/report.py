@@ -54,6 +54,7 @@ class Row:
     p50_ms: Interval | None
     p99_ms: Interval | None
     cpu_us: Interval | None
+    instructions: Interval | None
     peak_bytes: Interval | None
     client_bound: bool
     others: float
@@ -83,6 +84,7 @@ def _row(cell: Cell, target: str, group: list[Measure]) -> Row:
         p50_ms=interval(lambda measure: measure.latency_ms.get("p50")),
         p99_ms=interval(lambda measure: measure.latency_ms.get("p99")),
         cpu_us=interval(lambda measure: measure.cpu_us),
+        instructions=interval(lambda measure: measure.instructions),
         peak_bytes=interval(lambda measure: measure.peak_bytes),
         client_bound=sum(measure.client_bound for measure in group) >= BOUND * len(group),
         others=statistics.median(measure.others for measure in group),
@@ -131,7 +133,7 @@ def table(found: list[Row]) -> Table:
     result = Table(box=box.SIMPLE_HEAD, title="median min-max over rounds; x = over the best other target")
     for name in ("cell", "target"):
         result.add_column(name, no_wrap=True)
-    for name in ("op/s", "x", "MiB/s", "p50 ms", "p99 ms", "CPU µs/op", "x", "RSS MiB"):
+    for name in ("op/s", "x", "MiB/s", "p50 ms", "p99 ms", "CPU µs/op", "x", "kinstr/op", "RSS MiB"):
         result.add_column(name, justify="right", no_wrap=True)
     result.add_column("notes")
     last: Cell | None = None
@@ -149,6 +151,7 @@ def table(found: list[Row]) -> Table:
             number(row.p99_ms.median) if row.p99_ms else "-",
             spread(row.cpu_us),
             ratio(row.cpu_us, [rival.cpu_us for rival in rivals], min),
+            number(row.instructions.median / 1000) if row.instructions else "-",
             number(row.peak_bytes.median / (1 << 20)) if row.peak_bytes else "-",
             _notes(row),
         )
