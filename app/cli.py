@@ -12,6 +12,7 @@ from pydantic import ValidationError
 
 from app import __version__
 from app.cli_fsck import fsck_command
+from app.cli_rebuild import rebuild_command
 from app.cli_users import users
 from app.settings import Settings
 
@@ -24,6 +25,7 @@ cli = typer.Typer(
 )
 cli.add_typer(users, name="user")
 cli.command("fsck")(fsck_command)
+cli.command("rebuild")(rebuild_command)
 
 DataOption = Annotated[Path | None, typer.Option(help="Directory of the backing store [env SLUICE_DATA].")]
 

@@ -11,7 +11,7 @@ from fastapi import FastAPI
 
 from app.access.known import Known
 from app.index import Index, open_index
-from app.jobs.decisions import Decisions
+from app.jobs.decisions import RETAINED_MS, Decisions
 from app.jobs.garbage import Garbage
 from app.jobs.runner import Jobs
 from app.s3 import checksums
@@ -96,7 +96,7 @@ class App:
         await self._store.driver.start()
         self._store.open_packs()
         run_dir = self._settings.run_dir
-        decisions = Decisions(self._store)
+        decisions = Decisions(self._store, retained=max(RETAINED_MS, int(self._settings.commit_timeout * 3000)))
         grace = self._settings.discard_grace
         garbage = Garbage(self._store, self._context.oldest_request, boottime_ms, grace, decisions.bound)
         jobs = Jobs(run_dir / "jobs.lock", self._store, garbage, self._index.writer_is_gone, decisions)

@@ -61,6 +61,9 @@ async def match(index: Index, driver: LocalDriver) -> None:
     assert driver.identity is not None
     known = await index.identity()
     if known is None:
+        # a crash right after the store was made leaves one without an index, too
+        if not await asyncio.to_thread(lambda: driver.contents().empty):
+            raise CannotStart("there is data here but no index of it: `sluice rebuild` makes it anew")
         await index.set_identity(*driver.identity)
     elif known != tuple(driver.identity):
         raise CannotStart(

@@ -6,6 +6,7 @@ store; a directory with others belongs to another index.
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import uuid
@@ -16,6 +17,8 @@ from storage_drivers.errors import StoreFailed, map_errors
 from storage_drivers.files import write_durably
 
 NAME = "store.json"
+NEW = "store.json.new"
+"""The next identity, while the file of the last one is being replaced."""
 LAYOUT = "objects"
 
 
@@ -30,13 +33,18 @@ class Identity(NamedTuple):
 
 def read_identity(root: Path) -> Identity | None:
     """The identity of the store at `root`, None when it has none. Raises StoreFailed for what is not one of ours."""
-    with map_errors():
-        try:
-            content = (root / NAME).read_bytes()
-        except FileNotFoundError:
-            return None
-    if not content.endswith(b"\n"):  # a crash while it was made: nothing can know it yet
-        return None
+    for name in (NAME, NEW):
+        with map_errors():
+            try:
+                content = (root / name).read_bytes()
+            except FileNotFoundError:
+                continue
+        if content.endswith(b"\n"):  # else a crash while it was made: nothing can know it yet
+            return _parsed(content)
+    return None
+
+
+def _parsed(content: bytes) -> Identity:
     try:
         fields = json.loads(content)
         identity = Identity(str(uuid.UUID(fields["store"])), int(fields["generation"]))
@@ -48,6 +56,49 @@ def read_identity(root: Path) -> Identity | None:
     return identity
 
 
+def raise_generation(root: Path) -> Identity:
+    """Give the store the next generation, so that every index of an older one refuses it; survives a power cut.
+
+    For one process only. A new file is whole before the old one goes, since the mount may not rename over.
+    """
+    found = read_identity(root)
+    if found is None:
+        raise StoreFailed("there is no store here")
+    raised = Identity(found.store, found.generation + 1)
+    with map_errors():
+        for name in (NEW, NAME):
+            try:
+                os.unlink(root / name)
+            except FileNotFoundError:
+                pass
+            write_durably(root / name, _content(raised))
+        os.unlink(root / NEW)
+    return raised
+
+
+def hold(root: Path, *, alone: bool) -> int | None:
+    """A descriptor that says as long as it is open that the store is in use; None where the mount cannot tell.
+
+    Raises StoreFailed when it is to be used alone and is not.
+    """
+    with map_errors():
+        name = NAME if (root / NAME).exists() else NEW
+        fd = os.open(root / name, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        fcntl.flock(fd, (fcntl.LOCK_EX if alone else fcntl.LOCK_SH) | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(fd)
+        raise StoreFailed("the store is in use" if alone else "the store is being rebuilt") from None
+    except OSError:
+        os.close(fd)
+        return None
+    return fd
+
+
+def _content(identity: Identity) -> bytes:
+    return json.dumps({"layout": LAYOUT, **identity._asdict()}).encode() + b"\n"
+
+
 def make_identity(root: Path) -> Identity:
     """Give the store at `root` a new identity that survives a power cut. Raises StoreFailed when it has one.
 
@@ -57,11 +108,10 @@ def make_identity(root: Path) -> Identity:
     if read_identity(root) is not None:
         raise StoreFailed("the store has an identity already")
     identity = Identity(str(uuid.uuid4()), 1)
-    content = json.dumps({"layout": LAYOUT, **identity._asdict()}).encode() + b"\n"
     with map_errors():
         try:
             os.unlink(root / NAME)
         except FileNotFoundError:
             pass
-        write_durably(root / NAME, content)
+        write_durably(root / NAME, _content(identity))
     return identity

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import errno
+import functools
 import os
 import re
 from collections.abc import AsyncIterator, Callable, Sequence
@@ -31,6 +32,7 @@ from storage_drivers.base import (
     no_claim,
 )
 from storage_drivers.blob_reader import BlobReader, Release, feed_some
+from storage_drivers.contents import Contents
 from storage_drivers.errors import BlobMissing, StoreFailed, map_errors
 from storage_drivers.journals import Journals
 from storage_drivers.pack_reader import PREFIX as PACKED
@@ -81,6 +83,7 @@ class LocalDriver:
         self._create = create
         self._at = at
         self._nowait = True
+        self._held: int | None = None
         self._threads = ThreadPoolExecutor(threads, thread_name_prefix="store")
         self._pack_threshold = pack_threshold
         sync_entry = self._sync_entry if durability is Durability.FULL else None
@@ -93,6 +96,7 @@ class LocalDriver:
     async def start(self) -> None:
         """Make or check the store. Raises StoreFailed when the root holds another store, or blobs of none."""
         self.identity = await self._hop(self._open_store)
+        self._held = await self._hop(functools.partial(identity.hold, self._root, alone=False))
         self._nowait = await self._hop(self._probe_nowait)
         self.capabilities = replace(self.capabilities, nowait=self._nowait)
 
@@ -100,6 +104,9 @@ class LocalDriver:
         """Take no more calls. Threads end after those queued; not waited for, so that a stuck mount stops no stop."""
         await self.close_packs()
         self._threads.shutdown(wait=False)
+        held, self._held = self._held, None
+        if held is not None:
+            os.close(held)
 
     def _open_store(self) -> identity.Identity:
         found = identity.read_identity(self._root)
@@ -334,6 +341,10 @@ class LocalDriver:
                 except FileNotFoundError:  # discarded meanwhile
                     continue
         return found
+
+    def contents(self) -> Contents:
+        """All that lies in the store, to be read without an index. Blocks."""
+        return Contents(self._root)
 
     async def usage(self) -> Usage:
         """Space left, as statvfs(3) gives it to an ordinary user."""

@@ -27,7 +27,8 @@ logger = logging.getLogger("sluice.jobs")
 LOOK_AT_SETTINGS = 60.0
 """Seconds after which accounts, keys and buckets are compared although nothing told of a change."""
 RETAINED_MS = 90_000
-"""Removals stay in the index this long, so that a snapshot has those that a claim could still need."""
+"""Removals stay in the index this long at least (a commit may take a third of it), so that a snapshot has all that
+could tell against a claim which nothing decided."""
 LEAST_ROWS = 50_000
 MOST_JOURNALS = 64
 JOURNAL_BYTES = 256 << 20
@@ -39,11 +40,14 @@ Records = AsyncGenerator[tuple[list[Decision], int], None]
 
 
 class Decisions:
-    """The journals of one store; `now` gives milliseconds since the epoch."""
+    """The journals of one store; `now` gives milliseconds since the epoch, `retained` is how many removals stay."""
 
-    def __init__(self, store: Store, now: Callable[[], int] = lambda: time.time_ns() // 1_000_000) -> None:
+    def __init__(
+        self, store: Store, now: Callable[[], int] = lambda: time.time_ns() // 1_000_000, retained: int = RETAINED_MS
+    ) -> None:
         self._store = store
         self._now = now
+        self._retained = retained
         self._journals: dict[int, Journal] | None = None
         self._current: Journal | None = None
         self._watermark = 0
@@ -164,7 +168,7 @@ class Decisions:
         until = records[-1].number
         now = self._now()
         settled = 0
-        while self._moved and self._moved[0][0] <= now - RETAINED_MS:
+        while self._moved and self._moved[0][0] <= now - self._retained:
             settled = self._moved.popleft()[1]
         await self._store.index.decided(current, until, settled)
         crash_point("decisions.moved")
@@ -217,19 +221,17 @@ class Decisions:
     async def _everything(self, heading: Heading) -> Records:
         """Every row up to the watermark as it is when it is read: what changed since comes with the changes."""
         index = self._store.index
-        after, more, count = 0, True, 0
+        after, more, records = 0, True, 0
         while more:
             changes = await index.changes(after, heading.until)
             after, more = changes.until, changes.more
-            count += changes.number
+            records += 1
             yield [encode(heading, versions=changes.versions, removals=changes.removals)], changes.number
-        records = 0
         async for record in self._pieces(heading, None):
             records += 1
             yield [record], 0
-        counts = f'{{"rows":{count},"records":{records}}}'
         settings = await index.settings_rows()
-        yield [encode(heading._replace(kind=END), settings=settings, counts=counts)], 0
+        yield [encode(heading._replace(kind=END), settings=settings, records=str(records))], 0
 
     async def _end_snapshot(self, journal: Journal) -> None:
         assert self._journals is not None

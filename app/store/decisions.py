@@ -1,7 +1,8 @@
 """What journals hold: records of what the index decided, enough with the blobs to make the index anew (DESIGN §4).
 
 A record's claim says what it is, its body is compressed JSON: an object of any of `versions`, `removals`, `uploads`,
-`pieces` (arrays of rows, in the order of the tables' columns), `settings` (an object of arrays of rows) and `counts`.
+`pieces` (arrays of rows, in the order of the tables' columns), `settings` (an object of arrays of rows) and, at the
+end of a snapshot, `records`: how many it has.
 """
 
 from __future__ import annotations

@@ -43,7 +43,10 @@ async def admin(settings: Settings) -> AsyncIterator[httpx.AsyncClient]:
 
 async def test_metrics_need_no_token_and_all_else_does(admin: httpx.AsyncClient) -> None:
     token = admin.headers.pop("authorization")
-    assert (await admin.get("/metrics")).text == "sluice_up 1\n"
+    metrics = (await admin.get("/metrics")).text
+    assert metrics.startswith("sluice_up 1\n")
+    assert "\nsluice_undecided_seconds " in metrics
+    assert "\nsluice_undecided_changes " in metrics
     for path in ("/api/v1/accounts", "/api/v1/store", "/docs", "/openapi.json"):
         for wrong in ("", "Bearer x", "Basic nonsense", "Basic " + base64.b64encode(b"a:b").decode()):
             assert (await admin.get(path, headers={"authorization": wrong})).status_code == 401

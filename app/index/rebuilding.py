@@ -1,0 +1,308 @@
+"""An index made anew from what lies beside the data. All work is done in SQLite, so that memory does not grow with it.
+
+What journals and blobs say is collected in scratch tables; then one statement a table makes the rows of the new index
+from them. Raises sqlite3.Error.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from app.index import migrate
+from app.index.connection import open_connection
+from app.index.rows import PIECES, NewVersion
+from app.index.schema import access_keys, accounts, buckets, pieces, uploads, versions
+from app.index.transactions.decisions import WATERMARK
+
+MARGIN = 1 << 20
+"""Numbers of the commit sequence that are left out: some were drawn and left no trace."""
+CACHE_KIB = 256 * 1024
+
+Row = Sequence[Any]
+
+VERSION = tuple(versions.c.keys())
+_VERSION = ", ".join(VERSION)
+_SET = ", ".join(f"{name} = excluded.{name}" for name in (*VERSION, "blob", "removed"))
+
+SCRATCH = f"""
+CREATE TABLE scratch.decided ({_VERSION}, blob, removed,
+    PRIMARY KEY (bucket_id, key, version_id)) WITHOUT ROWID;
+CREATE TABLE scratch.uploads ({", ".join(uploads.c.keys())}, PRIMARY KEY (id)) WITHOUT ROWID;
+CREATE TABLE scratch.pieces ({", ".join(pieces.c.keys())}, blob,
+    PRIMARY KEY (upload, start, part_number)) WITHOUT ROWID;
+CREATE TABLE scratch.blobs (blob INTEGER PRIMARY KEY, locator, size, pack, total, part);
+CREATE TABLE scratch.claims (blob INTEGER PRIMARY KEY, at, bucket_id, key, conditional, fields, size, reason);
+CREATE TABLE scratch.voids (blob INTEGER PRIMARY KEY);
+CREATE TABLE scratch.lost (bucket_id, key, size, at, reason);
+CREATE TABLE scratch.packs (id INTEGER PRIMARY KEY, size, total);
+"""
+
+ADD_DECIDED = f"""
+INSERT INTO scratch.decided ({_VERSION}, blob, removed) VALUES ({", ".join("?" * (len(VERSION) + 2))})
+ON CONFLICT (bucket_id, key, version_id) DO UPDATE SET {_SET} WHERE excluded.seq > decided.seq
+"""  # noqa: S608 - names of columns
+
+# pieces of an upload of which some cannot be found, or do not make its size, make no object
+SUMMED = """
+CREATE TABLE scratch.summed AS
+SELECT pieces.upload AS upload, sum(pieces.size) AS size,
+    sum(pieces.size > 0 AND (blobs.blob IS NULL OR blobs.size < pieces.blob_offset + pieces.size)) AS missing
+FROM scratch.pieces AS pieces LEFT JOIN scratch.blobs AS blobs ON blobs.blob = pieces.blob GROUP BY pieces.upload;
+CREATE UNIQUE INDEX scratch.summed_upload ON summed (upload);
+"""
+REASONS = f"""
+CREATE TABLE scratch.judged AS
+SELECT decided.seq AS seq, CASE
+    WHEN buckets.id IS NULL THEN 'its bucket is not known'
+    WHEN decided.size = 0 AND decided.body = '' THEN ''
+    WHEN decided.body LIKE '{PIECES}%' THEN CASE
+        WHEN summed.upload IS NULL OR uploads.id IS NULL THEN 'what it is made of is not known'
+        WHEN summed.missing > 0 THEN 'a blob of it is missing'
+        WHEN summed.size != decided.size THEN 'a part of it is not known'
+        ELSE '' END
+    WHEN blobs.blob IS NULL THEN 'its blob is missing'
+    WHEN blobs.size < decided.size THEN 'its blob is too short'
+    ELSE '' END AS reason
+FROM scratch.decided AS decided
+LEFT JOIN main.buckets AS buckets ON buckets.id = decided.bucket_id
+LEFT JOIN scratch.blobs AS blobs ON blobs.blob = decided.blob
+LEFT JOIN scratch.summed AS summed ON summed.upload = CASE WHEN decided.body LIKE '{PIECES}%'
+    THEN CAST(substr(decided.body, {len(PIECES) + 1}) AS INTEGER) END
+LEFT JOIN scratch.uploads AS uploads ON uploads.id = summed.upload
+WHERE NOT decided.removed;
+CREATE UNIQUE INDEX scratch.judged_seq ON judged (seq);
+"""  # noqa: S608 - constants
+
+_TAKEN = [f"decided.{name}" if name != "body" else "coalesce(blobs.locator, decided.body)" for name in VERSION]
+MAKE = f"""
+INSERT INTO main.versions ({_VERSION})
+SELECT {", ".join(_TAKEN)} FROM scratch.decided AS decided
+JOIN scratch.judged AS judged ON judged.seq = decided.seq AND judged.reason = ''
+LEFT JOIN scratch.blobs AS blobs ON blobs.blob = decided.blob
+WHERE NOT decided.removed ORDER BY decided.seq;
+INSERT INTO scratch.lost
+SELECT decided.bucket_id, decided.key, decided.size, decided.modified, judged.reason FROM scratch.decided AS decided
+JOIN scratch.judged AS judged ON judged.seq = decided.seq AND judged.reason != '' WHERE NOT decided.removed;
+INSERT INTO main.uploads SELECT * FROM scratch.uploads WHERE id IN (
+    SELECT CAST(substr(body, {len(PIECES) + 1}) AS INTEGER) FROM main.versions WHERE body LIKE '{PIECES}%');
+INSERT INTO main.pieces
+SELECT pieces.upload, pieces.start, pieces.part_number, pieces.size, coalesce(blobs.locator, ''), pieces.blob_offset,
+    pieces.checksum
+FROM scratch.pieces AS pieces JOIN main.uploads AS uploads ON uploads.id = pieces.upload
+LEFT JOIN scratch.blobs AS blobs ON blobs.blob = pieces.blob;
+CREATE TABLE scratch.holders AS
+SELECT body, count(*) AS holders FROM (
+    SELECT body FROM main.versions WHERE body != '' UNION ALL SELECT locator FROM main.pieces WHERE locator != ''
+) GROUP BY body;
+CREATE UNIQUE INDEX scratch.holders_body ON holders (body);
+INSERT INTO main.shared SELECT body, holders FROM scratch.holders WHERE holders > 1;
+INSERT INTO main.packs (id, incarnation, sealed, size, dead)
+SELECT packs.id, 0, 1, packs.size, packs.total - coalesce((
+    SELECT sum(blobs.total) FROM scratch.blobs AS blobs JOIN scratch.holders AS holders ON holders.body = blobs.locator
+    WHERE blobs.pack = packs.id), 0)
+FROM scratch.packs AS packs;
+"""  # noqa: S608 - constants
+
+# a claim without a decision counts only when nothing says otherwise; of several for one key the newest
+JUDGE_CLAIMS = """
+CREATE INDEX scratch.claims_key ON claims (bucket_id, key, at, blob);
+UPDATE scratch.claims AS claims SET reason = CASE
+    WHEN EXISTS (SELECT 1 FROM scratch.decided AS decided WHERE decided.bucket_id = claims.bucket_id
+        AND decided.key = claims.key AND decided.modified >= claims.at) THEN 'what was decided for its key is as new'
+    WHEN claims.conditional THEN 'it carried a condition, and what was decided is not known'
+    WHEN NOT EXISTS (SELECT 1 FROM main.buckets WHERE buckets.id = claims.bucket_id) THEN 'its bucket is not known'
+    WHEN EXISTS (SELECT 1 FROM scratch.claims AS other WHERE other.bucket_id = claims.bucket_id
+        AND other.key = claims.key AND (other.at, other.blob) > (claims.at, claims.blob) AND NOT other.conditional)
+        THEN 'a newer one for its key is not decided either'
+    ELSE '' END;
+"""
+FORGET_DECIDED_CLAIMS = """
+CREATE INDEX scratch.decided_blob ON decided (blob) WHERE blob IS NOT NULL AND NOT removed;
+DELETE FROM scratch.claims WHERE EXISTS (
+    SELECT 1 FROM scratch.decided AS decided WHERE decided.blob = claims.blob AND NOT decided.removed
+) OR blob IN (SELECT blob FROM scratch.voids);
+"""
+SUPERSEDED = "what was decided for its key is as new"
+"""The reason for claims that were most likely decided, and replaced since."""
+
+
+class Claimed(NamedTuple):
+    """A claim that may be restored."""
+
+    blob: int
+    locator: str
+    at: int
+    bucket_id: int
+    key: str
+    fields: str
+    """The row's fields as JSON."""
+
+
+class Rebuilding:
+    """A new index at `path`, whose directory is its own and is taken away by the caller if it is not wanted."""
+
+    def __init__(self, path: Path) -> None:
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        migrate.upgrade(path, path.with_name("lock"))
+        self._connection = connection = open_connection(path)
+        connection.execute("PRAGMA synchronous=OFF")  # it counts only once it is finished
+        connection.execute(f"PRAGMA cache_size=-{CACHE_KIB}")
+        connection.execute("PRAGMA temp_store=FILE")
+        connection.execute("ATTACH DATABASE ? AS scratch", (str(path.with_name("scratch")),))
+        connection.execute("PRAGMA scratch.journal_mode=OFF")
+        connection.execute("PRAGMA scratch.synchronous=OFF")
+        connection.execute(f"PRAGMA scratch.cache_size=-{CACHE_KIB}")
+        connection.executescript(SCRATCH)
+        connection.execute("BEGIN")
+
+    def close(self) -> None:
+        """Let go of the files."""
+        self._connection.close()
+
+    # what journals say
+    def add_versions(self, rows: Iterable[tuple[Row, int | None]]) -> None:
+        """Decided versions, in the order of the columns, each with the id of its blob if it is one."""
+        self._connection.executemany(ADD_DECIDED, ((*row, blob, 0) for row, blob in rows))
+
+    def add_removals(self, removed: Iterable[tuple[int, int, str, int]]) -> None:
+        """Objects that were deleted: (number, bucket, key, milliseconds)."""
+        empty = dict.fromkeys(VERSION, "") | {"version_id": "null", "state": 0, "size": 0, "parts": 0}
+        self._connection.executemany(
+            ADD_DECIDED,
+            (
+                (*(empty | {"seq": seq, "bucket_id": bucket, "key": key, "modified": at}).values(), None, 1)
+                for seq, bucket, key, at in removed
+            ),
+        )
+
+    def add_voids(self, blobs: Iterable[int]) -> None:
+        """Blobs whose commit was refused."""
+        self._connection.executemany("INSERT OR IGNORE INTO scratch.voids VALUES (?)", ((blob,) for blob in blobs))
+
+    def add_uploads(self, rows: Iterable[Row]) -> None:
+        """Completed uploads."""
+        self._replace("scratch.uploads", len(uploads.c), rows)
+
+    def add_pieces(self, rows: Iterable[tuple[Row, int | None]]) -> None:
+        """Pieces of completed uploads, each with the id of its blob."""
+        self._replace("scratch.pieces", len(pieces.c) + 1, ((*row, blob) for row, blob in rows))
+
+    def set_settings(self, found: dict[str, list[Row]]) -> None:
+        """Accounts, keys and buckets: the last that were written down."""
+        for table in (accounts, access_keys, buckets):
+            self._replace(f"main.{table.name}", len(table.c), found.get(table.name, []))
+
+    def _replace(self, table: str, width: int, rows: Iterable[Row]) -> None:
+        self._connection.executemany(f"INSERT OR REPLACE INTO {table} VALUES ({', '.join('?' * width)})", rows)  # noqa: S608
+
+    # what lies in the store
+    def add_pack(self, pack: int, size: int, total: int) -> None:
+        """A pack of `size` bytes, `total` of them records."""
+        self._connection.execute("INSERT INTO scratch.packs VALUES (?, ?, ?)", (pack, size, total))
+
+    def add_blobs(self, rows: Sequence[tuple[int, str, int, int, int, bool]]) -> list[tuple[int, str]]:
+        """Blobs (id, locator, size, pack, bytes of the record, is a part); those of an id that is there come back."""
+        insert = "INSERT OR IGNORE INTO scratch.blobs VALUES (?, ?, ?, ?, ?, ?)"
+        before = self._connection.total_changes
+        self._connection.executemany(insert, rows)
+        if self._connection.total_changes - before == len(rows):
+            return []
+        known = "SELECT 1 FROM scratch.blobs WHERE blob = ? AND locator = ?"
+        return [row[:2] for row in rows if not self._connection.execute(known, row[:2]).fetchone()]
+
+    def locator(self, blob: int) -> str:
+        """Where a blob was found."""
+        return str(self._connection.execute("SELECT locator FROM scratch.blobs WHERE blob = ?", (blob,)).fetchone()[0])
+
+    def replace_blob(self, row: tuple[int, str, int, int, int, bool]) -> None:
+        """Another place of a blob is the one that counts."""
+        self._replace("scratch.blobs", 6, [row])
+
+    def add_claims(self, rows: Iterable[tuple[int, int, int, str, bool, str, int]]) -> None:
+        """Claims that may be undecided: (blob, milliseconds, bucket, key, conditional, fields as JSON, size)."""
+        self._connection.executemany("INSERT OR IGNORE INTO scratch.claims VALUES (?, ?, ?, ?, ?, ?, ?, '')", rows)
+
+    # what comes of it
+    def undecided(self) -> Iterator[Claimed]:
+        """Claims that are to be restored, if their blobs are whole. Decide each by `restore` or `refuse`."""
+        self._script(FORGET_DECIDED_CLAIMS)
+        self._script(JUDGE_CLAIMS)
+        found = self._connection.execute(
+            "SELECT blob, locator, at, bucket_id, key, fields FROM scratch.claims JOIN scratch.blobs USING (blob) "
+            "WHERE reason = '' ORDER BY at, blob"
+        )
+        for row in found.fetchall():
+            yield Claimed._make(row)
+
+    def refuse(self, claimed: Claimed, reason: str) -> None:
+        """It is not restored."""
+        self._connection.execute("UPDATE scratch.claims SET reason = ? WHERE blob = ?", (reason, claimed.blob))
+
+    def restore(self, claimed: Claimed, seq: int, new: NewVersion) -> None:
+        """It becomes the current version of its key."""
+        row = (seq, claimed.bucket_id, claimed.key, "null", 1, claimed.at, *new)
+        self.add_versions([(row, claimed.blob)])
+
+    def make(self) -> None:
+        """Make the rows of the new index."""
+        for script in (SUMMED, REASONS, MAKE):
+            self._script(script)
+        self._connection.execute(
+            "INSERT INTO scratch.lost SELECT bucket_id, key, size, at, reason FROM scratch.claims WHERE reason != ''"
+        )
+
+    def highest(self) -> int:
+        """The highest number that names anything that was found."""
+        found = self._connection.execute(
+            "SELECT max(coalesce((SELECT max(seq) FROM scratch.decided), 0), "
+            "coalesce((SELECT max(blob) FROM scratch.blobs), 0), coalesce((SELECT max(id) FROM scratch.packs), 0), "
+            "coalesce((SELECT max(id) FROM scratch.uploads), 0), coalesce((SELECT max(id) FROM main.buckets), 0), "
+            "coalesce((SELECT max(blob) FROM scratch.voids), 0))"
+        ).fetchone()
+        return int(found[0])
+
+    def finish(self, store: str, generation: int, sequence: int, watermark: int, journals: Iterable[Row]) -> None:
+        """Write down what the index is of, and make all of it durable."""
+        execute = self._connection.execute
+        self._replace("main.journals", 4, journals)
+        execute("INSERT OR REPLACE INTO main.meta VALUES ('store', ?)", (f"{store} {generation}",))
+        execute("INSERT OR REPLACE INTO main.meta VALUES (?, ?)", (WATERMARK, str(watermark)))
+        execute("UPDATE main.sequence SET value = ?", (sequence + MARGIN,))
+        execute("COMMIT")
+        execute("PRAGMA synchronous=FULL")
+        execute("PRAGMA wal_checkpoint(TRUNCATE)")
+
+    def _script(self, script: str) -> None:
+        # executescript would commit first
+        for statement in script.split(";\n"):
+            if statement.strip():
+                self._connection.execute(statement)
+
+    # what to report
+    def lost(self, *, superseded: bool) -> Iterator[tuple[str, str, int, int, str]]:
+        """What was not restored (or was only superseded): (bucket, key, size, milliseconds, reason)."""
+        yield from self._connection.execute(
+            "SELECT coalesce(buckets.name, lost.bucket_id), lost.key, lost.size, lost.at, lost.reason "
+            "FROM scratch.lost AS lost LEFT JOIN main.buckets AS buckets ON buckets.id = lost.bucket_id "
+            "WHERE (lost.reason = ?) = ?",
+            (SUPERSEDED, superseded),
+        )
+
+    def counts(self) -> dict[str, int]:
+        """How much there is of what."""
+        found: Row = self._connection.execute(
+            "SELECT (SELECT count(*) FROM main.buckets), (SELECT count(*) FROM main.accounts), "
+            "(SELECT count(*) FROM main.versions), (SELECT count(*) FROM main.uploads), "
+            "(SELECT count(*) FROM main.shared), (SELECT count(*) FROM main.packs), "
+            "(SELECT coalesce(sum(dead), 0) FROM main.packs), "
+            "(SELECT count(*) FROM scratch.blobs WHERE pack = 0 AND NOT part AND locator NOT IN "
+            "(SELECT body FROM scratch.holders)), "
+            "(SELECT count(*) FROM scratch.blobs WHERE part AND locator NOT IN (SELECT body FROM scratch.holders)), "
+            "(SELECT count(*) FROM scratch.lost WHERE reason = :superseded), "
+            "(SELECT count(*) FROM scratch.lost WHERE reason != :superseded)",
+            {"superseded": SUPERSEDED},
+        ).fetchone()
+        names = "buckets accounts versions multipart shared packs dead_bytes unheld_files unheld_parts superseded"
+        return dict(zip([*names.split(), "not_restored"], found, strict=True))

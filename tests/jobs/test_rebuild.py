@@ -1,0 +1,280 @@
+"""An index that is lost is made anew from the data: exactly what was decided, and nothing that was not."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+import sqlite3
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from app.index.rows import Conditions
+from app.jobs import decisions as job
+from app.jobs.decisions import Decisions
+from app.jobs.fsck import fsck
+from app.jobs.garbage import Garbage
+from app.jobs.rebuild import Rebuild, Report
+from app.settings import Settings
+from app.startup import CannotStart
+from app.store import claims, objects
+from storage_drivers.errors import StoreFailed
+from tests.environment import sized
+from tests.jobs.mixed import Past, tables, writing
+from tests.store.site import Bytes, opened, prepare, put, settings_for
+
+Lost = list[tuple[str, str, int, int, str]]
+
+
+@pytest.fixture
+def settings(tmp_path: Path) -> Settings:
+    made = settings_for(tmp_path, pack_size=1 << 20)
+    prepare(made)
+    return made
+
+
+def lose_index(settings: Settings) -> None:
+    shutil.rmtree(settings.index_path.parent)
+
+
+def rebuilt(settings: Settings, **options: Any) -> tuple[Report, Lost]:
+    """Rebuild as the command does."""
+    with Rebuild(settings.data, settings.index_path, commit_timeout=20, progress=lambda *_: None) as work:
+        report = work.run()
+        lost = list(work.lost())
+        work.install(**{"replace": False, **options})
+    (settings.run_dir / "writers").mkdir(parents=True, exist_ok=True)
+    return report, lost
+
+
+async def test_a_store_with_a_past_comes_back_exactly(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(job, "LEAST_ROWS", 300)
+    async with writing(settings) as store:
+        decisions = Decisions(store)
+        garbage = Garbage(store, lambda: 2, lambda: 1, 0, decisions.bound)
+        past = Past(store, seed=7, keys=sized(150, 5000))
+        await past.begin()
+        for _ in range(20):
+            await past.run(sized(100, 5000))
+            await store.write_down_refused()
+            await decisions.run_once()
+            await garbage.run_once()
+        assert any(journal.snapshot == 2 for journal in await store.index.journals())
+        assert min(past.done.get(name, 0) for name in ("_create refused", "_broken refused", "_copy", "_upload")) > 3
+    async with writing(settings) as store:
+        await store.index.create_bucket("last", "owner", "us-east-1", 10)
+        await Decisions(store).run_once()
+        hashes = await bodies(store)
+    before = tables(settings.index_path)
+    lose_index(settings)
+    report, lost = rebuilt(settings)
+    assert (lost, report.damage, report.restored_claims) == ([], [], 0)
+    after = tables(settings.index_path)
+    for name, rows in before.items():
+        assert after[name] == rows, name
+    async with opened(settings) as store:
+        assert await bodies(store) == hashes
+        found = await fsck(store, repair=False)
+        assert (found.missing, found.short, found.miscounted) == ([], [], [])
+        packs = {pack.id: pack.dead for pack in await store.index.packs_of(0)}
+        assert sum(packs.values()) == found.dead_bytes > 0
+
+
+async def bodies(store: Any) -> dict[tuple[int, str], tuple[Any, int]]:
+    """Every object's row as readers see it, and a hash of its bytes."""
+    from app.store import reading
+
+    found = {}
+    for bucket in await store.index.buckets("owner", "", "", 100):
+        after = ""
+        while page := (await store.index.list_current(bucket.id, "", "", after, 1000)).entries:
+            after = page[-1].key
+            for entry in page:
+                version = await objects.find(store, bucket.id, entry.key)
+                taken = bytearray()
+                await reading.feed(store, version, 0, version.size, taken.extend)
+                found[bucket.id, entry.key] = version._replace(body=""), hash(bytes(taken))
+    return found
+
+
+async def undecided_store(settings: Settings) -> None:
+    """Changes that no journal has, behind some that one has."""
+    async with writing(settings) as store:
+        bucket = await store.index.create_bucket("undecided", "owner", "us-east-1", 10)
+        await put(store, bucket, "overwritten", b"old")
+        await put(store, bucket, "deleted", b"deleted")
+        await put(store, bucket, "deleted before", b"deleted before")
+        await objects.delete(store, bucket.id, "deleted before", None, None, {})
+        await Decisions(store).run_once()
+        await put(store, bucket, "new", b"new")
+        await put(store, bucket, "twice", b"one")
+        await put(store, bucket, "twice", b"two")
+        await put(store, bucket, "large", bytes(300_000))
+        await put(store, bucket, "overwritten", b"newer")
+        source = Bytes(b"conditional")
+        await objects.put(store, bucket.id, "condition", source, source.describe, Conditions(if_none_match=True), {})
+
+
+async def test_a_claim_without_a_decision_is_restored_only_if_nothing_speaks_against_it(settings: Settings) -> None:
+    await undecided_store(settings)
+    lose_index(settings)
+    report, lost = rebuilt(settings)
+    assert report.restored_claims == 4
+    assert report.counts["superseded"] == 1, "that which was deleted before"
+    assert {(key, reason) for _, key, _, _, reason in lost} == {
+        ("condition", "it carried a condition, and what was decided is not known"),
+        ("twice", "a newer one for its key is not decided either"),
+    }
+    async with writing(settings) as store:
+        bucket = await store.index.bucket("undecided")
+        assert bucket is not None
+        page = await store.index.list_current(bucket.id, "", "", "", 100)
+        sizes = {entry.key: entry.size for entry in page.entries}
+        assert sizes == {"deleted": 7, "large": 300_000, "new": 3, "overwritten": 5, "twice": 3}
+        assert (await fsck(store, repair=False)).miscounted == []
+        await put(store, bucket, "goes on", b"1")
+        await Decisions(store).run_once()
+    lose_index(settings)
+    report, lost = rebuilt(settings)
+    assert report.restored_claims == 0
+    assert report.counts["versions"] == 6
+
+
+async def test_a_refused_claim_never_comes_back(settings: Settings) -> None:
+    async with writing(settings) as store:
+        bucket = await store.index.create_bucket("undecided", "owner", "us-east-1", 10)
+        await Decisions(store).run_once()
+        source = Bytes(b"refused")
+        # a commit that was given up looks like this: its record is there, unconditional, and it is noted as void
+        await put(store, bucket, "refused", b"refused")
+        version = await objects.find(store, bucket.id, "refused")
+        packed = store.driver.packed(version.body)
+        assert packed is not None
+        await store.index.refuse_blobs([(version.body, *packed)])
+        assert source.size == version.size
+    connection = sqlite3.connect(settings.index_path)
+    connection.execute("DELETE FROM versions")
+    connection.commit()
+    connection.close()
+    async with writing(settings) as store:
+        await Decisions(store).run_once()
+    lose_index(settings)
+    report, lost = rebuilt(settings)
+    assert report.counts["versions"] == 0
+    assert lost == []
+    assert report.counts["superseded"] == 0
+
+
+async def test_a_damaged_claim_is_not_restored(settings: Settings) -> None:
+    await undecided_store(settings)
+    lose_index(settings)
+    for path in (settings.data / "data").glob("*/*.pack"):
+        content = bytearray(path.read_bytes())
+        at = content.rindex(b"newer")
+        content[at] ^= 1
+        path.write_bytes(content)
+    _, lost = rebuilt(settings)
+    assert ("overwritten", "it is damaged, and what was decided is not known") in {(row[1], row[4]) for row in lost}
+
+
+async def test_what_is_missing_is_listed(settings: Settings) -> None:
+    async with writing(settings) as store:
+        past = Past(store, seed=3, keys=40)
+        await past.begin()
+        await past.run(400)
+        await Decisions(store).run_once()
+        total = len(await bodies(store))
+    files = [path for path in (settings.data / "data").glob("*/*") if path.suffix == ""]
+    for path in files:
+        path.unlink()
+    for path in (settings.data / "data").glob("*/*.pack"):
+        with path.open("r+b") as file:
+            file.truncate(path.stat().st_size // 2)
+    lose_index(settings)
+    report, lost = rebuilt(settings)
+    assert report.counts["versions"] + len(lost) == total
+    assert {row[4] for row in lost} == {"its blob is missing", "a blob of it is missing"}
+    async with opened(settings) as store:
+        assert len(await bodies(store)) == report.counts["versions"] > 0
+        assert (await fsck(store, repair=False)).missing == []
+
+
+async def test_a_lost_or_damaged_journal_is_reported(settings: Settings) -> None:
+    async with writing(settings) as store:
+        bucket = await store.index.create_bucket("b", "owner", "us-east-1", 10)
+        for number in range(3):
+            await put(store, bucket, f"k{number}", b"x")
+            await Decisions(store).run_once()  # each begins a journal of its own
+    lose_index(settings)
+    first, second, third = sorted((settings.data / "data").glob("*/*.journal"), key=lambda path: path.stem)
+    kept = second.read_bytes()
+    second.unlink()
+    assert any("are missing" in text for text in rebuilt(settings)[0].damage)
+    second.write_bytes(kept[:-3] + bytes([kept[-3] ^ 1]) + kept[-2:])
+    report, _ = rebuilt(settings, replace=True)
+    assert any("damaged" in text for text in report.damage)
+    assert not report.whole
+    for path in (first, second, third):
+        path.unlink()
+    report, lost = rebuilt(settings, replace=True)
+    assert (report.whole, report.counts["versions"]) == (False, 0)
+    assert {row[4] for row in lost} == {"its bucket is not known"}
+    assert len(lost) == 3
+
+
+async def test_a_torn_end_of_a_journal_is_no_damage(settings: Settings) -> None:
+    async with writing(settings) as store:
+        bucket = await store.index.create_bucket("b", "owner", "us-east-1", 10)
+        decisions = Decisions(store)
+        await put(store, bucket, "k1", b"x")
+        await decisions.run_once()
+        await put(store, bucket, "k2", b"x")
+        await decisions.run_once()
+    lose_index(settings)
+    (journal,) = (settings.data / "data").glob("*/*.journal")
+    with journal.open("r+b") as file:
+        file.truncate(journal.stat().st_size - 5)
+    report, lost = rebuilt(settings)
+    assert (report.damage, lost) == ([], [])
+    assert (report.counts["versions"], report.restored_claims) == (2, 1), "the second by its claim"
+
+
+async def test_an_older_index_and_a_missing_one_are_refused(settings: Settings) -> None:
+    async with writing(settings) as store:
+        bucket = await store.index.create_bucket("b", "owner", "us-east-1", 10)
+        await put(store, bucket, "k", b"x")
+        await Decisions(store).run_once()
+    kept = settings.index_path.with_name("kept")
+    shutil.copy(settings.index_path, kept)
+    settings.index_path.unlink()
+    with pytest.raises(CannotStart, match="rebuild"):
+        await asyncio.to_thread(prepare, settings)
+    settings.index_path.unlink()
+    rebuilt(settings)
+    await asyncio.to_thread(prepare, settings)
+    kept.rename(settings.index_path)
+    for suffix in ("-wal", "-shm"):
+        settings.index_path.with_name(settings.index_path.name + suffix).unlink(missing_ok=True)
+    with pytest.raises(CannotStart, match="generation 2"):
+        await asyncio.to_thread(prepare, settings)
+
+
+async def test_a_store_in_use_is_not_rebuilt(settings: Settings) -> None:
+    async with opened(settings):
+        with pytest.raises(StoreFailed, match="in use"):
+            Rebuild(settings.data, settings.index_path, commit_timeout=20, progress=lambda *_: None)
+
+
+async def test_a_log_that_was_left_behind_is_moved_too(settings: Settings) -> None:
+    left = settings.index_path.with_name(settings.index_path.name + "-wal")
+    settings.index_path.unlink()
+    left.write_bytes(b"not of the new index")
+    rebuilt(settings)
+    assert not left.exists() or left.read_bytes() != b"not of the new index"
+    await asyncio.to_thread(prepare, settings)
+
+
+def test_claims_have_the_fields_that_rebuild_reads() -> None:
+    new = Bytes(b"x").describe("")
+    assert claims.of_put(5, "k", new, False).startswith(b'["put",')
