@@ -7,6 +7,7 @@ grow with its times.
 
 from __future__ import annotations
 
+import ctypes.util
 import errno
 import os
 import stat
@@ -159,6 +160,10 @@ class Passthrough:
 
 def serve(backing: Path, mountpoint: Path, times: Times, big_writes: bool) -> None:
     """Mount, and serve until it is unmounted. Raises MountFailed."""
+    # libfuse 2 keeps ten threads that wait for work and makes the others anew each time
+    newer = ctypes.util.find_library("fuse3")
+    if newer is not None:
+        os.environ.setdefault("FUSE_LIBRARY_PATH", newer)
     try:
         import mfusepy
     except (ImportError, OSError) as error:
@@ -167,7 +172,7 @@ def serve(backing: Path, mountpoint: Path, times: Times, big_writes: bool) -> No
     if not big_writes:
         options["max_write"] = 4096
     if mfusepy.fuse_version_major == 3:
-        options["max_threads"] = 256  # else ten, and what the eleventh asks for waits
+        options |= {"max_threads": 256, "max_idle_threads": 256}  # else ten, and what the eleventh asks for waits
     try:
         mfusepy.FUSE(Passthrough(backing, times), str(mountpoint), foreground=True, fsname="sluice-slow", **options)
     except RuntimeError as error:
