@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-import time
+from time import monotonic
+from typing import Any, TypeVar
 
 from app.index.base import Index
 from app.index.rows import AccessKey, Bucket
@@ -10,6 +11,9 @@ from app.index.rows import AccessKey, Bucket
 MAX_AGE = 2.0
 """Seconds after which an entry is read again even if no generation changed."""
 MAX_ENTRIES = 10_000
+KEYS, BUCKETS = 0, 1
+
+T = TypeVar("T")
 
 
 class Known:
@@ -23,56 +27,39 @@ class Known:
         self._index = index
         self._generation = -1
         self._stale = 0.0
-        self._keys: dict[str, AccessKey] = {}
-        self._buckets: dict[str, Bucket] = {}
+        self._entries: tuple[dict[str, AccessKey], dict[str, Bucket]] = ({}, {})
 
-    def _refresh(self) -> None:
+    def _fresh(self, kind: int) -> dict[str, Any]:
         generation = self._index.generation
-        now = time.monotonic()
+        now = monotonic()
         if generation != self._generation or now > self._stale:
-            self._keys = {}
-            self._buckets = {}
+            self._entries = ({}, {})
             self._generation = generation
             self._stale = now + MAX_AGE
+        return self._entries[kind]
 
     async def key(self, access_key: str) -> AccessKey | None:
         """The key with its secret and account, or None when there is no such key."""
-        self._refresh()
-        keys = self._keys
-        found = keys.get(access_key)
-        if found is None:
-            found = await self._index.access_key(access_key)
-            if found is not None and len(keys) < MAX_ENTRIES:
-                keys[access_key] = found
-        return found
+        keys = self._fresh(KEYS)
+        return keys.get(access_key) or _keep(keys, access_key, await self._index.access_key(access_key))
 
     def key_now(self, access_key: str) -> AccessKey | None:
         """The same without an await. Raises NotNow."""
-        self._refresh()
-        found = self._keys.get(access_key)
-        if found is None:
-            found = self._index.access_key_now(access_key)
-            if found is not None and len(self._keys) < MAX_ENTRIES:
-                self._keys[access_key] = found
-        return found
+        keys = self._fresh(KEYS)
+        return keys.get(access_key) or _keep(keys, access_key, self._index.access_key_now(access_key))
 
     async def bucket(self, name: str) -> Bucket | None:
         """The bucket of that name, or None when there is none."""
-        self._refresh()
-        buckets = self._buckets
-        found = buckets.get(name)
-        if found is None:
-            found = await self._index.bucket(name)
-            if found is not None and len(buckets) < MAX_ENTRIES:
-                buckets[name] = found
-        return found
+        buckets = self._fresh(BUCKETS)
+        return buckets.get(name) or _keep(buckets, name, await self._index.bucket(name))
 
     def bucket_now(self, name: str) -> Bucket | None:
         """The same without an await. Raises NotNow."""
-        self._refresh()
-        found = self._buckets.get(name)
-        if found is None:
-            found = self._index.bucket_now(name)
-            if found is not None and len(self._buckets) < MAX_ENTRIES:
-                self._buckets[name] = found
-        return found
+        buckets = self._fresh(BUCKETS)
+        return buckets.get(name) or _keep(buckets, name, self._index.bucket_now(name))
+
+
+def _keep(entries: dict[str, T], name: str, found: T | None) -> T | None:
+    if found is not None and len(entries) < MAX_ENTRIES:
+        entries[name] = found
+    return found

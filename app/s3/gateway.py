@@ -56,7 +56,7 @@ class Gateway:
         self.domains = settings.domains
         self._observe = observe
         self._memory = memory
-        self._ids = map(f"{secrets.token_hex(5).upper()}%010X".__mod__, itertools.count(1))
+        self._ids = map("%X".__mod__, itertools.count((1 << 63) + secrets.randbits(62)))
         self._server_timing = settings.server_timing
         self._always: Headers = []
         if settings.durability != "full":
@@ -129,9 +129,10 @@ class Gateway:
         if claim is not None:
             self._authenticate(request, claim, self._known.key_now(claim.access_key))
         operation = self._find_operation(request)
-        if operation.now is None or request.bucket is None:
+        name = request.bucket
+        if operation.now is None or name is None:
             raise NotNow
-        bucket = _checked(request.bucket, self._known.bucket_now(request.bucket))
+        bucket = self._known.bucket_now(name) or _checked(name, None)
         self._admit(request, operation, bucket)
         request.timings["auth"] = time.perf_counter() - started
         return operation.now(self, request)

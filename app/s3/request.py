@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, MutableMapping, Set
+from collections.abc import Awaitable, Callable, MutableMapping, Set
+from itertools import repeat
 from typing import Any, Protocol
 
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
@@ -45,6 +46,7 @@ class Names:
         self.amazon = tuple([name for name in dict.fromkeys(self.text) if name.startswith("x-amz-")])
 
 
+_LATIN_1 = repeat("latin-1")
 _REMEMBERED = 1024
 _REMEMBERED_BYTES = 2048
 _names: dict[tuple[bytes, ...], Names] = {}
@@ -109,15 +111,16 @@ class S3Request:
     bucket_row: Any = None
     """The bucket that the operation is on, authorised."""
 
-    def take_fields(self, names: Iterable[bytes], values: list[bytes]) -> None:
+    def take_fields(self, names: list[bytes], values: list[bytes]) -> None:
         """Fill in what comes from the fields of the head."""
-        self.names = known = names_of(tuple(names))
+        raw = tuple(names)
+        self.names = known = _names.get(raw) or names_of(raw)
         self.values = values
-        texts = [value.decode("latin-1") for value in values]
-        self.headers = dict(zip(known.text, texts, strict=True))
+        self.headers = dict(zip(known.text, map(bytes.decode, values, _LATIN_1), strict=False))
         self.repeated = known.repeated
         self.amazon = known.amazon
         if known.repeated:
+            texts = [value.decode("latin-1") for value in values]
             for name in known.repeated:
                 several = [text for other, text in zip(known.text, texts, strict=True) if other == name]
                 self.headers[name] = ", ".join(several)

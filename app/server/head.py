@@ -29,6 +29,9 @@ class Framing(NamedTuple):
     expects_continue: bool
 
 
+NO_BODY = Framing(0, False)
+
+
 def check_target(target: bytes) -> tuple[bytes, bytes]:
     """Path and query, byte for byte as sent. Raises InvalidURI unless the target is in origin form.
 
@@ -64,4 +67,4 @@ def check_head(method: bytes, version: str, request: S3Request, upgrade: bool) -
         raise BadRequest("The HTTP version is not supported.")
     if upgrade and length != 0:
         raise BadRequest("A request with a body cannot ask for an upgrade.")
-    return Framing(length, expects and version == "1.1" and length != 0)
+    return Framing(length, expects and version == "1.1" and length != 0) if length != 0 else NO_BODY

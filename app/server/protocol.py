@@ -158,7 +158,9 @@ class Connection(Wire):
                 self.error = InternalError()
             self._malformed(self.error or BadRequest())
         else:
-            if self.heading and heading:
+            if self.heading and len(self.names) > self.state.max_headers:
+                self._malformed(RequestHeaderSectionTooLarge())
+            elif self.heading and heading:
                 self.head_fed += len(data)
                 if self.head_fed > limit:
                     self._malformed(RequestHeaderSectionTooLarge())
@@ -201,8 +203,6 @@ class Connection(Wire):
         if self.heading:
             self.names.append(name)
             self.values.append(value.rstrip())
-            if len(self.names) > self.state.max_headers:
-                self._stop(RequestHeaderSectionTooLarge())
 
     def on_headers_complete(self) -> None:
         """The head is whole: check it, and start the application or queue behind the running request."""
@@ -288,6 +288,8 @@ class Connection(Wire):
             size = len(self.target) + sum(map(len, self.names)) + sum(map(len, self.values)) + 4 * len(self.names)
             if size > state.max_header_bytes:
                 raise RequestHeaderSectionTooLarge
+        if len(self.names) > state.max_headers:
+            raise RequestHeaderSectionTooLarge
         waiting = len(self.pipeline)
         if waiting >= PIPELINED or len(state.running) + waiting >= state.max_requests:
             raise SlowDown

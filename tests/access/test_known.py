@@ -71,7 +71,7 @@ async def test_asked_again_when_the_generation_moves(index: Index, known: Known)
 async def test_asked_again_when_it_is_old(index: Index, known: Known, monkeypatch: pytest.MonkeyPatch) -> None:
     assert known.key_now("KEY")
     assert known.bucket_now("bucket")
-    monkeypatch.setattr("time.monotonic", lambda: 1e12)
+    monkeypatch.setattr("app.access.known.monotonic", lambda: 1e12)
     assert await known.key("KEY")
     assert await known.bucket("bucket")
     assert index.asked == ["KEY", "bucket"] * 2
