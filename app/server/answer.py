@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import lru_cache
 from http import HTTPStatus
 
-from app.s3.request import S3Request
-from app.s3.response import Headers, Response, render
+from app.s3.response import Headers, render
 
-Lane = Callable[[S3Request], Response | None]
-"""The fast lane of an application: gets a request without a body, gives its answer complete, or None when it would have
-to wait; the ordinary way then gets the same request."""
+JOINED = 64 * 1024
+"""A body up to this long is copied behind its head, so that both go out in one write."""
 
 
 @lru_cache(128)

@@ -8,7 +8,7 @@ from collections import deque
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any
 
-from app.server.answer import render_head
+from app.server.answer import JOINED, render_head
 from app.server.zerocopy import ClientGone, send_file
 
 if TYPE_CHECKING:
@@ -26,8 +26,6 @@ HIGH_WATER = 1024 * 1024
 LOW_WATER = 256 * 1024
 DRAINED = 64 * 1024
 """An unread body up to this long is read and dropped after an early answer; a longer one ends the connection."""
-JOINED = 64 * 1024
-"""A body up to this long is copied behind its head, so that both go out in one write."""
 FRAMING = frozenset((b"content-length", b"connection", b"transfer-encoding"))
 ZERO_COPY = "http.response.zerocopysend"
 

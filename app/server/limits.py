@@ -1,14 +1,38 @@
-"""Bounds on what the bodies of a worker's requests may hold in memory (law 9: nothing unbounded)."""
+"""Bounds on heads, on requests that wait, and on what bodies may hold in memory (law 9: nothing unbounded)."""
 
 from __future__ import annotations
 
 import asyncio
 from collections import deque
+from typing import TYPE_CHECKING
 
 from app.errors import Overloaded
+from app.s3.errors import RequestHeaderSectionTooLarge, SlowDown
+from app.server.head import Framing
 
+if TYPE_CHECKING:
+    from app.server.protocol import Connection
+
+PIPELINED = 64
+"""Requests that may wait behind the one being answered."""
 WAIT = 20.0
 """Seconds that `acquire` waits before it gives up."""
+
+
+def check_limits(connection: Connection, framing: Framing) -> None:
+    """Whether one more request can be taken. Raises RequestHeaderSectionTooLarge, SlowDown."""
+    state, names = connection.state, connection.names
+    if len(names) > state.max_headers:
+        raise RequestHeaderSectionTooLarge
+    if connection.suspect:
+        size = len(connection.target) + sum(map(len, names)) + sum(map(len, connection.values)) + 4 * len(names)
+        if size > state.max_header_bytes:
+            raise RequestHeaderSectionTooLarge
+    waiting = len(connection.pipeline)
+    if waiting >= PIPELINED or len(state.running) + waiting >= state.max_requests:
+        raise SlowDown
+    if framing.length != 0 and state.memory.buffered > state.memory.budget:
+        raise SlowDown
 
 
 class BodyMemory:

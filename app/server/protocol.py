@@ -25,9 +25,10 @@ from app.s3.errors import (
 from app.s3.gateway import REQUEST
 from app.s3.request import S3Request
 from app.s3.send import RENDERED
-from app.server.answer import Lane, render_head
-from app.server.cycle import JOINED, ZERO_COPY, Application, Cycle
-from app.server.head import MAX_TARGET, METHODS, Framing, check_head, check_target
+from app.server.cycle import ZERO_COPY, Application, Cycle
+from app.server.head import MAX_TARGET, METHODS, check_head, check_target
+from app.server.lane import Lane, answer_now
+from app.server.limits import check_limits
 from app.server.refusal import refusal
 from app.server.state import WorkerState
 from app.server.wire import Wire
@@ -35,8 +36,6 @@ from app.server.zerocopy import shut
 
 logger = logging.getLogger("sluice.server")
 
-PIPELINED = 64
-"""Requests that may wait behind the one being answered."""
 DIRECT = 256 * 1024
 """Bodies with more bytes than this to come do not pass through the parser."""
 REFUSED_CONNECTIONS = 256
@@ -214,7 +213,7 @@ class Connection(Wire):
         try:
             path, query = check_target(self.target)
             framing = check_head(method, version, request, upgrade)
-            self._check_limits(framing)
+            check_limits(self, framing)
         except S3Error as error:
             self._stop(error)
         request.method = METHODS[method]
@@ -229,7 +228,7 @@ class Connection(Wire):
             and (method == b"GET" or method == b"HEAD")
             and keep_alive
             and not upgrade
-            and self._answer_now(request)
+            and answer_now(self, request)
         ):
             return
         scope = self.template.copy()
@@ -254,47 +253,6 @@ class Connection(Wire):
         else:
             self.pipeline.append(cycle)
             self.pause_reading()
-
-    def _answer_now(self, request: S3Request) -> bool:
-        """The fast lane: answer without a cycle, if the application can do so at once and nobody is to be waited for.
-
-        No entry in `state.running` is needed, for the oldest request and for the greatest age: the application opens
-        and reads what it answers with inside this call, and what tells others of this worker's requests runs in the
-        same loop, so never within it.
-
-        Only the first request of what one read gave, lest a client that sends thousands at once keep the loop.
-        """
-        assert self.lane is not None
-        state = self.state
-        if self.active is not None or self.write_paused or state.draining:
-            return False
-        answer = self.lane(request)
-        if answer is None:
-            return False
-        self.lane_open = self.heading = False
-        self.parsed = None
-        self.since = self.progress = state.now
-        head, body = render_head(answer.status, state.default_head, answer.head, []), answer.body
-        assert isinstance(body, bytes)
-        if len(body) <= JOINED:
-            self.transport.write(head + body)
-        else:
-            self.transport.writelines((head, body))
-        return True
-
-    def _check_limits(self, framing: Framing) -> None:
-        state = self.state
-        if self.suspect:
-            size = len(self.target) + sum(map(len, self.names)) + sum(map(len, self.values)) + 4 * len(self.names)
-            if size > state.max_header_bytes:
-                raise RequestHeaderSectionTooLarge
-        if len(self.names) > state.max_headers:
-            raise RequestHeaderSectionTooLarge
-        waiting = len(self.pipeline)
-        if waiting >= PIPELINED or len(state.running) + waiting >= state.max_requests:
-            raise SlowDown
-        if framing.length != 0 and state.memory.buffered > state.memory.budget:
-            raise SlowDown
 
     def on_body(self, body: bytes) -> None:
         """A piece of the body."""

@@ -23,9 +23,9 @@ import uvloop
 
 from app.s3.request import S3Request
 from app.server.access_log import AccessLog
-from app.server.answer import Lane
 from app.server.counters import Counters
 from app.server.cycle import Application
+from app.server.lane import Lane
 from app.server.lifespan import Lifespan
 from app.server.limits import BodyMemory
 from app.server.protocol import REFUSED_CONNECTIONS, Connection
@@ -168,7 +168,6 @@ class Server(uvicorn.Server):
         await self._drain(state, patient)
         await self.lifespan.shutdown()
         state.stop()
-        self._context.end_log()
 
     async def _drain(self, state: WorkerState, patient: bool) -> None:
         """Wait until all connections are closed and all requests done, at most the graceful time."""
@@ -211,7 +210,10 @@ def _serve(spec: Spec, ready: RawIOBase) -> None:
     )
     config.load()
     sockets = [socket.socket(fileno=fd) for fd in spec.sockets]
-    uvloop.run(Server(config, spec, context, ready).serve(sockets))
+    try:
+        uvloop.run(Server(config, spec, context, ready).serve(sockets))
+    finally:
+        context.end_log()
 
 
 def _raise_descriptor_limit(settings: Settings) -> None:

@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 import os
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from app.server.access_log import AccessLog
+from app.server.access_log import MANY, AccessLog
 from app.server.counters import BOUNDS, OPERATIONS, PHASES, Counters
 from app.server.shared import OldestRequests, boottime_ms
 
@@ -155,3 +156,50 @@ def test_a_log_that_nobody_reads_any_more_does_not_stop_the_server() -> None:
         AccessLog(write_fd).write("ID", "GET", "GetObject", "b", "k", 200, 0, 0, 0.0, None, "", {}, "")
     finally:
         os.close(write_fd)
+
+
+def test_lines_are_gathered_until_the_loop_is_done() -> None:
+    read_fd, write_fd = os.pipe()
+    later: list[Callable[[], None]] = []
+    try:
+        log = AccessLog(write_fd)
+        log.defer = later.append
+        for number in range(30):
+            log.write(f"ID{number}", "GET", "GetObject", "b", "k" * 300, 200, 0, 0, 0.0, None, "", {}, "")
+        os.set_blocking(read_fd, False)
+        with pytest.raises(BlockingIOError):
+            os.read(read_fd, 1)
+        (flush,) = later
+        flush()
+        assert [json.loads(line)["request"] for line in lines_of(read_fd)] == [f"ID{number}" for number in range(30)]
+        log.write("again", "GET", "GetObject", "b", "k", 200, 0, 0, 0.0, None, "", {}, "")
+        assert len(later) == 2
+        log.defer = None
+        log.flush()
+        assert [json.loads(line)["request"] for line in lines_of(read_fd)] == ["again"]
+    finally:
+        os.close(read_fd)
+        os.close(write_fd)
+
+
+def test_one_write_is_no_longer_than_a_pipe_keeps_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    written: list[bytes] = []
+    monkeypatch.setattr("app.server.access_log.os.write", lambda _, data: written.append(data))
+    log = AccessLog(1)
+    log.defer = lambda _: None
+    for length in (10, 1000, 5000, 10, 10, 2000, 2000):
+        log.write("ID", "GET", "GetObject", "b", "k" * length, 200, 0, 0, 0.0, None, "", {}, "")
+    log.flush()
+    assert [data.count(b"\n") for data in written] == [2, 1, 3, 1]
+    assert all(data.endswith(b"}\n") for data in written)
+
+
+def test_lines_that_wait_are_few(monkeypatch: pytest.MonkeyPatch) -> None:
+    written: list[bytes] = []
+    monkeypatch.setattr("app.server.access_log.os.write", lambda _, data: written.append(data))
+    log = AccessLog(1)
+    log.defer = lambda _: None
+    for _ in range(MANY):
+        assert not written
+        log.write("ID", "GET", "GetObject", "b", "k", 200, 0, 0, 0.0, None, "", {}, "")
+    assert b"".join(written).count(b"\n") == MANY
