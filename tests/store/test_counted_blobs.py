@@ -347,7 +347,7 @@ async def test_every_row_has_its_bytes_and_nothing_else_is_left(template: Path) 
     run_state_machine_as_test(
         lambda: CountedBlobs(template),
         settings=settings(
-            max_examples=sized(20, 1000),
+            max_examples=sized(16, 1000),
             stateful_step_count=sized(60, 100),
             deadline=None,
             # it takes minutes to make an example shorter
