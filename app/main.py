@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import logging
+import os
+import signal
 from collections.abc import AsyncIterator, Awaitable, Callable, MutableMapping
 from contextlib import asynccontextmanager
 from typing import Any
@@ -11,6 +14,7 @@ from fastapi import FastAPI
 
 from app.access.known import Known
 from app.index import Index, open_index
+from app.jobs.compaction import Compactor
 from app.jobs.decisions import RETAINED_MS, Decisions
 from app.jobs.garbage import Garbage
 from app.jobs.runner import Jobs
@@ -30,6 +34,8 @@ Scope = dict[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 
+logger = logging.getLogger("sluice.server")
+
 HEALTH = frozenset({b"/-/health/live", b"/-/health/ready"})
 """No bucket name is one character long, so none of these is an object."""
 MINIO_HEALTH = b"/minio/health/live"
@@ -45,7 +51,7 @@ class App:
         self._settings = settings
         self._fast_lane = settings.fast_lane
         self._context = context
-        self._index: Index = open_index(settings)
+        self._index: Index = open_index(settings, lost=_end)
         self._store = Store(self._index, make_driver(settings))
         self._gateway = Gateway(settings, self._store, Known(self._index), context.observe, context.memory)
         self._shell = FastAPI(
@@ -99,7 +105,8 @@ class App:
         decisions = Decisions(self._store, retained=max(RETAINED_MS, int(self._settings.commit_timeout * 3000)))
         grace = self._settings.discard_grace
         garbage = Garbage(self._store, self._context.oldest_request, boottime_ms, grace, decisions.bound)
-        jobs = Jobs(run_dir / "jobs.lock", self._store, garbage, self._index.writer_is_gone, decisions)
+        compactor = Compactor(self._store, self._settings.compaction_rate, grace, self._context.counters.compacted)
+        jobs = Jobs(run_dir / "jobs.lock", self._store, garbage, self._index.writer_is_gone, decisions, compactor)
         task = asyncio.create_task(jobs.run())
         try:
             yield
@@ -110,6 +117,12 @@ class App:
             await self._store.ids.close()
             await self._index.close()
             await self._store.driver.close()
+
+
+def _end() -> None:
+    """This worker was declared dead and can commit nothing any more: another one takes its place."""
+    logger.error("this worker was declared dead: it ends")
+    os.kill(os.getpid(), signal.SIGTERM)
 
 
 def create_app(settings: Settings, context: WorkerContext) -> App:

@@ -96,6 +96,11 @@ class Settings(BaseSettings):
     pack_size: int = Field(
         256 * MIB, ge=MIB, le=64 * 1024 * MIB, description="Bytes at which a pack is closed and the next one begun."
     )
+    compaction_rate: int = Field(
+        32 * MIB,
+        ge=0,
+        description="Bytes a second that compaction moves at most out of packs that are mostly dead; 0 moves none.",
+    )
     commit_timeout: float = Field(20, gt=0, description="A change waits this long for the index, then `SlowDown`.")
     commit_queue: int = Field(10_000, ge=1, description="Changes a worker queues for the index; past them `SlowDown`.")
     discard_grace: float = Field(60, ge=0, description="Replaced and deleted data is kept this long at least.")

@@ -35,6 +35,8 @@ class Capabilities:
     """`read_now` can answer from the page cache without blocking."""
     append_limit: int = 0
     """Bytes up to which a body may be given to `append`; 0 when the driver has no packs to append to."""
+    pack_overhead: int = 0
+    """Bytes of a pack that belong to no record."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +47,21 @@ class Usage:
     free: int
     inodes: int
     free_inodes: int
+
+
+class ClaimedRecord(NamedTuple):
+    """A record of a pack: where it is, its bytes in all, and what it says of itself (not verified)."""
+
+    locator: str
+    total: int
+    claim: bytes
+
+
+class PackFile(NamedTuple):
+    """Bytes of a pack's file, and how many of them take up space."""
+
+    size: int
+    allocated: int
 
 
 class Source(Protocol):
@@ -200,11 +217,14 @@ class Driver(Protocol):
         ...
 
     async def discard(self, locator: str) -> None:
-        """Give a blob's space back. A blob that is not there is no error."""
+        """Give the space of a blob (or of a whole pack) back. What is not there is no error."""
         ...
 
     async def discard_many(self, locators: Sequence[str]) -> None:
-        """Give back many blobs' space; on a durable driver what is gone stays gone after a power cut."""
+        """Give back many blobs' space; on a durable driver files that are gone stay gone after a power cut.
+
+        Of records, only what makes whole pages with its neighbours, and where the mount can.
+        """
         ...
 
     def locator(self, blob_id: int) -> str:
@@ -219,8 +239,39 @@ class Driver(Protocol):
         """The pack that holds a blob and the bytes of its record there; None for a blob that has a file of its own."""
         ...
 
-    async def pack_size(self, pack_id: int) -> int | None:
-        """Bytes of a pack's file, None when there is none."""
+    async def pack_file(self, pack_id: int) -> PackFile | None:
+        """How large a pack is, None when there is none."""
+        ...
+
+    def pack_locator(self, pack_id: int) -> str:
+        """The locator of a whole pack, to be discarded; its records go with it."""
+        ...
+
+    def whole_pack(self, locator: str) -> int:
+        """The pack behind such a locator, 0 for any other locator."""
+        ...
+
+    def pack_prefix(self, pack_id: int) -> str:
+        """What the locators of all blobs in a pack begin with, up to their first dot, and those of no other blob."""
+        ...
+
+    def packs(self) -> AsyncIterator[int]:
+        """Every pack that has a file (fsck only)."""
+        ...
+
+    async def claimed(self, pack_id: int, offset: int, limit: int) -> tuple[list[ClaimedRecord], int]:
+        """At most `limit` records of a pack, live or dead, from `offset` on, and where to go on; 0 begins and ends."""
+        ...
+
+    async def move(self, locators: Sequence[str]) -> dict[str, str]:
+        """Write records again in another pack, durable in any case, with the same blob ids and claims.
+
+        Returns the new locators. A record that is missing or damaged is left out; the old ones stay where they are.
+        """
+        ...
+
+    async def forget_unlinked(self) -> None:
+        """Close what is kept open of packs that are gone, so that the mount gives their space back."""
         ...
 
     async def discard_id(self, blob_id: int) -> bool:

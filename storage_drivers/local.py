@@ -18,15 +18,17 @@ from dataclasses import replace
 from pathlib import Path
 from typing import ParamSpec, TypeVar
 
-from storage_drivers import files, identity, packs
+from storage_drivers import files, identity, pack_format, packs
 from storage_drivers.base import (
     Append,
     Buffer,
     Capabilities,
+    ClaimedRecord,
     Decision,
     Durability,
     FileSlice,
     PackBook,
+    PackFile,
     Source,
     Usage,
     no_claim,
@@ -76,7 +78,9 @@ class LocalDriver:
         pack_size: int = packs.SIZE,
         at: Callable[[str], None] = nowhere,
     ) -> None:
-        self.capabilities = Capabilities(durability=durability, descriptors=True, nowait=True)
+        self.capabilities = Capabilities(
+            durability=durability, descriptors=True, nowait=True, pack_overhead=pack_format.PACK_HEADER
+        )
         self.identity: identity.Identity | None = None
         self._root = root
         self._data = f"{root}/data"
@@ -88,8 +92,8 @@ class LocalDriver:
         self._pack_threshold = pack_threshold
         sync_entry = self._sync_entry if durability is Durability.FULL else None
         self._files = BlobReader()
-        self._packs = packs.Packs(self._pack_path, sync_entry, pack_size, at)
         self._journals = Journals(self._journal_path, sync_entry)
+        self._packs = packs.Packs(self._pack_path, self._sync_entry, durability, pack_size, at)
         self._syncs = [files.SharedSync(f"{self._data}/{low:02x}") for low in range(256)]
 
     # life
@@ -98,6 +102,7 @@ class LocalDriver:
         self.identity = await self._hop(self._open_store)
         self._held = await self._hop(functools.partial(identity.hold, self._root, alone=False))
         self._nowait = await self._hop(self._probe_nowait)
+        await self._hop(self._packs.probe, str(self._root))
         self.capabilities = replace(self.capabilities, nowait=self._nowait)
 
     async def close(self) -> None:
@@ -156,9 +161,8 @@ class LocalDriver:
     # packs
     def open_packs(self, book: PackBook) -> None:
         """Write packs from now on, unless the threshold is 0."""
-        if self._pack_threshold:
-            self._packs.open(book)
-            self.capabilities = replace(self.capabilities, append_limit=self._pack_threshold)
+        self._packs.open(book, appends=self._pack_threshold > 0)
+        self.capabilities = replace(self.capabilities, append_limit=self._pack_threshold)
 
     async def close_packs(self) -> None:
         """Write what is queued and seal the packs."""
@@ -272,18 +276,35 @@ class LocalDriver:
             await self._hop(self._unlink, self._find(locator))
 
     async def discard_many(self, locators: Sequence[str]) -> None:
-        """Unlink many blobs' files (and whole packs) and sync each directory once."""
+        """Unlink many blobs' files (and whole packs) and sync each directory once; punch records out of their packs."""
         paths = [self._find(locator) for locator in locators if self.packed(locator) is None]
         if paths:
             await self._hop(self._unlink_all, paths)
+        if len(paths) < len(locators):
+            records = [locator for locator in locators if locator.startswith(PACKED)]
+            if await self._hop(self._packs.punch, records):
+                self._at("discard.punched")
 
-    async def pack_size(self, pack_id: int) -> int | None:
-        """Bytes of a pack's file."""
+    async def pack_file(self, pack_id: int) -> PackFile | None:
+        """Bytes of a pack's file, and those that take up space."""
         try:
-            with map_errors(committed=f"{WHOLE_PACK}{pack_id:016x}"):
-                return (await self._hop(os.stat, self._pack_path(pack_id))).st_size
+            with map_errors(committed=self.pack_locator(pack_id)):
+                found = await self._hop(os.stat, self._pack_path(pack_id))
         except BlobMissing:
             return None
+        return PackFile(found.st_size, found.st_blocks * 512)
+
+    async def claimed(self, pack_id: int, offset: int, limit: int) -> tuple[list[ClaimedRecord], int]:
+        """Records of a pack with their claims."""
+        return await self._hop(self._packs.claimed, pack_id, offset, limit)
+
+    async def move(self, locators: Sequence[str]) -> dict[str, str]:
+        """Write records again in a pack of those that were moved."""
+        return await self._hop(self._packs.move, locators)
+
+    async def forget_unlinked(self) -> None:
+        """Close the descriptors of packs that were unlinked."""
+        await self._hop(self._packs.forget_unlinked)
 
     async def discard_id(self, blob_id: int) -> bool:
         """Unlink the file that a dead writer may have left under this id."""
@@ -346,6 +367,12 @@ class LocalDriver:
         """All that lies in the store, to be read without an index. Blocks."""
         return Contents(self._root)
 
+    async def packs(self) -> AsyncIterator[int]:
+        """Every pack."""
+        for low in range(256):
+            for pack_id in await self._hop(_packs_in, f"{self._data}/{low:02x}"):
+                yield pack_id
+
     async def usage(self) -> Usage:
         """Space left, as statvfs(3) gives it to an ordinary user."""
         return await self._hop(self._usage)
@@ -378,6 +405,18 @@ class LocalDriver:
             return None
         place = place_of(locator)
         return place.pack, place.total
+
+    def pack_locator(self, pack_id: int) -> str:
+        """The locator of a whole pack."""
+        return f"{WHOLE_PACK}{pack_id:016x}"
+
+    def whole_pack(self, locator: str) -> int:
+        """The pack behind such a locator."""
+        return int(locator[len(WHOLE_PACK) :], 16) if locator.startswith(WHOLE_PACK) else 0
+
+    def pack_prefix(self, pack_id: int) -> str:
+        """The beginning of the locators of a pack's records."""
+        return f"{PACKED}{pack_id:x}."
 
     def _path(self, blob_id: int) -> str:
         return f"{self._data}/{blob_id & 0xFF:02x}/{blob_id:016x}"

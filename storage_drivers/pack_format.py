@@ -99,13 +99,12 @@ def body_of(whole: memoryview, offset: int, blob_id: int, salt: int) -> memoryvi
     return whole[RECORD_HEADER + record.claim :]
 
 
-def walk(fd: int, salt: int) -> Iterator[Record]:
-    """The records of an open pack in order. What is torn, punched or damaged is passed over.
+def walk(fd: int, salt: int, offset: int = PACK_HEADER) -> Iterator[Record]:
+    """The records of an open pack in order, from `offset` on. What is torn, punched or damaged is passed over.
 
     A record is given when its header is whole; whether its body is, `intact` says.
     """
     size = os.fstat(fd).st_size
-    offset = PACK_HEADER
     window, start = b"", 0
     while offset + RECORD_HEADER <= size:
         if offset < start or offset + RECORD_HEADER > start + len(window):

@@ -104,6 +104,20 @@ class PackReader:
         if pack is not None:
             self._give_back(pack)
 
+    def forget_unlinked(self) -> None:
+        """Forget the packs whose files are gone, so that their space is given back; blocks."""
+        for pack_id, pack in list(self._open.items()):
+            if not self._take(pack_id, pack):
+                continue
+            try:
+                gone = os.fstat(pack.fd).st_nlink == 0
+            except OSError:
+                gone = True
+            finally:
+                self._give_back(pack)
+            if gone:
+                self.forget(pack_id)
+
     def close(self) -> None:
         """Forget every pack."""
         for pack_id in list(self._open):

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Sequence
 
-from storage_drivers import pack_format
-from storage_drivers.base import Append, PackBook
+from storage_drivers import holes, pack_format, pack_moves
+from storage_drivers.base import Append, ClaimedRecord, Durability, PackBook
 from storage_drivers.errors import BlobDamaged, BlobMissing, StoreFailed, map_errors
 from storage_drivers.pack_reader import OPEN, PREFIX, PackReader, place_of
 from storage_drivers.pack_writer import PackWriter
@@ -18,28 +19,53 @@ CLOSE_TIMEOUT = 10.0
 
 
 class Packs:
-    """`path` names a pack's file, `sync_entry` makes its directory entry durable (None: a relaxed store)."""
+    """`path` names a pack's file, `sync_entry` makes its directory entry durable (as a store that is not relaxed does).
+
+    What is moved from one pack to another goes into packs of its own: it has lived for a while and is likely to go on,
+    other than most of what is new; and no PUT waits behind it.
+    """
 
     def __init__(
-        self, path: Callable[[int], str], sync_entry: Callable[[int], None] | None, size: int, at: Callable[[str], None]
+        self,
+        path: Callable[[int], str],
+        sync_entry: Callable[[int], None],
+        durability: Durability,
+        size: int,
+        at: Callable[[str], None],
     ) -> None:
         self._path = path
         self._sync_entry = sync_entry
+        self._durability = durability
         self._size = size
         self._at = at
+        self._book: PackBook | None = None
         self._writer: PackWriter | None = None
+        self._mover: PackWriter | None = None
+        self._moving = threading.Lock()
+        self._page = 0
         self._reader = PackReader(path)
         self.read_now = self._reader.read_now
         self.forget = self._reader.forget
+        self.forget_unlinked = self._reader.forget_unlinked
 
-    def open(self, book: PackBook) -> None:
-        """Be a writer from now on."""
-        self._writer = PackWriter(book, self._path, self._sync_entry, self._size, self._at)
+    def probe(self, directory: str) -> None:
+        """Find out whether holes can be punched on the mount. Blocks."""
+        self._page = holes.probe(directory)
+
+    def open(self, book: PackBook, *, appends: bool) -> None:
+        """Be a writer from now on, of new bodies too if `appends`."""
+        self._book = book
+        if appends:
+            sync_entry = self._sync_entry if self._durability is Durability.FULL else None
+            self._writer = PackWriter(book, self._path, sync_entry, self._size, self._at)
 
     def close(self) -> None:
         """Write what is queued, seal what is written, close what is read. Blocks."""
-        writer, self._writer = self._writer, None
-        if writer is not None:
+        with self._moving:
+            self._book = None
+            writers = [writer for writer in (self._writer, self._mover) if writer is not None]
+            self._writer = self._mover = None
+        for writer in writers:
             writer.close(CLOSE_TIMEOUT)
         self._reader.close()
 
@@ -52,6 +78,24 @@ class Packs:
     def read(self, locator: str, offset: int, length: int) -> bytes:
         """Verified bytes of a record; blocks. Raises BlobMissing, BlobDamaged."""
         return self._reader.read(place_of(locator), locator, offset, length)
+
+    def claimed(self, pack_id: int, offset: int, limit: int) -> tuple[list[ClaimedRecord], int]:
+        """See `Driver.claimed`. Blocks."""
+        return pack_moves.claimed_records(self._path(pack_id), pack_id, offset, limit)
+
+    def move(self, locators: Sequence[str]) -> dict[str, str]:
+        """See `Driver.move`. Blocks. Synced also on a relaxed store: what is moved was safe long ago."""
+        with self._moving:
+            if self._mover is None:
+                if self._book is None:
+                    raise StoreFailed("the store is closed")
+                self._mover = PackWriter(self._book, self._path, self._sync_entry, self._size, self._at)
+            mover = self._mover
+        return pack_moves.move(locators, self._path, mover.append)
+
+    def punch(self, locators: Sequence[str]) -> int:
+        """Give back whole pages of dead records where the mount can; returns their bytes. Blocks."""
+        return holes.punch_dead(map(place_of, locators), self._path, self._page) if self._page else 0
 
     def records(self, pack_id: int) -> list[tuple[str, int]]:
         """Locators of all blobs in a pack, live or dead, and the bytes of their bodies; blocks."""

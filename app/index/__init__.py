@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from app.index.base import Index
@@ -12,8 +13,11 @@ if TYPE_CHECKING:
 __all__ = ["Index", "open_index"]
 
 
-def open_index(settings: Settings, *, writer: bool = True) -> Index:
-    """The index that the settings name, to be started. With `writer=False` for a command beside a running server."""
+def open_index(settings: Settings, *, writer: bool = True, lost: Callable[[], None] | None = None) -> Index:
+    """The index that the settings name, to be started. With `writer=False` for a command beside a running server.
+
+    `lost` is called on the event loop when this incarnation was declared dead (law 5): it never commits again.
+    """
     from app.index.sqlite import SqliteIndex
 
     return SqliteIndex(
@@ -23,4 +27,5 @@ def open_index(settings: Settings, *, writer: bool = True) -> Index:
         commit_timeout=settings.commit_timeout,
         commit_queue=settings.commit_queue,
         writer=writer,
+        lost=lost,
     )

@@ -18,14 +18,18 @@ from app.index.rows import (
     Conditions,
     Discard,
     Extent,
+    Held,
+    Holder,
     IdRange,
     Journal,
+    Move,
     NewVersion,
     ObjectPart,
     Pack,
     Page,
     Part,
     Piece,
+    Suspect,
     Upload,
     Version,
     Writer,
@@ -69,8 +73,8 @@ class Chained(Protocol):
         """There is no blob: `future` raises `error`."""
         ...
 
-    def abandon(self) -> None:
-        """Nobody waits any more."""
+    def abandon(self) -> bool:
+        """Nobody waits any more. True when it is certain that nothing is or will be committed."""
         ...
 
 
@@ -321,8 +325,12 @@ class Index(Protocol):
         """Release up to `limit` pieces of a queued multipart body; True when the entry is gone."""
         ...
 
-    async def forget_discards(self, ids: Sequence[int], dead: Sequence[tuple[int, int]] = ()) -> None:
-        """Remove entries whose blobs are gone; `dead` are the packs they lay in and the bytes that died in each."""
+    async def forget_discards(self, gone: Sequence[tuple[int, int, int]]) -> None:
+        """Remove entries whose blobs are gone: (entry, pack, bytes), which count as dead in that pack.
+
+        Pack 0 for a blob with a file of its own; bytes 0 for a whole pack, which is forgotten with the entry. May be
+        called again for the same entries.
+        """
         ...
 
     # packs
@@ -337,6 +345,52 @@ class Index(Protocol):
     async def packs_of(self, incarnation: int) -> list[Pack]: ...
     async def refuse_blobs(self, refused: Sequence[tuple[str, int, int]]) -> None:
         """Records (locator, pack, bytes) whose commit was refused: count them dead, never to be restored."""
+        ...
+
+    async def packs(self) -> list[Pack]:
+        """All of them."""
+        ...
+
+    async def count_dead(self, dead: Sequence[tuple[int, int]]) -> None:
+        """(pack, bytes) of records that no row holds nor ever held."""
+        ...
+
+    async def correct_dead(self, pack_id: int, seen: int, true: int) -> bool:
+        """Set the dead bytes of a sealed pack to `true`; False when they are not `seen` any more."""
+        ...
+
+    async def retire_pack(self, pack_id: int, overhead: int, locator: str) -> bool:
+        """Queue a sealed pack for discard by its locator if all but `overhead` bytes of it are counted dead."""
+        ...
+
+    # compaction
+    async def find_holders(self, suspects: Sequence[Suspect]) -> dict[str, tuple[Holder, ...]]:
+        """Of those records whose every holder is where its claim says, the holders."""
+        ...
+
+    async def held_in(self, prefixes: Sequence[str], limit: int) -> Held:
+        """Every holder of a record whose locator begins so up to its first dot. Reads every row, in one state.
+
+        It stops looking after `limit` holders.
+        """
+        ...
+
+    async def move_records(self, moves: Sequence[Move]) -> list[bool]:
+        """Give records their new places in all rows that hold them, and count the bytes of the other places dead.
+
+        One is left as it is (False) when its holders are not those given any more.
+        """
+        ...
+
+    async def live_bytes(self, packed: Callable[[str], tuple[int, int] | None]) -> list[tuple[Pack, int]]:
+        """Each sealed pack whose writer is gone, with the bytes in it that a row or the discard queue holds.
+
+        `packed` gives pack and bytes of a locator. In one state of the index; what such a pack holds only shrinks.
+        """
+        ...
+
+    async def make_durable(self) -> None:
+        """Return when everything committed by now survives a power cut, on a relaxed index too."""
         ...
 
     async def forget_pack(self, pack_id: int) -> None:

@@ -1,17 +1,21 @@
 """Who holds which blob: questions of the sweep and of fsck, which read whole tables and so run in a thread.
 
-Each runs on a connection of its own and `held` and `miscounted` in one snapshot.
+Each runs on a connection of its own, and in one snapshot but for `references`.
 """
 
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import orjson
 
+from app.index import run
 from app.index.base import Reference
-from app.index.rows import PIECES
+from app.index.rows import PIECES, Held, Holder, Pack, Suspect
+from app.index.schema import SEALED
+from app.index.transactions import compaction
+from app.index.transactions.packs import all_packs
 
 BATCH = 1000
 
@@ -73,6 +77,36 @@ REFERENCES: tuple[tuple[str, str], ...] = (
     ("discard", "SELECT id, 0, 0, body, 0, '', '' FROM discards WHERE id > :a ORDER BY id LIMIT :limit"),
 )
 
+# what stands before the first dot of a locator names its pack (`Driver.pack_prefix`)
+HELD_IN = """
+WITH wanted(prefix) AS MATERIALIZED (SELECT value FROM json_each(:prefixes))
+SELECT body, 'version', seq, 0, 0 FROM versions
+    WHERE substr(body, 1, instr(body, '.')) IN (SELECT prefix FROM wanted)
+UNION ALL
+SELECT locator, 'piece', upload, start, part_number FROM pieces
+    WHERE substr(locator, 1, instr(locator, '.')) IN (SELECT prefix FROM wanted)
+UNION ALL
+SELECT json_extract(extent.value, '$[0]') AS locator, 'part', upload, number, 0
+    FROM parts, json_each(parts.extents) AS extent
+    WHERE substr(json_extract(extent.value, '$[0]'), 1, instr(json_extract(extent.value, '$[0]'), '.'))
+        IN (SELECT prefix FROM wanted)
+UNION ALL
+SELECT body, 'discard', id, 0, 0 FROM discards
+    WHERE substr(body, 1, instr(body, '.')) IN (SELECT prefix FROM wanted)
+LIMIT :limit
+"""
+COUNTS = "SELECT body, holders FROM shared WHERE body IN (SELECT value FROM json_each(:bodies))"
+WRITTEN = """
+SELECT packs.id FROM packs JOIN writers ON writers.incarnation = packs.incarnation WHERE writers.state = 'live'
+"""
+PACKED = """
+SELECT body FROM versions WHERE instr(body, '.') > 0
+UNION ALL SELECT locator FROM pieces WHERE instr(locator, '.') > 0
+UNION ALL SELECT json_extract(extent.value, '$[0]') AS locator FROM parts, json_each(parts.extents) AS extent
+    WHERE instr(json_extract(extent.value, '$[0]'), '.') > 0
+UNION ALL SELECT body FROM discards WHERE instr(body, '.') > 0
+"""
+
 Position = tuple[int, int, int]
 BEGIN: Position = (-1, -1, -1)
 
@@ -86,6 +120,60 @@ def held(connection: sqlite3.Connection, locators: Sequence[str], since: int) ->
 def miscounted(connection: sqlite3.Connection) -> list[tuple[str, int, int]]:
     """Bodies whose kept count is not the true one: (body, kept, true)."""
     return connection.execute(MISCOUNTED).fetchall()
+
+
+def held_in(connection: sqlite3.Connection, prefixes: Sequence[str], limit: int) -> Held:
+    """Who holds the records of packs whose locators begin so; at most `limit` holders are looked for."""
+    connection.execute("BEGIN")
+    try:
+        wanted = {"prefixes": orjson.dumps(list(prefixes)).decode(), "limit": limit + 1}
+        rows = connection.execute(HELD_IN, wanted).fetchall()
+        written = frozenset(number for (number,) in connection.execute(WRITTEN))
+        wanted = {"bodies": orjson.dumps(list({row[0] for row in rows})).decode()}
+        counts = dict(connection.execute(COUNTS, wanted).fetchall())
+    finally:
+        connection.execute("ROLLBACK")
+    found: dict[str, list[Holder]] = {}
+    others = {row[0] for row in rows if row[1] == "discard"}
+    for locator, kind, *place in rows:
+        if kind != "discard":
+            found.setdefault(locator, []).append(Holder(kind, *place))
+    others.update(locator for locator, holders in found.items() if len(holders) != counts.get(locator, 1))
+    whole = {locator: tuple(holders) for locator, holders in found.items() if locator not in others}
+    return Held(whole, frozenset(others), written, complete=len(rows) <= limit)
+
+
+def find_holders(connection: sqlite3.Connection, suspects: Sequence[Suspect]) -> dict[str, tuple[Holder, ...]]:
+    """The holders of those records that are all where the claims say, which are not all records that are held."""
+    return run.snapshot(connection.cursor(), compaction.find_holders(suspects))
+
+
+def live_bytes(
+    connection: sqlite3.Connection, packed: Callable[[str], tuple[int, int] | None]
+) -> list[tuple[Pack, int]]:
+    """Each sealed pack whose writer is gone, and how many bytes of it rows and the discard queue hold, in one state.
+
+    Packs of living writers are left out: commits that name their records may be on their way.
+    """
+    connection.execute("BEGIN")
+    try:
+        written = {number for (number,) in connection.execute(WRITTEN)}
+        packs = [pack for pack in run.read(connection.cursor(), all_packs()) if pack.sealed == SEALED]
+        shared = {body for (body,) in connection.execute("SELECT body FROM shared")}
+        live: dict[int, int] = {}
+        for (locator,) in connection.execute(PACKED):
+            if locator in shared:
+                continue
+            place = packed(locator)
+            if place is not None:
+                live[place[0]] = live.get(place[0], 0) + place[1]
+        for locator in shared:
+            place = packed(locator)
+            if place is not None:
+                live[place[0]] = live.get(place[0], 0) + place[1]
+    finally:
+        connection.execute("ROLLBACK")
+    return [(pack, live.get(pack.id, 0)) for pack in packs if pack.id not in written]
 
 
 def references(connection: sqlite3.Connection, kind: str, after: Position) -> tuple[list[Reference], Position | None]:

@@ -17,6 +17,7 @@ from app.index.rows import (
     Discard,
     IdRange,
     Journal,
+    Move,
     NewVersion,
     ObjectPart,
     Pack,
@@ -28,7 +29,17 @@ from app.index.rows import (
     Writer,
 )
 from app.index.steps import Transaction
-from app.index.transactions import accounts, bucket, decisions, discards, multipart, objects, packs, writers
+from app.index.transactions import (
+    accounts,
+    bucket,
+    compaction,
+    decisions,
+    discards,
+    multipart,
+    objects,
+    packs,
+    writers,
+)
 
 T = TypeVar("T")
 
@@ -224,8 +235,8 @@ class Methods:
     async def expand_discard(self, discard: Discard, limit: int) -> bool:
         return await self._commit(multipart.expand_discard, discard, limit)
 
-    async def forget_discards(self, ids: Sequence[int], dead: Sequence[tuple[int, int]] = ()) -> None:
-        await self._commit(discards.forget_discards, ids, dead)
+    async def forget_discards(self, gone: Sequence[tuple[int, int, int]]) -> None:
+        await self._commit(discards.forget_discards, gone)
 
     # packs
 
@@ -237,6 +248,21 @@ class Methods:
 
     async def packs_of(self, incarnation: int) -> list[Pack]:
         return await self._read(packs.packs_of(incarnation))
+
+    async def packs(self) -> list[Pack]:
+        return await self._read(packs.all_packs())
+
+    async def count_dead(self, dead: Sequence[tuple[int, int]]) -> None:
+        await self._commit(packs.add_dead, dead)
+
+    async def correct_dead(self, pack_id: int, seen: int, true: int) -> bool:
+        return await self._commit(packs.correct_dead, pack_id, seen, true)
+
+    async def retire_pack(self, pack_id: int, overhead: int, locator: str) -> bool:
+        return await self._commit(packs.retire_pack, pack_id, overhead, locator)
+
+    async def move_records(self, moves: Sequence[Move]) -> list[bool]:
+        return await self._commit(compaction.move_records, moves)
 
     async def refuse_blobs(self, refused: Sequence[tuple[str, int, int]]) -> None:
         await self._commit(packs.refuse_blobs, refused)

@@ -76,6 +76,6 @@ class ChainedJob(Job):
         """See `Chained`."""
         self._writer.refuse(self, error)
 
-    def abandon(self) -> None:
+    def abandon(self) -> bool:
         """See `Chained`."""
-        self._writer.abandon(self)
+        return self._writer.abandon(self)

@@ -210,7 +210,7 @@ class Pack(NamedTuple):
     id: int
     incarnation: int
     sealed: int
-    """1 when nothing is added to it any more."""
+    """0 while it is written, 1 when nothing is added any more, 2 when no row holds any of it and it is to go."""
     size: int
     """Bytes; 0 until it is sealed."""
     dead: int
@@ -225,6 +225,51 @@ class Journal(NamedTuple):
     """0: changes; 1: a snapshot that is not whole; 2: one that is."""
     bytes: int
     rows: int
+
+
+class Suspect(NamedTuple):
+    """A record of a pack, and where its claim says that its holder is: an object's key, or a part of an upload."""
+
+    locator: str
+    bucket_id: int
+    key: str
+    upload: int
+    """0 for an object's."""
+    part: int
+
+
+class Holder(NamedTuple):
+    """A row that holds a blob: `version` (seq), `part` (upload, number) or `piece` (upload, start, part number)."""
+
+    kind: str
+    first: int
+    second: int = 0
+    third: int = 0
+
+
+class Move(NamedTuple):
+    """A record that was written again elsewhere, and all rows that held it at its old place."""
+
+    old: str
+    new: str
+    old_pack: int
+    new_pack: int
+    total: int
+    """Bytes of the record, at either place."""
+    holders: tuple[Holder, ...]
+
+
+class Held(NamedTuple):
+    """What a look at all rows found of some packs."""
+
+    holders: dict[str, tuple[Holder, ...]]
+    """All holders of a record, by its locator."""
+    others: frozenset[str]
+    """Locators in the discard queue, and those whose holders were not all found."""
+    written: frozenset[int]
+    """Packs whose writer lives: a commit that names one of their records may still be on its way."""
+    complete: bool
+    """All holders were found, not only the first ones."""
 
 
 class Writer(NamedTuple):

@@ -221,7 +221,10 @@ packs = Table(
     Index("packs_incarnation", "incarnation"),
 )
 """Files of many small blobs. `incarnation` wrote or writes it; `size` is known once it is sealed; `dead` counts bytes
-of records that no row holds any more."""
+of records that no row holds any more. The count never exceeds the truth."""
+
+SEALED, RETIRED = 1, 2
+"""`packs.sealed`, 0 while it is written: nothing is added any more; no row holds any of it and it is to be unlinked."""
 
 removals = Table(
     "removals",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import sqlite3
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AsyncExitStack
@@ -18,11 +19,11 @@ from app.index.connection import open_connection, refuse_network, translated
 from app.index.generation import Generation
 from app.index.incarnation import LifeLock, is_gone
 from app.index.methods import Methods
-from app.index.rows import AccessKey, Bucket, Committed, Version
+from app.index.rows import AccessKey, Bucket, Committed, Held, Holder, Pack, Suspect, Version
 from app.index.rows import Writer as WriterRow
 from app.index.statements import VERSION
 from app.index.steps import Transaction
-from app.index.transactions import accounts, bucket, writers
+from app.index.transactions import accounts, bucket, packs, writers
 from app.index.writer import Writer
 
 T = TypeVar("T")
@@ -45,6 +46,7 @@ class SqliteIndex(Methods):
         commit_queue: int = 10_000,
         writer: bool = True,
         local_only: bool = True,
+        lost: Callable[[], None] | None = None,
     ) -> None:
         self._path = path
         self._run_dir = run_dir
@@ -53,6 +55,7 @@ class SqliteIndex(Methods):
         self._commit_queue = commit_queue
         self._registers = writer
         self._local_only = local_only
+        self._lost = lost
         self._wal = path.with_name(path.name + "-wal")
         self._opened = AsyncExitStack()
 
@@ -93,6 +96,7 @@ class SqliteIndex(Methods):
             timeout=self._commit_timeout,
             queue_limit=self._commit_queue,
             changed=self._generation.bump,
+            lost=self._lost,
         )
         self._writer.start()
         self._opened.push_async_callback(self._writer.close)
@@ -224,6 +228,27 @@ class SqliteIndex(Methods):
         """See `Index.miscounted`."""
         return await self._in_thread(holders.miscounted)
 
+    async def packs(self) -> list[Pack]:
+        """See `Index.packs`."""
+        return await self._in_thread(lambda connection: run.read(connection.cursor(), packs.all_packs()))
+
+    async def held_in(self, prefixes: Sequence[str], limit: int) -> Held:
+        """See `Index.held_in`."""
+        return await self._in_thread(holders.held_in, prefixes, limit)
+
+    async def find_holders(self, suspects: Sequence[Suspect]) -> dict[str, tuple[Holder, ...]]:
+        """See `Index.find_holders`."""
+        return await self._in_thread(holders.find_holders, suspects)
+
+    async def live_bytes(self, packed: Callable[[str], tuple[int, int] | None]) -> list[tuple[Pack, int]]:
+        """See `Index.live_bytes`."""
+        return await self._in_thread(holders.live_bytes, packed)
+
+    async def make_durable(self) -> None:
+        """See `Index.make_durable`. Commits that are not in the log any more were synced when they were copied."""
+        if self._durability != "full":
+            await asyncio.to_thread(_sync_file, self._wal)
+
     async def references(self) -> AsyncIterator[Reference]:
         """See `Index.references`."""
         for kind, _ in holders.REFERENCES:
@@ -260,3 +285,16 @@ class SqliteIndex(Methods):
     async def undecided(self) -> tuple[int, int]:
         """See `Index.undecided`."""
         return await self._in_thread(decisions.undecided)
+
+
+def _sync_file(path: Path) -> None:
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return
+    try:
+        os.fsync(descriptor)
+    except OSError as error:
+        raise translated(error) from error
+    finally:
+        os.close(descriptor)

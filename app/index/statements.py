@@ -222,6 +222,38 @@ DISCARDS = Statement(
     .limit(LIMIT)
     .offset(NO_OFFSET)
 )
+QUEUED = Statement(select(discards.c.id).where(discards.c.id >= _number("lowest"), discards.c.id <= _number("highest")))
+HOLDERS = Statement(select(shared.c.holders).where(shared.c.body == _text("shared_body")))
+MOVE_SHARED = Statement(update(shared).values(**_set(shared, "body")).where(shared.c.body == _text("shared_body")))
+CLAIMED_VERSION = Statement(
+    select(versions.c.seq, versions.c.body).where(
+        versions.c.bucket_id == _number("bucket"), versions.c.key == _text("name"), IS_CURRENT
+    )
+)
+MOVE_VERSION = Statement(update(versions).values(**_set(versions, "body")).where(versions.c.seq == _number("version")))
+CLAIMED_PIECES = Statement(
+    select(pieces.c.start).where(
+        pieces.c.upload == _number("of"), pieces.c.part_number == _number("which"), pieces.c.locator == _text("blob")
+    )
+)
+PIECE = Statement(
+    select(pieces.c.locator).where(
+        pieces.c.upload == _number("of"), pieces.c.start == _number("byte"), pieces.c.part_number == _number("which")
+    )
+)
+MOVE_PIECE = Statement(
+    update(pieces)
+    .values(**_set(pieces, "locator"))
+    .where(
+        pieces.c.upload == _number("of"), pieces.c.start == _number("byte"), pieces.c.part_number == _number("which")
+    )
+)
+EXTENTS = Statement(select(parts.c.extents).where(parts.c.upload == _number("of"), parts.c.number == _number("which")))
+MOVE_EXTENTS = Statement(
+    update(parts)
+    .values(**_set(parts, "extents"))
+    .where(parts.c.upload == _number("of"), parts.c.number == _number("which"))
+)
 DISCARD = Statement(select(discards.c.body).where(discards.c.id == _number("discard")))
 REMOVE_DISCARD = Statement(delete(discards).where(discards.c.id == _number("discard")))
 
@@ -306,6 +338,7 @@ REMOVE_PIECE = Statement(
         pieces.c.upload == _number("of"), pieces.c.start == _number("byte"), pieces.c.part_number == _number("which")
     )
 )
+PIECE_LOCATORS = Statement(select(pieces.c.locator).where(pieces.c.upload == _number("of")))
 OBJECT_PARTS = Statement(
     select(pieces.c.part_number, func.min(pieces.c.start), func.sum(pieces.c.size), func.max(pieces.c.checksum))
     .where(pieces.c.upload == _number("of"), pieces.c.part_number > _number("after"))
@@ -337,6 +370,24 @@ PACKS_OF = Statement(
 )
 SEAL_PACK = Statement(update(packs).values(**_set(packs, "sealed", "size")).where(packs.c.id == _number("pack")))
 ADD_DEAD = Statement(update(packs).values(dead=packs.c.dead + _number("more")).where(packs.c.id == _number("pack")))
+PACK = Statement(select(*_columns(packs, Pack._fields)).where(packs.c.id == _number("pack")))
+ALL_PACKS = Statement(select(*_columns(packs, Pack._fields)).order_by(packs.c.id))
+SET_DEAD = Statement(
+    update(packs)
+    .values(**_set(packs, "dead"))
+    .where(packs.c.id == _number("pack"), packs.c.dead == _number("seen"), packs.c.sealed == literal_column("1"))
+    .returning(packs.c.id)
+)
+RETIRE_PACK = Statement(
+    update(packs)
+    .values(**_set(packs, "sealed"))
+    .where(
+        packs.c.id == _number("pack"),
+        packs.c.sealed == literal_column("1"),
+        packs.c.size - packs.c.dead <= _number("overhead"),
+    )
+    .returning(packs.c.id)
+)
 REMOVE_PACK = Statement(delete(packs).where(packs.c.id == _number("pack")))
 ADD_REMOVAL = _insert(removals)
 

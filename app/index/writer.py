@@ -32,7 +32,8 @@ class Writer:
     """Owns the writing connection, in a thread of its own.
 
     The file lock around each group makes the processes of one index take turns: SQLite's own busy handler polls, and
-    lets some starve. `incarnation` is checked in every group (law 5); 0 writes without one.
+    lets some starve. `incarnation` is checked in every group (law 5); 0 writes without one. `lost` is called once, on
+    the loop, when it is not live any more.
     """
 
     def __init__(
@@ -43,12 +44,14 @@ class Writer:
         timeout: float,
         queue_limit: int,
         changed: Callable[[], None],
+        lost: Callable[[], None] | None = None,
     ) -> None:
         self._connect = connect
         self._lock_path = lock_path
         self._timeout = timeout
         self._queue_limit = queue_limit
         self._changed = changed
+        self._lost = lost
         self._queue: queue.SimpleQueue[Job | None] = queue.SimpleQueue()
         self._pending: deque[Job] = deque()
         self._claim = threading.Lock()
@@ -109,11 +112,12 @@ class Writer:
         except RuntimeError:
             pass  # the loop is closed: nobody waits any more
 
-    def abandon(self, job: Job) -> None:
-        """Give up a job that does not run yet."""
+    def abandon(self, job: Job) -> bool:
+        """Give up a job that does not run yet; True when it never will."""
         with self._claim:
             if job.state is State.QUEUED:
                 job.state = State.ABANDONED
+            return job.state is State.ABANDONED
 
     async def close(self) -> None:
         """Let the thread finish what is queued, and close the connection."""
@@ -239,8 +243,17 @@ class Writer:
         if not live:
             self._abandon(group)
             _fail(jobs, WriterDead())
+            self._tell_lost()
             return None
         return group
+
+    def _tell_lost(self) -> None:
+        lost, self._lost = self._lost, None
+        if lost is not None:
+            try:
+                self._loop.call_soon_threadsafe(lost)
+            except RuntimeError:
+                pass  # the loop is closed: it ends already
 
     def _run_job(self, group: Group, job: Job) -> None:
         """Raises what breaks the group: anything but a domain error that came before the job's first write."""

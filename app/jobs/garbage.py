@@ -58,8 +58,12 @@ class Garbage:
             self._waiting and self._waiting[0].at + self._grace <= self._now() and self._waiting[0].at < self._oldest()
         ):
             seen = self._waiting.popleft()
+            try:
+                gone += await self._take_away(seen.entries)
+            except BaseException:
+                self._waiting.append(seen)  # behind the others, lest one that always fails keeps them all
+                raise
             self._count -= len(seen.entries)
-            gone += await self._take_away(seen.entries)
         return gone
 
     async def _look(self) -> None:
@@ -81,18 +85,15 @@ class Garbage:
             with driver_calls():
                 await self._store.driver.discard_many([entry.body for entry in blobs])
             crash_point("garbage.discarded")
-            await self._store.index.forget_discards([entry.id for entry in blobs], self._dead(blobs))
+            await self._store.index.forget_discards([self._gone(entry) for entry in blobs])
         for entry in entries:
             if entry.body.startswith(PIECES):
                 while not await self._store.index.expand_discard(entry, BATCH):
                     pass
         return len(entries)
 
-    def _dead(self, entries: list[Discard]) -> list[tuple[int, int]]:
-        """The packs in which the blobs lay, and how many bytes died in each."""
-        dead: dict[int, int] = {}
-        for entry in entries:
-            packed = self._store.driver.packed(entry.body)
-            if packed is not None:
-                dead[packed[0]] = dead.get(packed[0], 0) + packed[1]
-        return list(dead.items())
+    def _gone(self, entry: Discard) -> tuple[int, int, int]:
+        """The entry, the pack that it lay in, and how many of its bytes died there; see `Index.forget_discards`."""
+        driver = self._store.driver
+        pack_id, size = driver.packed(entry.body) or (driver.whole_pack(entry.body), 0)
+        return entry.id, pack_id, size

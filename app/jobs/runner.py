@@ -11,10 +11,11 @@ from pathlib import Path
 
 from app.errors import DomainError
 from app.index.rows import Writer
+from app.jobs.compaction import Compactor
 from app.jobs.decisions import Decisions
 from app.jobs.garbage import Garbage
 from app.jobs.sweep import sweep
-from app.store.store import Store
+from app.store.store import Store, driver_calls
 
 logger = logging.getLogger("sluice.jobs")
 
@@ -25,7 +26,7 @@ LAST_ROUND = 10.0
 
 
 class Jobs:
-    """Runs garbage collection, sweeps and journals in the worker that holds `lock_path`."""
+    """Runs sweeps, garbage collection, journals and compaction in the worker that holds `lock_path`."""
 
     def __init__(
         self,
@@ -34,12 +35,14 @@ class Jobs:
         garbage: Garbage,
         is_gone: Callable[[Writer], bool],
         decisions: Decisions | None = None,
+        compactor: Compactor | None = None,
     ) -> None:
         self._lock_path = lock_path
         self._store = store
         self._garbage = garbage
         self._is_gone = is_gone
         self._decisions = decisions
+        self._compactor = compactor
         self._lock: int | None = None
 
     async def run(self) -> None:
@@ -68,12 +71,19 @@ class Jobs:
 
     async def _round(self, elected: bool) -> None:
         await self._try(self._store.write_down_refused)
+        await self._try(self._forget_unlinked)
         if not elected:
             return
         if self._decisions is not None:
             await self._try(self._decisions.run_once)
         await self._try(self._sweep)
         await self._try(self._garbage.run_once)
+        if self._compactor is not None:
+            await self._try(self._compactor.run_once)
+
+    async def _forget_unlinked(self) -> None:
+        with driver_calls():
+            await self._store.driver.forget_unlinked()
 
     async def _sweep(self) -> int:
         return await sweep(self._store, self._is_gone)

@@ -39,11 +39,11 @@ async def sweep(store: Store, is_gone: Callable[[Writer], bool]) -> int:
 async def _seal(store: Store, pack_id: int) -> None:
     """Nothing is added any more to a dead writer's pack. What it never committed there, compaction finds."""
     with driver_calls():
-        size = await store.driver.pack_size(pack_id)
-    if size is None:
+        file = await store.driver.pack_file(pack_id)
+    if file is None:
         await store.index.forget_pack(pack_id)
     else:
-        await store.index.seal_pack(pack_id, size)
+        await store.index.seal_pack(pack_id, file.size)
 
 
 async def _sweep_range(store: Store, ids: IdRange) -> int:

@@ -47,7 +47,9 @@ _STATUS = len(STATUS_CLASSES)
 _OPERATION = _STATUS + 2 + len(PHASES) * _HISTOGRAM
 """Words of an operation: requests by class of status, bytes in, bytes out, histograms."""
 _GAUGES = 2
-_PLACE = _GAUGES + len(CODES) + len(OPERATIONS) * _OPERATION
+_PLACE_OF_JOBS = _GAUGES + len(CODES) + len(OPERATIONS) * _OPERATION
+COMPACTION = ("moved", "freed")
+_PLACE = _PLACE_OF_JOBS + len(COMPACTION)
 _OPERATION_BASE = {name: _GAUGES + len(CODES) + number * _OPERATION for number, name in enumerate(OPERATIONS)}
 _CODE_AT = {name: _GAUGES + number for number, name in enumerate(CODES)}
 _PHASE_AT = {name: _STATUS + 2 + number * _HISTOGRAM for number, name in enumerate(PHASES)}
@@ -109,6 +111,11 @@ class Counters:
         self._mine[0] = running
         self._mine[1] = connections
 
+    def compacted(self, moved: int, freed: int) -> None:
+        """Count bytes that compaction wrote again, and bytes that it gave back over those."""
+        self._mine[_PLACE_OF_JOBS] += moved
+        self._mine[_PLACE_OF_JOBS + 1] += freed
+
     def clear_gauges(self, place: int) -> None:
         """The process of a place is dead."""
         self._all[place * _PLACE] = self._all[place * _PLACE + 1] = 0
@@ -145,6 +152,10 @@ class Counters:
             *_family("sluice_errors_total", "counter", "Answers that were S3 errors, by code.", codes),
             *_family("sluice_bytes_total", "counter", "Bytes of request and response bodies.", moved),
             *_family("sluice_request_seconds", "histogram", "Seconds of requests and of their phases.", histograms),
+            *_family("sluice_compaction_bytes_total", "counter", "Bytes that compaction moved, and freed net.", [
+                f'sluice_compaction_bytes_total{{kind="{kind}"}} {self._sum(_PLACE_OF_JOBS + number):.0f}'
+                for number, kind in enumerate(COMPACTION)
+            ]),
             *_family("sluice_requests_running", "gauge", "Requests being answered.", [
                 f"sluice_requests_running {self._sum(0):.0f}"
             ]),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
+from app.errors import DomainError
 from app.index.base import Index
 from app.index.rows import IdRange
 
@@ -73,4 +74,7 @@ class BlobIds:
         current = self._current
         if current is not None and current.unsettled == 0:
             self._current = None
-            await self._index.retire_range(current.ids)
+            try:
+                await self._index.retire_range(current.ids)
+            except DomainError:
+                pass  # the sweep asks for it

@@ -9,7 +9,7 @@ import time
 
 import orjson
 
-from app.index.rows import NewVersion, Part, Upload
+from app.index.rows import NewVersion, Part, Suspect, Upload
 
 PUT, PART = "put", "part"
 
@@ -23,6 +23,19 @@ def of_part(upload: Upload, part: Part) -> bytes:
     """The claim of a part: kind, milliseconds, bucket, key, upload, number, size, ETag, checksum and its algorithm."""
     described = (part.number, part.size, part.etag, part.checksum_algorithm, part.checksum)
     return orjson.dumps([PART, _now(), upload.bucket_id, upload.key, upload.id, *described])
+
+
+def suspect(locator: str, claim: bytes) -> Suspect | None:
+    """Where the holder of a blob is to be looked for, None when the claim does not say."""
+    try:
+        match orjson.loads(claim):
+            case ["put", int(), int(bucket_id), str(key), *_]:
+                return Suspect(locator, bucket_id, key, 0, 0)
+            case ["part", int(), int(bucket_id), str(key), int(upload), int(number), *_] if upload:
+                return Suspect(locator, bucket_id, key, upload, number)
+    except orjson.JSONDecodeError:
+        pass
+    return None
 
 
 def _now() -> int:

@@ -14,7 +14,7 @@ from time import perf_counter
 from typing import TypeVar
 
 from app.crash import crash_point
-from app.errors import CommitUnknown, DataDamaged, StoreFull, StoreUnavailable
+from app.errors import CommitUnknown, DataDamaged, DomainError, StoreFull, StoreUnavailable
 from app.index.base import Chained, Index
 from app.index.rows import Committed
 from app.store.blobs import BlobIds
@@ -88,15 +88,23 @@ class Store:
     async def close_packs(self) -> None:
         """Seal the packs; call it before the index is closed."""
         await self.driver.close_packs()
-        await self.write_down_refused()
+        try:
+            await self.write_down_refused()
+        except DomainError as error:
+            logger.warning("%d refused records stay uncounted: %s", len(self._refused), type(error).__name__)
 
     async def write_down_refused(self) -> None:
         """Tell the index of records whose commit it refused, so that their space is counted dead."""
-        refused, self._refused = self._refused[:REFUSED_AT_ONCE], self._refused[REFUSED_AT_ONCE:]
+        refused = self._refused[:REFUSED_AT_ONCE]
         if not refused:
             return
+        del self._refused[: len(refused)]  # in place: threads append
         try:
             await self.index.refuse_blobs(refused)
+        except CommitUnknown:
+            # to be written down for certain, but never to be counted twice
+            self._refused += [(locator, pack_id, 0) for locator, pack_id, _ in refused]
+            raise
         except BaseException:
             self._refused += refused
             raise
@@ -145,11 +153,14 @@ class Store:
     ) -> Committed:
         """Write a small body as a record; whoever writes its group queues the commit."""
         chained = begin()
+        came: dict[str, str] = {}
 
         def done(entry: Append) -> None:
             if entry.error is None:
                 crash_point("store.durable")
                 chained.proceed(entry.locator)
+                if came.setdefault("first", "done") != "done":
+                    self._refuse(entry)
             else:
                 chained.fail(translated(entry.error))
 
@@ -165,17 +176,23 @@ class Store:
             committed = await chained.future
         except CommitUnknown:
             raise
-        except BaseException:
-            chained.abandon()
-            packed = self.driver.packed(entry.locator) if entry.locator else None
-            if packed is not None:
-                self._refused.append((entry.locator, *packed))
+        except BaseException as error:
+            # a cancelled request may be committed all the same; what never will be is dead, once it is written
+            never = chained.abandon() or isinstance(error, Exception)
+            if never and came.setdefault("first", "refused") != "refused":
+                self._refuse(entry)
             raise
         finally:
             written = timings.get("write", 0.0) + timings.get("sync", 0.0)
             timings["commit"] = max(perf_counter() - started - written, 0.0)
         crash_point("store.committed")
         return committed
+
+    def _refuse(self, entry: Append) -> None:
+        """A record that is written and that no row will ever hold. Called in any thread."""
+        packed = self.driver.packed(entry.locator)
+        if packed is not None:
+            self._refused.append((entry.locator, *packed))
 
     async def _take_back(self, blob_id: int, locator: str) -> None:
         try:

@@ -70,7 +70,7 @@ class CountedBlobs(RuleBasedStateMachine):
             self.taken_away.add("never")
             self.blobs.add("never")
             ids = [entry.id for entry in self.queue() if entry.body == "never"]
-            self.memory.run(discards.forget_discards(ids))
+            self.memory.run(discards.forget_discards([(number, 0, 0) for number in ids]))
 
     @rule(target=seqs, seq=seqs, key=KEYS)
     def copy(self, seq: int, key: str) -> Any:
@@ -182,7 +182,7 @@ class CountedBlobs(RuleBasedStateMachine):
     @rule()
     def take_away(self) -> None:
         blobs = [entry for entry in self.queue() if not entry.body.startswith(PIECES)]
-        self.memory.run(discards.forget_discards([entry.id for entry in blobs]))
+        self.memory.run(discards.forget_discards([(entry.id, 0, 0) for entry in blobs]))
         self.taken_away.update(entry.body for entry in blobs)
 
     def queue(self) -> list[Discard]:

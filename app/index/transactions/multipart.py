@@ -37,6 +37,7 @@ from app.index.statements import (
     OBJECT_PARTS,
     PART,
     PARTS,
+    PIECE_LOCATORS,
     PIECES_FROM,
     PUT_PART,
     REMOVE_DISCARD,
@@ -133,9 +134,19 @@ def put_part(upload: Upload, part: Part) -> Transaction[Committed]:
 
 
 def copy_part(source_seq: int, upload: Upload, part: Part) -> Transaction[Committed]:
-    """Add or replace a part that shares the blobs of version `source_seq`."""
+    """Add or replace a part that shares the blobs of version `source_seq`.
+
+    SourceGone also when compaction gave one of them another place since `part.extents` was made.
+    """
     yield from _check_open(upload.id)
-    if not (yield BODY, (source_seq,)):
+    rows = yield BODY, (source_seq,)
+    if not rows:
+        raise SourceGone()
+    body = rows[0][0]
+    held = {body}
+    if body.startswith(PIECES):
+        held = {locator for (locator,) in (yield PIECE_LOCATORS, (pieces_number(body),))}
+    if not held.issuperset(extent.locator for extent in part.extents):
         raise SourceGone()
     for extent in part.extents:
         yield from share(extent.locator)
@@ -159,12 +170,16 @@ def complete_upload(
         return Committed._make(rows[0])
     old = yield from find_replaced(upload.bucket_id, upload.key, conditions)
     kept = {part.number: part for part in map(_part, (yield ALL_PARTS, (upload.id,)))}
+    taken: list[Part] = []
     for part in chosen:
-        if kept.pop(part.number, None) != part:
+        found = kept.pop(part.number, None)
+        # its extents may have changed: compaction gives blobs another place
+        if found is None or found._replace(extents=part.extents) != part:
             raise InvalidPart(upload_id=upload.upload_id, part_number=part.number, etag=part.etag)
+        taken.append(found)
     made = yield from make_current(old, upload.key, new._replace(body=f"{PIECES}{upload.id}"))
     yield END_UPLOAD, (*made, upload.id)
-    yield ADD_PIECE, _pieces(upload.id, chosen)
+    yield ADD_PIECE, _pieces(upload.id, taken)
     yield REMOVE_PARTS, (upload.id,)
     for part in kept.values():
         for extent in part.extents:

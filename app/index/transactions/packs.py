@@ -6,7 +6,19 @@ from collections.abc import Sequence
 
 from app.errors import WriterDead
 from app.index.rows import Pack
-from app.index.statements import ADD_DEAD, ADD_PACK, ADD_REMOVAL, PACKS_OF, REMOVE_PACK, SEAL_PACK
+from app.index.schema import RETIRED, SEALED
+from app.index.statements import (
+    ADD_DEAD,
+    ADD_DISCARD,
+    ADD_PACK,
+    ADD_REMOVAL,
+    ALL_PACKS,
+    PACKS_OF,
+    REMOVE_PACK,
+    RETIRE_PACK,
+    SEAL_PACK,
+    SET_DEAD,
+)
 from app.index.steps import DRAW, Transaction, now_ms
 
 Dead = Sequence[tuple[int, int]]
@@ -24,13 +36,32 @@ def open_pack(incarnation: int) -> Transaction[int]:
 
 def seal_pack(pack_id: int, size: int) -> Transaction[None]:
     """Nothing is added to a pack any more."""
-    yield SEAL_PACK, (1, size, pack_id)
+    yield SEAL_PACK, (SEALED, size, pack_id)
 
 
 def packs_of(incarnation: int) -> Transaction[list[Pack]]:
     """Packs of an incarnation that are not forgotten."""
     rows = yield PACKS_OF, (incarnation,)
     return [Pack._make(row) for row in rows]
+
+
+def all_packs() -> Transaction[list[Pack]]:
+    """Every pack."""
+    return [Pack._make(row) for row in (yield ALL_PACKS, ())]
+
+
+def correct_dead(pack_id: int, seen: int, true: int) -> Transaction[bool]:
+    """Set the count of a sealed pack's dead bytes, unless it is not `seen` any more."""
+    return bool((yield SET_DEAD, (true, pack_id, seen)))
+
+
+def retire_pack(pack_id: int, overhead: int, locator: str) -> Transaction[bool]:
+    """Queue a sealed pack for discard whose every byte (but `overhead`) is counted dead; False when it is not so."""
+    if not (yield RETIRE_PACK, (RETIRED, pack_id, overhead)):
+        return False
+    number = yield DRAW
+    yield ADD_DISCARD, (number, locator, now_ms())
+    return True
 
 
 def add_dead(dead: Dead) -> Transaction[None]:

@@ -1,0 +1,110 @@
+"""Compaction: who holds a record, and giving it another place in all rows that do."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import orjson
+
+from app.index.rows import Holder, Move, Suspect
+from app.index.statements import (
+    ADD_DEAD,
+    BODY,
+    CLAIMED_PIECES,
+    CLAIMED_VERSION,
+    EXTENTS,
+    HOLDERS,
+    MOVE_EXTENTS,
+    MOVE_PIECE,
+    MOVE_SHARED,
+    MOVE_VERSION,
+    PIECE,
+)
+from app.index.steps import Transaction
+
+Holders = tuple[Holder, ...]
+
+
+def find_holders(suspects: Sequence[Suspect]) -> Transaction[dict[str, Holders]]:
+    """The holders of those records that are all where the claims say; a record that is copied is not among them."""
+    found: dict[str, Holders] = {}
+    for suspect in suspects:
+        holders = yield from (_in_upload(suspect) if suspect.upload else _in_bucket(suspect))
+        if holders and len(holders) == (yield from _count(suspect.locator)):
+            found[suspect.locator] = holders
+    return found
+
+
+def _count(locator: str) -> Transaction[int]:
+    rows = yield HOLDERS, (locator,)
+    return int(rows[0][0]) if rows else 1
+
+
+def _in_bucket(suspect: Suspect) -> Transaction[Holders]:
+    rows = yield CLAIMED_VERSION, (suspect.bucket_id, suspect.key)
+    return tuple(Holder("version", seq) for seq, body in rows if body == suspect.locator)
+
+
+def _in_upload(suspect: Suspect) -> Transaction[Holders]:
+    rows = yield EXTENTS, (suspect.upload, suspect.part)
+    held = [Holder("part", suspect.upload, suspect.part)] * (_extents(rows).count(suspect.locator))
+    rows = yield CLAIMED_PIECES, (suspect.upload, suspect.part, suspect.locator)
+    return (*held, *(Holder("piece", suspect.upload, start, suspect.part) for (start,) in rows))
+
+
+def _extents(rows: list[tuple[str]]) -> list[str]:
+    return [locator for locator, _, _ in orjson.loads(rows[0][0])] if rows else []
+
+
+def move_records(moves: Sequence[Move]) -> Transaction[list[bool]]:
+    """Give each record its new place in all rows that hold it, or leave it when those are not its holders any more.
+
+    The place that no row holds then, the old one or the new, is dead at once.
+    """
+    answers: list[bool] = []
+    dead: dict[int, int] = {}
+    for move in moves:
+        still = yield from _still_held(move)
+        if still:
+            yield from _rewrite(move)
+        pack = move.old_pack if still else move.new_pack
+        dead[pack] = dead.get(pack, 0) + move.total
+        answers.append(still)
+    yield ADD_DEAD, [(size, pack) for pack, size in dead.items()]
+    return answers
+
+
+def _still_held(move: Move) -> Transaction[bool]:
+    """Whether the holders given are holders still, and all there are."""
+    if len(move.holders) != (yield from _count(move.old)):
+        return False
+    for holder in set(move.holders):
+        given = move.holders.count(holder)
+        if holder.kind == "version":
+            rows = yield BODY, (holder.first,)
+            found = [body for (body,) in rows].count(move.old)
+        elif holder.kind == "part":
+            found = _extents((yield EXTENTS, (holder.first, holder.second))).count(move.old)
+        else:
+            rows = yield PIECE, (holder.first, holder.second, holder.third)
+            found = [locator for (locator,) in rows].count(move.old)
+        if found != given:
+            return False
+    return bool(move.holders)
+
+
+def _rewrite(move: Move) -> Transaction[None]:
+    for holder in set(move.holders):
+        if holder.kind == "version":
+            yield MOVE_VERSION, (move.new, holder.first)
+        elif holder.kind == "part":
+            rows = yield EXTENTS, (holder.first, holder.second)
+            extents = [
+                (move.new if locator == move.old else locator, offset, size)
+                for locator, offset, size in orjson.loads(rows[0][0])
+            ]
+            yield MOVE_EXTENTS, (orjson.dumps(extents).decode(), holder.first, holder.second)
+        else:
+            yield MOVE_PIECE, (move.new, holder.first, holder.second, holder.third)
+    if len(move.holders) > 1 or (yield HOLDERS, (move.old,)):
+        yield MOVE_SHARED, (move.new, move.old)

@@ -1,0 +1,272 @@
+"""Gives back the space of packs that are mostly dead: what still lives there moves to another pack.
+
+A pack goes only when every byte of it is counted dead. Bytes are counted when the blob was discarded, when its record
+was moved (in the transaction that rewrites its rows), or when a look at all rows found none. Nothing is kept between
+two runs: after a crash a pack is simply begun again.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections import deque
+from collections.abc import Callable
+from typing import NamedTuple
+
+from app.crash import crash_point
+from app.errors import CommitUnknown, DataDamaged, DomainError
+from app.index.rows import Held, Holder, Move, Pack
+from app.index.schema import SEALED
+from app.store import claims
+from app.store.store import Store, driver_calls
+
+logger = logging.getLogger("sluice.jobs")
+
+RECORDS = 128
+"""Records whose rows are rewritten in one transaction: some milliseconds of the index's write lock."""
+BYTES = 4 << 20
+"""Bytes that are moved before the rows are rewritten."""
+SECONDS = 0.5
+"""A round's work at most, so that the other jobs come to their turn."""
+LOOK = 10.0
+"""Seconds between two looks at the list of packs."""
+BLOCK = 4096
+"""A pack of which less than this would come back is left alone."""
+HOLDERS = 50_000
+"""Rows that one look at all rows brings home at most; the next look goes on."""
+SHARED = 1000
+"""A record that more rows hold stays where it is: all of them would have to be rewritten at once."""
+SHARE = 20
+"""A look at all rows is not repeated before this many times its own duration have passed: 5 % of one thread."""
+LONGEST_WAIT = 3600.0
+"""Seconds between looks at all rows that found nothing to do."""
+
+
+class Record(NamedTuple):
+    """A record that some rows hold."""
+
+    locator: str
+    pack: int
+    total: int
+    holders: tuple[Holder, ...]
+
+
+class Compactor:
+    """Moves at most `rate` bytes a second. `count` is told of bytes moved and freed.
+
+    `grace` is how long discarded blobs wait: the usual way for a byte to become dead.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        rate: int,
+        grace: float,
+        count: Callable[[int, int], None],
+        now: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._store = store
+        self._index = store.index
+        self._driver = store.driver
+        self._rate = rate
+        self._count = count
+        self._now = now
+        self._period = min(LOOK, grace)
+        self._shortest_wait = 2 * grace
+        self._looked = -LOOK
+        self._allowance = 0.0
+        self._refilled = now()
+        self._passed: dict[int, int] = {}
+        """Packs that are not worth it, or could not be done, and how dead they were then."""
+        self._chosen: deque[Pack] = deque()
+        self._current: Pack | None = None
+        self._offset = 0
+        self._waiting: deque[Record] = deque()
+        self._moved: dict[int, int] = {}
+        """Bytes moved out of each pack that is not gone yet."""
+        self._rest: dict[int, Pack] = {}
+        """Packs that were gone through by their claims, and are not all dead yet."""
+        self._wait = self._shortest_wait
+        self._next_scan = 0.0
+        self._wasted: list[tuple[int, int]] = []
+
+    async def run_once(self) -> None:
+        """Work for a while. Raises DomainError; what was not done then is done at another time."""
+        now = self._now()
+        self._allowance = min(self._allowance + self._rate * (now - self._refilled), float(self._rate))
+        self._refilled = now
+        if self._wasted:
+            wasted, self._wasted = self._wasted, []
+            await self._index.count_dead(wasted)
+        while await self._step() and self._now() < now + SECONDS:
+            pass
+
+    async def _step(self) -> bool:
+        """One group of records, or one look; False when there is nothing to do now."""
+        if self._waiting or self._current is not None:
+            if self._allowance <= 0:
+                return False
+            if self._waiting:
+                await self._move([self._waiting.popleft() for _ in range(min(RECORDS, len(self._waiting)))])
+            else:
+                await self._go_on()
+            return True
+        if self._chosen:
+            await self._begin(self._chosen.popleft())
+            return True
+        if self._now() >= self._looked + self._period:
+            self._looked = self._now()
+            await self._look()
+            if self._chosen:
+                return True
+        if self._rest and self._now() >= self._next_scan:
+            await self._scan()
+            return bool(self._waiting)
+        return False
+
+    # choosing
+
+    async def _look(self) -> None:
+        """Retire what is all dead, and choose what is worth moving."""
+        packs = [pack for pack in await self._index.packs() if pack.sealed == SEALED]
+        known = {pack.id: pack for pack in packs}
+        self._rest = {number: known[number] for number in self._rest if number in known}
+        self._passed = {number: dead for number, dead in self._passed.items() if number in known}
+        self._moved = {number: moved for number, moved in self._moved.items() if number in known}
+        for pack in packs:
+            if self._live(pack) <= 0:
+                await self._retire(pack.id)
+        if not self._rate:
+            return
+        worth = [
+            pack
+            for pack in packs
+            if 0 < self._live(pack) <= pack.dead
+            and pack.id not in self._rest
+            and self._passed.get(pack.id) != pack.dead
+        ]
+        self._chosen.extend(sorted(worth, key=self._live))
+
+    def _live(self, pack: Pack) -> int:
+        """Bytes that a row may hold: never less than the truth."""
+        return pack.size - self._driver.capabilities.pack_overhead - pack.dead
+
+    async def _begin(self, pack: Pack) -> None:
+        """Go through a pack if no more bytes must be moved than come back; what was punched came back before."""
+        with driver_calls():
+            file = await self._driver.pack_file(pack.id)
+        live = self._live(pack)
+        if file is None or file.allocated - live < max(live, BLOCK):
+            self._passed[pack.id] = pack.dead
+            return
+        self._current, self._offset = pack, 0
+
+    # moving
+
+    async def _go_on(self) -> None:
+        """The next records of the pack: those that are where their claims say wait to be moved."""
+        assert self._current is not None
+        pack = self._current
+        try:
+            with driver_calls():
+                records, self._offset = await self._driver.claimed(pack.id, self._offset, RECORDS)
+        except DataDamaged:
+            self._passed[pack.id] = pack.dead
+            self._current = None
+            return
+        totals = {record.locator: record.total for record in records}
+        suspects = [claims.suspect(record.locator, record.claim) for record in records]
+        found = await self._index.find_holders([suspect for suspect in suspects if suspect is not None])
+        self._waiting.extend(Record(locator, pack.id, totals[locator], held) for locator, held in found.items())
+        if not self._offset:
+            self._current = None
+            self._rest[pack.id] = pack
+            self._wait = self._shortest_wait
+            self._next_scan = max(self._next_scan, self._now() + self._wait)
+            self._looked = -LOOK  # with luck it is all dead now
+
+    async def _move(self, records: list[Record]) -> None:
+        first, size = 0, 0
+        for place, record in enumerate(records):
+            size += record.total
+            if size >= BYTES:
+                await self._move_group(records[first : place + 1])
+                first, size = place + 1, 0
+        if first < len(records):
+            await self._move_group(records[first:])
+
+    async def _move_group(self, records: list[Record]) -> None:
+        with driver_calls():
+            new = await self._driver.move([record.locator for record in records])
+        crash_point("compact.appended")
+        moves = []
+        for locator, pack, total, holders in records:
+            packed = self._driver.packed(new.get(locator, ""))
+            if packed is not None:
+                moves.append(Move(locator, new[locator], pack, packed[0], total, holders))
+        if len(moves) < len(records):
+            logger.error("integrity alarm: %d records could not be moved", len(records) - len(moves))
+        self._allowance -= sum(move.total for move in moves)
+        try:
+            done = await self._index.move_records(moves)
+        except CommitUnknown:
+            raise
+        except DomainError:
+            self._wasted += [(move.new_pack, move.total) for move in moves]
+            raise
+        crash_point("compact.moved")
+        for move, moved in zip(moves, done, strict=True):
+            if moved:
+                self._moved[move.old_pack] = self._moved.get(move.old_pack, 0) + move.total
+        self._count(sum(move.total for move in moves), 0)
+
+    # what the claims did not tell
+
+    async def _scan(self) -> None:
+        """Look at all rows for what is left of some packs: copies are moved, and what no row holds is dead."""
+        packs = list(self._rest.values())
+        by_prefix = {self._driver.pack_prefix(pack.id): pack for pack in packs}
+        began = self._now()
+        held = await self._index.held_in(list(by_prefix), HOLDERS)
+        spent = self._now() - began
+        found = self._records(held)
+        self._waiting.extend(found)
+        busy = {self._pack_of(locator) for locator in (*held.holders, *held.others)}
+        buried = 0
+        for pack in packs:
+            if held.complete and pack.id not in busy and pack.id not in held.written:
+                buried += await self._bury(pack)
+        self._wait = self._shortest_wait if found or buried else min(2 * max(self._wait, 1.0), LONGEST_WAIT)
+        self._next_scan = self._now() + max(self._wait, SHARE * spent)
+        self._looked = -LOOK
+
+    def _records(self, held: Held) -> list[Record]:
+        found = []
+        for locator, holders in held.holders.items():
+            packed = self._driver.packed(locator)
+            if packed is not None and len(holders) <= SHARED:
+                found.append(Record(locator, *packed, holders))
+        return found
+
+    def _pack_of(self, locator: str) -> int:
+        packed = self._driver.packed(locator)
+        return packed[0] if packed is not None else 0
+
+    async def _bury(self, pack: Pack) -> bool:
+        """No row holds any of it and nobody can write one that does: all of it is dead."""
+        whole = pack.size - self._driver.capabilities.pack_overhead
+        buried = await self._index.correct_dead(pack.id, pack.dead, whole)
+        crash_point("compact.buried")
+        return buried
+
+    async def _retire(self, pack_id: int) -> None:
+        with driver_calls():
+            file = await self._driver.pack_file(pack_id)
+        await self._index.make_durable()
+        overhead = self._driver.capabilities.pack_overhead
+        if not await self._index.retire_pack(pack_id, overhead, self._driver.pack_locator(pack_id)):
+            return
+        crash_point("compact.retired")
+        moved = self._moved.pop(pack_id, 0)
+        self._rest.pop(pack_id, None)
+        self._count(0, max(file.allocated - moved, 0) if file is not None else 0)
