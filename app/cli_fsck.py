@@ -23,13 +23,15 @@ from storage_drivers.errors import DriverError
 def fsck_command(
     data: Annotated[Path | None, typer.Option(help="Directory of the backing store [env SLUICE_DATA].")] = None,
     index: Annotated[str | None, typer.Option(help="URL of the index.")] = None,
-    repair: Annotated[bool, typer.Option("--repair", help="Take away blobs that no row holds.")] = False,
+    repair: Annotated[
+        bool, typer.Option("--repair", help="Take away blobs that no row holds; count dead bytes anew.")
+    ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Compare index and store both ways; may run beside a server.
 
     Exit codes: 0 nothing is wrong (or all mended), 1 fsck could not run, 4 blobs that no row holds were found,
-    8 a row's blob is missing, short or miscounted: restore it from a backup.
+    8 a row's blob is missing, short or miscounted (restore it from a backup), or too much of a pack is counted dead.
     """
     from app.cli import fail, load_settings
 
@@ -42,7 +44,7 @@ def fsck_command(
         print(json.dumps({**asdict(report), "clean": report.clean}))
     else:
         _print(report)
-    if report.missing or report.short or report.miscounted:
+    if report.missing or report.short or report.miscounted or report.overcounted:
         raise typer.Exit(8)
     if not report.clean:
         raise typer.Exit(4)
@@ -71,6 +73,10 @@ def _print(report: Report) -> None:
         print(f"SHORT    {fact['locator']}  {fact['size']} of {fact['needed']} bytes, {fact['bucket']}/{fact['key']}")
     for fact in report.miscounted:
         print(f"COUNT    {fact['body']}  kept {fact['kept']}, true {fact['true']}")
+    for wrong in report.overcounted:
+        print(f"DEAD     pack {wrong['pack']:x}  counted {wrong['counted']}, true {wrong['true']}")
+    if report.uncounted:
+        print(f"{report.uncounted} dead bytes of packs {'are counted now' if report.recounted else 'are not counted'}")
     for locator in report.orphans:
         print(f"{'removed ' if report.repaired else 'orphan  '} {locator}")
     print("clean" if report.clean else "NOT CLEAN")

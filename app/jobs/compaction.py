@@ -89,6 +89,8 @@ class Compactor:
         self._wait = self._shortest_wait
         self._next_scan = 0.0
         self._wasted: list[tuple[int, int]] = []
+        self._stuck: set[str] = set()
+        """Records of packs in `_rest` that cannot be read: for scrub, and not to be tried again and again."""
 
     async def run_once(self) -> None:
         """Work for a while. Raises DomainError; what was not done then is done at another time."""
@@ -204,6 +206,8 @@ class Compactor:
             packed = self._driver.packed(new.get(locator, ""))
             if packed is not None:
                 moves.append(Move(locator, new[locator], pack, packed[0], total, holders))
+            else:
+                self._stuck.add(locator)
         if len(moves) < len(records):
             logger.error("integrity alarm: %d records could not be moved", len(records) - len(moves))
         self._allowance -= sum(move.total for move in moves)
@@ -229,6 +233,7 @@ class Compactor:
         began = self._now()
         held = await self._index.held_in(list(by_prefix), HOLDERS)
         spent = self._now() - began
+        self._stuck.intersection_update(held.holders)
         found = self._records(held)
         self._waiting.extend(found)
         busy = {self._pack_of(locator) for locator in (*held.holders, *held.others)}
@@ -244,7 +249,7 @@ class Compactor:
         found = []
         for locator, holders in held.holders.items():
             packed = self._driver.packed(locator)
-            if packed is not None and len(holders) <= SHARED:
+            if packed is not None and len(holders) <= SHARED and locator not in self._stuck:
                 found.append(Record(locator, *packed, holders))
         return found
 

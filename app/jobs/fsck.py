@@ -1,4 +1,7 @@
-"""Reconciles index and store both ways. Reads everything; changes only what `repair` may: blobs that no row holds."""
+"""Reconciles index and store both ways. Reads everything.
+
+Changes only what `repair` may: it takes away blobs that no row holds, and sets right how dead packs are counted.
+"""
 
 from __future__ import annotations
 
@@ -25,11 +28,17 @@ class Report:
     repaired: int = 0
     dead_bytes: int = 0
     """Bytes of records in packs that no row holds; compaction gives them back."""
+    uncounted: int = 0
+    """Bytes of sealed packs that no row holds and that are not counted dead: what was written when a process died."""
+    overcounted: list[dict[str, int]] = field(default_factory=list)
+    """Packs with fewer dead bytes than are counted: compaction would throw away what lives there."""
+    recounted: int = 0
+    """Packs whose count was set right."""
 
     @property
     def clean(self) -> bool:
         """Nothing is wrong (orphans that were taken away count as mended)."""
-        damaged = self.missing or self.short or self.miscounted
+        damaged = self.missing or self.short or self.miscounted or self.overcounted
         return not damaged and len(self.orphans) == self.repaired
 
 
@@ -49,6 +58,7 @@ async def fsck(store: Store, *, repair: bool) -> Report:
     held = await _check_rows(store, sizes, report)
     for body, kept, true in await store.index.miscounted():
         report.miscounted.append({"body": body, "kept": kept, "true": true})
+    await _check_packs(store, report, repair=repair)
     for locator in sorted(sizes.keys() - held):
         packed = store.driver.packed(locator)
         if packed is not None:  # dead records are no orphans: their space comes back with their pack's
@@ -58,6 +68,7 @@ async def fsck(store: Store, *, repair: bool) -> Report:
         if any(ids.first <= blob_id <= ids.last for ids in reserved):
             continue
         report.orphans.append(locator)
+    report.orphans += await _packs_without_row(store)
     report.orphans = await _certain(store, report.orphans)
     if repair and report.orphans:
         with driver_calls():
@@ -82,12 +93,35 @@ async def _check_rows(store: Store, sizes: dict[str, int], report: Report) -> se
             "key": reference.key,
         }
         if size is None:
-            if not (await store.index.held([reference.locator])):
-                continue  # deleted while we walked
+            # written, or moved by compaction, or deleted while we walked
+            if await _exists(store, reference.locator) or not await store.index.held([reference.locator]):
+                continue
             report.missing.append(fact)
         elif size < reference.end:
             report.short.append({**fact, "size": size, "needed": reference.end})
     return held
+
+
+async def _check_packs(store: Store, report: Report, *, repair: bool) -> None:
+    """Compare how many bytes of each sealed pack are counted dead with the truth: all that nothing holds."""
+    overhead = store.driver.capabilities.pack_overhead
+    for pack, live in await store.index.live_bytes(store.driver.packed):
+        true = max(pack.size - overhead, 0) - live
+        if pack.dead == true:
+            continue
+        if repair and true >= 0 and await store.index.correct_dead(pack.id, pack.dead, true):
+            report.recounted += 1
+        elif pack.dead > true:
+            report.overcounted.append({"pack": pack.id, "counted": pack.dead, "true": true})
+        report.uncounted += max(true - pack.dead, 0)
+
+
+async def _packs_without_row(store: Store) -> list[str]:
+    """Packs that nothing knows: a row is there before the file, and goes after it."""
+    with driver_calls():
+        found = [pack_id async for pack_id in store.driver.packs()]
+    known = {pack.id for pack in await store.index.packs()} if found else set()
+    return [store.driver.pack_locator(pack_id) for pack_id in found if pack_id not in known]
 
 
 async def _certain(store: Store, orphans: list[str]) -> list[str]:
