@@ -133,7 +133,7 @@ def table(found: list[Row]) -> Table:
     result = Table(box=box.SIMPLE_HEAD, title="median min-max over rounds; x = over the best other target")
     for name in ("cell", "target"):
         result.add_column(name, no_wrap=True)
-    for name in ("op/s", "x", "MiB/s", "p50 ms", "p99 ms", "CPU µs/op", "x", "kinstr/op", "RSS MiB"):
+    for name in ("op/s", "x", "MiB/s", "p50 ms", "p99 ms", "CPU µs/op", "x", "kinstr/op", "x", "RSS MiB"):
         result.add_column(name, justify="right", no_wrap=True)
     result.add_column("notes")
     last: Cell | None = None
@@ -152,6 +152,7 @@ def table(found: list[Row]) -> Table:
             spread(row.cpu_us),
             ratio(row.cpu_us, [rival.cpu_us for rival in rivals], min),
             number(row.instructions.median / 1000) if row.instructions else "-",
+            ratio(row.instructions, [rival.instructions for rival in rivals], min),
             number(row.peak_bytes.median / (1 << 20)) if row.peak_bytes else "-",
             _notes(row),
         )
