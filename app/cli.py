@@ -13,6 +13,7 @@ from pydantic import ValidationError
 from app import __version__
 from app.cli_fsck import fsck_command
 from app.cli_rebuild import rebuild_command
+from app.cli_scrub import scrub_command
 from app.cli_users import users
 from app.settings import Settings
 
@@ -26,6 +27,7 @@ cli = typer.Typer(
 cli.add_typer(users, name="user")
 cli.command("fsck")(fsck_command)
 cli.command("rebuild")(rebuild_command)
+cli.command("scrub")(scrub_command)
 
 DataOption = Annotated[Path | None, typer.Option(help="Directory of the backing store [env SLUICE_DATA].")]
 

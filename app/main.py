@@ -18,6 +18,7 @@ from app.jobs.compaction import Compactor
 from app.jobs.decisions import RETAINED_MS, Decisions
 from app.jobs.garbage import Garbage
 from app.jobs.runner import Jobs
+from app.jobs.scrub import Scrubber
 from app.s3 import checksums
 from app.s3.gateway import Gateway
 from app.s3.request import S3Request
@@ -103,10 +104,13 @@ class App:
         self._store.open_packs()
         run_dir = self._settings.run_dir
         decisions = Decisions(self._store, retained=max(RETAINED_MS, int(self._settings.commit_timeout * 3000)))
+        rate = self._settings.scrub_rate
+        scrubber = Scrubber(self._store, rate, decisions.renew) if rate else None
         grace = self._settings.discard_grace
         garbage = Garbage(self._store, self._context.oldest_request, boottime_ms, grace, decisions.bound)
         compactor = Compactor(self._store, self._settings.compaction_rate, grace, self._context.counters.compacted)
-        jobs = Jobs(run_dir / "jobs.lock", self._store, garbage, self._index.writer_is_gone, decisions, compactor)
+        is_gone = self._index.writer_is_gone
+        jobs = Jobs(run_dir / "jobs.lock", self._store, garbage, is_gone, decisions, scrubber, compactor)
         task = asyncio.create_task(jobs.run())
         try:
             yield

@@ -104,6 +104,9 @@ class Settings(BaseSettings):
     commit_timeout: float = Field(20, gt=0, description="A change waits this long for the index, then `SlowDown`.")
     commit_queue: int = Field(10_000, ge=1, description="Changes a worker queues for the index; past them `SlowDown`.")
     discard_grace: float = Field(60, ge=0, description="Replaced and deleted data is kept this long at least.")
+    scrub_rate: int = Field(
+        10 * MIB, ge=0, description="Bytes a second that the scrubber reads again in the background; 0 turns it off."
+    )
     max_buckets: int = Field(10_000, ge=1, description="Buckets an account may have.")
     clock_skew: float = Field(900, gt=0, description="How far a signed request's time may be off.")
 

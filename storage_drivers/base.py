@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import NamedTuple, Protocol
 
+from storage_drivers.errors import DriverError
+
 Buffer = bytes | bytearray | memoryview
 
 
@@ -295,6 +297,23 @@ class Driver(Protocol):
         ...
 
     # the whole store
+    def reread(self, locator: str, take: Callable[[Buffer], None] | None) -> AsyncIterator[int]:
+        """Read a blob again from the device, piece by piece, and check it; the bytes of each piece.
+
+        `take` is given each piece in the thread that reads. Raises `BlobMissing` / `BlobDamaged`.
+        """
+        ...
+
+    async def reread_records(
+        self, locators: Sequence[str], take: Callable[[int, Buffer], None]
+    ) -> dict[int, DriverError]:
+        """The same for packed blobs, in one go: `take` is given each one's number and body, errors come back."""
+        ...
+
+    async def check_journal(self, journal_id: int) -> bool:
+        """Whether every record of a journal is whole; true for one that is not there."""
+        ...
+
     def walk(self) -> AsyncIterator[tuple[str, int]]:
         """Every blob's locator and size in bytes, in no order (fsck only); records that nobody holds any more too."""
         ...

@@ -24,7 +24,6 @@ from storage_drivers.base import (
     Buffer,
     Capabilities,
     ClaimedRecord,
-    Decision,
     Durability,
     FileSlice,
     PackBook,
@@ -34,11 +33,11 @@ from storage_drivers.base import (
     no_claim,
 )
 from storage_drivers.blob_reader import BlobReader, Release, feed_some
-from storage_drivers.contents import Contents
 from storage_drivers.errors import BlobMissing, StoreFailed, map_errors
 from storage_drivers.journals import Journals
 from storage_drivers.pack_reader import PREFIX as PACKED
 from storage_drivers.pack_reader import place_of
+from storage_drivers.upkeep import Upkeep
 from storage_drivers.writing import BlobFile
 
 P = ParamSpec("P")
@@ -58,7 +57,7 @@ def nowhere(_: str) -> None:
     """The crash hook of a driver that is not under test."""
 
 
-class LocalDriver:
+class LocalDriver(Upkeep):
     """One store on a local disk.
 
     `threads` bounds the blocking calls under way. `create` False refuses a root without identity: give it when the
@@ -328,19 +327,6 @@ class LocalDriver:
         self._at("discard.unlinked")
         return True
 
-    # journals
-    async def write_journal(self, journal_id: int, decisions: Sequence[Decision]) -> int:
-        """Add records to a journal and sync them."""
-        return await self._hop(self._journals.append, journal_id, decisions)
-
-    async def end_journal(self, journal_id: int) -> None:
-        """Close a journal."""
-        await self._hop(self._journals.end, journal_id)
-
-    async def discard_journals(self, ids: Sequence[int]) -> None:
-        """Unlink journals."""
-        await self._hop(self._unlink_all, [self._journal_path(journal_id) for journal_id in ids])
-
     # the whole store
     async def walk(self) -> AsyncIterator[tuple[str, int]]:
         """Every blob's locator and size in bytes; files that are none of ours are passed over."""
@@ -362,10 +348,6 @@ class LocalDriver:
                 except FileNotFoundError:  # discarded meanwhile
                     continue
         return found
-
-    def contents(self) -> Contents:
-        """All that lies in the store, to be read without an index. Blocks."""
-        return Contents(self._root)
 
     async def packs(self) -> AsyncIterator[int]:
         """Every pack."""

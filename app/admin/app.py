@@ -37,7 +37,7 @@ def admin_token(settings: Settings) -> str:
 
 
 async def _undecided(index: Index) -> bytes:
-    """What a lost index would lose of what it decided: the window of `sluice rebuild`."""
+    """What a lost index would lose of what it decided (the window of `sluice rebuild`), and what is damaged."""
     changes, oldest = await index.undecided()
     seconds = max(time.time() - oldest / 1000, 0.0) if changes else 0.0
     lines = (
@@ -47,6 +47,9 @@ async def _undecided(index: Index) -> bytes:
         "# HELP sluice_undecided_changes Changes that are not written down beside the data yet.",
         "# TYPE sluice_undecided_changes gauge",
         f"sluice_undecided_changes {changes}",
+        "# HELP sluice_damaged_blobs Blobs in quarantine: reading them answers 503.",
+        "# TYPE sluice_damaged_blobs gauge",
+        f"sluice_damaged_blobs {len(await index.quarantine())}",
     )
     return ("\n".join(lines) + "\n").encode()
 

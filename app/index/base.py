@@ -34,6 +34,7 @@ from app.index.rows import (
     Version,
     Writer,
 )
+from app.index.scrubbing import Live
 
 
 class Deletion(NamedTuple):
@@ -442,6 +443,12 @@ class Index(Protocol):
 
     async def add_quarantine(self, locator: str, reason: str) -> None: ...
     async def remove_quarantine(self, locators: Sequence[str]) -> None: ...
+    async def live(self, kind: str, after: Place) -> tuple[list[Live], Place | None]:
+        """A batch of rows that hold a blob, by kind, and the place to go on from, None at the end."""
+        ...
+
+    async def note(self, name: str) -> str: ...
+    async def set_note(self, name: str, value: str) -> None: ...
 
 
 def extents_of(body: str, size: int) -> tuple[Extent, ...]:

@@ -300,3 +300,11 @@ class Methods:
 
     async def remove_quarantine(self, locators: Sequence[str]) -> None:
         await self._commit_and_notify(decisions.remove_quarantine, locators)
+
+    # notes of jobs
+
+    async def note(self, name: str) -> str:
+        return await self._read(decisions.note(name))
+
+    async def set_note(self, name: str, value: str) -> None:
+        await self._commit(decisions.set_note, name, value)

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 import orjson
 
 from app.errors import DomainError
-from app.index import checkpoint, decisions, holders, migrate, run
+from app.index import checkpoint, decisions, holders, migrate, run, scrubbing
 from app.index.base import Chained, Reference
 from app.index.connection import open_connection, refuse_network, translated
 from app.index.generation import Generation
@@ -285,6 +285,10 @@ class SqliteIndex(Methods):
     async def undecided(self) -> tuple[int, int]:
         """See `Index.undecided`."""
         return await self._in_thread(decisions.undecided)
+
+    async def live(self, kind: str, after: decisions.Place) -> tuple[list[scrubbing.Live], decisions.Place | None]:
+        """See `Index.live`."""
+        return await self._in_thread(scrubbing.live, kind, after)
 
 
 def _sync_file(path: Path) -> None:

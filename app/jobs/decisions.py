@@ -57,6 +57,7 @@ class Decisions:
         self._settings_seen = 0.0
         self._moved: deque[tuple[int, int]] = deque()
         self._full = False
+        self._renewing = False
         self._look_at_rows = LEAST_ROWS
         self._snapshot: tuple[Journal, Records] | None = None
 
@@ -66,6 +67,10 @@ class Decisions:
         When the store has no space for journals, it stays no longer than otherwise: else nothing would ever give any.
         """
         return NO_BOUND if self._full else self._watermark
+
+    def renew(self) -> None:
+        """Write everything anew with the next round: a journal is damaged."""
+        self._renewing = True
 
     async def run_once(self) -> int:
         """Write down what was decided since the last time; returns how many rows."""
@@ -209,7 +214,8 @@ class Decisions:
 
     async def _is_worth_it(self) -> bool:
         assert self._journals is not None
-        if len(self._journals) > MOST_JOURNALS:
+        if self._renewing or len(self._journals) > MOST_JOURNALS:
+            self._renewing = False
             return True
         rows = sum(journal.rows for journal in self._journals.values())
         if rows < self._look_at_rows:

@@ -14,6 +14,7 @@ from app.index.rows import Writer
 from app.jobs.compaction import Compactor
 from app.jobs.decisions import Decisions
 from app.jobs.garbage import Garbage
+from app.jobs.scrub import Scrubber
 from app.jobs.sweep import sweep
 from app.store.store import Store, driver_calls
 
@@ -35,6 +36,7 @@ class Jobs:
         garbage: Garbage,
         is_gone: Callable[[Writer], bool],
         decisions: Decisions | None = None,
+        scrubber: Scrubber | None = None,
         compactor: Compactor | None = None,
     ) -> None:
         self._lock_path = lock_path
@@ -42,6 +44,8 @@ class Jobs:
         self._garbage = garbage
         self._is_gone = is_gone
         self._decisions = decisions
+        self._scrubber = scrubber
+        self._scrubbing: asyncio.Task[None] | None = None
         self._compactor = compactor
         self._lock: int | None = None
 
@@ -52,6 +56,9 @@ class Jobs:
                 await self._round(self._elected())
                 await asyncio.sleep(PERIOD)
         finally:
+            if self._scrubbing is not None:
+                self._scrubbing.cancel()
+                await asyncio.gather(self._scrubbing, return_exceptions=True)
             if self._lock is not None:
                 await self._last_round()
                 os.close(self._lock)
@@ -74,6 +81,8 @@ class Jobs:
         await self._try(self._forget_unlinked)
         if not elected:
             return
+        if self._scrubber is not None and self._scrubbing is None:
+            self._scrubbing = asyncio.create_task(self._scrubber.run())
         if self._decisions is not None:
             await self._try(self._decisions.run_once)
         await self._try(self._sweep)

@@ -49,6 +49,7 @@ async def body(store: Store, version: Version, offset: int, length: int, timings
     started = perf_counter()
     try:
         if length <= SMALL and not version.body.startswith(PIECES):
+            await store.quarantine.check(version.body)
             with driver_calls():
                 data = store.driver.read_now(version.body, offset, length)
             if data is not None:
@@ -71,8 +72,9 @@ def body_now(store: Store, version: Version, offset: int, length: int, timings: 
         raise NotNow
     started = perf_counter()
     try:
+        store.quarantine.check_now(version.body)
         data = store.driver.read_now(version.body, offset, length)
-    except DriverError:
+    except (DataDamaged, DriverError):
         data = None  # the way that may wait reads again, and says what is wrong
     if data is None:
         raise NotNow
@@ -82,6 +84,7 @@ def body_now(store: Store, version: Version, offset: int, length: int, timings: 
 
 async def _slices(store: Store, version: Version, offset: int, length: int) -> AsyncGenerator[FileSlice | bytes, None]:
     async for locator, start, size in extents(store, version, offset, length):
+        await store.quarantine.check(locator)
         end = start + size
         while start < end:
             with driver_calls():
@@ -115,5 +118,6 @@ class Slices:
 async def feed(store: Store, version: Version, offset: int, length: int, take: Callable[[Buffer], None]) -> None:
     """Read bytes of a version once and give them in order to `take`, in a thread of the driver's."""
     async for extent in extents(store, version, offset, length):
+        await store.quarantine.check(extent.locator)
         with driver_calls():
             await store.driver.feed(extent.locator, extent.offset, extent.size, take)

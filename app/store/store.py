@@ -18,6 +18,7 @@ from app.errors import CommitUnknown, DataDamaged, DomainError, StoreFull, Store
 from app.index.base import Chained, Index
 from app.index.rows import Committed
 from app.store.blobs import BlobIds
+from app.store.quarantine import Quarantine
 from storage_drivers import errors as driver_errors
 from storage_drivers.base import Append, Buffer, Driver, Source
 
@@ -79,6 +80,7 @@ class Store:
         self.index = index
         self.driver = driver
         self.ids = BlobIds(index)
+        self.quarantine = Quarantine(index)
         self._refused: list[tuple[str, int, int]] = []
 
     def open_packs(self) -> None:

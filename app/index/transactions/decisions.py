@@ -74,3 +74,14 @@ def add_quarantine(locator: str, reason: str) -> Transaction[None]:
 def remove_quarantine(locators: Sequence[str]) -> Transaction[None]:
     """Blobs that are what they should be, or are gone."""
     yield REMOVE_QUARANTINE, [(locator,) for locator in locators]
+
+
+def note(name: str) -> Transaction[str]:
+    """What a job wrote down for the next one, empty when nothing."""
+    rows = yield META, (name,)
+    return str(rows[0][0]) if rows else ""
+
+
+def set_note(name: str, value: str) -> Transaction[None]:
+    """Write something down for the next job."""
+    yield SET_META, (name, value)

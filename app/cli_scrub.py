@@ -1,0 +1,82 @@
+"""`sluice scrub`: reads everything again and says what is damaged."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+from contextlib import nullcontext
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.status import Status
+
+from app.errors import DomainError
+from app.index import open_index
+from app.jobs.scrub import Report, Scrubber
+from app.settings import Settings
+from app.startup import CannotStart, match
+from app.store.driver import make_driver
+from app.store.store import Store
+from storage_drivers.errors import DriverError
+
+
+def scrub_command(
+    data: Annotated[Path | None, typer.Option(help="Directory of the backing store [env SLUICE_DATA].")] = None,
+    index: Annotated[str | None, typer.Option(help="URL of the index.")] = None,
+    rate: Annotated[int, typer.Option(min=0, help="Bytes a second; 0: as fast as it goes.")] = 0,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Read every live blob again and compare it with its checks and its row; may run beside a server.
+
+    What is damaged goes into quarantine (503 at once), what is whole again leaves it. Exit codes: 0 nothing is damaged,
+    1 it could not run, 8 something is.
+    """
+    from app.cli import fail, load_settings
+
+    settings = load_settings(data=data, index=index)
+    try:
+        report = asyncio.run(_run(settings, rate))
+    except (DomainError, DriverError, CannotStart, OSError) as error:
+        fail(f"scrub could not run: {type(error).__name__} {error}")
+    if as_json:
+        print(json.dumps({**asdict(report), "clean": report.clean}))
+    else:
+        _print(report)
+    if not report.clean:
+        raise typer.Exit(8)
+
+
+async def _run(settings: Settings, rate: int) -> Report:
+    if not settings.index_path.exists():
+        raise CannotStart("there is no index here")
+    index = open_index(settings, writer=False)
+    driver = make_driver(settings)
+    await index.start()
+    try:
+        await driver.start()
+        await match(index, driver)
+        with Status("reading", console=Console(stderr=True)) if sys.stderr.isatty() else nullcontext() as status:
+
+            def progress(report: Report) -> None:
+                if status is not None:
+                    status.update(f"{report.blobs} blobs, {report.bytes >> 20} MiB, {len(report.damaged)} damaged")
+
+            return await Scrubber(Store(index, driver), rate).run_once(progress=progress)
+    finally:
+        await driver.close()
+        await index.close()
+
+
+def _print(report: Report) -> None:
+    print(f"{report.rows} rows, {report.blobs} blobs, {report.bytes} bytes")
+    for fact in report.damaged:
+        print(f"DAMAGED  {fact['locator']}  {fact['bucket']}/{fact['key']}: {fact['reason']}")
+    for journal in report.damaged_journals:
+        print(f"DAMAGED  journal {journal}: a running server writes it anew when its scrubber finds it")
+    for locator in report.healed:
+        print(f"healed   {locator}")
+    print("clean" if report.clean else "NOT CLEAN")

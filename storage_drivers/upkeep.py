@@ -1,0 +1,95 @@
+"""What jobs and commands ask of the layout *objects* beside blobs: journals, and reading all of it again."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from itertools import groupby
+from pathlib import Path
+from typing import ParamSpec, TypeVar
+
+from storage_drivers.base import Buffer, Decision
+from storage_drivers.contents import Contents
+from storage_drivers.errors import BlobMissing, DriverError
+from storage_drivers.journals import Journals
+from storage_drivers.pack_reader import place_of
+from storage_drivers.rereading import reread_file, reread_pack
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+class Upkeep:
+    """A part of the driver, which gives the rest."""
+
+    _root: Path
+    _journals: Journals
+
+    async def _hop(self, call: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        raise NotImplementedError
+
+    def _unlink_all(self, paths: list[str]) -> int:
+        raise NotImplementedError
+
+    def _find(self, locator: str) -> str:
+        raise NotImplementedError
+
+    def _pack_path(self, pack_id: int) -> str:
+        raise NotImplementedError
+
+    def _journal_path(self, journal_id: int) -> str:
+        raise NotImplementedError
+
+    async def write_journal(self, journal_id: int, decisions: Sequence[Decision]) -> int:
+        """Add records to a journal and sync them."""
+        return await self._hop(self._journals.append, journal_id, decisions)
+
+    async def end_journal(self, journal_id: int) -> None:
+        """Close a journal."""
+        await self._hop(self._journals.end, journal_id)
+
+    async def discard_journals(self, ids: Sequence[int]) -> None:
+        """Unlink journals."""
+        await self._hop(self._unlink_all, [self._journal_path(journal_id) for journal_id in ids])
+
+    async def check_journal(self, journal_id: int) -> bool:
+        """Read a journal whole."""
+        return await self._hop(self._journal_is_whole, journal_id)
+
+    def _journal_is_whole(self, journal_id: int) -> bool:
+        try:
+            return all(record is not None for record in self._journals.read(journal_id))
+        except BlobMissing:
+            return True
+
+    async def reread(self, locator: str, take: Callable[[Buffer], None] | None) -> AsyncIterator[int]:
+        """Read a blob again, past the page cache."""
+        path = self._find(locator)
+        pieces = reread_file(path, int(path[-16:], 16), locator)
+        while (count := await self._hop(_next_piece, pieces, take)) is not None:
+            yield count
+
+    async def reread_records(
+        self, locators: Sequence[str], take: Callable[[int, Buffer], None]
+    ) -> dict[int, DriverError]:
+        """Read records again, past the page cache."""
+        return await self._hop(self._reread_records, locators, take)
+
+    def _reread_records(self, locators: Sequence[str], take: Callable[[int, Buffer], None]) -> dict[int, DriverError]:
+        errors: dict[int, DriverError] = {}
+        places = sorted((place_of(locator), number) for number, locator in enumerate(locators))
+        for pack, some in groupby(places, lambda one: one[0].pack):
+            reread_pack(self._pack_path(pack), pack, list(some), take, errors)
+        return errors
+
+    def contents(self) -> Contents:
+        """All that lies in the store, to be read without an index. Blocks."""
+        return Contents(self._root)
+
+
+def _next_piece(pieces: Iterator[Buffer], take: Callable[[Buffer], None] | None) -> int | None:
+    piece = next(pieces, None)
+    if piece is None:
+        return None
+    if take is not None:
+        take(piece)
+    return len(piece)
