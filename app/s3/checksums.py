@@ -126,6 +126,8 @@ class Expected(NamedTuple):
 
 
 NOTHING = Expected()
+USUAL = frozenset({"x-amz-date", "x-amz-content-sha256", "x-amz-acl", "x-amz-storage-class"})
+"""Headers that say nothing of a checksum: most requests have no others."""
 
 
 def valid(algorithm: str, value: str, *, parts: bool = False) -> bool:
@@ -150,8 +152,10 @@ def requested(request: S3Request, *, complete: bool = False) -> Expected:
     Raises InvalidRequest for more than one checksum, an unknown algorithm, a value that cannot be one, headers that
     contradict each other; NotImplemented for algorithms that are not built.
     """
+    if USUAL.issuperset(request.amazon):
+        return NOTHING
     headers = request.headers
-    values = [name for name in headers if name[:15] == "x-amz-checksum-" and name not in _OPTIONS]
+    values = [name for name in request.amazon if name[:15] == "x-amz-checksum-" and name not in _OPTIONS]
     trailer = headers.get("x-amz-trailer")
     sdk = headers.get("x-amz-sdk-checksum-algorithm")
     kind = headers.get("x-amz-checksum-type")

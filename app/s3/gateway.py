@@ -114,9 +114,18 @@ class Gateway:
             self._read_target(request)
             claim = self._read_claim(request)
             if claim is not None:
-                self._authenticate(request, claim, await self._known.key(claim.access_key))
+                try:
+                    key = self._known.key_now(claim.access_key)
+                except NotNow:
+                    key = await self._known.key(claim.access_key)
+                self._authenticate(request, claim, key)
         operation = self._find_operation(request)
-        bucket = await self.bucket(request.bucket) if operation.on_bucket and request.bucket is not None else None
+        bucket = None
+        if operation.on_bucket and request.bucket is not None:
+            try:
+                bucket = _checked(request.bucket, self._known.bucket_now(request.bucket))
+            except NotNow:
+                bucket = await self.bucket(request.bucket)
         self._admit(request, operation, bucket)
         request.timings["auth"] = time.perf_counter() - started
         return await operation.handler(self, request)
@@ -132,7 +141,7 @@ class Gateway:
         name = request.bucket
         if operation.now is None or name is None:
             raise NotNow
-        bucket = self._known.bucket_now(name) or _checked(name, None)
+        bucket = _checked(name, self._known.bucket_now(name))
         self._admit(request, operation, bucket)
         request.timings["auth"] = time.perf_counter() - started
         return operation.now(self, request)

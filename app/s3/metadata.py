@@ -20,6 +20,7 @@ KEPT = (
     "x-amz-website-redirect-location",
 )
 """System metadata that a client sets ("Working with object metadata", Amazon S3 User Guide)."""
+_KEPT = frozenset(KEPT)
 USER = "x-amz-meta-"
 MAX_USER_BYTES = 2048
 """Bytes of all names (without prefix) and values of user metadata."""
@@ -57,7 +58,7 @@ def kept_headers(request: S3Request) -> dict[str, str]:
     `aws-chunked` says how the body travels and is stripped from the content encoding.
     """
     headers = request.headers
-    kept = {name: headers[name] for name in KEPT if name in headers}
+    kept = {} if _KEPT.isdisjoint(headers) else {name: headers[name] for name in KEPT if name in headers}
     encoding = kept.get("content-encoding")
     if encoding is not None and "aws-chunked" in encoding.lower():
         rest = [coding.strip() for coding in encoding.split(",") if coding.strip().lower() not in ("aws-chunked", "")]
@@ -68,9 +69,9 @@ def kept_headers(request: S3Request) -> dict[str, str]:
     if not kept.get("content-type"):
         kept["content-type"] = DEFAULT_TYPE
     size = 0
-    for name, value in headers.items():
+    for name in request.amazon:
         if name.startswith(USER):
-            kept[name] = value
+            kept[name] = value = headers[name]
             size += len(name) - len(USER) + len(value)
     if size > MAX_USER_BYTES:
         raise MetadataTooLarge(Size=size, MaxSizeAllowed=MAX_USER_BYTES)

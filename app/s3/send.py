@@ -19,7 +19,8 @@ CHUNK = 256 * 1024
 """Bytes read at a time where the connection cannot take a file (TLS)."""
 ZERO_COPY = "http.response.zerocopysend"
 RENDERED = "sluice.response.rendered"
-"""Of our server: `http.response.start` may have `head`, rendered lines, and `length` instead of `headers`."""
+"""Of our server: `http.response.start` may have `head`, rendered lines, and `length` instead of `headers`; and `body`,
+which is then all of it."""
 NO_BODY = frozenset({204, 304})
 
 
@@ -67,8 +68,12 @@ async def send_response(response: Response, scope: dict[str, Any], send: Send) -
     else:
         start["headers"] = [tuple(line.split(b": ", 1)) for line in response.head.split(b"\r\n")[:-1]]
     if isinstance(body, bytes):
-        await send(start)
-        await send({"type": "http.response.body", "body": body})
+        if "head" in start:
+            start["body"] = body
+            await send(start)
+        else:
+            await send(start)
+            await send({"type": "http.response.body", "body": body})
         return len(body)
     zero_copy = ZERO_COPY in scope["extensions"]
     sent = 0

@@ -31,7 +31,8 @@ class AccessLog:
 
     def __init__(self, fd: int = STDOUT) -> None:
         self._fd = fd
-        self._now = 0
+        self._now = self._next_second = 0
+        self._second = ""
         self._time = ""
         self._lines: list[bytes] = []
         self.defer: Callable[[Callable[[], None]], object] | None = None
@@ -56,7 +57,10 @@ class AccessLog:
         now = time.time_ns() // 1_000_000
         if now != self._now:
             self._now = now
-            self._time = f"{time.strftime('%Y-%m-%dT%H:%M:%S', time.gmtime(now // 1000))}.{now % 1000:03d}Z"
+            if now >= self._next_second or now < self._next_second - 1000:
+                self._second = time.strftime("%Y-%m-%dT%H:%M:%S.", time.gmtime(now // 1000))
+                self._next_second = now - now % 1000 + 1000
+            self._time = f"{self._second}{now % 1000:03d}Z"
         fields: dict[str, object] = {
             "time": self._time,
             "request": request_id,

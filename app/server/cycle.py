@@ -198,6 +198,8 @@ class Cycle:
         kind = message["type"]
         if kind == "http.response.start":
             self._start(message["status"], message.get("headers", ()), message.get("head", b""), message.get("length"))
+            if "body" in message:
+                self._body(message["body"], False)
         elif not self.started or self.response_complete:
             raise RuntimeError(f"unexpected ASGI message {kind!r}")
         elif kind == "http.response.body":
