@@ -149,6 +149,7 @@ class Gateway:
     def _read_target(self, request: S3Request) -> None:
         request.request_id = next(self._ids)
         request.timings = {}
+        request.amazon = request.names.amazon  # without what the fast lane may have found in the query
         host = request.headers.get("host", "")
         request.bucket, request.key, request.virtual_host = target.split(request.raw_path, host, self.domains)
         request.query = target.parse_query(request.raw_query) if request.raw_query else {}

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
+from app.errors import NotNow
 from app.index.rows import Account
 from app.main import App
 from app.s3.request import S3Request
@@ -50,6 +51,7 @@ class Context:
 class Two(NamedTuple):
     """One application behind two listeners, the second of which has the lane; and how often that answered."""
 
+    app: App
     context: Context
     ordinary: int
     fast: int
@@ -91,7 +93,7 @@ async def two(path: Path, **options: Any) -> AsyncIterator[Two]:
         fast = await loop.create_server(lambda: Connection(state, app, lane), "127.0.0.1", 0)
         ports = [server.sockets[0].getsockname()[1] for server in (ordinary, fast)]
         try:
-            yield Two(context, *ports, answered)
+            yield Two(app, context, *ports, answered)
         finally:
             ordinary.close()
             fast.close()
@@ -134,6 +136,9 @@ FAST: dict[str, Make] = {
     "presigned": lambda: presign(Request("GET", "/bucket/object"), ROOT, WAY),
     "presigned with a header": lambda: presign(
         Request("GET", "/bucket/object", "x-amz-checksum-mode=ENABLED"), ROOT, WAY
+    ),
+    "presigned with a header not built": lambda: presign(
+        Request("GET", "/bucket/object", "x-amz-tagging=a"), ROOT, WAY
     ),
     "presigned, expired": lambda: presign(Request("GET", "/bucket/object"), ROOT, Way(HOST, shift=-600)),
     "virtual host": lambda: sign_full(
@@ -230,6 +235,34 @@ async def test_equal_statuses_are_many(tmp_path: Path) -> None:
         await fill(gateway)
         statuses = {(await gateway.ask(gateway.fast, wire(make())))[9:12] for make in FAST.values()}
     assert statuses == {b"200", b"206", b"304", b"400", b"403", b"404", b"412", b"416", b"501"}
+
+
+@pytest.mark.parametrize("waits", [("access_key_now",), ("bucket_now", "version_now"), ("version_now",)])
+async def test_an_index_that_must_wait(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, waits: tuple[str, ...]) -> None:
+    """However far the lane came, the ordinary way takes the request from there and gives the same answer."""
+
+    class Waiting:
+        def __init__(self, index: Any) -> None:
+            self.index = index
+
+        def __getattr__(self, name: str) -> Any:
+            if name in waits:
+                raise NotNow
+            return getattr(self.index, name)
+
+    async with two(tmp_path) as gateway:
+        await fill(gateway)
+        monkeypatch.setattr("app.access.known.MAX_ENTRIES", 0)
+        gateway.app._gateway._known._generation = -1
+        for name, make in FAST.items():
+            data = wire(make())
+            ordinary = await gateway.ask(gateway.ordinary, data)
+            with monkeypatch.context() as patch:
+                patch.setattr(gateway.app._gateway, "index", Waiting(gateway.app._index))
+                patch.setattr(gateway.app._gateway._known, "_index", Waiting(gateway.app._index))
+                fast = await gateway.ask(gateway.fast, data)
+            assert VARIES.sub(b"?", ordinary) == VARIES.sub(b"?", fast), name
+        assert not any(response.status in (200, 206) for response in gateway.answered)
 
 
 async def test_off(tmp_path: Path) -> None:

@@ -29,8 +29,7 @@ def hoist(request: S3Request) -> None:
             raise errors.InvalidArgument(ArgumentName=name)
         # header values are the bytes on the wire read as latin-1
         value = text.encode("utf-8", "replace").decode("latin-1")
-        if name not in headers:
-            headers[name] = value
+        if name not in request.amazon:
             request.amazon += (name,)
-        elif headers[name] != value:
+        if headers.setdefault(name, value) != value:
             raise errors.InvalidRequest(f"{name} is given as a header and as a query parameter with another value.")
