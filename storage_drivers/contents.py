@@ -69,10 +69,11 @@ class Contents:
         """Ids of all packs."""
         return sorted(self._numbers(".pack"))
 
-    def pack_size(self, pack_id: int) -> int:
-        """Bytes of a pack's file."""
+    def pack_size(self, pack_id: int) -> tuple[int, int]:
+        """Bytes of a pack's file, and of what can be records there."""
         with map_errors():
-            return os.stat(self._path(pack_id, ".pack")).st_size
+            size = os.stat(self._path(pack_id, ".pack")).st_size
+        return size, size - pack_format.PACK_HEADER
 
     def records(self, pack_id: int) -> Iterator[Blob]:
         """The blobs of a pack whose record has a whole header. Raises BlobDamaged when the pack has none itself."""

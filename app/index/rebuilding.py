@@ -199,7 +199,7 @@ class Rebuilding:
 
     # what lies in the store
     def add_pack(self, pack: int, size: int, total: int) -> None:
-        """A pack of `size` bytes, `total` of them records."""
+        """A pack of `size` bytes, `total` of which can be records."""
         self._connection.execute("INSERT INTO scratch.packs VALUES (?, ?, ?)", (pack, size, total))
 
     def add_blobs(self, rows: Sequence[tuple[int, str, int, int, int, bool]]) -> list[tuple[int, str]]:

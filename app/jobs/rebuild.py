@@ -223,19 +223,18 @@ class Rebuild:
         found = self._contents.packs()
         for done, pack in enumerate(found):
             self._progress("packs", done, len(found))
-            total = 0
             batch: list[Blob] = []
             try:
                 for blob in self._contents.records(pack):
-                    total += blob.total
                     report.records += 1
                     batch.append(blob)
                     if len(batch) == BATCH:
                         self._take(batch, horizon)
-            except BlobDamaged as error:
+            except BlobDamaged as error:  # not entered, so that nothing takes it for dead and away
                 report.damage.append(str(error))
+                continue
             self._take(batch, horizon)
-            self._made.add_pack(pack, self._contents.pack_size(pack), total)
+            self._made.add_pack(pack, *self._contents.pack_size(pack))
 
     def _read_files(self, report: Report, horizon: int) -> None:
         batch: list[Blob] = []
