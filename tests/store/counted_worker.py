@@ -16,18 +16,20 @@ import app.index.sqlite  # so that processes find it loaded when they are forked
 from app.errors import DomainError
 from app.index.base import Deletion
 from app.index.rows import PIECES, Bucket, Conditions, Extent, NewVersion, Part, Upload, Version
+from app.jobs.compaction import Compactor
 from app.jobs.fsck import fsck
 from app.jobs.garbage import Garbage
 from app.jobs.sweep import sweep
 from app.settings import Settings
 from app.store import multipart, objects, reading
 from app.store.blobs import BlobIds
-from app.store.store import Store
+from app.store.store import Store, driver_calls
 from tests.store.counted_model import Look, Name, Seen
 from tests.store.site import Bytes, opened
 
 GRACE = 1.0
 """Seconds that garbage waits; the clock is the test's."""
+RATE = 1 << 30
 
 
 class Died(Exception):
@@ -39,10 +41,14 @@ class Refused(Exception):
 
 
 class Worker:
-    """A process with the store open. It is started when first asked, and again when it has died."""
+    """A process with the store open. It is started when first asked, and again when it has died.
 
-    def __init__(self, settings: Settings) -> None:
+    Without `holes` it leaves dead records to compaction, which passes over packs that were punched.
+    """
+
+    def __init__(self, settings: Settings, *, holes: bool) -> None:
         self._settings = settings
+        self._holes = holes
         self._process: Any = None
         self._pipe: Connection | None = None
 
@@ -53,15 +59,24 @@ class Worker:
 
     def ask(self, command: str, *arguments: object, crash: int = 0) -> Any:
         """Have it done; the process ends at the `crash`th crash point that it comes to. Raises Refused, Died."""
+        self.send(command, *arguments, crash=crash)
+        return self.receive()
+
+    def send(self, command: str, *arguments: object, crash: int = 0) -> None:
+        """Have it begun; `receive` waits for its end."""
         if self._process is None:
             context = get_context("forkserver")
             context.set_forkserver_preload([__name__])
             self._pipe, other = context.Pipe()
-            self._process = context.Process(target=_main, args=(self._settings, other), daemon=True)
+            self._process = context.Process(target=_main, args=(self._settings, self._holes, other), daemon=True)
             self._process.start()
             other.close()
         assert self._pipe is not None
         self._pipe.send((command, arguments, crash))
+
+    def receive(self) -> Any:
+        """What came of what was sent. Raises Refused, Died."""
+        assert self._pipe is not None
         try:
             kind, answer = self._pipe.recv()
         except EOFError:
@@ -90,12 +105,12 @@ class Worker:
         self._process = None
 
 
-def _main(settings: Settings, pipe: Connection) -> None:
+def _main(settings: Settings, holes: bool, pipe: Connection) -> None:
     multipart.MIN_PART = 1
-    asyncio.run(_serve(settings, pipe))
+    asyncio.run(_serve(settings, holes, pipe))
 
 
-async def _serve(settings: Settings, pipe: Connection) -> None:
+async def _serve(settings: Settings, holes: bool, pipe: Connection) -> None:
     left = 0
 
     def come_by(name: str) -> None:
@@ -109,6 +124,8 @@ async def _serve(settings: Settings, pipe: Connection) -> None:
     app.crash._ARMED = True
     async with opened(settings) as store:
         store.ids = BlobIds(store.index, 4)
+        if not holes:
+            store.driver._packs._page = 0  # type: ignore[attr-defined]
         store.open_packs()
         hands = Hands(settings, store)
         while True:
@@ -137,6 +154,7 @@ class Hands:
         self._now = 0
         self._oldest = 0
         self._garbage = Garbage(store, lambda: self._oldest, lambda: self._now, GRACE)
+        self._compactor = Compactor(store, RATE, GRACE, lambda moved, freed: None, lambda: self._now / 1000)
         self._buckets: dict[str, Bucket] = {}
         self._readers: dict[int, Version] = {}
 
@@ -238,14 +256,16 @@ class Hands:
 
     # what happens later
 
-    async def sweep(self) -> None:
-        await self._store.write_down_refused()
-        await sweep(self._store, self._store.index.writer_is_gone)
-
-    async def collect(self, now: int, oldest: int) -> None:
+    async def jobs(self, now: int, oldest: int, elected: bool) -> None:
+        """A round of what `app.jobs.runner` runs."""
         self._now, self._oldest = now, oldest
         await self._store.write_down_refused()
-        await self._garbage.run_once()
+        with driver_calls():
+            await self._store.driver.forget_unlinked()
+        if elected:
+            await sweep(self._store, self._store.index.writer_is_gone)
+            await self._garbage.run_once()
+            await self._compactor.run_once()
 
     # looking
 
@@ -278,28 +298,31 @@ class Hands:
     def _ids(self, extents: list[Extent] | tuple[Extent, ...]) -> tuple[tuple[int, int, int], ...]:
         return tuple((self._store.driver.blob_id(extent.locator), extent.offset, extent.size) for extent in extents)
 
-    async def on_disk(self) -> dict[int, int]:
-        """Every blob on disk: its id, and the bytes of its record when it lies in a pack (0 for a file)."""
-        driver = self._store.driver
-        return {driver.blob_id(locator): (driver.packed(locator) or (0, 0))[1] async for locator, _ in driver.walk()}
+    async def on_disk(self) -> tuple[set[int], set[int]]:
+        """Ids of the blobs in files of their own, and of those in packs."""
+        files, packed = set(), set()
+        async for locator, _ in self._store.driver.walk():
+            kind = files if self._store.driver.packed(locator) is None else packed
+            kind.add(self._store.driver.blob_id(locator))
+        return files, packed
 
-    async def counted(self) -> tuple[dict[int | str, int], int]:
-        """The rows of `shared`, blobs by their ids, and the bytes of packs that are counted dead."""
+    async def counted(self) -> dict[int | str, int]:
+        """The rows of `shared`, blobs by their ids."""
 
-        def read() -> tuple[list[tuple[str, int]], int]:
+        def read() -> list[tuple[str, int]]:
             with closing(sqlite3.connect(self._settings.index_path)) as connection:
-                ((dead,),) = connection.execute("SELECT coalesce(sum(dead), 0) FROM packs").fetchall()
-                return connection.execute("SELECT body, holders FROM shared").fetchall(), dead
+                return connection.execute("SELECT body, holders FROM shared").fetchall()
 
-        rows, dead = await asyncio.to_thread(read)
-        ids = {body: body if body.startswith(PIECES) else self._store.driver.blob_id(body) for body, _ in rows}
-        return {ids[body]: holders for body, holders in rows}, dead
+        return {
+            body if body.startswith(PIECES) else self._store.driver.blob_id(body): holders
+            for body, holders in await asyncio.to_thread(read)
+        }
 
     async def waiting(self) -> int:
         """Entries of the discard queue."""
         return len(await self._store.index.discards(0, 1000))
 
-    async def complaints(self) -> str:
-        """What fsck has to say, empty when all is well."""
+    async def complaints(self) -> tuple[str, int]:
+        """What fsck has to say, empty when all is well, and how many dead bytes of closed packs are not counted."""
         report = await fsck(self._store, repair=False)
-        return "" if report.clean else str(report)
+        return "" if report.clean else str(report), report.uncounted
