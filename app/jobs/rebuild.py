@@ -27,6 +27,8 @@ from storage_drivers.contents import Blob, Contents, Damaged
 from storage_drivers.errors import BlobDamaged, StoreFailed
 
 BATCH = 5000
+WORK = "rebuild-"
+"""How the directories begin in which new indexes are made."""
 SLACK_MS = 1000
 """A claim is made before its commit begins to wait, by less than this."""
 
@@ -77,6 +79,8 @@ class _Journals:
                 found = _heading(record)
                 if found is None or record is None:
                     damaged += 1
+                elif found.kind == CHANGES and changes and changes[-1][1] == found.after:
+                    changes[-1] = changes[-1][0], found.until, max(changes[-1][2], found.at)
                 elif found.kind == CHANGES:
                     changes.append((found.after, found.until, found.at))
                 elif found.kind == SNAPSHOT:
@@ -137,7 +141,9 @@ class Rebuild:
         self._identity = identity.Identity(known.store, known.generation + 1)
         self._held = identity.hold(root, alone=True)
         index_path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        self._work = Path(tempfile.mkdtemp(prefix="rebuild-", dir=index_path.parent))
+        for left in index_path.parent.glob(f"{WORK}*"):  # by one that was killed: nobody else is at it
+            shutil.rmtree(left, ignore_errors=True)
+        self._work = Path(tempfile.mkdtemp(prefix=WORK, dir=index_path.parent))
         self._contents = Contents(root)
         self._made = Rebuilding(self._work / "sluice.db")
 

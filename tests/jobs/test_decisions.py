@@ -212,3 +212,35 @@ async def test_nothing_goes_that_a_journal_may_name(settings: Settings, store: S
     assert await garbage.run_once() == 0
     await decisions.run_once()
     assert await garbage.run_once() == 1
+
+
+class Died(Exception):
+    """As if the process ended here."""
+
+
+@pytest.mark.parametrize("point", ["decisions.written", "decisions.moved", "decisions.snapshot"])
+async def test_a_process_that_dies_loses_nothing_of_it(
+    settings: Settings, store: Store, bucket: Bucket, monkeypatch: pytest.MonkeyPatch, point: str
+) -> None:
+    monkeypatch.setattr(job, "LEAST_ROWS", 5)
+
+    def die(name: str) -> None:
+        if name == point:
+            raise Died
+
+    died = 0
+    for turn in range(30):
+        await put(store, bucket, f"k{turn % 4}", b"%d" % turn)
+        await objects.delete(store, bucket.id, f"k{(turn + 2) % 4}", None, None, {})
+        with monkeypatch.context() as patch:
+            if turn % 3 == 1:
+                patch.setattr(job, "crash_point", die)
+            decisions = Decisions(store)
+            try:
+                await decisions.run_once()
+            except Died:
+                died += 1
+    assert died
+    await Decisions(store).run_once()
+    assert replayed(settings) == rows(settings)
+    assert names(settings) == [journal.id for journal in await store.index.journals()]
