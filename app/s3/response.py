@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from app.store.reading import Slices
 
+NUL = 0
 Headers = list[tuple[bytes, bytes]]
 
 
@@ -30,7 +31,7 @@ def render(headers: Sequence[tuple[bytes, bytes]]) -> bytes:
     """Header lines, each with its line end. Raises ValueError when a name or a value holds a line end or NUL."""
     lines = b"".join([b"%b: %b\r\n" % header for header in headers])
     # one look at all of them instead of one at each
-    if lines.count(b"\n") != len(headers) or lines.count(b"\r") != len(headers) or b"\0" in lines:
+    if lines.count(b"\n") != len(headers) or lines.count(b"\r") != len(headers) or NUL in lines:
         raise ValueError("a header holds a line end or NUL")
     return lines
 

@@ -13,6 +13,7 @@ STDOUT = 1
 AT_ONCE = 4096
 """Bytes of one write at most (but for a longer line): pipes keep so many together (pipe(7), PIPE_BUF), whatever other
 workers write there."""
+DELETE = 0x7F
 SLOW = 0.001
 """Seconds from which on it is worth to say where they went."""
 MANY = 256
@@ -111,6 +112,6 @@ def _line(fields: dict[str, object]) -> bytes:
         line = orjson.dumps(fields, option=orjson.OPT_APPEND_NEWLINE)
     except TypeError:  # half a surrogate pair
         line = b"\xff"
-    if line.isascii() and b"\x7f" not in line:
+    if line.isascii() and DELETE not in line:
         return line
     return json.dumps(fields, separators=(",", ":")).replace("\x7f", "\\u007f").encode("ascii") + b"\n"

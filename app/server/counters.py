@@ -53,6 +53,7 @@ _PLACE = _PLACE_OF_JOBS + len(COMPACTION)
 _OPERATION_BASE = {name: _GAUGES + len(CODES) + number * _OPERATION for number, name in enumerate(OPERATIONS)}
 _CODE_AT = {name: _GAUGES + number for number, name in enumerate(CODES)}
 _PHASE_AT = {name: _STATUS + 2 + number * _HISTOGRAM for number, name in enumerate(PHASES)}
+_CLASS_AT = {status: status // 100 - 1 for status in range(100, 600)}
 _PLACES = {
     name: {"": base, **{phase: base + offset for phase, offset in _PHASE_AT.items()}}
     for name, base in _OPERATION_BASE.items()
@@ -90,7 +91,7 @@ class Counters:
         words = self._mine
         places = _PLACES.get(operation) or _PLACES[UNKNOWN]
         base = places[""]
-        words[base + min(max(status // 100, 1), _STATUS) - 1] += 1
+        words[base + _CLASS_AT.get(status, _STATUS - 1)] += 1
         if bytes_in:
             words[base + _STATUS] += bytes_in
         if bytes_out:

@@ -48,7 +48,7 @@ def parse(request: S3Request, *, now: float, region: str, clock_skew: float, sig
     if query:
         v4_query = any(name in query for name in _V4_QUERY)
         v2_query = any(name in query for name in _V2_QUERY)
-    if (bool(authorization) + v4_query + v2_query) > 1:
+    if query and (bool(authorization) + v4_query + v2_query) > 1:
         raise errors.InvalidArgument(
             "Only one auth mechanism allowed; only the X-Amz-Algorithm query parameter, Signature query string"
             " parameter or the Authorization header should be specified",

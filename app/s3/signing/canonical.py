@@ -71,8 +71,7 @@ def canonical_request(request: S3Request, path: str, query: str, signed_headers:
 
     Values are trimmed, runs of blanks become one, and values of a repeated field are joined by commas.
     """
-    usual = len(signed_headers) <= MAX_REMEMBERED
-    names, form = (_remembered_form if usual else _form)(signed_headers)
+    names, form = _remembered_form(signed_headers) if len(signed_headers) <= MAX_REMEMBERED else _form(signed_headers)
     values = list(map(request.headers.get, names))
     text = form % (request.method, path, query, *values, payload)
     if request.repeated or " " in text or "\t" in text or None in values:

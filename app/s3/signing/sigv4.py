@@ -14,6 +14,7 @@ from app.s3.dates import format_basic, format_extended, parse_basic, parse_http
 from app.s3.request import S3Request
 from app.s3.signing.canonical import canonical_request, path_as_sent, path_of, query_fields, query_of
 from app.s3.signing.claim import STREAMING, UNSIGNED_PAYLOAD, ChunkSigner, Claim, sign, signing_key
+from app.s3.target import PERCENT
 
 ALGORITHM = "AWS4-HMAC-SHA256"
 MAX_EXPIRES = 604_800
@@ -61,7 +62,7 @@ class V4Claim(Claim):
         # hashed here and not in verify(), so that the claim does not hold the request that holds the claim
         self._string_to_sign = self._string(canonical)
         self._alternative: str | None = None
-        if b"%" in raw_path and (sent := path_as_sent(raw_path)) is not None:
+        if PERCENT in raw_path and (sent := path_as_sent(raw_path)) is not None:
             self._alternative = self._string(canonical_request(request, sent, query, signed_headers, payload))
 
     def _string(self, canonical: bytes) -> str:
