@@ -166,7 +166,7 @@ class LocalDriver(Upkeep):
     async def close_packs(self) -> None:
         """Write what is queued and seal the packs."""
         self.capabilities = replace(self.capabilities, append_limit=0)
-        await asyncio.to_thread(self._packs.close)
+        await self._packs.close()
 
     def append(self, entry: Append) -> None:
         """Queue a small body for the next group."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import threading
 from collections.abc import Callable, Sequence
@@ -43,6 +44,8 @@ class Packs:
         self._mover: PackWriter | None = None
         self._moving = threading.Lock()
         self._page = 0
+        self._fresh: list[Append] = []
+        self._closing = False
         self._reader = PackReader(path)
         self.read_now = self._reader.read_now
         self.forget = self._reader.forget
@@ -55,12 +58,18 @@ class Packs:
     def open(self, book: PackBook, *, appends: bool) -> None:
         """Be a writer from now on, of new bodies too if `appends`."""
         self._book = book
+        self._closing = False
         if appends:
             sync_entry = self._sync_entry if self._durability is Durability.FULL else None
             self._writer = PackWriter(book, self._path, sync_entry, self._size, self._at)
 
-    def close(self) -> None:
-        """Write what is queued, seal what is written, close what is read. Blocks."""
+    async def close(self) -> None:
+        """Write what is queued, seal what is written, close what is read."""
+        self._closing = True
+        self._queue_fresh()
+        await asyncio.to_thread(self._close)
+
+    def _close(self) -> None:
         with self._moving:
             self._book = None
             writers = [writer for writer in (self._writer, self._mover) if writer is not None]
@@ -71,9 +80,18 @@ class Packs:
 
     def append(self, entry: Append) -> None:
         """See `Driver.append`."""
-        if self._writer is None:
+        if self._writer is None or self._closing:
             raise StoreFailed("the store is closed")
-        self._writer.append(entry)
+        # those of one tick of the loop are queued together: the thread, once woken, finds a group
+        if not self._fresh:
+            asyncio.get_running_loop().call_soon(self._queue_fresh)
+        self._fresh.append(entry)
+
+    def _queue_fresh(self) -> None:
+        entries, self._fresh = self._fresh, []
+        if self._writer is not None:
+            for entry in entries:
+                self._writer.append(entry)
 
     def read(self, locator: str, offset: int, length: int) -> bytes:
         """Verified bytes of a record; blocks. Raises BlobMissing, BlobDamaged."""

@@ -6,7 +6,8 @@ writer incarnation it runs for is still live. Methods raise `app.errors.DomainEr
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+import asyncio
+from collections.abc import AsyncIterator, Callable, Sequence
 from typing import NamedTuple, Protocol
 
 from app.index.decisions import Changes, Place
@@ -64,7 +65,7 @@ class Chained(Protocol):
     """
 
     @property
-    def future(self) -> Awaitable[Committed]: ...
+    def future(self) -> asyncio.Future[Committed]: ...
 
     def proceed(self, locator: str) -> None:
         """The blob is durable."""
@@ -198,6 +199,12 @@ class Index(Protocol):
 
         Raises NoSuchKey for If-Match on a missing key, PreconditionFailed.
         """
+        ...
+
+    def begin_delete(
+        self, bucket_id: int, key: str, version_id: str | None = None, conditions: Conditions | None = None
+    ) -> asyncio.Future[Committed | None]:
+        """`delete_version` without an await. Raises NotNow where the engine cannot."""
         ...
 
     async def delete_versions(self, bucket_id: int, entries: Sequence[Deletion]) -> list[Committed | Exception | None]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 
@@ -58,6 +59,10 @@ class Methods:
 
     async def _commit(self, function: Callable[..., Transaction[T]], *arguments: object) -> T:
         raise NotImplementedError
+
+    def _submit(self, function: Callable[..., Transaction[T]], *arguments: object) -> asyncio.Future[T]:
+        """`_commit` without an await. Raises NotNow where the engine cannot."""
+        raise NotNow
 
     def _begin(
         self, function: Callable[..., Transaction[Committed]], arguments: Callable[[str], tuple[object, ...]]
@@ -153,6 +158,11 @@ class Methods:
         self, bucket_id: int, key: str, version_id: str | None = None, conditions: Conditions | None = None
     ) -> Committed | None:
         return await self._commit(objects.delete_version, bucket_id, key, version_id, conditions)
+
+    def begin_delete(
+        self, bucket_id: int, key: str, version_id: str | None = None, conditions: Conditions | None = None
+    ) -> asyncio.Future[Committed | None]:
+        return self._submit(objects.delete_version, bucket_id, key, version_id, conditions)
 
     async def delete_versions(self, bucket_id: int, entries: Sequence[Deletion]) -> list[Committed | Exception | None]:
         return await self._commit(objects.delete_versions, bucket_id, entries)

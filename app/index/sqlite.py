@@ -146,6 +146,9 @@ class SqliteIndex(Methods):
         answer: T = await self._writer.submit(function, arguments)
         return answer
 
+    def _submit(self, function: Callable[..., Transaction[T]], *arguments: object) -> asyncio.Future[T]:
+        return self._writer.submit(function, arguments)
+
     def _begin(
         self, function: Callable[..., Transaction[Committed]], arguments: Callable[[str], tuple[object, ...]]
     ) -> Chained:

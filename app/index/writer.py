@@ -53,6 +53,7 @@ class Writer:
         self._changed = changed
         self._lost = lost
         self._queue: queue.SimpleQueue[Job | None] = queue.SimpleQueue()
+        self._fresh: list[Job] = []
         self._pending: deque[Job] = deque()
         self._claim = threading.Lock()
         self._timer: asyncio.TimerHandle | None = None
@@ -75,14 +76,22 @@ class Writer:
         """Queue an operation. Raises Overloaded when the queue is full; so does the future when it waited too long."""
         if self._stopping:
             raise StoreUnavailable(reason="the index is closed")
-        if self._queue.qsize() >= self._queue_limit:
+        if self._queue.qsize() + len(self._fresh) >= self._queue_limit:
             raise Overloaded(reason="commit queue")
         job = Job(function, arguments, notifies, self._loop.create_future(), time.monotonic() + self._timeout)
         self._pending.append(job)
-        self._queue.put(job)
+        # those of one tick of the loop are queued together: the thread, once woken, finds a group
+        if not self._fresh:
+            self._loop.call_soon(self._queue_fresh)
+        self._fresh.append(job)
         if self._timer is None:
             self._timer = self._loop.call_later(self._timeout, self._expire)
         return job.future
+
+    def _queue_fresh(self) -> None:
+        for job in self._fresh:
+            self._queue.put(job)
+        self._fresh.clear()
 
     def begin(self, function: Callable[..., Transaction[Any]], make: Callable[[str], tuple[Any, ...]]) -> ChainedJob:
         """An operation that is queued later, from any thread. Its time to wait begins now. Raises as `submit`."""
@@ -124,6 +133,7 @@ class Writer:
         if self._stopping:
             return
         self._stopping = True
+        self._queue_fresh()
         self._queue.put(None)
         # a stopped process may hold the file lock for ever
         await asyncio.to_thread(self._thread.join, self._timeout)

@@ -6,8 +6,9 @@ not built is in `NOT_BUILT`, and answers 501.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from app.s3.errors import InvalidArgument, MethodNotAllowed, NotImplemented
 from app.s3.request import S3Request
@@ -18,7 +19,15 @@ if TYPE_CHECKING:
 
 Level = Literal["service", "bucket", "key"]
 Handler = Callable[["Gateway", S3Request], Awaitable[Response]]
+Begin = Callable[["Gateway", S3Request, bytes], "Change"]
 HandlerNow = Callable[["Gateway", S3Request], Response]
+
+
+class Change(NamedTuple):
+    """An operation that has begun: what it waits for, and what answers it then."""
+
+    future: asyncio.Future[Any]
+    answer: Callable[[Any], Response]
 
 
 class Operation(NamedTuple):
@@ -34,6 +43,8 @@ class Operation(NamedTuple):
     """Takes an object body, and so the aws-chunked forms."""
     now: HandlerNow | None = None
     """The same operation without an await; raises NotNow where it would have to wait (DESIGN §6, the fast lane)."""
+    begin: Begin | None = None
+    """The same for an operation that changes something: it is given the whole body and ends by itself."""
 
 
 SUBRESOURCES = frozenset(
@@ -102,6 +113,7 @@ def operation(
     on_bucket: bool = True,
     streams: bool = False,
     now: HandlerNow | None = None,
+    begin: Begin | None = None,
 ) -> Callable[[Handler], Handler]:
     """Register a handler. Raises ValueError for a place that is taken or an action that is none."""
     if not action.startswith("s3:"):
@@ -111,7 +123,7 @@ def operation(
         place = (method, level, subresource)
         if place in TABLE:
             raise ValueError(f"{place} is {TABLE[place].name} already")
-        TABLE[place] = Operation(name, action, handler, on_bucket and level != "service", streams, now)
+        TABLE[place] = Operation(name, action, handler, on_bucket and level != "service", streams, now, begin)
         return handler
 
     return register

@@ -7,6 +7,7 @@ import logging
 import secrets
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from app.access.authorize import authorize
@@ -108,6 +109,44 @@ class Gateway:
         self._observe(request, response.status, code, len(body), time.perf_counter() - started)
         return response
 
+    def begin_now(self, request: S3Request, body: bytes, done: Callable[[Response], None]) -> bool:
+        """Begin a PUT or DELETE whose body is here whole; `done` is given its answer, now or when it has ended.
+
+        False when it must be awaited: then nothing is done but to the request, as in `answer_now`.
+        """
+        started = time.perf_counter()
+        request.memory = self._memory
+        request.receive = _has_come
+        finish = partial(self._finish, request, started, done)
+        try:
+            operation = self._admit_now(request, started)
+            if operation.begin is None:
+                raise NotNow
+            change = operation.begin(self, request, body)
+        except NotNow:
+            return False
+        except Exception as error:
+            finish(_raise(error))
+        else:
+            change.future.add_done_callback(lambda future: finish(lambda: change.answer(future.result())))
+        return True
+
+    def _finish(
+        self, request: S3Request, started: float, done: Callable[[Response], None], answer: Callable[[], Response]
+    ) -> None:
+        code = ""
+        try:
+            response = answer()
+            self._add_always(request, response)
+        except Exception as error:
+            found = _answer_to(error, request)
+            code = found.code
+            response = error_response(request, found)
+        complete(request, response)
+        done(response)
+        assert isinstance(response.body, bytes)
+        self._observe(request, response.status, code, len(response.body), time.perf_counter() - started)
+
     # the steps to an answer, in their order
     async def _answer(self, request: S3Request, started: float) -> Response:
         if request.signature is None:  # else the fast lane has come as far as this
@@ -131,6 +170,13 @@ class Gateway:
         return await operation.handler(self, request)
 
     def _answer_now(self, request: S3Request, started: float) -> Response:
+        operation = self._admit_now(request, started)
+        if operation.now is None:
+            raise NotNow
+        return operation.now(self, request)
+
+    def _admit_now(self, request: S3Request, started: float) -> dispatch.Operation:
+        """The operation that a request asks for and may run. Raises NotNow for one that has no way without an await."""
         self._read_target(request)
         if request.key is None or (request.query and not dispatch.SUBRESOURCES.isdisjoint(request.query)):
             raise NotNow
@@ -139,12 +185,12 @@ class Gateway:
             self._authenticate(request, claim, self._known.key_now(claim.access_key))
         operation = self._find_operation(request)
         name = request.bucket
-        if operation.now is None or name is None:
+        if (operation.now is None and operation.begin is None) or name is None:
             raise NotNow
         bucket = _checked(name, self._known.bucket_now(name))
         self._admit(request, operation, bucket)
         request.timings["auth"] = time.perf_counter() - started
-        return operation.now(self, request)
+        return operation
 
     def _read_target(self, request: S3Request) -> None:
         request.request_id = next(self._ids)
@@ -221,6 +267,17 @@ def _checked(name: str, bucket: Bucket | None) -> Bucket:
             raise InvalidBucketName(BucketName=name)
         raise NoSuchBucket(BucketName=name)
     return bucket
+
+
+async def _has_come() -> dict[str, Any]:
+    raise RuntimeError("the body was given whole")
+
+
+def _raise(error: Exception) -> Callable[[], Response]:
+    def answer() -> Response:
+        raise error
+
+    return answer
 
 
 def _answer_to(error: Exception, request: S3Request) -> S3Error:

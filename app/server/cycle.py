@@ -7,8 +7,13 @@ import logging
 from collections import deque
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote
 
+from app.s3.gateway import REQUEST
+from app.s3.request import S3Request
+from app.s3.response import Response
 from app.server.answer import JOINED, render_head
+from app.server.lane import Begin
 from app.server.zerocopy import ClientGone, send_file
 
 if TYPE_CHECKING:
@@ -58,14 +63,16 @@ class Cycle:
     def __init__(
         self,
         connection: Connection,
-        scope: dict[str, Any],
+        request: S3Request,
+        version: str,
         length: int | None,
         expects_continue: bool,
         keep_alive: bool,
     ) -> None:
         self.connection = connection
         self.state = connection.state
-        self.scope = scope
+        self.request = request
+        self.version = version
         self.length = length
         """Bytes of the request body, None when it is chunked."""
         self.expects_continue = expects_continue
@@ -77,9 +84,43 @@ class Cycle:
         self.state.running[self] = self.state.boot_ms
         self.task = self.state.loop.create_task(self._run(application))
 
+    def begin(self, lane: Begin) -> bool:
+        """Have the lane run it, when its body is here whole; False when it must be awaited.
+
+        It counts as running until its answer: what it changes is for it as if it were a task.
+        """
+        chunks = self.chunks
+        body = b"" if not chunks else chunks[0] if len(chunks) == 1 else b"".join(chunks)
+        self.state.running[self] = self.state.boot_ms
+        try:
+            begun = lane(self.request, body, self._answer)
+        except Exception:
+            logger.exception("exception in the application")
+            self.state.running.pop(self, None)
+            self._failed()
+            return True
+        if not begun:
+            self.state.running.pop(self, None)
+        return begun
+
+    def _answer(self, response: Response) -> None:
+        """Send the whole answer of the lane."""
+        self.state.running.pop(self, None)
+        self._drop_buffered()
+        if self.disconnected:
+            return
+        body = response.body
+        assert isinstance(body, bytes)
+        try:
+            self._start(response.status, (), response.head, response.length)
+            self._body(body, False)
+        except (RuntimeError, ValueError):
+            logger.exception("exception in an answer")
+            self._failed()
+
     async def _run(self, application: Application) -> None:
         try:
-            await application(self.scope, self.receive, self.send)
+            await application(self._scope(), self.receive, self.send)
         except ClientGone:
             pass
         except asyncio.CancelledError:
@@ -94,6 +135,19 @@ class Cycle:
         finally:
             self.state.running.pop(self, None)
             self._drop_buffered()
+
+    def _scope(self) -> dict[str, Any]:
+        request = self.request
+        path = request.raw_path.decode("ascii")
+        scope = self.connection.template.copy()
+        scope["http_version"] = self.version
+        scope["method"] = request.method
+        scope["path"] = unquote(path) if "%" in path else path
+        scope["raw_path"] = request.raw_path
+        scope["query_string"] = request.raw_query
+        scope["headers"] = request.header_list
+        scope[REQUEST] = request
+        return scope
 
     def _failed(self) -> None:
         if not self.disconnected and not self.response_complete:
@@ -226,11 +280,11 @@ class Cycle:
                         self.keep_alive = False
                     continue
             fields.append(field)
-        self.bodiless = status in (204, 304) or self.scope["method"] == "HEAD"
+        self.bodiless = status in (204, 304) or self.request.method == "HEAD"
         if length is not None:
             self.left = 0 if self.bodiless else length
         elif not self.bodiless:
-            if self.scope["http_version"] == "1.1":
+            if self.version == "1.1":
                 self.chunked = True
                 fields.append((b"transfer-encoding", b"chunked"))
             else:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from app.s3.request import S3Request
 from app.s3.response import Response
 from app.server.answer import JOINED, render_head
+from app.server.head import Framing
 
 if TYPE_CHECKING:
     from app.server.protocol import Connection
@@ -18,6 +19,12 @@ if TYPE_CHECKING:
 Lane = Callable[[S3Request], Response | None]
 """Of an application: gets a request without a body, gives its answer complete, or None when it would have to wait; the
 ordinary way then gets the same request."""
+Begin = Callable[[S3Request, bytes, Callable[[Response], None]], bool]
+"""The same for what changes something: the request, its whole body, and who is to be given the answer; False when it
+must be awaited."""
+
+SMALL = 160 * 1024
+"""Bytes of a body up to which a change may go by the lane: a small object's, with the framing of signed chunks."""
 
 
 def answer_now(connection: Connection, request: S3Request) -> bool:
@@ -46,3 +53,21 @@ def answer_now(connection: Connection, request: S3Request) -> bool:
     else:
         connection.transport.writelines((head, body))
     return True
+
+
+def is_small_change(method: bytes, framing: Framing) -> bool:
+    """Whether a request may change something small, and its client does not wait to be told to continue."""
+    return (
+        (method == b"PUT" or method == b"DELETE")
+        and framing.length is not None
+        and framing.length <= SMALL
+        and not framing.expects_continue
+    )
+
+
+def begin_held(connection: Connection) -> None:
+    """Begin the small change that was held until the bytes at hand were parsed: by the lane if they hold all of it."""
+    held, connection.held = connection.held, None
+    assert held is not None
+    if not (held.complete and connection.begin is not None and held.begin(connection.begin)):
+        held.start(connection.application)

@@ -10,7 +10,6 @@ import asyncio
 import logging
 from collections import deque
 from typing import Any, cast
-from urllib.parse import unquote
 
 import httptools
 
@@ -22,15 +21,13 @@ from app.s3.errors import (
     S3Error,
     SlowDown,
 )
-from app.s3.gateway import REQUEST
 from app.s3.request import S3Request
-from app.s3.send import RENDERED
-from app.server.cycle import ZERO_COPY, Application, Cycle
+from app.server.cycle import Application, Cycle
 from app.server.head import MAX_TARGET, METHODS, check_head, check_target
-from app.server.lane import Lane, answer_now
+from app.server.lane import Begin, Lane, answer_now, begin_held, is_small_change
 from app.server.limits import check_limits
 from app.server.refusal import refusal
-from app.server.state import WorkerState
+from app.server.state import WorkerState, scope_template
 from app.server.wire import Wire
 from app.server.zerocopy import shut
 
@@ -44,17 +41,20 @@ CHUNK_OVERHEAD = 8
 """Bytes of framing and data that one byte of a chunked body may cost: six are needed for chunks of one."""
 READ = 256 * 1024
 """Bytes that one read from the socket gives at most."""
-TLS_EXTENSIONS: dict[str, dict[str, Any]] = {RENDERED: {}}
-EXTENSIONS: dict[str, dict[str, Any]] = {ZERO_COPY: {}, RENDERED: {}}
 
 
 class Connection(Wire):
     """One connection: bytes to cycles, one answered at a time, in order."""
 
-    def __init__(self, state: WorkerState, application: Application, lane: Lane | None = None) -> None:
+    def __init__(
+        self, state: WorkerState, application: Application, lane: Lane | None = None, begin: Begin | None = None
+    ) -> None:
         super().__init__(state)
         self.application = application
         self.lane = lane
+        self.begin = begin
+        self.held: Cycle | None = None
+        """A small change that the lane may take, if the bytes at hand hold all of it."""
         self.lane_open = False
         """No request of the bytes at hand was answered by the lane yet."""
         self.parser = httptools.HttpRequestParser(self)
@@ -80,8 +80,7 @@ class Connection(Wire):
         self.error: S3Error | None = None
         """Why the parser was stopped; answered once what came before is."""
         self.fresh = True
-        self.since = state.now
-        self.progress = state.now
+        self.since = self.progress = state.now
 
     # asyncio.Protocol
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -89,21 +88,13 @@ class Connection(Wire):
         state = self.state
         self.transport = cast(asyncio.Transport, transport)
         state.connections.add(self)
-        peer = transport.get_extra_info("peername")
-        own = transport.get_extra_info("sockname")
-        tls = transport.get_extra_info("sslcontext") is not None
-        self.template = state.scope_template()
-        self.template["scheme"] = "https" if tls else "http"
-        self.template["client"] = peer[:2] if isinstance(peer, tuple) else None
-        self.template["server"] = own[:2] if isinstance(own, tuple) else None
-        self.template["extensions"] = TLS_EXTENSIONS if tls else EXTENSIONS
-        self.client = str(peer[0]) if isinstance(peer, tuple) else ""
+        self.template = scope_template(transport)
+        self.client = str((self.template["client"] or [""])[0])
         self.since = self.progress = self.write_progress = state.now
         over = len(state.connections) - state.settings.max_connections
+        self.error = SlowDown() if over > 0 else None
         if over > REFUSED_CONNECTIONS:
             self.transport.abort()
-        elif over > 0:
-            self.error = SlowDown()
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Tell everybody who waits."""
@@ -147,6 +138,12 @@ class Connection(Wire):
             if self.error is not None:
                 self.refuse(self.error)
                 return
+        self._take(data, heading, limit)
+        if self.held is not None:
+            begin_held(self)
+
+    def _take(self, data: bytes, heading: bool, limit: int) -> None:
+        """Parse bytes; `heading`: a head was under way."""
         try:
             self._parse(data)
         except httptools.HttpParserInvalidURLError:
@@ -231,16 +228,7 @@ class Connection(Wire):
             and answer_now(self, request)
         ):
             return
-        scope = self.template.copy()
-        scope["http_version"] = version
-        scope["method"] = request.method
-        text = path.decode("ascii")
-        scope["path"] = unquote(text) if "%" in text else text
-        scope["raw_path"] = path
-        scope["query_string"] = query
-        scope["headers"] = request.header_list
-        scope[REQUEST] = request
-        cycle = self.parsed = Cycle(self, scope, framing.length, framing.expects_continue, keep_alive)
+        cycle = self.parsed = Cycle(self, request, version, framing.length, framing.expects_continue, keep_alive)
         self.heading = False
         self.progress = state.now
         if framing.length is None:
@@ -249,7 +237,10 @@ class Connection(Wire):
             self.direct = framing.length
         if self.active is None:
             self.active = cycle
-            cycle.start(self.application)
+            if keep_alive and not upgrade and self.begin is not None and is_small_change(method, framing):
+                self.held = cycle
+            else:
+                cycle.start(self.application)
         else:
             self.pipeline.append(cycle)
             self.pause_reading()
@@ -290,8 +281,7 @@ class Connection(Wire):
     def _feed_direct(self, data: bytes) -> bytes:
         cycle = self.parsed
         assert cycle is not None
-        self.progress = self.state.now
-        rest = b""
+        self.progress, rest = self.state.now, b""
         if len(data) > self.direct:
             data, rest = data[: self.direct], data[self.direct :]
         self.direct -= len(data)
@@ -384,7 +374,7 @@ class Connection(Wire):
         for cycle in (self.active, self.parsed, *self.pipeline):
             if cycle is not None and not cycle.disconnected:
                 cycle.abandon()
-        self.active = self.parsed = None
+        self.active = self.parsed = self.held = None
         self.pipeline.clear()
         if self.out is not None:
             shut(self.out)

@@ -9,6 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from email.utils import formatdate
 from typing import TYPE_CHECKING, Any, Protocol
 
+from app.s3.send import RENDERED, ZERO_COPY
 from app.server.limits import BodyMemory
 from app.server.watch import drain, watch
 from app.settings import Settings
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("sluice.server")
 
+TLS_EXTENSIONS: dict[str, dict[str, Any]] = {RENDERED: {}}
+EXTENSIONS: dict[str, dict[str, Any]] = {ZERO_COPY: {}, RENDERED: {}}
 SWEEP = 1.0
 """Seconds between two looks at all connections; limits of time are exact to this."""
 
@@ -96,10 +99,6 @@ class WorkerState:
         if self._refused is not None:
             self._refused(request_id, code, status, sent, client)
 
-    def scope_template(self) -> dict[str, Any]:
-        """What every scope has in common."""
-        return {"type": "http", "asgi": {"version": "3.0", "spec_version": "2.4"}, "root_path": ""}
-
     def _tick(self) -> None:
         self.now = self.loop.time()
         self.boot_ms = time.clock_gettime_ns(time.CLOCK_BOOTTIME) // 1_000_000
@@ -124,3 +123,19 @@ class WorkerState:
         if self._publish is not None:
             oldest = next(iter(self.running.values()), None)
             self._publish(self.boot_ms, oldest, len(self.running), len(self.connections))
+
+
+def scope_template(transport: asyncio.BaseTransport) -> dict[str, Any]:
+    """What every scope of a connection has in common."""
+    peer = transport.get_extra_info("peername")
+    own = transport.get_extra_info("sockname")
+    tls = transport.get_extra_info("sslcontext") is not None
+    return {
+        "type": "http",
+        "asgi": {"version": "3.0", "spec_version": "2.4"},
+        "root_path": "",
+        "scheme": "https" if tls else "http",
+        "client": peer[:2] if isinstance(peer, tuple) else None,
+        "server": own[:2] if isinstance(own, tuple) else None,
+        "extensions": TLS_EXTENSIONS if tls else EXTENSIONS,
+    }

@@ -25,7 +25,7 @@ from app.s3.request import S3Request
 from app.server.access_log import AccessLog
 from app.server.counters import Counters
 from app.server.cycle import Application
-from app.server.lane import Lane
+from app.server.lane import Begin, Lane
 from app.server.lifespan import Lifespan
 from app.server.limits import BodyMemory
 from app.server.protocol import REFUSED_CONNECTIONS, Connection
@@ -151,7 +151,8 @@ class Server(uvicorn.Server):
         application = cast(Application, self.config.loaded_app)
         self.lifespan = cast(Any, Lifespan(application))
         lane: Lane | None = getattr(application, "answer_now", None)
-        self.config.http_protocol_class = cast(Any, lambda **_: Connection(state, application, lane))
+        begin: Begin | None = getattr(application, "begin_now", None)
+        self.config.http_protocol_class = cast(Any, lambda **_: Connection(state, application, lane, begin))
         self._context.gather_log(loop.call_soon)
         await self.startup(sockets=sockets)
         state.start()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from app.errors import DomainError
+from app.errors import DomainError, NotNow
 from app.index.base import Index
 from app.index.rows import IdRange
 
@@ -48,6 +48,15 @@ class BlobIds:
         current = self._current
         if current is None or current.next > current.ids.last:
             current = await self._range()
+        taken = current.next
+        current.next += 1
+        return taken
+
+    def take_for_record_now(self) -> int:
+        """The same without an await. Raises NotNow when a new range must be reserved."""
+        current = self._current
+        if current is None or current.next > current.ids.last:
+            raise NotNow
         taken = current.next
         current.next += 1
         return taken

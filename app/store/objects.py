@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable, Sequence
+from time import perf_counter
 
 from app.errors import ConditionalRequestConflict, NoSuchKey, NoSuchVersion, SourceGone
-from app.index.base import Deletion
+from app.index.base import Chained, Deletion
 from app.index.rows import NULL_VERSION, Committed, Conditions, NewVersion, Version
 from app.store import claims
 from app.store.store import Store, Timings, timed
-from storage_drivers.base import Source
+from storage_drivers.base import Buffer, Source
 
 COPY_ATTEMPTS = 10
 UNCONDITIONAL = Conditions()
@@ -39,12 +41,35 @@ async def put(
     `describe` is called with the blob's locator once the body is durable and its hashes are known. Raises what the
     source raises, NoSuchBucket, PreconditionFailed, NoSuchKey, Overloaded, StoreUnavailable, StoreFull.
     """
-    return await store.write(
-        source,
-        timings,
-        lambda: store.index.begin_put(bucket_id, key, describe, conditions),
-        lambda: claims.of_put(bucket_id, key, describe(""), conditions not in (None, UNCONDITIONAL)),
-    )
+    begin, claim = _change(store, bucket_id, key, describe, conditions)
+    return await store.write(source, timings, begin, claim)
+
+
+def begin_put(
+    store: Store,
+    bucket_id: int,
+    key: str,
+    piece: Buffer,
+    source: Source,
+    describe: Callable[[str], NewVersion],
+    conditions: Conditions | None,
+    timings: Timings,
+) -> asyncio.Future[Committed]:
+    """`put` of a small body that is here whole, without an await. Raises NotNow, and nothing has happened then."""
+    begin, claim = _change(store, bucket_id, key, describe, conditions)
+    return store.begin_write(piece, source, timings, begin, claim)
+
+
+def _change(
+    store: Store, bucket_id: int, key: str, describe: Callable[[str], NewVersion], conditions: Conditions | None
+) -> tuple[Callable[[], Chained], Callable[[], bytes]]:
+    def begin() -> Chained:
+        return store.index.begin_put(bucket_id, key, describe, conditions)
+
+    def claim() -> bytes:
+        return claims.of_put(bucket_id, key, describe(""), conditions not in (None, UNCONDITIONAL))
+
+    return begin, claim
 
 
 async def copy(
@@ -77,6 +102,16 @@ async def delete(
 ) -> Committed | None:
     """Delete a key's object; None when there was none. Raises PreconditionFailed, NoSuchKey (If-Match)."""
     return await timed(store.index.delete_version(bucket_id, key, version_id, conditions), timings)
+
+
+def begin_delete(
+    store: Store, bucket_id: int, key: str, version_id: str | None, conditions: Conditions | None, timings: Timings
+) -> asyncio.Future[Committed | None]:
+    """`delete` without an await. Raises NotNow."""
+    started = perf_counter()
+    future = store.index.begin_delete(bucket_id, key, version_id, conditions)
+    future.add_done_callback(lambda _: timings.update(commit=perf_counter() - started))
+    return future
 
 
 async def delete_many(

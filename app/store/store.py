@@ -10,11 +10,12 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from time import perf_counter
 from typing import TypeVar
 
 from app.crash import crash_point
-from app.errors import CommitUnknown, DataDamaged, DomainError, StoreFull, StoreUnavailable
+from app.errors import CommitUnknown, DataDamaged, DomainError, NotNow, StoreFull, StoreUnavailable
 from app.index.base import Chained, Index
 from app.index.rows import Committed
 from app.store.blobs import BlobIds
@@ -124,7 +125,7 @@ class Store:
             source.verify()
             return await _committed(begin(), "", timings)
         if len(piece) == source.size and len(piece) <= self.driver.capabilities.append_limit:
-            return await self._append(piece, source, timings, begin, claim)
+            return await self._append(await self.ids.take_for_record(), piece, source, timings, begin, claim).future
         blob_id = await self.ids.take()
         try:
             with driver_calls():
@@ -145,14 +146,33 @@ class Store:
         await self.ids.settle(blob_id)
         return committed
 
-    async def _append(
+    def begin_write(
         self,
         piece: Buffer,
         source: Source,
         timings: Timings,
         begin: Callable[[], Chained],
         claim: Callable[[], bytes],
-    ) -> Committed:
+    ) -> asyncio.Future[Committed]:
+        """`write` of a body that is here whole, without an await. Raises NotNow, and nothing has happened then."""
+        if not piece:
+            source.verify()
+            chained = begin()
+            chained.proceed("")
+            return chained.future
+        if len(piece) > self.driver.capabilities.append_limit:
+            raise NotNow
+        return self._append(self.ids.take_for_record_now(), piece, source, timings, begin, claim).future
+
+    def _append(
+        self,
+        blob_id: int,
+        piece: Buffer,
+        source: Source,
+        timings: Timings,
+        begin: Callable[[], Chained],
+        claim: Callable[[], bytes],
+    ) -> Chained:
         """Write a small body as a record; whoever writes its group queues the commit."""
         chained = begin()
         came: dict[str, str] = {}
@@ -166,29 +186,31 @@ class Store:
             else:
                 chained.fail(translated(entry.error))
 
-        started = perf_counter()
+        entry = Append(blob_id, piece, source, claim, done, timings)
         try:
-            entry = Append(await self.ids.take_for_record(), piece, source, claim, done, timings)
             with driver_calls():
                 self.driver.append(entry)
         except BaseException:
             chained.abandon()
             raise
-        try:
-            committed = await chained.future
-        except CommitUnknown:
-            raise
-        except BaseException as error:
-            # a cancelled request may be committed all the same; what never will be is dead, once it is written
-            never = chained.abandon() or isinstance(error, Exception)
-            if never and came.setdefault("first", "refused") != "refused":
-                self._refuse(entry)
-            raise
-        finally:
-            written = timings.get("write", 0.0) + timings.get("sync", 0.0)
-            timings["commit"] = max(perf_counter() - started - written, 0.0)
-        crash_point("store.committed")
-        return committed
+        chained.future.add_done_callback(partial(self._ended, entry, chained, came, perf_counter()))
+        return chained
+
+    def _ended(
+        self, entry: Append, chained: Chained, came: dict[str, str], started: float, future: asyncio.Future[Committed]
+    ) -> None:
+        """Note the time; and the record for dead when no row will ever hold it."""
+        timings = entry.timings
+        timings["commit"] = perf_counter() - started - timings.get("write", 0.0) - timings.get("sync", 0.0)
+        if future.cancelled():  # a cancelled request may be committed all the same
+            never = chained.abandon()
+        else:
+            error = future.exception()
+            if error is None:
+                crash_point("store.committed")
+            never = error is not None and not isinstance(error, CommitUnknown)
+        if never and came.setdefault("first", "refused") != "refused":
+            self._refuse(entry)
 
     def _refuse(self, entry: Append) -> None:
         """A record that is written and that no row will ever hold. Called in any thread."""

@@ -239,7 +239,9 @@ async def test_a_copy_of_a_multipart_object_shares_all_its_pieces(
 
 async def test_ten_thousand_parts(index: SqliteIndex, bucket: Bucket, upload: Upload) -> None:
     for number in range(1, 10_001):
-        index._writer.submit(_put, (upload, part(number, f"blob{number}")))
+        submitted = index._writer.submit(_put, (upload, part(number, f"blob{number}")))
+        if number % 1000 == 0:
+            await submitted
     await index.put_part(upload, part(10_000, "last"))
     chosen = await index.parts(upload, 0, 10_000)
     await index.complete_upload(upload, chosen, new(size=50_000, parts=10_000))

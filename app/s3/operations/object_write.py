@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from app.errors import NotNow
 from app.index.rows import Committed, NewVersion
 from app.s3 import conditions, metadata
 from app.s3.body import Body
-from app.s3.dispatch import operation
+from app.s3.dispatch import Change, operation
 from app.s3.operations.object_read import version_id
 from app.s3.request import S3Request
 from app.s3.response import Headers, Response
@@ -17,39 +18,51 @@ if TYPE_CHECKING:
     from app.s3.gateway import Gateway
 
 
-@operation("PUT", "key", name="PutObject", action="s3:PutObject", streams=True)
+class _Put:
+    """One PutObject: what both ways of it share. Raises what its headers can be wrong in."""
+
+    def __init__(self, gateway: Gateway, request: S3Request) -> None:
+        self.owner_id: str = request.bucket_row.owner_id
+        self.conditions = conditions.write_conditions(request)
+        self.kept = metadata.encode(metadata.kept_headers(request))
+        self.storage_class = metadata.storage_class(request)
+        self.body = Body(request, largest=gateway.settings.max_put)
+
+    def describe(self, locator: str) -> NewVersion:
+        """The version, once the body's hashes are known."""
+        body = self.body
+        described = (body.size or 0, body.etag, self.kept, self.storage_class, body.algorithm, "FULL_OBJECT")
+        return NewVersion(*described, body.checksum, locator, 0, self.owner_id)
+
+    def answer(self, committed: Committed) -> Response:
+        """What the client is told of it."""
+        body = self.body
+        headers: Headers = [
+            (b"etag", b'"' + body.etag.encode() + b'"'),
+            (b"x-amz-checksum-" + body.algorithm.lower().encode(), body.checksum.encode()),
+            (b"x-amz-checksum-type", b"FULL_OBJECT"),
+        ]
+        if self.storage_class != "STANDARD":
+            headers.append((b"x-amz-storage-class", self.storage_class.encode()))
+        return Response(200, headers + version_header(committed))
+
+
+def _begin_put(gateway: Gateway, request: S3Request, data: bytes) -> Change:
+    assert request.key is not None
+    put = _Put(gateway, request)
+    piece = put.body.take_whole(data)
+    place = (gateway.store, request.bucket_row.id, request.key)
+    future = objects.begin_put(*place, piece, put.body, put.describe, put.conditions, request.timings)
+    return Change(future, put.answer)
+
+
+@operation("PUT", "key", name="PutObject", action="s3:PutObject", streams=True, begin=_begin_put)
 async def put_object(gateway: Gateway, request: S3Request) -> Response:
     """https://docs.aws.amazon.com/AmazonS3/latest/API/API_PutObject.html"""
     assert request.key is not None
-    bucket = request.bucket_row
-    wanted = conditions.write_conditions(request)
-    kept = metadata.encode(metadata.kept_headers(request))
-    storage_class = metadata.storage_class(request)
-    body = Body(request, largest=gateway.settings.max_put)
-
-    def describe(locator: str) -> NewVersion:
-        return NewVersion(
-            size=body.size or 0,
-            etag=body.etag,
-            headers=kept,
-            storage_class=storage_class,
-            checksum_algorithm=body.algorithm,
-            checksum_type="FULL_OBJECT",
-            checksum=body.checksum,
-            body=locator,
-            parts=0,
-            owner_id=bucket.owner_id,
-        )
-
-    committed = await objects.put(gateway.store, bucket.id, request.key, body, describe, wanted, request.timings)
-    headers: Headers = [
-        (b"etag", b'"' + body.etag.encode() + b'"'),
-        (b"x-amz-checksum-" + body.algorithm.lower().encode(), body.checksum.encode()),
-        (b"x-amz-checksum-type", b"FULL_OBJECT"),
-    ]
-    if storage_class != "STANDARD":
-        headers.append((b"x-amz-storage-class", storage_class.encode()))
-    return Response(200, headers + version_header(committed))
+    put = _Put(gateway, request)
+    place = (gateway.store, request.bucket_row.id, request.key)
+    return put.answer(await objects.put(*place, put.body, put.describe, put.conditions, request.timings))
 
 
 def version_header(committed: Committed) -> Headers:
@@ -59,11 +72,22 @@ def version_header(committed: Committed) -> Headers:
     return [(b"x-amz-version-id", committed.version_id.encode())]
 
 
-@operation("DELETE", "key", name="DeleteObject", action="s3:DeleteObject")
+def _begin_delete(gateway: Gateway, request: S3Request, data: bytes) -> Change:
+    if data:
+        raise NotNow
+    asked, wanted = version_id(request), conditions.write_conditions(request)
+    place = (gateway.store, request.bucket_row.id, request.key or "")
+    return Change(objects.begin_delete(*place, asked, wanted, request.timings), lambda _: _deleted(asked))
+
+
+@operation("DELETE", "key", name="DeleteObject", action="s3:DeleteObject", begin=_begin_delete)
 async def delete_object(gateway: Gateway, request: S3Request) -> Response:
     """https://docs.aws.amazon.com/AmazonS3/latest/API/API_DeleteObject.html"""
-    assert request.key is not None
-    asked = version_id(request)
-    wanted = conditions.write_conditions(request)
-    await objects.delete(gateway.store, request.bucket_row.id, request.key, asked, wanted, request.timings)
+    asked, wanted = version_id(request), conditions.write_conditions(request)
+    place = (gateway.store, request.bucket_row.id, request.key or "")
+    await objects.delete(*place, asked, wanted, request.timings)
+    return _deleted(asked)
+
+
+def _deleted(asked: str | None) -> Response:
     return Response(204, [(b"x-amz-version-id", asked.encode())] if asked == "null" else [])
