@@ -19,6 +19,7 @@ from app.main import App
 from app.s3.request import S3Request
 from app.s3.response import Response
 from app.server.counters import Counters
+from app.server.counters import Counters
 from app.server.limits import BodyMemory
 from app.server.protocol import Connection
 from app.server.state import WorkerState
@@ -40,8 +41,9 @@ class Context:
 
     counters: Counters
 
-    def __init__(self) -> None:
+    def __init__(self, shared: Path) -> None:
         self.memory = BodyMemory(1 << 24)
+        self.counters = Counters(shared, 1, create=True)
         self.observed: list[tuple[Any, ...]] = []
 
     def oldest_request(self) -> int:
@@ -79,7 +81,7 @@ async def two(path: Path, **options: Any) -> AsyncIterator[Two]:
     given = {"root_access_key": ROOT.access, "root_secret_key": ROOT.secret, "durability": "relaxed", **options}
     settings = Settings(data=path / "data", domain="virtual.test", **given)
     await asyncio.to_thread(prepare, settings)
-    context = Context()
+    context = Context(path / "counters")
     context.counters = Counters(path / "counters", 1, create=True)
     app = App(settings, context)  # type: ignore[arg-type]
     state = WorkerState(settings, context.memory)
