@@ -19,7 +19,6 @@ from app.main import App
 from app.s3.request import S3Request
 from app.s3.response import Response
 from app.server.counters import Counters
-from app.server.counters import Counters
 from app.server.limits import BodyMemory
 from app.server.protocol import Connection
 from app.server.state import WorkerState
@@ -38,8 +37,6 @@ VARIES = re.compile(rb"(?<=\r\ndate: )[^\r]+|(?<=\r\nx-amz-request-id: )\w+|(?<=
 
 class Context:
     """What a worker gives its application; remembers what was observed."""
-
-    counters: Counters
 
     def __init__(self, shared: Path) -> None:
         self.memory = BodyMemory(1 << 24)
@@ -82,7 +79,6 @@ async def two(path: Path, **options: Any) -> AsyncIterator[Two]:
     settings = Settings(data=path / "data", domain="virtual.test", **given)
     await asyncio.to_thread(prepare, settings)
     context = Context(path / "counters")
-    context.counters = Counters(path / "counters", 1, create=True)
     app = App(settings, context)  # type: ignore[arg-type]
     state = WorkerState(settings, context.memory)
     answered: list[Response] = []
