@@ -51,6 +51,8 @@ class Decisions:
         self._journals: dict[int, Journal] | None = None
         self._current: Journal | None = None
         self._watermark = 0
+        self._idle = 0
+        """Nothing was decided between the watermark and this number (of the commit sequence, like it)."""
         self._at = 0
         self._generation = -1
         self._settings = 0
@@ -66,7 +68,7 @@ class Decisions:
 
         When the store has no space for journals, it stays no longer than otherwise: else nothing would ever give any.
         """
-        return NO_BOUND if self._full else self._watermark
+        return NO_BOUND if self._full else max(self._watermark, self._idle)
 
     def renew(self) -> None:
         """Write everything anew with the next round: a journal is damaged."""
@@ -113,6 +115,7 @@ class Decisions:
             settings = await self._changed_settings()
             changes = await self._store.index.changes(self._watermark)
             if not changes.number and settings is None:
+                self._idle = changes.until
                 return written
             heading = Heading(CHANGES, self._watermark, changes.until, at)
             records: list[Decision] = []

@@ -96,21 +96,18 @@ def abort(s3: Any, key: str) -> Act:
     return lambda: s3.abort_multipart_upload(Bucket=BUCKET, Key=key, UploadId=upload_id)
 
 
-BLOB_POINTS = (
-    "put.created",
-    "put.written",
-    "put.synced",
-    "put.closed",
-    "put.directory_synced",
-    "store.durable",
-)
+FILE_POINTS = ("put.created", "put.written", "put.synced", "put.closed", "put.directory_synced")
+"""Of a body with a file of its own."""
+RECORD_POINTS = ("pack.created", "pack.written", "pack.synced")
+"""Of a small one, which goes into a pack."""
 COMMIT_POINTS = ("index.commit", "index.committed")
-WRITE_POINTS = (*BLOB_POINTS, *COMMIT_POINTS, "store.committed")
+WRITE_POINTS = ("store.durable", *COMMIT_POINTS, "store.committed")
 COMMITTED = {"index.committed", "store.committed"}
 """Points behind the one that decides: from here on the new state must be found."""
 
 CASES: list[tuple[Callable[[Any, str], Act], str]] = [
-    *((operation, point) for operation in (put_new, overwrite, upload_part, replace_part) for point in WRITE_POINTS),
+    *((operation, point) for operation in (put_new, upload_part) for point in (*RECORD_POINTS, *WRITE_POINTS)),
+    *((operation, point) for operation in (overwrite, replace_part) for point in (*FILE_POINTS, *WRITE_POINTS)),
     *(
         (operation, point)
         for operation in (overwrite_empty, delete, delete_many, copy, copy_part, complete, abort)
@@ -118,4 +115,6 @@ CASES: list[tuple[Callable[[Any, str], Act], str]] = [
     ),
 ]
 GARBAGE_POINTS = ("discard.unlinked", "discard.synced", "garbage.discarded", "index.commit", "index.committed")
+COMPACTION_POINTS = ("compact.appended", "compact.moved", "compact.buried", "compact.retired")
+DECISION_POINTS = ("decisions.written", "decisions.moved")
 SWEEP_POINTS = ("sweep.declared", "discard.unlinked", "discard.synced", "sweep.swept")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import fcntl
+import os
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -31,7 +33,14 @@ class Look(NamedTuple):
 class Scene:
     """One data directory over many crashes."""
 
-    def __init__(self, directory: Path, workers: int = 2, **env: str) -> None:
+    def __init__(self, directory: Path, workers: int = 2, *, jobs: bool = True, **env: str) -> None:
+        """Without `jobs` nothing happens in the background: we hold the lock of the one that is elected for it."""
+        self._jobs: int | None = None
+        if not jobs:
+            run_dir = directory / "data" / "index" / "run"
+            run_dir.mkdir(parents=True)
+            self._jobs = os.open(run_dir / "jobs.lock", os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
+            fcntl.flock(self._jobs, fcntl.LOCK_EX | fcntl.LOCK_NB)
         self._armed = directory / "crash-at"
         self.gateway = Gateway(directory / "data", workers, env={"SLUICE_CRASH_FILE": str(self._armed), **env})
         self.s3: Any = None
@@ -49,6 +58,8 @@ class Scene:
         self.disarm()
         if self.gateway.process is not None:
             self.gateway.kill()
+        if self._jobs is not None:
+            os.close(self._jobs)
 
     def start(self) -> None:
         """Start (again); nothing is armed."""
@@ -106,8 +117,12 @@ class Scene:
         return Look(read(self.s3, BUCKET, key), listed[0] if listed else None, parts)
 
     def files(self) -> int:
-        """Blobs in the store."""
-        return sum(1 for path in (self.gateway.data / "data").rglob("*") if path.is_file())
+        """Blobs with a file of their own."""
+        return sum(1 for path in (self.gateway.data / "data").glob("*/*") if not path.suffix)
+
+    def packs(self) -> set[str]:
+        """Names of the packs."""
+        return {path.name for path in (self.gateway.data / "data").glob("*/*.pack")}
 
     def fsck(self) -> str:
         """What `sluice fsck` has to say, empty when all is well."""

@@ -9,7 +9,19 @@ from typing import Any
 
 import pytest
 
-from tests.crash.operations import CASES, COMMITTED, GARBAGE_POINTS, NEW, SWEEP_POINTS, Act, overwrite, put_new
+from tests.crash.operations import (
+    CASES,
+    COMMITTED,
+    COMPACTION_POINTS,
+    DECISION_POINTS,
+    GARBAGE_POINTS,
+    NEW,
+    RECORD_POINTS,
+    SWEEP_POINTS,
+    Act,
+    overwrite,
+    put_new,
+)
 from tests.crash.scene import BUCKET, Scene, already_ended
 from tests.gateway import ROOT
 
@@ -18,8 +30,8 @@ pytestmark = pytest.mark.crash
 
 @pytest.fixture(scope="module")
 def module_scene(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scene]:
-    # what is replaced stays, so that no garbage collection commits between arming and the operation
-    scene = Scene(tmp_path_factory.mktemp("crash"), workers=1, SLUICE_DISCARD_GRACE="86400")
+    # nothing in the background commits between arming and the operation
+    scene = Scene(tmp_path_factory.mktemp("crash"), workers=1, jobs=False)
     with scene:
         yield scene
 
@@ -34,8 +46,16 @@ def scene(module_scene: Scene) -> Scene:
 
 @pytest.fixture
 def hasty(tmp_path: Path) -> Iterator[Scene]:
-    """A gateway that collects garbage at once."""
-    scene = Scene(tmp_path, SLUICE_DISCARD_GRACE="0")
+    """A gateway that collects garbage at once, and keeps every blob in a file of its own."""
+    scene = Scene(tmp_path, SLUICE_DISCARD_GRACE="0", SLUICE_PACK_THRESHOLD="0")
+    with scene:
+        yield scene
+
+
+@pytest.fixture
+def packing(tmp_path: Path) -> Iterator[Scene]:
+    """A gateway with small packs, whose space comes back at once."""
+    scene = Scene(tmp_path, workers=1, SLUICE_DISCARD_GRACE="0", SLUICE_PACK_SIZE=str(1 << 20))
     with scene:
         yield scene
 
@@ -49,6 +69,8 @@ def test_old_or_new(scene: Scene, operation: Callable[[Any, str], Act], point: s
     act = operation(scene.s3, key)
     old = scene.look(key)
     assert old != new
+    if point == "pack.created":
+        scene.start()  # a new worker's first record opens a pack
 
     scene.crash(point, act)
 
@@ -100,6 +122,64 @@ def test_the_others_sweep_what_a_dead_worker_left(hasty: Scene) -> None:
     hasty.wait_until(lambda: hasty.fsck() == "", "fsck finds nothing")
 
 
+def body(key: str) -> bytes:
+    """18 kB that only this key has: 58 of them fill a pack."""
+    return (key.encode() + b"/").ljust(8, b".") * 2250
+
+
+def check(scene: Scene, keys: list[str]) -> None:
+    """Every acknowledged byte is there."""
+    for key in keys:
+        assert scene.s3.get_object(Bucket=BUCKET, Key=key)["Body"].read() == body(key), key
+    listed = scene.s3.list_objects_v2(Bucket=BUCKET)["Contents"]
+    assert [entry["Key"] for entry in listed] == sorted(keys)
+    assert scene.fsck() == ""
+
+
+def mostly_dead(scene: Scene, count: int = 70) -> tuple[list[str], set[str]]:
+    """Objects over more than a pack, one of them lost on its way to the commit, another copied and deleted.
+
+    Returns the keys of which two thirds are to be deleted, and the packs.
+    """
+    keys = [f"key {number:02}" for number in range(count)]
+    for key in keys[:20]:
+        scene.s3.put_object(Bucket=BUCKET, Key=key, Body=body(key))
+    scene.crash("store.durable", lambda: scene.s3.put_object(Bucket=BUCKET, Key="lost", Body=body("lost")))
+    for key in keys[20:]:
+        scene.s3.put_object(Bucket=BUCKET, Key=key, Body=body(key))
+    return keys, scene.packs()
+
+
+@pytest.mark.parametrize("point", [*COMPACTION_POINTS, *RECORD_POINTS, "garbage.discarded"])
+def test_compaction_loses_nothing_and_is_done_again(packing: Scene, point: str) -> None:
+    keys, before = mostly_dead(packing)
+    packing.start()  # seals the last pack, so that all of them are compacted
+    kept = keys[::3]
+    dead = [key for key in keys if key not in kept]
+    objects = [{"Key": key} for key in dead]
+    packing.crash_in_background(point, lambda: packing.s3.delete_objects(Bucket=BUCKET, Delete={"Objects": objects}))
+    packing.s3.delete_objects(Bucket=BUCKET, Delete={"Objects": objects})
+    check(packing, kept)
+    packing.wait_until(lambda: not before & packing.packs(), "the packs that were mostly dead are gone")
+    check(packing, kept)
+
+
+@pytest.mark.parametrize("point", ["discard.punched", "garbage.discarded"])
+def test_a_hole_touches_nothing_that_lives(packing: Scene, point: str) -> None:
+    keys = [f"key {number:02}" for number in range(30)]
+    for key in keys:
+        packing.s3.put_object(Bucket=BUCKET, Key=key, Body=body(key))
+    dead = {"Objects": [{"Key": key} for key in keys[5:20]]}
+    packing.crash_in_background(point, lambda: packing.s3.delete_objects(Bucket=BUCKET, Delete=dead))
+    check(packing, keys[:5] + keys[20:])
+
+
+@pytest.mark.parametrize("point", DECISION_POINTS)
+def test_what_is_written_down_beside_the_data(packing: Scene, point: str) -> None:
+    packing.crash_in_background(point, lambda: packing.s3.put_object(Bucket=BUCKET, Key="key", Body=body("key")))
+    check(packing, ["key"])
+
+
 def test_every_point_has_its_test() -> None:
     named = {
         point
@@ -107,4 +187,6 @@ def test_every_point_has_its_test() -> None:
         for path in (ROOT / package).rglob("*.py")
         for point in re.findall(r"(?:crash_point|_at)\(\"([a-z._]+)\"\)", path.read_text())
     }
-    assert named == {point for _, point in CASES} | set(GARBAGE_POINTS) | set(SWEEP_POINTS)
+    tested = {point for _, point in CASES} | {"discard.punched", *COMPACTION_POINTS, *DECISION_POINTS}
+    # a snapshot takes more than a crash test writes: tests/jobs/test_decisions.py
+    assert named == tested | {"decisions.snapshot", *GARBAGE_POINTS, *SWEEP_POINTS}
