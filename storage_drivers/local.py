@@ -23,11 +23,9 @@ from storage_drivers.base import (
     Append,
     Buffer,
     Capabilities,
-    ClaimedRecord,
     Durability,
     FileSlice,
     PackBook,
-    PackFile,
     Source,
     Usage,
     no_claim,
@@ -37,6 +35,7 @@ from storage_drivers.errors import BlobMissing, StoreFailed, map_errors
 from storage_drivers.journals import Journals
 from storage_drivers.pack_reader import PREFIX as PACKED
 from storage_drivers.pack_reader import place_of
+from storage_drivers.pack_upkeep import SUFFIX, WHOLE_PACK, PackUpkeep, packs_in
 from storage_drivers.upkeep import Upkeep
 from storage_drivers.writing import BlobFile
 
@@ -44,10 +43,7 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 PREFIX = "f:"
-WHOLE_PACK = "k:"
-"""Locator of a pack itself, for its discard once every record of it is dead or has moved."""
 LOCATOR = re.compile("[fk]:[0-9a-f]{16}")
-PACK_SUFFIX = ".pack"
 JOURNAL_SUFFIX = ".journal"
 NOW_BYTES = 256 * 1024
 """`read_now` leaves larger reads to a thread: copying them would hold up the event loop."""
@@ -57,7 +53,7 @@ def nowhere(_: str) -> None:
     """The crash hook of a driver that is not under test."""
 
 
-class LocalDriver(Upkeep):
+class LocalDriver(Upkeep, PackUpkeep):
     """One store on a local disk.
 
     `threads` bounds the blocking calls under way. `create` False refuses a root without identity: give it when the
@@ -284,27 +280,6 @@ class LocalDriver(Upkeep):
             if await self._hop(self._packs.punch, records):
                 self._at("discard.punched")
 
-    async def pack_file(self, pack_id: int) -> PackFile | None:
-        """Bytes of a pack's file, and those that take up space."""
-        try:
-            with map_errors(committed=self.pack_locator(pack_id)):
-                found = await self._hop(os.stat, self._pack_path(pack_id))
-        except BlobMissing:
-            return None
-        return PackFile(found.st_size, found.st_blocks * 512)
-
-    async def claimed(self, pack_id: int, offset: int, limit: int) -> tuple[list[ClaimedRecord], int]:
-        """Records of a pack with their claims."""
-        return await self._hop(self._packs.claimed, pack_id, offset, limit)
-
-    async def move(self, locators: Sequence[str]) -> dict[str, str]:
-        """Write records again in a pack of those that were moved."""
-        return await self._hop(self._packs.move, locators)
-
-    async def forget_unlinked(self) -> None:
-        """Close the descriptors of packs that were unlinked."""
-        await self._hop(self._packs.forget_unlinked)
-
     async def discard_id(self, blob_id: int) -> bool:
         """Unlink the file that a dead writer may have left under this id."""
         return await self._hop(self._unlink_all, [self._path(blob_id)]) == 1
@@ -334,7 +309,7 @@ class LocalDriver(Upkeep):
             directory = f"{self._data}/{low:02x}"
             for blob in await self._hop(self._blobs_in, directory):
                 yield blob
-            for pack_id in await self._hop(_packs_in, directory):
+            for pack_id in await self._hop(packs_in, directory):
                 for record in await self._hop(self._packs.records, pack_id):
                     yield record
 
@@ -348,12 +323,6 @@ class LocalDriver(Upkeep):
                 except FileNotFoundError:  # discarded meanwhile
                     continue
         return found
-
-    async def packs(self) -> AsyncIterator[int]:
-        """Every pack."""
-        for low in range(256):
-            for pack_id in await self._hop(_packs_in, f"{self._data}/{low:02x}"):
-                yield pack_id
 
     async def usage(self) -> Usage:
         """Space left, as statvfs(3) gives it to an ordinary user."""
@@ -388,23 +357,11 @@ class LocalDriver(Upkeep):
         place = place_of(locator)
         return place.pack, place.total
 
-    def pack_locator(self, pack_id: int) -> str:
-        """The locator of a whole pack."""
-        return f"{WHOLE_PACK}{pack_id:016x}"
-
-    def whole_pack(self, locator: str) -> int:
-        """The pack behind such a locator."""
-        return int(locator[len(WHOLE_PACK) :], 16) if locator.startswith(WHOLE_PACK) else 0
-
-    def pack_prefix(self, pack_id: int) -> str:
-        """The beginning of the locators of a pack's records."""
-        return f"{PACKED}{pack_id:x}."
-
     def _path(self, blob_id: int) -> str:
         return f"{self._data}/{blob_id & 0xFF:02x}/{blob_id:016x}"
 
     def _pack_path(self, pack_id: int) -> str:
-        return f"{self._path(pack_id)}{PACK_SUFFIX}"
+        return f"{self._path(pack_id)}{SUFFIX}"
 
     def _journal_path(self, journal_id: int) -> str:
         return f"{self._path(journal_id)}{JOURNAL_SUFFIX}"
@@ -413,7 +370,7 @@ class LocalDriver(Upkeep):
         """The file of a blob, or of a whole pack."""
         if not LOCATOR.fullmatch(locator):
             raise BlobMissing(f"{locator!r} is no locator of this driver")
-        suffix = PACK_SUFFIX if locator.startswith(WHOLE_PACK) else ""
+        suffix = SUFFIX if locator.startswith(WHOLE_PACK) else ""
         return f"{self._data}/{locator[-2:]}/{locator[len(PREFIX) :]}{suffix}"
 
     def _submit(self, call: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> Future[T]:
@@ -430,9 +387,3 @@ def _release(opening: Future[FileSlice]) -> None:
     """Close what a cancelled reader will not fetch."""
     if not opening.cancelled() and opening.exception() is None:
         opening.result().release()
-
-
-def _packs_in(directory: str) -> list[int]:
-    with map_errors():
-        names = [name.removesuffix(PACK_SUFFIX) for name in os.listdir(directory) if name.endswith(PACK_SUFFIX)]
-    return [int(name, 16) for name in names if LOCATOR.fullmatch(WHOLE_PACK + name)]

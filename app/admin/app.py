@@ -6,7 +6,6 @@ import base64
 import binascii
 import hmac
 import secrets
-import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
@@ -16,8 +15,9 @@ from fastapi.openapi.docs import get_swagger_ui_html
 from app import __version__
 from app.access.credentials import write_private
 from app.admin import accounts
+from app.admin.metrics import of_packs, undecided
 from app.admin.models import StoreOut
-from app.index import Index, open_index
+from app.index import open_index
 from app.settings import Settings
 from app.store.driver import make_driver
 
@@ -34,24 +34,6 @@ def admin_token(settings: Settings) -> str:
     except FileNotFoundError:
         write_private(path, secrets.token_urlsafe(30) + "\n")
         return path.read_text().strip()
-
-
-async def _undecided(index: Index) -> bytes:
-    """What a lost index would lose of what it decided (the window of `sluice rebuild`), and what is damaged."""
-    changes, oldest = await index.undecided()
-    seconds = max(time.time() - oldest / 1000, 0.0) if changes else 0.0
-    lines = (
-        "# HELP sluice_undecided_seconds Age of the oldest change that is not written down beside the data yet.",
-        "# TYPE sluice_undecided_seconds gauge",
-        f"sluice_undecided_seconds {seconds:.3f}",
-        "# HELP sluice_undecided_changes Changes that are not written down beside the data yet.",
-        "# TYPE sluice_undecided_changes gauge",
-        f"sluice_undecided_changes {changes}",
-        "# HELP sluice_damaged_blobs Blobs in quarantine: reading them answers 503.",
-        "# TYPE sluice_damaged_blobs gauge",
-        f"sluice_damaged_blobs {len(await index.quarantine())}",
-    )
-    return ("\n".join(lines) + "\n").encode()
 
 
 def _given_token(request: Request) -> bytes:
@@ -84,6 +66,10 @@ def create_admin(settings: Settings, render_metrics: Callable[[], bytes]) -> Fas
             await index.close()
             await driver.close()
 
+    async def pack_bytes(pack_id: int) -> int:
+        file = await driver.pack_file(pack_id)
+        return 0 if file is None else file.size
+
     async def authorised(request: Request) -> None:
         if not hmac.compare_digest(_given_token(request), token):
             raise HTTPException(401, "the admin token is needed", {"www-authenticate": 'Basic realm="sluice admin"'})
@@ -102,9 +88,8 @@ def create_admin(settings: Settings, render_metrics: Callable[[], bytes]) -> Fas
 
     @app.get("/metrics", include_in_schema=False)
     async def metrics() -> Response:
-        return Response(
-            render_metrics() + await _undecided(index), media_type="text/plain; version=0.0.4; charset=utf-8"
-        )
+        of_index = await of_packs(index, pack_bytes) + await undecided(index)
+        return Response(render_metrics() + of_index, media_type="text/plain; version=0.0.4; charset=utf-8")
 
     @app.get("/api/v1/store", dependencies=guarded, tags=["store"])
     async def store() -> StoreOut:

@@ -47,6 +47,8 @@ async def test_metrics_need_no_token_and_all_else_does(admin: httpx.AsyncClient)
     assert metrics.startswith("sluice_up 1\n")
     assert "\nsluice_undecided_seconds " in metrics
     assert "\nsluice_undecided_changes " in metrics
+    assert '\nsluice_pack_bytes{state="live"} 0\nsluice_pack_bytes{state="dead"} 0\n' in metrics
+    assert "\nsluice_packs 0\n" in metrics
     for path in ("/api/v1/accounts", "/api/v1/store", "/docs", "/openapi.json"):
         for wrong in ("", "Bearer x", "Basic nonsense", "Basic " + base64.b64encode(b"a:b").decode()):
             assert (await admin.get(path, headers={"authorization": wrong})).status_code == 401
