@@ -17,34 +17,45 @@ from tests.gateway import Gateway, client
 pytestmark = pytest.mark.crash
 
 ROUNDS = sized(ci=5, soak=200)
+HASTY = {"SLUICE_DISCARD_GRACE": "0", "SLUICE_PACK_SIZE": str(1 << 20)}
+"""Packs are full soon, and what died is punched and compacted during the run."""
+
+
+def packs(gateway: Gateway) -> set[str]:
+    """Names of the packs."""
+    return {path.name for path in (gateway.data / "data").glob("*/*.pack")}
 
 
 def test_killed_at_any_time(tmp_path: Path) -> None:
     """All processes at once, then restart on the same data."""
     rng = random.Random(1)
-    gateway = Gateway(tmp_path / "data", env={"SLUICE_DISCARD_GRACE": "1"})
+    gateway = Gateway(tmp_path / "data", env=HASTY)
     ledger = Ledger("killed")
+    seen: set[str] = set()
     with gateway:
         client(gateway.endpoint).create_bucket(Bucket=ledger.bucket)
         for number in range(ROUNDS):
             before = set(ledger.possible)
             with Clients(ledger, gateway.endpoint, threads=4, seed=number) as clients:
-                clients.wait(rng.uniform(0.3, 1.5))
+                clients.wait_for(ledger.acknowledged + 30)
+                clients.wait(rng.uniform(0, 1.5))
                 gateway.kill()
             assert clients.faults == []
+            seen |= packs(gateway)
             gateway.start()
             touched = {key for key in ledger.possible if key not in before or "/key-" in key}
             assert ledger.check(client(gateway.endpoint), touched).wrong == []
         assert ledger.check(client(gateway.endpoint)).wrong == []
         report = gateway.run("fsck", "--json", check=False)
         assert report.returncode == 0, report.stdout + report.stderr
+        assert len(seen) > ROUNDS, "every life of a worker has packs of its own"
     print(f"{ROUNDS} rounds, {ledger.acknowledged} acknowledged operations")
 
 
 def test_a_killed_worker_is_replaced(tmp_path: Path) -> None:
     """One worker at a time, while the other goes on: its writes that were not acknowledged are old or new."""
     rng = random.Random(2)
-    gateway = Gateway(tmp_path / "data", env={"SLUICE_DISCARD_GRACE": "1"})
+    gateway = Gateway(tmp_path / "data", env=HASTY)
     ledger = Ledger("killed")
     with gateway:
         client(gateway.endpoint).create_bucket(Bucket=ledger.bucket)

@@ -51,8 +51,9 @@ def test_the_harness_cuts(disk: Disk) -> None:
 
 
 def test_every_acknowledged_write_survives(disk: Disk) -> None:
-    # the grace is short so that garbage is collected between and during the cuts
-    gateway = Gateway(disk.mount / "data", env={"SLUICE_DISCARD_GRACE": "1"})
+    # without grace and in small packs, so that garbage is collected, punched and compacted between and during the cuts
+    env = {"SLUICE_DISCARD_GRACE": "0", "SLUICE_PACK_SIZE": str(1 << 20)}
+    gateway = Gateway(disk.mount / "data", env=env)
     ledger = Ledger("power")
     survived = 0
     with gateway:
