@@ -10,6 +10,7 @@ from __future__ import annotations
 import ctypes.util
 import errno
 import os
+import shutil
 import stat
 import subprocess
 import sys
@@ -202,7 +203,7 @@ def slow_mount(backing: Path, mountpoint: Path, times: Times, *, big_writes: boo
 def unmount(mountpoint: Path) -> None:
     """Take the mount away, also from under those who still have files of it open."""
     if os.path.ismount(mountpoint):
-        program = ["umount", "-l"] if os.geteuid() == 0 else ["fusermount", "-uz"]
+        program = ["umount", "-l"] if os.geteuid() == 0 else [shutil.which("fusermount3") or "fusermount", "-uz"]
         subprocess.run([*program, str(mountpoint)], check=False, capture_output=True)
 
 
