@@ -1,5 +1,6 @@
 """Writer incarnations, their ids, and what a sweep asks."""
 
+import asyncio
 from pathlib import Path
 
 import pytest
@@ -149,3 +150,21 @@ async def test_a_wrong_count_is_found(index: SqliteIndex, bucket: Bucket, direct
     connection.execute("INSERT INTO discards VALUES (1, 'o', 0)")
     connection.close()
     assert sorted(await index.miscounted()) == [("nobody", 2, 0), ("o", 0, 1), ("p1", 2, 1), ("v", 3, 2)]
+
+
+async def test_who_was_declared_dead_is_told_once(directory: Path) -> None:
+    told: list[str] = []
+    index: SqliteIndex = open_at(directory, lost=lambda: told.append("lost"))
+    await index.start()
+    try:
+        await index.reserve_ids(1)
+        await asyncio.sleep(0)
+        assert told == []
+        await index.declare_dead(index.incarnation)
+        for _ in range(2):
+            with pytest.raises(WriterDead):
+                await index.reserve_ids(1)
+        await asyncio.sleep(0)
+        assert told == ["lost"]
+    finally:
+        await index.close()
