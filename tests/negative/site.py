@@ -162,8 +162,8 @@ class Site:
         return [unquote(text) for text in listed.all("Key")]
 
     def blobs(self) -> set[str]:
-        """Names of the files that hold data."""
-        return {path.name for path in (self.data / "data").glob("*/*")}
+        """Names of the files that hold a large body each; small ones are records of packs, which only grow."""
+        return {path.name for path in (self.data / "data").glob("*/*") if not path.suffix}
 
     def state(self) -> State:
         """Everything that refused requests must leave as it is."""
