@@ -64,7 +64,7 @@ class Settings(BaseSettings):
     )
     server_timing: bool = Field(False, description="Send phases as `Server-Timing` on successful authorised answers.")
     fast_lane: bool = Field(
-        True, description="Answer HEAD and small cached GETs at once, without a task; off only to compare."
+        True, description="Answer HEAD, small cached GETs, small PUTs and DELETEs without a task; off only to compare."
     )
     access_log: bool = Field(True, description="One JSON line a request on standard output.")
     keep_alive_timeout: float = Field(75, gt=0, description="An idle connection is closed after this long.")
