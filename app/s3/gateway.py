@@ -30,7 +30,7 @@ from app.s3.errors import (
 )
 from app.s3.refused import refuse_unbuilt_headers
 from app.s3.request import Memory, Receive, S3Request
-from app.s3.response import Headers, Response
+from app.s3.response import Response, render
 from app.s3.send import Send, complete, error_response, send_response
 from app.settings import Settings
 from app.store.store import Store
@@ -59,9 +59,9 @@ class Gateway:
         self._memory = memory
         self._ids = map("%X".__mod__, itertools.count((1 << 63) + secrets.randbits(62)))
         self._server_timing = settings.server_timing
-        self._always: Headers = []
+        self._always = b""
         if settings.durability != "full":
-            self._always.append((b"x-sluice-durability", settings.durability.encode()))
+            self._always = render([(b"x-sluice-durability", settings.durability.encode())])
 
     async def __call__(self, scope: dict[str, Any], receive: Receive, send: Send) -> None:
         """Answer one request."""
@@ -244,7 +244,7 @@ class Gateway:
         request.bucket_row = bucket
 
     def _add_always(self, request: S3Request, response: Response) -> None:
-        response.headers += self._always
+        response.head += self._always
         if self._server_timing and request.account_id is not None:
             response.headers.append((b"server-timing", _server_timing(request)))
 
