@@ -10,6 +10,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from sqlalchemy import Table, Text
+
 from app.index import migrate
 from app.index.connection import open_connection
 from app.index.rows import PIECES, NewVersion
@@ -26,17 +28,29 @@ VERSION = tuple(versions.c.keys())
 _VERSION = ", ".join(VERSION)
 _SET = ", ".join(f"{name} = excluded.{name}" for name in (*VERSION, "blob", "removed"))
 
+
+def _typed(table: Table) -> str:
+    """Columns with their types: SQLite uses an index only for what is of the type of its column."""
+    return ", ".join(f"{column.name} {'TEXT' if isinstance(column.type, Text) else 'INTEGER'}" for column in table.c)
+
+
 SCRATCH = f"""
-CREATE TABLE scratch.decided ({_VERSION}, blob, removed,
+CREATE TABLE scratch.decided ({_typed(versions)}, blob INTEGER, removed INTEGER,
     PRIMARY KEY (bucket_id, key, version_id)) WITHOUT ROWID;
-CREATE TABLE scratch.uploads ({", ".join(uploads.c.keys())}, PRIMARY KEY (id)) WITHOUT ROWID;
-CREATE TABLE scratch.pieces ({", ".join(pieces.c.keys())}, blob,
+CREATE TABLE scratch.uploads ({_typed(uploads)}, PRIMARY KEY (id)) WITHOUT ROWID;
+CREATE TABLE scratch.pieces ({_typed(pieces)}, blob INTEGER,
     PRIMARY KEY (upload, start, part_number)) WITHOUT ROWID;
-CREATE TABLE scratch.blobs (blob INTEGER PRIMARY KEY, locator, size, pack, total, part);
-CREATE TABLE scratch.claims (blob INTEGER PRIMARY KEY, at, bucket_id, key, conditional, fields, size, reason);
+CREATE TABLE scratch.blobs (blob INTEGER PRIMARY KEY, locator TEXT, size INTEGER, pack INTEGER, total INTEGER,
+    part INTEGER);
+CREATE TABLE scratch.claims (blob INTEGER PRIMARY KEY, at INTEGER, bucket_id INTEGER, key TEXT, conditional INTEGER,
+    fields TEXT, size INTEGER, reason TEXT);
 CREATE TABLE scratch.voids (blob INTEGER PRIMARY KEY);
-CREATE TABLE scratch.lost (bucket_id, key, size, at, reason);
-CREATE TABLE scratch.packs (id INTEGER PRIMARY KEY, size, total);
+CREATE TABLE scratch.lost (bucket_id INTEGER, key TEXT, size INTEGER, at INTEGER, reason TEXT);
+CREATE TABLE scratch.packs (id INTEGER PRIMARY KEY, size INTEGER, total INTEGER);
+CREATE TABLE scratch.summed (upload INTEGER PRIMARY KEY, size INTEGER, missing INTEGER);
+CREATE TABLE scratch.judged (seq INTEGER PRIMARY KEY, reason TEXT);
+CREATE TABLE scratch.holders (body TEXT PRIMARY KEY, holders INTEGER) WITHOUT ROWID;
+CREATE TABLE scratch.living (pack INTEGER PRIMARY KEY, bytes INTEGER);
 """
 
 ADD_DECIDED = f"""
@@ -46,14 +60,13 @@ ON CONFLICT (bucket_id, key, version_id) DO UPDATE SET {_SET} WHERE excluded.seq
 
 # pieces of an upload of which some cannot be found, or do not make its size, make no object
 SUMMED = """
-CREATE TABLE scratch.summed AS
+INSERT INTO scratch.summed
 SELECT pieces.upload AS upload, sum(pieces.size) AS size,
     sum(pieces.size > 0 AND (blobs.blob IS NULL OR blobs.size < pieces.blob_offset + pieces.size)) AS missing
 FROM scratch.pieces AS pieces LEFT JOIN scratch.blobs AS blobs ON blobs.blob = pieces.blob GROUP BY pieces.upload;
-CREATE UNIQUE INDEX scratch.summed_upload ON summed (upload);
 """
 REASONS = f"""
-CREATE TABLE scratch.judged AS
+INSERT INTO scratch.judged
 SELECT decided.seq AS seq, CASE
     WHEN buckets.id IS NULL THEN 'its bucket is not known'
     WHEN decided.size = 0 AND decided.body = '' THEN ''
@@ -72,7 +85,6 @@ LEFT JOIN scratch.summed AS summed ON summed.upload = CASE WHEN decided.body LIK
     THEN CAST(substr(decided.body, {len(PIECES) + 1}) AS INTEGER) END
 LEFT JOIN scratch.uploads AS uploads ON uploads.id = summed.upload
 WHERE NOT decided.removed;
-CREATE UNIQUE INDEX scratch.judged_seq ON judged (seq);
 """  # noqa: S608 - constants
 
 _TAKEN = [f"decided.{name}" if name != "body" else "coalesce(blobs.locator, decided.body)" for name in VERSION]
@@ -92,17 +104,17 @@ SELECT pieces.upload, pieces.start, pieces.part_number, pieces.size, coalesce(bl
     pieces.checksum
 FROM scratch.pieces AS pieces JOIN main.uploads AS uploads ON uploads.id = pieces.upload
 LEFT JOIN scratch.blobs AS blobs ON blobs.blob = pieces.blob;
-CREATE TABLE scratch.holders AS
+INSERT INTO scratch.holders
 SELECT body, count(*) AS holders FROM (
     SELECT body FROM main.versions WHERE body != '' UNION ALL SELECT locator FROM main.pieces WHERE locator != ''
 ) GROUP BY body;
-CREATE UNIQUE INDEX scratch.holders_body ON holders (body);
 INSERT INTO main.shared SELECT body, holders FROM scratch.holders WHERE holders > 1;
+INSERT INTO scratch.living
+SELECT blobs.pack, sum(blobs.total) FROM scratch.blobs AS blobs
+WHERE blobs.locator IN (SELECT body FROM scratch.holders) GROUP BY blobs.pack;
 INSERT INTO main.packs (id, incarnation, sealed, size, dead)
-SELECT packs.id, 0, 1, packs.size, packs.total - coalesce((
-    SELECT sum(blobs.total) FROM scratch.blobs AS blobs JOIN scratch.holders AS holders ON holders.body = blobs.locator
-    WHERE blobs.pack = packs.id), 0)
-FROM scratch.packs AS packs;
+SELECT packs.id, 0, 1, packs.size, packs.total - coalesce(living.bytes, 0)
+FROM scratch.packs AS packs LEFT JOIN scratch.living AS living ON living.pack = packs.id;
 """  # noqa: S608 - constants
 
 # a claim without a decision counts only when nothing says otherwise; of several for one key the newest
@@ -119,7 +131,7 @@ UPDATE scratch.claims AS claims SET reason = CASE
     ELSE '' END;
 """
 FORGET_DECIDED_CLAIMS = """
-CREATE INDEX scratch.decided_blob ON decided (blob) WHERE blob IS NOT NULL AND NOT removed;
+CREATE INDEX scratch.decided_blob ON decided (blob, removed);
 DELETE FROM scratch.claims WHERE EXISTS (
     SELECT 1 FROM scratch.decided AS decided WHERE decided.blob = claims.blob AND NOT decided.removed
 ) OR blob IN (SELECT blob FROM scratch.voids);
