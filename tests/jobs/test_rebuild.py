@@ -281,3 +281,32 @@ async def test_a_log_that_was_left_behind_is_moved_too(settings: Settings) -> No
 def test_claims_have_the_fields_that_rebuild_reads() -> None:
     new = Bytes(b"x").describe("")
     assert claims.of_put(5, "k", new, False).startswith(b'["put",')
+
+
+@pytest.mark.parametrize("decided", [True, False])
+async def test_the_work_grows_with_the_store_and_no_faster(tmp_path: Path, decided: bool) -> None:
+    """Counted in steps of SQLite's machine, which do not depend on what else runs."""
+    steps = []
+    for number in (100, 800):
+        settings = settings_for(tmp_path / str(number))
+        await asyncio.to_thread(prepare, settings)
+        async with writing(settings) as store:
+            bucket = await store.index.create_bucket("b", "owner", "us-east-1", 10)
+            decisions = Decisions(store)
+            await decisions.run_once()
+            for first in range(0, number, 100):
+                await asyncio.gather(*(put(store, bucket, f"k{first + more}", b"x") for more in range(100)))
+            if decided:
+                await decisions.run_once()
+        count = 0
+
+        def step() -> None:
+            nonlocal count
+            count += 1
+
+        with Rebuild(settings.data, settings.index_path, commit_timeout=20, progress=lambda *_: None) as work:
+            work._made._connection.set_progress_handler(step, 100)
+            report = work.run()
+            assert report.counts["versions"] == number
+        steps.append(count)
+    assert steps[1] < 12 * steps[0], steps
