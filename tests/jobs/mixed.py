@@ -18,8 +18,9 @@ from app.store import multipart, objects
 from app.store.store import Store
 from tests.store.site import Bytes, opened, put
 
-LARGE = 200_000
-"""More than a pack takes, so that it has a file of its own."""
+THRESHOLD = 20_000
+"""What packs take in these tests, so that files of their own need not be large."""
+LARGE = THRESHOLD + 1000
 
 
 @asynccontextmanager

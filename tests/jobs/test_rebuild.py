@@ -21,7 +21,7 @@ from app.startup import CannotStart
 from app.store import claims, objects
 from storage_drivers.errors import StoreFailed
 from tests.environment import sized
-from tests.jobs.mixed import Past, tables, writing
+from tests.jobs.mixed import THRESHOLD, Past, tables, writing
 from tests.store.site import Bytes, opened, prepare, put, settings_for
 
 Lost = list[tuple[str, str, int, int, str]]
@@ -29,7 +29,7 @@ Lost = list[tuple[str, str, int, int, str]]
 
 @pytest.fixture
 def settings(tmp_path: Path) -> Settings:
-    made = settings_for(tmp_path, pack_size=1 << 20)
+    made = settings_for(tmp_path, pack_size=1 << 20, pack_threshold=THRESHOLD)
     prepare(made)
     return made
 
@@ -54,10 +54,10 @@ async def test_a_store_with_a_past_comes_back_exactly(settings: Settings, monkey
     async with writing(settings) as store:
         decisions = Decisions(store)
         garbage = Garbage(store, lambda: 2, lambda: 1, 0, decisions.bound)
-        past = Past(store, seed=7, keys=sized(150, 60_000), at_once=sized(8, 64))
+        past = Past(store, seed=7, keys=sized(150, 100_000), at_once=sized(8, 64))
         await past.begin()
         for _ in range(20):
-            await past.run(sized(100, 20_000))
+            await past.run(sized(100, 12_000))
             await store.write_down_refused()
             await decisions.run_once()
             await garbage.run_once()

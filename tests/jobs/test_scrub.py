@@ -19,13 +19,13 @@ from app.jobs.scrub import Scrubber
 from app.settings import Settings
 from app.store import objects, reading
 from app.store.store import Store
-from tests.jobs.mixed import LARGE, Past, writing
+from tests.jobs.mixed import LARGE, THRESHOLD, Past, writing
 from tests.store.site import prepare, put, settings_for
 
 
 @pytest.fixture
 def settings(tmp_path: Path) -> Settings:
-    made = settings_for(tmp_path)
+    made = settings_for(tmp_path, pack_threshold=THRESHOLD)
     prepare(made)
     return made
 
@@ -173,7 +173,7 @@ async def test_a_pass_goes_on_where_it_ended(
 async def test_it_keeps_to_its_rate(
     settings: Settings, store: Store, bucket: Bucket, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    await put(store, bucket, "large", bytes(4 * LARGE))
+    await put(store, bucket, "large", bytes(40 * LARGE))
     for number in range(10):
         await put(store, bucket, f"k{number}", b"x")
     waited = 0.0
@@ -185,7 +185,7 @@ async def test_it_keeps_to_its_rate(
     monkeypatch.setattr(scrub.asyncio, "sleep", sleep)
     rate = 100_000
     await Scrubber(store, rate).run_once()
-    expected = (4 * LARGE + 10 * scrub.LEAST) / rate - 1
+    expected = (40 * LARGE + 10 * scrub.LEAST) / rate - 1
     assert expected - 2 < waited <= expected + 0.1
 
 
