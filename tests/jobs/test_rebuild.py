@@ -22,6 +22,7 @@ from app.store import claims, objects
 from storage_drivers.errors import StoreFailed
 from tests.environment import sized
 from tests.jobs.mixed import THRESHOLD, Past, tables, writing
+from tests.jobs.packed import PACK, Counts, collect, compact, content, copy, delete, fill, packed
 from tests.store.site import Bytes, opened, prepare, put, settings_for
 
 Lost = list[tuple[str, str, int, int, str]]
@@ -281,6 +282,43 @@ async def test_a_log_that_was_left_behind_is_moved_too(settings: Settings) -> No
 def test_claims_have_the_fields_that_rebuild_reads() -> None:
     new = Bytes(b"x").describe("")
     assert claims.of_put(5, "k", new, False).startswith(b'["put",')
+
+
+@pytest.mark.parametrize("torn", [False, True])
+async def test_what_compaction_moved_is_found_where_it_is(tmp_path: Path, torn: bool) -> None:
+    """Journals name the place a blob had; with `torn` compaction died before it gave the old places up."""
+    settings = settings_for(tmp_path, pack_size=PACK)
+    await asyncio.to_thread(prepare, settings)
+    async with packed(settings) as store:
+        bucket = await store.index.create_bucket("packed", "owner", "us-east-1", 10)
+        there = await fill(store, bucket, range(60))
+        dead = [f"k{number:04}" for number in range(60) if number % 3]
+        await delete(store, bucket, *dead)
+        for key in dead:
+            del there[key]
+        await copy(store, bucket, "k0000", "copy")
+        there["copy"] = there["k0000"]
+        await Decisions(store).run_once()
+        places = {key: (await objects.find(store, bucket.id, key)).body for key in there}
+        if torn:
+            new = await store.driver.move(list(set(places.values())))
+            assert set(new) == set(places.values())
+        else:
+            await collect(store)
+            await compact(store, Counts())
+            moved = {key: (await objects.find(store, bucket.id, key)).body for key in there}
+            assert moved != places
+        await store.close_packs()
+    lose_index(settings)
+    report, lost = rebuilt(settings)
+    assert (lost, report.damage) == ([], [])
+    async with packed(settings) as store:
+        for key, value in there.items():
+            assert await content(store, bucket, key) == value
+        found = await fsck(store, repair=False)
+        assert found.clean, found
+        await compact(store, Counts())
+        assert (await fsck(store, repair=False)).clean
 
 
 @pytest.mark.parametrize("decided", [True, False])
