@@ -346,8 +346,8 @@ class Index(Protocol):
         """Enter a new pack of this incarnation; its id is nobody else's."""
         ...
 
-    async def seal_pack(self, pack_id: int, size: int) -> None:
-        """Nothing is added any more to a pack of `size` bytes."""
+    async def seal_pack(self, pack_id: int, size: int, *, swept: bool = False) -> None:
+        """Nothing is added any more to a pack of `size` bytes; `swept` when its writer died and it is to be counted."""
         ...
 
     async def packs_of(self, incarnation: int) -> list[Pack]: ...
@@ -380,6 +380,13 @@ class Index(Protocol):
         """Every holder of a record whose locator begins so up to its first dot. Reads every row, in one state.
 
         It stops looking after `limit` holders.
+        """
+        ...
+
+    async def held_bytes(self, prefixes: Sequence[str], size_of: Callable[[str], int]) -> dict[str, int]:
+        """Bytes of the blobs that a row or the discard queue holds, by how their locators begin up to the first dot.
+
+        Reads every row, in one state; `size_of` gives the bytes of a locator.
         """
         ...
 

@@ -13,7 +13,7 @@ import orjson
 from app.index import run
 from app.index.base import Reference
 from app.index.rows import PIECES, Held, Holder, Pack, Suspect
-from app.index.schema import SEALED
+from app.index.schema import SEALED, SWEPT
 from app.index.transactions import compaction
 from app.index.transactions.packs import all_packs
 
@@ -96,6 +96,21 @@ SELECT body, 'discard', id, 0, 0 FROM discards
 LIMIT :limit
 """
 COUNTS = "SELECT body, holders FROM shared WHERE body IN (SELECT value FROM json_each(:bodies))"
+HELD_BYTES = """
+WITH wanted(prefix) AS MATERIALIZED (SELECT value FROM json_each(:prefixes)),
+held(locator) AS (
+    SELECT body FROM versions WHERE substr(body, 1, instr(body, '.')) IN (SELECT prefix FROM wanted)
+    UNION
+    SELECT locator FROM pieces WHERE substr(locator, 1, instr(locator, '.')) IN (SELECT prefix FROM wanted)
+    UNION
+    SELECT json_extract(extent.value, '$[0]') FROM parts, json_each(parts.extents) AS extent
+        WHERE substr(json_extract(extent.value, '$[0]'), 1, instr(json_extract(extent.value, '$[0]'), '.'))
+            IN (SELECT prefix FROM wanted)
+    UNION
+    SELECT body FROM discards WHERE substr(body, 1, instr(body, '.')) IN (SELECT prefix FROM wanted)
+)
+SELECT substr(locator, 1, instr(locator, '.')) AS prefix, sum(size_of(locator)) FROM held GROUP BY prefix
+"""
 WRITTEN = """
 SELECT packs.id FROM packs JOIN writers ON writers.incarnation = packs.incarnation WHERE writers.state = 'live'
 """
@@ -143,6 +158,14 @@ def held_in(connection: sqlite3.Connection, prefixes: Sequence[str], limit: int)
     return Held(whole, frozenset(others), written, complete=len(rows) <= limit)
 
 
+def held_bytes(
+    connection: sqlite3.Connection, prefixes: Sequence[str], size_of: Callable[[str], int]
+) -> dict[str, int]:
+    """Bytes of what is held of packs whose locators begin so."""
+    connection.create_function("size_of", 1, size_of, deterministic=True)
+    return dict(connection.execute(HELD_BYTES, {"prefixes": orjson.dumps(list(prefixes)).decode()}).fetchall())
+
+
 def find_holders(connection: sqlite3.Connection, suspects: Sequence[Suspect]) -> dict[str, tuple[Holder, ...]]:
     """The holders of those records that are all where the claims say, which are not all records that are held."""
     return run.snapshot(connection.cursor(), compaction.find_holders(suspects))
@@ -158,7 +181,7 @@ def live_bytes(
     connection.execute("BEGIN")
     try:
         written = {number for (number,) in connection.execute(WRITTEN)}
-        packs = [pack for pack in run.read(connection.cursor(), all_packs()) if pack.sealed == SEALED]
+        packs = [pack for pack in run.read(connection.cursor(), all_packs()) if pack.sealed in (SEALED, SWEPT)]
         shared = {body for (body,) in connection.execute("SELECT body FROM shared")}
         live: dict[int, int] = {}
         for (locator,) in connection.execute(PACKED):

@@ -253,8 +253,8 @@ class Methods:
     async def open_pack(self) -> int:
         return await self._commit(packs.open_pack, self.incarnation)
 
-    async def seal_pack(self, pack_id: int, size: int) -> None:
-        await self._commit(packs.seal_pack, pack_id, size)
+    async def seal_pack(self, pack_id: int, size: int, *, swept: bool = False) -> None:
+        await self._commit(packs.seal_pack, pack_id, size, swept)
 
     async def packs_of(self, incarnation: int) -> list[Pack]:
         return await self._read(packs.packs_of(incarnation))

@@ -210,7 +210,7 @@ class Pack(NamedTuple):
     id: int
     incarnation: int
     sealed: int
-    """0 while it is written, 1 when nothing is added any more, 2 when no row holds any of it and it is to go."""
+    """0 while it is written; then see `SEALED`, `RETIRED` and `SWEPT` in the schema."""
     size: int
     """Bytes; 0 until it is sealed."""
     dead: int

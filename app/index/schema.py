@@ -223,8 +223,9 @@ packs = Table(
 """Files of many small blobs. `incarnation` wrote or writes it; `size` is known once it is sealed; `dead` counts bytes
 of records that no row holds any more. The count never exceeds the truth."""
 
-SEALED, RETIRED = 1, 2
-"""`packs.sealed`, 0 while it is written: nothing is added any more; no row holds any of it and it is to be unlinked."""
+SEALED, RETIRED, SWEPT = 1, 2, 3
+"""`packs.sealed`, 0 while it is written. SEALED: nothing is added any more. RETIRED: no row holds any of it and it is
+to be unlinked. SWEPT: sealed for a writer that died, and what it never committed is not counted dead yet."""
 
 removals = Table(
     "removals",

@@ -239,6 +239,10 @@ class SqliteIndex(Methods):
         """See `Index.held_in`."""
         return await self._in_thread(holders.held_in, prefixes, limit)
 
+    async def held_bytes(self, prefixes: Sequence[str], size_of: Callable[[str], int]) -> dict[str, int]:
+        """See `Index.held_bytes`."""
+        return await self._in_thread(holders.held_bytes, prefixes, size_of)
+
     async def find_holders(self, suspects: Sequence[Suspect]) -> dict[str, tuple[Holder, ...]]:
         """See `Index.find_holders`."""
         return await self._in_thread(holders.find_holders, suspects)

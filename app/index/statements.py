@@ -374,8 +374,8 @@ PACK = Statement(select(*_columns(packs, Pack._fields)).where(packs.c.id == _num
 ALL_PACKS = Statement(select(*_columns(packs, Pack._fields)).order_by(packs.c.id))
 SET_DEAD = Statement(
     update(packs)
-    .values(**_set(packs, "dead"))
-    .where(packs.c.id == _number("pack"), packs.c.dead == _number("seen"), packs.c.sealed == literal_column("1"))
+    .values(**_set(packs, "dead", "sealed"))
+    .where(packs.c.id == _number("pack"), packs.c.dead == _number("seen"), packs.c.sealed.in_(literal_column("(1, 3)")))
     .returning(packs.c.id)
 )
 RETIRE_PACK = Statement(

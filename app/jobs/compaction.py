@@ -1,8 +1,8 @@
 """Gives back the space of packs that are mostly dead: what still lives there moves to another pack.
 
 A pack goes only when every byte of it is counted dead. Bytes are counted when the blob was discarded, when its record
-was moved (in the transaction that rewrites its rows), or when a look at all rows found none. Nothing is kept between
-two runs: after a crash a pack is simply begun again.
+was moved (in the transaction that rewrites its rows), or when a look at all rows found none: a pack whose writer died
+is counted so once. Nothing is kept between two runs: after a crash a pack is simply begun again.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import NamedTuple
 from app.crash import crash_point
 from app.errors import CommitUnknown, DataDamaged, DomainError
 from app.index.rows import Held, Holder, Move, Pack
-from app.index.schema import SEALED
+from app.index.schema import SEALED, SWEPT
 from app.store import claims
 from app.store.store import Store, driver_calls
 
@@ -36,6 +36,8 @@ HOLDERS = 50_000
 """Rows that one look at all rows brings home at most; the next look goes on."""
 SHARED = 1000
 """A record that more rows hold stays where it is: all of them would have to be rewritten at once."""
+COUNTED = 256
+"""Packs that one look at all rows counts."""
 SHARE = 20
 """A look at all rows is not repeated before this many times its own duration have passed: 5 % of one thread."""
 LONGEST_WAIT = 3600.0
@@ -86,8 +88,10 @@ class Compactor:
         """Bytes moved out of each pack that is not gone yet."""
         self._rest: dict[int, Pack] = {}
         """Packs that were gone through by their claims, and are not all dead yet."""
+        self._swept: list[Pack] = []
+        """Packs of writers that died, to be counted."""
         self._wait = self._shortest_wait
-        self._next_scan = 0.0
+        self._next_scan = now() + self._shortest_wait
         self._wasted: list[tuple[int, int]] = []
         self._stuck: set[str] = set()
         """Records of packs in `_rest` that cannot be read: for scrub, and not to be tried again and again."""
@@ -121,16 +125,21 @@ class Compactor:
             await self._look()
             if self._chosen:
                 return True
-        if self._rest and self._now() >= self._next_scan:
+        if self._now() < self._next_scan:
+            return False
+        if self._swept:
+            await self._recount()
+        elif self._rest:
             await self._scan()
-            return bool(self._waiting)
-        return False
+        return bool(self._waiting)
 
     # choosing
 
     async def _look(self) -> None:
         """Retire what is all dead, and choose what is worth moving."""
-        packs = [pack for pack in await self._index.packs() if pack.sealed == SEALED]
+        found = await self._index.packs()
+        self._swept = [pack for pack in found if pack.sealed == SWEPT][:COUNTED]
+        packs = [pack for pack in found if pack.sealed == SEALED]
         known = {pack.id: pack for pack in packs}
         self._rest = {number: known[number] for number in self._rest if number in known}
         self._passed = {number: dead for number, dead in self._passed.items() if number in known}
@@ -225,6 +234,23 @@ class Compactor:
         self._count(sum(move.total for move in moves), 0)
 
     # what the claims did not tell
+
+    async def _recount(self) -> None:
+        """Count what writers that died never committed. None of it is on its way any more (law 5)."""
+        by_prefix = {self._driver.pack_prefix(pack.id): pack for pack in self._swept}
+        began = self._now()
+        live = await self._index.held_bytes(list(by_prefix), self._size_of)
+        self._next_scan = self._now() + max(self._shortest_wait, SHARE * (self._now() - began))
+        self._swept = []
+        for prefix, pack in by_prefix.items():
+            true = pack.size - self._driver.capabilities.pack_overhead - live.get(prefix, 0)
+            await self._index.correct_dead(pack.id, pack.dead, max(true, 0))
+        crash_point("compact.counted")
+        self._looked = -LOOK
+
+    def _size_of(self, locator: str) -> int:
+        packed = self._driver.packed(locator)
+        return packed[1] if packed is not None else 0
 
     async def _scan(self) -> None:
         """Look at all rows for what is left of some packs: copies are moved, and what no row holds is dead."""

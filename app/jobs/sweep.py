@@ -43,7 +43,7 @@ async def _seal(store: Store, pack_id: int) -> None:
     if file is None:
         await store.index.forget_pack(pack_id)
     else:
-        await store.index.seal_pack(pack_id, file.size)
+        await store.index.seal_pack(pack_id, file.size, swept=True)
 
 
 async def _sweep_range(store: Store, ids: IdRange) -> int:

@@ -283,14 +283,11 @@ async def test_what_a_dead_writer_never_committed_is_found(settings: Settings) -
         await collect(store)
     async with packed(settings) as store:
         await sweep(store, lambda writer: writer.incarnation != store.index.incarnation)  # type: ignore[attr-defined]
-        await compact(store)
-        # too little of it is counted dead; what fsck finds is
         report = await fsck(store, repair=False)
-        assert report.uncounted > 20 * BODY
         assert report.clean
-        assert (await fsck(store, repair=True)).uncounted == report.uncounted
-        assert (await fsck(store, repair=False)).uncounted == 0
+        assert report.uncounted > 20 * BODY
         await compact(store)
+        assert (await fsck(store, repair=False)).uncounted == 0
         await check(store, bucket, {key: there[key] for key in ("k0008", "k0009")})
         assert allocated(settings) < 5 * BODY
 

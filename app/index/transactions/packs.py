@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from app.errors import WriterDead
 from app.index.rows import Pack
-from app.index.schema import RETIRED, SEALED
+from app.index.schema import RETIRED, SEALED, SWEPT
 from app.index.statements import (
     ADD_DEAD,
     ADD_DISCARD,
@@ -34,9 +34,9 @@ def open_pack(incarnation: int) -> Transaction[int]:
     return number
 
 
-def seal_pack(pack_id: int, size: int) -> Transaction[None]:
-    """Nothing is added to a pack any more."""
-    yield SEAL_PACK, (SEALED, size, pack_id)
+def seal_pack(pack_id: int, size: int, swept: bool = False) -> Transaction[None]:
+    """Nothing is added to a pack any more; `swept` when its writer died."""
+    yield SEAL_PACK, (SWEPT if swept else SEALED, size, pack_id)
 
 
 def packs_of(incarnation: int) -> Transaction[list[Pack]]:
@@ -52,7 +52,7 @@ def all_packs() -> Transaction[list[Pack]]:
 
 def correct_dead(pack_id: int, seen: int, true: int) -> Transaction[bool]:
     """Set the count of a sealed pack's dead bytes, unless it is not `seen` any more."""
-    return bool((yield SET_DEAD, (true, pack_id, seen)))
+    return bool((yield SET_DEAD, (true, SEALED, pack_id, seen)))
 
 
 def retire_pack(pack_id: int, overhead: int, locator: str) -> Transaction[bool]:
