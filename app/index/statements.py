@@ -375,7 +375,11 @@ ALL_PACKS = Statement(select(*_columns(packs, Pack._fields)).order_by(packs.c.id
 SET_DEAD = Statement(
     update(packs)
     .values(**_set(packs, "dead", "sealed"))
-    .where(packs.c.id == _number("pack"), packs.c.dead == _number("seen"), packs.c.sealed.in_(literal_column("(1, 3)")))
+    .where(
+        packs.c.id == _number("pack"),
+        packs.c.dead == _number("seen"),
+        packs.c.sealed.in_((literal_column("1"), literal_column("3"))),
+    )
     .returning(packs.c.id)
 )
 RETIRE_PACK = Statement(
