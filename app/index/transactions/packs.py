@@ -52,7 +52,7 @@ def all_packs() -> Transaction[list[Pack]]:
 
 def correct_dead(pack_id: int, seen: int, true: int) -> Transaction[bool]:
     """Set the count of a sealed pack's dead bytes, unless it is not `seen` any more."""
-    return bool((yield SET_DEAD, (true, SEALED, pack_id, seen)))
+    return bool((yield SET_DEAD, (SEALED, true, pack_id, seen)))
 
 
 def retire_pack(pack_id: int, overhead: int, locator: str) -> Transaction[bool]:
