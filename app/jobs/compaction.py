@@ -218,7 +218,7 @@ class Compactor:
             else:
                 self._stuck.add(locator)
         if len(moves) < len(records):
-            logger.error("integrity alarm: %d records could not be moved", len(records) - len(moves))
+            logger.warning("compaction: %d records cannot be read and stay where they are", len(records) - len(moves))
         self._allowance -= sum(move.total for move in moves)
         try:
             done = await self._index.move_records(moves)

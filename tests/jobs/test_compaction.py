@@ -281,6 +281,11 @@ async def test_what_a_dead_writer_never_committed_is_found(settings: Settings) -
             await _lose(store, number)
         await delete(store, bucket, *(f"k{number:04}" for number in range(8)))
         await collect(store)
+
+        async def die(pack_id: int, size: int, *, swept: bool = False) -> None:
+            """The process ends before it can seal."""
+
+        store.index.seal_pack = die  # type: ignore[method-assign]
     async with packed(settings) as store:
         await sweep(store, lambda writer: writer.incarnation != store.index.incarnation)  # type: ignore[attr-defined]
         report = await fsck(store, repair=False)
