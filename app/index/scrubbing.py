@@ -29,9 +29,20 @@ QUERIES = {
 }
 
 
+HOLDS = {
+    "version": "SELECT 1 FROM versions WHERE seq = :a AND body = :locator",
+    "piece": "SELECT 1 FROM pieces WHERE (upload, start, part_number) = (:a, :b, :c) AND locator = :locator",
+    "part": """SELECT 1 FROM parts, json_each(parts.extents) AS extent
+        WHERE (upload, number) = (:a, :b) AND json_extract(extent.value, '$[0]') = :locator""",
+}
+
+
 class Live(NamedTuple):
     """A row that holds a blob."""
 
+    kind: str
+    place: Place
+    """Which row of its kind."""
     locator: str
     offset: int
     size: int
@@ -48,8 +59,14 @@ def live(connection: sqlite3.Connection, kind: str, after: Place = FIRST) -> tup
     if not rows:
         return [], None
     found = [
-        Live(locator, offset, size, etag if len(etag) == 32 else "", bucket or "", key or "")
-        for _, _, _, locator, offset, size, etag, bucket, key in rows
+        Live(kind, (a, b, c), locator, offset, size, etag if len(etag) == 32 else "", bucket or "", key or "")
+        for a, b, c, locator, offset, size, etag, bucket, key in rows
         if locator and not locator.startswith(PIECES)
     ]
     return found, rows[-1][:3]
+
+
+def holds(connection: sqlite3.Connection, row: Live) -> bool:
+    """Whether a row still holds that blob at that place."""
+    named = dict(zip("abc", row.place, strict=True)) | {"locator": row.locator}
+    return connection.execute(HOLDS[row.kind], named).fetchone() is not None

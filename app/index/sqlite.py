@@ -297,6 +297,10 @@ class SqliteIndex(Methods):
         """See `Index.live`."""
         return await self._in_thread(scrubbing.live, kind, after)
 
+    async def holds(self, row: scrubbing.Live) -> bool:
+        """See `Index.holds`."""
+        return await self._in_thread(scrubbing.holds, row)
+
 
 def _sync_file(path: Path) -> None:
     try:

@@ -139,7 +139,7 @@ class Scrubber:
             if len(self._seen) > REMEMBERED:
                 self._seen.popitem(last=False)
             return
-        if not await self._store.index.held([row.locator]):
+        if not await self._store.index.holds(row):
             return  # discarded, or moved by compaction, while it was read
         report.damaged.append(
             {"locator": row.locator, "bucket": row.bucket, "key": row.key, "size": row.size, "reason": reason}

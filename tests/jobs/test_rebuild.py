@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 
 from app.index.rows import Conditions
-from app.jobs import decisions as job
 from app.jobs.decisions import Decisions
 from app.jobs.fsck import fsck
 from app.jobs.garbage import Garbage
@@ -50,15 +49,16 @@ def rebuilt(settings: Settings, **options: Any) -> tuple[Report, Lost]:
 
 
 @pytest.mark.timeout(3600)
-async def test_a_store_with_a_past_comes_back_exactly(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(job, "LEAST_ROWS", sized(300, 10_000))
+async def test_a_store_with_a_past_comes_back_exactly(settings: Settings) -> None:
     async with writing(settings) as store:
         decisions = Decisions(store)
         garbage = Garbage(store, lambda: 2, lambda: 1, 0, decisions.bound)
         past = Past(store, seed=7, keys=sized(150, 100_000), at_once=sized(8, 64))
         await past.begin()
-        for _ in range(20):
+        for turn in range(20):
             await past.run(sized(100, 12_000))
+            if turn == 12:
+                decisions.renew()
             await store.write_down_refused()
             await decisions.run_once()
             await garbage.run_once()
