@@ -60,14 +60,15 @@ class PackReader:
 
     def read_now(self, place: Place, offset: int, length: int) -> bytes | None:
         """Bytes of a body when the pack is open and the page cache has the whole record; None also when it is wrong."""
-        pack = self._open.get(place.pack)
-        if pack is None or not self._take(place.pack, pack):
+        pack_id, at, total, blob_id = place
+        pack = self._open.get(pack_id)
+        if pack is None or not self._take(pack_id, pack):
             return None
+        whole = bytearray(total)
         try:
-            whole = bytearray(place.total)
-            if os.preadv(pack.fd, (whole,), place.offset, os.RWF_NOWAIT) != place.total:
+            if os.preadv(pack.fd, (whole,), at, os.RWF_NOWAIT) != total:
                 return None
-            body = pack_format.body_of(memoryview(whole), place.offset, place.blob_id, pack.salt)
+            body = pack_format.body_of(memoryview(whole), at, blob_id, pack.salt)
         except (OSError, BlobDamaged):
             return None
         finally:
