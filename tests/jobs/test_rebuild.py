@@ -187,6 +187,7 @@ async def test_what_is_missing_is_listed(settings: Settings) -> None:
         past = Past(store, seed=3, keys=40)
         await past.begin()
         await past.run(400)
+        await store.write_down_refused()
         await Decisions(store).run_once()
         total = len(await bodies(store))
     files = [path for path in (settings.data / "data").glob("*/*") if path.suffix == ""]
