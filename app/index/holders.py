@@ -11,11 +11,11 @@ from collections.abc import Callable, Sequence
 import orjson
 
 from app.index import run
-from app.index.base import Reference
 from app.index.rows import PIECES, Held, Holder, Pack, Suspect
 from app.index.schema import SEALED, SWEPT
 from app.index.transactions import compaction
 from app.index.transactions.packs import all_packs
+from app.index.upkeep import Reference
 
 BATCH = 1000
 

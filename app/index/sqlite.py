@@ -14,7 +14,7 @@ import orjson
 
 from app.errors import DomainError
 from app.index import checkpoint, decisions, holders, migrate, run, scrubbing
-from app.index.base import Chained, Reference
+from app.index.base import Chained
 from app.index.connection import open_connection, refuse_network, translated
 from app.index.generation import Generation
 from app.index.incarnation import LifeLock, is_gone
@@ -24,6 +24,7 @@ from app.index.rows import Writer as WriterRow
 from app.index.statements import VERSION
 from app.index.steps import Transaction
 from app.index.transactions import accounts, bucket, packs, writers
+from app.index.upkeep import Reference
 from app.index.writer import Writer
 
 T = TypeVar("T")

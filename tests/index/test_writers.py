@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from app.errors import WriterDead
-from app.index.base import Reference
 from app.index.rows import Bucket, IdRange
 from app.index.sqlite import SqliteIndex
+from app.index.upkeep import Reference
 from tests.index.tools import OWNER, new, open_at, part
 
 
