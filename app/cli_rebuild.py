@@ -129,7 +129,12 @@ DECIDED = ("its blob ", "a blob of it", "a part of it", "what it is made of")
 
 
 def _print_counts(report: Report) -> None:
-    for name, count in {"journals": report.journals, "records": report.records, "files": report.files}.items():
+    for name, count in {
+        "journals": report.journals,
+        "records": report.records,
+        "files": report.files,
+        "unreadable files": report.unreadable_files,
+    }.items():
         print(f"{name:>20} {count}")
     for name, count in report.counts.items():
         print(f"{name.replace('_', ' '):>20} {count}")

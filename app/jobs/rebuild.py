@@ -47,9 +47,11 @@ class Report:
     """Milliseconds: all that was committed before was written down."""
     files: int = 0
     records: int = 0
+    unreadable_files: int = 0
+    """Files that were being written when a process died, or are damaged: then what needs them is listed."""
     restored_claims: int = 0
     damage: list[str] = field(default_factory=list)
-    """Journals and files that cannot be read."""
+    """Journals and packs that cannot be read."""
     counts: dict[str, int] = field(default_factory=dict)
 
     @property
@@ -237,7 +239,8 @@ class Rebuild:
                     if len(batch) == BATCH:
                         self._take(batch, horizon)
             except BlobDamaged as error:  # not entered, so that nothing takes it for dead and away
-                report.damage.append(str(error))
+                if self._contents.pack_size(pack)[1] > 0:  # else a process died when it had just made it
+                    report.damage.append(str(error))
                 continue
             self._take(batch, horizon)
             self._made.add_pack(pack, *self._contents.pack_size(pack))
@@ -246,7 +249,7 @@ class Rebuild:
         batch: list[Blob] = []
         for found in self._contents.files():
             if isinstance(found, Damaged):
-                report.damage.append(found.reason)
+                report.unreadable_files += 1
                 continue
             report.files += 1
             batch.append(found)

@@ -245,6 +245,20 @@ async def test_a_torn_end_of_a_journal_is_no_damage(settings: Settings) -> None:
     assert (report.counts["versions"], report.restored_claims) == (2, 1), "the second by its claim"
 
 
+async def test_what_was_being_written_at_the_end_is_no_damage(settings: Settings) -> None:
+    await undecided_store(settings)
+    lose_index(settings)
+    for name, left in (("ff/00000000000fffff", b"half a body"), ("fe/00000000000ffffe.pack", b"SLUICE")):
+        (settings.data / "data" / name).write_bytes(left)
+    report, _ = rebuilt(settings)
+    assert (report.damage, report.unreadable_files) == ([], 1)
+    (settings.data / "data/fe/00000000000ffffe.pack").write_bytes(bytes(5000))
+    report, _ = rebuilt(settings, replace=True)
+    assert len(report.damage) == 1
+    async with opened(settings) as store:
+        assert 0xFFFFE not in {pack.id for pack in await store.index.packs()}
+
+
 async def test_an_older_index_and_a_missing_one_are_refused(settings: Settings) -> None:
     async with writing(settings) as store:
         bucket = await store.index.create_bucket("b", "owner", "us-east-1", 10)
