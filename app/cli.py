@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 import sys
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
-from pydantic import ValidationError
 
 from app import __version__
+from app.cli_common import fail, load_settings
 from app.cli_fsck import fsck_command
 from app.cli_rebuild import rebuild_command
 from app.cli_scrub import scrub_command
@@ -84,22 +84,6 @@ def serve(
         code = run(settings, before_workers=before_workers)
     except CannotStart as error:
         fail(str(error))
-    raise typer.Exit(code)
-
-
-def load_settings(**options: Any) -> Settings:
-    """Settings from the environment with the options that were given over them; exits with 2 when one is wrong."""
-    try:
-        return Settings(**{name: value for name, value in options.items() if value is not None})
-    except ValidationError as error:
-        for fault in error.errors(include_url=False, include_input=False):
-            print(f"sluice: {'.'.join(map(str, fault['loc']))}: {fault['msg']}", file=sys.stderr)
-        raise typer.Exit(2) from None
-
-
-def fail(message: str, code: int = 1) -> None:
-    """Say why on standard error and exit."""
-    print(f"sluice: {message}", file=sys.stderr)
     raise typer.Exit(code)
 
 

@@ -10,6 +10,7 @@ from typing import Annotated
 
 import typer
 
+from app.cli_common import fail, load_settings
 from app.errors import DomainError
 from app.index import open_index
 from app.jobs.fsck import Report, fsck
@@ -33,8 +34,6 @@ def fsck_command(
     Exit codes: 0 nothing is wrong (or all mended), 1 fsck could not run, 4 blobs that no row holds were found,
     8 a row's blob is missing, short or miscounted (restore it from a backup), or too much of a pack is counted dead.
     """
-    from app.cli import fail, load_settings
-
     settings = load_settings(data=data, index=index)
     try:
         report = asyncio.run(_run(settings, repair))

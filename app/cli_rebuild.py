@@ -18,6 +18,7 @@ import typer
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
+from app.cli_common import fail, load_settings
 from app.errors import DomainError
 from app.jobs.rebuild import Rebuild, Report
 from app.settings import Settings
@@ -36,8 +37,6 @@ def rebuild_command(
     Exit codes: 0 everything that was decided is restored, and nothing else was found; 1 it could not be done; 4 some
     writes whose outcome is not known were left out (listed); 8 decided data is missing or damaged (listed).
     """
-    from app.cli import fail, load_settings
-
     settings = load_settings(data=data, index=index)
     if settings.index_path.exists() and not (replace or dry_run):
         fail(f"there is an index at {settings.index_path}: give --replace to move it aside")

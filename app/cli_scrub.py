@@ -14,6 +14,7 @@ import typer
 from rich.console import Console
 from rich.status import Status
 
+from app.cli_common import fail, load_settings
 from app.errors import DomainError
 from app.index import open_index
 from app.jobs.scrub import Report, Scrubber
@@ -35,8 +36,6 @@ def scrub_command(
     What is damaged goes into quarantine (503 at once), what is whole again leaves it. Exit codes: 0 nothing is damaged,
     1 it could not run, 8 something is.
     """
-    from app.cli import fail, load_settings
-
     settings = load_settings(data=data, index=index)
     try:
         report = asyncio.run(_run(settings, rate))

@@ -16,6 +16,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
+from app.cli_common import fail, load_settings
 from app.errors import AccountExists, DomainError, NoSuchAccount
 from app.index import Index, open_index
 from app.index.rows import Account
@@ -148,8 +149,6 @@ async def _account_id(opened: Index, who: str) -> str:
 
 
 def _run(data: Path | None, index: str | None, call: Callable[[Index], Awaitable[T]]) -> T:
-    from app.cli import load_settings
-
     settings: Settings = load_settings(data=data, index=index)
 
     async def run() -> T:
@@ -173,6 +172,4 @@ def _run(data: Path | None, index: str | None, call: Callable[[Index], Awaitable
 
 
 def _fail(message: str, code: int = 1) -> None:
-    from app.cli import fail
-
     fail(message, code)

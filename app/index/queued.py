@@ -5,12 +5,9 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from enum import IntEnum
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 from app.index.steps import Transaction
-
-if TYPE_CHECKING:
-    from app.index.writer import Writer
 
 
 class State(IntEnum):
@@ -46,6 +43,22 @@ class Job:
         self.error: Exception | None = None
 
 
+class Taker(Protocol):
+    """Who takes a chained job from any thread: the writer."""
+
+    def take(self, job: Job) -> None:
+        """Queue it."""
+        ...
+
+    def refuse(self, job: Job, error: Exception) -> None:
+        """It will not be queued."""
+        ...
+
+    def abandon(self, job: Job) -> bool:
+        """Give it up unless it runs already."""
+        ...
+
+
 class ChainedJob(Job):
     """A job that is queued by whoever makes its blob durable; see `app.index.base.Chained`."""
 
@@ -53,7 +66,7 @@ class ChainedJob(Job):
 
     def __init__(
         self,
-        writer: Writer,
+        writer: Taker,
         function: Callable[..., Transaction[Any]],
         make: Callable[[str], tuple[Any, ...]],
         future: asyncio.Future[Any],

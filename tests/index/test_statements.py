@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from app.index import statements
+from app.index import statements, upkeep_statements
 from app.index.steps import Statement
 from tests.index.tools import Memory
 
-ALL = {name: value for name, value in vars(statements).items() if isinstance(value, Statement)}
+ALL = {
+    name: value for name, value in (vars(statements) | vars(upkeep_statements)).items() if isinstance(value, Statement)
+}
 
 PLANS = {
     "VERSION": ["SEARCH versions USING INDEX versions_current (bucket_id=? AND key=?)"],

@@ -8,7 +8,6 @@ import orjson
 
 from app.index.rows import Holder, Move, Suspect
 from app.index.statements import (
-    ADD_DEAD,
     BODY,
     CLAIMED_PIECES,
     CLAIMED_VERSION,
@@ -21,6 +20,7 @@ from app.index.statements import (
     PIECE,
 )
 from app.index.steps import Transaction
+from app.index.upkeep_statements import ADD_DEAD
 
 Holders = tuple[Holder, ...]
 

@@ -6,19 +6,18 @@ from collections.abc import Sequence
 
 from app.errors import WriterDead
 from app.index.rows import Journal
-from app.index.statements import (
+from app.index.statements import META, SET_META
+from app.index.steps import DRAW, Transaction, now_ms
+from app.index.upkeep_statements import (
     ADD_JOURNAL,
     ADD_QUARANTINE,
     JOURNALS,
-    META,
     QUARANTINE,
     REMOVE_JOURNAL,
     REMOVE_QUARANTINE,
     REMOVE_REMOVALS,
     SET_JOURNAL,
-    SET_META,
 )
-from app.index.steps import DRAW, Transaction, now_ms
 
 WATERMARK = "decided"
 

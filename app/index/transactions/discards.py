@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from app.index.rows import Discard
-from app.index.statements import DISCARDS, QUEUED, REMOVE_DISCARD, REMOVE_PACK
+from app.index.statements import DISCARDS, QUEUED, REMOVE_DISCARD
 from app.index.steps import Transaction
 from app.index.transactions.packs import add_dead
+from app.index.upkeep_statements import REMOVE_PACK
 
 Gone = tuple[int, int, int]
 """An entry of the queue whose bytes are gone, the pack that they lay in and how many they are there.

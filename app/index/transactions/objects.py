@@ -9,19 +9,11 @@ from app.errors import DomainError, NoSuchBucket, SourceGone
 from app.index.base import Deletion
 from app.index.rows import NULL_VERSION, Committed, Conditions, NewVersion, Version
 from app.index.schema import CURRENT
-from app.index.statements import (
-    ADD_REMOVAL,
-    ADD_VERSION,
-    BODY,
-    OTHER_VERSION,
-    REMOVE_VERSION,
-    REPLACE_VERSION,
-    REPLACED,
-    VERSION,
-)
+from app.index.statements import ADD_VERSION, BODY, OTHER_VERSION, REMOVE_VERSION, REPLACE_VERSION, REPLACED, VERSION
 from app.index.steps import DRAW, Transaction, now_ms
 from app.index.transactions.conditions import check
 from app.index.transactions.counting import release, share
+from app.index.upkeep_statements import ADD_REMOVAL
 
 
 class Replaced(NamedTuple):

@@ -7,9 +7,10 @@ from collections.abc import Sequence
 from app.errors import WriterDead
 from app.index.rows import Pack
 from app.index.schema import RETIRED, SEALED, SWEPT
-from app.index.statements import (
+from app.index.statements import ADD_DISCARD
+from app.index.steps import DRAW, Transaction, now_ms
+from app.index.upkeep_statements import (
     ADD_DEAD,
-    ADD_DISCARD,
     ADD_PACK,
     ADD_REMOVAL,
     ALL_PACKS,
@@ -19,7 +20,6 @@ from app.index.statements import (
     SEAL_PACK,
     SET_DEAD,
 )
-from app.index.steps import DRAW, Transaction, now_ms
 
 Dead = Sequence[tuple[int, int]]
 """Packs and how many of their bytes died."""

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from app.errors import WriterDead
 from app.index.rows import IdRange, Writer
-from app.index.statements import (
+from app.index.steps import DRAW, Draw, Transaction
+from app.index.upkeep_statements import (
     ADD_RANGE,
     ADD_WRITER,
     PACKS_OF,
@@ -16,7 +17,6 @@ from app.index.statements import (
     WRITER,
     WRITERS,
 )
-from app.index.steps import DRAW, Draw, Transaction
 
 LIVE, DEAD = "live", "dead"
 

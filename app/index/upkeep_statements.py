@@ -1,0 +1,92 @@
+"""The statements of writers, packs, journals and damaged blobs: what jobs and commands ask."""
+
+from __future__ import annotations
+
+from sqlalchemy import (
+    delete,
+    literal_column,
+    select,
+    update,
+)
+from sqlalchemy.dialects.sqlite import insert as upsert
+
+from app.index.building import columns, insertion, new_values, number, text
+from app.index.rows import Journal, Pack
+from app.index.schema import (
+    id_ranges,
+    journals,
+    packs,
+    quarantine,
+    removals,
+    writers,
+)
+from app.index.steps import Statement
+
+# writers
+ADD_WRITER = insertion(writers)
+WRITERS = Statement(select(writers.c.incarnation, writers.c.state, writers.c.lock_name).order_by(writers.c.incarnation))
+WRITER = Statement(select(writers.c.state, writers.c.lock_name).where(writers.c.incarnation == number("who")))
+SET_WRITER = Statement(
+    update(writers).values(**new_values(writers, "state")).where(writers.c.incarnation == number("who"))
+)
+REMOVE_WRITER = Statement(delete(writers).where(writers.c.incarnation == number("who")))
+ADD_RANGE = insertion(id_ranges)
+REMOVE_RANGE = Statement(delete(id_ranges).where(id_ranges.c.first == number("lowest")))
+REMOVE_RANGES = Statement(delete(id_ranges).where(id_ranges.c.incarnation == number("who")))
+RANGES = Statement(
+    select(id_ranges.c.incarnation, id_ranges.c.first, id_ranges.c.last)
+    .where(id_ranges.c.incarnation == number("who"))
+    .order_by(id_ranges.c.first)
+)
+
+# packs
+ADD_PACK = insertion(packs)
+PACKS_OF = Statement(
+    select(*columns(packs, Pack._fields)).where(packs.c.incarnation == number("who")).order_by(packs.c.id)
+)
+SEAL_PACK = Statement(update(packs).values(**new_values(packs, "sealed", "size")).where(packs.c.id == number("pack")))
+ADD_DEAD = Statement(update(packs).values(dead=packs.c.dead + number("more")).where(packs.c.id == number("pack")))
+PACK = Statement(select(*columns(packs, Pack._fields)).where(packs.c.id == number("pack")))
+ALL_PACKS = Statement(select(*columns(packs, Pack._fields)).order_by(packs.c.id))
+SET_DEAD = Statement(
+    update(packs)
+    .values(**new_values(packs, "dead", "sealed"))
+    .where(
+        packs.c.id == number("pack"),
+        packs.c.dead == number("seen"),
+        packs.c.sealed.in_((literal_column("1"), literal_column("3"))),
+    )
+    .returning(packs.c.id)
+)
+RETIRE_PACK = Statement(
+    update(packs)
+    .values(**new_values(packs, "sealed"))
+    .where(
+        packs.c.id == number("pack"),
+        packs.c.sealed == literal_column("1"),
+        packs.c.size - packs.c.dead <= number("overhead"),
+    )
+    .returning(packs.c.id)
+)
+REMOVE_PACK = Statement(delete(packs).where(packs.c.id == number("pack")))
+ADD_REMOVAL = insertion(removals)
+
+# what is written down beside the data
+ADD_JOURNAL = insertion(journals)
+JOURNALS = Statement(select(*columns(journals, Journal._fields)).order_by(journals.c.id))
+SET_JOURNAL = Statement(
+    update(journals)
+    .values(**new_values(journals, "snapshot", "bytes", "rows"))
+    .where(journals.c.id == number("journal"))
+)
+REMOVE_JOURNAL = Statement(delete(journals).where(journals.c.id == number("journal")))
+REMOVE_REMOVALS = Statement(delete(removals).where(removals.c.seq <= number("last")))
+
+# blobs that were found damaged
+QUARANTINE = Statement(select(quarantine.c.locator, quarantine.c.reason, quarantine.c.found))
+ADD_QUARANTINE = Statement(
+    upsert(quarantine).on_conflict_do_update(
+        index_elements=["locator"], set_={"reason": literal_column("excluded.reason")}
+    )
+)
+REMOVE_QUARANTINE = Statement(delete(quarantine).where(quarantine.c.locator == text("damaged")))
