@@ -12,12 +12,9 @@ import typer
 
 from app.cli_common import fail, load_settings
 from app.errors import DomainError
-from app.index import open_index
 from app.jobs.fsck import Report, fsck
 from app.settings import Settings
-from app.startup import CannotStart, match
-from app.store.driver import make_driver
-from app.store.store import Store
+from app.startup import CannotStart, opened
 from storage_drivers.errors import DriverError
 
 
@@ -50,18 +47,8 @@ def fsck_command(
 
 
 async def _run(settings: Settings, repair: bool) -> Report:
-    if not settings.index_path.exists():
-        raise CannotStart("there is no index here")
-    index = open_index(settings, writer=False)
-    driver = make_driver(settings)
-    await index.start()
-    try:
-        await driver.start()
-        await match(index, driver)
-        return await fsck(Store(index, driver), repair=repair)
-    finally:
-        await driver.close()
-        await index.close()
+    async with opened(settings) as store:
+        return await fsck(store, repair=repair)
 
 
 def _print(report: Report) -> None:

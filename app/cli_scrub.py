@@ -16,12 +16,9 @@ from rich.status import Status
 
 from app.cli_common import fail, load_settings
 from app.errors import DomainError
-from app.index import open_index
 from app.jobs.scrub import Report, Scrubber
 from app.settings import Settings
-from app.startup import CannotStart, match
-from app.store.driver import make_driver
-from app.store.store import Store
+from app.startup import CannotStart, opened
 from storage_drivers.errors import DriverError
 
 
@@ -50,24 +47,14 @@ def scrub_command(
 
 
 async def _run(settings: Settings, rate: int) -> Report:
-    if not settings.index_path.exists():
-        raise CannotStart("there is no index here")
-    index = open_index(settings, writer=False)
-    driver = make_driver(settings)
-    await index.start()
-    try:
-        await driver.start()
-        await match(index, driver)
+    async with opened(settings) as store:
         with Status("reading", console=Console(stderr=True)) if sys.stderr.isatty() else nullcontext() as status:
 
             def progress(report: Report) -> None:
                 if status is not None:
                     status.update(f"{report.blobs} blobs, {report.bytes >> 20} MiB, {len(report.damaged)} damaged")
 
-            return await Scrubber(Store(index, driver), rate).run_once(progress=progress)
-    finally:
-        await driver.close()
-        await index.close()
+            return await Scrubber(store, rate).run_once(progress=progress)
 
 
 def _print(report: Report) -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 
 from app.access.credentials import Credentials, WeakCredentials, ensure_root, root_credentials
 from app.errors import AccountExists, BucketAlreadyExists, BucketAlreadyOwnedByYou, DomainError
@@ -51,6 +53,23 @@ async def _prepare(settings: Settings) -> Credentials:
         await _default_buckets(index, settings, root_id)
         await sweep(Store(index, driver), index.writer_is_gone)
         return credentials
+    finally:
+        await driver.close()
+        await index.close()
+
+
+@asynccontextmanager
+async def opened(settings: Settings) -> AsyncIterator[Store]:
+    """The store of these settings, for a command that may run beside a server. Raises CannotStart."""
+    if not settings.index_path.exists():
+        raise CannotStart("there is no index here")
+    index = open_index(settings, writer=False)
+    driver = make_driver(settings)
+    await index.start()
+    try:
+        await driver.start()
+        await match(index, driver)
+        yield Store(index, driver)
     finally:
         await driver.close()
         await index.close()
