@@ -1,7 +1,8 @@
-"""Reads files of blobs, and believes only chunks whose check held not long ago.
+"""Reads files of blobs, and believes only chunks that were written here, or whose check held, not long ago.
 
-A chunk is checked when it is first read, again when the file changed (times, size, inode), and again after an hour. In
-between it goes to the socket without being looked at: what rots in the page cache or under it is not seen then.
+A chunk is checked when it is first read by a process that did not write it, again when the file changed (times, size,
+inode), and again after an hour. In between it goes to the socket without being looked at: what rots in the page cache
+or under it is not seen then.
 """
 
 from __future__ import annotations
@@ -82,6 +83,12 @@ class BlobReader:
             except BaseException:
                 os.close(fd)
                 raise
+
+    def wrote(self, blob_id: int, fd: int, body: int) -> None:
+        """A file of `body` bytes was written whole through `fd` by this process. Raises OSError."""
+        known = Checked(_stamp(os.fstat(fd)), body, time.monotonic() + self._trusted)
+        known.chunks = _bits(0, body)
+        self._remember(blob_id, known)
 
     def read_now(self, path: str, blob_id: int, offset: int, length: int) -> bytes | None:
         """The bytes when they were checked and the page cache has them all. Raises OSError."""

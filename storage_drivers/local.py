@@ -184,7 +184,9 @@ class LocalDriver(Upkeep, PackUpkeep):
         if piece is None:
             piece = await source.read()
         whole = not piece or (len(piece) == source.size and not await source.read())
-        blob = BlobFile(self._path(blob_id), blob_id, source, claim, {} if timings is None else timings, self._at)
+        spent = {} if timings is None else timings
+        wrote = functools.partial(self._files.wrote, blob_id)
+        blob = BlobFile(self._path(blob_id), blob_id, source, claim, spent, self._at, wrote)
         directory = self._syncs[blob_id & 0xFF] if self.capabilities.durability is Durability.FULL else None
         try:
             if whole:

@@ -20,7 +20,19 @@ class BlobFile:
     that comes after it does nothing.
     """
 
-    __slots__ = ("_abandoned", "_at", "_checks", "_claim", "_created", "_fd", "_lock", "_path", "_source", "_timings")
+    __slots__ = (
+        "_abandoned",
+        "_at",
+        "_checks",
+        "_claim",
+        "_created",
+        "_fd",
+        "_lock",
+        "_path",
+        "_source",
+        "_timings",
+        "_wrote",
+    )
 
     def __init__(
         self,
@@ -30,13 +42,16 @@ class BlobFile:
         claim: Callable[[], bytes],
         timings: dict[str, float],
         at: Callable[[str], None],
+        wrote: Callable[[int, int], None],
     ) -> None:
+        """`wrote` is called with the descriptor of the whole file, before it is closed, and the bytes of the body."""
         self._path = path
         self._checks = ChunkChecks(blob_id)
         self._source = source
         self._claim = claim
         self._timings = timings
         self._at = at
+        self._wrote = wrote
         self._lock = threading.Lock()
         self._fd = -1
         self._created = False
@@ -108,6 +123,7 @@ class BlobFile:
         if directory is not None:
             os.fsync(self._fd)
             self._at("put.synced")
+        self._wrote(self._fd, self._checks.size)
         fd, self._fd = self._fd, -1
         os.close(fd)
         self._at("put.closed")

@@ -103,18 +103,30 @@ async def test_only_what_is_read_is_checked(driver: LocalDriver, root: Path) -> 
         await content(driver, locator, CHUNK - 1, 2)
 
 
-async def test_the_first_read_comes_in_parts_and_the_next_whole(driver: LocalDriver, root: Path) -> None:
-    locator, _ = await written(driver, root)
-    counts = []
-    for _ in range(2):
-        at = 0
-        while at < SIZE:
-            opened = await driver.read(locator, at, SIZE - at)
-            assert isinstance(opened, FileSlice)
-            counts.append(opened.count)
-            at += opened.count
-            opened.release()
-    assert counts == [CHUNK, 2 * CHUNK + 1000, SIZE]
+async def counts(driver: LocalDriver, locator: str) -> list[int]:
+    """The bytes of each slice that a reader of the whole body is given."""
+    found: list[int] = []
+    while (at := sum(found)) < SIZE:
+        opened = await driver.read(locator, at, SIZE - at)
+        assert isinstance(opened, FileSlice)
+        found.append(opened.count)
+        opened.release()
+    return found
+
+
+async def test_who_wrote_a_file_reads_it_whole(make_driver: MakeDriver, root: Path) -> None:
+    driver = await make_driver()
+    locator, path = await written(driver, root)
+    assert await counts(driver, locator) == [SIZE]
+    os.utime(path)
+    assert await counts(driver, locator) == [CHUNK, 2 * CHUNK + 1000], "it was touched"
+
+
+async def test_what_another_process_wrote_is_checked_when_it_is_first_read(make_driver: MakeDriver, root: Path) -> None:
+    locator, _ = await written(await make_driver(), root)
+    other = await make_driver()
+    assert await counts(other, locator) == [CHUNK, 2 * CHUNK + 1000], "in parts, so that the first comes soon"
+    assert await counts(other, locator) == [SIZE]
 
 
 async def test_a_chunk_is_not_believed_for_ever(make_driver: MakeDriver, root: Path) -> None:

@@ -197,15 +197,18 @@ async def test_a_link_is_not_followed(driver: LocalDriver, root: Path) -> None:
     assert driver.read_now(locator, 0, 5) is None
 
 
-async def test_read_now_from_the_page_cache(driver: LocalDriver) -> None:
+async def test_read_now_from_the_page_cache(make_driver: MakeDriver) -> None:
+    driver = await make_driver()
     if not driver.capabilities.nowait:
         pytest.skip("the filesystem of the temporary directory has no RWF_NOWAIT")
     body = os.urandom(NOW_BYTES)
     locator = await driver.put(1, Pieces(body))
-    assert driver.read_now(locator, 0, len(body)) is None, "nothing was checked yet"
-    assert await content(driver, locator, 0, len(body)) == body
     assert driver.read_now(locator, 0, len(body)) == body
-    assert driver.read_now(locator, 10, 20) == body[10:30]
+    other = await make_driver()
+    assert other.read_now(locator, 0, len(body)) is None, "nothing was checked yet"
+    assert await content(other, locator, 0, len(body)) == body
+    assert other.read_now(locator, 0, len(body)) == body
+    assert other.read_now(locator, 10, 20) == body[10:30]
 
 
 async def test_read_now_leaves_large_and_cold_reads(driver: LocalDriver, monkeypatch: pytest.MonkeyPatch) -> None:
