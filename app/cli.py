@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import sys
 from pathlib import Path
@@ -12,6 +13,7 @@ import typer
 from app import __version__
 from app.cli_common import fail, load_settings
 from app.cli_fsck import fsck_command
+from app.cli_probe import probe_command
 from app.cli_rebuild import rebuild_command
 from app.cli_scrub import scrub_command
 from app.cli_users import users
@@ -26,6 +28,7 @@ cli = typer.Typer(
 )
 cli.add_typer(users, name="user")
 cli.command("fsck")(fsck_command)
+cli.command("probe")(probe_command)
 cli.command("rebuild")(rebuild_command)
 cli.command("scrub")(scrub_command)
 
@@ -56,6 +59,7 @@ def serve(
     from app.server.launcher import run
     from app.startup import CannotStart, prepare
 
+    logging.basicConfig(level=logging.INFO, format="%(levelname)s %(name)s: %(message)s")
     os.umask(0o077)  # directories that are made on the way to others are nobody else's either
     settings = load_settings(
         host=host,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
@@ -16,6 +17,8 @@ from app.store.driver import make_driver
 from app.store.store import Store
 from storage_drivers.errors import DriverError
 from storage_drivers.local import LocalDriver
+
+logger = logging.getLogger("sluice.store")
 
 
 class CannotStart(Exception):
@@ -45,6 +48,8 @@ async def _prepare(settings: Settings) -> Credentials:
         await driver.start()
         await match(index, driver)
         assert driver.identity is not None
+        assert driver.probe is not None
+        logger.info("store default: %s", driver.probe.line)
         credentials = root_credentials(settings)
         try:
             root_id = await ensure_root(index, driver.identity.store, credentials)

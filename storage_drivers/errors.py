@@ -4,6 +4,7 @@ DriverError
   StoreFull         no space, inodes or quota left (ENOSPC, EDQUOT)
   ReadOnlyStore     the mount takes no writes (EROFS)
   StoreFailed       anything else the mount answered (EIO, ESTALE, EACCES, EMFILE, …), or not the store we expect
+    StoreUnfit      at start: the mount cannot keep the promise asked of it
   BlobMissing       a committed blob is not there (ENOENT): an integrity alarm, never "no such key"
   BlobDamaged       a committed blob is not what was written
 """
@@ -29,6 +30,17 @@ class ReadOnlyStore(DriverError):
 
 class StoreFailed(DriverError):
     """The mount failed, or it is not the store that was expected."""
+
+
+class StoreUnfit(StoreFailed):
+    """A store refuses to start, since its mount cannot keep the promise asked of it.
+
+    `kind` is the class of the reason: `exclusive-create`, `integrity`, `durability`, `no-answer` or `error`.
+    """
+
+    def __init__(self, kind: str, reason: str) -> None:
+        super().__init__(f"unfit ({kind}): {reason}")
+        self.kind = kind
 
 
 class BlobMissing(DriverError):

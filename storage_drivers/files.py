@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import threading
 from pathlib import Path
@@ -11,6 +12,8 @@ from storage_drivers.errors import BlobDamaged
 
 FILE_MODE = 0o600
 DIRECTORY_MODE = 0o700
+NO_SYNC = frozenset({errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP})
+"""What a mount answers that cannot sync a directory: its entries are as durable as the mount makes them by itself."""
 
 
 def write_all(fd: int, piece: Buffer) -> None:
@@ -38,10 +41,13 @@ def read_exactly(fd: int, offset: int, length: int) -> bytes:
 
 
 def sync_directory(path: str | Path) -> None:
-    """Make the entries of a directory survive a power cut."""
+    """Make the entries of a directory survive a power cut, as far as the mount syncs directories at all (see probe)."""
     fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
     try:
         os.fsync(fd)
+    except OSError as error:
+        if error.errno not in NO_SYNC:
+            raise
     finally:
         os.close(fd)
 

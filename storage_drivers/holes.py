@@ -6,6 +6,7 @@ import ctypes
 import os
 import secrets
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 
 from storage_drivers.errors import map_errors
 from storage_drivers.files import FILE_MODE, write_all
@@ -24,36 +25,46 @@ _fallocate.argtypes = (ctypes.c_int, ctypes.c_int, ctypes.c_int64, ctypes.c_int6
 
 def punch(fd: int, offset: int, length: int) -> None:
     """Make a hole in an open file. Raises OSError."""
-    if _fallocate(fd, KEEP_SIZE | PUNCH_HOLE, offset, length) != 0:
+    _call(fd, KEEP_SIZE | PUNCH_HOLE, offset, length)
+
+
+def allocate(fd: int, offset: int, length: int) -> None:
+    """Reserve space of an open file, which grows if need be. Not posix_fallocate(3): libc writes zeros where the mount
+    cannot. Raises OSError."""
+    _call(fd, 0, offset, length)
+
+
+def _call(fd: int, mode: int, offset: int, length: int) -> None:
+    if _fallocate(fd, mode, offset, length) != 0:
         code = ctypes.get_errno()
         raise OSError(code, os.strerror(code))
 
 
-def probe(directory: str) -> int:
-    """The size of the pages that can be given back on this mount, 0 when a hole does not work as it should there."""
+def probe(directory: str) -> bool:
+    """Whether a hole works as it should on this mount: it reads as zeros, the rest stays, and space is given back."""
     path = f"{directory}/probe-{secrets.token_hex(8)}"
     try:
         fd = os.open(path, os.O_CREAT | os.O_EXCL | OPEN, FILE_MODE)
     except OSError:
-        return 0
+        return False
     try:
-        os.unlink(path)
         write_all(fd, b"\xff" * PROBE)
         os.fdatasync(fd)
         before = os.fstat(fd)
         punch(fd, LEAST, PROBE - 2 * LEAST)
         after = os.fstat(fd)
         expected = b"\xff" * LEAST + bytes(PROBE - 2 * LEAST) + b"\xff" * LEAST
-        works = (
+        return (
             os.pread(fd, PROBE + 1, 0) == expected
             and after.st_size == before.st_size
             and (before.st_blocks - after.st_blocks) * 512 >= PROBE - 2 * LEAST
         )
-        return max(os.fstatvfs(fd).f_bsize, 4096) if works else 0
     except OSError:
-        return 0
+        return False
     finally:
         os.close(fd)
+        with suppress(OSError):  # only now: some mounts take the bytes away from under an open descriptor
+            os.unlink(path)
 
 
 def runs_of(places: Iterable[Place], page: int) -> dict[int, list[tuple[int, int]]]:

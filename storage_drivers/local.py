@@ -36,6 +36,9 @@ from storage_drivers.journals import Journals
 from storage_drivers.pack_reader import PREFIX as PACKED
 from storage_drivers.pack_reader import place_of
 from storage_drivers.pack_upkeep import SUFFIX, WHOLE_PACK, PackUpkeep, packs_in
+from storage_drivers.probe import Probe, measure_store, unfit, with_patience
+from storage_drivers.probe_scratch import Progress
+from storage_drivers.probe_trials import Ability
 from storage_drivers.upkeep import Upkeep
 from storage_drivers.writing import BlobFile
 
@@ -77,6 +80,8 @@ class LocalDriver(Upkeep, PackUpkeep):
             durability=durability, descriptors=True, nowait=True, pack_overhead=pack_format.PACK_HEADER
         )
         self.identity: identity.Identity | None = None
+        self.probe: Probe | None = None
+        """What the mount did when the store started."""
         self._root = root
         self._data = f"{root}/data"
         self._create = create
@@ -94,11 +99,26 @@ class LocalDriver(Upkeep, PackUpkeep):
     # life
     async def start(self) -> None:
         """Make or check the store. Raises StoreFailed when the root holds another store, or blobs of none."""
-        self.identity = await self._hop(self._open_store)
-        self._held = await self._hop(functools.partial(identity.hold, self._root, alone=False))
-        self._nowait = await self._hop(self._probe_nowait)
-        await self._hop(self._packs.probe, str(self._root))
-        self.capabilities = replace(self.capabilities, nowait=self._nowait)
+        progress = Progress()
+        begin = functools.partial(self._begin, progress)
+        self.identity, self._held, probe = await with_patience(progress, begin)
+        refused = unfit(probe, self.capabilities.durability)
+        if refused is not None:
+            raise refused
+        self.probe = probe
+        self._nowait = probe.can(Ability.NOWAIT)
+        self._packs.page = probe.hole_page
+        self.capabilities = replace(self.capabilities, nowait=self._nowait, descriptors=probe.can(Ability.SENDFILE))
+
+    def _begin(self, progress: Progress) -> tuple[identity.Identity, int | None, Probe]:
+        found = self._open_store(progress)
+        held = identity.hold(self._root, alone=False)
+        try:
+            return found, held, measure_store(self._root, progress)
+        except BaseException:
+            if held is not None:
+                os.close(held)
+            raise
 
     async def close(self) -> None:
         """Take no more calls. Threads end after those queued; not waited for, so that a stuck mount stops no stop."""
@@ -108,50 +128,40 @@ class LocalDriver(Upkeep, PackUpkeep):
         if held is not None:
             os.close(held)
 
-    def _open_store(self) -> identity.Identity:
+    def _open_store(self, progress: Progress) -> identity.Identity:
         found = identity.read_identity(self._root)
         with map_errors():
             if found is not None:
                 for low in range(256):
+                    progress.step("stat")
                     if not os.path.isdir(f"{self._data}/{low:02x}"):
                         raise StoreFailed(f"directory data/{low:02x} of the store is missing")
                 return found
             if not self._create:
                 raise StoreFailed("there is no store here: is the mount missing?")
-            self._make_directories()
+            self._make_directories(progress)
         return identity.make_identity(self._root)
 
-    def _make_directories(self) -> None:
+    def _make_directories(self, progress: Progress) -> None:
         """A crash in here is repaired by the next start; blobs without an identity are somebody's data."""
         self._root.mkdir(mode=files.DIRECTORY_MODE, parents=True, exist_ok=True)
         os.makedirs(self._data, files.DIRECTORY_MODE, exist_ok=True)
         for low in range(256):
             directory = f"{self._data}/{low:02x}"
+            progress.step("mkdir")
             try:
                 os.mkdir(directory, files.DIRECTORY_MODE)
             except FileExistsError:
                 if os.listdir(directory):
                     raise StoreFailed(f"there are files in data/{low:02x} but no {identity.NAME}") from None
         if self.capabilities.durability is Durability.FULL:
+            progress.step("fsync directory")
             files.sync_directory(self._data)
             files.sync_directory(self._root)
             try:
                 files.sync_directory(self._root.resolve().parent)
             except PermissionError:  # then the root is not ours to make, and was there before
                 pass
-
-    def _probe_nowait(self) -> bool:
-        with map_errors():
-            fd = os.open(self._root / identity.NAME, os.O_RDONLY)
-            try:
-                os.preadv(fd, [bytearray(1)], 0, os.RWF_NOWAIT)
-            except BlockingIOError:
-                return True
-            except OSError:  # tmpfs and FUSE: EOPNOTSUPP
-                return False
-            finally:
-                os.close(fd)
-        return True
 
     # packs
     def open_packs(self, book: PackBook) -> None:

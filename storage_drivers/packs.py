@@ -43,17 +43,14 @@ class Packs:
         self._writer: PackWriter | None = None
         self._mover: PackWriter | None = None
         self._moving = threading.Lock()
-        self._page = 0
+        self.page = 0
+        """Bytes of the pages that can be punched out of a pack on this mount, 0 when none can."""
         self._fresh: list[Append] = []
         self._closing = False
         self._reader = PackReader(path)
         self.read_now = self._reader.read_now
         self.forget = self._reader.forget
         self.forget_unlinked = self._reader.forget_unlinked
-
-    def probe(self, directory: str) -> None:
-        """Find out whether holes can be punched on the mount. Blocks."""
-        self._page = holes.probe(directory)
 
     def open(self, book: PackBook, *, appends: bool) -> None:
         """Be a writer from now on, of new bodies too if `appends`."""
@@ -113,7 +110,7 @@ class Packs:
 
     def punch(self, locators: Sequence[str]) -> int:
         """Give back whole pages of dead records where the mount can; returns their bytes. Blocks."""
-        return holes.punch_dead(map(place_of, locators), self._path, self._page) if self._page else 0
+        return holes.punch_dead(map(place_of, locators), self._path, self.page) if self.page else 0
 
     def records(self, pack_id: int) -> list[tuple[str, int]]:
         """Locators of all blobs in a pack, live or dead, and the bytes of their bodies; blocks."""

@@ -24,7 +24,7 @@ async def packed(settings: Settings, *, holes: bool = False) -> AsyncIterator[St
     """An opened store that writes packs. Without holes, since packs that were punched are not worth compaction."""
     async with opened(settings) as store:
         if not holes:
-            store.driver._packs._page = 0  # type: ignore[attr-defined]
+            store.driver._packs.page = 0  # type: ignore[attr-defined]
         store.open_packs()
         try:
             yield store

@@ -125,7 +125,7 @@ async def _serve(settings: Settings, holes: bool, pipe: Connection) -> None:
     async with opened(settings) as store:
         store.ids = BlobIds(store.index, 4)
         if not holes:
-            store.driver._packs._page = 0  # type: ignore[attr-defined]
+            store.driver._packs.page = 0  # type: ignore[attr-defined]
         store.open_packs()
         hands = Hands(settings, store)
         while True:

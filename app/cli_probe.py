@@ -1,0 +1,66 @@
+"""`sluice probe`: what the mount under a directory does."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from app.cli_common import fail
+from storage_drivers.base import Durability
+from storage_drivers.probe import Probe, measure, unfit
+
+SIGNS = {True: "[green]yes[/]", False: "[red]no[/]", None: "[yellow]?[/]"}
+
+
+def probe_command(
+    path: Annotated[Path, typer.Argument(help="A directory on the mount; nothing in it is touched.")],
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Try what a mount does, in a directory that is made for it under PATH and taken away again.
+
+    Exit codes: 0 a store with full durability can be here, 1 the probe could not run, 8 such a store would refuse to
+    start.
+    """
+    if not path.is_dir():
+        fail(f"{path} is no directory")
+    try:
+        found = measure(path)
+    except OSError as error:
+        fail(f"the probe could not run: {os.strerror(error.errno or 0)}")
+    if as_json:
+        print(json.dumps(found.to_json()))
+    else:
+        _print(found, path)
+    if unfit(found, Durability.FULL):
+        raise typer.Exit(8)
+
+
+def _print(probe: Probe, path: Path) -> None:
+    console = Console()
+    trials = Table(
+        title=f"{path}: {probe.mount.kind} {probe.mount.source} at {probe.mount.point}", title_justify="left"
+    )
+    for heading in ("asked of the mount", "works", "seen"):
+        trials.add_column(heading)
+    for trial in probe.trials:
+        trials.add_row(trial.ability.value, SIGNS[trial.works], trial.detail)
+    console.print(trials)
+    times = Table(title="milliseconds a call", title_justify="left")
+    times.add_column("call")
+    for heading in ("calls", "median", "worst"):
+        times.add_column(heading, justify="right")
+    for call, calls, median, worst in probe.latencies:
+        times.add_row(call, str(calls), f"{median * 1000:.3f}", f"{worst * 1000:.3f}")
+    console.print(times)
+    for durability in Durability:
+        refused = unfit(probe, durability)
+        console.print(
+            f"durability {durability.value}: " + (f"a store refuses to start: {refused}" if refused else "yes")
+        )
+    console.print(f"driver meant for this mount: {probe.mount.driver}")

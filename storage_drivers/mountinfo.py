@@ -1,0 +1,61 @@
+"""Which filesystem a path is on, as the kernel's table of mounts says (proc(5))."""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+from typing import NamedTuple
+
+TABLE = Path("/proc/self/mountinfo")
+IN_MEMORY = frozenset({"tmpfs", "ramfs"})
+"""Kinds that keep nothing through a power cut, whatever they answer to fsync(2)."""
+
+
+class Mount(NamedTuple):
+    """One mount."""
+
+    kind: str
+    """`ext4`, `nfs4`, `fuse.sshfs`, …; `unknown` when the table does not say."""
+    source: str
+    point: str
+    options: str
+
+    @property
+    def driver(self) -> str:
+        """The driver that is meant for such a mount."""
+        kind = self.kind.partition(".")[0]
+        if kind.startswith("nfs"):
+            return "efs"
+        return "fuse" if kind in ("fuse", "9p", "cifs", "smb3", "ceph", "virtiofs", "unknown") else "local"
+
+
+UNKNOWN = Mount("unknown", "", "", "")
+
+
+def mount_of(path: str | Path) -> Mount:
+    """The mount that `path` lies on; the last of those that lie over each other. Blocks; raises OSError."""
+    real = os.path.realpath(path)
+    device = os.stat(real).st_dev
+    number = f"{os.major(device)}:{os.minor(device)}"
+    best = UNKNOWN
+    try:
+        lines = TABLE.read_text().splitlines()
+    except OSError:
+        return UNKNOWN
+    for line in lines:
+        fields = line.split(" ")
+        if "-" not in fields:
+            continue
+        point = _plain(fields[4])
+        inside = real == point or real.startswith(point.rstrip("/") + "/")
+        # btrfs gives its subvolumes device numbers that the table does not know
+        same = fields[2] == number or fields[fields.index("-") + 1] == "btrfs"
+        if inside and same and len(point) >= len(best.point):
+            kind, source = fields[fields.index("-") + 1 :][:2]
+            best = Mount(kind, _plain(source), point, fields[5])
+    return best
+
+
+def _plain(escaped: str) -> str:
+    return re.sub(r"\\([0-7]{3})", lambda found: chr(int(found[1], 8)), escaped)

@@ -1,0 +1,37 @@
+"""`sluice probe` as a person and as a script use it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from app.cli import cli
+from storage_drivers import probe_trials
+from storage_drivers.probe_trials import Ability
+
+
+def test_a_table(tmp_path: Path) -> None:
+    told = CliRunner().invoke(cli, ["probe", str(tmp_path)])
+    assert told.exit_code == 0, told.output
+    assert "fsync of a directory" in told.output
+    assert "durability full: yes" in told.output
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_json(tmp_path: Path) -> None:
+    told = CliRunner().invoke(cli, ["probe", str(tmp_path), "--json"])
+    assert json.loads(told.output)["trials"]["exclusive create"]["works"] is True
+
+
+def test_a_mount_that_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(probe_trials.TRIALS, Ability.READ_BACK, lambda _: (False, "other bytes"))
+    told = CliRunner().invoke(cli, ["probe", str(tmp_path), "--json"])
+    assert told.exit_code == 8
+    assert json.loads(told.output)["refused"]["relaxed"].startswith("unfit (integrity)")
+
+
+def test_no_directory(tmp_path: Path) -> None:
+    assert CliRunner().invoke(cli, ["probe", str(tmp_path / "missing")]).exit_code == 1
