@@ -5,7 +5,6 @@ from __future__ import annotations
 import fcntl
 import json
 import os
-import sqlite3
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -14,6 +13,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Any
 
+import apsw
 import typer
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
@@ -54,7 +54,7 @@ def rebuild_command(
                 old = work.install(replace=replace)
                 if old is not None and not as_json:
                     print(f"the index that was there is now {old}")
-    except (DomainError, DriverError, OSError, sqlite3.Error, BlockingIOError) as error:
+    except (DomainError, DriverError, OSError, apsw.Error, BlockingIOError) as error:
         fail(f"the index could not be rebuilt: {error}")
     if not report.whole or bad:
         raise typer.Exit(8)

@@ -5,12 +5,14 @@ from __future__ import annotations
 import fcntl
 import logging
 import os
-import sqlite3
 import threading
 from collections.abc import Callable
 from pathlib import Path
 
+import apsw
+
 from app.errors import DomainError
+from app.index.connection import one_row
 
 logger = logging.getLogger("sluice.index")
 
@@ -27,7 +29,7 @@ PATIENCE_MS = 200
 class Checkpointer:
     """A thread that holds `lock_path` while it is the elected one. `write_lock` is the file lock of the commits."""
 
-    def __init__(self, connect: Callable[[], sqlite3.Connection], wal: Path, lock_path: Path, write_lock: Path) -> None:
+    def __init__(self, connect: Callable[[], apsw.Connection], wal: Path, lock_path: Path, write_lock: Path) -> None:
         self._connect = connect
         self._wal = wal
         self._lock_path = lock_path
@@ -46,7 +48,7 @@ class Checkpointer:
 
     def _run(self) -> None:
         lock = os.open(self._lock_path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        connection: sqlite3.Connection | None = None
+        connection: apsw.Connection | None = None
         elected = False
         try:
             while not self._stop.wait(PERIOD):
@@ -58,24 +60,24 @@ class Checkpointer:
                         connection = self._connect()
                         connection.execute(f"PRAGMA busy_timeout={PATIENCE_MS}")
                     self.checkpoint(connection)
-                except (sqlite3.Error, DomainError, OSError) as error:
+                except (apsw.Error, DomainError, OSError) as error:
                     logger.error("index: checkpoint: %s", error)
         finally:
             if connection is not None:
                 connection.close()
             os.close(lock)
 
-    def checkpoint(self, connection: sqlite3.Connection) -> None:
+    def checkpoint(self, connection: apsw.Connection) -> None:
         """One look: copy what can be copied; begin the log anew when it has grown too long."""
-        _, frames, _ = connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
-        (page_size,) = connection.execute("PRAGMA page_size").fetchone()
+        _, frames, _ = one_row(connection, "PRAGMA wal_checkpoint(PASSIVE)")
+        (page_size,) = one_row(connection, "PRAGMA page_size")
         if frames * page_size < RESTART_FROM:
             return
         lock = os.open(self._write_lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
             fcntl.flock(lock, fcntl.LOCK_EX)
             mode = "TRUNCATE" if wal_size(self._wal) > 2 * RESTART_FROM else "RESTART"
-            busy, _, _ = connection.execute(f"PRAGMA wal_checkpoint({mode})").fetchone()
+            busy, _, _ = one_row(connection, f"PRAGMA wal_checkpoint({mode})")
             if busy:
                 logger.warning("index: a reader keeps the log from beginning anew (%d bytes)", wal_size(self._wal))
         finally:

@@ -6,9 +6,11 @@ Each batch is read in one state of the index, on a connection of its own.
 
 from __future__ import annotations
 
-import sqlite3
 from typing import NamedTuple
 
+import apsw
+
+from app.index.connection import all_rows, one_row
 from app.index.schema import access_keys, accounts, buckets, pieces, removals, uploads, versions
 
 BATCH = 5000
@@ -79,65 +81,63 @@ class Changes(NamedTuple):
     """Uploads whose Complete is among the changes."""
 
 
-def changes(connection: sqlite3.Connection, after: int, limit: int = BATCH, until: int | None = None) -> Changes:
+def changes(connection: apsw.Connection, after: int, limit: int = BATCH, until: int | None = None) -> Changes:
     """The first changes behind `after`: versions as they are now, and removals."""
-    execute = connection.execute
-    execute("BEGIN")
+    connection.execute("BEGIN")
     try:
         if until is None:
-            ((until,),) = execute("SELECT value FROM sequence").fetchall()
+            (until,) = one_row(connection, "SELECT value FROM sequence")
         bounds = {"after": after, "until": until, "limit": limit}
         count = 0
         more = False
         for end in (VERSIONS_END, REMOVALS_END):
-            ((found, last),) = execute(end, bounds).fetchall()
+            found, last = one_row(connection, end, bounds)
             count += found
             if found >= limit:
                 more, bounds["until"] = True, last
-        ((changed,),) = execute(CHANGED_VERSIONS, bounds).fetchall()
-        ((gone,),) = execute(CHANGED_REMOVALS, bounds).fetchall()
-        completed = [number for (number,) in execute(COMPLETED, bounds)]
+        (changed,) = one_row(connection, CHANGED_VERSIONS, bounds)
+        (gone,) = one_row(connection, CHANGED_REMOVALS, bounds)
+        completed = [number for (number,) in all_rows(connection, COMPLETED, bounds)]
         return Changes(int(bounds["until"] or 0), more, count, changed, gone, completed)
     finally:
-        execute("ROLLBACK")
+        connection.execute("ROLLBACK")
 
 
-def settings(connection: sqlite3.Connection) -> str:
+def settings(connection: apsw.Connection) -> str:
     """Accounts, keys and buckets as a JSON object of arrays of rows."""
-    return str(connection.execute(SETTINGS).fetchone()[0])
+    return str(one_row(connection, SETTINGS)[0])
 
 
-def uploads_of(connection: sqlite3.Connection, ids: str) -> str:
+def uploads_of(connection: apsw.Connection, ids: str) -> str:
     """Rows of the uploads whose ids a JSON array names."""
-    return str(connection.execute(CHANGED_UPLOADS, {"ids": ids}).fetchone()[0])
+    return str(one_row(connection, CHANGED_UPLOADS, {"ids": ids})[0])
 
 
-def pieces_of(connection: sqlite3.Connection, ids: str | None, after: Place) -> tuple[str, Place | None]:
+def pieces_of(connection: apsw.Connection, ids: str | None, after: Place) -> tuple[str, Place | None]:
     """A batch of pieces behind `after` (of all uploads without `ids`), and the place to go on from, None at the end."""
     source = ALL_PIECES if ids is None else PIECES_OF
     bounds: dict[str, object] = {**dict(zip("abc", after, strict=True)), "ids": ids, "limit": BATCH}
     # pieces never change, so that two statements may see two states of the index
-    rows, count = connection.execute(_rows(PIECE_COLUMNS, source, "count(*)"), bounds).fetchone()
+    rows, count = one_row(connection, _rows(PIECE_COLUMNS, source, "count(*)"), bounds)
     if count < BATCH:
         return rows, None
-    last = connection.execute(f"SELECT upload, start, part_number FROM {source} LIMIT 1 OFFSET {BATCH - 1}", bounds)  # noqa: S608
-    place: Place = last.fetchone()
-    return rows, place
+    last = f"SELECT upload, start, part_number FROM {source} LIMIT 1 OFFSET {BATCH - 1}"  # noqa: S608
+    return rows, one_row(connection, last, bounds)
 
 
-def uploads_after(connection: sqlite3.Connection, after: int) -> tuple[str, int | None]:
+def uploads_after(connection: apsw.Connection, after: int) -> tuple[str, int | None]:
     """A batch of completed uploads behind `after`, and the one to go on from, None at the end."""
     bounds = {"after": after, "limit": BATCH}
-    rows, count, last = connection.execute(_rows(UPLOAD_COLUMNS, ALL_UPLOADS, "count(*)", "max(id)"), bounds).fetchone()
+    rows, count, last = one_row(connection, _rows(UPLOAD_COLUMNS, ALL_UPLOADS, "count(*)", "max(id)"), bounds)
     return rows, last if count >= BATCH else None
 
 
-def versions_count(connection: sqlite3.Connection) -> int:
+def versions_count(connection: apsw.Connection) -> int:
     """How many versions there are. Reads the whole of an index of theirs."""
-    return int(connection.execute("SELECT count(*) FROM versions").fetchone()[0])
+    return int(one_row(connection, "SELECT count(*) FROM versions")[0])
 
 
-def undecided(connection: sqlite3.Connection) -> tuple[int, int]:
+def undecided(connection: apsw.Connection) -> tuple[int, int]:
     """How many changes (up to about COUNTED) are not written down yet, and when the oldest was made; 0 for none."""
-    count, oldest = connection.execute(UNDECIDED, {"limit": COUNTED}).fetchone()
+    count, oldest = one_row(connection, UNDECIDED, {"limit": COUNTED})
     return int(count), int(oldest)

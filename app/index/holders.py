@@ -5,12 +5,14 @@ Each runs on a connection of its own, and in one snapshot but for `references`.
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Callable, Sequence
+from typing import Any, cast
 
+import apsw
 import orjson
 
 from app.index import run
+from app.index.connection import all_rows
 from app.index.rows import PIECES, Held, Holder, Pack, Suspect
 from app.index.schema import SEALED, SWEPT
 from app.index.transactions import compaction
@@ -126,26 +128,26 @@ Position = tuple[int, int, int]
 BEGIN: Position = (-1, -1, -1)
 
 
-def held(connection: sqlite3.Connection, locators: Sequence[str], since: int) -> set[str]:
+def held(connection: apsw.Connection, locators: Sequence[str], since: int) -> set[str]:
     """Those of the locators that a row holds."""
     wanted = orjson.dumps(list(locators)).decode()
-    return {locator for (locator,) in connection.execute(HELD, {"wanted": wanted, "since": since})}
+    return {locator for (locator,) in all_rows(connection, HELD, {"wanted": wanted, "since": since})}
 
 
-def miscounted(connection: sqlite3.Connection) -> list[tuple[str, int, int]]:
+def miscounted(connection: apsw.Connection) -> list[tuple[str, int, int]]:
     """Bodies whose kept count is not the true one: (body, kept, true)."""
-    return connection.execute(MISCOUNTED).fetchall()
+    return all_rows(connection, MISCOUNTED)
 
 
-def held_in(connection: sqlite3.Connection, prefixes: Sequence[str], limit: int) -> Held:
+def held_in(connection: apsw.Connection, prefixes: Sequence[str], limit: int) -> Held:
     """Who holds the records of packs whose locators begin so; at most `limit` holders are looked for."""
     connection.execute("BEGIN")
     try:
         wanted = {"prefixes": orjson.dumps(list(prefixes)).decode(), "limit": limit + 1}
-        rows = connection.execute(HELD_IN, wanted).fetchall()
-        written = frozenset(number for (number,) in connection.execute(WRITTEN))
+        rows = all_rows(connection, HELD_IN, wanted)
+        written = frozenset(number for (number,) in all_rows(connection, WRITTEN))
         wanted = {"bodies": orjson.dumps(list({row[0] for row in rows})).decode()}
-        counts = dict(connection.execute(COUNTS, wanted).fetchall())
+        counts = dict(all_rows(connection, COUNTS, wanted))
     finally:
         connection.execute("ROLLBACK")
     found: dict[str, list[Holder]] = {}
@@ -158,31 +160,27 @@ def held_in(connection: sqlite3.Connection, prefixes: Sequence[str], limit: int)
     return Held(whole, frozenset(others), written, complete=len(rows) <= limit)
 
 
-def held_bytes(
-    connection: sqlite3.Connection, prefixes: Sequence[str], size_of: Callable[[str], int]
-) -> dict[str, int]:
+def held_bytes(connection: apsw.Connection, prefixes: Sequence[str], size_of: Callable[[str], int]) -> dict[str, int]:
     """Bytes of what is held of packs whose locators begin so."""
-    connection.create_function("size_of", 1, size_of, deterministic=True)
-    return dict(connection.execute(HELD_BYTES, {"prefixes": orjson.dumps(list(prefixes)).decode()}).fetchall())
+    connection.create_scalar_function("size_of", cast(Any, size_of), 1, deterministic=True)
+    return dict(all_rows(connection, HELD_BYTES, {"prefixes": orjson.dumps(list(prefixes)).decode()}))
 
 
-def find_holders(connection: sqlite3.Connection, suspects: Sequence[Suspect]) -> dict[str, tuple[Holder, ...]]:
+def find_holders(connection: apsw.Connection, suspects: Sequence[Suspect]) -> dict[str, tuple[Holder, ...]]:
     """The holders of those records that are all where the claims say, which are not all records that are held."""
     return run.snapshot(connection.cursor(), compaction.find_holders(suspects))
 
 
-def live_bytes(
-    connection: sqlite3.Connection, packed: Callable[[str], tuple[int, int] | None]
-) -> list[tuple[Pack, int]]:
+def live_bytes(connection: apsw.Connection, packed: Callable[[str], tuple[int, int] | None]) -> list[tuple[Pack, int]]:
     """Each sealed pack whose writer is gone, and how many bytes of it rows and the discard queue hold, in one state.
 
     Packs of living writers are left out: commits that name their records may be on their way.
     """
     connection.execute("BEGIN")
     try:
-        written = {number for (number,) in connection.execute(WRITTEN)}
+        written = {number for (number,) in all_rows(connection, WRITTEN)}
         packs = [pack for pack in run.read(connection.cursor(), all_packs()) if pack.sealed in (SEALED, SWEPT)]
-        shared = {body for (body,) in connection.execute("SELECT body FROM shared")}
+        shared = {body for (body,) in all_rows(connection, "SELECT body FROM shared")}
         live: dict[int, int] = {}
         for (locator,) in connection.execute(PACKED):
             if locator in shared:
@@ -199,10 +197,10 @@ def live_bytes(
     return [(pack, live.get(pack.id, 0)) for pack in packs if pack.id not in written]
 
 
-def references(connection: sqlite3.Connection, kind: str, after: Position) -> tuple[list[Reference], Position | None]:
+def references(connection: apsw.Connection, kind: str, after: Position) -> tuple[list[Reference], Position | None]:
     """A batch of references behind `after`, and the position to go on from, None at the end."""
     named = dict(zip("abc", after, strict=True)) | {"limit": BATCH}
-    rows = connection.execute(dict(REFERENCES)[kind], named).fetchall()
+    rows = all_rows(connection, dict(REFERENCES)[kind], named)
     if not rows:
         return [], None
     found = [

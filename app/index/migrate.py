@@ -1,27 +1,35 @@
-"""Brings an index to the revision that this code needs. Alembic is imported only where it is used."""
+"""Brings an index to the revision that this code needs. Alembic is imported only where it is used.
+
+SQLAlchemy has no driver for APSW, so Alembic uses the standard library's module, which is another build of SQLite in
+this process. The two must never have one file open together: each believes that it alone holds the process's fcntl
+locks, which the kernel drops as soon as either closes any descriptor of the file (sqlite.org/howtocorrupt.html, 2.2).
+"""
 
 from __future__ import annotations
 
 import fcntl
 import os
 import sqlite3
+from contextlib import closing
 from pathlib import Path
 
+import apsw
+
 from app.errors import StoreUnavailable
-from app.index.connection import open_connection
+from app.index.connection import BUSY_TIMEOUT_MS, one_row, open_connection
 from app.index.schema import REVISION
 
 
-def revision(connection: sqlite3.Connection) -> str | None:
+def revision(connection: apsw.Connection) -> str | None:
     """The revision of an index, None when it holds no tables yet."""
-    known = connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'alembic_version'").fetchone()
+    known = one_row(connection, "SELECT 1 FROM sqlite_master WHERE name = 'alembic_version'")
     if known is None:
         return None
-    row = connection.execute("SELECT version_num FROM alembic_version").fetchone()
+    row = one_row(connection, "SELECT version_num FROM alembic_version")
     return None if row is None else str(row[0])
 
 
-def check(connection: sqlite3.Connection) -> None:
+def check(connection: apsw.Connection) -> None:
     """Raise StoreUnavailable when the index is not of the revision that this code needs."""
     found = revision(connection)
     if found != REVISION:
@@ -36,12 +44,10 @@ def upgrade(path: Path, lock_path: Path) -> None:
         new = not path.exists()
         if new:  # it will hold secret keys; SQLite gives its log the same mode
             os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
-        connection = open_connection(path, create=True)
-        try:
+        with closing(open_connection(path, create=True)) as connection:
             if revision(connection) == REVISION:
                 return
-        finally:
-            connection.close()
+        # APSW has let go of the file, and nothing in this process can have it open: `check` refuses this revision
         _run_alembic(path)
         if new:
             _sync_directory(path.parent)
@@ -60,12 +66,18 @@ def _run_alembic(path: Path) -> None:
 
     config = Config()
     config.set_main_option("script_location", str(Path(migrations.__file__).parent).replace("%", "%%"))
-    engine = create_engine("sqlite://", creator=lambda: open_connection(path), poolclass=NullPool)
+    # SQLAlchemy closes a connection of NullPool when it is given back: at the end of `with`, before APSW opens the file
+    engine = create_engine("sqlite://", creator=lambda: _connection(path), poolclass=NullPool)
     event.listen(engine, "begin", lambda connection: connection.exec_driver_sql("BEGIN IMMEDIATE"))
     with engine.connect() as connection:
         config.attributes["connection"] = connection
         command.upgrade(config, "head")
     engine.dispose()
+
+
+def _connection(path: Path) -> sqlite3.Connection:
+    uri = f"{path.absolute().as_uri()}?mode=rw"
+    return sqlite3.connect(uri, uri=True, timeout=BUSY_TIMEOUT_MS / 1000, isolation_level=None)
 
 
 def _sync_directory(directory: Path) -> None:

@@ -1,7 +1,7 @@
 """An index made anew from what lies beside the data. All work is done in SQLite, so that memory does not grow with it.
 
 What journals and blobs say is collected in scratch tables; then one statement a table makes the rows of the new index
-from them. Raises sqlite3.Error.
+from them. Raises apsw.Error.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from sqlalchemy import Table, Text
 
 from app.index import migrate
-from app.index.connection import open_connection
+from app.index.connection import one_row, open_connection
 from app.index.rows import PIECES, NewVersion
 from app.index.schema import access_keys, accounts, buckets, pieces, uploads, versions
 from app.index.transactions.decisions import WATERMARK
@@ -166,7 +166,7 @@ class Rebuilding:
         connection.execute("PRAGMA scratch.journal_mode=OFF")
         connection.execute("PRAGMA scratch.synchronous=OFF")
         connection.execute(f"PRAGMA scratch.cache_size=-{CACHE_KIB}")
-        connection.executescript(SCRATCH)
+        connection.execute(SCRATCH)
         connection.execute("BEGIN")
 
     def close(self) -> None:
@@ -217,16 +217,16 @@ class Rebuilding:
     def add_blobs(self, rows: Sequence[tuple[int, str, int, int, int, bool]]) -> list[tuple[int, str]]:
         """Blobs (id, locator, size, pack, bytes of the record, is a part); those of an id that is there come back."""
         insert = "INSERT OR IGNORE INTO scratch.blobs VALUES (?, ?, ?, ?, ?, ?)"
-        before = self._connection.total_changes
+        before = self._connection.total_changes()
         self._connection.executemany(insert, rows)
-        if self._connection.total_changes - before == len(rows):
+        if self._connection.total_changes() - before == len(rows):
             return []
         known = "SELECT 1 FROM scratch.blobs WHERE blob = ? AND locator = ?"
-        return [row[:2] for row in rows if not self._connection.execute(known, row[:2]).fetchone()]
+        return [row[:2] for row in rows if one_row(self._connection, known, row[:2]) is None]
 
     def locator(self, blob: int) -> str:
         """Where a blob was found."""
-        return str(self._connection.execute("SELECT locator FROM scratch.blobs WHERE blob = ?", (blob,)).fetchone()[0])
+        return str(one_row(self._connection, "SELECT locator FROM scratch.blobs WHERE blob = ?", (blob,))[0])
 
     def replace_blob(self, row: tuple[int, str, int, int, int, bool]) -> None:
         """Another place of a blob is the one that counts."""
@@ -267,12 +267,13 @@ class Rebuilding:
 
     def highest(self) -> int:
         """The highest number that names anything that was found."""
-        found = self._connection.execute(
+        found = one_row(
+            self._connection,
             "SELECT max(coalesce((SELECT max(seq) FROM scratch.decided), 0), "
             "coalesce((SELECT max(blob) FROM scratch.blobs), 0), coalesce((SELECT max(id) FROM scratch.packs), 0), "
             "coalesce((SELECT max(id) FROM scratch.uploads), 0), coalesce((SELECT max(id) FROM main.buckets), 0), "
-            "coalesce((SELECT max(blob) FROM scratch.voids), 0))"
-        ).fetchone()
+            "coalesce((SELECT max(blob) FROM scratch.voids), 0))",
+        )
         return int(found[0])
 
     def finish(self, store: str, generation: int, sequence: int, watermark: int, journals: Iterable[Row]) -> None:
@@ -304,7 +305,8 @@ class Rebuilding:
 
     def counts(self) -> dict[str, int]:
         """How much there is of what."""
-        found: Row = self._connection.execute(
+        found: Row = one_row(
+            self._connection,
             "SELECT (SELECT count(*) FROM main.buckets), (SELECT count(*) FROM main.accounts), "
             "(SELECT count(*) FROM main.versions), (SELECT count(*) FROM main.uploads), "
             "(SELECT count(*) FROM main.shared), (SELECT count(*) FROM main.packs), "
@@ -315,6 +317,6 @@ class Rebuilding:
             "(SELECT count(*) FROM scratch.lost WHERE reason = :superseded), "
             "(SELECT count(*) FROM scratch.lost WHERE reason != :superseded)",
             {"superseded": SUPERSEDED},
-        ).fetchone()
+        )
         names = "buckets accounts versions multipart shared packs dead_bytes unheld_files unheld_parts superseded"
         return dict(zip([*names.split(), "not_restored"], found, strict=True))

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import sqlite3
-from typing import TypeVar
+from typing import Any, TypeVar
+
+import apsw
 
 from app.index.statements import BEGIN_AS, SET_SEQUENCE
 from app.index.steps import Draw, Transaction
@@ -11,7 +12,7 @@ from app.index.steps import Draw, Transaction
 T = TypeVar("T")
 
 
-def snapshot(cursor: sqlite3.Cursor, transaction: Transaction[T]) -> T:
+def snapshot(cursor: apsw.Cursor, transaction: Transaction[T]) -> T:
     """Run a transaction that only reads, all of it in one state of the index.
 
     Worth it from three statements on also for its cost: each statement by itself locks and unlocks the log.
@@ -23,7 +24,7 @@ def snapshot(cursor: sqlite3.Cursor, transaction: Transaction[T]) -> T:
         cursor.execute("ROLLBACK")
 
 
-def read(cursor: sqlite3.Cursor, transaction: Transaction[T]) -> T:
+def read(cursor: apsw.Cursor, transaction: Transaction[T]) -> T:
     """Run a transaction that only reads, each statement for itself."""
     execute = cursor.execute
     rows = None
@@ -39,7 +40,7 @@ def read(cursor: sqlite3.Cursor, transaction: Transaction[T]) -> T:
 class Group:
     """One database transaction. The commit sequence is read at its begin, kept in memory and written at its end."""
 
-    def __init__(self, connection: sqlite3.Connection) -> None:
+    def __init__(self, connection: apsw.Connection) -> None:
         self._connection = connection
         self._cursor = connection.cursor()
         self.sequence = 0
@@ -49,7 +50,8 @@ class Group:
     def begin(self, incarnation: int) -> bool:
         """Take the write lock; False when the incarnation (if not 0) is not live."""
         self._cursor.execute("BEGIN IMMEDIATE")
-        ((self.sequence, state),) = self._cursor.execute(BEGIN_AS.sql, (incarnation,)).fetchall()
+        rows: list[Any] = self._cursor.execute(BEGIN_AS.sql, (incarnation,)).fetchall()
+        self.sequence, state = rows[0]
         return not incarnation or state == "live"
 
     def run(self, transaction: Transaction[T]) -> T:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-import sqlite3
 from typing import NamedTuple
 
+import apsw
+
+from app.index.connection import all_rows, one_row
 from app.index.decisions import FIRST, Place
 from app.index.rows import PIECES
 
@@ -52,10 +54,10 @@ class Live(NamedTuple):
     key: str
 
 
-def live(connection: sqlite3.Connection, kind: str, after: Place = FIRST) -> tuple[list[Live], Place | None]:
+def live(connection: apsw.Connection, kind: str, after: Place = FIRST) -> tuple[list[Live], Place | None]:
     """A batch of rows behind `after`, and the position to go on from, None at the end of the kind."""
     named = dict(zip("abc", after, strict=True)) | {"limit": BATCH}
-    rows = connection.execute(QUERIES[kind], named).fetchall()
+    rows = all_rows(connection, QUERIES[kind], named)
     if not rows:
         return [], None
     found = [
@@ -66,7 +68,7 @@ def live(connection: sqlite3.Connection, kind: str, after: Place = FIRST) -> tup
     return found, rows[-1][:3]
 
 
-def holds(connection: sqlite3.Connection, row: Live) -> bool:
+def holds(connection: apsw.Connection, row: Live) -> bool:
     """Whether a row still holds that blob at that place."""
     named = dict(zip("abc", row.place, strict=True)) | {"locator": row.locator}
-    return connection.execute(HOLDS[row.kind], named).fetchone() is not None
+    return one_row(connection, HOLDS[row.kind], named) is not None

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import os
-import sqlite3
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any, TypeVar
 
+import apsw
 import orjson
 
 from app.errors import DomainError
@@ -68,7 +68,7 @@ class SqliteIndex(Methods):
             self._open(migrate)
             if self._registers:
                 await self._register()
-        except (sqlite3.Error, OSError) as error:
+        except (apsw.Error, OSError) as error:
             await self.close()
             raise translated(error) from error
         except BaseException:
@@ -129,7 +129,7 @@ class SqliteIndex(Methods):
             pass  # the sweep finds it
         life.close(remove=retired)
 
-    def _connect(self) -> sqlite3.Connection:
+    def _connect(self) -> apsw.Connection:
         return open_connection(self._path, durability=self._durability)
 
     # how transactions run
@@ -140,7 +140,7 @@ class SqliteIndex(Methods):
     async def _read_together(self, transaction: Transaction[T]) -> T:
         try:
             return run.snapshot(self._cursor, transaction)
-        except sqlite3.Error as error:
+        except apsw.Error as error:
             raise translated(error) from error
 
     async def _commit(self, function: Callable[..., Transaction[T]], *arguments: object) -> T:
@@ -171,7 +171,7 @@ class SqliteIndex(Methods):
 
         try:
             return await asyncio.to_thread(call)
-        except sqlite3.Error as error:
+        except apsw.Error as error:
             raise translated(error) from error
 
     # what differs from `Methods`
@@ -189,7 +189,7 @@ class SqliteIndex(Methods):
     def _now(self, transaction: Transaction[T]) -> T:
         try:
             return run.read(self._cursor, transaction)
-        except sqlite3.Error as error:
+        except apsw.Error as error:
             raise translated(error) from error
 
     def access_key_now(self, access_key: str) -> AccessKey | None:
@@ -203,10 +203,10 @@ class SqliteIndex(Methods):
     def version_now(self, bucket_id: int, key: str) -> Version | None:
         """See `Index.version_now`. Without the driver of transactions, which would cost as much as the query."""
         try:
-            row = self._cursor.execute(VERSION.sql, (bucket_id, key)).fetchone()
-        except sqlite3.Error as error:
+            rows = self._cursor.execute(VERSION.sql, (bucket_id, key)).fetchall()
+        except apsw.Error as error:
             raise translated(error) from error
-        return None if row is None else Version._make(row)
+        return Version._make(rows[0]) if rows else None
 
     async def version(self, bucket_id: int, key: str, version_id: str | None = None) -> Version | None:
         """See `Index.version`."""

@@ -7,13 +7,14 @@ import fcntl
 import logging
 import os
 import queue
-import sqlite3
 import threading
 import time
 from collections import deque
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+
+import apsw
 
 from app.crash import crash_point
 from app.errors import CommitUnknown, DomainError, Overloaded, StoreUnavailable, WriterDead
@@ -38,7 +39,7 @@ class Writer:
 
     def __init__(
         self,
-        connect: Callable[[], sqlite3.Connection],
+        connect: Callable[[], apsw.Connection],
         lock_path: Path,
         *,
         timeout: float,
@@ -57,7 +58,7 @@ class Writer:
         self._pending: deque[Job] = deque()
         self._claim = threading.Lock()
         self._timer: asyncio.TimerHandle | None = None
-        self._connection: sqlite3.Connection | None = None
+        self._connection: apsw.Connection | None = None
         self._stopping = False
         self._thread = threading.Thread(target=self._run, name="sluice-index", daemon=True)
         self.incarnation = 0
@@ -246,7 +247,7 @@ class Writer:
         except DomainError as error:
             _fail(jobs, error)
             return None
-        except (sqlite3.Error, ValueError) as error:
+        except (apsw.Error, ValueError) as error:
             self._disconnect()
             _fail(jobs, translated(error))
             return None
@@ -277,7 +278,7 @@ class Writer:
     def _abandon(self, group: Group) -> None:
         try:
             group.rollback()
-        except sqlite3.Error:
+        except apsw.Error:
             self._disconnect()
 
     def _commit(self, group: Group, jobs: list[Job]) -> None:
@@ -286,7 +287,7 @@ class Writer:
         except Exception as error:
             logger.error("index: COMMIT failed: %s", error)
             try:
-                took_effect = self._took_effect(group.sequence, confirm=not _is_full(error))
+                took_effect = self._took_effect(group.sequence, confirm=not isinstance(error, apsw.FullError))
             except Exception as second:
                 logger.error("index: and its outcome is unknown: %s", second)
                 self._disconnect()
@@ -323,12 +324,8 @@ class Writer:
         if connection is not None:
             try:
                 connection.close()
-            except sqlite3.Error as error:
+            except apsw.Error as error:
                 logger.warning("index: close: %s", error)
-
-
-def _is_full(error: Exception) -> bool:
-    return getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_FULL
 
 
 def _fail(jobs: list[Job], error: DomainError) -> None:

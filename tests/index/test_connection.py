@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
-import sqlite3
 from pathlib import Path
+from typing import Any
 
+import apsw
 import pytest
 
 from app.errors import StoreUnavailable
@@ -21,9 +22,9 @@ from tests.index.tools import new, open_at
 @pytest.mark.parametrize(("durability", "synchronous"), [("full", 2), ("relaxed", 1)])
 def test_a_connection_logs_ahead_and_syncs_as_told(template: Path, durability: str, synchronous: int) -> None:
     opened = open_connection(template, durability=durability)
-    assert opened.execute("PRAGMA journal_mode").fetchone() == ("wal",)
-    assert opened.execute("PRAGMA synchronous").fetchone() == (synchronous,)
-    assert opened.execute("PRAGMA wal_autocheckpoint").fetchone() == (0,)
+    assert opened.execute("PRAGMA journal_mode").fetchall() == [("wal",)]
+    assert opened.execute("PRAGMA synchronous").fetchall() == [(synchronous,)]
+    assert opened.execute("PRAGMA wal_autocheckpoint").fetchall() == [(0,)]
     opened.close()
 
 
@@ -49,12 +50,11 @@ def test_a_path_with_odd_characters(tmp_path: Path) -> None:
 def test_no_log_no_index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """As on a mount without shared memory: SQLite answers with the mode that it kept."""
 
-    class NoWal(sqlite3.Connection):
-        def execute(self, sql: str, *arguments: object) -> sqlite3.Cursor:
+    class NoWal(apsw.Connection):
+        def execute(self, sql: str, *arguments: Any) -> apsw.Cursor:
             return super().execute(sql.replace("journal_mode=WAL", "journal_mode=DELETE"), *arguments)
 
-    connect = sqlite3.connect
-    monkeypatch.setattr(sqlite3, "connect", lambda *a, **k: connect(*a, **k, factory=NoWal))
+    monkeypatch.setattr(apsw, "Connection", NoWal)
     with pytest.raises(StoreUnavailable, match="write-ahead log"):
         open_connection(tmp_path / "sluice.db", create=True)
 

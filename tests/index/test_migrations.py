@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sqlite3
 import subprocess
 import sys
 from pathlib import Path
@@ -41,7 +42,7 @@ def test_the_code_needs_the_newest_revision() -> None:
 
 
 def test_alembic_finds_no_difference_to_the_tables(template: Path) -> None:
-    engine = create_engine("sqlite://", creator=lambda: open_connection(template), poolclass=NullPool)
+    engine = create_engine("sqlite://", creator=lambda: sqlite3.connect(template), poolclass=NullPool)
     with engine.connect() as connection:
         assert compare_metadata(MigrationContext.configure(connection), metadata) == []
 
@@ -50,7 +51,7 @@ def test_migrations_make_the_very_tables(template: Path, tmp_path: Path) -> None
     """Also what Alembic does not compare: partial indexes, tables without rowid."""
     path = tmp_path / "tables.db"
     connection = open_connection(path, create=True)
-    connection.executescript(TABLES)
+    connection.execute(TABLES)
     connection.close()
     assert described(template) == described(path)
 
@@ -85,6 +86,16 @@ def test_an_upgrade_again_changes_nothing(directory: Path) -> None:
     before = path.read_bytes()
     migrate.upgrade(path, directory / "run" / "index.lock")
     assert path.read_bytes() == before
+
+
+def test_an_index_of_this_revision_is_left_to_one_library(directory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another connection of this process may have it open, whose locks the other library's `close` would drop."""
+
+    def fail(*_: object, **__: object) -> None:
+        raise AssertionError("opened by the standard library")
+
+    monkeypatch.setattr(sqlite3, "connect", fail)
+    migrate.upgrade(directory / "sluice.db", directory / "run" / "index.lock")
 
 
 def test_an_upgrade_is_whole_or_not_at_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,7 +7,6 @@ import contextlib
 import os
 import random
 import signal
-import sqlite3
 import sys
 from collections import Counter
 from collections.abc import AsyncIterator
@@ -15,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from app.index.connection import open_connection
 from app.index.sqlite import SqliteIndex
 from tests.environment import sized
 from tests.index.tools import OWNER, open_at
@@ -100,7 +100,7 @@ async def stop_at(commits: int, directory: Path, one: Child, two: Child) -> None
 
 
 def rows(directory: Path, sql: str) -> list[tuple[str]]:
-    connection = sqlite3.connect(directory / "sluice.db")
+    connection = open_connection(directory / "sluice.db")
     try:
         return connection.execute(sql).fetchall()
     finally:

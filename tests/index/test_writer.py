@@ -5,12 +5,12 @@ from __future__ import annotations
 import asyncio
 import fcntl
 import os
-import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import apsw
 import pytest
 
 from app.errors import CommitUnknown, Overloaded, PreconditionFailed, StoreFull, StoreUnavailable, WriterDead
@@ -227,7 +227,7 @@ async def test_an_outcome_that_cannot_be_learned_is_unknown(faulty: FaultyIndex,
     errors = [broken(), broken()] if then == "commit" else [broken()]
     (faults.after if took_effect else faults.before)[COMMIT] = errors
     if then == "connect":
-        faults.connect = [broken("unable to open database file", sqlite3.SQLITE_CANTOPEN)]
+        faults.connect = [broken("unable to open database file", apsw.SQLITE_CANTOPEN)]
     if then == "read":
         fail_after_commit(faulty, "SELECT sequence.value")
     with pytest.raises(CommitUnknown):
@@ -244,7 +244,7 @@ async def test_a_full_disk_is_said_and_passes(faulty: FaultyIndex) -> None:
     await faulty.put_version(bucket_id, "k", new("old"))
     writer = faulty._writer
     assert writer._connection is not None
-    (pages,) = writer._connection.execute("PRAGMA page_count").fetchone()
+    ((pages,),) = writer._connection.execute("PRAGMA page_count").fetchall()
     writer._connection.execute(f"PRAGMA max_page_count={pages}")
     with pytest.raises(StoreFull):
         await faulty.put_version(bucket_id, "large", new(headers="x" * 100_000))
@@ -256,7 +256,7 @@ async def test_a_full_disk_is_said_and_passes(faulty: FaultyIndex) -> None:
 
 async def test_a_full_disk_at_commit_is_no_unknown(faulty: FaultyIndex) -> None:
     bucket_id = await make_bucket(faulty)
-    faulty.faults.before[COMMIT] = [broken("database or disk is full", sqlite3.SQLITE_FULL) for _ in range(2)]
+    faulty.faults.before[COMMIT] = [broken("database or disk is full", apsw.SQLITE_FULL) for _ in range(2)]
     for _ in range(2):
         with pytest.raises(StoreFull):
             await faulty.put_version(bucket_id, "k", new())
@@ -266,13 +266,13 @@ async def test_a_full_disk_at_commit_is_no_unknown(faulty: FaultyIndex) -> None:
 @pytest.mark.parametrize(
     ("code", "expected"),
     [
-        (sqlite3.SQLITE_FULL, StoreFull),
-        (sqlite3.SQLITE_IOERR, StoreUnavailable),
-        (sqlite3.SQLITE_IOERR_READ, StoreUnavailable),
-        (sqlite3.SQLITE_CORRUPT, StoreUnavailable),
-        (sqlite3.SQLITE_READONLY, StoreUnavailable),
-        (sqlite3.SQLITE_BUSY, Overloaded),
-        (sqlite3.SQLITE_BUSY_SNAPSHOT, Overloaded),
+        (apsw.SQLITE_FULL, StoreFull),
+        (apsw.SQLITE_IOERR, StoreUnavailable),
+        (apsw.SQLITE_IOERR_READ, StoreUnavailable),
+        (apsw.SQLITE_CORRUPT, StoreUnavailable),
+        (apsw.SQLITE_READONLY, StoreUnavailable),
+        (apsw.SQLITE_BUSY, Overloaded),
+        (apsw.SQLITE_BUSY_SNAPSHOT, Overloaded),
     ],
 )
 @pytest.mark.parametrize("statement", ["BEGIN", "INSERT INTO versions"])
@@ -293,7 +293,7 @@ async def test_a_busy_index_is_asked_again_by_the_caller(index: SqliteIndex, dir
     bucket_id = await make_bucket(index)
     assert index._writer._connection is not None
     index._writer._connection.execute("PRAGMA busy_timeout=20")
-    intruder = sqlite3.connect(directory / "sluice.db", isolation_level=None)
+    intruder = apsw.Connection(str(directory / "sluice.db"))
     intruder.execute("BEGIN IMMEDIATE")
     with pytest.raises(Overloaded):
         await index.put_version(bucket_id, "k", new())

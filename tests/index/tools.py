@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
 
+import apsw
 from sqlalchemy import create_mock_engine
 
 from app.index.rows import Extent, NewVersion, Part
@@ -58,8 +58,8 @@ class Memory:
     """The transactions on a database in memory, driven one by one."""
 
     def __init__(self) -> None:
-        self.connection = sqlite3.connect(":memory:", isolation_level=None)
-        self.connection.executescript(TABLES)
+        self.connection = apsw.Connection(":memory:")
+        self.connection.execute(TABLES)
         self.connection.execute("INSERT INTO sequence VALUES (1, 0)")
 
     def run(self, transaction: Transaction[T]) -> T:
@@ -103,11 +103,11 @@ class Faults:
 
 
 class FaultyCursor:
-    def __init__(self, cursor: sqlite3.Cursor, faults: Faults) -> None:
+    def __init__(self, cursor: apsw.Cursor, faults: Faults) -> None:
         self._cursor = cursor
         self._faults = faults
 
-    def execute(self, sql: str, parameters: Any = ()) -> sqlite3.Cursor:
+    def execute(self, sql: str, parameters: Any = ()) -> apsw.Cursor:
         self._faults.statements.append(sql)
         if self._faults.hook is not None:
             self._faults.hook(sql)
@@ -116,12 +116,12 @@ class FaultyCursor:
         self._faults.strike(self._faults.after, sql)
         return answer
 
-    def executemany(self, sql: str, parameters: Any) -> sqlite3.Cursor:
+    def executemany(self, sql: str, parameters: Any) -> apsw.Cursor:
         return self._cursor.executemany(sql, parameters)
 
 
 class FaultyConnection:
-    def __init__(self, connection: sqlite3.Connection, faults: Faults) -> None:
+    def __init__(self, connection: apsw.Connection, faults: Faults) -> None:
         self._connection = connection
         self._faults = faults
 
@@ -145,11 +145,10 @@ class FaultyIndex(SqliteIndex):
         return FaultyConnection(super()._connect(), self.faults)
 
 
-def broken(message: str = "disk I/O error", code: int = sqlite3.SQLITE_IOERR) -> sqlite3.OperationalError:
+def broken(message: str = "disk I/O error", code: int = apsw.SQLITE_IOERR) -> apsw.Error:
     """An error as SQLite raises it."""
-    error = sqlite3.OperationalError(message)
-    error.sqlite_errorcode = code
-    error.sqlite_errorname = "SQLITE_TEST"
+    error = type(apsw.exception_for(code))(message)
+    error.result, error.extendedresult = code & 0xFF, code
     return error
 
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import random
-import sqlite3
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
 from app.errors import DomainError
+from app.index.connection import open_connection
 from app.index.rows import Bucket, Conditions, Extent, NewVersion, Part, Version
 from app.settings import Settings
 from app.store import multipart, objects
@@ -167,7 +167,7 @@ COMPARED = {
 
 def tables(index: Path) -> dict[str, list[Any]]:
     """What an index says, as far as it can be made anew."""
-    connection = sqlite3.connect(index)
+    connection = open_connection(index)
     found = {name: connection.execute(query).fetchall() for name, query in COMPARED.items()}
     connection.close()
     # what an aborted upload or a replaced object left to the collector of garbage is held by nobody in a new index

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 import os
-import sqlite3
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -14,6 +13,7 @@ from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
 from app.errors import StoreFull, StoreUnavailable
+from app.index.connection import open_connection
 from app.index.rows import Bucket
 from app.jobs import decisions as job
 from app.jobs.decisions import NO_BOUND, Decisions
@@ -46,7 +46,7 @@ async def bucket(store: Store) -> Bucket:
 
 def rows(settings: Settings) -> dict[tuple[int, str], list[object]]:
     """What the index holds."""
-    connection = sqlite3.connect(settings.index_path)
+    connection = open_connection(settings.index_path)
     found = connection.execute("SELECT * FROM versions").fetchall()
     connection.close()
     return {(row[1], row[2]): list(row) for row in found}

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import shutil
-import sqlite3
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from app.index.connection import open_connection
 from app.index.rows import Conditions
 from app.jobs.decisions import Decisions
 from app.jobs.fsck import fsck
@@ -157,9 +157,8 @@ async def test_a_refused_claim_never_comes_back(settings: Settings) -> None:
         assert packed is not None
         await store.index.refuse_blobs([(version.body, *packed)])
         assert source.size == version.size
-    connection = sqlite3.connect(settings.index_path)
+    connection = open_connection(settings.index_path)
     connection.execute("DELETE FROM versions")
-    connection.commit()
     connection.close()
     async with writing(settings) as store:
         await Decisions(store).run_once()
@@ -353,9 +352,10 @@ async def test_the_work_grows_with_the_store_and_no_faster(tmp_path: Path, decid
                 await decisions.run_once()
         count = 0
 
-        def step() -> None:
+        def step() -> bool:
             nonlocal count
             count += 1
+            return False
 
         with Rebuild(settings.data, settings.index_path, commit_timeout=20, progress=lambda *_: None) as work:
             work._made._connection.set_progress_handler(step, 100)

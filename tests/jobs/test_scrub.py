@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-import sqlite3
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 
 import pytest
 
 from app.errors import DataDamaged, NotNow
+from app.index.connection import open_connection
 from app.index.rows import Bucket
 from app.jobs import scrub
 from app.jobs.decisions import Decisions
@@ -99,12 +99,11 @@ async def test_damage_is_found_kept_from_readers_and_let_go_when_mended(
 async def test_a_blob_that_is_not_its_rows_is_found(settings: Settings, store: Store, bucket: Bucket) -> None:
     for key in ("one", "two", "short"):
         await put(store, bucket, key, f"body of {key}".encode())
-    connection = sqlite3.connect(settings.index_path)
+    connection = open_connection(settings.index_path)
     ((body,),) = connection.execute("SELECT body FROM versions WHERE key = 'two'").fetchall()
     connection.execute("UPDATE versions SET body = ? WHERE key = 'one'", (body,))
     connection.execute("DELETE FROM versions WHERE key = 'two'")
     connection.execute("UPDATE versions SET size = 999 WHERE key = 'short'")
-    connection.commit()
     connection.close()
     report = await Scrubber(store, 0).run_once()
     assert {fact["key"]: fact["reason"] for fact in report.damaged} == {

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import os
-import sqlite3
 from contextlib import closing
 from multiprocessing import get_context
 from multiprocessing.connection import Connection
@@ -15,6 +14,7 @@ import app.crash
 import app.index.sqlite  # so that processes find it loaded when they are forked
 from app.errors import DomainError
 from app.index.base import Deletion
+from app.index.connection import open_connection
 from app.index.rows import PIECES, Bucket, Conditions, Extent, NewVersion, Part, Upload, Version
 from app.jobs.compaction import Compactor
 from app.jobs.fsck import fsck
@@ -310,7 +310,7 @@ class Hands:
         """The rows of `shared`, blobs by their ids."""
 
         def read() -> list[tuple[str, int]]:
-            with closing(sqlite3.connect(self._settings.index_path)) as connection:
+            with closing(open_connection(self._settings.index_path)) as connection:
                 return connection.execute("SELECT body, holders FROM shared").fetchall()
 
         return {
