@@ -1,0 +1,6 @@
+"""The file side of the layout *tree*: one plain file at its key's own path, for people who also read the directory."""
+
+from storage_drivers.tree.base import Collision, FileChanged, FileGone, Found, Seen, Stamp
+from storage_drivers.tree.files import TreeFiles
+
+__all__ = ["Collision", "FileChanged", "FileGone", "Found", "Seen", "Stamp", "TreeFiles"]
