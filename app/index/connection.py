@@ -52,6 +52,9 @@ def open_connection(path: Path, *, durability: str = "full", create: bool = Fals
         raise translated(error) from error
     try:
         connection.set_busy_timeout(BUSY_TIMEOUT_MS)
+        # else a build with STAT4, as APSW's, compiles some statements anew whenever they are given other parameters:
+        # the values might lead to another plan (sqlite.org/queryplanner-ng.html, section 4)
+        connection.config(apsw.SQLITE_DBCONFIG_ENABLE_QPSG, 1)
         (journal,) = one_row(connection, "PRAGMA journal_mode=WAL")
         if journal != "wal":
             raise StoreUnavailable(reason=f"the index cannot use a write-ahead log here (journal mode {journal})")

@@ -28,6 +28,13 @@ def test_a_connection_logs_ahead_and_syncs_as_told(template: Path, durability: s
     opened.close()
 
 
+def test_statements_are_compiled_once(template: Path) -> None:
+    """And not again for other parameters, which made a PUT a tenth."""
+    opened = open_connection(template)
+    assert opened.config(apsw.SQLITE_DBCONFIG_ENABLE_QPSG, -1) == 1
+    opened.close()
+
+
 def test_an_index_that_is_not_there_is_not_made(tmp_path: Path) -> None:
     with pytest.raises(StoreUnavailable):
         open_connection(tmp_path / "sluice.db")
