@@ -132,6 +132,23 @@ OTHER_VERSION = Statement(
         versions.c.state != literal_column("1"),
     )
 )
+_TO_DELETE = (
+    *columns(versions, ("seq", "version_id", "etag", "size", "modified", "body")),
+    select(shared.c.holders).where(shared.c.body == versions.c.body).scalar_subquery(),
+)
+TO_DELETE = Statement(
+    select(*_TO_DELETE).where(versions.c.bucket_id == number("bucket"), versions.c.key == text("name"), IS_CURRENT)
+)
+"""What a delete must know of an object. The last column is NULL where the row alone holds its body."""
+OTHER_TO_DELETE = Statement(
+    select(*_TO_DELETE).where(
+        versions.c.bucket_id == number("bucket"),
+        versions.c.key == text("name"),
+        versions.c.version_id == text("version"),
+        versions.c.state == literal_column("0"),
+        versions.c.state != literal_column("1"),
+    )
+)
 BODY = Statement(select(versions.c.body).where(versions.c.seq == number("version")))
 REPLACED = Statement(
     select(versions.c.seq, versions.c.etag, versions.c.size, versions.c.modified, versions.c.body, buckets.c.id)

@@ -182,6 +182,7 @@ async def test_a_commit_that_failed_is_refused_as_a_whole(faulty: FaultyIndex, d
         # refused because of what the group did, which now never was
         refused = asyncio.create_task(faulty.put_version(bucket_id, "k0", new(), Conditions(if_none_match=True)))
         await asyncio.sleep(0)
+        await asyncio.sleep(0)  # those of one tick of the loop are queued in the next
         faulty.faults.before[COMMIT] = [broken()]
     answers = await asyncio.gather(*tasks, refused, return_exceptions=True)
     assert [type(answer) for answer in answers] == [StoreUnavailable] * 3

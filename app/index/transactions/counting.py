@@ -11,11 +11,16 @@ def share(body: str) -> Transaction[None]:
     yield SHARE, (body,)
 
 
+def discard(body: str) -> Transaction[None]:
+    """Queue a body that had one holder, and now has none."""
+    number = yield DRAW
+    yield ADD_DISCARD, (number, body, now_ms())
+
+
 def release(body: str) -> Transaction[None]:
     """One row less holds this body; the last one queues it for discard."""
     rows = yield UNSHARE, (body,)
     if not rows:
-        number = yield DRAW
-        yield ADD_DISCARD, (number, body, now_ms())
+        yield from discard(body)
     elif rows[0][0] <= 1:
         yield FORGET_SHARED, (body,)

@@ -9,10 +9,20 @@ from app.errors import DomainError, NoSuchBucket, SourceGone
 from app.index.base import Deletion
 from app.index.rows import NULL_VERSION, Committed, Conditions, NewVersion, Version
 from app.index.schema import CURRENT
-from app.index.statements import ADD_VERSION, BODY, OTHER_VERSION, REMOVE_VERSION, REPLACE_VERSION, REPLACED, VERSION
+from app.index.statements import (
+    ADD_VERSION,
+    BODY,
+    OTHER_TO_DELETE,
+    OTHER_VERSION,
+    REMOVE_VERSION,
+    REPLACE_VERSION,
+    REPLACED,
+    TO_DELETE,
+    VERSION,
+)
 from app.index.steps import DRAW, Transaction, now_ms
 from app.index.transactions.conditions import check
-from app.index.transactions.counting import release, share
+from app.index.transactions.counting import discard, release, share
 from app.index.upkeep_statements import ADD_REMOVAL
 
 
@@ -87,17 +97,22 @@ def delete_version(
     bucket_id: int, key: str, version_id: str | None, conditions: Conditions | None
 ) -> Transaction[Committed | None]:
     """Delete an object and release its body."""
-    old = yield from version(bucket_id, key, version_id)
-    if conditions is not None:
-        check(conditions, old and old.etag, old.size if old else 0, old.modified if old else 0)
-    if old is None:
+    rows = yield TO_DELETE, (bucket_id, key)
+    if version_id is not None and (not rows or rows[0][1] != version_id):
+        rows = yield OTHER_TO_DELETE, (bucket_id, key, version_id)
+    if not rows:
+        if conditions is not None:
+            check(conditions, None, 0, 0)
         return None
-    yield REMOVE_VERSION, (old.seq,)
+    seq, found, etag, size, modified, body, holders = rows[0]
+    if conditions is not None:
+        check(conditions, etag, size, modified)
+    yield REMOVE_VERSION, (seq,)
     number = yield DRAW
     yield ADD_REMOVAL, (number, "object", bucket_id, key, now_ms())
-    if old.body:
-        yield from release(old.body)
-    return Committed(old.seq, old.version_id, old.modified)
+    if body:
+        yield from (discard(body) if holders is None else release(body))
+    return Committed(seq, found, modified)
 
 
 def delete_versions(bucket_id: int, entries: Sequence[Deletion]) -> Transaction[list[Committed | Exception | None]]:
