@@ -2,13 +2,36 @@
 
 from __future__ import annotations
 
+import asyncio
+import errno
+import os
+import time
 from collections.abc import AsyncIterator, Callable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
+from typing import ParamSpec, TypeVar
 
 from storage_drivers.base import Buffer, Durability, FileSlice, Source
-from storage_drivers.tree import base
-from storage_drivers.tree.base import Found, Seen, Stamp
+from storage_drivers.errors import StoreFailed, map_errors
+from storage_drivers.files import DIRECTORY_MODE
+from storage_drivers.probe import DIRECTORY as PROBES
+from storage_drivers.probe import with_patience
+from storage_drivers.probe_scratch import Progress
+from storage_drivers.tree import base, buckets, paths, scanning
+from storage_drivers.tree.base import PRIVATE, Found, Seen, Stamp, stamp_of
+from storage_drivers.tree.directories import Directories
+from storage_drivers.tree.placing import Placing
+from storage_drivers.tree.reading import Reading
+from storage_drivers.tree.staging import StagedFile, Unverified
+from storage_drivers.tree.trials import Traits, try_mount
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+STAGED = f"{PRIVATE}/staged"
+"""Below the root: where files are written aside, each under its blob's id."""
+TRIED = f"{PRIVATE}/{PROBES}"
+"""Where the mount is tried."""
 
 
 def nowhere(_: str) -> None:
@@ -18,7 +41,9 @@ def nowhere(_: str) -> None:
 class TreeFiles:
     """The plain files of one store. A *path* is relative to `root` and begins with the bucket; `threads` is lent.
 
-    Every method raises `storage_drivers.errors.DriverError` and nothing of errno.
+    New files and directories get the permissions of the directory they are in. Every method raises
+    `storage_drivers.errors.DriverError` and nothing of errno. `at` is called with the name of every step of stage,
+    publish and remove once it is done (crash tests).
     """
 
     def __init__(
@@ -30,50 +55,125 @@ class TreeFiles:
         at: Callable[[str], None] = nowhere,
     ) -> None:
         self.root = root
-        self.grain_ns = 0
-        """A file changed less long ago than this may change again without another stamp; known once started."""
+        self._threads = threads
+        self._full = durability is Durability.FULL
+        self._at = at
+        self._directories = Directories(root, self._full, at)
+        self._placing = Placing(self._directories, at)
+        self._reading = Reading(self._directories)
+
+    @property
+    def traits(self) -> Traits:
+        """What the mount did when it was tried."""
+        return self._directories.traits
 
     async def start(self) -> None:
-        """Make what is needed below ROOT/.sluice and try the mount. Raises StoreUnfit where it cannot rename over."""
-        raise NotImplementedError
+        """Make what is needed in ROOT/.sluice and try the mount. Raises StoreUnfit where it cannot rename over."""
+        progress = Progress()
+        self._directories.traits = await with_patience(progress, lambda: self._begin(progress))
+
+    def _begin(self, progress: Progress) -> Traits:
+        for directory in (PRIVATE, STAGED, TRIED):
+            try:
+                os.mkdir(self.root / directory, DIRECTORY_MODE)
+            except FileExistsError:
+                continue
+            except OSError as error:
+                if error.errno != errno.EROFS:
+                    raise
+        self._directories.remember()
+        return try_mount(self.root, f"{self.root}/{TRIED}", progress)
 
     # writing aside
     async def stage(
         self, blob_id: int, source: Source, timings: dict[str, float] | None = None, piece: Buffer | None = None
     ) -> Stamp:
         """Write a body aside, verified and as durable as declared; nothing remains on any error. As `Driver.put`."""
-        raise NotImplementedError
+        if piece is None:
+            piece = await source.read()
+        whole = not piece or (len(piece) == source.size and not await source.read())
+        file = self._staged_file(blob_id, source, {} if timings is None else timings)
+        try:
+            if whole:
+                await self._hop(file.write_whole, piece, None)
+            else:
+                await self._write_pieces(file, source, piece)
+                await self._hop(file.finish, None)
+        except BaseException:
+            await self._abandon(file)
+            raise
+        return _stamp(file)
+
+    async def _write_pieces(self, file: StagedFile, source: Source, piece: Buffer) -> None:
+        step = file.begin
+        while piece:
+            writing = self._submit(step, piece)
+            piece = await source.read()
+            await asyncio.wrap_future(writing)
+            step = file.write
 
     async def stage_pieces(self, blob_id: int, pieces: AsyncIterator[FileSlice | bytes]) -> Stamp:
         """The same of pieces that need no verifying, copied within the mount where that works.
 
         The iterator keeps its slices: it releases each when it is asked for the next, or closed.
         """
-        raise NotImplementedError
+        file = self._staged_file(blob_id, Unverified(), {})
+        try:
+            await self._hop(file.begin, b"")
+            async for piece in pieces:
+                if isinstance(piece, FileSlice):
+                    await self._hop(file.copy, piece)
+                else:
+                    await self._hop(file.write, piece)
+            await self._hop(file.finish, None)
+        except BaseException:
+            await self._abandon(file)
+            raise
+        return _stamp(file)
+
+    def _staged_file(self, blob_id: int, source: Source, timings: dict[str, float]) -> StagedFile:
+        return StagedFile(
+            f"{self.root}/{_staged(blob_id).decode()}", source, timings, self._at, self._full, self.traits.inodes
+        )
+
+    async def _abandon(self, file: StagedFile) -> None:
+        try:
+            cleaning = self._submit(file.abandon)
+        except StoreFailed:  # closed: left for the sweep
+            return
+        await asyncio.wait([asyncio.wrap_future(cleaning)])
 
     async def unstage(self, blob_id: int) -> bool:
         """Take away what was written aside; True when there was something."""
-        raise NotImplementedError
+        return await self._hop(self._placing.unstage, _staged(blob_id))
+
+    async def is_staged(self, blob_id: int) -> bool:
+        """Whether what was written aside is there still, so that it was not renamed."""
+        return await self._hop(self._placing.is_staged, _staged(blob_id))
 
     # into place
     async def place(self, bucket: str, key: str) -> str:
         """The path for a key that has none yet: its own when nothing is in the way now, else the escaped one."""
-        raise NotImplementedError
+        path = paths.plain(bucket, key, self.traits.careful)
+        if path is None or await self._hop(self._placing.is_taken, path):
+            return paths.escaped(bucket, key)
+        return path
 
     def escaped(self, bucket: str, key: str) -> str:
         """The path of a key that cannot be at its own; always possible."""
-        raise NotImplementedError
+        return paths.escaped(bucket, key)
 
     async def publish(self, blob_id: int, path: str) -> None:
         """Rename what was staged to `path`, over what is there; as durable as declared when it returns.
 
-        Raises Collision when that has become impossible: what was staged is still there, take the escaped path.
+        Raises Collision when that has become impossible: what was staged is still there, take the escaped path. After
+        any other error it is not known whether the file was renamed.
         """
-        raise NotImplementedError
+        await self._hop(self._placing.publish, _staged(blob_id), path)
 
     async def remove(self, path: str) -> bool:
         """Unlink the file; False when there was none. Either way it stays away after a power cut."""
-        raise NotImplementedError
+        return await self._hop(self._placing.remove, path)
 
     # reading
     def locator(self, path: str, stamp: Stamp) -> str:
@@ -86,33 +186,72 @@ class TreeFiles:
 
     async def open(self, locator: str, offset: int, length: int) -> FileSlice:
         """Open at most `length` bytes at `offset`. Raises FileChanged, FileGone; StoreFailed when not mounted."""
-        raise NotImplementedError
+        opening = self._submit(self._reading.open, locator, offset, length)
+        try:
+            return await asyncio.wrap_future(opening)
+        except asyncio.CancelledError:
+            opening.add_done_callback(_release)
+            raise
 
     def still(self, opened: FileSlice, locator: str) -> bool:
         """Whether an open slice's file has the locator's stamp still. Blocks: call it in a thread."""
-        raise NotImplementedError
+        with map_errors():
+            return stamp_of(os.fstat(opened.fd), self.traits.inodes) == base.parse(locator)[1]
 
     async def find(self, path: str) -> Stamp | None:
         """The stamp of the regular file at exactly this path. Raises StoreFailed when the store is not mounted."""
-        raise NotImplementedError
+        return await self._hop(self._reading.find, path)
 
     def settled(self, stamp: Stamp) -> bool:
-        """Whether a change after this stamp would have another one, by the grain of the mount's times."""
-        raise NotImplementedError
+        """Whether a change from now on would give another stamp, by the grain of the mount's times."""
+        return abs(time.time_ns() - stamp.mtime_ns) > self.traits.grain_ns
 
     # buckets
     def key_of(self, bucket: str, path: str) -> str | None:
         """The key whose file is at a path, None when there can be none."""
-        raise NotImplementedError
+        return paths.key_of(bucket, path)
 
-    def scan(self, bucket: str, seen: Seen | None = None) -> AsyncIterator[list[Found]]:
-        """Every file of a bucket in batches, in no order; what vanishes meanwhile is left out. Counts into `seen`."""
-        raise NotImplementedError
+    def scan(self, bucket: str, seen: Seen | None = None, width: int = scanning.WIDTH) -> AsyncIterator[list[Found]]:
+        """Every file of a bucket in batches, in no order; what vanishes meanwhile is left out. Counts into `seen`.
+
+        A key may be found at two paths, its own and the escaped one: the one in the index counts.
+        """
+        pending = scanning.Pending(self._directories, bucket, seen or Seen())
+        return scanning.walk(pending, self._submit, width)
 
     async def make_bucket(self, bucket: str) -> None:
         """Make the bucket's directory, durable; one that is there is no error."""
-        raise NotImplementedError
+        await self._hop(buckets.make, self._directories, bucket.encode())
 
     async def remove_bucket(self, bucket: str) -> bool:
-        """Remove the directories of a bucket that are empty; True when its own is gone."""
-        raise NotImplementedError
+        """Remove the directories of a bucket that are empty; True when its own is gone.
+
+        False leaves what is left to its owner; so does a mount whose rmdir was not seen to refuse a full directory.
+        """
+        return await self._hop(buckets.remove, self._directories, bucket.encode())
+
+    # threads
+    def _submit(self, call: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> Future[T]:
+        try:
+            return self._threads.submit(call, *args, **kwargs)
+        except RuntimeError as error:
+            raise StoreFailed("the store is closed") from error
+
+    async def _hop(self, call: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        return await asyncio.wrap_future(self._submit(call, *args, **kwargs))
+
+
+def _staged(blob_id: int) -> bytes:
+    return f"{STAGED}/{blob_id:016x}".encode()
+
+
+def _stamp(file: StagedFile) -> Stamp:
+    if file.stamp is None:
+        raise StoreFailed("the file was given up")
+    return file.stamp
+
+
+def _release(opening: Future[FileSlice]) -> None:
+    """Close what a cancelled reader will not fetch."""
+    if not opening.cancelled() and opening.exception() is None:
+        opening.result().release()

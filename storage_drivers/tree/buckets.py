@@ -1,0 +1,51 @@
+"""The directories of buckets. Every function blocks and raises DriverError."""
+
+from __future__ import annotations
+
+import os
+
+from storage_drivers.errors import StoreFailed
+from storage_drivers.tree.base import Collision
+from storage_drivers.tree.directories import IN_THE_WAY, Directories
+from storage_drivers.tree.opening import DIRECTORY, opened
+from storage_drivers.tree.scanning import directories_of
+
+
+def make(directories: Directories, bucket: bytes) -> None:
+    """Make the directory of a bucket; one that is there is no error."""
+    try:
+        with directories.root() as root:
+            os.close(directories.make_parent(root, bucket + b"/-"))
+    except Collision as error:
+        raise StoreFailed(f"no directory of the bucket: {error}") from error
+
+
+def remove(directories: Directories, bucket: bytes) -> bool:
+    """Remove the directories of a bucket that are empty; True when its own is gone."""
+    with directories.root() as root:
+        if not directories.traits.rmdir:
+            return False
+        for path in reversed(directories_of(directories, root, bucket)):
+            _remove_empty(directories, root, path)
+        directories.forget_bucket(bucket)
+        try:
+            os.stat(bucket, dir_fd=root, follow_symlinks=False)
+        except FileNotFoundError:
+            return True
+    return False
+
+
+def _remove_empty(directories: Directories, root: int, path: bytes) -> None:
+    try:
+        with opened(root, path, DIRECTORY) as fd, os.scandir(fd) as entries:
+            if next(entries, None) is not None:
+                return
+        parent = directories.parent(root, path) if b"/" in path else os.open(b".", DIRECTORY, dir_fd=root)
+        try:
+            os.rmdir(path.rpartition(b"/")[2], dir_fd=parent)
+            directories.sync(parent)
+        finally:
+            os.close(parent)
+    except OSError as error:
+        if not isinstance(error, FileNotFoundError) and error.errno not in IN_THE_WAY:
+            raise

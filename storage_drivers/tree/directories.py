@@ -1,0 +1,259 @@
+"""The directories between a store's root and its files: made durably, and told from their twins.
+
+Every method blocks, and raises OSError but where it says otherwise.
+"""
+
+from __future__ import annotations
+
+import array
+import errno
+import fcntl
+import os
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from storage_drivers.errors import StoreFailed, map_errors
+from storage_drivers.files import NO_SYNC
+from storage_drivers.identity import NAME as IDENTITY
+from storage_drivers.tree.base import PRIVATE, Collision
+from storage_drivers.tree.opening import DIRECTORY, open_beneath, opened
+from storage_drivers.tree.trials import Traits
+
+KNOWN = 16_384
+"""Directories remembered as durable and no twins."""
+GET_FLAGS, CASEFOLD = 0x80086601, 0x40000000
+"""FS_IOC_GETFLAGS and FS_CASEFOLD_FL of linux/fs.h."""
+IN_THE_WAY = frozenset({errno.ENOTDIR, errno.ELOOP, errno.EISDIR, errno.EEXIST, errno.ENOTEMPTY})
+NO_SUCH_NAME = frozenset({errno.ENAMETOOLONG, errno.EINVAL, errno.EILSEQ, errno.EMLINK})
+NO_MODES = frozenset({errno.EPERM, errno.ENOSYS, errno.EOPNOTSUPP, errno.EINVAL})
+"""What a mount answers that keeps no permissions."""
+
+
+@contextmanager
+def collisions() -> Iterator[None]:
+    """Turn what a mount answers where a path is taken, or no path of it, into Collision."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno in IN_THE_WAY or error.errno in NO_SUCH_NAME:
+            raise Collision(os.strerror(error.errno)) from error
+        raise
+
+
+class Directories:
+    """Those of one store. `full`: directories that are made survive a power cut, with all of those they are in."""
+
+    def __init__(self, root: Path, full: bool, at: Callable[[str], None]) -> None:
+        self.traits = Traits()
+        self._root = root
+        self._full = full
+        self._at = at
+        self._identity: bytes | None = None
+        self._known: OrderedDict[bytes, tuple[int, int]] = OrderedDict()
+        self._lock = threading.Lock()
+
+    # the store
+    @contextmanager
+    def root(self) -> Iterator[int]:
+        """The root, opened by its name each time, so that a mount that comes back is found again.
+
+        Whatever OSError the block raises becomes a DriverError.
+        """
+        with map_errors():
+            fd = os.open(self._root, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+            try:
+                yield fd
+            finally:
+                os.close(fd)
+
+    def remember(self) -> None:
+        """Take down which store is mounted now."""
+        with self.root() as root:
+            self._identity = _identity(root)
+
+    def check_mounted(self, root: int, path: bytes) -> None:
+        """Raise StoreFailed unless the store that was started on is mounted and has the directory of the bucket.
+
+        Asked where a file is missing: only then was it removed.
+        """
+        try:
+            found = _identity(root)
+            os.stat(PRIVATE, dir_fd=root, follow_symlinks=False)
+        except (FileNotFoundError, NotADirectoryError):
+            found = b""
+        if found != self._identity:
+            raise StoreFailed("another store than at the start is here, or none: is the mount missing?")
+        bucket = path.split(b"/", 1)[0]
+        try:
+            os.close(open_beneath(root, bucket, os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC))
+        except OSError as error:
+            if error.errno in (errno.ENOENT, errno.ENOTDIR, errno.ELOOP):
+                raise StoreFailed(f"the directory of bucket {bucket.decode()} is missing, or is none") from error
+            raise
+
+    def raise_unless_absent(self, error: OSError, root: int, way: bytes) -> None:
+        """Return when an error says that no file is there, on a store that is mounted."""
+        if not (isinstance(error, FileNotFoundError) or error.errno in IN_THE_WAY or error.errno in NO_SUCH_NAME):
+            raise error
+        self.check_mounted(root, way)
+
+    # on the way to a file
+    def parent(self, root: int, path: bytes) -> int:
+        """A descriptor of the directory that a path is in."""
+        return open_beneath(root, path.rpartition(b"/")[0], DIRECTORY)
+
+    def make_parent(self, root: int, path: bytes) -> int:
+        """The same, of a directory that is made if it is not there. Raises Collision too."""
+        directory = path.rpartition(b"/")[0]
+        with collisions():
+            try:
+                fd = open_beneath(root, directory, DIRECTORY)
+            except FileNotFoundError:
+                return self._make(root, directory)
+            if self._is_known(directory, fd):
+                return fd
+            os.close(fd)
+            return self._make(root, directory)
+
+    def forget(self, path: bytes) -> None:
+        """The directories on the way to a path were not all there."""
+        with self._lock:
+            while path := path.rpartition(b"/")[0]:
+                self._known.pop(path, None)
+
+    def forget_bucket(self, bucket: bytes) -> None:
+        """The directories of a bucket are being removed."""
+        with self._lock:
+            for way in [way for way in self._known if way.split(b"/", 1)[0] == bucket]:
+                del self._known[way]
+
+    def is_exact(self, root: int, path: bytes) -> bool:
+        """Whether whatever is there of a path is there under exactly these names."""
+        if not (self.traits.folds or self.traits.has_flags):
+            return True
+        at = os.open(b".", DIRECTORY, dir_fd=root)
+        try:
+            for part in path.split(b"/"):
+                if self.folds(at) and not _lists(at, part):
+                    try:
+                        os.stat(part, dir_fd=at, follow_symlinks=False)
+                    except FileNotFoundError:
+                        return True
+                    return False
+                try:
+                    below = os.open(part, DIRECTORY, dir_fd=at)
+                except (FileNotFoundError, NotADirectoryError):
+                    return True
+                os.close(at)
+                at = below
+        finally:
+            os.close(at)
+        return True
+
+    def folds(self, directory: int) -> bool:
+        """Whether a directory takes different names for one."""
+        if self.traits.folds or not self.traits.has_flags:
+            return self.traits.folds
+        flags = array.array("l", [0])
+        try:
+            fcntl.ioctl(directory, GET_FLAGS, flags, True)
+        except OSError:
+            return False
+        return bool(flags[0] & CASEFOLD)
+
+    def has_exactly(self, directory: int, name: bytes) -> bool:
+        """Whether a directory lists exactly this name."""
+        return _lists(directory, name)
+
+    def sync(self, directory: int) -> None:
+        """Make the entries of a directory survive a power cut, if that was promised."""
+        if not self._full:
+            return
+        try:
+            os.fsync(directory)
+        except OSError as error:
+            if error.errno not in NO_SYNC:
+                raise
+
+    # one by one
+    def _make(self, root: int, directory: bytes) -> int:
+        at = os.open(b".", DIRECTORY, dir_fd=root)
+        try:
+            way = b""
+            for part in directory.split(b"/"):
+                way = way + b"/" + part if way else part
+                below = self._enter(at, part, way)
+                os.close(at)
+                at = below
+            return os.dup(at)
+        finally:
+            os.close(at)
+
+    def _enter(self, at: int, part: bytes, way: bytes) -> int:
+        """Open one directory in another, made first if it is not there."""
+        try:
+            below, known = os.open(part, DIRECTORY, dir_fd=at), True
+        except FileNotFoundError:
+            below, known = self._made(at, part), False  # its inode may have been one that we knew
+        try:
+            if not (known and self._is_known(way, below)):
+                if self.folds(at) and not _lists(at, part):
+                    raise Collision("a directory of another key differs in case or form only")
+                self.sync(at)  # also of one that another made: it may not have come to that yet
+                self._know(way, below)
+        except BaseException:
+            os.close(below)
+            raise
+        return below
+
+    def _made(self, at: int, part: bytes) -> int:
+        mode = os.fstat(at).st_mode & 0o7777
+        try:
+            os.mkdir(part, mode | 0o700, dir_fd=at)
+        except FileExistsError:
+            return os.open(part, DIRECTORY, dir_fd=at)
+        below = os.open(part, DIRECTORY, dir_fd=at)
+        set_mode(below, mode | 0o700)
+        self._at("publish.made")
+        return below
+
+    def _is_known(self, way: bytes, fd: int) -> bool:
+        known = self._known.get(way)
+        if known is None:
+            return False
+        status = os.fstat(fd)
+        return known == (status.st_dev, status.st_ino)
+
+    def _know(self, way: bytes, fd: int) -> None:
+        status = os.fstat(fd)
+        with self._lock:
+            self._known[way] = (status.st_dev, status.st_ino)
+            if len(self._known) > KNOWN:
+                self._known.popitem(last=False)
+
+
+def set_mode(fd: int, mode: int) -> None:
+    """Give a file or directory these permissions whatever the umask, where the mount keeps any."""
+    if os.fstat(fd).st_mode & 0o7777 != mode:
+        try:
+            os.fchmod(fd, mode)
+        except OSError as error:
+            if error.errno not in NO_MODES:
+                raise
+
+
+def _identity(root: int) -> bytes | None:
+    try:
+        with opened(root, f"{PRIVATE}/{IDENTITY}".encode(), os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC) as fd:
+            return os.read(fd, 4096)
+    except FileNotFoundError:
+        return None
+
+
+def _lists(directory: int, name: bytes) -> bool:
+    wanted = os.fsdecode(name)
+    with os.scandir(directory) as entries:
+        return any(entry.name == wanted for entry in entries)

@@ -1,0 +1,108 @@
+"""A file on its way into a tree: written aside, exactly the object's bytes. Its steps run in a thread of the pool."""
+
+from __future__ import annotations
+
+import errno
+import os
+from collections.abc import Callable
+from time import perf_counter
+
+from storage_drivers.base import Buffer, FileSlice, Source, no_claim
+from storage_drivers.errors import BlobDamaged, StoreFailed, map_errors
+from storage_drivers.files import SharedSync, write_all
+from storage_drivers.tree.base import Stamp, stamp_of
+from storage_drivers.writing import BlobFile
+
+NO_COPY = frozenset({errno.EXDEV, errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP, errno.EPERM, errno.EBADF, errno.EIO})
+"""copy_file_range(2) says one of these where it cannot; reading and writing then says what is really wrong."""
+COPIED = 64 << 20
+"""Bytes of one copy_file_range(2)."""
+PIECE = 1 << 20
+
+
+class Unverified:
+    """The source of pieces that were verified when they were written first."""
+
+    size: int | None = None
+
+    async def read(self) -> Buffer:
+        """There is nothing more."""
+        return b""
+
+    def digest(self, piece: Buffer) -> None:
+        """Needs no hash."""
+
+    def verify(self) -> None:
+        """Needs no verifying."""
+
+
+class StagedFile(BlobFile):
+    """Like a blob's file, but nothing stands behind the body, and in the end there is a stamp."""
+
+    __slots__ = ("_full", "_inodes", "_written", "stamp")
+
+    def __init__(
+        self,
+        path: str,
+        source: Source,
+        timings: dict[str, float],
+        at: Callable[[str], None],
+        full: bool,
+        inodes: bool,
+    ) -> None:
+        super().__init__(path, 0, source, no_claim, timings, at, lambda _fd, _size: None)
+        self._full = full
+        self._inodes = inodes
+        self._written = 0
+        self.stamp: Stamp | None = None
+
+    def copy(self, piece: FileSlice) -> None:
+        """Add the bytes of an open file, within the mount where it can. Raises BlobDamaged where the file ends."""
+        with self._lock, map_errors():
+            offset, left = piece.offset, piece.count
+            while left and not self._abandoned:
+                done = self._copied(piece.fd, offset, min(left, COPIED))
+                offset += done
+                left -= done
+                self._written += done
+
+    def _copied(self, fd: int, offset: int, count: int) -> int:
+        started = perf_counter()
+        try:
+            done = os.copy_file_range(fd, self._fd, count, offset)
+        except OSError as error:
+            if error.errno not in NO_COPY:
+                raise
+            done = 0
+        if not done:
+            piece = os.pread(fd, min(count, PIECE), offset)
+            if not piece:
+                raise BlobDamaged(f"a file ends {count} bytes early")
+            write_all(self._fd, piece)
+            done = len(piece)
+        self._spent("write", started)
+        return done
+
+    def _write(self, piece: Buffer) -> None:
+        started = perf_counter()
+        self._source.digest(piece)
+        write_all(self._fd, piece)
+        self._written += len(piece)
+        self._spent("write", started)
+        self._at("put.written")
+
+    def _finish(self, directory: SharedSync | None) -> None:
+        self._source.verify()
+        started = perf_counter()
+        if self._full:
+            os.fsync(self._fd)
+            self._at("put.synced")
+        fd, self._fd = self._fd, -1
+        os.close(fd)
+        self._at("put.closed")
+        # not before: some mounts set the time of a file when it is closed
+        stamp = stamp_of(os.stat(self._path, follow_symlinks=False), self._inodes)
+        if stamp.size != self._written:
+            raise StoreFailed(f"a file has {stamp.size} bytes of {self._written} written")
+        self.stamp = stamp
+        self._spent("sync", started)

@@ -1,0 +1,167 @@
+"""What a mount is tried for before a tree store starts on it."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from storage_drivers.errors import StoreUnfit
+from storage_drivers.mountinfo import mount_of
+from storage_drivers.probe import NOT_TRIED
+from storage_drivers.probe_scratch import Progress, Scratch
+from storage_drivers.probe_trials import CONTENT, Outcome, rename_across, rename_over, rmdir_refuses
+from storage_drivers.tree.opening import DIRECTORY, rename_new
+
+WITH_FLAGS = frozenset({"ext4", "f2fs", "tmpfs"})
+"""Filesystems where single directories may take `Name` and `name` for one, and say so."""
+LASTING_INODES = frozenset({"local", "efs"})
+"""Drivers of mounts whose inode numbers last; FUSE filesystems often make them up at each lookup."""
+LEAST_GRAIN = 20_000_000
+"""Nanoseconds: Linux stamps files by a clock that ticks every 1 to 10 ms."""
+NAMES = (
+    "Name",
+    "\u00f6",
+    "e\u0301",
+    "\u00e9",
+    "A\u030a",
+    "\u212b",
+    "dot.",
+    "space ",
+    "col:on",
+    "q?",
+    "tab\t",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Traits:
+    """What a mount does with names, stamps and directories."""
+
+    folds: bool = False
+    """It takes some different names for one."""
+    has_flags: bool = False
+    """Single directories may do so."""
+    careful: bool = False
+    """Only the plainest names are sure to come back as they were given, and not to be twins."""
+    claims: bool = True
+    """A rename can be told to replace nothing."""
+    inodes: bool = True
+    """Inode numbers last, and survive a rename."""
+    rmdir: bool = False
+    """rmdir(2) was seen to refuse a directory that is not empty."""
+    grain_ns: int = LEAST_GRAIN
+
+
+def try_mount(root: Path, directory: str, progress: Progress) -> Traits:
+    """Try the mount in `directory`, which is of its store. Blocks; raises OSError, and StoreUnfit without renames.
+
+    A full or read-only mount can still be read from: then nothing is known and the least is believed.
+    """
+    scratch = Scratch(directory, progress)
+    try:
+        return _tried(root, scratch)
+    except OSError as error:
+        if error.errno not in NOT_TRIED:
+            raise
+        return Traits(careful=True, has_flags=mount_of(root).kind in WITH_FLAGS, inodes=_inodes_last(root))
+    finally:
+        scratch.clear()
+
+
+def _tried(root: Path, scratch: Scratch) -> Traits:
+    for trial in (rename_over, rename_across):
+        works, detail = _outcome(trial, scratch)
+        if not works:
+            raise StoreUnfit("rename", f"{trial.__name__.replace('_', ' ')}: {detail}; the layout tree needs it")
+    survives, inodes = stamps_survive(scratch)
+    if not survives:
+        raise StoreUnfit("rename", "a file has another size or mtime once it is renamed; the layout tree needs them")
+    given, apart = names_given(scratch)
+    claims, _ = _outcome(claiming, scratch)
+    return Traits(
+        folds=not apart,
+        has_flags=mount_of(root).kind in WITH_FLAGS,
+        careful=not given or (not apart and not claims),
+        claims=claims,
+        inodes=inodes and _inodes_last(root),
+        rmdir=_outcome(rmdir_refuses, scratch)[0],
+        grain_ns=grain(scratch),
+    )
+
+
+def _outcome(trial: Callable[[Scratch], Outcome], scratch: Scratch) -> Outcome:
+    try:
+        return trial(scratch)
+    except OSError as error:
+        if error.errno in NOT_TRIED:
+            raise
+        return False, os.strerror(error.errno or 0)
+
+
+def _inodes_last(root: Path) -> bool:
+    return mount_of(root).driver in LASTING_INODES
+
+
+def stamps_survive(scratch: Scratch) -> tuple[bool, bool]:
+    """Whether size and mtime are the same after a rename, and whether the inode number is."""
+    old, new = scratch.path("stamp-from"), scratch.path("stamp-to")
+    scratch.write(old, CONTENT)
+    before = os.stat(old)
+    scratch.timed("rename", os.rename, old, new)
+    after = os.stat(new)
+    same = (before.st_size, before.st_mtime_ns) == (after.st_size, after.st_mtime_ns)
+    return same, before.st_ino == after.st_ino
+
+
+def names_given(scratch: Scratch) -> tuple[bool, bool]:
+    """Whether a directory lists the names it was given, and whether it keeps them all apart."""
+    directory = scratch.make_directory("names")
+    made, apart = set(), True
+    for name in NAMES:
+        path = scratch.inside(directory, name)
+        try:
+            scratch.write(path, b"")
+        except FileExistsError:
+            apart = False
+        except OSError as error:
+            if error.errno in NOT_TRIED:
+                raise
+        else:
+            made.add(name)
+    for twin in ("name", "NAME"):
+        apart = apart and not os.path.lexists(f"{directory}/{twin}")
+    return set(os.listdir(directory)) == made, apart
+
+
+def claiming(scratch: Scratch) -> Outcome:
+    """Whether a rename that must replace nothing is refused where there is something, and works where not."""
+    first, second, third = scratch.path("claim-1"), scratch.path("claim-2"), scratch.path("claim-3")
+    scratch.write(first, b"1")
+    scratch.write(second, b"2")
+    fd = os.open(scratch.directory, DIRECTORY)
+    try:
+        try:
+            rename_new(fd, os.path.basename(first).encode(), fd, os.path.basename(second).encode())
+        except FileExistsError:
+            rename_new(fd, os.path.basename(first).encode(), fd, os.path.basename(third).encode())
+            return scratch.read(third) == b"1", ""
+    finally:
+        os.close(fd)
+    return False, "it replaced a file"
+
+
+def grain(scratch: Scratch) -> int:
+    """Nanoseconds within which two changes may have the same mtime, with what the mount's clock is behind ours."""
+    started = time.time_ns()
+    times = []
+    for number in range(3):
+        path = scratch.path(f"grain-{number}")
+        scratch.write(path, b"x")
+        times.append(os.stat(path).st_mtime_ns)
+        time.sleep(0.003)
+    step = next((unit for unit in (10**9, 10**6) if all(at % unit == 0 for at in times)), 1)
+    behind = max(0, started - times[0])
+    return max(LEAST_GRAIN, 2 * step) + behind
