@@ -147,10 +147,6 @@ class TreeFiles:
         """Take away what was written aside; True when there was something."""
         return await self._hop(self._placing.unstage, _staged(blob_id))
 
-    async def is_staged(self, blob_id: int) -> bool:
-        """Whether what was written aside is there still, so that it was not renamed."""
-        return await self._hop(self._placing.is_staged, _staged(blob_id))
-
     # into place
     async def place(self, bucket: str, key: str) -> str:
         """The path for a key that has none yet: its own when nothing is in the way now, else the escaped one."""
@@ -170,6 +166,21 @@ class TreeFiles:
         any other error it is not known whether the file was renamed.
         """
         await self._hop(self._placing.publish, _staged(blob_id), path)
+
+    async def is_published(self, blob_id: int, path: str, stamp: Stamp) -> bool:
+        """Whether what was staged came to its path, before a crash or an error of `publish`; then it is durable there.
+
+        `stamp` is the one that staging gave.
+        """
+        return await self._hop(self._is_published, _staged(blob_id), path, stamp)
+
+    def _is_published(self, staged: bytes, path: str, stamp: Stamp) -> bool:
+        if self._reading.find(path) != stamp:
+            return False
+        if not self.traits.inodes and self._placing.is_staged(staged):
+            return False  # another file of the same size and time
+        self._placing.sync(path)
+        return True
 
     async def remove(self, path: str) -> bool:
         """Unlink the file; False when there was none. Either way it stays away after a power cut."""
@@ -201,6 +212,17 @@ class TreeFiles:
     async def find(self, path: str) -> Stamp | None:
         """The stamp of the regular file at exactly this path. Raises StoreFailed when the store is not mounted."""
         return await self._hop(self._reading.find, path)
+
+    async def find_key(self, bucket: str, key: str) -> Found | None:
+        """The file of a key that the index does not know: at its own path, else at the escaped one."""
+        return await self._hop(self._find_key, bucket, key)
+
+    def _find_key(self, bucket: str, key: str) -> Found | None:
+        for path in (paths.plain(bucket, key), paths.escaped(bucket, key)):
+            stamp = self._reading.find(path) if path else None
+            if path and stamp:
+                return Found(key, path, stamp)
+        return None
 
     def settled(self, stamp: Stamp) -> bool:
         """Whether a change from now on would give another stamp, by the grain of the mount's times."""

@@ -102,6 +102,16 @@ class Placing:
                 raise Collision("the file of another key differs in case or form only")
         os.rename(staged, name, src_dir_fd=root, dst_dir_fd=parent)
 
+    def sync(self, path: str) -> None:
+        """Make a file that is at its path durable there."""
+        way = paths.checked(path)
+        with self._directories.root() as root:
+            parent = self._directories.make_parent(root, way)
+            try:
+                self._directories.sync(parent)
+            finally:
+                os.close(parent)
+
     def remove(self, path: str) -> bool:
         """Unlink the file at a path, and sync its directory in any case; False when there was none."""
         way = paths.checked(path)
