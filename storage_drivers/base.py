@@ -39,11 +39,17 @@ class Capabilities:
     """Bytes up to which a body may be given to `append`; 0 when the driver has no packs to append to."""
     pack_overhead: int = 0
     """Bytes of a pack that belong to no record."""
+    one_process: bool = False
+    """What is stored ends with the process that stored it, and no other one sees it: one worker, nothing beside it."""
+
+
+UNTOLD = (1 << 63) - 1
+"""Bytes of a store that cannot tell how large it is."""
 
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """Space of the backing store in bytes, and its inodes (0 where the mount does not count them)."""
+    """Space of the backing store in bytes (`UNTOLD` where it cannot tell), and its inodes (0 where it has none)."""
 
     total: int
     free: int

@@ -90,28 +90,53 @@ def chunk_check(piece: Buffer, blob_id: int) -> int:
     return xxh3_64_intdigest(piece, blob_id & SEED)
 
 
+class Trailer(NamedTuple):
+    """The end of a file: how much of everything there is before it."""
+
+    body: int
+    claim: int
+    chunks: int
+    check: int
+
+    @property
+    def covered(self) -> int:
+        """Bytes between the body and the trailer."""
+        return self.chunks * CHECK.size + self.claim
+
+
 def read_footer(fd: int, size: int, blob_id: int, name: str) -> Footer:
     """The footer of an open file of `size` bytes. Raises BlobDamaged, naming `name`, unless it is whole and fits."""
-    body, claim, chunks, check = _read_trailer(fd, size, blob_id, name)
-    covered = read_exactly(fd, body, chunks * CHECK.size + claim)
-    if xxh3_64_intdigest(covered, blob_id & SEED) != check:
-        raise BlobDamaged(f"{name}: its footer is not what was written")
-    return Footer(body, covered[: chunks * CHECK.size], covered[chunks * CHECK.size :])
+    trailer = _read_trailer(fd, size, blob_id, name)
+    return parse_footer(read_exactly(fd, trailer.body, trailer.covered), trailer, blob_id, name)
 
 
 def body_length(fd: int, size: int, blob_id: int, name: str) -> int:
     """Bytes of the body by the trailer alone. Raises BlobDamaged."""
-    return _read_trailer(fd, size, blob_id, name)[0]
+    return _read_trailer(fd, size, blob_id, name).body
 
 
-def _read_trailer(fd: int, size: int, blob_id: int, name: str) -> tuple[int, int, int, int]:
+def _read_trailer(fd: int, size: int, blob_id: int, name: str) -> Trailer:
     if size < END:
         raise BlobDamaged(f"{name} is cut short")
-    end = read_exactly(fd, size - END, END)
+    return parse_trailer(read_exactly(fd, size - END, END), size, blob_id, name)
+
+
+def parse_trailer(end: bytes, size: int, blob_id: int, name: str) -> Trailer:
+    """What the last `END` bytes of a file of `size` bytes say. Raises BlobDamaged, naming `name`."""
+    if len(end) < END:
+        raise BlobDamaged(f"{name} is cut short")
     magic, version, _, claim, chunks, _, found, body, check = TRAILER.unpack_from(end)
     (own,) = CHECK.unpack_from(end, TRAILER.size)
     if magic != MAGIC or version != VERSION or own != xxh3_64_intdigest(end[: TRAILER.size], blob_id & SEED):
         raise BlobDamaged(f"{name} does not end as it was written")
     if found != blob_id & SEED or size != body + chunks * CHECK.size + claim + END or chunks != -(-body // CHUNK):
         raise BlobDamaged(f"{name} is not of the length that was written")
-    return body, claim, chunks, check
+    return Trailer(body, claim, chunks, check)
+
+
+def parse_footer(covered: bytes, trailer: Trailer, blob_id: int, name: str) -> Footer:
+    """The footer whose bytes before the trailer are `covered`. Raises BlobDamaged, naming `name`."""
+    if len(covered) != trailer.covered or xxh3_64_intdigest(covered, blob_id & SEED) != trailer.check:
+        raise BlobDamaged(f"{name}: its footer is not what was written")
+    checks = trailer.chunks * CHECK.size
+    return Footer(trailer.body, covered[:checks], covered[checks:])

@@ -40,11 +40,12 @@ def read_identity(root: Path) -> Identity | None:
             except FileNotFoundError:
                 continue
         if content.endswith(b"\n"):  # else a crash while it was made: nothing can know it yet
-            return _parsed(content)
+            return parsed(content)
     return None
 
 
-def _parsed(content: bytes) -> Identity:
+def parsed(content: bytes) -> Identity:
+    """The identity that a file of one says. Raises StoreFailed."""
     try:
         fields = json.loads(content)
         identity = Identity(str(uuid.UUID(fields["store"])), int(fields["generation"]))
@@ -71,7 +72,7 @@ def raise_generation(root: Path) -> Identity:
                 os.unlink(root / name)
             except FileNotFoundError:
                 pass
-            write_durably(root / name, _content(raised))
+            write_durably(root / name, content_of(raised))
         os.unlink(root / NEW)
     return raised
 
@@ -95,7 +96,8 @@ def hold(root: Path, *, alone: bool) -> int | None:
     return fd
 
 
-def _content(identity: Identity) -> bytes:
+def content_of(identity: Identity) -> bytes:
+    """The file of an identity."""
     return json.dumps({"layout": LAYOUT, **identity._asdict()}).encode() + b"\n"
 
 
@@ -113,5 +115,5 @@ def make_identity(root: Path) -> Identity:
             os.unlink(root / NAME)
         except FileNotFoundError:
             pass
-        write_durably(root / NAME, _content(identity))
+        write_durably(root / NAME, content_of(identity))
     return identity
