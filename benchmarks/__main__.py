@@ -123,32 +123,6 @@ def grow(
     Console(width=None if console.is_terminal else 120).print(table(states))
 
 
-@cli.command()
-def mount(
-    backing: Annotated[Path, typer.Argument(help="Directory that holds the files.")],
-    mountpoint: Annotated[Path, typer.Argument(help="Empty directory on which they appear.")],
-    create_ms: Annotated[float, typer.Option(min=0, help="Making a file or a directory, renaming.")] = 0,
-    sync_ms: Annotated[float, typer.Option(min=0, help="Syncing a file or a directory.")] = 0,
-    remove_ms: Annotated[float, typer.Option(min=0)] = 0,
-    lookup_ms: Annotated[float, typer.Option(min=0, help="Finding a name, stat.")] = 0,
-    open_ms: Annotated[float, typer.Option(min=0)] = 0,
-    read_ms: Annotated[float, typer.Option(min=0)] = 0,
-    write_ms: Annotated[float, typer.Option(min=0)] = 0,
-    close_ms: Annotated[float, typer.Option(min=0)] = 0,
-    xattr_ms: Annotated[float, typer.Option(min=0, help="Linux asks for one before each write; 0: none.")] = 0,
-    big_writes: Annotated[bool, typer.Option(help="Writes of 128 KiB, not of 4.")] = True,
-) -> None:
-    """Mount a directory by FUSE so that its operations take times of your choice, until it is unmounted."""
-    from benchmarks import slow_mount
-
-    times = slow_mount.Times(create_ms, sync_ms, remove_ms, lookup_ms, open_ms, read_ms, write_ms, close_ms, xattr_ms)
-    try:
-        slow_mount.serve(backing, mountpoint, times, big_writes)
-    except slow_mount.MountFailed as error:
-        console.print(f"[red]gave up:[/red] {error}", highlight=False)
-        raise typer.Exit(1) from error
-
-
 @cli.command("files")
 def files_command(
     directory: Annotated[Path, typer.Option(help="Where the files are made; they are removed afterwards.")],

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ctypes.util
+import importlib.util
 import os
 import shutil
 from typing import NoReturn, TypeVar
@@ -41,3 +43,13 @@ def need_root() -> None:
         pytest.skip("only root can mount")
     if not os.path.exists("/dev/loop-control"):
         pytest.skip("this machine has no loop devices")
+
+
+def need_fuse() -> None:
+    """The test mounts by `loadtests.mounts`. Also in CI it is skipped where the machine gives us no /dev/fuse."""
+    if not os.access("/dev/fuse", os.R_OK | os.W_OK):
+        pytest.skip("this machine has no /dev/fuse for us")
+    if ctypes.util.find_library("fuse3") is None and ctypes.util.find_library("fuse") is None:
+        lack("libfuse is not installed")
+    if importlib.util.find_spec("mfusepy") is None:
+        lack("mfusepy is not installed")

@@ -1,4 +1,4 @@
-"""The slow mount, the measure of one file an object on it, and a store whose data lie there."""
+"""The measure of one file an object on a slow mount, and a store whose data lie there."""
 
 from __future__ import annotations
 
@@ -13,52 +13,22 @@ from app.settings import Settings
 from app.store import objects, reading
 from app.store.reading import Slices
 from benchmarks import files
-from benchmarks.slow_mount import MountFailed, Times, slow_mount
+from loadtests.mounts import mounted
 from storage_drivers.base import FileSlice
-from tests.environment import lack
+from tests.environment import need_fuse
 from tests.store.site import opened, prepare, put, settings_for
 
-TIMES = Times(*(0.5 for _ in range(9)))
+MS = dict.fromkeys(("create", "sync", "remove", "lookup", "open", "read", "write", "close"), 0.5)
 
 
 @pytest.fixture(scope="module")
 def mount(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """Every operation takes half a millisecond."""
-    if not os.access("/dev/fuse", os.R_OK | os.W_OK):
-        pytest.skip("this machine has no FUSE for us")
-    pytest.importorskip("mfusepy", exc_type=OSError, reason="libfuse is not installed")
-    backing, mountpoint = tmp_path_factory.mktemp("backing"), tmp_path_factory.mktemp("mount")
-    try:
-        with slow_mount(backing, mountpoint, TIMES) as mounted:
-            yield mounted
-    except MountFailed as error:
-        lack(f"cannot mount: {error}")
-    assert not os.path.ismount(mountpoint)
-
-
-def test_it_passes_everything_through(mount: Path) -> None:
-    made = mount / "made"
-    made.mkdir(0o700)
-    body = os.urandom(300_000)
-    with open(made / "file", "xb") as file:
-        file.write(body)
-        os.fsync(file.fileno())
-    with pytest.raises(FileExistsError):
-        open(made / "file", "xb").close()
-    assert (made / "file").read_bytes() == body
-    assert (made / "file").stat().st_size == len(body)
-    with open(made / "file", "rb") as file:
-        assert os.pread(file.fileno(), 1000, 200_000) == body[200_000:201_000]
-    os.truncate(made / "file", 5)
-    (made / "file").rename(made / "other")
-    assert os.listdir(made) == ["other"]
-    assert (made / "other").read_bytes() == body[:5]
-    with pytest.raises(OSError):
-        os.getxattr(made / "other", "user.none")
-    (made / "other").unlink()
-    made.rmdir()
-    assert not made.exists()
-    assert os.statvfs(mount).f_blocks > 0
+    """Every call takes half a millisecond."""
+    need_fuse()
+    backing, where = tmp_path_factory.mktemp("backing"), tmp_path_factory.mktemp("mount")
+    with mounted(backing, where, ms=MS):
+        yield where
+    assert not os.path.ismount(where)
 
 
 @pytest.mark.parametrize("directories", [0, 1])

@@ -1,0 +1,91 @@
+"""How a running mount is asked and told: a line of JSON each way over a unix socket.
+
+`{"do": "fault", "fault": {…}}`, `clear`, `release` (both with `number` or without), `struck`, `counts`, `waiting`,
+`crash`, `credits` (`bytes` that are left); answered with `{"answer": …}` or `{"error": …}`.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from loadtests.mounts.costs import Costs
+from loadtests.mounts.faults import Fault, Faults
+from loadtests.mounts.unsynced import Undo
+
+Message = dict[str, Any]
+
+
+class Refused(Exception):
+    """The mount did not do what it was told; the message is its own."""
+
+
+class Control:
+    """The side of the mount."""
+
+    def __init__(self, faults: Faults, costs: Costs, undo: Undo | None) -> None:
+        self._faults = faults
+        self._costs = costs
+        self._undo = undo
+        self._does: dict[str, Callable[[Message], Any]] = {
+            "fault": lambda told: faults.set(Fault(**told["fault"])),
+            "clear": lambda told: faults.clear(told.get("number")),
+            "release": lambda told: faults.release(told.get("number")),
+            "struck": lambda told: {str(number): count for number, count in faults.struck().items()},
+            "counts": lambda told: dict(faults.counts),
+            "waiting": lambda told: faults.waiting,
+            "crash": self._crash,
+            "credits": self._credits,
+        }
+
+    def listen(self, path: Path) -> None:
+        """Answer in threads of its own until the process ends. Raises OSError."""
+        server = socket.socket(socket.AF_UNIX)
+        server.bind(os.fspath(path))
+        server.listen()
+        threading.Thread(target=self._accept, args=(server,), daemon=True).start()
+
+    def _accept(self, server: socket.socket) -> None:
+        while True:
+            connection, _ = server.accept()
+            threading.Thread(target=self._serve, args=(connection,), daemon=True).start()
+
+    def _serve(self, connection: socket.socket) -> None:
+        with connection, connection.makefile("rw", encoding="utf-8") as lines:
+            for line in lines:
+                try:
+                    told = json.loads(line)
+                    answer = {"answer": self._does[told["do"]](told)}
+                except Exception as error:
+                    answer = {"error": f"{type(error).__name__}: {error}"}
+                lines.write(json.dumps(answer) + "\n")
+                lines.flush()
+
+    def _crash(self, told: Message) -> int:
+        if self._undo is None:
+            raise ValueError("this mount does not track what is not synced (tracked=True, --tracked)")
+        return self._undo.crash()
+
+    def _credits(self, told: Message) -> float:
+        self._costs.writing.left = float(told["bytes"])
+        return self._costs.writing.left
+
+
+def tell(path: Path, do: str, **more: Any) -> Any:
+    """The side of those who ask. Raises Refused, OSError when nobody listens."""
+    with socket.socket(socket.AF_UNIX) as connection:
+        connection.connect(os.fspath(path))
+        connection.sendall(json.dumps({"do": do, **more}).encode() + b"\n")
+        with connection.makefile(encoding="utf-8") as lines:
+            line = lines.readline()
+    if not line:
+        raise Refused("the mount ended")
+    answer = json.loads(line)
+    if "error" in answer:
+        raise Refused(answer["error"])
+    return answer["answer"]

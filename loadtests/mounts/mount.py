@@ -1,0 +1,151 @@
+"""A mount for tests and load tests: in a process of its own, until the end of a block."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from loadtests.mounts.control import tell
+from loadtests.mounts.faults import Fault
+from loadtests.mounts.personalities import PERSONALITIES
+from loadtests.mounts.profiles import profile_named
+from loadtests.mounts.serving import MountFailed, is_mounted, unmount
+
+READY_SECONDS = 20.0
+END_SECONDS = 5.0
+ROOT = Path(__file__).parent.parent.parent
+
+
+class Mount:
+    """A mount that runs. Every method but `stop` raises Refused or OSError when its process does not answer."""
+
+    def __init__(self, backing: Path, path: Path, arguments: list[str]) -> None:
+        self.backing = backing
+        self.path = path
+        self._arguments = arguments
+        self._process: subprocess.Popen[str] | None = None
+        self._control = Path("")
+
+    # faults
+
+    def fault(self, call: str, act: str, path: str = "*", **more: Any) -> int:
+        """Arm a fault: see `Fault`, whose other fields `more` are. Returns its number."""
+        return int(self._tell("fault", fault=Fault(call, act, path, **more).as_json()))
+
+    def clear(self, number: int | None = None) -> None:
+        """Take away one fault, or all. What hangs by it goes on."""
+        self._tell("clear", number=number)
+
+    def release(self, number: int | None = None) -> None:
+        """Let the calls go on that hang now; later ones hang again."""
+        self._tell("release", number=number)
+
+    def struck(self, number: int) -> int:
+        """How often an armed fault struck."""
+        return int(self._tell("struck").get(str(number), 0))
+
+    def waiting(self) -> int:
+        """How many calls hang now."""
+        return int(self._tell("waiting"))
+
+    def counts(self) -> dict[str, int]:
+        """How many calls of each kind there were, by the names that FUSE has for them."""
+        return dict(self._tell("counts"))
+
+    def credits(self, left: float) -> None:
+        """Set the burst credits that are left, in bytes."""
+        self._tell("credits", bytes=left)
+
+    # the mount itself
+
+    def crash(self) -> int:
+        """What a power cut does: take back all that is not synced, and mount again. Returns how many names and files
+        were taken back. Who still has files of it open gets errors from then on. Faults are as at the beginning. Needs
+        `tracked=True`. What writes to the mount has to be ended before."""
+        count = int(self._tell("crash"))
+        self.stop()
+        self.start()
+        return count
+
+    def start(self) -> None:
+        """Mount. Raises MountFailed."""
+        control = Path(tempfile.mkdtemp(prefix="sluice-mount-")) / "control"
+        command = [sys.executable, "-m", "loadtests.mounts", "mount", str(self.backing), str(self.path)]
+        command += ["--control", str(control), "--end-with-parent", *self._arguments]
+        process = subprocess.Popen(
+            command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+        )
+        self._process, self._control = process, control
+        deadline = time.monotonic() + READY_SECONDS
+        while not is_mounted(self.path):
+            if process.poll() is not None or time.monotonic() > deadline:
+                process.kill()
+                printed = process.communicate()[0].strip()
+                self.stop()
+                raise MountFailed(printed or f"not mounted after {READY_SECONDS:.0f} s")
+            time.sleep(0.01)
+
+    def stop(self) -> None:
+        """Unmount, also from under those who use it; what hangs there fails. The directory is then an empty one."""
+        process, self._process = self._process, None
+        if process is None:
+            return
+        with contextlib.suppress(Exception):
+            self.clear()
+        unmount(self.path)
+        process.kill()
+        process.communicate(timeout=END_SECONDS)
+        self._control.unlink(missing_ok=True)
+        self._control.parent.rmdir()
+
+    def _tell(self, do: str, **more: Any) -> Any:
+        return tell(self._control, do, **more)
+
+
+@contextmanager
+def mounted(
+    backing: Path,
+    where: Path,
+    *,
+    profile: str = "none",
+    personality: str = "",
+    faults: Iterable[Fault] = (),
+    tracked: bool = False,
+    big_writes: bool = True,
+    cached: bool = True,
+    ms: Mapping[str, float] | None = None,
+) -> Iterator[Mount]:
+    """Show the directory `backing` at the empty directory `where` (both must be there) until the end of the block.
+
+    `personality` is the profile's own where none is named. `tracked` keeps what `Mount.crash` takes back. Without
+    `cached` every read comes to the mount, and so to its faults. `ms` replaces times of the profile, in
+    milliseconds by kind of call. Raises MountFailed, and ValueError for an unknown name.
+    """
+    if personality and personality not in PERSONALITIES:
+        raise ValueError(f"no personality {personality!r} (there are {', '.join(PERSONALITIES)})")
+    profile_named(profile).changed(ms or {})
+    arguments = ["--profile", profile]
+    if personality:
+        arguments += ["--personality", personality]
+    for fault in faults:
+        arguments += ["--fault", json.dumps(fault.as_json())]
+    for kind, took in (ms or {}).items():
+        arguments += ["--ms", f"{kind}={took}"]
+    arguments += ["--tracked"] if tracked else []
+    arguments += [] if big_writes else ["--no-big-writes"]
+    arguments += [] if cached else ["--no-cached"]
+    mount = Mount(Path(os.path.realpath(backing)), Path(where), arguments)
+    mount.start()
+    try:
+        yield mount
+    finally:
+        mount.stop()

@@ -1,0 +1,291 @@
+"""The operations of a FUSE mount over a directory, as mfusepy calls them, in many threads."""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import os
+import stat
+import threading
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+from loadtests.mounts.costs import Costs, Stream
+from loadtests.mounts.unsynced import HIDDEN, Undo
+
+STATVFS = ("f_bavail", "f_bfree", "f_blocks", "f_bsize", "f_favail", "f_ffree", "f_files", "f_frsize", "f_namemax")
+ATTRIBUTES = tuple(
+    (name.removesuffix("_ns"), name)
+    for name in (
+        *("st_mode", "st_ino", "st_nlink", "st_uid", "st_gid", "st_size", "st_blocks"),
+        *("st_atime_ns", "st_mtime_ns", "st_ctime_ns"),
+    )
+)
+UTIME_NOW, UTIME_OMIT = (1 << 30) - 1, (1 << 30) - 2
+"""What libfuse gives for a time that is now, and for one that stays."""
+
+
+@dataclass
+class File:
+    """What all who have one file open share."""
+
+    inode: int
+    stream: Stream = field(default_factory=Stream)
+    users: int = 0
+    dead: bool = False
+    """Unlinked, on mounts where that ends reading."""
+
+
+class Passthrough:
+    """A path begins with a slash. `fh` is a descriptor of ours. Raises OSError as the directory's own calls do."""
+
+    use_ns = True
+
+    def __init__(self, root: str, costs: Costs, undo: Undo | None = None) -> None:
+        self._root = os.path.realpath(root)
+        self._costs = costs
+        self._undo = undo
+        self._lock = threading.Lock()
+        self._files: dict[int, File] = {}
+        self._open: dict[int, File] = {}
+        self._mine = threading.local()
+        self._idle: dict[int, Stream] = {}
+
+    # names
+
+    def getattr(self, path: str, fh: int | None = None) -> dict[str, Any]:
+        started = time.perf_counter()
+        found = os.lstat(self._root + path) if fh is None else os.fstat(fh)
+        if fh is None and getattr(self._mine, "made", None) != path:
+            self._costs.call("lookup", started)
+        self._mine.made = None
+        return {name: getattr(found, attribute) for name, attribute in ATTRIBUTES}
+
+    def readlink(self, path: str) -> str:
+        return os.readlink(self._root + path)
+
+    def readdir(self, path: str, fh: int) -> Iterable[Any]:
+        self._costs.call("readdir", time.perf_counter())
+        with os.scandir(self._root + path) as found:
+            inside = [(one.name, {"st_mode": _kind(one), "st_ino": one.inode()}, 0) for one in found]
+        return [".", "..", *inside]
+
+    def statfs(self, path: str) -> dict[str, int]:
+        self._costs.call("statfs", time.perf_counter())
+        found = os.statvfs(self._root + path)
+        return {name: getattr(found, name) for name in STATVFS}
+
+    def mkdir(self, path: str, mode: int) -> None:
+        started = time.perf_counter()
+        self._make(path, lambda: os.mkdir(self._root + path, mode))
+        self._costs.call("create", started)
+
+    def symlink(self, target: str, source: str) -> None:
+        started = time.perf_counter()
+        self._make(target, lambda: os.symlink(source, self._root + target))
+        self._costs.call("create", started)
+
+    def link(self, target: str, source: str) -> None:
+        started = time.perf_counter()
+        self._make(target, lambda: os.link(self._root + source, self._root + target, follow_symlinks=False))
+        self._costs.call("create", started)
+
+    def rename(self, old: str, new: str) -> None:
+        started = time.perf_counter()
+        if self._undo is None:
+            os.rename(self._root + old, self._root + new)
+        else:
+            with self._undo.lock:
+                self._require_empty(new)
+                self._undo.rename(old, new)
+        self._costs.call("remove" if is_hidden(new) else "rename", started)
+
+    def unlink(self, path: str) -> None:
+        started = time.perf_counter()
+        if self._undo is None:
+            os.unlink(self._root + path)
+        else:
+            with self._undo.lock:
+                self._undo.remove(path)
+        if not is_hidden(path):
+            self._costs.call("remove", started)
+
+    def rmdir(self, path: str) -> None:
+        started = time.perf_counter()
+        if self._undo is None:
+            os.rmdir(self._root + path)
+        else:
+            with self._undo.lock:
+                self._require_empty(path)
+                self._undo.remove(path)
+        self._costs.call("remove", started)
+
+    def chmod(self, path: str, mode: int) -> None:
+        started = time.perf_counter()
+        os.chmod(self._root + path, stat.S_IMODE(mode))
+        self._costs.call("setattr", started)
+
+    def chown(self, path: str, uid: int, gid: int) -> None:
+        started = time.perf_counter()
+        os.chown(self._root + path, uid, gid, follow_symlinks=False)
+        self._costs.call("setattr", started)
+
+    def utimens(self, path: str, times: tuple[int, int] | None) -> None:
+        started = time.perf_counter()
+        self._set_times(path, times)
+        self._costs.call("setattr", started)
+
+    # files
+
+    def create(self, path: str, mode: int) -> int:
+        started = time.perf_counter()
+        flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+        fd: int = self._make(path, lambda: os.open(self._root + path, flags, mode))
+        self._opened(fd)
+        self._costs.call("create", started)
+        return fd
+
+    def open(self, path: str, flags: int) -> int:
+        started = time.perf_counter()
+        fd = os.open(self._root + path, (flags & os.O_ACCMODE) | os.O_CLOEXEC)
+        self._opened(fd)
+        if flags & os.O_TRUNC:
+            self._cut(fd, 0)
+        self._costs.call("open", started)
+        return fd
+
+    def read(self, path: str, size: int, offset: int, fh: int) -> bytes:
+        started = time.perf_counter()
+        piece = os.pread(fh, size, offset)
+        self._costs.was_read(self._file(fh).stream, offset, len(piece), started)
+        return piece
+
+    def write(self, path: str, data: bytes, offset: int, fh: int) -> int:
+        started = time.perf_counter()
+        file = self._file(fh)
+        if self._undo is not None:
+            self._undo.will_change(fh, offset, len(data))
+        done = os.pwrite(fh, data, offset)
+        self._costs.wrote(file.stream, done, started)
+        return done
+
+    def truncate(self, path: str, length: int, fh: int | None = None) -> None:
+        started = time.perf_counter()
+        fd = os.open(self._root + path, os.O_RDWR | os.O_CLOEXEC) if fh is None else fh
+        try:
+            self._cut(fd, length)
+        finally:
+            if fh is None:
+                os.close(fd)
+        self._costs.call("setattr", started)
+
+    def fallocate(self, path: str, mode: int, offset: int, size: int, fh: int) -> None:
+        if self._undo is not None:
+            self._undo.will_change(fh, offset, size)
+        arguments = (fh, mode, ctypes.c_int64(offset), ctypes.c_int64(size))
+        if ctypes.CDLL(None, use_errno=True).fallocate(*arguments):
+            raise OSError(ctypes.get_errno(), "fallocate", path)
+
+    def fsync(self, path: str, datasync: int, fh: int) -> None:
+        started = time.perf_counter()
+        self._costs.synced(self._file(fh).stream, started)
+        if self._undo is not None:
+            self._undo.synced(fh)
+
+    def fsyncdir(self, path: str, datasync: int, fh: int) -> None:
+        started = time.perf_counter()
+        if self._undo is not None:
+            self._undo.synced_directory(path)
+        self._costs.call("syncdir", started)
+
+    def flush(self, path: str, fh: int) -> None:
+        self._costs.closed(self._open[fh].stream, time.perf_counter())
+        if self._undo is not None and self._costs.profile.close_sends:
+            self._undo.synced(fh)
+
+    def release(self, path: str, fh: int) -> None:
+        with self._lock:
+            file = self._open.pop(fh)
+            file.users -= 1
+            if not file.users and not file.stream.written:
+                self._files.pop(file.inode, None)
+        os.close(fh)
+
+    # attributes of other names
+
+    def getxattr(self, path: str, name: str, position: int = 0) -> bytes:
+        self._costs.call("xattr", time.perf_counter())
+        return os.getxattr(self._root + path, name, follow_symlinks=False)
+
+    def setxattr(self, path: str, name: str, value: bytes, options: int, position: int = 0) -> None:
+        self._costs.call("xattr", time.perf_counter())
+        os.setxattr(self._root + path, name, value, options, follow_symlinks=False)
+
+    def listxattr(self, path: str) -> list[str]:
+        self._costs.call("xattr", time.perf_counter())
+        return os.listxattr(self._root + path, follow_symlinks=False)
+
+    def removexattr(self, path: str, name: str) -> None:
+        self._costs.call("xattr", time.perf_counter())
+        os.removexattr(self._root + path, name, follow_symlinks=False)
+
+    # what personalities change
+
+    def _set_times(self, path: str, times: tuple[int, int] | None) -> None:
+        found = os.lstat(self._root + path)
+        wanted = zip(times or (UTIME_NOW, UTIME_NOW), (found.st_atime_ns, found.st_mtime_ns), strict=True)
+        atime, mtime = ({UTIME_NOW: time.time_ns(), UTIME_OMIT: old}.get(new, new) for new, old in wanted)
+        os.utime(self._root + path, ns=(atime, mtime), follow_symlinks=False)
+
+    def _cut(self, fd: int, length: int) -> None:
+        size = os.fstat(fd).st_size
+        if self._undo is not None:
+            self._undo.will_change(fd, length, max(0, size - length))
+        os.ftruncate(fd, length)
+
+    def _require_empty(self, path: str) -> None:
+        full = self._root + path
+        if os.path.isdir(full) and not os.path.islink(full) and os.listdir(full):
+            raise OSError(errno.ENOTEMPTY, os.strerror(errno.ENOTEMPTY), path)
+
+    # helpers
+
+    def _make(self, path: str, make: Any) -> Any:
+        if self._undo is None:
+            made = make()
+        else:
+            with self._undo.lock:
+                made = make()
+                self._undo.made(path)
+        # libfuse asks for the attributes at once, which is not another round trip
+        self._mine.made = path
+        return made
+
+    def _opened(self, fd: int) -> File:
+        inode = os.fstat(fd).st_ino
+        with self._lock:
+            file = self._files.get(inode)
+            if file is None:
+                file = self._files[inode] = File(inode)
+            file.users += 1
+            self._open[fd] = file
+        return file
+
+    def _file(self, fh: int) -> File:
+        file = self._open[fh]
+        if file.dead:
+            raise OSError(errno.ENOENT, os.strerror(errno.ENOENT))
+        return file
+
+
+def is_hidden(path: str) -> bool:
+    """libfuse's own name for what is unlinked and open."""
+    return os.path.basename(path).startswith(HIDDEN)
+
+
+def _kind(entry: os.DirEntry[str]) -> int:
+    if entry.is_symlink():
+        return stat.S_IFLNK
+    return stat.S_IFDIR if entry.is_dir(follow_symlinks=False) else stat.S_IFREG

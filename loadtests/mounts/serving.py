@@ -1,0 +1,165 @@
+"""The process of a mount: FUSE, with its operations, costs, faults and control."""
+
+from __future__ import annotations
+
+import ctypes.util
+import errno
+import os
+import resource
+import select
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from loadtests.mounts.control import Control
+from loadtests.mounts.costs import Costs
+from loadtests.mounts.faults import Fault, Faults
+from loadtests.mounts.guard import guard
+from loadtests.mounts.pace import be_punctual
+from loadtests.mounts.personalities import PERSONALITIES
+from loadtests.mounts.profiles import Profile
+from loadtests.mounts.unsynced import Undo
+
+THREADS = 256
+
+
+class MountFailed(Exception):
+    """There is no FUSE here, or it refused us; the message is what it printed."""
+
+
+@dataclass(frozen=True)
+class Mounting:
+    """What is mounted where, and how."""
+
+    backing: Path
+    where: Path
+    profile: Profile
+    personality: str = ""
+    """The profile's own where it is empty."""
+    faults: tuple[Fault, ...] = ()
+    tracked: bool = False
+    """Keep what a crash would take back."""
+    big_writes: bool = True
+    """Writes of up to 1 MiB (libfuse 2: 128 KiB), else of 4 KiB."""
+    cached: bool = True
+    """Linux may remember bytes; else every read and write comes here."""
+    control: Path | None = None
+
+
+def serve(mounting: Mounting) -> None:
+    """Mount, and serve until it is unmounted. Raises MountFailed."""
+    mfusepy = _mfusepy()
+    costs, faults = Costs(mounting.profile), Faults(mounting.faults)
+    personality = PERSONALITIES[mounting.personality or mounting.profile.personality]
+    root = os.path.realpath(mounting.backing)
+    kept = tempfile.mkdtemp(prefix=".kept-", dir=os.path.dirname(root)) if mounting.tracked else None
+    try:
+        undo = Undo(root, Path(kept)) if kept else None
+        operations = personality(root, costs, undo)
+        guard(operations, faults, undo)
+        if mounting.control is not None:
+            Control(faults, costs, undo).listen(mounting.control)
+        be_punctual()
+        _many_descriptors()
+        options = _options(mfusepy, mounting, personality.options)
+        _class(mfusepy)(operations, str(mounting.where), foreground=True, fsname="sluice", **options)
+    except RuntimeError as error:
+        raise MountFailed(f"FUSE ended with {error}") from error
+    finally:
+        if kept:
+            shutil.rmtree(kept, ignore_errors=True)
+
+
+def end_with_parent(where: Path) -> None:
+    """Unmount and end this process when the one that began it has closed our standard input, has ended, or is about to:
+    who was killed while it hangs in this mount ends no sooner than the mount does."""
+    parent = os.getppid()
+
+    def watch() -> None:
+        while not select.select([0], [], [], 1.0)[0] or os.read(0, 1024):
+            if _is_ending(parent):
+                break
+        unmount(where)
+        os._exit(0)
+
+    threading.Thread(target=watch, daemon=True).start()
+
+
+def _is_ending(process: int) -> bool:
+    try:
+        status = Path(f"/proc/{process}/status").read_text()
+    except OSError:
+        return True
+    fields = dict(line.split(":", 1) for line in status.splitlines() if ":" in line)
+    killed = int(fields["SigPnd"], 16) >> (signal.SIGKILL - 1) & 1
+    return bool(killed) or fields["State"].split()[0] in "ZX"
+
+
+def unmount(where: Path) -> None:
+    """Take the mount away, also from under those who still have files of it open."""
+    if is_mounted(where):
+        program = ["umount", "-l"] if os.geteuid() == 0 else [shutil.which("fusermount3") or "fusermount", "-uz"]
+        subprocess.run([*program, str(where)], check=False, capture_output=True)
+
+
+def is_mounted(where: Path) -> bool:
+    """Also true for a mount whose process has ended."""
+    try:
+        return os.path.ismount(where)
+    except OSError as error:
+        return error.errno == errno.ENOTCONN
+
+
+def _mfusepy() -> Any:
+    # libfuse 2 keeps ten threads that wait for work and makes the others anew each time
+    newer = ctypes.util.find_library("fuse3")
+    if newer is not None:
+        os.environ.setdefault("FUSE_LIBRARY_PATH", newer)
+    try:
+        import mfusepy  # type: ignore[import-untyped]
+    except (ImportError, OSError) as error:
+        raise MountFailed(f"mfusepy and libfuse are wanted: {error}") from error
+    return mfusepy
+
+
+def _class(mfusepy: Any) -> Callable[..., Any]:
+    class Fuse(mfusepy.FUSE):  # type: ignore[misc]
+        def rename_fuse_3(self, old: bytes, new: bytes, flags: int) -> int:
+            """mfusepy does not pass the flags on, and RENAME_NOREPLACE would replace."""
+            if flags:
+                return -errno.EINVAL
+            return int(super().rename_fuse_3(old, new, flags) or 0)
+
+    return Fuse
+
+
+def _options(mfusepy: Any, mounting: Mounting, personal: dict[str, Any]) -> dict[str, Any]:
+    seconds = mounting.profile.cache_seconds
+    options: dict[str, Any] = {"entry_timeout": seconds, "attr_timeout": seconds, **personal}
+    if not mounting.cached:
+        options["direct_io"] = True
+    if not mounting.big_writes:
+        options["max_write"] = 4096
+    if mfusepy.fuse_version_major == 3:
+        options |= {"max_threads": THREADS, "max_idle_threads": THREADS}
+    elif mounting.big_writes:
+        options["big_writes"] = True
+    if os.geteuid() == 0:
+        options |= {"allow_other": True, "default_permissions": True}
+    return options
+
+
+def _many_descriptors() -> None:
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+
+
+if sys.platform != "linux":  # pragma: no cover
+    raise MountFailed("only Linux has these mounts")

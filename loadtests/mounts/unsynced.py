@@ -1,0 +1,197 @@
+"""What a power cut would take: un-synced bytes and names, kept so that they can be taken back.
+
+The directory behind the mount holds what programs see. For each file with un-synced bytes there is kept how long it was
+when it was last synced and which of those bytes were overwritten since; for each directory, which names in it came,
+went or were replaced since it was synced, with what they were. A crash puts that back, newest first.
+
+As strict as POSIX: syncing a file does not keep its name, syncing a directory does not keep its files' bytes. A rename
+is kept by a sync of either directory. After a sync that failed, the bytes that it was about are lost for good, though
+later syncs succeed (Linux takes them for clean). Modes, owners and times are not tracked.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+
+HIDDEN = ".fuse_hidden"
+"""libfuse gives such a name to a file that is unlinked while somebody has it open."""
+
+
+@dataclass
+class Unsynced:
+    """Of one file. `old` has bytes of the synced content that were changed, `lost` those that a sync failed to save."""
+
+    fd: int
+    size: int
+    old: list[tuple[int, bytes]] = field(default_factory=list)
+    lost: list[tuple[int, bytes]] = field(default_factory=list)
+
+
+@dataclass
+class Change:
+    """A name that is not synced. Its directories are known by inode, since they can be renamed."""
+
+    kind: str
+    directory: int
+    name: str
+    other: int = 0
+    other_name: str = ""
+    kept: str = ""
+    """What the name was before, among the kept files."""
+
+
+class Undo:
+    """For many threads. Whoever changes a name does it while holding `lock`, together with the note of it here.
+
+    `kept` is a directory on the same file system as `root`, outside it.
+    """
+
+    def __init__(self, root: str, kept: Path) -> None:
+        self.lock = threading.RLock()
+        self.crashed = False
+        self._root = root
+        self._kept = kept
+        self._count = 0
+        self._files: dict[int, Unsynced] = {}
+        self._changes: list[Change] = []
+        self._directories: dict[int, int] = {}
+
+    # names
+
+    def made(self, path: str) -> None:
+        """A name that was not there before now is."""
+        directory, name = self._place(path)
+        self._changes.append(Change("made", directory, name))
+
+    def remove(self, path: str) -> None:
+        """Take the name away, and keep what it was until that is synced. Raises OSError."""
+        directory, name = self._place(path)
+        if name.startswith(HIDDEN):
+            # its removal was noted when it got that name
+            os.unlink(self._root + path)
+            return
+        self._changes.append(Change("removed", directory, name, kept=self._keep(path)))
+
+    def rename(self, old: str, new: str) -> None:
+        """Rename, and keep what is replaced. Raises OSError."""
+        directory, name = self._place(old)
+        other, other_name = self._place(new)
+        kept = self._keep(new) if os.path.lexists(self._root + new) else ""
+        os.rename(self._root + old, self._root + new)
+        self._changes.append(Change("renamed", directory, name, other, other_name, kept))
+
+    def synced_directory(self, path: str) -> None:
+        """The names in it are as they are for good."""
+        inode = os.stat(self._root + path).st_ino
+        with self.lock:
+            done = [change for change in self._changes if inode in (change.directory, change.other)]
+            self._changes = [change for change in self._changes if inode not in (change.directory, change.other)]
+        for change in done:
+            if change.kept:
+                _remove_all(self._kept / change.kept)
+
+    # bytes
+
+    def will_change(self, fd: int, offset: int, count: int) -> None:
+        """Bytes of a file are about to be overwritten, cut off or added."""
+        found = os.fstat(fd)
+        with self.lock:
+            file = self._files.get(found.st_ino)
+            if file is None:
+                again = os.open(f"/proc/self/fd/{fd}", os.O_RDWR | os.O_CLOEXEC)
+                file = self._files[found.st_ino] = Unsynced(again, found.st_size)
+            count = min(count, file.size - offset)
+            if count > 0:
+                file.old.append((offset, os.pread(file.fd, count, offset)))
+
+    def synced(self, fd: int) -> None:
+        """The file's bytes are as they are for good."""
+        with self.lock:
+            inode = os.fstat(fd).st_ino
+            file = self._files.get(inode)
+            if file is None:
+                return
+            if file.lost:
+                file.size, file.old = os.fstat(fd).st_size, []
+            else:
+                del self._files[inode]
+                os.close(file.fd)
+
+    def failed(self, fd: int) -> None:
+        """A sync failed: what was un-synced will not be there after a crash, whatever is synced later."""
+        with self.lock:
+            file = self._files.get(os.fstat(fd).st_ino)
+            if file is None:
+                return
+            size = os.fstat(fd).st_size
+            if size > file.size:
+                file.lost.append((file.size, bytes(size - file.size)))
+            file.lost += reversed(file.old)
+            file.size, file.old = size, []
+
+    def crash(self) -> int:
+        """Take back all that is not synced. Returns how many names and files it was. Nothing may be changed later."""
+        with self.lock:
+            self.crashed = True
+            for file in self._files.values():
+                os.ftruncate(file.fd, file.size)
+                for offset, old in reversed(file.old):
+                    os.pwrite(file.fd, old, offset)
+                for offset, old in file.lost:
+                    within = min(len(old), file.size - offset)
+                    if within > 0:
+                        os.pwrite(file.fd, old[:within], offset)
+                os.close(file.fd)
+            for change in reversed(self._changes):
+                with suppress(FileNotFoundError):
+                    self._revert(change)
+            count = len(self._files) + len(self._changes)
+            self._files, self._changes = {}, []
+            for fd in self._directories.values():
+                os.close(fd)
+            self._directories = {}
+            for hidden in Path(self._root).rglob(f"{HIDDEN}*"):
+                hidden.unlink()
+            return count
+
+    def _revert(self, change: Change) -> None:
+        directory = self._directories[change.directory]
+        if change.kind == "made":
+            os.rename(change.name, self._fresh(), src_dir_fd=directory)
+            return
+        where, name = directory, change.name
+        if change.kind == "renamed":
+            where, name = self._directories[change.other], change.other_name
+            os.rename(name, change.name, src_dir_fd=where, dst_dir_fd=directory)
+        if change.kept:
+            os.rename(self._kept / change.kept, name, dst_dir_fd=where)
+
+    def _place(self, path: str) -> tuple[int, str]:
+        parent, name = os.path.split(path)
+        found = os.stat(self._root + parent).st_ino
+        if found not in self._directories:
+            self._directories[found] = os.open(self._root + parent, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+        return found, name
+
+    def _keep(self, path: str) -> str:
+        fresh = self._fresh()
+        os.rename(self._root + path, fresh)
+        return fresh.name
+
+    def _fresh(self) -> Path:
+        self._count += 1
+        return self._kept / str(self._count)
+
+
+def _remove_all(path: Path) -> None:
+    """A file, or a directory with all that is in it."""
+    if path.is_dir() and not path.is_symlink():
+        for inside in path.iterdir():
+            _remove_all(inside)
+        path.rmdir()
+    else:
+        path.unlink()
