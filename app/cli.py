@@ -11,7 +11,7 @@ from typing import Annotated
 import typer
 
 from app import __version__
-from app.cli_common import fail, load_settings
+from app.cli_common import ConfigOption, DataOption, IndexOption, fail, load_settings
 from app.cli_fsck import fsck_command
 from app.cli_probe import probe_command
 from app.cli_rebuild import rebuild_command
@@ -32,8 +32,6 @@ cli.command("probe")(probe_command)
 cli.command("rebuild")(rebuild_command)
 cli.command("scrub")(scrub_command)
 
-DataOption = Annotated[Path | None, typer.Option(help="Directory of the backing store [env SLUICE_DATA].")]
-
 
 @cli.command()
 def version() -> None:
@@ -46,9 +44,8 @@ def serve(
     host: Annotated[str | None, typer.Option(help="Address of the S3 listener.")] = None,
     port: Annotated[int | None, typer.Option(help="Port of the S3 listener; 0: any free one.")] = None,
     data: DataOption = None,
-    index: Annotated[
-        str | None, typer.Option(help="URL of the index, e.g. sqlite:////var/lib/sluice/index.db.")
-    ] = None,
+    config: ConfigOption = None,
+    index: IndexOption = None,
     workers: Annotated[int | None, typer.Option(help="Worker processes; default one a core.")] = None,
     admin_host: Annotated[str | None, typer.Option(help="Address of the admin listener.")] = None,
     admin_port: Annotated[int | None, typer.Option(help="Port of the admin listener; -1: none.")] = None,
@@ -65,6 +62,7 @@ def serve(
         host=host,
         port=port,
         data=data,
+        config=config,
         index=index,
         workers=workers,
         admin_host=admin_host,
@@ -82,7 +80,7 @@ def serve(
         if sys.stdout.isatty():
             print(f"access key: {credentials.access_key}\nsecret key: {credentials.secret_key}", flush=True)
         else:
-            print(f"sluice: the generated keys are in {settings.data / 'credentials'}", flush=True)
+            print(f"sluice: the generated keys are in {settings.home / 'credentials'}", flush=True)
 
     try:
         code = run(settings, before_workers=before_workers)

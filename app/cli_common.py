@@ -3,21 +3,33 @@
 from __future__ import annotations
 
 import sys
-from typing import Any, NoReturn
+from pathlib import Path
+from typing import Annotated, Any, NoReturn
 
 import typer
 from pydantic import ValidationError
 
-from app.settings import Settings
+from app.settings import ConfigError, Settings
+
+DataOption = Annotated[Path | None, typer.Option("--data", help="Directory of the backing store [env SLUICE_DATA].")]
+ConfigOption = Annotated[Path | None, typer.Option("--config", help="TOML file of settings [env SLUICE_CONFIG].")]
+IndexOption = Annotated[
+    str | None, typer.Option("--index", help="URL of the index, e.g. sqlite:////var/lib/sluice/index.db.")
+]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
 def load_settings(**options: Any) -> Settings:
     """Settings from the environment with the options that were given over them; exits with 2 when one is wrong."""
     try:
         return Settings(**{name: value for name, value in options.items() if value is not None})
+    except ConfigError as error:
+        fail(str(error), 2)
     except ValidationError as error:
         for fault in error.errors(include_url=False, include_input=False):
-            print(f"sluice: {'.'.join(map(str, fault['loc']))}: {fault['msg']}", file=sys.stderr)
+            place = ".".join(map(str, fault["loc"]))
+            message = fault["msg"].removeprefix("Value error, ")
+            print(f"sluice: {place}: {message}" if place else f"sluice: {message}", file=sys.stderr)
         raise typer.Exit(2) from None
 
 

@@ -5,12 +5,11 @@ from __future__ import annotations
 import asyncio
 import json
 from dataclasses import asdict
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from app.cli_common import fail, load_settings
+from app.cli_common import ConfigOption, DataOption, IndexOption, JsonOption, fail, load_settings
 from app.errors import DomainError
 from app.jobs.fsck import Report, fsck
 from app.settings import Settings
@@ -19,19 +18,20 @@ from storage_drivers.errors import DriverError
 
 
 def fsck_command(
-    data: Annotated[Path | None, typer.Option(help="Directory of the backing store [env SLUICE_DATA].")] = None,
-    index: Annotated[str | None, typer.Option(help="URL of the index.")] = None,
+    data: DataOption = None,
+    config: ConfigOption = None,
+    index: IndexOption = None,
     repair: Annotated[
         bool, typer.Option("--repair", help="Take away blobs that no row holds; count dead bytes anew.")
     ] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    as_json: JsonOption = False,
 ) -> None:
     """Compare index and store both ways; may run beside a server.
 
     Exit codes: 0 nothing is wrong (or all mended), 1 fsck could not run, 4 blobs that no row holds were found,
     8 a row's blob is missing, short or miscounted (restore it from a backup), or too much of a pack is counted dead.
     """
-    settings = load_settings(data=data, index=index)
+    settings = load_settings(data=data, config=config, index=index)
     try:
         report = asyncio.run(_run(settings, repair))
     except (DomainError, DriverError, CannotStart, OSError) as error:
@@ -48,7 +48,10 @@ def fsck_command(
 
 async def _run(settings: Settings, repair: bool) -> Report:
     async with opened(settings) as store:
-        return await fsck(store, repair=repair)
+        report = Report()
+        for one in store.all.values():
+            report.add(await fsck(one, repair=repair))
+        return report
 
 
 def _print(report: Report) -> None:

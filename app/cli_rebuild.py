@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Annotated, Any
 
 import apsw
@@ -18,7 +17,7 @@ import typer
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-from app.cli_common import fail, load_settings
+from app.cli_common import ConfigOption, DataOption, IndexOption, JsonOption, fail, load_settings
 from app.errors import DomainError
 from app.jobs.rebuild import Rebuild, Report
 from app.settings import Settings
@@ -26,18 +25,21 @@ from storage_drivers.errors import DriverError
 
 
 def rebuild_command(
-    data: Annotated[Path | None, typer.Option(help="Directory of the backing store [env SLUICE_DATA].")] = None,
-    index: Annotated[str | None, typer.Option(help="URL of the index.")] = None,
+    data: DataOption = None,
+    config: ConfigOption = None,
+    index: IndexOption = None,
     replace: Annotated[bool, typer.Option("--replace", help="Move an index that is there aside.")] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would be restored.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    as_json: JsonOption = False,
 ) -> None:
     """Make the index anew from the data: journals, packs and files. No server may run.
 
     Exit codes: 0 everything that was decided is restored, and nothing else was found; 1 it could not be done; 4 some
     writes whose outcome is not known were left out (listed); 8 decided data is missing or damaged (listed).
     """
-    settings = load_settings(data=data, index=index)
+    settings = load_settings(data=data, config=config, index=index)
+    if len(settings.named_stores) > 1:
+        fail("an index of several stores cannot be rebuilt yet")
     if settings.index_path.exists() and not (replace or dry_run):
         fail(f"there is an index at {settings.index_path}: give --replace to move it aside")
     try:

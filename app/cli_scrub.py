@@ -7,14 +7,13 @@ import json
 import sys
 from contextlib import nullcontext
 from dataclasses import asdict
-from pathlib import Path
 from typing import Annotated
 
 import typer
 from rich.console import Console
 from rich.status import Status
 
-from app.cli_common import fail, load_settings
+from app.cli_common import ConfigOption, DataOption, IndexOption, JsonOption, fail, load_settings
 from app.errors import DomainError
 from app.jobs.scrub import Report, Scrubber
 from app.settings import Settings
@@ -23,17 +22,18 @@ from storage_drivers.errors import DriverError
 
 
 def scrub_command(
-    data: Annotated[Path | None, typer.Option(help="Directory of the backing store [env SLUICE_DATA].")] = None,
-    index: Annotated[str | None, typer.Option(help="URL of the index.")] = None,
+    data: DataOption = None,
+    config: ConfigOption = None,
+    index: IndexOption = None,
     rate: Annotated[int, typer.Option(min=0, help="Bytes a second; 0: as fast as it goes.")] = 0,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    as_json: JsonOption = False,
 ) -> None:
     """Read every live blob again and compare it with its checks and its row; may run beside a server.
 
     What is damaged goes into quarantine (503 at once), what is whole again leaves it. Exit codes: 0 nothing is damaged,
     1 it could not run, 8 something is.
     """
-    settings = load_settings(data=data, index=index)
+    settings = load_settings(data=data, config=config, index=index)
     try:
         report = asyncio.run(_run(settings, rate))
     except (DomainError, DriverError, CannotStart, OSError) as error:
@@ -54,7 +54,10 @@ async def _run(settings: Settings, rate: int) -> Report:
                 if status is not None:
                     status.update(f"{report.blobs} blobs, {report.bytes >> 20} MiB, {len(report.damaged)} damaged")
 
-            return await Scrubber(store, rate).run_once(progress=progress)
+            report = Report()
+            for one in store.all.values():
+                report.add(await Scrubber(one, rate).run_once(progress=progress))
+            return report
 
 
 def _print(report: Report) -> None:

@@ -9,14 +9,13 @@ import secrets
 import sys
 import time
 from collections.abc import Awaitable, Callable
-from pathlib import Path
 from typing import Annotated, TypeVar
 
 import typer
 from rich.console import Console
 from rich.table import Table
 
-from app.cli_common import fail, load_settings
+from app.cli_common import ConfigOption, DataOption, IndexOption, JsonOption, fail, load_settings
 from app.errors import AccountExists, DomainError, NoSuchAccount
 from app.index import Index, open_index
 from app.index.rows import Account
@@ -25,16 +24,14 @@ from app.settings import Settings
 users = typer.Typer(name="user", help="Accounts and their keys.", no_args_is_help=True)
 
 T = TypeVar("T")
-Data = Annotated[Path | None, typer.Option("--data", help="Directory of the backing store [env SLUICE_DATA].")]
-IndexUrl = Annotated[str | None, typer.Option("--index", help="URL of the index.")]
-Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 SECRET_ENV = "SLUICE_USER_SECRET_KEY"  # noqa: S105 - a variable's name
 
 
 @users.command()
 def add(
-    data: Data = None,
-    index: IndexUrl = None,
+    data: DataOption = None,
+    config: ConfigOption = None,
+    index: IndexOption = None,
     access_key: Annotated[str | None, typer.Option(help="Access key; generated when not given.")] = None,
     secret_key: Annotated[
         str | None,
@@ -46,7 +43,7 @@ def add(
     ] = None,
     display_name: Annotated[str, typer.Option(help="Display name.")] = "",
     email: Annotated[str, typer.Option(help="Email address, unique if given.")] = "",
-    as_json: Json = False,
+    as_json: JsonOption = False,
 ) -> None:
     """Add an account with a key, or a key to an account. Exit code 3: the id's email or the key is taken."""
     access_key = access_key or "SL" + secrets.token_hex(9).upper()
@@ -60,7 +57,10 @@ def add(
         _fail("a secret key has at least 8 characters")
     account_id = account_id or secrets.token_hex(32)
     account = Account(account_id, display_name or access_key, email, False, int(time.time() * 1000))
-    _run(data, index, lambda opened: opened.add_account(account, access_key, secret))
+    _run(
+        load_settings(data=data, config=config, index=index),
+        lambda opened: opened.add_account(account, access_key, secret),
+    )
     made = {"id": account_id, "display_name": account.display_name, "email": email, "access_key": access_key}
     if not given:
         made["secret_key"] = secret
@@ -78,9 +78,11 @@ def _secret(option: str | None) -> str:
 
 
 @users.command("list")
-def list_users(data: Data = None, index: IndexUrl = None, as_json: Json = False) -> None:
+def list_users(
+    data: DataOption = None, config: ConfigOption = None, index: IndexOption = None, as_json: JsonOption = False
+) -> None:
     """List accounts and their access keys; secrets are never shown."""
-    found = _run(data, index, lambda opened: opened.accounts())
+    found = _run(load_settings(data=data, config=config, index=index), lambda opened: opened.accounts())
     if as_json:
         print(
             json.dumps(
@@ -108,7 +110,7 @@ Who = Annotated[str, typer.Argument(help="Canonical id or access key of the acco
 
 
 @users.command()
-def remove(who: Who, data: Data = None, index: IndexUrl = None) -> None:
+def remove(who: Who, data: DataOption = None, config: ConfigOption = None, index: IndexOption = None) -> None:
     """Remove an account that owns no bucket, with all its keys. Exit code 3: no such account; 4: it owns buckets."""
 
     async def call(opened: Index) -> None:
@@ -117,26 +119,26 @@ def remove(who: Who, data: Data = None, index: IndexUrl = None) -> None:
             _fail("the account owns buckets; disable it, or delete them first", 4)
         await opened.remove_account(account_id)
 
-    _run(data, index, call)
+    _run(load_settings(data=data, config=config, index=index), call)
 
 
 @users.command()
-def disable(who: Who, data: Data = None, index: IndexUrl = None) -> None:
+def disable(who: Who, data: DataOption = None, config: ConfigOption = None, index: IndexOption = None) -> None:
     """Refuse every request of an account from now on. Exit code 3: no such account."""
-    _set_disabled(who, data, index, True)
+    _set_disabled(who, load_settings(data=data, config=config, index=index), True)
 
 
 @users.command()
-def enable(who: Who, data: Data = None, index: IndexUrl = None) -> None:
+def enable(who: Who, data: DataOption = None, config: ConfigOption = None, index: IndexOption = None) -> None:
     """Undo `disable`. Exit code 3: no such account."""
-    _set_disabled(who, data, index, False)
+    _set_disabled(who, load_settings(data=data, config=config, index=index), False)
 
 
-def _set_disabled(who: str, data: Path | None, index: str | None, disabled: bool) -> None:
+def _set_disabled(who: str, settings: Settings, disabled: bool) -> None:
     async def call(opened: Index) -> None:
         await opened.set_disabled(await _account_id(opened, who), disabled)
 
-    _run(data, index, call)
+    _run(settings, call)
 
 
 async def _account_id(opened: Index, who: str) -> str:
@@ -148,8 +150,7 @@ async def _account_id(opened: Index, who: str) -> str:
     return key.account_id
 
 
-def _run(data: Path | None, index: str | None, call: Callable[[Index], Awaitable[T]]) -> T:
-    settings: Settings = load_settings(data=data, index=index)
+def _run(settings: Settings, call: Callable[[Index], Awaitable[T]]) -> T:
 
     async def run() -> T:
         opened = open_index(settings, writer=False)

@@ -17,7 +17,7 @@ from app.index import Index, open_index
 from app.jobs.compaction import Compactor
 from app.jobs.decisions import RETAINED_MS, Decisions
 from app.jobs.garbage import Garbage
-from app.jobs.runner import Jobs
+from app.jobs.runner import Jobs, StoreJobs
 from app.jobs.scrub import Scrubber
 from app.s3 import checksums
 from app.s3.gateway import Gateway
@@ -28,7 +28,7 @@ from app.server.health import health_router
 from app.server.shared import boottime_ms
 from app.server.worker import WorkerContext
 from app.settings import Settings
-from app.store.driver import make_driver
+from app.store.driver import make_stores
 from app.store.store import Store
 
 Scope = dict[str, Any]
@@ -53,7 +53,8 @@ class App:
         self._fast_lane = settings.fast_lane
         self._context = context
         self._index: Index = open_index(settings, lost=_end)
-        self._store = Store(self._index, make_driver(settings))
+        self._store = make_stores(self._index, settings)
+        """The default one, which knows the others."""
         self._gateway = Gateway(settings, self._store, Known(self._index), context.observe, context.memory)
         self._shell = FastAPI(
             docs_url=None,
@@ -99,35 +100,43 @@ class App:
         return not signed and await self._index.bucket("minio") is None
 
     async def _ready(self) -> bool:
-        """Index and store answer."""
-        await self._index.identity()
+        """Index and default store answer."""
+        await self._index.identities()
         return (await self._store.driver.usage()).total > 0
 
     @asynccontextmanager
     async def _life(self, _: FastAPI) -> AsyncIterator[None]:
         checksums.preload()
         await self._index.start()
-        await self._store.driver.start()
-        self._store.open_packs()
-        run_dir = self._settings.run_dir
-        decisions = Decisions(self._store, retained=max(RETAINED_MS, int(self._settings.commit_timeout * 3000)))
-        rate = self._settings.scrub_rate
-        scrubber = Scrubber(self._store, rate, decisions.renew) if rate else None
-        grace = self._settings.discard_grace
-        garbage = Garbage(self._store, self._context.oldest_request, boottime_ms, grace, decisions.bound)
-        compactor = Compactor(self._store, self._settings.compaction_rate, grace, self._context.counters.compacted)
-        is_gone = self._index.writer_is_gone
-        jobs = Jobs(run_dir / "jobs.lock", self._store, garbage, is_gone, decisions, scrubber, compactor)
+        stores = list(self._store.all.values())
+        for store in stores:
+            await store.driver.start()
+            store.open_packs()
+        lock = self._settings.run_dir / "jobs.lock"
+        pieces = Garbage(
+            self._store, self._context.oldest_request, boottime_ms, self._settings.discard_grace, blobs=False
+        )
+        jobs = Jobs(lock, self._store, self._index.writer_is_gone, list(map(self._jobs, stores)), [pieces.run_once])
         task = asyncio.create_task(jobs.run())
         try:
             yield
         finally:
             task.cancel()
             await asyncio.gather(task, return_exceptions=True)
-            await self._store.close_packs()
+            await asyncio.gather(*(store.close_packs() for store in stores))
             await self._store.ids.close()
             await self._index.close()
-            await self._store.driver.close()
+            for store in stores:
+                await store.driver.close()
+
+    def _jobs(self, store: Store) -> StoreJobs:
+        settings = self._settings
+        decisions = Decisions(store, retained=max(RETAINED_MS, int(settings.commit_timeout * 3000)))
+        rate, grace = settings.scrub_rate, settings.discard_grace
+        scrubber = Scrubber(store, rate, decisions.renew) if rate else None
+        garbage = Garbage(store, self._context.oldest_request, boottime_ms, grace, decisions.bound, pieces=False)
+        compactor = Compactor(store, settings.compaction_rate, grace, self._context.counters.compacted)
+        return StoreJobs(store, garbage, decisions, scrubber, compactor)
 
 
 def _end() -> None:

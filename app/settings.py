@@ -3,18 +3,64 @@
 from __future__ import annotations
 
 import os
+import tomllib
+from collections.abc import Iterable
+from functools import cached_property
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import AliasChoices, Field, SecretStr
-from pydantic_settings import BaseSettings, SettingsConfigDict
+from pydantic import AliasChoices, BaseModel, ConfigDict, Field, SecretStr, StringConstraints, model_validator
+from pydantic_settings import BaseSettings, InitSettingsSource, PydanticBaseSettingsSource, SettingsConfigDict
 
 KIB = 1024
 MIB = 1024 * KIB
 
+StoreName = Annotated[str, StringConstraints(pattern=r"^[a-z0-9-]{1,32}$")]
+
 
 def _root(name: str) -> AliasChoices:
     return AliasChoices(f"SLUICE_ROOT_{name}", f"MINIO_ROOT_{'USER' if name == 'ACCESS_KEY' else 'PASSWORD'}")
+
+
+class StoreSettings(BaseModel):
+    """One backing store. What is not given is as in the settings of all. Sizes are bytes."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    driver: str = Field("local", description="`local`, `efs`, `fuse` or `fsspec`.")
+    path: Path | None = Field(None, description="Directory of the store.")
+    url: str | None = Field(None, description="URL of the store, for drivers that need no directory.")
+    layout: Literal["objects", "tree"] = Field("objects", description="How data lies in the directory.")
+    durability: Literal["full", "relaxed"] | None = None
+    pack_threshold: int | None = Field(None, ge=0, le=MIB // 4)
+    pack_size: int | None = Field(None, ge=MIB, le=64 * 1024 * MIB)
+    io_threads: int | None = Field(None, ge=2, le=1024)
+    max_bytes: int | None = Field(None, ge=0, description="Past this many bytes of objects and parts it takes no more.")
+    min_free: int = Field(0, ge=0, description="With less space left on its filesystem it takes no more.")
+
+    @model_validator(mode="after")
+    def _check(self) -> StoreSettings:
+        if (self.path is None) == (self.url is None):
+            raise ValueError("give path or url")
+        return self
+
+
+def _read_file(path: Path, known: Iterable[str]) -> dict[str, Any]:
+    """The settings of a TOML file. Raises ValueError."""
+    try:
+        found = tomllib.loads(path.read_text())
+    except OSError as error:
+        raise ConfigError(f"{path}: {error.strerror}") from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{path}: {error}") from error
+    unknown = found.keys() - set(known) | found.keys() & {"config"}
+    if unknown:
+        raise ConfigError(f"{path}: there is no setting {sorted(unknown)[0]!r}")
+    return found
+
+
+class ConfigError(Exception):
+    """The settings file cannot be used; the message says why, for the operator."""
 
 
 class Settings(BaseSettings):
@@ -22,9 +68,20 @@ class Settings(BaseSettings):
 
     model_config = SettingsConfigDict(env_prefix="SLUICE_", frozen=True, extra="ignore", populate_by_name=True)
 
-    data: Path = Field(Path("data"), description="Directory of the backing store.")
+    config: Path | None = Field(None, description="TOML file of settings; the environment goes over it.")
+    data: Path = Field(
+        Path("data"), description="Directory of the one backing store, `default`. Not for a server with `stores`."
+    )
+    stores: dict[StoreName, StoreSettings] = Field(
+        {}, description="Backing stores by name; in the environment as JSON. Unset: one in `DATA`."
+    )
+    default_store: str | None = Field(
+        None, description="Store of buckets whose LocationConstraint names none; unset: the first."
+    )
     index: str | None = Field(
-        None, description="URL of the index, e.g. `sqlite:////var/lib/sluice/index.db`; unset: `DATA/index/sluice.db`."
+        None,
+        description="URL of the index, e.g. `sqlite:////var/lib/sluice/index.db`; unset: `index/sluice.db` in the "
+        "directory of the default store, which must be local then.",
     )
     host: str = Field("127.0.0.1", description="Address of the S3 listener.")
     port: int = Field(9000, ge=0, le=65535, description="Port of the S3 listener.")
@@ -110,11 +167,69 @@ class Settings(BaseSettings):
     max_buckets: int = Field(10_000, ge=1, description="Buckets an account may have.")
     clock_skew: float = Field(900, gt=0, description="How far a signed request's time may be off.")
 
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,
+        dotenv_settings: PydanticBaseSettingsSource,
+        file_secret_settings: PydanticBaseSettingsSource,
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        """The command line goes over the environment, which goes over the file."""
+        given = init_settings()
+        path = given.get("config") or os.environ.get("SLUICE_CONFIG")
+        sources = (init_settings, env_settings)
+        return (
+            (*sources, InitSettingsSource(settings_cls, _read_file(Path(path), cls.model_fields))) if path else sources
+        )
+
+    @model_validator(mode="after")
+    def _check_stores(self) -> Settings:
+        if self.default_store is not None and self.default_store not in self.named_stores:
+            raise ValueError(f"default_store: there is no store {self.default_store!r}")
+        if self.stores and "data" in self.model_fields_set:
+            raise ValueError("give data or stores, not both: with stores, the one without a name is called 'default'")
+        paths = [store.path for store in self.named_stores.values() if store.path is not None]
+        if len({path.absolute() for path in paths}) < len(paths):
+            raise ValueError("stores: two have the same path")
+        if self.index is None and self.named_stores[self.first_store].driver != "local":
+            raise ValueError("index: must be given, because the default store is not on a local disk")
+        return self
+
+    @cached_property
+    def named_stores(self) -> dict[str, StoreSettings]:
+        """All stores by their names, what they do not say themselves taken from the other settings."""
+        stores = self.stores or {"default": StoreSettings.model_validate({"path": self.data})}
+        inherited = ("durability", "pack_threshold", "pack_size", "io_threads")
+        return {
+            name: store.model_copy(
+                update={field: getattr(self, field) for field in inherited if getattr(store, field) is None}
+            )
+            for name, store in stores.items()
+        }
+
+    @property
+    def first_store(self) -> str:
+        """The name of the default store."""
+        return self.default_store or next(iter(self.named_stores))
+
+    @property
+    def home(self) -> Path:
+        """Directory of what belongs to the gateway itself: generated keys and tokens, the index if not elsewhere."""
+        if not self.stores:
+            return self.data
+        store = self.named_stores[self.first_store]
+        if self.index is None:
+            assert store.path is not None
+            return store.path
+        return self.index_path.parent
+
     @property
     def index_path(self) -> Path:
         """The SQLite file of the index."""
         if self.index is None:
-            return self.data / "index" / "sluice.db"
+            return self.home / "index" / "sluice.db"
         scheme, _, path = self.index.partition(":///")
         if scheme != "sqlite" or not path:
             raise ValueError("the index URL must be sqlite:///PATH")

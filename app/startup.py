@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager
 
 from app.access.credentials import Credentials, WeakCredentials, ensure_root, root_credentials
 from app.errors import AccountExists, BucketAlreadyExists, BucketAlreadyOwnedByYou, DomainError
 from app.index import Index, open_index
+from app.index.schema import DEFAULT
 from app.jobs.sweep import sweep
 from app.s3.target import valid_bucket_name
 from app.settings import Settings
-from app.store.driver import make_driver
+from app.store.driver import make_stores
 from app.store.store import Store
 from storage_drivers.errors import DriverError
-from storage_drivers.local import LocalDriver
 
 logger = logging.getLogger("sluice.store")
 
@@ -28,7 +28,7 @@ class CannotStart(Exception):
 def prepare(settings: Settings) -> Credentials:
     """Make or check everything that workers need, and sweep what the last run left. Raises CannotStart."""
     try:
-        settings.data.mkdir(mode=0o700, parents=True, exist_ok=True)
+        settings.home.mkdir(mode=0o700, parents=True, exist_ok=True)
         settings.run_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
         (settings.run_dir / "writers").mkdir(mode=0o700, exist_ok=True)
         return asyncio.run(_prepare(settings))
@@ -37,63 +37,91 @@ def prepare(settings: Settings) -> Credentials:
     except DomainError as error:
         raise CannotStart(f"the index cannot be used: {type(error).__name__} {error}") from error
     except OSError as error:
-        raise CannotStart(f"{error.strerror}: {error.filename or settings.data}") from error
+        raise CannotStart(f"{error.strerror}: {error.filename or settings.home}") from error
 
 
 async def _prepare(settings: Settings) -> Credentials:
-    index = open_index(settings)
-    await index.start(migrate=True)
-    driver = make_driver(settings, create=await index.identity() is None)
-    try:
-        await driver.start()
-        await match(index, driver)
-        assert driver.identity is not None
-        assert driver.probe is not None
-        logger.info("store default: %s", driver.probe.line)
+    async with AsyncExitStack() as stack:
+        index = open_index(settings)
+        await index.start(migrate=True)
+        stack.push_async_callback(index.close)
+        known = await index.identities()
+        await refuse_missing(index, settings)
+        store = make_stores(index, settings, known)
+        for one in store.all.values():
+            stack.push_async_callback(one.driver.close)
+            await start(one, known)
+            if one.driver.probe is not None:
+                logger.info("store %s: %s", one.name, one.driver.probe.line)
         credentials = root_credentials(settings)
         try:
-            root_id = await ensure_root(index, driver.identity.store, credentials)
+            root_id = await ensure_root(index, await _root_of(store), credentials)
         except AccountExists:
             raise CannotStart("the root access key belongs to another account (see `sluice user list`)") from None
         await _default_buckets(index, settings, root_id)
-        await sweep(Store(index, driver), index.writer_is_gone)
+        await sweep(store, index.writer_is_gone)
         return credentials
-    finally:
-        await driver.close()
-        await index.close()
 
 
 @asynccontextmanager
 async def opened(settings: Settings) -> AsyncIterator[Store]:
-    """The store of these settings, for a command that may run beside a server. Raises CannotStart."""
+    """The default store of these settings, for a command that may run beside a server. Raises CannotStart."""
     if not settings.index_path.exists():
         raise CannotStart("there is no index here")
-    index = open_index(settings, writer=False)
-    driver = make_driver(settings)
-    await index.start()
+    async with AsyncExitStack() as stack:
+        index = open_index(settings, writer=False)
+        await index.start()
+        stack.push_async_callback(index.close)
+        await refuse_missing(index, settings)
+        store = make_stores(index, settings)
+        known = await index.identities()
+        for one in store.all.values():
+            stack.push_async_callback(one.driver.close)
+            await start(one, known)
+        yield store
+
+
+async def start(store: Store, known: Mapping[str, tuple[str, int]]) -> None:
+    """Start a store, and bind the index to it if that knows none of its name. Raises CannotStart."""
+    named = "" if store.name == DEFAULT else f"store {store.name}: "
     try:
-        await driver.start()
-        await match(index, driver)
-        yield Store(index, driver)
-    finally:
-        await driver.close()
-        await index.close()
-
-
-async def match(index: Index, driver: LocalDriver) -> None:
-    """The store and the index must be of each other: the same UUID and generation."""
-    assert driver.identity is not None
-    known = await index.identity()
-    if known is None:
+        await store.driver.start()
+        empty = await store.driver.empty() if store.name not in known else False
+    except DriverError as error:
+        raise CannotStart(f"{named}{error}") from error
+    found = store.driver.identity
+    assert found is not None
+    if store.name not in known:
         # a crash right after the store was made leaves one without an index, too
-        if not await asyncio.to_thread(lambda: driver.contents().empty):
-            raise CannotStart("there is data here but no index of it: `sluice rebuild` makes it anew")
-        await index.set_identity(*driver.identity)
-    elif known != tuple(driver.identity):
+        if not empty:
+            raise CannotStart(f"{named}there is data here but no index of it: `sluice rebuild` makes it anew")
+        await store.index.set_identity(*found, store.name)
+    elif known[store.name] != tuple(found):
         raise CannotStart(
-            f"the index is of store {known[0]} generation {known[1]}, the directory of store "
-            f"{driver.identity.store} generation {driver.identity.generation}"
+            f"{named}the index is of store {known[store.name][0]} generation {known[store.name][1]}, the directory of "
+            f"store {found.store} generation {found.generation}"
         )
+
+
+async def refuse_missing(index: Index, settings: Settings) -> None:
+    """Raise CannotStart when a store that holds buckets is not among the settings."""
+    used = await index.stores_in_use()
+    for name in sorted(used.keys() - settings.named_stores.keys()):
+        raise CannotStart(f"the index has {used[name]} buckets on the store {name!r}, which the settings do not name")
+
+
+async def _root_of(store: Store) -> str:
+    """The UUID that the first account's id is made of: it stays the same when stores come and go."""
+    index = store.index
+    kept = await index.note(ROOT)
+    if not kept:
+        kept = (await index.identities()).get(DEFAULT, (store.driver.identity or ("",))[:1])[0]
+        await index.set_note(ROOT, kept)
+    return kept
+
+
+ROOT = "root"
+"""Note of the index: what the first account's id is made of."""
 
 
 async def _default_buckets(index: Index, settings: Settings, owner_id: str) -> None:
@@ -101,7 +129,7 @@ async def _default_buckets(index: Index, settings: Settings, owner_id: str) -> N
         if not valid_bucket_name(name):
             raise CannotStart(f"{name!r} in SLUICE_DEFAULT_BUCKETS is no bucket name")
         try:
-            await index.create_bucket(name, owner_id, settings.region, settings.max_buckets)
+            await index.create_bucket(name, owner_id, settings.region, settings.max_buckets, settings.first_store)
         except BucketAlreadyOwnedByYou:
             pass
         except BucketAlreadyExists:

@@ -10,9 +10,12 @@ import os
 from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from storage_drivers.errors import DriverError
+
+if TYPE_CHECKING:
+    from storage_drivers.identity import Identity
 
 Buffer = bytes | bytearray | memoryview
 
@@ -164,10 +167,32 @@ class FileSlice:
             os.close(fd)
 
 
+class Probed(Protocol):
+    """What a look at a mount found."""
+
+    @property
+    def line(self) -> str:
+        """All that counts in one line, for the log."""
+        ...
+
+
 class Driver(Protocol):
     """One backing store. Every method raises `storage_drivers.errors.DriverError` and nothing of errno."""
 
-    capabilities: Capabilities
+    @property
+    def capabilities(self) -> Capabilities:
+        """What it can do, known once it is started."""
+        ...
+
+    @property
+    def identity(self) -> Identity | None:
+        """Which store it is, once it is started."""
+        ...
+
+    @property
+    def probe(self) -> Probed | None:
+        """What was found of its mount, once it is started; None where there is none."""
+        ...
 
     async def start(self) -> None:
         """Make or check the store's fixed directories and its identity."""
@@ -322,6 +347,10 @@ class Driver(Protocol):
 
     def walk(self) -> AsyncIterator[tuple[str, int]]:
         """Every blob's locator and size in bytes, in no order (fsck only); records that nobody holds any more too."""
+        ...
+
+    async def empty(self) -> bool:
+        """Nothing was ever written to this store, or nothing is left."""
         ...
 
     async def usage(self) -> Usage:

@@ -81,6 +81,10 @@ class Upkeep:
             reread_pack(self._pack_path(pack), pack, list(some), take, errors)
         return errors
 
+    async def empty(self) -> bool:
+        """Look for any file of ours."""
+        return await self._hop(lambda: self.contents().empty)
+
     def contents(self) -> Contents:
         """All that lies in the store, to be read without an index. Blocks."""
         return Contents(self._root)

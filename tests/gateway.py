@@ -28,8 +28,12 @@ class Gateway:
     workers: int = 2
     env: dict[str, str] = field(default_factory=dict)
     options: tuple[str, ...] = ()
+    given: tuple[str, ...] | None = None
+    """Options that say where the data is; `--data DATA` when there are none."""
     command: tuple[str, ...] = (sys.executable, "-m", "app.cli")
     endpoint: str = ""
+    admin: str = ""
+    """The admin listener, if there is one."""
     port: int = 0
     process: subprocess.Popen[str] | None = None
 
@@ -37,7 +41,7 @@ class Gateway:
         """Start and wait until it is ready. Raises RuntimeError with what it printed when it ends before."""
         log = (self.data.parent / f"{self.data.name}.log").open("a")
         # `--port` stays the same over restarts, so that clients find it again
-        arguments = ["serve", "--port", str(self.port), "--data", str(self.data), "--workers", str(self.workers)]
+        arguments = ["serve", "--port", str(self.port), *self._where(), "--workers", str(self.workers)]
         if "--admin-port" not in self.options:
             arguments += ["--admin-port", "-1"]
         self.process = subprocess.Popen(
@@ -53,6 +57,8 @@ class Gateway:
         assert self.process.stdout is not None
         try:
             self.endpoint = _wait_ready(self.process.stdout, self.process)
+            if "--admin-port" in self.options:
+                self.admin = self.process.stdout.readline().rpartition(" ")[2].strip()
         except RuntimeError:
             self._ended(self.process)
             raise
@@ -75,7 +81,7 @@ class Gateway:
     def run(self, *arguments: str, check: bool = True) -> subprocess.CompletedProcess[str]:
         """Run `sluice ARGUMENTS --data DATA`."""
         return subprocess.run(
-            [*self.command, *arguments, "--data", str(self.data)],
+            [*self.command, *arguments, *self._where()],
             capture_output=True,
             text=True,
             cwd=ROOT,
@@ -83,6 +89,9 @@ class Gateway:
             check=check,
             timeout=120,
         )
+
+    def _where(self) -> tuple[str, ...]:
+        return ("--data", str(self.data)) if self.given is None else self.given
 
     def stop(self, seconds: float = 40.0) -> int:
         """Stop gracefully; returns the exit code."""
@@ -147,7 +156,14 @@ def _wait_ready(output: IO[str], process: subprocess.Popen[str]) -> str:
     raise RuntimeError(f"the gateway did not start: {seen!r} (exit code {process.wait(10)})")
 
 
-def client(endpoint: str, access_key: str = ACCESS_KEY, secret_key: str = SECRET_KEY, **config: Any) -> Any:
+def client(
+    endpoint: str,
+    access_key: str = ACCESS_KEY,
+    secret_key: str = SECRET_KEY,
+    *,
+    region: str = "us-east-1",
+    **config: Any,
+) -> Any:
     """A boto3 client with its defaults untouched, but for `config` and an attempt count of 1."""
     import boto3
     from botocore.config import Config
@@ -157,6 +173,6 @@ def client(endpoint: str, access_key: str = ACCESS_KEY, secret_key: str = SECRET
         endpoint_url=endpoint,
         aws_access_key_id=access_key,
         aws_secret_access_key=secret_key,
-        region_name="us-east-1",
+        region_name=region,
         config=Config(**{"retries": {"total_max_attempts": 1}, **config}),
     )

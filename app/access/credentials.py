@@ -49,7 +49,7 @@ def root_credentials(settings: Settings) -> Credentials:
                 "these are well-known default credentials: choose others, or give none and have them made"
             )
         return Credentials(access_key, secret, False)
-    path = settings.data / FILE_NAME
+    path = settings.home / FILE_NAME
     try:
         kept = json.loads(path.read_text())
     except FileNotFoundError:

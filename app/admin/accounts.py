@@ -84,7 +84,4 @@ async def remove_account(request: Request, account_id: str) -> None:
 async def list_buckets(request: Request, account_id: str) -> list[BucketOut]:
     """The buckets of an account."""
     found = await _index(request).buckets(account_id, "", "", MOST_BUCKETS)
-    return [
-        BucketOut(name=bucket.name, owner_id=bucket.owner_id, region=bucket.region, created=bucket.created)
-        for bucket in found
-    ]
+    return [BucketOut.of(bucket) for bucket in found]

@@ -14,12 +14,11 @@ from fastapi.openapi.docs import get_swagger_ui_html
 
 from app import __version__
 from app.access.credentials import write_private
-from app.admin import accounts
-from app.admin.metrics import of_packs, undecided
-from app.admin.models import StoreOut
+from app.admin import accounts, stores
+from app.admin.metrics import of_stores
 from app.index import open_index
 from app.settings import Settings
-from app.store.driver import make_driver
+from app.store.driver import make_stores
 
 TOKEN_FILE = "admin-token"  # noqa: S105 - a file's name
 
@@ -28,7 +27,7 @@ def admin_token(settings: Settings) -> str:
     """The token of the settings, or that of `DATA/admin-token`, which is made (mode 0600, synced) when missing."""
     if settings.admin_token is not None:
         return settings.admin_token.get_secret_value()
-    path = settings.data / TOKEN_FILE
+    path = settings.home / TOKEN_FILE
     try:
         return path.read_text().strip()
     except FileNotFoundError:
@@ -52,23 +51,23 @@ def _given_token(request: Request) -> bytes:
 def create_admin(settings: Settings, render_metrics: Callable[[], bytes]) -> FastAPI:
     """The application of the admin listener. `/metrics` is open to whoever reaches it; all else needs the token."""
     index = open_index(settings, writer=False)
-    driver = make_driver(settings)
+    store = make_stores(index, settings)
     token = admin_token(settings).encode()
 
     @asynccontextmanager
     async def life(app: FastAPI) -> AsyncIterator[None]:
         await index.start()
-        await driver.start()
+        for one in store.all.values():
+            await one.driver.start()
         app.state.index = index
+        app.state.store = store
+        app.state.settings = settings
         try:
             yield
         finally:
             await index.close()
-            await driver.close()
-
-    async def pack_bytes(pack_id: int) -> int:
-        file = await driver.pack_file(pack_id)
-        return 0 if file is None else file.size
+            for one in store.all.values():
+                await one.driver.close()
 
     async def authorised(request: Request) -> None:
         if not hmac.compare_digest(_given_token(request), token):
@@ -84,26 +83,13 @@ def create_admin(settings: Settings, render_metrics: Callable[[], bytes]) -> Fas
         telemetry={"tracing": False, "metrics": False, "logs": False, "auto_configure": False},
     )
     guarded = [Depends(authorised)]
-    app.include_router(accounts.router, prefix="/api/v1", dependencies=guarded)
+    for part in (accounts, stores):
+        app.include_router(part.router, prefix="/api/v1", dependencies=guarded)
 
     @app.get("/metrics", include_in_schema=False)
     async def metrics() -> Response:
-        of_index = await of_packs(index, pack_bytes) + await undecided(index)
-        return Response(render_metrics() + of_index, media_type="text/plain; version=0.0.4; charset=utf-8")
-
-    @app.get("/api/v1/store", dependencies=guarded, tags=["store"])
-    async def store() -> StoreOut:
-        """Identity and space of the backing store."""
-        assert driver.identity is not None
-        usage = await driver.usage()
-        return StoreOut(
-            store=driver.identity.store,
-            generation=driver.identity.generation,
-            durability=settings.durability,
-            total=usage.total,
-            free=usage.free,
-            inodes=usage.inodes,
-            free_inodes=usage.free_inodes,
+        return Response(
+            render_metrics() + await of_stores(store), media_type="text/plain; version=0.0.4; charset=utf-8"
         )
 
     @app.get("/openapi.json", dependencies=guarded, include_in_schema=False)

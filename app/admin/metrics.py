@@ -1,43 +1,88 @@
-"""Metrics that are read from the index at the scrape."""
+"""Metrics that are read from the index and the stores at the scrape. Sizes are bytes."""
 
 from __future__ import annotations
 
+import asyncio
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Iterable
 
-from app.index import Index
+from app.admin.stores import PATIENCE
+from app.errors import DomainError
+from app.index.rows import Pack
+from app.store.place import owner
+from app.store.store import Store
+
+HELP = {
+    "sluice_undecided_seconds": "Age of the oldest change that is not written down beside the data yet.",
+    "sluice_undecided_changes": "Changes that are not written down beside the data yet.",
+    "sluice_damaged_blobs": "Blobs in quarantine: reading them answers 503.",
+    "sluice_packs": "Packs: files of many small blobs.",
+    "sluice_pack_bytes": "Bytes of packs: that may be held, and that no row holds (some came back as holes).",
+    "sluice_store_up": "Whether the store answers.",
+    "sluice_store_bytes": "Size of the store's filesystem.",
+    "sluice_store_free_bytes": "Space left on the store's filesystem.",
+    "sluice_store_free_inodes": "Inodes left on the store's filesystem, 0 where it does not count them.",
+    "sluice_store_buckets": "Buckets whose data is on the store.",
+}
+"""All are gauges, with the label `store`."""
+
+Sample = tuple[str, str, float]
+"""Name, further labels, value."""
 
 
-async def undecided(index: Index) -> bytes:
-    """What a lost index would lose of what it decided (the window of `sluice rebuild`), and what is damaged."""
-    changes, oldest = await index.undecided()
+async def of_stores(store: Store) -> bytes:
+    """The gauges of every store in the text format of Prometheus."""
+    index = store.index
+    packs, used, damaged = await index.packs(), await index.stores_in_use(), await index.quarantine()
+    found: dict[str, list[str]] = {name: [] for name in HELP}
+    for one in store.all.values():
+        samples: list[Sample] = [
+            ("sluice_damaged_blobs", "", sum(owner(locator) == one.name for locator, _, _ in damaged)),
+            ("sluice_store_buckets", "", used.get(one.name, 0)),
+            *await _undecided(one),
+            *await _of_packs(one, [pack for pack in packs if pack.store == one.name]),
+            *await _usage(one),
+        ]
+        for name, labels, value in samples:
+            found[name].append(f'{name}{{store="{one.name}"{labels}}} {value:.10g}')
+    return "".join(f"# HELP {name} {HELP[name]}\n# TYPE {name} gauge\n{_lines(found[name])}" for name in HELP).encode()
+
+
+def _lines(lines: Iterable[str]) -> str:
+    return "".join(line + "\n" for line in lines)
+
+
+async def _undecided(store: Store) -> list[Sample]:
+    """What a lost index would lose of what it decided: the window of `sluice rebuild`."""
+    changes, oldest = await store.index.undecided(store.name)
     seconds = max(time.time() - oldest / 1000, 0.0) if changes else 0.0
-    lines = (
-        "# HELP sluice_undecided_seconds Age of the oldest change that is not written down beside the data yet.",
-        "# TYPE sluice_undecided_seconds gauge",
-        f"sluice_undecided_seconds {seconds:.3f}",
-        "# HELP sluice_undecided_changes Changes that are not written down beside the data yet.",
-        "# TYPE sluice_undecided_changes gauge",
-        f"sluice_undecided_changes {changes}",
-        "# HELP sluice_damaged_blobs Blobs in quarantine: reading them answers 503.",
-        "# TYPE sluice_damaged_blobs gauge",
-        f"sluice_damaged_blobs {len(await index.quarantine())}",
-    )
-    return ("\n".join(lines) + "\n").encode()
+    return [("sluice_undecided_seconds", "", round(seconds, 3)), ("sluice_undecided_changes", "", changes)]
 
 
-async def of_packs(index: Index, size_of: Callable[[int], Awaitable[int]]) -> bytes:
-    """How many packs there are, and how much of them lives; `size_of` gives the bytes of one that is still written."""
-    packs = await index.packs()
+async def _of_packs(store: Store, packs: list[Pack]) -> list[Sample]:
+    """How many packs there are, and how much of them lives."""
     dead = sum(pack.dead for pack in packs)
-    size = sum([pack.size if pack.sealed else await size_of(pack.id) for pack in packs])
-    lines = (
-        "# HELP sluice_packs Packs: files of many small blobs.",
-        "# TYPE sluice_packs gauge",
-        f"sluice_packs {len(packs)}",
-        "# HELP sluice_pack_bytes Bytes of packs: that may be held, and that no row holds (some came back as holes).",
-        "# TYPE sluice_pack_bytes gauge",
-        f'sluice_pack_bytes{{state="live"}} {max(size - dead, 0)}',
-        f'sluice_pack_bytes{{state="dead"}} {dead}',
-    )
-    return ("\n".join(lines) + "\n").encode()
+    size = sum(pack.size for pack in packs if pack.sealed)
+    try:
+        async with asyncio.timeout(PATIENCE):
+            for pack in packs:
+                size += 0 if pack.sealed else await store.pack_bytes(pack.id)
+    except (DomainError, TimeoutError):
+        pass  # `sluice_store_up` tells
+    return [
+        ("sluice_packs", "", len(packs)),
+        ("sluice_pack_bytes", ',state="live"', max(size - dead, 0)),
+        ("sluice_pack_bytes", ',state="dead"', dead),
+    ]
+
+
+async def _usage(store: Store) -> list[Sample]:
+    usage = await store.usage(PATIENCE)
+    if usage is None:
+        return [("sluice_store_up", "", 0)]
+    return [
+        ("sluice_store_up", "", 1),
+        ("sluice_store_bytes", "", usage.total),
+        ("sluice_store_free_bytes", "", usage.free),
+        ("sluice_store_free_inodes", "", usage.free_inodes),
+    ]

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 from pydantic import BaseModel, Field, SecretStr
+
+from app.index.rows import Bucket
 
 
 class AccountOut(BaseModel):
@@ -45,15 +49,37 @@ class BucketOut(BaseModel):
     owner_id: str
     region: str
     created: int
+    store: str
+    moving_from: str | None = Field(None, description="The store that its older data is being moved from.")
+
+    @classmethod
+    def of(cls, bucket: Bucket) -> BucketOut:
+        """The bucket of a row."""
+        return cls(
+            name=bucket.name,
+            owner_id=bucket.owner_id,
+            region=bucket.region,
+            created=bucket.created,
+            store=bucket.store,
+            moving_from=bucket.source or None,
+        )
 
 
 class StoreOut(BaseModel):
-    """The backing store; sizes are bytes."""
+    """A backing store; sizes are bytes."""
 
-    store: str
-    generation: int
+    name: str
+    default: bool = Field(description="Buckets go there whose LocationConstraint names no store.")
+    driver: str
+    layout: str
     durability: str
-    total: int
-    free: int
-    inodes: int
-    free_inodes: int
+    state: Literal["up", "down"] = Field(description="`down`: it does not answer; then what it would say is missing.")
+    buckets: int
+    store: str | None = Field(None, description="Its UUID.")
+    generation: int | None = None
+    total: int | None = None
+    free: int | None = None
+    inodes: int | None = None
+    free_inodes: int | None = None
+    max_bytes: int | None = None
+    min_free: int = 0

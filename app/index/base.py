@@ -25,6 +25,7 @@ from app.index.rows import (
     Upload,
     Version,
 )
+from app.index.schema import DEFAULT
 from app.index.upkeep import Upkeep
 
 
@@ -86,11 +87,11 @@ class Index(Upkeep, Protocol):
         ...
 
     # identity
-    async def identity(self) -> tuple[str, int] | None:
-        """The UUID and generation of the store that this index is of, None before `set_identity`."""
+    async def identities(self) -> dict[str, tuple[str, int]]:
+        """The UUID and generation of each store that this index was used with, by the store's name."""
         ...
 
-    async def set_identity(self, store: str, generation: int) -> None: ...
+    async def set_identity(self, store: str, generation: int, name: str = DEFAULT) -> None: ...
 
     # without an await, for answers that are given before there is a task (DESIGN §6, the fast lane)
     def access_key_now(self, access_key: str) -> AccessKey | None:
@@ -126,8 +127,12 @@ class Index(Upkeep, Protocol):
         """Buckets of an owner whose names start with `prefix` and are greater than `after`, in order."""
         ...
 
-    async def create_bucket(self, name: str, owner_id: str, region: str, maximum: int) -> Bucket:
+    async def create_bucket(self, name: str, owner_id: str, region: str, maximum: int, store: str = DEFAULT) -> Bucket:
         """Raises BucketAlreadyExists, BucketAlreadyOwnedByYou or TooManyBuckets (over `maximum` for the owner)."""
+        ...
+
+    async def stores_in_use(self) -> dict[str, int]:
+        """How many buckets have data on which store."""
         ...
 
     async def delete_bucket(self, bucket_id: int) -> None:

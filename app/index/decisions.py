@@ -11,8 +11,11 @@ from typing import NamedTuple
 import apsw
 
 from app.index.connection import all_rows, one_row
-from app.index.schema import access_keys, accounts, buckets, pieces, removals, uploads, versions
+from app.index.schema import DEFAULT, access_keys, accounts, buckets, pieces, removals, uploads, versions
+from app.index.steps import of_store
 
+WATERMARK = "decided"
+"""Note of each store: all up to there is in its journals."""
 BATCH = 5000
 """Rows of a batch."""
 COUNTED = 100_000
@@ -24,44 +27,53 @@ PIECE_COLUMNS = tuple(pieces.c.keys())
 REMOVAL_COLUMNS = tuple(removals.c.keys())
 
 
+MINE = "bucket_id IN (SELECT id FROM buckets WHERE :store IN (store, source))"
+"""What the journals of a store are for: its buckets, and those whose data is being moved away from it."""
+MINE_OR_NOBODYS = f"({MINE} OR bucket_id NOT IN (SELECT id FROM buckets))"  # noqa: S608 - a constant
+
+
 def _rows(columns: tuple[str, ...], source: str, *more: str) -> str:
     wanted = ", ".join((f"json_group_array(json_array({', '.join(columns)}))", *more))
     return f"SELECT {wanted} FROM {source}"  # noqa: S608 - names of columns and our own subqueries
 
 
-VERSIONS_END = """
-SELECT count(*), max(seq) FROM (SELECT seq FROM versions WHERE seq > :after AND seq <= :until ORDER BY seq LIMIT :limit)
-"""
-REMOVALS_END = """
-SELECT count(*), max(seq) FROM (SELECT seq FROM removals WHERE seq > :after AND seq <= :until ORDER BY seq LIMIT :limit)
-"""
-CHANGED_VERSIONS = _rows(VERSION_COLUMNS, "(SELECT * FROM versions WHERE seq > :after AND seq <= :until ORDER BY seq)")
-CHANGED_REMOVALS = _rows(REMOVAL_COLUMNS, "(SELECT * FROM removals WHERE seq > :after AND seq <= :until ORDER BY seq)")
-COMPLETED = """
+_VERSIONS = f"FROM versions WHERE seq > :after AND seq <= :until AND {MINE} ORDER BY seq"
+_REMOVALS = f"""FROM removals WHERE seq > :after AND seq <= :until
+    AND (store = :store OR store = '' AND {MINE_OR_NOBODYS}) ORDER BY seq"""
+VERSIONS_END = f"SELECT count(*), max(seq) FROM (SELECT seq {_VERSIONS} LIMIT :limit)"  # noqa: S608
+REMOVALS_END = f"SELECT count(*), max(seq) FROM (SELECT seq {_REMOVALS} LIMIT :limit)"  # noqa: S608
+CHANGED_VERSIONS = _rows(VERSION_COLUMNS, f"(SELECT * {_VERSIONS})")
+CHANGED_REMOVALS = _rows(REMOVAL_COLUMNS, f"(SELECT * {_REMOVALS})")
+COMPLETED = f"""
 SELECT id FROM uploads WHERE completed_seq > :after AND id IN (
     SELECT CAST(substr(body, 8) AS INTEGER) FROM versions WHERE seq > :after AND seq <= :until AND body >= 'pieces:'
-    AND body < 'pieces;')
-"""
+    AND body < 'pieces;' AND {MINE})
+"""  # noqa: S608 - constants
 CHANGED_UPLOADS = _rows(UPLOAD_COLUMNS, "uploads WHERE id IN (SELECT value FROM json_each(:ids))")
 PIECES_OF = """(SELECT * FROM pieces WHERE upload IN (SELECT value FROM json_each(:ids))
     AND (upload, start, part_number) > (:a, :b, :c) ORDER BY upload, start, part_number LIMIT :limit)"""
-ALL_UPLOADS = "(SELECT * FROM uploads WHERE id > :after AND completed_seq > 0 ORDER BY id LIMIT :limit)"
-ALL_PIECES = """(SELECT * FROM pieces WHERE (upload, start, part_number) > (:a, :b, :c)
-    ORDER BY upload, start, part_number LIMIT :limit)"""
+ALL_UPLOADS = f"""(SELECT * FROM uploads WHERE id > :after AND completed_seq > 0 AND {MINE_OR_NOBODYS}
+    ORDER BY id LIMIT :limit)"""  # noqa: S608 - constants
+ALL_PIECES = f"""(SELECT * FROM pieces WHERE (upload, start, part_number) > (:a, :b, :c)
+    AND EXISTS (SELECT 1 FROM uploads WHERE uploads.id = pieces.upload AND {MINE_OR_NOBODYS})
+    ORDER BY upload, start, part_number LIMIT :limit)"""  # noqa: S608 - constants
 SETTINGS = f"""
 SELECT json_object(
     'accounts', json(({_rows(tuple(accounts.c.keys()), "accounts")})),
     'access_keys', json(({_rows(tuple(access_keys.c.keys()), "access_keys")})),
-    'buckets', json(({_rows(tuple(buckets.c.keys()), "buckets")}))
+    'buckets', json(({_rows(tuple(buckets.c.keys()), "buckets")})),
+    'root', (SELECT value FROM meta WHERE name = 'root')
 )
-"""
-UNDECIDED = """
-WITH decided(seq) AS (SELECT coalesce((SELECT CAST(value AS INTEGER) FROM meta WHERE name = 'decided'), 0))
+"""  # noqa: S608 - names of columns
+UNDECIDED = f"""
+WITH decided(seq) AS (SELECT coalesce((SELECT CAST(value AS INTEGER) FROM meta WHERE name = :watermark), 0))
 SELECT count(*), coalesce(min(at), 0) FROM (
-    SELECT modified AS at FROM (SELECT modified FROM versions WHERE seq > (SELECT seq FROM decided) LIMIT :limit)
-    UNION ALL SELECT at FROM (SELECT at FROM removals WHERE seq > (SELECT seq FROM decided) LIMIT :limit)
+    SELECT modified AS at FROM
+        (SELECT modified FROM versions WHERE seq > (SELECT seq FROM decided) AND {MINE} LIMIT :limit)
+    UNION ALL SELECT at FROM (SELECT at FROM removals WHERE seq > (SELECT seq FROM decided)
+        AND (store = :store OR store = '' AND {MINE}) LIMIT :limit)
 )
-"""
+"""  # noqa: S608 - constants
 
 Place = tuple[int, int, int]
 FIRST: Place = (-1, -1, -1)
@@ -81,13 +93,15 @@ class Changes(NamedTuple):
     """Uploads whose Complete is among the changes."""
 
 
-def changes(connection: apsw.Connection, after: int, limit: int = BATCH, until: int | None = None) -> Changes:
-    """The first changes behind `after`: versions as they are now, and removals."""
+def changes(
+    connection: apsw.Connection, after: int, limit: int = BATCH, until: int | None = None, store: str = DEFAULT
+) -> Changes:
+    """The first changes of a store's buckets behind `after`: versions as they are now, and removals."""
     connection.execute("BEGIN")
     try:
         if until is None:
             (until,) = one_row(connection, "SELECT value FROM sequence")
-        bounds = {"after": after, "until": until, "limit": limit}
+        bounds = {"after": after, "until": until, "limit": limit, "store": store}
         count = 0
         more = False
         for end in (VERSIONS_END, REMOVALS_END):
@@ -113,10 +127,12 @@ def uploads_of(connection: apsw.Connection, ids: str) -> str:
     return str(one_row(connection, CHANGED_UPLOADS, {"ids": ids})[0])
 
 
-def pieces_of(connection: apsw.Connection, ids: str | None, after: Place) -> tuple[str, Place | None]:
-    """A batch of pieces behind `after` (of all uploads without `ids`), and the place to go on from, None at the end."""
+def pieces_of(
+    connection: apsw.Connection, ids: str | None, after: Place, store: str = DEFAULT
+) -> tuple[str, Place | None]:
+    """A batch of pieces behind `after` (of all a store's uploads without `ids`), and the place to go on from."""
     source = ALL_PIECES if ids is None else PIECES_OF
-    bounds: dict[str, object] = {**dict(zip("abc", after, strict=True)), "ids": ids, "limit": BATCH}
+    bounds: dict[str, object] = {**dict(zip("abc", after, strict=True)), "ids": ids, "limit": BATCH, "store": store}
     # pieces never change, so that two statements may see two states of the index
     rows, count = one_row(connection, _rows(PIECE_COLUMNS, source, "count(*)"), bounds)
     if count < BATCH:
@@ -125,19 +141,21 @@ def pieces_of(connection: apsw.Connection, ids: str | None, after: Place) -> tup
     return rows, one_row(connection, last, bounds)
 
 
-def uploads_after(connection: apsw.Connection, after: int) -> tuple[str, int | None]:
+def uploads_after(connection: apsw.Connection, after: int, store: str = DEFAULT) -> tuple[str, int | None]:
     """A batch of completed uploads behind `after`, and the one to go on from, None at the end."""
-    bounds = {"after": after, "limit": BATCH}
+    bounds = {"after": after, "limit": BATCH, "store": store}
     rows, count, last = one_row(connection, _rows(UPLOAD_COLUMNS, ALL_UPLOADS, "count(*)", "max(id)"), bounds)
     return rows, last if count >= BATCH else None
 
 
-def versions_count(connection: apsw.Connection) -> int:
-    """How many versions there are. Reads the whole of an index of theirs."""
-    return int(one_row(connection, "SELECT count(*) FROM versions")[0])
+def versions_count(connection: apsw.Connection, store: str = DEFAULT) -> int:
+    """How many versions a store's buckets have. Reads the whole of an index of theirs."""
+    counted = f"SELECT count(*) FROM versions WHERE {MINE}"  # noqa: S608 - a constant
+    return int(one_row(connection, counted, {"store": store})[0])
 
 
-def undecided(connection: apsw.Connection) -> tuple[int, int]:
+def undecided(connection: apsw.Connection, store: str = DEFAULT) -> tuple[int, int]:
     """How many changes (up to about COUNTED) are not written down yet, and when the oldest was made; 0 for none."""
-    count, oldest = one_row(connection, UNDECIDED, {"limit": COUNTED})
+    wanted = {"limit": COUNTED, "store": store, "watermark": of_store(WATERMARK, store)}
+    count, oldest = one_row(connection, UNDECIDED, wanted)
     return int(count), int(oldest)

@@ -29,6 +29,7 @@ from app.index.rows import (
     Version,
     Writer,
 )
+from app.index.schema import DEFAULT
 from app.index.steps import Transaction
 from app.index.transactions import (
     accounts,
@@ -87,11 +88,11 @@ class Methods:
 
     # identity
 
-    async def identity(self) -> tuple[str, int] | None:
-        return await self._read(accounts.identity())
+    async def identities(self) -> dict[str, tuple[str, int]]:
+        return await self._read(accounts.identities())
 
-    async def set_identity(self, store: str, generation: int) -> None:
-        await self._commit(accounts.set_identity, store, generation)
+    async def set_identity(self, store: str, generation: int, name: str = DEFAULT) -> None:
+        await self._commit(accounts.set_identity, store, generation, name)
 
     # accounts and keys
 
@@ -124,8 +125,11 @@ class Methods:
     async def buckets(self, owner_id: str, prefix: str, after: str, limit: int) -> list[Bucket]:
         return await self._read(bucket.buckets(owner_id, prefix, after, limit))
 
-    async def create_bucket(self, name: str, owner_id: str, region: str, maximum: int) -> Bucket:
-        return await self._commit_and_notify(bucket.create_bucket, name, owner_id, region, maximum)
+    async def create_bucket(self, name: str, owner_id: str, region: str, maximum: int, store: str = DEFAULT) -> Bucket:
+        return await self._commit_and_notify(bucket.create_bucket, name, owner_id, region, maximum, store)
+
+    async def stores_in_use(self) -> dict[str, int]:
+        return await self._read(bucket.stores_in_use())
 
     async def delete_bucket(self, bucket_id: int) -> None:
         await self._commit_and_notify(bucket.delete_bucket, bucket_id)
@@ -250,8 +254,8 @@ class Methods:
 
     # packs
 
-    async def open_pack(self) -> int:
-        return await self._commit(packs.open_pack, self.incarnation)
+    async def open_pack(self, store: str = DEFAULT) -> int:
+        return await self._commit(packs.open_pack, self.incarnation, store)
 
     async def seal_pack(self, pack_id: int, size: int, *, swept: bool = False) -> None:
         await self._commit(packs.seal_pack, pack_id, size, swept)
@@ -274,22 +278,22 @@ class Methods:
     async def move_records(self, moves: Sequence[Move]) -> list[bool]:
         return await self._commit(compaction.move_records, moves)
 
-    async def refuse_blobs(self, refused: Sequence[tuple[str, int, int]]) -> None:
-        await self._commit(packs.refuse_blobs, refused)
+    async def refuse_blobs(self, refused: Sequence[tuple[str, int, int]], store: str = DEFAULT) -> None:
+        await self._commit(packs.refuse_blobs, refused, store)
 
     async def forget_pack(self, pack_id: int) -> None:
         await self._commit(packs.forget_pack, pack_id)
 
     # what is written down beside the data
 
-    async def watermark(self) -> int:
-        return await self._read(decisions.watermark())
+    async def watermark(self, store: str = DEFAULT) -> int:
+        return await self._read(decisions.watermark(store))
 
-    async def open_journal(self, snapshot: int) -> int:
-        return await self._commit(decisions.open_journal, self.incarnation, snapshot)
+    async def open_journal(self, snapshot: int, store: str = DEFAULT) -> int:
+        return await self._commit(decisions.open_journal, self.incarnation, snapshot, store)
 
-    async def journals(self) -> list[Journal]:
-        return await self._read(decisions.journals())
+    async def journals(self, store: str = DEFAULT) -> list[Journal]:
+        return await self._read(decisions.journals(store))
 
     async def decided(self, journal: Journal, until: int, settled: int) -> None:
         await self._commit(decisions.decided, journal, until, settled)

@@ -14,13 +14,15 @@ from sqlalchemy import Table, Text
 
 from app.index import migrate
 from app.index.connection import one_row, open_connection
+from app.index.decisions import WATERMARK
 from app.index.rows import PIECES, NewVersion
-from app.index.schema import access_keys, accounts, buckets, pieces, uploads, versions
-from app.index.transactions.decisions import WATERMARK
+from app.index.schema import DEFAULT, access_keys, accounts, buckets, pieces, uploads, versions
 
 MARGIN = 1 << 20
 """Numbers of the commit sequence that are left out: some were drawn and left no trace."""
 CACHE_KIB = 256 * 1024
+ONE_STORE = (DEFAULT, "", 0)
+"""The last columns of a bucket where there are no several stores."""
 
 Row = Sequence[Any]
 
@@ -204,7 +206,10 @@ class Rebuilding:
     def set_settings(self, found: dict[str, list[Row]]) -> None:
         """Accounts, keys and buckets: the last that were written down."""
         for table in (accounts, access_keys, buckets):
-            self._replace(f"main.{table.name}", len(table.c), found.get(table.name, []))
+            rows = found.get(table.name, [])
+            if table is buckets:  # what was written down before there were several stores is shorter
+                rows = [(*row, *ONE_STORE)[: len(table.c)] for row in rows]
+            self._replace(f"main.{table.name}", len(table.c), rows)
 
     def _replace(self, table: str, width: int, rows: Iterable[Row]) -> None:
         self._connection.executemany(f"INSERT OR REPLACE INTO {table} VALUES ({', '.join('?' * width)})", rows)  # noqa: S608
@@ -279,7 +284,7 @@ class Rebuilding:
     def finish(self, store: str, generation: int, sequence: int, watermark: int, journals: Iterable[Row]) -> None:
         """Write down what the index is of, and make all of it durable."""
         execute = self._connection.execute
-        self._replace("main.journals", 4, journals)
+        self._replace("main.journals", 5, journals)
         execute("INSERT OR REPLACE INTO main.meta VALUES ('store', ?)", (f"{store} {generation}",))
         execute("INSERT OR REPLACE INTO main.meta VALUES (?, ?)", (WATERMARK, str(watermark)))
         execute("UPDATE main.sequence SET value = ?", (sequence + MARGIN,))

@@ -43,6 +43,12 @@ class Bucket(NamedTuple):
     owner_id: str
     region: str
     created: int
+    store: str = "default"
+    """Where what is written goes."""
+    source: str = ""
+    """The store that older data is being moved from."""
+    moved: int = 0
+    """The number of the commit sequence at which it last began or ended to be moved, 0 when never."""
 
 
 class Version(NamedTuple):
@@ -215,6 +221,7 @@ class Pack(NamedTuple):
     """Bytes; 0 until it is sealed."""
     dead: int
     """Bytes of records that no row holds."""
+    store: str = "default"
 
 
 class Journal(NamedTuple):
@@ -225,6 +232,7 @@ class Journal(NamedTuple):
     """0: changes; 1: a snapshot that is not whole; 2: one that is."""
     bytes: int
     rows: int
+    store: str = "default"
 
 
 class Suspect(NamedTuple):

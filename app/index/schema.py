@@ -18,8 +18,11 @@ from sqlalchemy import (
     text,
 )
 
-REVISION = "0002"
+REVISION = "0003"
 """The migration that this code needs."""
+
+DEFAULT = "default"
+"""The store whose blobs have locators without a name."""
 
 CURRENT, MARKER, NONCURRENT = 1, 2, 0
 """`versions.state`: the current object, a current delete marker, an older version."""
@@ -39,6 +42,10 @@ def _text(name: str) -> Column[str]:
 
 def _number(name: str) -> Column[int]:
     return Column(name, Number, nullable=False)
+
+
+def _store(name: str = "store") -> Column[str]:
+    return Column(name, Text, nullable=False, server_default=DEFAULT)
 
 
 def _key(name: str) -> Column[int]:
@@ -87,9 +94,14 @@ buckets = Table(
     _text("owner_id"),
     _text("region"),
     _number("created"),
+    _store(),
+    Column("source", Text, nullable=False, server_default=""),
+    Column("moved", Number, nullable=False, server_default="0"),
     Index("buckets_name", "name", unique=True),
     Index("buckets_owner", "owner_id", "name"),
 )
+"""`store` is where what is written goes, `source` the store that older data is moved from (or empty). `moved` is the
+number of the commit sequence at which the bucket last changed between stores: see app/jobs/rebuild.py."""
 
 versions = Table(
     "versions",
@@ -218,6 +230,7 @@ packs = Table(
     _number("sealed"),
     _number("size"),
     _number("dead"),
+    _store(),
     Index("packs_incarnation", "incarnation"),
 )
 """Files of many small blobs. `incarnation` wrote or writes it; `size` is known once it is sealed; `dead` counts bytes
@@ -235,9 +248,10 @@ removals = Table(
     _number("bucket_id"),
     _text("key"),
     _number("at"),
+    Column("store", Text, nullable=False, server_default=""),
 )
 """What leaves no row behind and must be written down beside the data: objects that were deleted (`object`), and blobs
-whose commit was refused (`blob`, its locator as the key)."""
+whose commit was refused (`blob`, its locator as the key, and the store that it lies in)."""
 
 journals = Table(
     "journals",
@@ -246,6 +260,7 @@ journals = Table(
     _number("snapshot"),
     _number("bytes"),
     _number("rows"),
+    _store(),
 )
 """Files beside the data that say what the index decided. `snapshot` is 0 for changes, 1 for a snapshot that is not
 whole yet, 2 for one that is."""

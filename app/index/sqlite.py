@@ -21,6 +21,7 @@ from app.index.incarnation import LifeLock, is_gone
 from app.index.methods import Methods
 from app.index.rows import AccessKey, Bucket, Committed, Held, Holder, Pack, Suspect, Version
 from app.index.rows import Writer as WriterRow
+from app.index.schema import DEFAULT
 from app.index.statements import VERSION
 from app.index.steps import Transaction
 from app.index.transactions import accounts, bucket, packs, writers
@@ -266,9 +267,9 @@ class SqliteIndex(Methods):
                 for reference in found:
                     yield reference
 
-    async def changes(self, after: int, until: int | None = None) -> decisions.Changes:
+    async def changes(self, after: int, until: int | None = None, store: str = DEFAULT) -> decisions.Changes:
         """See `Index.changes`."""
-        return await self._in_thread(decisions.changes, after, decisions.BATCH, until)
+        return await self._in_thread(decisions.changes, after, decisions.BATCH, until, store)
 
     async def settings_rows(self) -> str:
         """See `Index.settings_rows`."""
@@ -278,21 +279,24 @@ class SqliteIndex(Methods):
         """See `Index.upload_rows`."""
         return await self._in_thread(decisions.uploads_of, orjson.dumps(ids).decode())
 
-    async def upload_rows_after(self, after: int) -> tuple[str, int | None]:
+    async def upload_rows_after(self, after: int, store: str = DEFAULT) -> tuple[str, int | None]:
         """See `Index.upload_rows_after`."""
-        return await self._in_thread(decisions.uploads_after, after)
+        return await self._in_thread(decisions.uploads_after, after, store)
 
-    async def piece_rows(self, ids: Sequence[int] | None, after: decisions.Place) -> tuple[str, decisions.Place | None]:
+    async def piece_rows(
+        self, ids: Sequence[int] | None, after: decisions.Place, store: str = DEFAULT
+    ) -> tuple[str, decisions.Place | None]:
         """See `Index.piece_rows`."""
-        return await self._in_thread(decisions.pieces_of, None if ids is None else orjson.dumps(ids).decode(), after)
+        wanted = None if ids is None else orjson.dumps(ids).decode()
+        return await self._in_thread(decisions.pieces_of, wanted, after, store)
 
-    async def versions_count(self) -> int:
+    async def versions_count(self, store: str = DEFAULT) -> int:
         """See `Index.versions_count`."""
-        return await self._in_thread(decisions.versions_count)
+        return await self._in_thread(decisions.versions_count, store)
 
-    async def undecided(self) -> tuple[int, int]:
+    async def undecided(self, store: str = DEFAULT) -> tuple[int, int]:
         """See `Index.undecided`."""
-        return await self._in_thread(decisions.undecided)
+        return await self._in_thread(decisions.undecided, store)
 
     async def live(self, kind: str, after: decisions.Place) -> tuple[list[scrubbing.Live], decisions.Place | None]:
         """See `Index.live`."""

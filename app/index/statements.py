@@ -11,6 +11,7 @@ from sqlalchemy import (
     func,
     insert,
     literal_column,
+    or_,
     select,
     tuple_,
     update,
@@ -43,6 +44,11 @@ IS_OPEN = uploads.c.completed_seq == literal_column("0")
 META = Statement(select(meta.c.value).where(meta.c.name == text("n")))
 SET_META = Statement(
     upsert(meta).on_conflict_do_update(index_elements=["name"], set_={"value": literal_column("excluded.value")})
+)
+IDENTITIES = Statement(
+    select(meta.c.name, meta.c.value).where(
+        or_(meta.c.name == text("n"), and_(meta.c.name > text("first"), meta.c.name < text("end")))
+    )
 )
 SEQUENCE = Statement(select(sequence.c.value))
 SET_SEQUENCE = Statement(update(sequence).values(**new_values(sequence, "value")))
@@ -102,6 +108,9 @@ BUCKETS = Statement(
     .offset(NO_OFFSET)
 )
 COUNT_BUCKETS = Statement(select(func.count()).select_from(buckets).where(buckets.c.owner_id == text("owner")))
+STORES_IN_USE = Statement(
+    select(buckets.c.store, buckets.c.source, func.count()).group_by(buckets.c.store, buckets.c.source)
+)
 ADD_BUCKET = insertion(buckets)
 REMOVE_BUCKET = Statement(delete(buckets).where(buckets.c.id == number("bucket")))
 ANY_CURRENT = Statement(

@@ -15,6 +15,8 @@ from typing import Any, NamedTuple, TypeVar
 from sqlalchemy.dialects import sqlite
 from sqlalchemy.sql.elements import ClauseElement
 
+from app.index.schema import DEFAULT
+
 T = TypeVar("T")
 Transaction = Generator[Any, Any, T]
 Row = tuple[Any, ...]
@@ -45,6 +47,11 @@ class Statement:
 
 
 DRAW = Draw()
+
+
+def of_store(name: str, store: str) -> str:
+    """What a note about one store is called in `meta`."""
+    return name if store == DEFAULT else f"{name}:{store}"
 
 
 def now_ms() -> int:

@@ -7,6 +7,7 @@ from typing import NamedTuple, Protocol
 
 from app.index.decisions import Changes, Place
 from app.index.rows import Discard, Held, Holder, IdRange, Journal, Move, Pack, Suspect, Writer
+from app.index.schema import DEFAULT
 from app.index.scrubbing import Live
 
 
@@ -80,8 +81,8 @@ class Upkeep(Protocol):
         ...
 
     # packs
-    async def open_pack(self) -> int:
-        """Enter a new pack of this incarnation; its id is nobody else's."""
+    async def open_pack(self, store: str = DEFAULT) -> int:
+        """Enter a new pack of this incarnation on a store; its id is nobody else's."""
         ...
 
     async def seal_pack(self, pack_id: int, size: int, *, swept: bool = False) -> None:
@@ -89,8 +90,8 @@ class Upkeep(Protocol):
         ...
 
     async def packs_of(self, incarnation: int) -> list[Pack]: ...
-    async def refuse_blobs(self, refused: Sequence[tuple[str, int, int]]) -> None:
-        """Records (locator, pack, bytes) whose commit was refused: count them dead, never to be restored."""
+    async def refuse_blobs(self, refused: Sequence[tuple[str, int, int]], store: str = DEFAULT) -> None:
+        """Records (locator, pack, bytes) of a store whose commit was refused: count them dead, never to be restored."""
         ...
 
     async def packs(self) -> list[Pack]:
@@ -150,23 +151,23 @@ class Upkeep(Protocol):
         """Remove a pack whose file is gone."""
         ...
 
-    # what is written down beside the data (app/jobs/journal.py)
-    async def watermark(self) -> int:
+    # what is written down beside the data (app/jobs/decisions.py), by each store for its own buckets
+    async def watermark(self, store: str = DEFAULT) -> int:
         """Every change up to this number of the commit sequence is in a journal."""
         ...
 
-    async def open_journal(self, snapshot: int) -> int:
+    async def open_journal(self, snapshot: int, store: str = DEFAULT) -> int:
         """Enter a new journal; its id is nobody else's."""
         ...
 
-    async def journals(self) -> list[Journal]: ...
+    async def journals(self, store: str = DEFAULT) -> list[Journal]: ...
     async def decided(self, journal: Journal, until: int, settled: int) -> None:
         """Changes up to `until` are in journals, `journal` is as given, and removals up to `settled` can go."""
         ...
 
     async def set_journal(self, journal: Journal) -> None: ...
     async def forget_journals(self, ids: Sequence[int]) -> None: ...
-    async def changes(self, after: int, until: int | None = None) -> Changes:
+    async def changes(self, after: int, until: int | None = None, store: str = DEFAULT) -> Changes:
         """A batch of what changed behind `after` (and up to `until`)."""
         ...
 
@@ -175,16 +176,18 @@ class Upkeep(Protocol):
         ...
 
     async def upload_rows(self, ids: Sequence[int]) -> str: ...
-    async def upload_rows_after(self, after: int) -> tuple[str, int | None]:
+    async def upload_rows_after(self, after: int, store: str = DEFAULT) -> tuple[str, int | None]:
         """A batch of completed uploads, and the id to go on from, None at the end."""
         ...
 
-    async def piece_rows(self, ids: Sequence[int] | None, after: Place) -> tuple[str, Place | None]:
-        """A batch of pieces (of all uploads without `ids`), and the place to go on from, None at the end."""
+    async def piece_rows(
+        self, ids: Sequence[int] | None, after: Place, store: str = DEFAULT
+    ) -> tuple[str, Place | None]:
+        """A batch of pieces (of all the store's uploads without `ids`), and where to go on, None at the end."""
         ...
 
-    async def versions_count(self) -> int: ...
-    async def undecided(self) -> tuple[int, int]:
+    async def versions_count(self, store: str = DEFAULT) -> int: ...
+    async def undecided(self, store: str = DEFAULT) -> tuple[int, int]:
         """How many changes are in no journal yet (counted up to some bound), and the milliseconds of the oldest."""
         ...
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from sqlalchemy import (
+    and_,
     delete,
     literal_column,
+    or_,
     select,
     update,
 )
@@ -13,6 +15,7 @@ from sqlalchemy.dialects.sqlite import insert as upsert
 from app.index.building import columns, insertion, new_values, number, text
 from app.index.rows import Journal, Pack
 from app.index.schema import (
+    buckets,
     id_ranges,
     journals,
     packs,
@@ -73,14 +76,28 @@ ADD_REMOVAL = insertion(removals)
 
 # what is written down beside the data
 ADD_JOURNAL = insertion(journals)
-JOURNALS = Statement(select(*columns(journals, Journal._fields)).order_by(journals.c.id))
+JOURNALS = Statement(
+    select(*columns(journals, Journal._fields)).where(journals.c.store == text("of_store")).order_by(journals.c.id)
+)
 SET_JOURNAL = Statement(
     update(journals)
     .values(**new_values(journals, "snapshot", "bytes", "rows"))
     .where(journals.c.id == number("journal"))
 )
 REMOVE_JOURNAL = Statement(delete(journals).where(journals.c.id == number("journal")))
-REMOVE_REMOVALS = Statement(delete(removals).where(removals.c.seq <= number("last")))
+REMOVE_REMOVALS = Statement(
+    delete(removals).where(
+        removals.c.seq <= number("last"),
+        or_(
+            removals.c.store == text("of_store"),
+            and_(
+                removals.c.kind == literal_column("'object'"),
+                removals.c.bucket_id.not_in(select(buckets.c.id).where(buckets.c.store != text("other"))),
+            ),
+        ),
+    )
+)
+"""Those that the journals of one store are for; see `app.index.decisions`."""
 
 # blobs that were found damaged
 QUARANTINE = Statement(select(quarantine.c.locator, quarantine.c.reason, quarantine.c.found))

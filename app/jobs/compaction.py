@@ -137,7 +137,7 @@ class Compactor:
 
     async def _look(self) -> None:
         """Retire what is all dead, and choose what is worth moving."""
-        found = await self._index.packs()
+        found = [pack for pack in await self._index.packs() if pack.store == self._store.name]
         self._swept = [pack for pack in found if pack.sealed == SWEPT][:COUNTED]
         packs = [pack for pack in found if pack.sealed == SEALED]
         known = {pack.id: pack for pack in packs}

@@ -32,6 +32,8 @@ could tell against a claim which nothing decided."""
 LEAST_ROWS = 50_000
 MOST_JOURNALS = 64
 JOURNAL_BYTES = 256 << 20
+IDLE = 10_000
+"""Numbers of the commit sequence behind the watermark that are looked at again and again when none is the store's."""
 SLICE = 0.3
 """Seconds of a round that a snapshot may take."""
 NO_BOUND = 1 << 63
@@ -40,12 +42,16 @@ Records = AsyncGenerator[tuple[list[Decision], int], None]
 
 
 class Decisions:
-    """The journals of one store; `now` gives milliseconds since the epoch, `retained` is how many removals stay."""
+    """The journals of one store, for its buckets.
+
+    `now` gives milliseconds since the epoch, `retained` is how many of them removals stay.
+    """
 
     def __init__(
         self, store: Store, now: Callable[[], int] = lambda: time.time_ns() // 1_000_000, retained: int = RETAINED_MS
     ) -> None:
         self._store = store
+        self._name = store.name
         self._now = now
         self._retained = retained
         self._journals: dict[int, Journal] | None = None
@@ -90,8 +96,8 @@ class Decisions:
 
     async def _load(self) -> None:
         index = self._store.index
-        self._watermark = await index.watermark()
-        found = await index.journals()
+        self._watermark = await index.watermark(self._name)
+        found = await index.journals(self._name)
         await self._discard([journal for journal in found if journal.snapshot == 1])
         self._journals = {journal.id: journal for journal in found if journal.snapshot != 1}
 
@@ -113,8 +119,8 @@ class Decisions:
         while True:
             at = self._now()
             settings = await self._changed_settings()
-            changes = await self._store.index.changes(self._watermark)
-            if not changes.number and settings is None:
+            changes = await self._store.index.changes(self._watermark, store=self._name)
+            if not changes.number and settings is None and changes.until < self._watermark + IDLE:
                 self._idle = changes.until
                 return written
             heading = Heading(CHANGES, self._watermark, changes.until, at)
@@ -154,11 +160,11 @@ class Decisions:
         else:
             after: int | None = 0
             while after is not None:
-                rows, after = await index.upload_rows_after(after)
+                rows, after = await index.upload_rows_after(after, self._name)
                 yield encode(heading, uploads=rows)
         place: Place | None = FIRST
         while place is not None:
-            rows, place = await index.piece_rows(uploads, place)
+            rows, place = await index.piece_rows(uploads, place, self._name)
             yield encode(heading, pieces=rows)
 
     async def _append(self, records: list[Decision], rows: int) -> None:
@@ -169,7 +175,7 @@ class Decisions:
             await self._end_current()
             current = None
         if current is None:
-            current = Journal(await self._store.index.open_journal(0), 0, 0, 0)
+            current = Journal(await self._store.index.open_journal(0, self._name), 0, 0, 0, self._name)
             self._journals[current.id] = current
         current = await self._write(current, records, rows)
         crash_point("decisions.written")
@@ -202,7 +208,7 @@ class Decisions:
             if not await self._is_worth_it():
                 return
             await self._end_current()  # later changes go into a journal that stays
-            journal = Journal(await self._store.index.open_journal(1), 1, 0, 0)
+            journal = Journal(await self._store.index.open_journal(1, self._name), 1, 0, 0, self._name)
             self._snapshot = journal, self._everything(Heading(SNAPSHOT, 0, self._watermark, self._at))
         journal, everything = self._snapshot
         until = time.monotonic() + SLICE
@@ -223,7 +229,7 @@ class Decisions:
         rows = sum(journal.rows for journal in self._journals.values())
         if rows < self._look_at_rows:
             return False
-        wanted = 2 * await self._store.index.versions_count() + LEAST_ROWS
+        wanted = 2 * await self._store.index.versions_count(self._name) + LEAST_ROWS
         self._look_at_rows = rows + LEAST_ROWS + max(wanted - rows, 0) // 2
         return rows > wanted
 
@@ -232,7 +238,7 @@ class Decisions:
         index = self._store.index
         after, more, records = 0, True, 0
         while more:
-            changes = await index.changes(after, heading.until)
+            changes = await index.changes(after, heading.until, self._name)
             after, more = changes.until, changes.more
             records += 1
             yield [encode(heading, versions=changes.versions, removals=changes.removals)], changes.number

@@ -5,8 +5,10 @@ Changes only what `repair` may: it takes away blobs that no row holds, and sets 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 
+from app.index.rows import PIECES
+from app.store.place import owner
 from app.store.store import Store, driver_calls
 from storage_drivers.base import FileSlice
 from storage_drivers.errors import BlobMissing, DriverError
@@ -41,9 +43,14 @@ class Report:
         damaged = self.missing or self.short or self.miscounted or self.overcounted
         return not damaged and len(self.orphans) == self.repaired
 
+    def add(self, other: Report) -> None:
+        """What was found on another store, too."""
+        for each in fields(self):
+            setattr(self, each.name, getattr(self, each.name) + getattr(other, each.name))
+
 
 async def fsck(store: Store, *, repair: bool) -> Report:
-    """Compare every row with its blob and every blob with the rows.
+    """Compare every row that names a blob of the store with it, and every blob of the store with the rows.
 
     Ids that a live writer has reserved are left alone, so this may run beside a server.
     """
@@ -57,6 +64,8 @@ async def fsck(store: Store, *, repair: bool) -> Report:
     reserved = [ids for writer in await store.index.writers() for ids in await store.index.ranges(writer.incarnation)]
     held = await _check_rows(store, sizes, report)
     for body, kept, true in await store.index.miscounted():
+        if (owner(body) if not body.startswith(PIECES) else next(iter(store.all))) != store.name:
+            continue
         report.miscounted.append({"body": body, "kept": kept, "true": true})
     await _check_packs(store, report, repair=repair)
     for locator in sorted(sizes.keys() - held):
@@ -81,6 +90,8 @@ async def _check_rows(store: Store, sizes: dict[str, int], report: Report) -> se
     """Every locator that a row or the discard queue holds; what is missing or short goes into the report."""
     held: set[str] = set()
     async for reference in store.index.references():
+        if owner(reference.locator) != store.name:
+            continue
         held.add(reference.locator)
         if reference.kind == "discard":
             continue
@@ -106,6 +117,8 @@ async def _check_packs(store: Store, report: Report, *, repair: bool) -> None:
     """Compare how many bytes of each sealed pack are counted dead with the truth: all that nothing holds."""
     overhead = store.driver.capabilities.pack_overhead
     for pack, live in await store.index.live_bytes(store.driver.packed):
+        if pack.store != store.name:
+            continue
         true = max(pack.size - overhead, 0) - live
         if pack.dead == true:
             continue

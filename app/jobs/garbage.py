@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 from app.crash import crash_point
 from app.index.rows import PIECES, Discard
+from app.store.place import owner
 from app.store.store import Store, driver_calls
 
 logger = logging.getLogger("sluice.jobs")
@@ -30,7 +31,8 @@ class _Seen(NamedTuple):
 class Garbage:
     """`oldest` gives the CLOCK_BOOTTIME in milliseconds at which the oldest running request of any worker began.
 
-    `decided` gives the number up to which changes are written down beside the data: entries behind it wait.
+    `decided` gives the number up to which changes are written down beside the data: entries behind it wait. `pieces`
+    says whether bodies of pieces, which lie in no store, are this one's matter; with False for `blobs` nothing else is.
     """
 
     def __init__(
@@ -40,12 +42,17 @@ class Garbage:
         now: Callable[[], int],
         grace: float,
         decided: Callable[[], int] | None = None,
+        *,
+        blobs: bool = True,
+        pieces: bool = True,
     ) -> None:
         self._store = store
         self._oldest = oldest
         self._now = now
         self._grace = int(grace * 1000)
         self._decided = decided
+        self._blobs = blobs
+        self._pieces = pieces
         self._waiting: deque[_Seen] = deque()
         self._count = 0
         self._last = 0
@@ -75,9 +82,16 @@ class Garbage:
                 found = [entry for entry in found if entry.id <= bound]
             if not found:
                 return
-            self._waiting.append(_Seen(now, found))
-            self._count += len(found)
             self._last = found[-1].id
+            found = [entry for entry in found if self._is_ours(entry.body)]
+            if found:
+                self._waiting.append(_Seen(now, found))
+                self._count += len(found)
+
+    def _is_ours(self, body: str) -> bool:
+        if body.startswith(PIECES):
+            return self._pieces
+        return self._blobs and owner(body) == self._store.name
 
     async def _take_away(self, entries: list[Discard]) -> int:
         blobs = [entry for entry in entries if not entry.body.startswith(PIECES)]

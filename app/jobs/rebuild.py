@@ -174,7 +174,7 @@ class Rebuild:
         self._progress("making the index", 0, 0)
         self._made.make()
         report.counts = self._made.counts()
-        rows = [(number, 0, self._contents.journal_size(number), 0) for number in journals.ids]
+        rows = [(number, 0, self._contents.journal_size(number), 0, "default") for number in journals.ids]
         highest = max(self._made.highest(), report.decided_until, *journals.ids, 0)
         self._made.finish(*self._identity, highest, report.decided_until, rows)
         return report

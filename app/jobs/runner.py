@@ -1,4 +1,8 @@
-"""One worker at a time runs what happens later; when it dies another takes over, because the kernel drops its lock."""
+"""One worker at a time runs what happens later; when it dies another takes over, because the kernel drops its lock.
+
+Each store has a loop of its own, so that one that hangs stops nothing of the others. What belongs to no store, and the
+sweep, which looks into all of them, run in two more.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +10,7 @@ import asyncio
 import fcntl
 import logging
 import os
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 
 from app.errors import DomainError
@@ -25,46 +29,103 @@ PERIOD = 1.0
 LAST_ROUND = 10.0
 """Seconds that a stopping worker may take to write down what was decided last."""
 
+Job = Callable[[], Awaitable[object]]
+
+
+class StoreJobs:
+    """What is done for one store."""
+
+    def __init__(
+        self,
+        store: Store,
+        garbage: Garbage,
+        decisions: Decisions | None = None,
+        scrubber: Scrubber | None = None,
+        compactor: Compactor | None = None,
+    ) -> None:
+        self._store = store
+        self._decisions = decisions
+        self._scrubber = scrubber
+        self._elected: list[Job] = [] if decisions is None else [decisions.run_once]
+        self._elected.append(garbage.run_once)
+        if compactor is not None:
+            self._elected.append(compactor.run_once)
+
+    async def run(self, elected: Callable[[], bool]) -> None:
+        """Until cancelled; `elected` says whether this is the worker that does what only one may do."""
+        scrubbing: asyncio.Task[None] | None = None
+        try:
+            while True:
+                await attempt(self._store.name, self._store.write_down_refused)
+                await attempt(self._store.name, self._forget_unlinked)
+                if elected():
+                    if self._scrubber is not None and scrubbing is None:
+                        scrubbing = asyncio.create_task(self._scrubber.run())
+                    for job in self._elected:
+                        await attempt(self._store.name, job)
+                await asyncio.sleep(PERIOD)
+        finally:
+            if scrubbing is not None:
+                scrubbing.cancel()
+                await asyncio.gather(scrubbing, return_exceptions=True)
+
+    async def last_round(self) -> None:
+        """Write down what was decided last."""
+        if self._decisions is None:
+            return
+        try:
+            async with asyncio.timeout(LAST_ROUND):
+                await attempt(self._store.name, self._decisions.run_once)
+        except TimeoutError:
+            logger.warning("jobs of store %s: what was decided last is not written down", self._store.name)
+
+    async def _forget_unlinked(self) -> None:
+        with driver_calls():
+            await self._store.driver.forget_unlinked()
+
 
 class Jobs:
-    """Runs sweeps, garbage collection, journals and compaction in the worker that holds `lock_path`."""
+    """Runs the jobs of all stores; what only one worker may do in the one that holds `lock_path`."""
 
     def __init__(
         self,
         lock_path: Path,
         store: Store,
-        garbage: Garbage,
         is_gone: Callable[[Writer], bool],
-        decisions: Decisions | None = None,
-        scrubber: Scrubber | None = None,
-        compactor: Compactor | None = None,
+        stores: Sequence[StoreJobs],
+        others: Sequence[Job] = (),
     ) -> None:
         self._lock_path = lock_path
         self._store = store
-        self._garbage = garbage
         self._is_gone = is_gone
-        self._decisions = decisions
-        self._scrubber = scrubber
-        self._scrubbing: asyncio.Task[None] | None = None
-        self._compactor = compactor
+        self._stores = stores
+        self._others = others
         self._lock: int | None = None
 
     async def run(self) -> None:
         """Until cancelled."""
+        loops = [jobs.run(self._elect) for jobs in self._stores]
+        tasks = [
+            asyncio.create_task(loop) for loop in (*loops, self._repeat([self._sweep]), self._repeat(self._others))
+        ]
         try:
-            while True:
-                await self._round(self._elected())
-                await asyncio.sleep(PERIOD)
+            await asyncio.gather(*tasks)
         finally:
-            if self._scrubbing is not None:
-                self._scrubbing.cancel()
-                await asyncio.gather(self._scrubbing, return_exceptions=True)
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
             if self._lock is not None:
-                await self._last_round()
+                await asyncio.gather(*(jobs.last_round() for jobs in self._stores))
                 os.close(self._lock)
                 self._lock = None
 
-    def _elected(self) -> bool:
+    async def _repeat(self, jobs: Sequence[Job]) -> None:
+        while True:
+            for job in jobs if self._elect() else ():
+                await attempt("", job)
+            await asyncio.sleep(PERIOD)
+
+    def _elect(self) -> bool:
         if self._lock is not None:
             return True
         descriptor = os.open(self._lock_path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
@@ -76,40 +137,16 @@ class Jobs:
         self._lock = descriptor
         return True
 
-    async def _round(self, elected: bool) -> None:
-        await self._try(self._store.write_down_refused)
-        await self._try(self._forget_unlinked)
-        if not elected:
-            return
-        if self._scrubber is not None and self._scrubbing is None:
-            self._scrubbing = asyncio.create_task(self._scrubber.run())
-        if self._decisions is not None:
-            await self._try(self._decisions.run_once)
-        await self._try(self._sweep)
-        await self._try(self._garbage.run_once)
-        if self._compactor is not None:
-            await self._try(self._compactor.run_once)
-
-    async def _forget_unlinked(self) -> None:
-        with driver_calls():
-            await self._store.driver.forget_unlinked()
-
     async def _sweep(self) -> int:
         return await sweep(self._store, self._is_gone)
 
-    async def _last_round(self) -> None:
-        if self._decisions is None:
-            return
-        try:
-            async with asyncio.timeout(LAST_ROUND):
-                await self._try(self._decisions.run_once)
-        except TimeoutError:
-            logger.warning("jobs: what was decided last is not written down beside the data")
 
-    async def _try(self, job: Callable[[], Awaitable[object]]) -> None:
-        try:
-            await job()
-        except DomainError as error:
-            logger.warning("jobs: %s, to be tried again", type(error).__name__)
-        except Exception:
-            logger.exception("jobs failed, to be tried again")
+async def attempt(store: str, job: Job) -> None:
+    """Run a job once; what it raises is logged, since it is tried again."""
+    of = f" of store {store}" if store else ""
+    try:
+        await job()
+    except DomainError as error:
+        logger.warning("jobs%s: %s, to be tried again", of, type(error).__name__)
+    except Exception:
+        logger.exception("jobs%s failed, to be tried again", of)

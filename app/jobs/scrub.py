@@ -12,13 +12,15 @@ import logging
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 
 import orjson
 
 from app.errors import DomainError
 from app.index.decisions import FIRST, Place
+from app.index.schema import DEFAULT
 from app.index.scrubbing import KINDS, Live
+from app.store.place import owner
 from app.store.store import Store, driver_calls, translated
 from storage_drivers.base import Buffer
 from storage_drivers.errors import BlobDamaged, BlobMissing, DriverError
@@ -36,6 +38,7 @@ IDLE = 60.0
 PASS_MS = 24 * 3600 * 1000
 """A pass begins this long after the last one did, or when that has ended."""
 NOTE = "scrub"
+"""Name of the note that says how far the pass has come."""
 
 
 @dataclass(slots=True)
@@ -55,6 +58,11 @@ class Report:
         """Nothing is damaged."""
         return not self.damaged and not self.damaged_journals
 
+    def add(self, other: Report) -> None:
+        """What was found on another store, too."""
+        for each in fields(self):
+            setattr(self, each.name, getattr(self, each.name) + getattr(other, each.name))
+
 
 class Scrubber:
     """Passes over one store at `rate` bytes a second (0: as fast as it goes). `renew` is called for a bad journal."""
@@ -63,6 +71,7 @@ class Scrubber:
         self._store = store
         self._rate = rate
         self._renew = renew
+        self._note = NOTE if store.name == DEFAULT else f"{NOTE}:{store.name}"
         self._due = 0.0
         self._seen: OrderedDict[str, None] = OrderedDict()
         self._quarantined: set[str] = set()
@@ -80,7 +89,7 @@ class Scrubber:
 
     async def go_on(self) -> Report | None:
         """The rest of the pass that is under way, or a new one when it is time; None when it is not."""
-        note = orjson.loads(await self._store.index.note(NOTE) or b"[0]")
+        note = orjson.loads(await self._store.index.note(self._note) or b"[0]")
         now = time.time_ns() // 1_000_000
         if len(note) > 1:
             began, kind, *place = note
@@ -109,14 +118,15 @@ class Scrubber:
                 await self._check_rows(rows, report)
                 progress(report)
                 if began and place is not None:
-                    await self._store.index.set_note(NOTE, orjson.dumps([began, which, *place]).decode())
+                    await self._store.index.set_note(self._note, orjson.dumps([began, which, *place]).decode())
         if began:
-            await self._store.index.set_note(NOTE, orjson.dumps([began]).decode())
+            await self._store.index.set_note(self._note, orjson.dumps([began]).decode())
         if report.damaged:
             logger.error("scrub: %d damaged blobs of %d", len(report.damaged), report.blobs)
         return report
 
     async def _check_rows(self, rows: Sequence[Live], report: Report) -> None:
+        rows = [row for row in rows if owner(row.locator) == self._store.name]
         report.rows += len(rows)
         unseen = {row.locator: row for row in rows if row.locator not in self._seen}
         records = []
@@ -188,7 +198,8 @@ class Scrubber:
 
     async def _check_quarantined(self, report: Report) -> None:
         """Let go of what nobody holds any more."""
-        known = [locator for locator, _, _ in await self._store.index.quarantine()]
+        found = await self._store.index.quarantine()
+        known = [locator for locator, _, _ in found if owner(locator) == self._store.name]
         held = await self._store.index.held(known) if known else set()
         self._quarantined = set(known)
         for locator in known:
@@ -202,11 +213,11 @@ class Scrubber:
         await self._store.index.remove_quarantine([locator])
 
     async def _check_journals(self, report: Report) -> None:
-        for journal in await self._store.index.journals():
+        for journal in await self._store.index.journals(self._store.name):
             with driver_calls():
                 if await self._store.driver.check_journal(journal.id):
                     continue
-            if journal.id not in [known.id for known in await self._store.index.journals()]:
+            if journal.id not in [known.id for known in await self._store.index.journals(self._store.name)]:
                 continue
             report.damaged_journals.append(f"{journal.id:016x}")
             logger.error("integrity alarm: journal %x is damaged", journal.id)

@@ -13,7 +13,7 @@ logger = logging.getLogger("sluice.jobs")
 
 
 async def sweep(store: Store, is_gone: Callable[[Writer], bool]) -> int:
-    """Sweep every writer incarnation whose process is gone; returns how many blobs were taken away.
+    """Sweep every writer incarnation whose process is gone, on all stores; returns how many blobs were taken away.
 
     Each is declared dead in a transaction of its own before anything of its is touched: from then on it cannot commit.
     """
@@ -25,10 +25,11 @@ async def sweep(store: Store, is_gone: Callable[[Writer], bool]) -> int:
             await store.index.declare_dead(writer.incarnation)
             crash_point("sweep.declared")
         for ids in await store.index.ranges(writer.incarnation):
-            swept += await _sweep_range(store, ids)
+            for one in store.all.values():
+                swept += await _sweep_range(one, ids)
         for pack in await store.index.packs_of(writer.incarnation):
             if not pack.sealed:
-                await _seal(store, pack.id)
+                await _seal(store.of(pack.store), pack.id)
         crash_point("sweep.swept")
         await store.index.forget_writer(writer.incarnation)
     if swept:

@@ -59,9 +59,12 @@ class Gateway:
         self._memory = memory
         self._ids = map("%X".__mod__, itertools.count((1 << 63) + secrets.randbits(62)))
         self._server_timing = settings.server_timing
-        self._always = b""
-        if settings.durability != "full":
-            self._always = render([(b"x-sluice-durability", settings.durability.encode())])
+        self._always = {
+            name: render([(b"x-sluice-durability", kept.durability.encode())])
+            for name, kept in settings.named_stores.items()
+            if kept.durability not in (None, "full")
+        }
+        """What answers about a bucket on a store say of it, if anything."""
 
     async def __call__(self, scope: dict[str, Any], receive: Receive, send: Send) -> None:
         """Answer one request."""
@@ -244,11 +247,17 @@ class Gateway:
         request.bucket_row = bucket
 
     def _add_always(self, request: S3Request, response: Response) -> None:
-        response.head += self._always
+        if self._always:
+            row = request.bucket_row
+            response.head += self._always.get(self.store.name if row is None else row.store, b"")
         if self._server_timing and request.account_id is not None:
             response.headers.append((b"server-timing", _server_timing(request)))
 
     # what handlers ask
+    def store_of(self, request: S3Request) -> Store:
+        """Where what a request writes into its bucket goes."""
+        return self.store.of(request.bucket_row.store)
+
     async def bucket(self, name: str) -> Bucket:
         """The bucket of that name. Raises InvalidBucketName, NoSuchBucket."""
         return _checked(name, await self._known.bucket(name))

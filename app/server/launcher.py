@@ -77,7 +77,7 @@ def _fail(message: str) -> int:
 
 
 def _lock(settings: Settings) -> int | None:
-    settings.data.mkdir(mode=0o700, parents=True, exist_ok=True)
+    settings.home.mkdir(mode=0o700, parents=True, exist_ok=True)
     settings.run_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
     lock = os.open(settings.run_dir / "server.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     deadline = time.monotonic() + LOCK_WAIT

@@ -1,22 +1,77 @@
-"""The driver that settings ask for."""
+"""The drivers that settings ask for."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
 from app.crash import crash_point
-from app.settings import Settings
-from storage_drivers.base import Durability
-from storage_drivers.local import LocalDriver
+from app.index import Index
+from app.settings import Settings, StoreSettings
+from app.store.place import Place
+from app.store.store import Store
+from storage_drivers.base import Driver, Durability
+from storage_drivers.errors import StoreFailed
+
+DRIVERS: Mapping[str, tuple[str, str]] = {
+    "local": ("storage_drivers.local", "LocalDriver"),
+    "efs": ("storage_drivers.efs", "EfsDriver"),
+    "fuse": ("storage_drivers.fuse", "FuseDriver"),
+    "fsspec": ("storage_drivers.fsspec", "FsspecDriver"),
+}
+"""Module and class of each driver. All are called like `storage_drivers.local.LocalDriver`, those without a directory
+with a URL in the place of its path."""
+LAYOUTS = ("objects",)
 
 
-def make_driver(settings: Settings, *, create: bool = False) -> LocalDriver:
-    """The driver of the one store at `settings.data`. Only `create` may make a store where there is none."""
-    durability = Durability(settings.durability)
-    return LocalDriver(
-        settings.data,
-        durability=durability,
-        threads=settings.io_threads,
-        create=create,
-        pack_threshold=settings.pack_threshold,
-        pack_size=settings.pack_size,
-        at=crash_point,
-    )
+def driver_class(name: str) -> Any:
+    """The class of a driver. Raises StoreFailed when there is none, or what it needs is not installed."""
+    if name not in DRIVERS:
+        raise StoreFailed(f"there is no driver {name!r}: choose one of {', '.join(DRIVERS)}")
+    module, found = DRIVERS[name]
+    try:
+        return getattr(import_module(module), found)
+    except ModuleNotFoundError as error:
+        if error.name == module:
+            raise StoreFailed(f"the driver {name!r} is not built yet") from None
+        raise StoreFailed(f"the driver {name!r} needs the module {error.name!r}, which is not installed") from None
+
+
+def make_place(name: str, store: StoreSettings, *, create: bool = False) -> Place:
+    """The driver of a store. Only `create` may make a store where there is none. Raises StoreFailed."""
+    if store.layout not in LAYOUTS:
+        raise StoreFailed(f"store {name}: the layout {store.layout!r} is not built yet")
+    at: Path | str | None = store.path if store.url is None else store.url
+    try:
+        driver: Driver = driver_class(store.driver)(
+            at,
+            durability=Durability(store.durability or "full"),
+            threads=store.io_threads,
+            create=create,
+            pack_threshold=store.pack_threshold,
+            pack_size=store.pack_size,
+            at=crash_point,
+        )
+    except StoreFailed as error:
+        raise StoreFailed(f"store {name}: {error}") from error
+    return Place(driver, name)
+
+
+def make_stores(index: Index, settings: Settings, known: Mapping[str, object] | None = None) -> Store:
+    """All stores of the settings; returns the default one, which knows the others.
+
+    With `known`, the stores that the index knows, those that are not among them are made.
+    """
+    first: Store | None = None
+    for name, store in settings.named_stores.items():
+        place = make_place(name, store, create=known is not None and name not in known)
+        first = Store(index, place, name, first)
+    assert first is not None
+    return first.of(settings.first_store)
+
+
+def make_driver(settings: Settings, *, create: bool = False) -> Driver:
+    """The driver of the default store alone, with the locators that are its own."""
+    return make_place(settings.first_store, settings.named_stores[settings.first_store], create=create).driver

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from time import perf_counter
 
-from app.errors import DataDamaged, NotNow
+from app.errors import DataDamaged, NotNow, StoreUnavailable
 from app.index.rows import PIECES, Extent, Version
 from app.store.store import Store, Timings, driver_calls
 from storage_drivers.base import Buffer, FileSlice
@@ -14,6 +14,8 @@ from storage_drivers.errors import DriverError
 SMALL = 256 * 1024
 """Bytes up to which a body is answered as one bytes object."""
 PIECES_AT_ONCE = 256
+PIECE = 1 << 20
+"""Bytes that are copied at a time."""
 
 
 async def extents(store: Store, version: Version, offset: int, length: int) -> AsyncIterator[Extent]:
@@ -51,7 +53,7 @@ async def body(store: Store, version: Version, offset: int, length: int, timings
         if length <= SMALL and not version.body.startswith(PIECES):
             await store.quarantine.check(version.body)
             with driver_calls():
-                data = store.driver.read_now(version.body, offset, length)
+                data = store.at(version.body).driver.read_now(version.body, offset, length)
             if data is not None:
                 return data
         slices = _slices(store, version, offset, length)
@@ -73,8 +75,8 @@ def body_now(store: Store, version: Version, offset: int, length: int, timings: 
     started = perf_counter()
     try:
         store.quarantine.check_now(version.body)
-        data = store.driver.read_now(version.body, offset, length)
-    except (DataDamaged, DriverError):
+        data = store.at(version.body).driver.read_now(version.body, offset, length)
+    except (StoreUnavailable, DriverError):
         data = None  # the way that may wait reads again, and says what is wrong
     if data is None:
         raise NotNow
@@ -85,10 +87,11 @@ def body_now(store: Store, version: Version, offset: int, length: int, timings: 
 async def _slices(store: Store, version: Version, offset: int, length: int) -> AsyncGenerator[FileSlice | bytes, None]:
     async for locator, start, size in extents(store, version, offset, length):
         await store.quarantine.check(locator)
+        driver = store.at(locator).driver
         end = start + size
         while start < end:
             with driver_calls():
-                piece = await store.driver.read(locator, start, end - start)
+                piece = await driver.read(locator, start, end - start)
             start += len(piece) if isinstance(piece, bytes) else piece.count
             yield piece
 
@@ -115,9 +118,39 @@ class Slices:
         await self._rest.aclose()
 
 
+class VersionBytes:
+    """A source of `length` bytes at `offset` of a version, to be written elsewhere; `take` is given them too."""
+
+    def __init__(
+        self, store: Store, version: Version, offset: int, length: int, take: Callable[[Buffer], None] | None = None
+    ) -> None:
+        self.size: int | None = length
+        self._store = store
+        self._version = version
+        self._at = offset
+        self._end = offset + length
+        self._take = take
+
+    async def read(self) -> Buffer:
+        """The next piece. Raises DataDamaged, StoreUnavailable."""
+        piece = bytearray()
+        count = min(PIECE, self._end - self._at)
+        await feed(self._store, self._version, self._at, count, piece.extend)
+        self._at += count
+        return piece
+
+    def digest(self, piece: Buffer) -> None:
+        """Hash, if that was asked for."""
+        if self._take is not None:
+            self._take(piece)
+
+    def verify(self) -> None:
+        """What was read was verified by its driver."""
+
+
 async def feed(store: Store, version: Version, offset: int, length: int, take: Callable[[Buffer], None]) -> None:
     """Read bytes of a version once and give them in order to `take`, in a thread of the driver's."""
     async for extent in extents(store, version, offset, length):
         await store.quarantine.check(extent.locator)
         with driver_calls():
-            await store.driver.feed(extent.locator, extent.offset, extent.size, take)
+            await store.at(extent.locator).driver.feed(extent.locator, extent.offset, extent.size, take)

@@ -18,10 +18,12 @@ from app.crash import crash_point
 from app.errors import CommitUnknown, DataDamaged, DomainError, NotNow, StoreFull, StoreUnavailable
 from app.index.base import Chained, Index
 from app.index.rows import Committed
+from app.index.schema import DEFAULT
 from app.store.blobs import BlobIds
+from app.store.place import owner
 from app.store.quarantine import Quarantine
 from storage_drivers import errors as driver_errors
-from storage_drivers.base import Append, Buffer, Driver, Source
+from storage_drivers.base import Append, Buffer, Driver, Source, Usage
 
 logger = logging.getLogger("sluice.store")
 
@@ -61,13 +63,14 @@ def driver_calls() -> Iterator[None]:
 class Book:
     """Where the driver's packs are written down: in the index. Called in the driver's threads."""
 
-    def __init__(self, index: Index) -> None:
+    def __init__(self, index: Index, store: str) -> None:
         self._index = index
+        self._store = store
         self._loop = asyncio.get_running_loop()
 
     def open_pack(self) -> int:
         """See `storage_drivers.base.PackBook`."""
-        return asyncio.run_coroutine_threadsafe(self._index.open_pack(), self._loop).result(BOOK_TIMEOUT)
+        return asyncio.run_coroutine_threadsafe(self._index.open_pack(self._store), self._loop).result(BOOK_TIMEOUT)
 
     def seal_pack(self, pack_id: int, size: int) -> None:
         """See `storage_drivers.base.PackBook`."""
@@ -75,18 +78,50 @@ class Book:
 
 
 class Store:
-    """The parts that every operation shares: index, driver, blob ids."""
+    """One backing store, and what operations share beside it: the index, blob ids, and the other stores.
 
-    def __init__(self, index: Index, driver: Driver) -> None:
+    `driver` puts the store's name into locators: see `app.store.place`.
+    """
+
+    def __init__(self, index: Index, driver: Driver, name: str = DEFAULT, beside: Store | None = None) -> None:
+        self.name = name
         self.index = index
         self.driver = driver
-        self.ids = BlobIds(index)
-        self.quarantine = Quarantine(index)
+        self.ids: BlobIds = BlobIds(index) if beside is None else beside.ids
+        self.quarantine: Quarantine = Quarantine(index) if beside is None else beside.quarantine
+        self.all: dict[str, Store] = {} if beside is None else beside.all
+        """Every store of this process by its name, this one too."""
+        self.all[name] = self
         self._refused: list[tuple[str, int, int]] = []
+
+    def of(self, name: str) -> Store:
+        """The store of that name. Raises StoreUnavailable when it is not among the settings."""
+        try:
+            return self.all[name]
+        except KeyError:
+            raise StoreUnavailable(reason=f"no store is named {name}") from None
+
+    def at(self, locator: str) -> Store:
+        """The store that a blob lies in. Raises StoreUnavailable."""
+        return self.of(owner(locator))
+
+    async def usage(self, patience: float) -> Usage | None:
+        """How full the store is; None when it does not answer within `patience` seconds."""
+        try:
+            async with asyncio.timeout(patience):
+                return await self.driver.usage()
+        except (driver_errors.DriverError, TimeoutError):
+            return None
+
+    async def pack_bytes(self, pack_id: int) -> int:
+        """How large a pack is by now. Raises StoreUnavailable."""
+        with driver_calls():
+            file = await self.driver.pack_file(pack_id)
+        return 0 if file is None else file.size
 
     def open_packs(self) -> None:
         """Write small bodies into packs from now on. For the workers; other processes only read them."""
-        self.driver.open_packs(Book(self.index))
+        self.driver.open_packs(Book(self.index, self.name))
 
     async def close_packs(self) -> None:
         """Seal the packs; call it before the index is closed."""
@@ -103,7 +138,7 @@ class Store:
             return
         del self._refused[: len(refused)]  # in place: threads append
         try:
-            await self.index.refuse_blobs(refused)
+            await self.index.refuse_blobs(refused, self.name)
         except CommitUnknown:
             # to be written down for certain, but never to be counted twice
             self._refused += [(locator, pack_id, 0) for locator, pack_id, _ in refused]

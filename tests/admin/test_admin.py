@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -45,11 +46,14 @@ async def test_metrics_need_no_token_and_all_else_does(admin: httpx.AsyncClient)
     token = admin.headers.pop("authorization")
     metrics = (await admin.get("/metrics")).text
     assert metrics.startswith("sluice_up 1\n")
-    assert "\nsluice_undecided_seconds " in metrics
-    assert "\nsluice_undecided_changes " in metrics
-    assert '\nsluice_pack_bytes{state="live"} 0\nsluice_pack_bytes{state="dead"} 0\n' in metrics
-    assert "\nsluice_packs 0\n" in metrics
-    for path in ("/api/v1/accounts", "/api/v1/store", "/docs", "/openapi.json"):
+    assert '\nsluice_undecided_seconds{store="default"} ' in metrics
+    assert '\nsluice_undecided_changes{store="default"} ' in metrics
+    for state in ("live", "dead"):
+        assert f'\nsluice_pack_bytes{{store="default",state="{state}"}} 0\n' in metrics
+    assert '\nsluice_packs{store="default"} 0\n' in metrics
+    assert '\nsluice_store_up{store="default"} 1\n' in metrics
+    assert float(re.findall(r'\nsluice_store_free_bytes{store="default"} (\S+)', metrics)[0]) > 0
+    for path in ("/api/v1/accounts", "/api/v1/stores", "/docs", "/openapi.json"):
         for wrong in ("", "Bearer x", "Basic nonsense", "Basic " + base64.b64encode(b"a:b").decode()):
             assert (await admin.get(path, headers={"authorization": wrong})).status_code == 401
         basic = base64.b64encode(b"me:" + token.removeprefix("Bearer ").encode()).decode()
@@ -77,7 +81,10 @@ async def test_life_of_an_account(admin: httpx.AsyncClient) -> None:
 
 
 async def test_store(admin: httpx.AsyncClient, settings: Settings) -> None:
-    told = (await admin.get("/api/v1/store")).json()
+    (told,) = (await admin.get("/api/v1/stores")).json()
+    assert told == {**(await admin.get("/api/v1/stores/default")).json(), "free": told["free"]}
+    assert (await admin.get("/api/v1/stores/none")).status_code == 404
+    assert (told["name"], told["default"], told["state"], told["driver"]) == ("default", True, "up", "local")
     assert told["durability"] == "relaxed"
     assert 0 < told["free"] <= told["total"]
     assert str(settings.data) not in str(told)
@@ -86,5 +93,5 @@ async def test_store(admin: httpx.AsyncClient, settings: Settings) -> None:
 async def test_a_given_token_is_not_written(settings: Settings) -> None:
     given = Settings(**{**settings.model_dump(), "admin_token": "given-token"})
     async with running(given) as client:
-        assert (await client.get("/api/v1/store", headers={"authorization": "Bearer given-token"})).status_code == 200
+        assert (await client.get("/api/v1/stores", headers={"authorization": "Bearer given-token"})).status_code == 200
     assert not (settings.data / "admin-token").exists()

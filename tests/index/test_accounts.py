@@ -114,7 +114,8 @@ async def test_a_refused_change_does_not_bump_the_generation(index: SqliteIndex)
 
 
 async def test_identity_is_kept(index: SqliteIndex) -> None:
-    assert await index.identity() is None
+    assert await index.identities() == {}
     await index.set_identity("6d1f5ad0", 1)
     await index.set_identity("6d1f5ad0", 2)
-    assert await index.identity() == ("6d1f5ad0", 2)
+    await index.set_identity("77aa00bb", 1, "slow")
+    assert await index.identities() == {"default": ("6d1f5ad0", 2), "slow": ("77aa00bb", 1)}

@@ -32,7 +32,7 @@ def replayed(settings: Settings) -> dict[tuple[int, str], list[Any]]:
     for _, fields in records(settings):
         for row in fields.get("versions", []):
             kept[row[1], row[2]] = max(kept.get((row[1], row[2]), (0, None)), (row[0], row))
-        for seq, kind, bucket_id, key, _ in fields.get("removals", []):
+        for seq, kind, bucket_id, key, *_ in fields.get("removals", []):
             if kind == "object":
                 kept[bucket_id, key] = max(kept.get((bucket_id, key), (0, None)), (seq, None), key=lambda one: one[0])
     return {place: row for place, (_, row) in kept.items() if row is not None}

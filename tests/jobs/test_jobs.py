@@ -13,7 +13,7 @@ from app.errors import PreconditionFailed
 from app.index.rows import Conditions
 from app.jobs.fsck import fsck
 from app.jobs.garbage import Garbage
-from app.jobs.runner import Jobs
+from app.jobs.runner import Jobs, StoreJobs
 from app.jobs.sweep import sweep
 from app.settings import Settings
 from app.store import objects
@@ -155,7 +155,9 @@ async def test_one_worker_is_elected_and_another_takes_over(settings: Settings, 
     async with opened(settings) as store:
         lock = tmp_path / "jobs.lock"
         first, second = (
-            asyncio.create_task(Jobs(lock, store, Counted(name, store), store.index.writer_is_gone).run())
+            asyncio.create_task(
+                Jobs(lock, store, store.index.writer_is_gone, [StoreJobs(store, Counted(name, store))]).run()
+            )
             for name in ("first", "second")
         )
         await wait_for(lambda: bool(rounds))

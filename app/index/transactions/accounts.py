@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from app.errors import AccountExists, NoSuchAccount
 from app.index.rows import AccessKey, Account
+from app.index.schema import DEFAULT
 from app.index.statements import (
     ACCESS_KEY,
     ACCESS_KEYS,
@@ -12,13 +13,15 @@ from app.index.statements import (
     ADD_ACCESS_KEY,
     ADD_ACCOUNT,
     EMAIL_TAKEN,
-    META,
+    IDENTITIES,
     REMOVE_ACCESS_KEYS,
     REMOVE_ACCOUNT,
     SET_DISABLED,
     SET_META,
 )
-from app.index.steps import Row, Transaction, now_ms
+from app.index.steps import Row, Transaction, now_ms, of_store
+
+IDENTITY = "store"
 
 
 def _access_key(row: Row) -> AccessKey:
@@ -95,15 +98,15 @@ def set_disabled(account_id: str, disabled: bool) -> Transaction[None]:
     yield SET_DISABLED, (int(disabled), account_id)
 
 
-def identity() -> Transaction[tuple[str, int] | None]:
-    """The UUID and generation of the store that this index belongs to."""
-    rows = yield META, ("store",)
-    if not rows:
-        return None
-    store, _, generation = rows[0][0].partition(" ")
-    return store, int(generation)
+def identities() -> Transaction[dict[str, tuple[str, int]]]:
+    """The UUID and generation of each store that this index belongs to, by the store's name."""
+    found = {}
+    for note, value in (yield IDENTITIES, (IDENTITY, of_store(IDENTITY, ""), of_store(IDENTITY, "\x7f"))):
+        store, _, generation = value.partition(" ")
+        found[note.partition(":")[2] or DEFAULT] = store, int(generation)
+    return found
 
 
-def set_identity(store: str, generation: int) -> Transaction[None]:
+def set_identity(store: str, generation: int, name: str) -> Transaction[None]:
     """Bind this index to a store."""
-    yield SET_META, ("store", f"{store} {generation}")
+    yield SET_META, (of_store(IDENTITY, name), f"{store} {generation}")

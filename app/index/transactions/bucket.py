@@ -11,6 +11,7 @@ from app.errors import (
 )
 from app.index.listing import successor
 from app.index.rows import Bucket
+from app.index.schema import DEFAULT
 from app.index.statements import (
     ADD_BUCKET,
     ANY_CURRENT,
@@ -21,6 +22,7 @@ from app.index.statements import (
     COUNT_BUCKETS,
     OPEN_UPLOADS,
     REMOVE_BUCKET,
+    STORES_IN_USE,
 )
 from app.index.steps import DRAW, Transaction, now_ms
 from app.index.transactions.multipart import abort
@@ -38,7 +40,7 @@ def buckets(owner_id: str, prefix: str, after: str, limit: int) -> Transaction[l
     return [Bucket._make(row) for row in rows]
 
 
-def create_bucket(name: str, owner_id: str, region: str, maximum: int) -> Transaction[Bucket]:
+def create_bucket(name: str, owner_id: str, region: str, maximum: int, store: str = DEFAULT) -> Transaction[Bucket]:
     """Make a bucket with an id that was never another one's."""
     rows = yield BUCKET, (name,)
     if rows:
@@ -48,9 +50,18 @@ def create_bucket(name: str, owner_id: str, region: str, maximum: int) -> Transa
     if rows[0][0] >= maximum:
         raise TooManyBuckets(maximum=maximum)
     number = yield DRAW
-    made = Bucket(number, name, owner_id, region, now_ms())
+    made = Bucket(number, name, owner_id, region, now_ms(), store)
     yield ADD_BUCKET, made
     return made
+
+
+def stores_in_use() -> Transaction[dict[str, int]]:
+    """How many buckets have data on which store; one that is being moved counts for both."""
+    used: dict[str, int] = {}
+    for store, source, count in (yield STORES_IN_USE, ()):
+        for name in filter(None, (store, source)):
+            used[name] = used.get(name, 0) + count
+    return used
 
 
 def delete_bucket(bucket_id: int) -> Transaction[None]:

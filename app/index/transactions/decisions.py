@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from app.errors import WriterDead
+from app.index.decisions import WATERMARK
 from app.index.rows import Journal
 from app.index.statements import META, SET_META
-from app.index.steps import DRAW, Transaction, now_ms
+from app.index.steps import DRAW, Transaction, now_ms, of_store
 from app.index.upkeep_statements import (
     ADD_JOURNAL,
     ADD_QUARANTINE,
@@ -19,35 +20,33 @@ from app.index.upkeep_statements import (
     SET_JOURNAL,
 )
 
-WATERMARK = "decided"
 
-
-def watermark() -> Transaction[int]:
-    """Every change up to this number of the commit sequence is written down."""
-    rows = yield META, (WATERMARK,)
+def watermark(store: str) -> Transaction[int]:
+    """Every change of a store's up to this number of the commit sequence is written down."""
+    rows = yield META, (of_store(WATERMARK, store),)
     return int(rows[0][0]) if rows else 0
 
 
-def open_journal(incarnation: int, snapshot: int) -> Transaction[int]:
+def open_journal(incarnation: int, snapshot: int, store: str) -> Transaction[int]:
     """Enter a new journal before its file is made; its id is nobody else's."""
     if not incarnation:
         raise WriterDead(reason="opened without a writer")
     number: int = yield DRAW
-    yield ADD_JOURNAL, (number, snapshot, 0, 0)
+    yield ADD_JOURNAL, (number, snapshot, 0, 0, store)
     return number
 
 
-def journals() -> Transaction[list[Journal]]:
-    """All journals, oldest first."""
-    rows = yield JOURNALS, ()
+def journals(store: str) -> Transaction[list[Journal]]:
+    """All journals of a store, oldest first."""
+    rows = yield JOURNALS, (store,)
     return [Journal._make(row) for row in rows]
 
 
 def decided(journal: Journal, until: int, settled: int) -> Transaction[None]:
     """Changes up to `until` are written down, and nobody needs removals up to `settled` any more."""
     yield SET_JOURNAL, (journal.snapshot, journal.bytes, journal.rows, journal.id)
-    yield SET_META, (WATERMARK, str(until))
-    yield REMOVE_REMOVALS, (settled,)
+    yield SET_META, (of_store(WATERMARK, journal.store), str(until))
+    yield REMOVE_REMOVALS, (settled, journal.store, journal.store)
 
 
 def set_journal(journal: Journal) -> Transaction[None]:

@@ -109,7 +109,7 @@ def delete_version(
         check(conditions, etag, size, modified)
     yield REMOVE_VERSION, (seq,)
     number = yield DRAW
-    yield ADD_REMOVAL, (number, "object", bucket_id, key, now_ms())
+    yield ADD_REMOVAL, (number, "object", bucket_id, key, now_ms(), "")
     if body:
         yield from (discard(body) if holders is None else release(body))
     return Committed(seq, found, modified)

@@ -25,12 +25,12 @@ Dead = Sequence[tuple[int, int]]
 """Packs and how many of their bytes died."""
 
 
-def open_pack(incarnation: int) -> Transaction[int]:
-    """A new pack of an incarnation; its id is nobody else's."""
+def open_pack(incarnation: int, store: str) -> Transaction[int]:
+    """A new pack of an incarnation on a store; its id is nobody else's."""
     if not incarnation:
         raise WriterDead(reason="opened without a writer")
     number: int = yield DRAW
-    yield ADD_PACK, (number, incarnation, 0, 0, 0)
+    yield ADD_PACK, (number, incarnation, 0, 0, 0, store)
     return number
 
 
@@ -69,12 +69,12 @@ def add_dead(dead: Dead) -> Transaction[None]:
     yield ADD_DEAD, [(size, pack_id) for pack_id, size in dead]
 
 
-def refuse_blobs(refused: Sequence[tuple[str, int, int]]) -> Transaction[None]:
-    """Write down records (locator, pack, bytes) whose commit was refused: dead, and never to be restored."""
+def refuse_blobs(refused: Sequence[tuple[str, int, int]], store: str) -> Transaction[None]:
+    """Write down records (locator, pack, bytes) of a store whose commit was refused: dead, and never to be restored."""
     at = now_ms()
     for locator, pack_id, size in refused:
         number = yield DRAW
-        yield ADD_REMOVAL, (number, "blob", 0, locator, at)
+        yield ADD_REMOVAL, (number, "blob", 0, locator, at, store)
         yield ADD_DEAD, (size, pack_id)
 
 

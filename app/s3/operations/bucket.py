@@ -15,6 +15,7 @@ from app.s3.response import XML, Response
 if TYPE_CHECKING:
     from app.s3.gateway import Gateway
 
+STORE = b"x-sluice-store"
 OLD_REGION = "us-east-1"
 """The region that answers 200 to the owner who makes a bucket again, and names itself by an empty constraint."""
 
@@ -27,33 +28,44 @@ async def create_bucket(gateway: Gateway, request: S3Request) -> Response:
     assert request.account_id is not None
     if not target.valid_bucket_name(name):
         raise InvalidBucketName(BucketName=name)
-    _check_configuration(await Body(request, checksum="", etag=False).collect(), gateway.region)
+    store = _store(gateway, await Body(request, checksum="", etag=False).collect())
     try:
-        await gateway.index.create_bucket(name, request.account_id, gateway.region, gateway.settings.max_buckets)
+        request.bucket_row = await gateway.index.create_bucket(
+            name, request.account_id, gateway.region, gateway.settings.max_buckets, store
+        )
     except BucketAlreadyOwnedByYou:
         if gateway.region != OLD_REGION:
             raise
-    return Response(200, [(b"location", b"/" + name.encode()), (b"x-amz-bucket-arn", f"arn:aws:s3:::{name}".encode())])
+        request.bucket_row = await gateway.bucket(name)
+    headers = [(b"location", b"/" + name.encode()), (b"x-amz-bucket-arn", f"arn:aws:s3:::{name}".encode())]
+    return Response(200, [*headers, (STORE, request.bucket_row.store.encode())])
 
 
-def _check_configuration(document: bytes, region: str) -> None:
+def _store(gateway: Gateway, document: bytes) -> str:
+    """The store that a configuration asks for: LocationConstraint is REGION, or REGION:STORE as in Ceph's gateway.
+
+    Raises InvalidLocationConstraint for an unknown one.
+    """
     if not document.strip():
-        return
+        return gateway.store.name
     tree = xml.parse(document, "CreateBucketConfiguration")
     xml.check_children(tree, {"LocationConstraint", "Location", "Bucket", "Tags"})
     constraint = xml.text_of(tree, "LocationConstraint")
-    if constraint and constraint != region:
+    region, named, store = (constraint or gateway.region).partition(":")
+    if region != gateway.region or (named and store not in gateway.store.all):
         raise InvalidLocationConstraint(LocationConstraint=constraint)
     for name in ("Location", "Bucket", "Tags"):
         if tree.find(name) is not None:
             raise NotImplemented()
+    return store or gateway.store.name
 
 
 @operation("HEAD", "bucket", name="HeadBucket", action="s3:ListBucket")
 async def head_bucket(gateway: Gateway, request: S3Request) -> Response:
     """https://docs.aws.amazon.com/AmazonS3/latest/API/API_HeadBucket.html"""
     region = request.bucket_row.region.encode()
-    return Response(200, [(b"x-amz-bucket-region", region), (b"x-amz-access-point-alias", b"false"), *XML])
+    headers = [(b"x-amz-bucket-region", region), (b"x-amz-access-point-alias", b"false")]
+    return Response(200, [*headers, (STORE, request.bucket_row.store.encode()), *XML])
 
 
 @operation("DELETE", "bucket", name="DeleteBucket", action="s3:DeleteBucket")

@@ -1,11 +1,15 @@
-"""CopyObject and UploadPartCopy. No byte is written; bytes are read only where a hash is asked that is not known."""
+"""CopyObject and UploadPartCopy.
+
+On one store no byte is written, and bytes are read only where a hash is asked that is not known; to another store they
+are copied.
+"""
 
 from __future__ import annotations
 
 import hashlib
 from typing import TYPE_CHECKING, NamedTuple
 
-from app.index.rows import NewVersion, Part, Upload, Version
+from app.index.rows import Extent, NewVersion, Part, Upload, Version
 from app.s3 import checksums, conditions, metadata, target, xml
 from app.s3.dispatch import operation
 from app.s3.errors import InvalidArgument, InvalidRequest
@@ -31,6 +35,7 @@ ONTO_ITSELF = (
 class Source(NamedTuple):
     """What `x-amz-copy-source` names, its bucket authorised."""
 
+    store: str
     bucket_id: int
     bucket: str
     key: str
@@ -51,7 +56,7 @@ async def _source(gateway: Gateway, request: S3Request) -> Source:
     target.check_key(key)
     row = await gateway.bucket(bucket)
     gateway.authorize(request, "s3:GetObject", row, request.headers.get("x-amz-source-expected-bucket-owner"))
-    return Source(row.id, bucket, key, target.decode(version) or None)
+    return Source(row.store, row.id, bucket, key, target.decode(version) or None)
 
 
 async def _find(gateway: Gateway, request: S3Request, source: Source) -> Version:
@@ -90,9 +95,16 @@ async def copy_object(gateway: Gateway, request: S3Request) -> Response:
             raise InvalidRequest(ONTO_ITSELF)
         return await _new_version(gateway, request, found, replace, storage_class, algorithm)
 
-    found, committed = await objects.copy(
-        gateway.store, lambda: _find(gateway, request, source), bucket.id, key, describe, wanted, request.timings
-    )
+    if source.store == bucket.store:
+        found, committed = await objects.copy(
+            gateway.store, lambda: _find(gateway, request, source), bucket.id, key, describe, wanted, request.timings
+        )
+    else:
+        found = await _find(gateway, request, source)
+        hashed = _Hashed(await describe(found))
+        body = reading.VersionBytes(gateway.store, found, 0, found.size, hashed.take)
+        place = (gateway.store_of(request), bucket.id, key)
+        committed = await objects.put(*place, body, hashed.describe, wanted, request.timings)
     version = await gateway.index.version(bucket.id, key)
     shown = version if version is not None and version.seq == committed.seq else found
     content = (
@@ -101,6 +113,32 @@ async def copy_object(gateway: Gateway, request: S3Request) -> Response:
         + xml.optional("ChecksumType", shown.checksum_type)
     )
     return Response(200, [*XML, *version_header(committed)], xml.document("CopyObjectResult", content))
+
+
+class _Hashed:
+    """The version that a copy to another store makes: one blob, so that what is of parts must be made anew."""
+
+    def __init__(self, new: NewVersion) -> None:
+        self._new = new
+        self._md5 = hashlib.md5(usedforsecurity=False) if new.parts else None
+        composite = new.checksum_type == "COMPOSITE"
+        self._checksum = checksums.ALGORITHMS[new.checksum_algorithm].new() if composite else None
+
+    def take(self, piece: Buffer) -> None:
+        """A piece of the body."""
+        if self._md5 is not None:
+            self._md5.update(piece)
+        if self._checksum is not None:
+            self._checksum.update(piece)
+
+    def describe(self, locator: str) -> NewVersion:
+        """The version, once its body was taken whole."""
+        new = self._new._replace(body=locator, parts=0)
+        if self._md5 is not None:
+            new = new._replace(etag=self._md5.hexdigest())
+        if self._checksum is not None:
+            new = new._replace(checksum_type="FULL_OBJECT", checksum=self._checksum.digest_base64())
+        return new
 
 
 async def _new_version(
@@ -138,17 +176,29 @@ async def upload_part_copy(gateway: Gateway, request: S3Request) -> Response:
     upload = await open_upload(gateway, request)
     wanted = request.headers.get("x-amz-copy-source-range")
 
-    async def describe(found: Version) -> tuple[Part, int, int]:
+    def bounds(found: Version) -> tuple[int, int]:
         offset, length = (0, found.size) if wanted is None else parse_copy_range(wanted, found.size)
         if length > MAX_COPY:
             raise InvalidRequest(
                 f"The specified copy source is larger than the maximum allowable size for a copy source: {MAX_COPY}"
             )
+        return offset, length
+
+    async def describe(found: Version) -> tuple[Part, int, int]:
+        offset, length = bounds(found)
         return await _hash(gateway, upload, number, found, offset, length), offset, length
 
-    _, part, committed = await multipart.copy_part(
-        gateway.store, lambda: _find(gateway, request, source), upload, describe, request.timings
-    )
+    if source.store == request.bucket_row.store:
+        _, part, committed = await multipart.copy_part(
+            gateway.store, lambda: _find(gateway, request, source), upload, describe, request.timings
+        )
+    else:
+        found = await _find(gateway, request, source)
+        offset, length = bounds(found)
+        hashes = _PartHashes(upload, number, length)
+        body = reading.VersionBytes(gateway.store, found, offset, length, hashes.take)
+        committed = await multipart.put_part(gateway.store_of(request), upload, body, hashes.part, request.timings)
+        part = hashes.part(())
     content = (
         f"<LastModified>{xml.timestamp(committed.modified)}</LastModified><ETag>&quot;{part.etag}&quot;</ETag>"
         + (xml.element("Checksum" + part.checksum_algorithm, part.checksum) if upload.checksum_algorithm else "")
@@ -163,12 +213,27 @@ async def _hash(gateway: Gateway, upload: Upload, number: int, found: Version, o
     whole = length == found.size and not found.parts
     if whole and found.checksum_algorithm == algorithm and found.checksum_type == "FULL_OBJECT":
         return Part(number, length, found.etag, 0, algorithm, found.checksum, ())
-    md5 = hashlib.md5(usedforsecurity=False)
-    hasher = checksums.ALGORITHMS[algorithm].new()
+    hashes = _PartHashes(upload, number, length)
+    await reading.feed(gateway.store, found, offset, length, hashes.take)
+    return hashes.part(())
 
-    def take(piece: Buffer) -> None:
-        md5.update(piece)
-        hasher.update(piece)
 
-    await reading.feed(gateway.store, found, offset, length, take)
-    return Part(number, length, md5.hexdigest(), 0, algorithm, hasher.digest_base64(), ())
+class _PartHashes:
+    """ETag and checksum of a part that is made by copying."""
+
+    def __init__(self, upload: Upload, number: int, size: int) -> None:
+        self._number = number
+        self._size = size
+        self._algorithm = stored_algorithm(upload)
+        self._md5 = hashlib.md5(usedforsecurity=False)
+        self._checksum = checksums.ALGORITHMS[self._algorithm].new()
+
+    def take(self, piece: Buffer) -> None:
+        """A piece of its bytes."""
+        self._md5.update(piece)
+        self._checksum.update(piece)
+
+    def part(self, extents: tuple[Extent, ...]) -> Part:
+        """The part, once all its bytes were taken."""
+        hashes = self._md5.hexdigest(), 0, self._algorithm, self._checksum.digest_base64()
+        return Part(self._number, self._size, *hashes, extents)

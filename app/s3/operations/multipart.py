@@ -82,7 +82,7 @@ async def upload_part(gateway: Gateway, request: S3Request) -> Response:
     def describe(extents: tuple[Extent, ...]) -> Part:
         return Part(number, body.size or 0, body.etag, 0, body.algorithm, body.checksum, extents)
 
-    await multipart.put_part(gateway.store, upload, body, describe, request.timings)
+    await multipart.put_part(gateway.store_of(request), upload, body, describe, request.timings)
     return Response(
         200,
         [

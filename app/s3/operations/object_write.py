@@ -51,7 +51,7 @@ def _begin_put(gateway: Gateway, request: S3Request, data: bytes) -> Change:
     assert request.key is not None
     put = _Put(gateway, request)
     piece = put.body.take_whole(data)
-    place = (gateway.store, request.bucket_row.id, request.key)
+    place = (gateway.store_of(request), request.bucket_row.id, request.key)
     future = objects.begin_put(*place, piece, put.body, put.describe, put.conditions, request.timings)
     return Change(future, put.answer)
 
@@ -61,7 +61,7 @@ async def put_object(gateway: Gateway, request: S3Request) -> Response:
     """https://docs.aws.amazon.com/AmazonS3/latest/API/API_PutObject.html"""
     assert request.key is not None
     put = _Put(gateway, request)
-    place = (gateway.store, request.bucket_row.id, request.key)
+    place = (gateway.store_of(request), request.bucket_row.id, request.key)
     return put.answer(await objects.put(*place, put.body, put.describe, put.conditions, request.timings))
 
 

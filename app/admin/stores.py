@@ -1,0 +1,66 @@
+"""Backing stores over the admin API, and which one a bucket is on."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import asdict
+
+from fastapi import APIRouter, HTTPException, Request
+
+from app.admin.models import BucketOut, StoreOut
+from app.settings import Settings
+from app.store.store import Store
+
+router = APIRouter(tags=["stores"])
+
+PATIENCE = 2.0
+"""Seconds that a store has to say how full it is."""
+
+
+async def _shown(settings: Settings, store: Store, buckets: int) -> StoreOut:
+    kept = settings.named_stores[store.name]
+    usage = await store.usage(PATIENCE)
+    identity = store.driver.identity
+    return StoreOut(
+        name=store.name,
+        default=store.name == settings.first_store,
+        driver=kept.driver,
+        layout=kept.layout,
+        durability=kept.durability or "full",
+        state="down" if usage is None else "up",
+        buckets=buckets,
+        store=identity and identity.store,
+        generation=identity and identity.generation,
+        max_bytes=kept.max_bytes,
+        min_free=kept.min_free,
+        **({} if usage is None else asdict(usage)),
+    )
+
+
+@router.get("/stores")
+async def list_stores(request: Request) -> list[StoreOut]:
+    """Every store of the settings: identity, space, durability, whether it answers, how many buckets it has."""
+    store: Store = request.app.state.store
+    settings: Settings = request.app.state.settings
+    used = await store.index.stores_in_use()
+    return list(await asyncio.gather(*(_shown(settings, one, used.get(one.name, 0)) for one in store.all.values())))
+
+
+@router.get("/stores/{name}")
+async def get_store(request: Request, name: str) -> StoreOut:
+    """One store."""
+    store: Store = request.app.state.store
+    if name not in store.all:
+        raise HTTPException(404, "no such store")
+    used = await store.index.stores_in_use()
+    return await _shown(request.app.state.settings, store.of(name), used.get(name, 0))
+
+
+@router.get("/buckets/{name}")
+async def get_bucket(request: Request, name: str) -> BucketOut:
+    """One bucket, with the store that it is on."""
+    store: Store = request.app.state.store
+    bucket = await store.index.bucket(name)
+    if bucket is None:
+        raise HTTPException(404, "no such bucket")
+    return BucketOut.of(bucket)

@@ -1,0 +1,41 @@
+"""Several stores: which one a bucket, a pack and a journal belong to.
+
+Revision ID: 0003
+Revises: 0002
+"""
+
+from __future__ import annotations
+
+import sqlalchemy as sa
+from alembic import op
+
+revision = "0003"
+down_revision = "0002"
+branch_labels = None
+depends_on = None
+
+NUMBER = sa.Integer().with_variant(sa.BigInteger(), "postgresql")
+DEFAULT = "default"
+
+
+def _text(name: str, default: str) -> sa.Column[str]:
+    return sa.Column(name, sa.Text(), server_default=default, nullable=False)
+
+
+def upgrade() -> None:
+    """All that is there belongs to the one store there was."""
+    op.add_column("buckets", _text("store", DEFAULT))
+    op.add_column("buckets", _text("source", ""))
+    op.add_column("buckets", sa.Column("moved", NUMBER, server_default="0", nullable=False))
+    op.add_column("packs", _text("store", DEFAULT))
+    op.add_column("journals", _text("store", DEFAULT))
+    op.add_column("removals", _text("store", ""))
+
+
+def downgrade() -> None:
+    """Only for an index that knows no other store."""
+    op.drop_column("removals", "store")
+    op.drop_column("journals", "store")
+    op.drop_column("packs", "store")
+    for name in ("moved", "source", "store"):
+        op.drop_column("buckets", name)
