@@ -6,6 +6,7 @@ answer. The tree:
     DomainError
       NoSuchBucket, BucketAlreadyExists, BucketAlreadyOwnedByYou, BucketNotEmpty, TooManyBuckets
       NoSuchKey, NoSuchVersion, PreconditionFailed, ConditionalRequestConflict, SourceGone
+      KeyBusy             something is being done to the key's file: nothing was done, try again
       NoSuchUpload, InvalidPart, InvalidPartOrder, EntityTooSmall
       AccountExists, NoSuchAccount
       Overloaded          a queue, lock or limit said no: nothing was done, try again
@@ -67,6 +68,10 @@ class ConditionalRequestConflict(DomainError):
 
 class SourceGone(DomainError):
     """The version to copy from was replaced or deleted before the copy committed: look it up again."""
+
+
+class KeyBusy(DomainError):
+    """Something is being done to the plain file of the key. Nothing was done: try again shortly."""
 
 
 class NoSuchUpload(DomainError):

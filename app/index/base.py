@@ -26,6 +26,7 @@ from app.index.rows import (
     Version,
 )
 from app.index.schema import DEFAULT
+from app.index.trees import Trees
 from app.index.upkeep import Upkeep
 
 
@@ -61,7 +62,7 @@ class Chained(Protocol):
         ...
 
 
-class Index(Upkeep, Protocol):
+class Index(Upkeep, Trees, Protocol):
     """What the store and the accounts ask of the index."""
 
     @property

@@ -42,11 +42,12 @@ from app.index.transactions import (
     packs,
     writers,
 )
+from app.index.tree_methods import TreeMethods
 
 T = TypeVar("T")
 
 
-class Methods:
+class Methods(TreeMethods):
     """An engine gives the underscored ones. What each method means stands in `Index`."""
 
     incarnation = 0

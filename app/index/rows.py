@@ -10,6 +10,37 @@ NULL_VERSION = "null"
 PIECES = "pieces:"
 """A body that starts so is made of the rows of `pieces` under that number; any other body is one blob's locator."""
 
+TREE = "t:"
+"""How the locator of a plain file begins, which has its own laws (DESIGN §4, layout *tree*): no two rows hold it, and
+it never waits for its discard. A store's name may stand before it."""
+
+
+def is_tree(body: str) -> bool:
+    """Whether a body is a plain file at its key's path."""
+    return body.startswith(TREE) or body.startswith(TREE, body.find("/") + 1)
+
+
+def tree_upload(body: str) -> int:
+    """The upload whose pieces tell the parts of a plain file, 0 when it was not made of parts.
+
+    It stands behind the file's stamp: `t:STAMP+UPLOAD:PATH`.
+    """
+    return int(body.partition(TREE)[2].partition(":")[0].partition("+")[2] or "0", 16)
+
+
+def without_upload(body: str) -> str:
+    """The locator of a plain file as its store knows it."""
+    name, _, rest = body.partition(TREE)
+    stamp, _, path = rest.partition(":")
+    return f"{name}{TREE}{stamp.partition('+')[0]}:{path}"
+
+
+def with_upload(locator: str, upload: int) -> str:
+    """The body of a plain file whose parts are told by the pieces of an upload."""
+    name, _, rest = locator.partition(TREE)
+    stamp, _, path = rest.partition(":")
+    return f"{name}{TREE}{stamp}+{upload:x}:{path}"
+
 
 class Account(NamedTuple):
     """Who owns buckets. `id` is the canonical user id (64 hex digits unless given)."""
@@ -296,3 +327,47 @@ class IdRange(NamedTuple):
     incarnation: int
     first: int
     last: int
+
+
+class Intent(NamedTuple):
+    """What is being done to the plain file of a key, and so locks the key: replayed or undone when its writer dies."""
+
+    id: int
+    incarnation: int
+    bucket_id: int
+    key: str
+    kind: str
+    """`put`, `complete` or `delete`."""
+    body: str
+    """What the key's body will be; of a delete: what it was."""
+    blob_id: int
+    """Of the file that was written aside; 0 for a delete."""
+    upload: int
+    """Of a complete, else 0."""
+    new: str
+    """JSON: the fields of the new version; empty for a delete."""
+    parts: str
+    """JSON: number, size and checksum of each part of a complete; else empty."""
+
+
+class Found(NamedTuple):
+    """A plain file that the index does not know as it is: it was made or changed by others."""
+
+    key: str
+    seen: int
+    """Sequence of the key's current version when the file was looked at, 0 when there was none."""
+    size: int
+    etag: str
+    headers: str
+    body: str
+    modified: int
+
+
+class Unhashed(NamedTuple):
+    """A current version whose ETag stands for one that is not known yet."""
+
+    seq: int
+    bucket_id: int
+    key: str
+    size: int
+    body: str

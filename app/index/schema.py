@@ -18,7 +18,7 @@ from sqlalchemy import (
     text,
 )
 
-REVISION = "0003"
+REVISION = "0004"
 """The migration that this code needs."""
 
 DEFAULT = "default"
@@ -264,6 +264,27 @@ journals = Table(
 )
 """Files beside the data that say what the index decided. `snapshot` is 0 for changes, 1 for a snapshot that is not
 whole yet, 2 for one that is."""
+
+intents = Table(
+    "intents",
+    metadata,
+    _key("id"),
+    _number("incarnation"),
+    _number("bucket_id"),
+    _text("key"),
+    _text("kind"),
+    _text("body"),
+    _number("blob_id"),
+    _number("upload"),
+    _text("new"),
+    _text("parts"),
+    Index("intents_key", "bucket_id", "key", unique=True),
+    Index("intents_incarnation", "incarnation"),
+)
+"""What is being done to plain files (layout *tree*). One a key: it locks it."""
+
+unhashed = Table("unhashed", metadata, _key("seq"))
+"""Versions of plain files that others made, whose ETag is not their MD5 yet."""
 
 quarantine = Table(
     "quarantine",

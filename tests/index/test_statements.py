@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from app.index import statements, upkeep_statements
+from app.index import statements, tree_statements, upkeep_statements
 from app.index.steps import Statement
 from tests.index.tools import Memory
 
 ALL = {
-    name: value for name, value in (vars(statements) | vars(upkeep_statements)).items() if isinstance(value, Statement)
+    name: value
+    for name, value in (vars(statements) | vars(upkeep_statements) | vars(tree_statements)).items()
+    if isinstance(value, Statement)
 }
 
 PLANS = {

@@ -26,6 +26,7 @@ from app.index.statements import (
 )
 from app.index.steps import DRAW, Transaction, now_ms
 from app.index.transactions.multipart import abort
+from app.index.tree_statements import ANY_INTENT
 
 
 def bucket(name: str) -> Transaction[Bucket | None]:
@@ -68,7 +69,8 @@ def delete_bucket(bucket_id: int) -> Transaction[None]:
     """Remove an empty bucket; its open uploads are aborted."""
     if not (yield BUCKET_ID, (bucket_id,)):
         raise NoSuchBucket()
-    if (yield ANY_CURRENT, (bucket_id,)) or (yield ANY_OTHER, (bucket_id,)):
+    rows = (yield ANY_CURRENT, (bucket_id,)) or (yield ANY_OTHER, (bucket_id,)) or (yield ANY_INTENT, (bucket_id,))
+    if rows:
         raise BucketNotEmpty()
     for (number,) in (yield OPEN_UPLOADS, (bucket_id,)):
         yield from abort(number)

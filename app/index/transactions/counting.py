@@ -2,17 +2,30 @@
 
 from __future__ import annotations
 
+from app.errors import SourceGone
+from app.index.rows import PIECES, is_tree, tree_upload
 from app.index.statements import ADD_DISCARD, FORGET_SHARED, SHARE, UNSHARE
 from app.index.steps import DRAW, Transaction, now_ms
 
 
 def share(body: str) -> Transaction[None]:
-    """One more row holds this body."""
+    """One more row holds this body. Raises SourceGone for a plain file, which no two rows can hold."""
+    if is_tree(body):
+        raise SourceGone()
     yield SHARE, (body,)
 
 
 def discard(body: str) -> Transaction[None]:
-    """Queue a body that had one holder, and now has none."""
+    """Queue a body that had one holder, and now has none.
+
+    A plain file stays: whoever replaces it or takes it away does so before the row changes. Only what tells its parts
+    is queued.
+    """
+    if is_tree(body):
+        upload = tree_upload(body)
+        if not upload:
+            return
+        body = f"{PIECES}{upload}"
     number = yield DRAW
     yield ADD_DISCARD, (number, body, now_ms())
 

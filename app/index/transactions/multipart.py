@@ -23,6 +23,8 @@ from app.index.rows import (
     Part,
     Piece,
     Upload,
+    is_tree,
+    tree_upload,
 )
 from app.index.schema import ABORTED, OPEN
 from app.index.statements import (
@@ -67,11 +69,13 @@ def number_of(upload_id: str) -> int:
 
 
 def pieces_number(body: str) -> int:
-    """The upload behind a body of pieces."""
+    """The upload behind a body of pieces, or behind a plain file that was made of parts."""
+    if is_tree(body):
+        return tree_upload(body)
     return int(body.removeprefix(PIECES))
 
 
-def _part(row: Row) -> Part:
+def part_of(row: Row) -> Part:
     return Part._make((*row[:-1], tuple(map(Extent._make, orjson.loads(row[-1])))))
 
 
@@ -122,7 +126,7 @@ def _replace_part(upload: Upload, part: Part) -> Transaction[Committed]:
     described = (part.number, part.size, part.etag, modified, part.checksum_algorithm, part.checksum)
     yield PUT_PART, (upload.id, *described, orjson.dumps([tuple(extent) for extent in part.extents]).decode())
     if rows:
-        for extent in _part(rows[0]).extents:
+        for extent in part_of(rows[0]).extents:
             yield from release(extent.locator)
     return Committed(seq, "", modified)
 
@@ -156,7 +160,7 @@ def copy_part(source_seq: int, upload: Upload, part: Part) -> Transaction[Commit
 def parts(upload: Upload, after: int, limit: int) -> Transaction[list[Part]]:
     """Parts of an open upload."""
     rows = yield PARTS, (upload.id, after, limit)
-    return [_part(row) for row in rows]
+    return [part_of(row) for row in rows]
 
 
 def complete_upload(
@@ -169,7 +173,7 @@ def complete_upload(
     if rows[0][0] != OPEN:
         return Committed._make(rows[0])
     old = yield from find_replaced(upload.bucket_id, upload.key, conditions)
-    kept = {part.number: part for part in map(_part, (yield ALL_PARTS, (upload.id,)))}
+    kept = {part.number: part for part in map(part_of, (yield ALL_PARTS, (upload.id,)))}
     taken: list[Part] = []
     for part in chosen:
         found = kept.pop(part.number, None)
@@ -244,7 +248,7 @@ def expand_discard(discard: Discard, limit: int) -> Transaction[bool]:
             yield from release(locator)
     left = limit - len(rows)
     found = (yield PARTS, (number, 0, left)) if left > 0 else []
-    for part in map(_part, found):
+    for part in map(part_of, found):
         yield REMOVE_PART, (number, part.number)
         for extent in part.extents:
             yield from release(extent.locator)
