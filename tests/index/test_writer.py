@@ -338,3 +338,10 @@ async def test_close_finishes_what_is_queued(index: SqliteIndex, directory: Path
         await asyncio.sleep(0.01)
     await closing
     assert len({answer.seq for answer in await asyncio.gather(*tasks)}) == 300
+
+
+@pytest.mark.skipif(not hasattr(os, "sched_getscheduler"), reason="Linux")
+async def test_the_thread_lets_the_loop_finish_when_it_is_woken(index: SqliteIndex) -> None:
+    await make_bucket(index)
+    assert os.sched_getscheduler(index._writer._thread.native_id or 0) == os.SCHED_BATCH
+    assert os.sched_getscheduler(0) == os.SCHED_OTHER
