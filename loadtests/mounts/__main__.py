@@ -45,11 +45,10 @@ def mount(
         found = profile_named(profile).changed(times)
         if personality and personality not in PERSONALITIES:
             raise ValueError(f"no personality {personality!r}")
+        mounting = serving.Mounting(backing, where, found, personality, faults, tracked, big_writes, cached, control)
         if end_with_parent:
-            serving.end_with_parent(where)
-        serving.serve(
-            serving.Mounting(backing, where, found, personality, faults, tracked, big_writes, cached, control)
-        )
+            serving.end_with_parent(mounting)
+        serving.serve(mounting)
     except (ValueError, TypeError, serving.MountFailed) as error:
         console.print(f"gave up: {error}", highlight=False, markup=False)
         raise typer.Exit(1) from error

@@ -102,8 +102,11 @@ class Mount:
         with contextlib.suppress(Exception):
             self.clear()
         unmount(self.path)
-        process.kill()
-        process.communicate(timeout=END_SECONDS)
+        try:
+            process.communicate("", timeout=END_SECONDS)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.communicate()
         self._control.unlink(missing_ok=True)
         self._control.parent.rmdir()
 

@@ -11,7 +11,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import tempfile
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -52,6 +51,12 @@ class Mounting:
     """Linux may remember bytes; else every read and write comes here."""
     control: Path | None = None
 
+    @property
+    def kept(self) -> Path:
+        """Beside the backing directory, where what a crash would put back is kept."""
+        root = Path(os.path.realpath(self.backing))
+        return root.parent / f".kept-{root.name}-{os.getpid()}"
+
 
 def serve(mounting: Mounting) -> None:
     """Mount, and serve until it is unmounted. Raises MountFailed."""
@@ -59,9 +64,11 @@ def serve(mounting: Mounting) -> None:
     costs, faults = Costs(mounting.profile), Faults(mounting.faults)
     personality = PERSONALITIES[mounting.personality or mounting.profile.personality]
     root = os.path.realpath(mounting.backing)
-    kept = tempfile.mkdtemp(prefix=".kept-", dir=os.path.dirname(root)) if mounting.tracked else None
+    undo = None
+    if mounting.tracked:
+        mounting.kept.mkdir()
+        undo = Undo(root, mounting.kept)
     try:
-        undo = Undo(root, Path(kept)) if kept else None
         operations = personality(root, costs, undo)
         guard(operations, faults, undo)
         if mounting.control is not None:
@@ -73,11 +80,10 @@ def serve(mounting: Mounting) -> None:
     except RuntimeError as error:
         raise MountFailed(f"FUSE ended with {error}") from error
     finally:
-        if kept:
-            shutil.rmtree(kept, ignore_errors=True)
+        shutil.rmtree(mounting.kept, ignore_errors=True)
 
 
-def end_with_parent(where: Path) -> None:
+def end_with_parent(mounting: Mounting) -> None:
     """Unmount and end this process when the one that began it has closed our standard input, has ended, or is about to:
     who was killed while it hangs in this mount ends no sooner than the mount does."""
     parent = os.getppid()
@@ -86,7 +92,8 @@ def end_with_parent(where: Path) -> None:
         while not select.select([0], [], [], 1.0)[0] or os.read(0, 1024):
             if _is_ending(parent):
                 break
-        unmount(where)
+        unmount(mounting.where)
+        shutil.rmtree(mounting.kept, ignore_errors=True)
         os._exit(0)
 
     threading.Thread(target=watch, daemon=True).start()
@@ -110,11 +117,10 @@ def unmount(where: Path) -> None:
 
 
 def is_mounted(where: Path) -> bool:
-    """Also true for a mount whose process has ended."""
-    try:
-        return os.path.ismount(where)
-    except OSError as error:
-        return error.errno == errno.ENOTCONN
+    """Also true for a mount that fails or hangs: it is not asked."""
+    wanted = os.fsencode(os.path.join(os.path.realpath(where.parent), where.name))
+    mounts = Path("/proc/self/mounts").read_bytes().splitlines()
+    return any(line.split(b" ")[1].decode("unicode_escape").encode("latin1") == wanted for line in mounts)
 
 
 def _mfusepy() -> Any:
