@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import asyncio
 import re
+import secrets
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from typing import Any, ParamSpec, TypeVar
+from typing import Any, NamedTuple, ParamSpec, TypeVar
 
 from storage_drivers.base import UNTOLD, Buffer, Capabilities, Decision, Durability, Source, Usage, no_claim
 from storage_drivers.errors import BlobMissing, StoreFailed
@@ -33,6 +34,18 @@ AT_ONCE = 64
 
 def nowhere(_: str) -> None:
     """The crash hook of a driver that is not under test."""
+
+
+class Found(NamedTuple):
+    """What a look at the place found."""
+
+    exclusive: bool
+    """Objects can be made so that one which is there is refused."""
+
+    @property
+    def line(self) -> str:
+        """All that counts in one line, for the log."""
+        return f"reached by fsspec, {'exclusive create' if self.exclusive else 'no exclusive create: looks first'}"
 
 
 class FsspecDriver(WithoutPacks):
@@ -57,6 +70,8 @@ class FsspecDriver(WithoutPacks):
             durability=Durability.RELAXED, descriptors=False, nowait=False, one_process=is_of_one_process(url)
         )
         self.identity: Identity | None = None
+        self.probe: Found | None = None
+        """What was found of the place when the store started."""
         self._asked = durability
         self._create = create
         self._at = at
@@ -94,7 +109,7 @@ class FsspecDriver(WithoutPacks):
             if not self._create:
                 raise StoreFailed("there is no store here: is this the right place?")
             self._remote.make_directory(f"{self._remote.root}/{DIRECTORY}")
-        self._remote.probe(f"{self._remote.root}/probe")
+        self.probe = Found(self._remote.probe(f"{self._remote.root}/probe-{secrets.token_hex(8)}"))
         return found
 
     def _make_directory(self, low: int) -> None:
@@ -236,6 +251,10 @@ class FsspecDriver(WithoutPacks):
             return self.locator(blob_id), self._reader.length(self._contents.path(blob_id), blob_id, size)
         except BlobMissing:  # discarded meanwhile
             return None
+
+    async def empty(self) -> bool:
+        """Look for any object of ours."""
+        return await self._hop(lambda: self._contents.empty)
 
     async def usage(self) -> Usage:
         """What is left is not known; this asks whether the store answers."""

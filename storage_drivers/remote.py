@@ -158,15 +158,18 @@ class Remote:
 
     # objects
     def probe(self, path: str) -> bool:
-        """Find out whether objects can be made exclusively, by making one at `path`; it is removed again."""
-        self.create(path, b"first")
+        """Find out whether objects can be made exclusively, by making one at `path`, which is removed again.
+
+        Where nothing can be made at all, as on a full place, the answer is no, and what is stored can be read.
+        """
         try:
-            for mode in EXCLUSIVE:
-                if self._refuses(path, mode):
-                    self._mode = mode
-                    break
-        finally:
-            self.remove(path)
+            self.create(path, b"first")
+            try:
+                self._mode = next((mode for mode in EXCLUSIVE if self._refuses(path, mode)), "")
+            finally:
+                self.remove(path)
+        except DriverError:
+            return False
         return bool(self._mode)
 
     def _refuses(self, path: str, mode: str) -> bool:
@@ -310,8 +313,9 @@ class NewObject:
         file = self._file
         self._touched = self._touched or file is not None
         if file is not None:
+            drop = _give_up(file)
             try:
-                self._do(lambda _: _drop(file))
+                self._do(lambda _: drop())
             except DriverError:
                 pass
             self._ended()
@@ -333,12 +337,13 @@ class NewObject:
         self._connection.writers -= 1
 
 
-def _drop(file: Any) -> None:
-    """Close a file so that it does not come to be, where closing it would do that."""
+def _give_up(file: Any) -> Callable[[], object]:
+    """What frees a file so that no object comes to be, where closing it would make one."""
     from fsspec.spec import AbstractBufferedFile
 
-    if isinstance(file, AbstractBufferedFile):  # closing it would send the last block
-        file.discard()
+    if isinstance(file, AbstractBufferedFile):  # closing it sends the last block, and so does the collector of garbage
         file.closed = True
-        return
-    file.close()
+        discard: Callable[[], object] = file.discard
+        return discard
+    close: Callable[[], object] = file.close
+    return close

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -15,19 +15,13 @@ from storage_drivers.base import UNTOLD, Append, Durability
 from storage_drivers.errors import BlobDamaged, BlobMissing, StoreFailed
 from storage_drivers.footer import CHUNK
 from storage_drivers.fsspec_store import FsspecDriver, is_of_one_process
-from tests.storage_drivers.places import Place, SshServer, file_place, memory_place, ssh_server
+from tests.storage_drivers.conftest import MakeStore
+from tests.storage_drivers.places import Place, file_place, memory_place
 from tests.storage_drivers.tools import Pieces, blobs, content, split
 
-MakeStore = Callable[..., Awaitable[FsspecDriver]]
 KINDS = ["memory", "file", "sftp"]
 NEAR = pytest.mark.parametrize("place", ["memory", "file"], indirect=True)
 """For tests of what the server of a place has no part in: one takes seconds over ssh."""
-
-
-@pytest.fixture(scope="session")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SshServer]:
-    with ssh_server(tmp_path_factory.mktemp("ssh")) as running:
-        yield running
 
 
 @pytest.fixture(params=KINDS)
@@ -36,29 +30,8 @@ def place(request: pytest.FixtureRequest, tmp_path: Path) -> Place:
         return memory_place()
     if request.param == "file":
         return file_place(tmp_path / "store")
-    place: Place = request.getfixturevalue("server").place(tmp_path / "store")
+    place: Place = request.getfixturevalue("ssh").place(tmp_path / "store")
     return place
-
-
-@pytest.fixture
-async def make_store(place: Place) -> AsyncIterator[MakeStore]:
-    """Make and start drivers on `place`; they are closed after the test."""
-    made: list[FsspecDriver] = []
-
-    async def make(**options: object) -> FsspecDriver:
-        driver = FsspecDriver(place.url, **{"threads": 2, "options": place.options, **options})  # type: ignore[arg-type]
-        made.append(driver)
-        await driver.start()
-        return driver
-
-    yield make
-    for driver in made:
-        await driver.close()
-
-
-@pytest.fixture
-async def store(make_store: MakeStore) -> FsspecDriver:
-    return await make_store()
 
 
 async def test_put_and_read(store: FsspecDriver, place: Place) -> None:
