@@ -19,6 +19,7 @@ from app.jobs.decisions import RETAINED_MS, Decisions
 from app.jobs.garbage import Garbage
 from app.jobs.runner import Jobs, StoreJobs
 from app.jobs.scrub import Scrubber
+from app.jobs.space import Space
 from app.s3 import checksums
 from app.s3.gateway import Gateway
 from app.s3.request import S3Request
@@ -136,7 +137,8 @@ class App:
         scrubber = Scrubber(store, rate, decisions.renew) if rate else None
         garbage = Garbage(store, self._context.oldest_request, boottime_ms, grace, decisions.bound, pieces=False)
         compactor = Compactor(store, settings.compaction_rate, grace, self._context.counters.compacted)
-        return StoreJobs(store, garbage, decisions, scrubber, compactor)
+        space = Space(store, settings.named_stores[store.name])
+        return StoreJobs(store, garbage, decisions, scrubber, compactor, space)
 
 
 def _end() -> None:

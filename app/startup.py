@@ -50,6 +50,10 @@ async def _prepare(settings: Settings) -> Credentials:
         store = make_stores(index, settings, known)
         for one in store.all.values():
             stack.push_async_callback(one.driver.close)
+            if one.driver.capabilities.one_process:
+                if settings.workers > 1:
+                    raise CannotStart(f"store {one.name}: it is of one process, which wants --workers 1")
+                continue
             await start(one, known)
             if one.driver.probe is not None:
                 logger.info("store %s: %s", one.name, one.driver.probe.line)
@@ -77,6 +81,8 @@ async def opened(settings: Settings) -> AsyncIterator[Store]:
         known = await index.identities()
         for one in store.all.values():
             stack.push_async_callback(one.driver.close)
+            if one.driver.capabilities.one_process:
+                raise CannotStart(f"store {one.name}: nothing can look at it but its server")
             await start(one, known)
         yield store
 

@@ -81,5 +81,6 @@ class StoreOut(BaseModel):
     free: int | None = None
     inodes: int | None = None
     free_inodes: int | None = None
+    stored: int | None = Field(None, description="Bytes of objects and parts, where `max_bytes` limits them.")
     max_bytes: int | None = None
     min_free: int = 0

@@ -31,6 +31,7 @@ async def _shown(settings: Settings, store: Store, buckets: int) -> StoreOut:
         buckets=buckets,
         store=identity and identity.store,
         generation=identity and identity.generation,
+        stored=None if kept.max_bytes is None else int(await store.index.note(store.stored_note) or 0),
         max_bytes=kept.max_bytes,
         min_free=kept.min_free,
         **({} if usage is None else asdict(usage)),

@@ -75,6 +75,13 @@ SELECT count(*), coalesce(min(at), 0) FROM (
 )
 """  # noqa: S608 - constants
 
+STORED = """
+WITH mine(id) AS MATERIALIZED (SELECT id FROM buckets WHERE store = :store)
+SELECT coalesce((SELECT sum(size) FROM versions WHERE bucket_id IN mine), 0) + coalesce((SELECT sum(parts.size)
+    FROM uploads JOIN parts ON parts.upload = uploads.id
+    WHERE uploads.completed_seq = 0 AND uploads.bucket_id IN mine), 0)
+"""
+
 Place = tuple[int, int, int]
 FIRST: Place = (-1, -1, -1)
 
@@ -146,6 +153,11 @@ def uploads_after(connection: apsw.Connection, after: int, store: str = DEFAULT)
     bounds = {"after": after, "limit": BATCH, "store": store}
     rows, count, last = one_row(connection, _rows(UPLOAD_COLUMNS, ALL_UPLOADS, "count(*)", "max(id)"), bounds)
     return rows, last if count >= BATCH else None
+
+
+def stored_bytes(connection: apsw.Connection, store: str) -> int:
+    """Bytes of the objects of a store's buckets and of parts of their open uploads; a copy counts like its source."""
+    return int(one_row(connection, STORED, {"store": store})[0])
 
 
 def versions_count(connection: apsw.Connection, store: str = DEFAULT) -> int:

@@ -294,6 +294,10 @@ class SqliteIndex(Methods):
         """See `Index.versions_count`."""
         return await self._in_thread(decisions.versions_count, store)
 
+    async def stored_bytes(self, store: str) -> int:
+        """See `Index.stored_bytes`."""
+        return await self._in_thread(decisions.stored_bytes, store)
+
     async def undecided(self, store: str = DEFAULT) -> tuple[int, int]:
         """See `Index.undecided`."""
         return await self._in_thread(decisions.undecided, store)

@@ -19,6 +19,7 @@ from app.jobs.compaction import Compactor
 from app.jobs.decisions import Decisions
 from app.jobs.garbage import Garbage
 from app.jobs.scrub import Scrubber
+from app.jobs.space import Space
 from app.jobs.sweep import sweep
 from app.store.store import Store, driver_calls
 
@@ -42,22 +43,28 @@ class StoreJobs:
         decisions: Decisions | None = None,
         scrubber: Scrubber | None = None,
         compactor: Compactor | None = None,
+        space: Space | None = None,
     ) -> None:
         self._store = store
         self._decisions = decisions
         self._scrubber = scrubber
+        self._everywhere: list[Job] = [store.write_down_refused, self._forget_unlinked]
+        if space is not None:
+            self._everywhere.append(space.look)
         self._elected: list[Job] = [] if decisions is None else [decisions.run_once]
         self._elected.append(garbage.run_once)
         if compactor is not None:
             self._elected.append(compactor.run_once)
+        if space is not None:
+            self._elected.append(space.count)
 
     async def run(self, elected: Callable[[], bool]) -> None:
         """Until cancelled; `elected` says whether this is the worker that does what only one may do."""
         scrubbing: asyncio.Task[None] | None = None
         try:
             while True:
-                await attempt(self._store.name, self._store.write_down_refused)
-                await attempt(self._store.name, self._forget_unlinked)
+                for job in self._everywhere:
+                    await attempt(self._store.name, job)
                 if elected():
                     if self._scrubber is not None and scrubbing is None:
                         scrubbing = asyncio.create_task(self._scrubber.run())

@@ -14,15 +14,17 @@ from app.store.place import Place
 from app.store.store import Store
 from storage_drivers.base import Driver, Durability
 from storage_drivers.errors import StoreFailed
+from storage_drivers.fsspec_store import is_of_one_process
 
 DRIVERS: Mapping[str, tuple[str, str]] = {
     "local": ("storage_drivers.local", "LocalDriver"),
     "efs": ("storage_drivers.efs", "EfsDriver"),
     "fuse": ("storage_drivers.fuse", "FuseDriver"),
-    "fsspec": ("storage_drivers.fsspec", "FsspecDriver"),
+    "fsspec": ("storage_drivers.fsspec_store", "FsspecDriver"),
 }
-"""Module and class of each driver. All are called like `storage_drivers.local.LocalDriver`, those without a directory
-with a URL in the place of its path."""
+"""Module and class of each driver. Those with a directory are called like `storage_drivers.local.LocalDriver`, those
+with a URL like `storage_drivers.fsspec_store.FsspecDriver`."""
+WITH_URL = frozenset({"fsspec"})
 LAYOUTS = ("objects",)
 
 
@@ -43,16 +45,17 @@ def make_place(name: str, store: StoreSettings, *, create: bool = False) -> Plac
     """The driver of a store. Only `create` may make a store where there is none. Raises StoreFailed."""
     if store.layout not in LAYOUTS:
         raise StoreFailed(f"store {name}: the layout {store.layout!r} is not built yet")
-    at: Path | str | None = store.path if store.url is None else store.url
+    if (store.driver in WITH_URL) != (store.url is not None):
+        raise StoreFailed(f"store {name}: the driver {store.driver!r} wants a {'url' if store.path else 'path'}")
+    if store.url is not None:
+        at: Path | str | None = store.url
+        own: dict[str, object] = {"options": store.options}
+    else:
+        at, own = store.path, {"pack_threshold": store.pack_threshold, "pack_size": store.pack_size}
+    durability = Durability(store.durability or "full")
     try:
         driver: Driver = driver_class(store.driver)(
-            at,
-            durability=Durability(store.durability or "full"),
-            threads=store.io_threads,
-            create=create,
-            pack_threshold=store.pack_threshold,
-            pack_size=store.pack_size,
-            at=crash_point,
+            at, durability=durability, threads=store.io_threads, create=create, at=crash_point, **own
         )
     except StoreFailed as error:
         raise StoreFailed(f"store {name}: {error}") from error
@@ -62,11 +65,13 @@ def make_place(name: str, store: StoreSettings, *, create: bool = False) -> Plac
 def make_stores(index: Index, settings: Settings, known: Mapping[str, object] | None = None) -> Store:
     """All stores of the settings; returns the default one, which knows the others.
 
-    With `known`, the stores that the index knows, those that are not among them are made.
+    With `known`, the stores that the index knows, those that are not among them are made; and whatever ends with its
+    process is made anew.
     """
     first: Store | None = None
     for name, store in settings.named_stores.items():
-        place = make_place(name, store, create=known is not None and name not in known)
+        made = known is not None and name not in known
+        place = make_place(name, store, create=made or (store.url is not None and is_of_one_process(store.url)))
         first = Store(index, place, name, first)
     assert first is not None
     return first.of(settings.first_store)

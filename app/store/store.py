@@ -19,6 +19,7 @@ from app.errors import CommitUnknown, DataDamaged, DomainError, NotNow, StoreFul
 from app.index.base import Chained, Index
 from app.index.rows import Committed
 from app.index.schema import DEFAULT
+from app.index.steps import of_store
 from app.store.blobs import BlobIds
 from app.store.place import owner
 from app.store.quarantine import Quarantine
@@ -92,6 +93,10 @@ class Store:
         self.all: dict[str, Store] = {} if beside is None else beside.all
         """Every store of this process by its name, this one too."""
         self.all[name] = self
+        self.stored_note = of_store("stored", name)
+        """Note of the index that says how many bytes its buckets hold."""
+        self.full = False
+        """It has passed a limit of its settings, and takes no more: see `app.jobs.space`."""
         self._refused: list[tuple[str, int, int]] = []
 
     def of(self, name: str) -> Store:
@@ -159,6 +164,8 @@ class Store:
         if not piece:
             source.verify()
             return await _committed(begin(), "", timings)
+        if self.full:
+            raise StoreFull()
         if len(piece) == source.size and len(piece) <= self.driver.capabilities.append_limit:
             return await self._append(await self.ids.take_for_record(), piece, source, timings, begin, claim).future
         blob_id = await self.ids.take()
@@ -195,6 +202,8 @@ class Store:
             chained = begin()
             chained.proceed("")
             return chained.future
+        if self.full:
+            raise StoreFull()
         if len(piece) > self.driver.capabilities.append_limit:
             raise NotNow
         return self._append(self.ids.take_for_record_now(), piece, source, timings, begin, claim).future

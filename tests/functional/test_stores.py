@@ -5,7 +5,8 @@ from __future__ import annotations
 import hashlib
 import json
 import shutil
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -163,6 +164,59 @@ def test_fsck_and_scrub_look_at_every_store(two: Gateway, s3: Any) -> None:
         report = json.loads(two.run(command, "--json").stdout)
         assert report["clean"] is True, report
         assert report["rows"] >= 4
+
+
+def test_a_full_store_takes_no_more_and_gives_space_back(tmp_path: Path) -> None:
+    gateway = configured(tmp_path)
+    config = tmp_path / "sluice.toml"
+    config.write_text(f"{config.read_text()}max_bytes = 100000\n")
+    with gateway:
+        s3 = client(gateway.endpoint, region="eu-west-1")
+        make(s3, "full", "eu-west-1:slow")
+        make(s3, "other", None)
+        s3.put_object(Bucket="full", Key="large", Body=LARGE)
+
+        def put() -> int:
+            try:
+                s3.put_object(Bucket="full", Key="small", Body=SMALL)
+            except ClientError as error:
+                return int(error.response["ResponseMetadata"]["HTTPStatusCode"])
+            return 200
+
+        wait_for(lambda: put() == 507)
+        assert s3.get_object(Bucket="full", Key="large")["Body"].read() == LARGE
+        s3.put_object(Bucket="other", Key="large", Body=LARGE)
+        with pytest.raises(ClientError) as error:
+            s3.copy_object(Bucket="full", Key="copy", CopySource={"Bucket": "other", "Key": "large"})
+        assert code_of(error) == (507, "InsufficientStorage")
+        s3.delete_object(Bucket="full", Key="large")
+        wait_for(lambda: put() == 200)
+
+
+def test_a_store_over_fsspec(tmp_path: Path) -> None:
+    gateway = configured(tmp_path)
+    gateway.workers = 1
+    config = tmp_path / "sluice.toml"
+    kept = f'{config.read_text()}[stores.remote]\ndriver = "fsspec"\ndurability = "relaxed"\nurl = '
+    config.write_text(f'{kept}"memory://functional"\n')
+    with gateway:
+        s3 = client(gateway.endpoint, region="eu-west-1")
+        assert make(s3, "remote", "eu-west-1:remote")["x-sluice-store"] == "remote"
+        for name, body in (("small", SMALL), ("large", LARGE)):
+            s3.put_object(Bucket="remote", Key=name, Body=body)
+            assert s3.get_object(Bucket="remote", Key=name)["Body"].read() == body
+            assert s3.get_object(Bucket="remote", Key=name, Range="bytes=6-11")["Body"].read() == body[6:12]
+        s3.delete_object(Bucket="remote", Key="small")
+        s3.delete_object(Bucket="remote", Key="large")
+        s3.delete_bucket(Bucket="remote")
+
+
+def wait_for(happened: Callable[[], bool]) -> None:
+    """Until it has happened, at most half a minute."""
+    deadline = time.monotonic() + 30
+    while not happened():
+        assert time.monotonic() < deadline, "it did not happen"
+        time.sleep(0.05)
 
 
 def test_starts_and_refusals(tmp_path: Path) -> None:
