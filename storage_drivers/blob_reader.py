@@ -15,11 +15,12 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable
 from concurrent.futures import Future
+from typing import NamedTuple
 
 from storage_drivers.base import Buffer, FileSlice
 from storage_drivers.errors import BlobDamaged, map_errors
 from storage_drivers.files import read_exactly
-from storage_drivers.footer import CHUNK, Footer, body_length, chunk_check, read_footer
+from storage_drivers.footer import CHUNK, Footer, Shape, chunk_check, part_id, read_footer, read_shape
 
 OPEN = os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
 """Never through a link, and never waiting for the writer of a FIFO that somebody put in a blob's place."""
@@ -27,6 +28,8 @@ TRUSTED = 3600.0
 """Seconds for which a chunk that was checked is believed."""
 KEPT = 16_384
 """Files of which it is remembered what was checked."""
+KEPT_CHECKS = 1024
+"""Bytes of checks that are remembered of a file: those of 128 MiB."""
 CHUNKS_AT_ONCE = 4
 """Chunks checked in one hop, once a reader has got its first."""
 
@@ -35,17 +38,24 @@ FEED_HOP = 8 << 20
 """Bytes that `feed` reads in one hop, so that a cancelled reader's thread is soon free again."""
 
 Stamp = tuple[int, int, int, int]
+Files = Callable[[int], str]
+"""The file of each part of a blob."""
 
 
 class Checked:
     """What is known of a file."""
 
-    __slots__ = ("body", "chunks", "stamp", "until")
+    __slots__ = ("body", "chunks", "footer", "shape", "stamp", "until")
 
-    def __init__(self, stamp: Stamp, body: int, until: float) -> None:
+    def __init__(self, stamp: Stamp, body: int, shape: Shape, until: float) -> None:
         self.stamp = stamp
         self.body = body
+        """Bytes of the body in this file."""
+        self.shape = shape
+        """Of the whole blob, when this is its first part."""
         self.until = until
+        self.footer: Footer | None = None
+        """When it is small."""
         self.chunks = 0
         """One bit a chunk that was checked."""
 
@@ -71,92 +81,150 @@ class BlobReader:
         self._files: OrderedDict[int, Checked] = OrderedDict()
         self._lock = threading.Lock()
 
-    def open(self, path: str, blob_id: int, locator: str, offset: int, length: int) -> FileSlice:
+    def open(self, files: Files, blob_id: int, locator: str, offset: int, length: int) -> FileSlice:
         """The first of `length` bytes at `offset`, all of them checked: at least one, and all when they were checked.
 
         Raises BlobMissing, BlobDamaged.
         """
         with map_errors(committed=locator):
-            fd = os.open(path, OPEN)
+            at = self._open_at(files, blob_id, locator, offset, length)
             try:
-                return FileSlice(fd, offset, self._checked_count(fd, blob_id, locator, offset, length))
+                return FileSlice(at.fd, at.offset, self._checked_count(at, locator, at.length, CHUNKS_AT_ONCE))
+            except BaseException:
+                os.close(at.fd)
+                raise
+
+    def read(self, files: Files, blob_id: int, locator: str, offset: int, length: int) -> bytes:
+        """The first of `length` bytes at `offset`, checked: as many as lie in one chunk.
+
+        Raises BlobMissing, BlobDamaged.
+        """
+        with map_errors(committed=locator):
+            at = self._open_at(files, blob_id, locator, offset, length)
+            try:
+                skip = at.offset % CHUNK
+                count = min(at.length, CHUNK - skip)
+                kept: list[bytes] = []
+                self._checked_count(at, locator, count, 1, kept)
+                if not kept:
+                    return read_exactly(at.fd, at.offset, count)
+                return kept[0] if count == len(kept[0]) else kept[0][skip : skip + count]
+            finally:
+                os.close(at.fd)
+
+    def known_shape(self, blob_id: int) -> Shape | None:
+        """How a blob lies in files, when it was read or written here not long ago. Does not block."""
+        known = self._files.get(blob_id)
+        return None if known is None else known.shape
+
+    def shape(self, files: Files, blob_id: int, locator: str) -> Shape:
+        """How a blob lies in files, read anew. Raises BlobMissing, BlobDamaged."""
+        with map_errors(committed=locator):
+            fd, found = _open(files(0), locator)
+            try:
+                return read_footer(fd, found.st_size, blob_id, locator).shape
+            finally:
+                os.close(fd)
+
+    def _open_at(self, files: Files, blob_id: int, locator: str, offset: int, length: int) -> _At:
+        """Open the part in which a range begins."""
+        known = self._files.get(blob_id)
+        if known is not None and known.shape.parts > 1:
+            shape = known.shape  # of what is written once, whatever became of the first part since
+        else:
+            fd, found = _open(files(0), locator)
+            try:
+                known, footer = self._known(blob_id, _stamp(found)), None
+                if known is None:
+                    footer = read_footer(fd, found.st_size, blob_id, locator)
+                    known = self._note(blob_id, found, footer)
+                shape = known.shape
+                if shape.parts == 1 or offset < shape.size:
+                    _, inside, count = _located(shape, locator, offset, length)
+                    return _At(fd, found, blob_id, inside, count, footer)
             except BaseException:
                 os.close(fd)
                 raise
+            os.close(fd)
+        part, inside, count = _located(shape, locator, offset, length)
+        fd, found = _open(files(part), locator)
+        return _At(fd, found, part_id(blob_id, part), inside, count, None)
 
-    def wrote(self, blob_id: int, fd: int, body: int) -> None:
-        """A file of `body` bytes was written whole through `fd` by this process. Raises OSError."""
-        known = Checked(_stamp(os.fstat(fd)), body, time.monotonic() + self._trusted)
+    def _note(self, blob_id: int, found: os.stat_result, footer: Footer) -> Checked:
+        made = Checked(_stamp(found), footer.body, footer.shape, time.monotonic() + self._trusted)
+        if len(footer.checks) <= KEPT_CHECKS:
+            made.footer = footer._replace(claim=b"")
+        return self._remember(blob_id, made)
+
+    def wrote(self, blob_id: int, shape: Shape, part: int, fd: int, body: int) -> None:
+        """A part of `body` bytes was written whole through `fd` by this process. Raises OSError."""
+        known = Checked(_stamp(os.fstat(fd)), body, shape, time.monotonic() + self._trusted)
         known.chunks = _bits(0, body)
-        self._remember(blob_id, known)
+        self._remember(part_id(blob_id, part), known)
 
-    def read_now(self, path: str, blob_id: int, offset: int, length: int) -> bytes | None:
+    def read_now(self, files: Files, blob_id: int, offset: int, length: int) -> bytes | None:
         """The bytes when they were checked and the page cache has them all. Raises OSError."""
-        known = self._files.get(blob_id)
-        if known is None or not known.covers(offset, length) or offset + length > known.body:
+        first = self._files.get(blob_id)
+        if first is None or offset + length > first.shape.total:
+            return None
+        part, inside, count = first.shape.locate(offset, length)
+        known = self._files.get(part_id(blob_id, part))
+        if known is None or count < length or not known.covers(inside, length) or inside + length > known.body:
             return None
         buffer = bytearray(length)
-        fd = os.open(path, OPEN)
+        fd = os.open(files(part), OPEN)
         try:
             if _stamp(os.fstat(fd)) != known.stamp or time.monotonic() >= known.until:
                 return None
-            count = os.preadv(fd, [buffer], offset, os.RWF_NOWAIT)
+            count = os.preadv(fd, [buffer], inside, os.RWF_NOWAIT)
         finally:
             os.close(fd)
         return bytes(buffer) if count == length else None
 
-    def size(self, path: str, blob_id: int) -> int:
-        """Bytes of the body as the trailer says; 0 when there is none that can be read. Raises FileNotFoundError."""
-        try:
-            fd = os.open(path, OPEN)
-        except OSError as error:
-            if error.errno == errno.ELOOP:  # a link is no blob
-                return 0
-            raise
-        try:
-            return body_length(fd, os.fstat(fd).st_size, blob_id, "")
-        except BlobDamaged:
-            return 0
-        finally:
-            os.close(fd)
+    def size(self, files: Files, blob_id: int) -> int:
+        """Bytes of the body that are there, as the trailers say; 0 when there is none that can be read.
 
-    def inspect(self, path: str, blob_id: int, locator: str) -> Footer:
-        """The footer of a file. Raises BlobMissing, BlobDamaged."""
-        with map_errors(committed=locator):
-            fd = os.open(path, OPEN)
+        Raises FileNotFoundError when there is no first part.
+        """
+        shape = _shape_of(files(0), blob_id)
+        if shape is None or shape.parts == 1:
+            return 0 if shape is None else shape.total
+        for part in range(1, shape.parts):
             try:
-                return read_footer(fd, os.fstat(fd).st_size, blob_id, locator)
-            finally:
-                os.close(fd)
+                found = _shape_of(files(part), part_id(blob_id, part))
+            except FileNotFoundError:
+                found = None
+            if found is None or found.total != shape.size_of(part):
+                return part * shape.size
+        return shape.total
 
     def forget(self, blob_id: int) -> None:
         """Check the file anew when it is read next."""
         with self._lock:
             self._files.pop(blob_id, None)
 
-    def _checked_count(self, fd: int, blob_id: int, locator: str, offset: int, length: int) -> int:
-        found = os.fstat(fd)
-        if not stat.S_ISREG(found.st_mode):
-            raise BlobDamaged(f"{locator} is no file")
+    def _checked_count(self, at: _At, locator: str, length: int, most: int, kept: list[bytes] | None = None) -> int:
+        """How many of `length` bytes are checked, once at most `most` chunks were read, which `kept` takes."""
+        fd, found, blob_id, offset, _, footer = at
         known = self._known(blob_id, _stamp(found))
-        footer: Footer | None = None
         if known is None:
             footer = read_footer(fd, found.st_size, blob_id, locator)
-            known = self._remember(blob_id, Checked(_stamp(found), footer.body, time.monotonic() + self._trusted))
+            known = self._note(blob_id, found, footer)
         if offset + length > known.body:
             raise BlobDamaged(f"{locator} ends {offset + length - known.body} bytes early")
         if known.covers(offset, length):
             return length
-        if footer is None:
-            footer = read_footer(fd, found.st_size, blob_id, locator)
+        footer = footer or known.footer or read_footer(fd, found.st_size, blob_id, locator)
         first, last = offset // CHUNK, (offset + length - 1) // CHUNK
-        chunk, left = first, 1 if not first or not known.chunks >> (first - 1) & 1 else CHUNKS_AT_ONCE
+        chunk, left = first, 1 if not first or not known.chunks >> (first - 1) & 1 else most
         while chunk <= last:
             if not known.chunks >> chunk & 1:
                 if not left:
                     break
                 left -= 1
-                _check_chunk(fd, footer, chunk, blob_id, locator)
+                piece = _check_chunk(fd, footer, chunk, blob_id, locator)
+                if kept is not None:
+                    kept.append(piece)
                 with self._lock:
                     known.chunks |= 1 << chunk
             chunk += 1
@@ -187,20 +255,69 @@ def _stamp(found: os.stat_result) -> Stamp:
     return found.st_mtime_ns, found.st_ctime_ns, found.st_size, found.st_ino
 
 
-def _check_chunk(fd: int, footer: Footer, chunk: int, blob_id: int, locator: str) -> None:
-    """Raises BlobDamaged when the chunk is not what was written, on the device either."""
+class _At(NamedTuple):
+    """An open file of a blob, and a range in it."""
+
+    fd: int
+    found: os.stat_result
+    part_id: int
+    offset: int
+    length: int
+    footer: Footer | None
+    """When it was read already."""
+
+
+def _open(path: str, locator: str) -> tuple[int, os.stat_result]:
+    fd = os.open(path, OPEN)
+    try:
+        found = os.fstat(fd)
+        if not stat.S_ISREG(found.st_mode):
+            raise BlobDamaged(f"{locator} is no file")
+    except BaseException:
+        os.close(fd)
+        raise
+    return fd, found
+
+
+def _located(shape: Shape, locator: str, offset: int, length: int) -> tuple[int, int, int]:
+    if offset + length > shape.total:
+        raise BlobDamaged(f"{locator} ends {offset + length - shape.total} bytes early")
+    return shape.locate(offset, length)
+
+
+def _shape_of(path: str, blob_id: int) -> Shape | None:
+    """By the trailer of a file; None when there is none that can be read. Raises FileNotFoundError."""
+    try:
+        fd = os.open(path, OPEN)
+    except OSError as error:
+        if error.errno == errno.ELOOP:  # a link is no blob
+            return None
+        raise
+    try:
+        return read_shape(fd, os.fstat(fd).st_size, blob_id, "")
+    except BlobDamaged:
+        return None
+    finally:
+        os.close(fd)
+
+
+def _check_chunk(fd: int, footer: Footer, chunk: int, blob_id: int, locator: str) -> bytes:
+    """The chunk. Raises BlobDamaged when it is not what was written, on the device either."""
     start = chunk * CHUNK
     length = min(CHUNK, footer.body - start)
     expected = footer.check(chunk)
-    if chunk_check(read_exactly(fd, start, length), blob_id) == expected:
-        return
+    piece = read_exactly(fd, start, length)
+    if chunk_check(piece, blob_id) == expected:
+        return piece
     try:
         os.posix_fadvise(fd, start, length, os.POSIX_FADV_DONTNEED)
     except OSError as error:
         if error.errno not in (errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP):
             raise
-    if chunk_check(read_exactly(fd, start, length), blob_id) != expected:
+    piece = read_exactly(fd, start, length)
+    if chunk_check(piece, blob_id) != expected:
         raise BlobDamaged(f"{locator} is not what was written, in the {CHUNK} bytes at {start}")
+    return piece
 
 
 class Release:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
@@ -12,11 +11,10 @@ from storage_drivers import pack_format
 from storage_drivers.base import Decision
 from storage_drivers.errors import BlobDamaged, DriverError, map_errors
 from storage_drivers.files import read_exactly
-from storage_drivers.footer import CHUNK, chunk_check, read_footer
+from storage_drivers.footer import CHUNK, Shape, chunk_check, part_id, read_footer
 from storage_drivers.journals import Journals
+from storage_drivers.names import DIRECTORIES, NAME, Names
 from storage_drivers.pack_reader import OPEN, PREFIX, place_of
-
-NAME = re.compile(r"([0-9a-f]{16})(\.pack|\.journal|)")
 
 
 class Blob(NamedTuple):
@@ -45,16 +43,13 @@ class Contents:
     """The store at `root`. Raises DriverError for what the mount does not let us read."""
 
     def __init__(self, root: Path) -> None:
-        self._data = f"{root}/data"
-        self._journals = Journals(lambda number: self._path(number, ".journal"), None)
-
-    def _path(self, number: int, suffix: str = "") -> str:
-        return f"{self._data}/{number & 0xFF:02x}/{number:016x}{suffix}"
+        self._names = Names(root)
+        self._journals = Journals(self._names.journal, None)
 
     def _numbers(self, suffix: str) -> Iterator[int]:
-        for low in range(256):
+        for low in range(DIRECTORIES):
             with map_errors():
-                names = sorted(os.listdir(f"{self._data}/{low:02x}"))
+                names = sorted(os.listdir(self._names.directory(low)))
             for name in names:
                 found = NAME.fullmatch(name)
                 if found is not None and found[2] == suffix:
@@ -72,13 +67,13 @@ class Contents:
     def pack_size(self, pack_id: int) -> tuple[int, int]:
         """Bytes of a pack's file, and of what can be records there."""
         with map_errors():
-            size = os.stat(self._path(pack_id, ".pack")).st_size
+            size = os.stat(self._names.pack(pack_id)).st_size
         return size, size - pack_format.PACK_HEADER
 
     def records(self, pack_id: int) -> Iterator[Blob]:
         """The blobs of a pack whose record has a whole header. Raises BlobDamaged when the pack has none itself."""
         with map_errors():
-            fd = os.open(self._path(pack_id, ".pack"), OPEN)
+            fd = os.open(self._names.pack(pack_id), OPEN)
             try:
                 for record in pack_format.walk(fd, pack_format.read_salt(fd, pack_id)):
                     if record.kind != pack_format.BLOB:
@@ -95,7 +90,7 @@ class Contents:
             locator = f"f:{blob_id:016x}"
             try:
                 with map_errors(committed=locator):
-                    fd = os.open(self._path(blob_id), OPEN)
+                    fd = os.open(self._names.blob(blob_id), OPEN)
                     try:
                         footer = read_footer(fd, os.fstat(fd).st_size, blob_id, locator)
                     finally:
@@ -103,7 +98,7 @@ class Contents:
             except DriverError as error:
                 yield Damaged(locator, str(error))
             else:
-                yield Blob(blob_id, locator, footer.body, 0, 0, footer.claim)
+                yield Blob(blob_id, locator, footer.shape.total, 0, 0, footer.claim)
 
     def intact(self, locator: str) -> bool:
         """Whether claim and body of a blob are what was written; reads all of it."""
@@ -115,7 +110,7 @@ class Contents:
 
     def _record_intact(self, locator: str) -> bool:
         place = place_of(locator)
-        fd = os.open(self._path(place.pack, ".pack"), OPEN)
+        fd = os.open(self._names.pack(place.pack), OPEN)
         try:
             whole = memoryview(read_exactly(fd, place.offset, place.total))
             pack_format.body_of(whole, place.offset, place.blob_id, pack_format.read_salt(fd, place.pack))
@@ -125,16 +120,26 @@ class Contents:
 
     def _file_intact(self, locator: str) -> bool:
         blob_id = self.blob_id(locator)
-        fd = os.open(self._path(blob_id), OPEN)
+        shape = self._part_intact(self._names.blob(blob_id), blob_id, locator)
+        for part in range(1, shape.parts):
+            found = self._part_intact(self._names.blob(blob_id, part), part_id(blob_id, part), locator)
+            if found.total != shape.size_of(part):
+                return False
+        return True
+
+    @staticmethod
+    def _part_intact(path: str, number: int, locator: str) -> Shape:
+        """What a file says of its shape, once all of it was read. Raises BlobMissing, BlobDamaged."""
+        fd = os.open(path, OPEN)
         try:
-            footer = read_footer(fd, os.fstat(fd).st_size, blob_id, locator)
+            footer = read_footer(fd, os.fstat(fd).st_size, number, locator)
             for chunk in range(-(-footer.body // CHUNK)):
                 piece = read_exactly(fd, chunk * CHUNK, min(CHUNK, footer.body - chunk * CHUNK))
-                if chunk_check(piece, blob_id) != footer.check(chunk):
-                    return False
+                if chunk_check(piece, number) != footer.check(chunk):
+                    raise BlobDamaged(f"{locator} is not what was written")
         finally:
             os.close(fd)
-        return True
+        return footer.shape
 
     def journals(self) -> list[int]:
         """Ids of all journals, oldest first."""
@@ -147,7 +152,7 @@ class Contents:
     def journal_size(self, journal_id: int) -> int:
         """Bytes of a journal."""
         with map_errors():
-            return os.stat(self._path(journal_id, ".journal")).st_size
+            return os.stat(self._names.journal(journal_id)).st_size
 
     @staticmethod
     def blob_id(locator: str) -> int:

@@ -106,18 +106,17 @@ class PackReader:
             self._give_back(pack)
 
     def forget_unlinked(self) -> None:
-        """Forget the packs whose files are gone, so that their space is given back; blocks."""
-        for pack_id, pack in list(self._open.items()):
-            if not self._take(pack_id, pack):
-                continue
+        """Forget the packs whose files are gone, so that their space is given back; blocks.
+
+        Asked by name, since not every mount counts the links of an open file.
+        """
+        for pack_id in list(self._open):
             try:
-                gone = os.fstat(pack.fd).st_nlink == 0
-            except OSError:
-                gone = True
-            finally:
-                self._give_back(pack)
-            if gone:
+                os.stat(self._path(pack_id))
+            except FileNotFoundError:
                 self.forget(pack_id)
+            except OSError:
+                continue
 
     def close(self) -> None:
         """Forget every pack."""

@@ -4,21 +4,15 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import AsyncIterator, Callable, Sequence
-from typing import ParamSpec, TypeVar
+from collections.abc import AsyncIterator, Sequence
 
 from storage_drivers.base import ClaimedRecord, PackFile
+from storage_drivers.common import Common
 from storage_drivers.errors import BlobMissing, map_errors
+from storage_drivers.names import DIRECTORIES, PACK_SUFFIX, WHOLE_PACK
 from storage_drivers.pack_reader import PREFIX
-from storage_drivers.packs import Packs
 
-P = ParamSpec("P")
-T = TypeVar("T")
-
-WHOLE_PACK = "k:"
-"""Locator of a pack itself, for its discard once every record of it is dead or has moved."""
-SUFFIX = ".pack"
-NAME = re.compile("([0-9a-f]{16})" + re.escape(SUFFIX))
+NAME = re.compile("([0-9a-f]{16})" + re.escape(PACK_SUFFIX))
 
 
 def packs_in(directory: str) -> list[int]:
@@ -28,23 +22,14 @@ def packs_in(directory: str) -> list[int]:
         return [int(name[1], 16) for name in found if name is not None]
 
 
-class PackUpkeep:
-    """A part of the driver, which gives the rest."""
-
-    _data: str
-    _packs: Packs
-
-    async def _hop(self, call: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        raise NotImplementedError
-
-    def _pack_path(self, pack_id: int) -> str:
-        raise NotImplementedError
+class PackUpkeep(Common):
+    """A part of the driver."""
 
     async def pack_file(self, pack_id: int) -> PackFile | None:
         """Bytes of a pack's file, and those that take up space."""
         try:
             with map_errors(committed=self.pack_locator(pack_id)):
-                found = await self._hop(os.stat, self._pack_path(pack_id))
+                found = await self._hop(os.stat, self._names.pack(pack_id))
         except BlobMissing:
             return None
         return PackFile(found.st_size, found.st_blocks * 512)
@@ -63,8 +48,8 @@ class PackUpkeep:
 
     async def packs(self) -> AsyncIterator[int]:
         """Every pack."""
-        for low in range(256):
-            for pack_id in await self._hop(packs_in, f"{self._data}/{low:02x}"):
+        for low in range(DIRECTORIES):
+            for pack_id in await self._hop(packs_in, self._names.directory(low)):
                 yield pack_id
 
     def pack_locator(self, pack_id: int) -> str:

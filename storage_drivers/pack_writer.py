@@ -13,11 +13,13 @@ import secrets
 import threading
 from collections.abc import Callable
 from time import perf_counter
+from typing import NamedTuple
 
 from storage_drivers import pack_format
 from storage_drivers.base import Append, Buffer, PackBook
 from storage_drivers.errors import DriverError, StoreFailed, map_errors
-from storage_drivers.files import FILE_MODE
+from storage_drivers.files import FILE_MODE, read_exactly
+from storage_drivers.pack_reader import place_of
 
 logger = logging.getLogger("sluice.store")
 
@@ -28,10 +30,24 @@ BUFFERS = 512
 OPEN = os.O_CREAT | os.O_EXCL | os.O_RDWR | os.O_CLOEXEC
 
 
+class Checks(NamedTuple):
+    """What a mount is not trusted with."""
+
+    ahead: int = 0
+    """Bytes by which a pack is made longer before records come there, 0: by each write."""
+    size: bool = False
+    """Look at the size of a pack after each group."""
+    read_back: bool = False
+    """Read each group again, through another descriptor."""
+
+
+TRUSTING = Checks()
+
+
 class Pack:
     """The pack that is being written."""
 
-    __slots__ = ("failed", "fd", "full", "id", "offset", "salt", "synced", "written")
+    __slots__ = ("failed", "fd", "full", "id", "length", "offset", "salt", "synced", "written")
 
     def __init__(self, pack_id: int, fd: int, salt: int) -> None:
         self.id = pack_id
@@ -40,6 +56,8 @@ class Pack:
         self.offset = pack_format.PACK_HEADER
         self.written = self.offset
         """Where the last whole group that was written ends."""
+        self.length = self.offset
+        """Where the file ends, when it was made longer."""
         self.synced = self.offset
         """Where the last group that was synced ends: what the pack is sealed at."""
         self.full = False
@@ -62,7 +80,9 @@ class PackWriter:
         sync_entry: Callable[[int], None] | None,
         size: int,
         at: Callable[[str], None],
+        checks: Checks = TRUSTING,
     ) -> None:
+        self._checks = checks
         self._book = book
         self._path = path
         self._sync_entry = sync_entry
@@ -124,7 +144,12 @@ class PackWriter:
             return
         try:
             with map_errors():
+                if self._checks.ahead and pack.offset > pack.length:
+                    pack.length = pack.offset + self._checks.ahead
+                    os.ftruncate(pack.fd, pack.length)
                 _write_buffers(pack.fd, buffers, pack.written)
+                if self._sync_entry is None:
+                    self._look_again(pack, entries, pack.offset)
         except DriverError as error:
             pack.full = True
             _fail(entries, error)
@@ -225,6 +250,7 @@ class PackWriter:
                 raise StoreFailed("an earlier sync of the pack failed")
             with map_errors():
                 os.fdatasync(pack.fd)
+                self._look_again(pack, entries, end)
         except DriverError as error:
             pack.failed = True
             _fail(entries, error)
@@ -235,6 +261,22 @@ class PackWriter:
         for entry in entries:
             entry.timings["sync"] = spent
         _finish(entries)
+
+    def _look_again(self, pack: Pack, entries: list[Append], end: int) -> None:
+        """On a mount that is not trusted: whether a group is there. Raises StoreFailed, BlobDamaged."""
+        if self._checks.size and os.stat(self._path(pack.id)).st_size < end:
+            raise StoreFailed(f"a pack of {end} bytes is shorter")
+        if not self._checks.read_back:
+            return
+        fd = os.open(self._path(pack.id), os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_DONTNEED)
+            for entry in entries:
+                place = place_of(entry.locator)
+                whole = memoryview(read_exactly(fd, place.offset, place.total))
+                pack_format.body_of(whole, place.offset, place.blob_id, pack.salt)
+        finally:
+            os.close(fd)
 
     def _seal(self, pack: Pack) -> None:
         try:

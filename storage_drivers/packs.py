@@ -11,7 +11,7 @@ from storage_drivers import holes, pack_format, pack_moves
 from storage_drivers.base import Append, ClaimedRecord, Durability, PackBook
 from storage_drivers.errors import BlobDamaged, BlobMissing, StoreFailed, map_errors
 from storage_drivers.pack_reader import OPEN, PREFIX, PackReader, place_of
-from storage_drivers.pack_writer import PackWriter
+from storage_drivers.pack_writer import TRUSTING, Checks, PackWriter
 
 SIZE = 256 << 20
 """Bytes at which a pack is sealed and the next one begun."""
@@ -33,7 +33,9 @@ class Packs:
         durability: Durability,
         size: int,
         at: Callable[[str], None],
+        checks: Checks = TRUSTING,
     ) -> None:
+        self._checks = checks
         self._path = path
         self._sync_entry = sync_entry
         self._durability = durability
@@ -58,7 +60,7 @@ class Packs:
         self._closing = False
         if appends:
             sync_entry = self._sync_entry if self._durability is Durability.FULL else None
-            self._writer = PackWriter(book, self._path, sync_entry, self._size, self._at)
+            self._writer = PackWriter(book, self._path, sync_entry, self._size, self._at, self._checks)
 
     async def close(self) -> None:
         """Write what is queued, seal what is written, close what is read."""
@@ -104,7 +106,7 @@ class Packs:
             if self._mover is None:
                 if self._book is None:
                     raise StoreFailed("the store is closed")
-                self._mover = PackWriter(self._book, self._path, self._sync_entry, self._size, self._at)
+                self._mover = PackWriter(self._book, self._path, self._sync_entry, self._size, self._at, self._checks)
             mover = self._mover
         return pack_moves.move(locators, self._path, mover.append)
 

@@ -77,6 +77,10 @@ class Probe:
         """Whether something was seen to work."""
         return self.trial(ability).works is True
 
+    def may(self, ability: Ability) -> bool:
+        """Whether nothing was seen that speaks against it."""
+        return self.trial(ability).works is not False
+
     @property
     def line(self) -> str:
         """All of it for a log."""

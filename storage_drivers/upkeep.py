@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from functools import partial
 from itertools import groupby
-from pathlib import Path
 from typing import ParamSpec, TypeVar
 
 from storage_drivers.base import Buffer, Decision
+from storage_drivers.common import Common
 from storage_drivers.contents import Contents
-from storage_drivers.errors import BlobMissing, DriverError
-from storage_drivers.journals import Journals
+from storage_drivers.errors import BlobDamaged, BlobMissing, DriverError
+from storage_drivers.footer import part_id
+from storage_drivers.names import number_of
 from storage_drivers.pack_reader import place_of
 from storage_drivers.rereading import reread_file, reread_pack
 
@@ -18,25 +20,13 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 
-class Upkeep:
-    """A part of the driver, which gives the rest."""
+class Upkeep(Common):
+    """A part of the driver."""
 
-    _root: Path
-    _journals: Journals
-
-    async def _hop(self, call: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+    def _unlink_all(self, paths: Sequence[str]) -> int:
         raise NotImplementedError
 
-    def _unlink_all(self, paths: list[str]) -> int:
-        raise NotImplementedError
-
-    def _find(self, locator: str) -> str:
-        raise NotImplementedError
-
-    def _pack_path(self, pack_id: int) -> str:
-        raise NotImplementedError
-
-    def _journal_path(self, journal_id: int) -> str:
+    async def _patiently(self, locator: str, call: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         raise NotImplementedError
 
     async def write_journal(self, journal_id: int, decisions: Sequence[Decision]) -> int:
@@ -49,7 +39,7 @@ class Upkeep:
 
     async def discard_journals(self, ids: Sequence[int]) -> None:
         """Unlink journals."""
-        await self._hop(self._unlink_all, [self._journal_path(journal_id) for journal_id in ids])
+        await self._hop(self._unlink_all, [self._names.journal(journal_id) for journal_id in ids])
 
     async def check_journal(self, journal_id: int) -> bool:
         """Read a journal whole."""
@@ -63,10 +53,16 @@ class Upkeep:
 
     async def reread(self, locator: str, take: Callable[[Buffer], None] | None) -> AsyncIterator[int]:
         """Read a blob again, past the page cache."""
-        path = self._find(locator)
-        pieces = reread_file(path, int(path[-16:], 16), locator)
-        while (count := await self._hop(_next_piece, pieces, take)) is not None:
-            yield count
+        blob_id = number_of(locator)
+        shape = await self._patiently(locator, self._files.shape, partial(self._names.blob, blob_id), blob_id, locator)
+        for part in range(shape.parts):
+            pieces = reread_file(self._names.blob(blob_id, part), part_id(blob_id, part), locator)
+            size = 0
+            while (count := await self._hop(_next_piece, pieces, take)) is not None:
+                size += count
+                yield count
+            if size != shape.size_of(part):
+                raise BlobDamaged(f"{locator}: part {part} has {size} bytes of {shape.size_of(part)}")
 
     async def reread_records(
         self, locators: Sequence[str], take: Callable[[int, Buffer], None]
@@ -78,7 +74,7 @@ class Upkeep:
         errors: dict[int, DriverError] = {}
         places = sorted((place_of(locator), number) for number, locator in enumerate(locators))
         for pack, some in groupby(places, lambda one: one[0].pack):
-            reread_pack(self._pack_path(pack), pack, list(some), take, errors)
+            reread_pack(self._names.pack(pack), pack, list(some), take, errors)
         return errors
 
     async def empty(self) -> bool:

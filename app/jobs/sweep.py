@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Callable
 
@@ -10,6 +11,9 @@ from app.index.rows import IdRange, Writer
 from app.store.store import Store, driver_calls
 
 logger = logging.getLogger("sluice.jobs")
+
+AT_ONCE = 64
+"""Ids under which something may be left that are looked at together, since on some mounts each look takes a while."""
 
 
 async def sweep(store: Store, is_gone: Callable[[Writer], bool]) -> int:
@@ -51,9 +55,9 @@ async def _sweep_range(store: Store, ids: IdRange) -> int:
     locators = {store.driver.locator(blob_id): blob_id for blob_id in range(ids.first, ids.last + 1)}
     # ids and rows are numbered by one sequence: no row older than the range can hold a blob of it
     held = await store.index.held(list(locators), ids.first)
+    left = [blob_id for locator, blob_id in locators.items() if locator not in held]
     swept = 0
     with driver_calls():
-        for locator, blob_id in locators.items():
-            if locator not in held and await store.driver.discard_id(blob_id):
-                swept += 1
+        for first in range(0, len(left), AT_ONCE):
+            swept += sum(await asyncio.gather(*map(store.driver.discard_id, left[first : first + AT_ONCE])))
     return swept

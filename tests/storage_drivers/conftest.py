@@ -1,19 +1,46 @@
-"""A local store in a temporary directory; stores over fsspec on the `place` of a test."""
+"""A store in a temporary directory; stores over fsspec on the `place` of a test."""
 
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from storage_drivers.base import Durability
+from storage_drivers.efs import EfsDriver
 from storage_drivers.fsspec_store import FsspecDriver
+from storage_drivers.fuse import FuseDriver
 from storage_drivers.local import LocalDriver
+from storage_drivers.objects import ObjectsDriver
+from storage_drivers.recipe import EFS, FUSE
 from tests.storage_drivers.places import Place, SshServer, ssh_server
 
-MakeDriver = Callable[..., Awaitable[LocalDriver]]
+MakeDriver = Callable[..., Awaitable[ObjectsDriver]]
 MakeStore = Callable[..., Awaitable[FsspecDriver]]
+
+
+class HastyEfs(EfsDriver):
+    """With less patience for what a test took away."""
+
+    recipe = replace(EFS, patience=0.2)
+
+
+class HastyFuse(FuseDriver):
+    """The same."""
+
+    recipe = replace(FUSE, patience=0.2)
+
+
+ALL: list[type[ObjectsDriver]] = [LocalDriver, HastyEfs, HastyFuse]
+IDS = ["local", "efs", "fuse"]
+
+
+@pytest.fixture
+def driver_class() -> type[ObjectsDriver]:
+    """The driver under test; a module whose tests are of every driver has another of `ALL`."""
+    return LocalDriver
 
 
 @pytest.fixture
@@ -22,12 +49,12 @@ def root(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-async def make_driver(root: Path) -> AsyncIterator[MakeDriver]:
+async def make_driver(root: Path, driver_class: type[ObjectsDriver]) -> AsyncIterator[MakeDriver]:
     """Make and start drivers on `root`; they are closed after the test."""
-    made: list[LocalDriver] = []
+    made: list[ObjectsDriver] = []
 
-    async def make(**settings: object) -> LocalDriver:
-        driver = LocalDriver(root, **{"durability": Durability.FULL, "threads": 4, **settings})  # type: ignore[arg-type]
+    async def make(**settings: object) -> ObjectsDriver:
+        driver = driver_class(root, **{"durability": Durability.FULL, "threads": 4, **settings})  # type: ignore[arg-type]
         made.append(driver)
         await driver.start()
         return driver
@@ -38,7 +65,7 @@ async def make_driver(root: Path) -> AsyncIterator[MakeDriver]:
 
 
 @pytest.fixture
-async def driver(make_driver: MakeDriver) -> LocalDriver:
+async def driver(make_driver: MakeDriver) -> ObjectsDriver:
     return await make_driver()
 
 

@@ -13,7 +13,7 @@ from storage_drivers import blob_reader, footer
 from storage_drivers.base import FileSlice
 from storage_drivers.errors import BlobDamaged
 from storage_drivers.footer import CHUNK, ChunkChecks
-from storage_drivers.local import LocalDriver
+from storage_drivers.objects import ObjectsDriver
 from tests.storage_drivers.conftest import MakeDriver
 from tests.storage_drivers.tools import Pieces, content
 
@@ -66,14 +66,14 @@ DAMAGES: dict[str, Callable[[Path], object]] = {
 }
 
 
-async def written(driver: LocalDriver, root: Path, blob_id: int = 7) -> tuple[str, Path]:
+async def written(driver: ObjectsDriver, root: Path, blob_id: int = 7) -> tuple[str, Path]:
     locator = await driver.put(blob_id, Pieces(BODY[:1_500_000], BODY[1_500_000:]), claim=lambda: CLAIM)
     return locator, root / f"data/{blob_id & 0xFF:02x}/{blob_id:016x}"
 
 
 @pytest.mark.parametrize("damage", list(DAMAGES))
 @pytest.mark.parametrize("read_before", [False, True])
-async def test_a_damaged_file_is_not_read(driver: LocalDriver, root: Path, damage: str, read_before: bool) -> None:
+async def test_a_damaged_file_is_not_read(driver: ObjectsDriver, root: Path, damage: str, read_before: bool) -> None:
     locator, path = await written(driver, root)
     if read_before:
         assert await content(driver, locator, 0, SIZE) == BODY
@@ -86,7 +86,7 @@ async def test_a_damaged_file_is_not_read(driver: LocalDriver, root: Path, damag
     assert driver.read_now(locator, SIZE - 10, 10) in (None, BODY[-10:])
 
 
-async def test_the_footer_of_another_blob_is_none(driver: LocalDriver, root: Path) -> None:
+async def test_the_footer_of_another_blob_is_none(driver: ObjectsDriver, root: Path) -> None:
     _, path = await written(driver, root)
     locator, other = await written(driver, root, 8)
     other.write_bytes(path.read_bytes())
@@ -94,7 +94,7 @@ async def test_the_footer_of_another_blob_is_none(driver: LocalDriver, root: Pat
         await content(driver, locator, 0, 1)
 
 
-async def test_only_what_is_read_is_checked(driver: LocalDriver, root: Path) -> None:
+async def test_only_what_is_read_is_checked(driver: ObjectsDriver, root: Path) -> None:
     locator, path = await written(driver, root)
     flip(path, CHUNK + 5)
     assert await content(driver, locator, 10, 100) == BODY[10:110]
@@ -103,7 +103,7 @@ async def test_only_what_is_read_is_checked(driver: LocalDriver, root: Path) -> 
         await content(driver, locator, CHUNK - 1, 2)
 
 
-async def counts(driver: LocalDriver, locator: str) -> list[int]:
+async def counts(driver: ObjectsDriver, locator: str) -> list[int]:
     """The bytes of each slice that a reader of the whole body is given."""
     found: list[int] = []
     while (at := sum(found)) < SIZE:
@@ -146,7 +146,7 @@ async def test_a_chunk_is_not_believed_for_ever(make_driver: MakeDriver, root: P
         await content(driver, locator, 0, SIZE)
 
 
-async def test_what_is_remembered_is_bounded(driver: LocalDriver, root: Path) -> None:
+async def test_what_is_remembered_is_bounded(driver: ObjectsDriver, root: Path) -> None:
     driver._files = reader = blob_reader.BlobReader(kept=3)
     for blob_id in range(1, 8):
         locator, _ = await written(driver, root, blob_id)

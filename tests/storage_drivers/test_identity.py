@@ -10,7 +10,7 @@ import pytest
 
 from storage_drivers.errors import StoreFailed
 from storage_drivers.identity import NAME, make_identity, read_identity
-from storage_drivers.local import LocalDriver
+from storage_drivers.objects import ObjectsDriver
 from tests.storage_drivers.conftest import MakeDriver
 from tests.storage_drivers.tools import Pieces, fail_nth
 
@@ -29,14 +29,14 @@ async def test_an_unmounted_path_is_no_store(make_driver: MakeDriver, root: Path
     assert list(root.iterdir()) == []
 
 
-async def test_blobs_without_identity_are_refused(make_driver: MakeDriver, driver: LocalDriver, root: Path) -> None:
+async def test_blobs_without_identity_are_refused(make_driver: MakeDriver, driver: ObjectsDriver, root: Path) -> None:
     await driver.put(1, Pieces(b"x"))
     (root / NAME).unlink()
     with pytest.raises(StoreFailed):
         await make_driver()
 
 
-async def test_a_missing_directory_is_refused(make_driver: MakeDriver, driver: LocalDriver, root: Path) -> None:
+async def test_a_missing_directory_is_refused(make_driver: MakeDriver, driver: ObjectsDriver, root: Path) -> None:
     (root / "data/7f").rmdir()
     with pytest.raises(StoreFailed, match="data/7f"):
         await make_driver()
@@ -78,12 +78,12 @@ async def test_a_foreign_identity_is_refused(make_driver: MakeDriver, root: Path
     assert (root / NAME).read_bytes() == foreign
 
 
-async def test_an_identity_is_never_replaced(driver: LocalDriver, root: Path) -> None:
+async def test_an_identity_is_never_replaced(driver: ObjectsDriver, root: Path) -> None:
     with pytest.raises(StoreFailed):
         make_identity(root)
 
 
-async def test_everything_is_private(driver: LocalDriver, root: Path) -> None:
+async def test_everything_is_private(driver: ObjectsDriver, root: Path) -> None:
     await driver.put(1, Pieces(b"x"))
     for path in [root, *root.rglob("*")]:
         assert path.stat().st_mode & 0o077 == 0, path

@@ -12,7 +12,7 @@ from storage_drivers.base import Decision
 from storage_drivers.contents import Contents, Damaged
 from storage_drivers.errors import StoreFailed, StoreFull
 from storage_drivers.identity import NAME, NEW, hold, raise_generation, read_identity
-from storage_drivers.local import LocalDriver
+from storage_drivers.objects import ObjectsDriver
 from tests.storage_drivers.conftest import MakeDriver
 from tests.storage_drivers.tools import Pieces, blobs, stored
 
@@ -20,7 +20,7 @@ FIRST = [Decision(7, b"claim", b"body"), Decision(9, b"", b"x" * 100_000)]
 SECOND = [Decision(11, b"c", b"")]
 
 
-async def test_what_is_written_is_read(driver: LocalDriver, root: Path) -> None:
+async def test_what_is_written_is_read(driver: ObjectsDriver, root: Path) -> None:
     length = await driver.write_journal(5, FIRST)
     assert length < await driver.write_journal(5, SECOND) == (root / "data/05/0000000000000005.journal").stat().st_size
     await driver.end_journal(5)
@@ -35,14 +35,14 @@ async def test_what_is_written_is_read(driver: LocalDriver, root: Path) -> None:
     assert await driver.check_journal(5)
 
 
-async def test_a_journal_that_was_ended_is_not_gone_on_with(driver: LocalDriver) -> None:
+async def test_a_journal_that_was_ended_is_not_gone_on_with(driver: ObjectsDriver) -> None:
     await driver.write_journal(5, FIRST)
     await driver.end_journal(5)
     with pytest.raises(StoreFailed):
         await driver.write_journal(5, SECOND)
 
 
-async def test_a_torn_end_and_a_damaged_record(driver: LocalDriver, root: Path) -> None:
+async def test_a_torn_end_and_a_damaged_record(driver: ObjectsDriver, root: Path) -> None:
     await driver.write_journal(5, FIRST + SECOND)
     path = root / "data/05/0000000000000005.journal"
     whole = path.read_bytes()
@@ -74,7 +74,7 @@ async def test_a_failed_sync_ends_it(make_driver: MakeDriver, monkeypatch: pytes
         await driver.write_journal(5, SECOND)
 
 
-async def test_contents_of_a_store(driver: LocalDriver, root: Path) -> None:
+async def test_contents_of_a_store(driver: ObjectsDriver, root: Path) -> None:
     assert driver.contents().empty
     locator = await driver.put(9, Pieces(b"body"), claim=lambda: b"claim")
     other = await driver.put(10, Pieces(b"other"))

@@ -1,200 +1,15 @@
-"""The local driver when nothing goes wrong: what is put is read, listed and discarded."""
+"""What only the driver of a local disk does: reads at once from the page cache."""
 
 from __future__ import annotations
 
-import asyncio
 import os
-from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 
-from storage_drivers.base import Durability
-from storage_drivers.errors import BlobDamaged, BlobMissing, StoreFailed
-from storage_drivers.files import write_all
-from storage_drivers.local import NOW_BYTES, LocalDriver
+from storage_drivers.getting import NOW_BYTES
+from storage_drivers.objects import ObjectsDriver
 from tests.storage_drivers.conftest import MakeDriver
-from tests.storage_drivers.tools import Pieces, blobs, content, split, stored
-
-
-async def test_put_and_read(driver: LocalDriver, root: Path) -> None:
-    locator = await driver.put(0x1234ABCD, Pieces(b"one body"))
-    assert (root / "data/cd/000000001234abcd").read_bytes().startswith(b"one body")
-    assert await content(driver, locator, 0, 8) == b"one body"
-    assert await content(driver, locator, 4, 2) == b"bo"
-
-
-@given(
-    body=st.binary(min_size=0, max_size=5000),
-    cuts=st.lists(st.integers(min_value=1, max_value=1500), max_size=5),
-    known=st.booleans(),
-)
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-async def test_any_size_in_any_pieces(driver: LocalDriver, body: bytes, cuts: list[int], known: bool) -> None:
-    source = Pieces(*split(body, cuts))
-    if not known:
-        source.size = None
-    locator = await driver.put(7, source)
-    try:
-        assert source.verified
-        assert source.hash.digest() == Pieces.hash_of(body)
-        assert await content(driver, locator, 0, len(body)) == body
-        middle = len(body) // 2
-        assert await content(driver, locator, middle, len(body) - middle) == body[middle:]
-    finally:
-        await driver.discard(locator)
-
-
-@pytest.mark.parametrize("buffer", [bytes, bytearray, memoryview])
-async def test_pieces_may_be_any_buffer(driver: LocalDriver, buffer: type) -> None:
-    locator = await driver.put(1, Pieces(buffer(b"first "), buffer(b"second")))
-    assert await content(driver, locator, 0, 12) == b"first second"
-
-
-async def test_feed_goes_past_one_hop(driver: LocalDriver) -> None:
-    piece = os.urandom(1 << 20)
-    locator = await driver.put(1, Pieces(*[piece] * 9, b"end"))
-    assert await content(driver, locator, 0, 9 * len(piece) + 3) == piece * 9 + b"end"
-
-
-async def test_timings_of_every_phase(driver: LocalDriver) -> None:
-    timings = {"open": 1.0}
-    await driver.put(1, Pieces(b"a", b"b"), timings)
-    assert timings["open"] > 1.0
-    assert timings["write"] > 0
-    assert timings["sync"] > 0
-
-
-async def test_an_id_is_used_once(driver: LocalDriver, root: Path) -> None:
-    await driver.put(5, Pieces(b"first"))
-    with pytest.raises(StoreFailed):
-        await driver.put(5, Pieces(b"second"))
-    assert (root / "data/05/0000000000000005").read_bytes().startswith(b"first")
-
-
-async def test_the_next_piece_is_read_while_one_is_written(
-    driver: LocalDriver, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    loop = asyncio.get_running_loop()
-    reached = asyncio.Event()
-    read_again = asyncio.run_coroutine_threadsafe
-
-    def write(fd: int, piece: bytes) -> int:
-        if bytes(piece) == b"one":  # the write of "one" ends only after the source was asked for "two"
-            read_again(asyncio.wait_for(reached.wait(), 20), loop).result(30)
-        return os_write(fd, piece)
-
-    async def asked() -> None:
-        reached.set()
-
-    os_write = os.write
-    monkeypatch.setattr("storage_drivers.files.os.write", write)
-    locator = await driver.put(1, Pieces(b"one", asked(), b"two"))
-    assert await content(driver, locator, 0, 6) == b"onetwo"
-
-
-async def test_discard_is_final_and_repeatable(driver: LocalDriver, root: Path) -> None:
-    locator = await driver.put(9, Pieces(b"x"))
-    await driver.discard(locator)
-    await driver.discard(locator)
-    assert stored(root) == []
-    with pytest.raises(BlobMissing):
-        await driver.read(locator, 0, 1)
-
-
-async def test_discard_by_id(driver: LocalDriver, root: Path) -> None:
-    await driver.put(9, Pieces(b"x"))
-    assert await driver.discard_id(9)
-    assert not await driver.discard_id(9)
-    assert stored(root) == []
-
-
-async def test_discard_many(driver: LocalDriver, root: Path) -> None:
-    locators = [await driver.put(blob_id, Pieces(b"x")) for blob_id in (1, 2, 0x102)]
-    await driver.put(3, Pieces(b"kept"))
-    await driver.discard_many([*locators, driver.locator(99)])
-    assert stored(root) == ["0000000000000003"]
-
-
-async def test_what_discard_many_took_away_is_synced(driver: LocalDriver, monkeypatch: pytest.MonkeyPatch) -> None:
-    locators = [await driver.put(blob_id, Pieces(b"x")) for blob_id in (1, 2, 0x102)]
-    synced: list[str] = []
-    monkeypatch.setattr("storage_drivers.files.sync_directory", lambda path: synced.append(path[-2:]))
-    await driver.discard_many(locators)
-    assert synced == ["01", "02"]
-    await driver.discard_many(locators)
-    assert synced == ["01", "02"]
-
-
-async def test_locators_and_ids(driver: LocalDriver) -> None:
-    locator = await driver.put(2**64 - 1, Pieces(b"x"))
-    assert locator == driver.locator(2**64 - 1)
-    assert driver.blob_id(locator) == 2**64 - 1
-    with pytest.raises(BlobMissing):
-        driver.blob_id("p:1:2")
-
-
-async def test_walk_finds_all_and_nothing_else(driver: LocalDriver, root: Path) -> None:
-    expected = {await driver.put(blob_id, Pieces(b"x" * blob_id)): blob_id for blob_id in range(1, 600)}
-    (root / "data/00/notes.txt").write_text("not ours")
-    assert await blobs(driver) == expected
-
-
-async def test_walk_while_blobs_go(driver: LocalDriver) -> None:
-    for blob_id in (0x100, 0x200):
-        await driver.put(blob_id, Pieces(b"x"))
-    opened = os.open
-
-    def vanish(path: str, flags: int) -> int:
-        if path.endswith("0000000000000200"):
-            raise FileNotFoundError
-        return opened(path, flags)
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("storage_drivers.blob_reader.os.open", vanish)
-        assert await blobs(driver) == {"f:0000000000000100": 1}
-
-
-async def test_usage(driver: LocalDriver) -> None:
-    usage = await driver.usage()
-    assert 0 < usage.free <= usage.total
-    assert usage.free_inodes <= usage.inodes
-
-
-@pytest.mark.parametrize(
-    "locator", ["", "f:", "f:xyz", "f:../../../../etc/pass", "p:0000000000000001", "f:000000000000000G"]
-)
-async def test_a_locator_of_another_kind(driver: LocalDriver, locator: str) -> None:
-    with pytest.raises(BlobMissing):
-        await driver.read(locator, 0, 1)
-    with pytest.raises(BlobMissing):
-        driver.read_now(locator, 0, 1)
-    with pytest.raises(BlobMissing):
-        await driver.discard(locator)
-
-
-async def test_a_short_blob_is_damaged(driver: LocalDriver, root: Path) -> None:
-    locator = await driver.put(9, Pieces(b"12345"))
-    with pytest.raises(BlobDamaged):
-        await driver.read(locator, 3, 3)
-    assert driver.read_now(locator, 3, 3) is None
-    opened = await driver.read(locator, 0, 5)
-    os.truncate(root / "data/09/0000000000000009", 2)
-    with pytest.raises(BlobDamaged):
-        await content(driver, locator, 0, 5)
-    opened.release()
-    opened.release()
-
-
-async def test_a_link_is_not_followed(driver: LocalDriver, root: Path) -> None:
-    locator = await driver.put(9, Pieces(b"12345"))
-    path = root / "data/09/0000000000000009"
-    path.unlink()
-    path.symlink_to("/etc/passwd")
-    with pytest.raises(StoreFailed):
-        await driver.read(locator, 0, 5)
-    assert driver.read_now(locator, 0, 5) is None
+from tests.storage_drivers.tools import Pieces, content
 
 
 async def test_read_now_from_the_page_cache(make_driver: MakeDriver) -> None:
@@ -211,7 +26,7 @@ async def test_read_now_from_the_page_cache(make_driver: MakeDriver) -> None:
     assert other.read_now(locator, 10, 20) == body[10:30]
 
 
-async def test_read_now_leaves_large_and_cold_reads(driver: LocalDriver, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_read_now_leaves_large_and_cold_reads(driver: ObjectsDriver, monkeypatch: pytest.MonkeyPatch) -> None:
     body = bytes(NOW_BYTES + 1)
     locator = await driver.put(1, Pieces(body))
     assert await content(driver, locator, 0, len(body)) == body
@@ -224,7 +39,7 @@ async def test_read_now_leaves_large_and_cold_reads(driver: LocalDriver, monkeyp
     assert driver.read_now(locator, 0, 1) is None
 
 
-async def test_read_now_learns_that_the_mount_cannot(driver: LocalDriver, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_read_now_learns_that_the_mount_cannot(driver: ObjectsDriver, monkeypatch: pytest.MonkeyPatch) -> None:
     locator = await driver.put(1, Pieces(b"x"))
     assert await content(driver, locator, 0, 1) == b"x"
     calls = []
@@ -233,7 +48,7 @@ async def test_read_now_learns_that_the_mount_cannot(driver: LocalDriver, monkey
         calls.append(1)
         raise OSError(95, "not supported")
 
-    monkeypatch.setattr("storage_drivers.local.os.preadv", unsupported)
+    monkeypatch.setattr("storage_drivers.files.os.preadv", unsupported)
     driver._nowait = True
     assert driver.read_now(locator, 0, 1) is None
     assert driver.read_now(locator, 0, 1) is None
@@ -244,70 +59,5 @@ async def test_the_probe_finds_a_mount_without_nowait(make_driver: MakeDriver, m
     def unsupported(*_: object) -> int:
         raise OSError(95, "not supported")
 
-    monkeypatch.setattr("storage_drivers.local.os.preadv", unsupported)
+    monkeypatch.setattr("storage_drivers.files.os.preadv", unsupported)
     assert not (await make_driver()).capabilities.nowait
-
-
-async def test_short_writes_and_reads(driver: LocalDriver, monkeypatch: pytest.MonkeyPatch) -> None:
-    write, pread = os.write, os.pread
-    monkeypatch.setattr("storage_drivers.files.os.write", lambda fd, piece: write(fd, memoryview(piece)[:7]))
-    monkeypatch.setattr("storage_drivers.files.os.pread", lambda fd, n, at: pread(fd, min(n, 5), at))
-    body = os.urandom(100)
-    locator = await driver.put(1, Pieces(body[:60], body[60:]))
-    assert await content(driver, locator, 0, 100) == body
-
-
-def test_write_all_counts_bytes(tmp_path: Path) -> None:
-    fd = os.open(tmp_path / "f", os.O_CREAT | os.O_RDWR)
-    write_all(fd, memoryview(b"abc"))
-    assert os.pread(fd, 10, 0) == b"abc"
-    os.close(fd)
-
-
-async def test_relaxed_syncs_nothing(make_driver: MakeDriver, monkeypatch: pytest.MonkeyPatch) -> None:
-    driver = await make_driver(durability=Durability.RELAXED)
-
-    def never(fd: int) -> None:
-        raise AssertionError("synced")
-
-    monkeypatch.setattr("storage_drivers.files.os.fsync", never)
-    await driver.put(1, Pieces(b"a"))
-    await driver.put(2, Pieces(b"a", b"b"))
-
-
-async def test_full_syncs_the_file_then_its_directory(driver: LocalDriver, monkeypatch: pytest.MonkeyPatch) -> None:
-    order: list[str] = []
-    fsync, close = os.fsync, os.close
-
-    def name(fd: int) -> str:
-        return Path(os.readlink(f"/proc/self/fd/{fd}")).name
-
-    monkeypatch.setattr("storage_drivers.files.os.fsync", lambda fd: (order.append(f"sync {name(fd)}"), fsync(fd)))
-    monkeypatch.setattr("storage_drivers.files.os.close", lambda fd: (order.append(f"close {name(fd)}"), close(fd)))
-    await driver.put(0xAB, Pieces(b"a"))
-    file = "00000000000000ab"
-    assert order == [f"sync {file}", f"close {file}", "sync ab", "close ab"]
-
-
-async def test_every_step_is_named(make_driver: MakeDriver) -> None:
-    steps: list[str] = []
-    driver = await make_driver(at=steps.append)
-    locator = await driver.put(1, Pieces(b"a", b"b"))
-    await driver.discard(locator)
-    assert steps == [
-        "put.created",
-        "put.written",
-        "put.written",
-        "put.synced",
-        "put.closed",
-        "put.directory_synced",
-        "discard.unlinked",
-    ]
-
-
-async def test_a_closed_driver_refuses(driver: LocalDriver) -> None:
-    await driver.close()
-    with pytest.raises(StoreFailed):
-        await driver.put(1, Pieces(b"a"))
-    with pytest.raises(StoreFailed):
-        await driver.usage()

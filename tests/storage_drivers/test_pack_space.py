@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from storage_drivers import holes, pack_format
 from storage_drivers.base import Durability
 from storage_drivers.errors import BlobDamaged, BlobMissing, StoreFailed
-from storage_drivers.local import LocalDriver
+from storage_drivers.objects import ObjectsDriver
 from storage_drivers.pack_reader import Place, place_of
 from tests.storage_drivers.conftest import MakeDriver
 from tests.storage_drivers.test_packs import Appends, Book, packs
@@ -28,7 +28,7 @@ def book() -> Book:
 
 
 @pytest.fixture
-async def driver(make_driver: MakeDriver, book: Book) -> LocalDriver:
+async def driver(make_driver: MakeDriver, book: Book) -> ObjectsDriver:
     driver = await make_driver(pack_threshold=SIZE, pack_size=1 << 20)
     driver.open_packs(book)
     return driver
@@ -66,7 +66,7 @@ def test_holes_touch_no_page_of_anything_else(records: list[tuple[int, bool]], p
     assert sum(length for _, length in runs) == sum(size for size in pages if size >= holes.LEAST)
 
 
-async def test_a_punched_record_is_damaged_and_its_neighbours_are_whole(driver: LocalDriver, root: Path) -> None:
+async def test_a_punched_record_is_damaged_and_its_neighbours_are_whole(driver: ObjectsDriver, root: Path) -> None:
     if not holes.probe(str(root)):
         pytest.skip("no holes on this file system")
     bodies = [os.urandom(SIZE) for _ in range(20)]
@@ -91,7 +91,7 @@ async def test_a_punched_record_is_damaged_and_its_neighbours_are_whole(driver: 
     await driver.discard_many(dead)  # again is no error
 
 
-async def test_small_runs_stay(driver: LocalDriver, root: Path) -> None:
+async def test_small_runs_stay(driver: ObjectsDriver, root: Path) -> None:
     entries = await Appends(driver).put(*(os.urandom(SIZE) for _ in range(6)))
     await driver.discard_many([entry.locator for entry in entries[::2]])
     for entry in entries:
@@ -123,7 +123,7 @@ async def test_without_holes_records_are_left_alone(
         assert len(await driver.read(entry.locator, 0, SIZE)) == SIZE
 
 
-async def test_records_with_their_claims_a_few_at_a_time(driver: LocalDriver) -> None:
+async def test_records_with_their_claims_a_few_at_a_time(driver: ObjectsDriver) -> None:
     entries = await Appends(driver).put(*(b"x" * number for number in range(10)))
     pack = place_of(entries[0].locator).pack
     found, offset = await driver.claimed(pack, 0, 3)
@@ -140,7 +140,7 @@ async def test_records_with_their_claims_a_few_at_a_time(driver: LocalDriver) ->
         await driver.claimed(0xDEAD, 0, 3)
 
 
-async def test_a_moved_record_is_the_same_blob(driver: LocalDriver, root: Path) -> None:
+async def test_a_moved_record_is_the_same_blob(driver: ObjectsDriver, root: Path) -> None:
     bodies = [os.urandom(1000 + number) for number in range(50)]
     entries = await Appends(driver).put(*bodies)
     moved = await driver.move([entry.locator for entry in entries])
@@ -159,7 +159,7 @@ async def test_a_moved_record_is_the_same_blob(driver: LocalDriver, root: Path) 
     assert place_of(late.locator).pack != target
 
 
-async def test_damage_is_not_moved(driver: LocalDriver, root: Path) -> None:
+async def test_damage_is_not_moved(driver: ObjectsDriver, root: Path) -> None:
     entries = await Appends(driver).put(b"whole", b"flipped", b"last")
     (pack,) = packs(root)
     content = bytearray(pack.read_bytes())
@@ -189,7 +189,7 @@ async def test_a_relaxed_store_syncs_what_it_moves(
     assert [Path(path).stem for path in synced] == [f"{place_of(moved[entry.locator]).pack:016x}"]
 
 
-async def test_a_move_that_fails_says_so(driver: LocalDriver, book: Book) -> None:
+async def test_a_move_that_fails_says_so(driver: ObjectsDriver, book: Book) -> None:
     (entry,) = await Appends(driver).put(b"body")
     book.refuse = RuntimeError("no pack for you")
     with pytest.raises(RuntimeError):
@@ -201,7 +201,7 @@ async def test_a_move_that_fails_says_so(driver: LocalDriver, book: Book) -> Non
         await driver.move([entry.locator])
 
 
-async def test_a_whole_pack_goes(driver: LocalDriver, root: Path, book: Book) -> None:
+async def test_a_whole_pack_goes(driver: ObjectsDriver, root: Path, book: Book) -> None:
     entries = await Appends(driver).put(b"one", b"two")
     pack = place_of(entries[0].locator).pack
     locator = driver.pack_locator(pack)

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from storage_drivers import pack_format
 from storage_drivers.base import Append, Durability
 from storage_drivers.errors import BlobDamaged, BlobMissing, DriverError, StoreFailed, StoreFull
-from storage_drivers.local import LocalDriver
+from storage_drivers.objects import ObjectsDriver
 from tests.storage_drivers.conftest import MakeDriver
 from tests.storage_drivers.tools import Pieces, blobs, content, fail_nth
 
@@ -45,7 +45,7 @@ class Book:
 class Appends:
     """Gives bodies to a driver and waits for their fate."""
 
-    def __init__(self, driver: LocalDriver) -> None:
+    def __init__(self, driver: ObjectsDriver) -> None:
         self.driver = driver
         self.done: queue.SimpleQueue[Append] = queue.SimpleQueue()
         self.last = 0
@@ -74,7 +74,7 @@ def book() -> Book:
 
 
 @pytest.fixture
-async def driver(make_driver: MakeDriver, book: Book) -> LocalDriver:
+async def driver(make_driver: MakeDriver, book: Book) -> ObjectsDriver:
     driver = await make_driver(pack_threshold=4096, pack_size=64 * 1024)
     driver.open_packs(book)
     return driver
@@ -84,7 +84,7 @@ def packs(root: Path) -> list[Path]:
     return sorted((root / "data").rglob("*.pack"))
 
 
-async def test_bodies_read_back(driver: LocalDriver, root: Path) -> None:
+async def test_bodies_read_back(driver: ObjectsDriver, root: Path) -> None:
     appends = Appends(driver)
     bodies = [b"", b"a", os.urandom(4096), b"\0" * 100]
     for entry, body in zip(await appends.put(*bodies), bodies, strict=True):
@@ -99,14 +99,14 @@ async def test_bodies_read_back(driver: LocalDriver, root: Path) -> None:
     assert len(packs(root)) == 1
 
 
-async def test_reads_past_the_end(driver: LocalDriver) -> None:
+async def test_reads_past_the_end(driver: ObjectsDriver) -> None:
     (entry,) = await Appends(driver).put(b"body")
     with pytest.raises(BlobDamaged):
         await driver.read(entry.locator, 0, 5)
     assert driver.read_now(entry.locator, 0, 5) is None
 
 
-async def test_those_who_wait_share_a_sync(driver: LocalDriver, monkeypatch: pytest.MonkeyPatch, book: Book) -> None:
+async def test_those_who_wait_share_a_sync(driver: ObjectsDriver, monkeypatch: pytest.MonkeyPatch, book: Book) -> None:
     appends = Appends(driver)
     await appends.put(b"opens the pack")
     real, syncs, began, held = os.fdatasync, [], threading.Event(), threading.Event()
@@ -139,7 +139,7 @@ async def test_relaxed_syncs_nothing(make_driver: MakeDriver, book: Book, monkey
     assert await driver.read(entry.locator, 0, 4) == b"body"
 
 
-async def test_a_refused_body_fails_alone(driver: LocalDriver) -> None:
+async def test_a_refused_body_fails_alone(driver: ObjectsDriver) -> None:
     appends = Appends(driver)
     entries = [await appends.entry(b"good"), await appends.entry(b"bad", ValueError("no")), await appends.entry(b"too")]
     for entry in entries:
@@ -152,7 +152,7 @@ async def test_a_refused_body_fails_alone(driver: LocalDriver) -> None:
     assert len(await blobs(driver)) == 2
 
 
-async def test_packs_roll_and_are_sealed(driver: LocalDriver, root: Path, book: Book) -> None:
+async def test_packs_roll_and_are_sealed(driver: ObjectsDriver, root: Path, book: Book) -> None:
     appends = Appends(driver)
     entries = []
     for _ in range(40):
@@ -165,7 +165,7 @@ async def test_packs_roll_and_are_sealed(driver: LocalDriver, root: Path, book: 
         assert len(await driver.read(entry.locator, 0, 4000)) == 4000  # type: ignore[arg-type]
 
 
-async def test_closed_packs_take_nothing(driver: LocalDriver) -> None:
+async def test_closed_packs_take_nothing(driver: ObjectsDriver) -> None:
     await driver.close_packs()
     with pytest.raises(StoreFailed):
         driver.append(await Appends(driver).entry(b"late"))
@@ -174,7 +174,7 @@ async def test_closed_packs_take_nothing(driver: LocalDriver) -> None:
 @pytest.mark.parametrize(("code", "expected"), [(errno.ENOSPC, StoreFull), (errno.EIO, StoreFailed)])
 @pytest.mark.parametrize("call", ["pwritev", "fdatasync"])
 async def test_a_failed_call_seals_the_pack(
-    driver: LocalDriver, book: Book, call: str, code: int, expected: type[DriverError]
+    driver: ObjectsDriver, book: Book, call: str, code: int, expected: type[DriverError]
 ) -> None:
     appends = Appends(driver)
     (kept,) = await appends.put(b"durable before")
@@ -194,7 +194,7 @@ async def test_a_failed_call_seals_the_pack(
     assert book.sealed[0x101] == pack_format.PACK_HEADER + end[1]
 
 
-async def test_a_pack_that_cannot_be_opened(driver: LocalDriver, root: Path, book: Book) -> None:
+async def test_a_pack_that_cannot_be_opened(driver: ObjectsDriver, root: Path, book: Book) -> None:
     appends = Appends(driver)
     book.refuse = RuntimeError("no")
     (entry,) = await appends.put(b"body")
@@ -210,7 +210,7 @@ async def test_a_pack_that_cannot_be_opened(driver: LocalDriver, root: Path, boo
     assert entry.error is None
 
 
-async def test_a_short_write_is_continued(driver: LocalDriver, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_short_write_is_continued(driver: ObjectsDriver, monkeypatch: pytest.MonkeyPatch) -> None:
     appends = Appends(driver)
     await appends.put(b"opens the pack")
     real = os.pwritev
@@ -221,7 +221,7 @@ async def test_a_short_write_is_continued(driver: LocalDriver, monkeypatch: pyte
     assert await driver.read(entry.locator, 0, 2000) == b"body" * 500
 
 
-async def test_a_reader_of_a_pack_that_is_gone(driver: LocalDriver, root: Path) -> None:
+async def test_a_reader_of_a_pack_that_is_gone(driver: ObjectsDriver, root: Path) -> None:
     (entry,) = await Appends(driver).put(b"body")
     assert await driver.read(entry.locator, 0, 4) == b"body"
     await driver.discard_many([f"k:{0x101:016x}"])
@@ -232,7 +232,7 @@ async def test_a_reader_of_a_pack_that_is_gone(driver: LocalDriver, root: Path) 
         await driver.read(entry.locator, 0, 4)
 
 
-async def test_a_pack_in_anothers_place(driver: LocalDriver, root: Path) -> None:
+async def test_a_pack_in_anothers_place(driver: ObjectsDriver, root: Path) -> None:
     appends = Appends(driver)
     (entry,) = await appends.put(b"body")
     await driver.close_packs()

@@ -166,12 +166,12 @@ async def test_a_full_or_read_only_mount_starts(
     driver = await make_driver()
     assert driver.probe is not None
     assert driver.probe.trial(Ability.READ_BACK).works is None
-    assert not driver.capabilities.nowait
+    assert driver.capabilities.nowait, "nothing was seen that speaks against it"
 
 
 async def test_a_hung_mount_is_told(make_driver: MakeDriver, monkeypatch: pytest.MonkeyPatch) -> None:
     go_on = threading.Event()
-    monkeypatch.setattr("storage_drivers.local.with_patience", lambda *args: with_patience(*args, patience=0.3))
+    monkeypatch.setattr("storage_drivers.objects.with_patience", lambda *args: with_patience(*args, patience=0.3))
     monkeypatch.setitem(probe_trials.TRIALS, Ability.FSYNC_FILE, lambda _: go_on.wait(30))
     with pytest.raises(StoreUnfit, match="fsync of a file") as caught:
         await make_driver()

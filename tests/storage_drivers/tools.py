@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Iterable
 from pathlib import Path
 
 from storage_drivers.base import Buffer
-from storage_drivers.local import LocalDriver
+from storage_drivers.objects import ObjectsDriver
 
 
 class Pieces:
@@ -53,14 +53,14 @@ def stored(root: Path) -> list[str]:
     return sorted(path.name for path in (root / "data").rglob("*") if path.is_file())
 
 
-async def content(driver: LocalDriver, locator: str, offset: int, length: int) -> bytes:
+async def content(driver: ObjectsDriver, locator: str, offset: int, length: int) -> bytes:
     """Bytes of a blob by `feed`, which goes through `read`."""
     taken = bytearray()
     await driver.feed(locator, offset, length, taken.extend)
     return bytes(taken)
 
 
-async def blobs(driver: LocalDriver) -> dict[str, int]:
+async def blobs(driver: ObjectsDriver) -> dict[str, int]:
     """What `walk` finds."""
     return {locator: size async for locator, size in driver.walk()}
 

@@ -11,9 +11,16 @@ from pathlib import Path
 import pytest
 
 from storage_drivers.errors import DriverError, ReadOnlyStore, StoreFailed, StoreFull, map_errors
-from storage_drivers.local import LocalDriver
-from tests.storage_drivers.conftest import MakeDriver
+from storage_drivers.objects import ObjectsDriver
+from tests.storage_drivers.conftest import ALL, IDS, MakeDriver
 from tests.storage_drivers.tools import Pieces, content, fail_nth, stored
+
+
+@pytest.fixture(params=ALL, ids=IDS)
+def driver_class(request: pytest.FixtureRequest) -> type[ObjectsDriver]:
+    driver: type[ObjectsDriver] = request.param
+    return driver
+
 
 PUTS = [(b"whole",), (b"in ", b"three ", b"pieces")]
 
@@ -38,7 +45,7 @@ PUTS = [(b"whole",), (b"in ", b"three ", b"pieces")]
     ],
 )
 async def test_a_failed_call_fails_the_put(
-    driver: LocalDriver,
+    driver: ObjectsDriver,
     root: Path,
     pieces: tuple[bytes, ...],
     call: str,
@@ -56,7 +63,7 @@ async def test_a_failed_call_fails_the_put(
 
 
 async def test_the_last_of_several_writes_fails(
-    driver: LocalDriver, root: Path, monkeypatch: pytest.MonkeyPatch
+    driver: ObjectsDriver, root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("storage_drivers.files.os.write", fail_nth(os.write, OSError(errno.ENOSPC, "full"), 3))
     with pytest.raises(StoreFull):
@@ -64,7 +71,7 @@ async def test_the_last_of_several_writes_fails(
     assert stored(root) == []
 
 
-async def test_a_failed_sync_is_not_repeated(driver: LocalDriver, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_failed_sync_is_not_repeated(driver: ObjectsDriver, monkeypatch: pytest.MonkeyPatch) -> None:
     calls: list[int] = []
 
     def fsync(fd: int) -> None:
@@ -78,7 +85,7 @@ async def test_a_failed_sync_is_not_repeated(driver: LocalDriver, monkeypatch: p
 
 
 async def test_what_cannot_be_unlinked_is_left(
-    driver: LocalDriver, root: Path, monkeypatch: pytest.MonkeyPatch
+    driver: ObjectsDriver, root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as patch:
         patch.setattr("storage_drivers.files.os.write", fail_nth(os.write, OSError(errno.EIO, "injected")))
@@ -91,7 +98,7 @@ async def test_what_cannot_be_unlinked_is_left(
 
 
 @pytest.mark.parametrize("before", [(), (b"a",), (b"a", b"b")])
-async def test_a_broken_body(driver: LocalDriver, root: Path, before: tuple[bytes, ...]) -> None:
+async def test_a_broken_body(driver: ObjectsDriver, root: Path, before: tuple[bytes, ...]) -> None:
     source = Pieces(*before, ValueError("broken off"))
     source.size = 100
     with pytest.raises(ValueError, match="broken off"):
@@ -101,7 +108,7 @@ async def test_a_broken_body(driver: LocalDriver, root: Path, before: tuple[byte
 
 @pytest.mark.parametrize("pieces", PUTS, ids=["whole", "pieces"])
 async def test_a_refused_body_is_never_synced(
-    driver: LocalDriver, root: Path, pieces: tuple[bytes, ...], monkeypatch: pytest.MonkeyPatch
+    driver: ObjectsDriver, root: Path, pieces: tuple[bytes, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def never(fd: int) -> None:
         raise AssertionError("synced")
@@ -112,7 +119,7 @@ async def test_a_refused_body_is_never_synced(
     assert stored(root) == []
 
 
-async def test_cancelled_while_the_client_is_slow(driver: LocalDriver, root: Path) -> None:
+async def test_cancelled_while_the_client_is_slow(driver: ObjectsDriver, root: Path) -> None:
     waiting = asyncio.Event()
 
     async def forever() -> None:
@@ -168,7 +175,7 @@ async def test_cancelled_before_a_thread_was_free(make_driver: MakeDriver, root:
     assert stored(root) == []
 
 
-async def test_a_put_that_fails_on_a_closed_driver_leaves_the_rest(driver: LocalDriver, root: Path) -> None:
+async def test_a_put_that_fails_on_a_closed_driver_leaves_the_rest(driver: ObjectsDriver, root: Path) -> None:
     async def close() -> None:
         await driver.close()
 
@@ -177,7 +184,7 @@ async def test_a_put_that_fails_on_a_closed_driver_leaves_the_rest(driver: Local
     assert stored(root) in ([], ["0000000000000001"])
 
 
-async def test_a_cancelled_read_keeps_no_descriptor(driver: LocalDriver, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_cancelled_read_keeps_no_descriptor(driver: ObjectsDriver, monkeypatch: pytest.MonkeyPatch) -> None:
     locator = await driver.put(1, Pieces(b"a"))
     loop = asyncio.get_running_loop()
     reached, go_on = asyncio.Event(), threading.Event()
@@ -188,7 +195,7 @@ async def test_a_cancelled_read_keeps_no_descriptor(driver: LocalDriver, monkeyp
         assert go_on.wait(30)
         return fstat(fd)
 
-    monkeypatch.setattr("storage_drivers.local.os.fstat", slow)
+    monkeypatch.setattr("storage_drivers.files.os.fstat", slow)
     before = len(os.listdir("/proc/self/fd"))
     read = asyncio.create_task(driver.read(locator, 0, 1))
     await reached.wait()
@@ -201,7 +208,7 @@ async def test_a_cancelled_read_keeps_no_descriptor(driver: LocalDriver, monkeyp
     assert len(os.listdir("/proc/self/fd")) == before
 
 
-async def test_a_reader_that_raises_keeps_no_descriptor(driver: LocalDriver) -> None:
+async def test_a_reader_that_raises_keeps_no_descriptor(driver: ObjectsDriver) -> None:
     locator = await driver.put(1, Pieces(b"a"))
     before = len(os.listdir("/proc/self/fd"))
 
@@ -213,10 +220,10 @@ async def test_a_reader_that_raises_keeps_no_descriptor(driver: LocalDriver) -> 
     assert len(os.listdir("/proc/self/fd")) == before
 
 
-async def test_a_stat_that_fails_keeps_no_descriptor(driver: LocalDriver, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_stat_that_fails_keeps_no_descriptor(driver: ObjectsDriver, monkeypatch: pytest.MonkeyPatch) -> None:
     locator = await driver.put(1, Pieces(b"a"))
     before = len(os.listdir("/proc/self/fd"))
-    monkeypatch.setattr("storage_drivers.local.os.fstat", fail_nth(os.fstat, OSError(errno.ESTALE, "injected")))
+    monkeypatch.setattr("storage_drivers.files.os.fstat", fail_nth(os.fstat, OSError(errno.EIO, "injected")))
     with pytest.raises(StoreFailed):
         await driver.read(locator, 0, 1)
     assert len(os.listdir("/proc/self/fd")) == before

@@ -1,0 +1,15 @@
+"""The driver of a mount that nothing is known of."""
+
+from __future__ import annotations
+
+from storage_drivers.objects import ObjectsDriver
+from storage_drivers.recipe import FUSE
+
+
+class FuseDriver(ObjectsDriver):
+    """A store on any FUSE mount: nothing on the event loop, sizes looked at after close.
+
+    With `read_back` all that was written is read again and compared before it counts as durable.
+    """
+
+    recipe = FUSE
