@@ -95,10 +95,10 @@ class TreeFiles:
         file = self._staged_file(blob_id, source, {} if timings is None else timings)
         try:
             if whole:
-                await self._hop(file.write_whole, piece, None)
+                await self._hop(file.write_whole, piece)
             else:
                 await self._write_pieces(file, source, piece)
-                await self._hop(file.finish, None)
+                await self._hop(file.finish)
         except BaseException:
             await self._abandon(file)
             raise
@@ -125,7 +125,7 @@ class TreeFiles:
                     await self._hop(file.copy, piece)
                 else:
                     await self._hop(file.write, piece)
-            await self._hop(file.finish, None)
+            await self._hop(file.finish)
         except BaseException:
             await self._abandon(file)
             raise

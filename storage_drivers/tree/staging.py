@@ -9,9 +9,9 @@ from time import perf_counter
 
 from storage_drivers.base import Buffer, FileSlice, Source, no_claim
 from storage_drivers.errors import BlobDamaged, StoreFailed, map_errors
-from storage_drivers.files import SharedSync, write_all
+from storage_drivers.files import write_all
 from storage_drivers.tree.base import Stamp, stamp_of
-from storage_drivers.writing import BlobFile
+from storage_drivers.writing import BlobFile, Place
 
 NO_COPY = frozenset({errno.EXDEV, errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP, errno.EPERM, errno.EBADF, errno.EIO})
 """copy_file_range(2) says one of these where it cannot; reading and writing then says what is really wrong."""
@@ -50,7 +50,7 @@ class StagedFile(BlobFile):
         full: bool,
         inodes: bool,
     ) -> None:
-        super().__init__(path, 0, source, no_claim, timings, at, lambda _fd, _size: None)
+        super().__init__(Place(path, 0, None), source, no_claim, timings, at, lambda _fd, _size: None)
         self._full = full
         self._inodes = inodes
         self._written = 0
@@ -91,7 +91,7 @@ class StagedFile(BlobFile):
         self._spent("write", started)
         self._at("put.written")
 
-    def _finish(self, directory: SharedSync | None) -> None:
+    def _finish(self, parts: int, last: int) -> None:
         self._source.verify()
         started = perf_counter()
         if self._full:
@@ -101,7 +101,7 @@ class StagedFile(BlobFile):
         os.close(fd)
         self._at("put.closed")
         # not before: some mounts set the time of a file when it is closed
-        stamp = stamp_of(os.stat(self._path, follow_symlinks=False), self._inodes)
+        stamp = stamp_of(os.stat(self._place.path, follow_symlinks=False), self._inodes)
         if stamp.size != self._written:
             raise StoreFailed(f"a file has {stamp.size} bytes of {self._written} written")
         self.stamp = stamp
