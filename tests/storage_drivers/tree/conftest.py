@@ -25,8 +25,8 @@ async def make_files(root: Path) -> AsyncIterator[MakeFiles]:
     """Start the files of a store, of `root` unless told otherwise, with a bucket."""
     with ThreadPoolExecutor(4) as threads:
 
-        async def make(at: Path = root, **settings: object) -> TreeFiles:
-            files = TreeFiles(at, threads, **settings)  # type: ignore[arg-type]
+        async def make(where: Path = root, **settings: object) -> TreeFiles:
+            files = TreeFiles(where, threads, **settings)  # type: ignore[arg-type]
             await files.start()
             await files.make_bucket(BUCKET)
             return files

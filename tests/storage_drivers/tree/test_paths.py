@@ -35,8 +35,8 @@ ESCAPED = (
         "x/.sluice",
         ".SLUICE-keys",
         ".\u200dsluice-keys/a",
-        ".ſluice",
-        "．sluice",
+        ".\u017fluice",
+        "\uff0esluice",
         ".sluice/tmp",
     ),
 )

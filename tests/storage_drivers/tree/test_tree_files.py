@@ -130,9 +130,10 @@ async def test_a_broken_body_leaves_nothing(files: TreeFiles) -> None:
 
 @pytest.mark.parametrize("call", ["write", "fsync", "close"])
 async def test_a_mount_that_fails_leaves_nothing(files: TreeFiles, monkeypatch: pytest.MonkeyPatch, call: str) -> None:
-    with monkeypatch.context() as patch, pytest.raises(StoreFailed):
+    with monkeypatch.context() as patch:
         patch.setattr(os, call, fail_nth(getattr(os, call), OSError(5, "I/O")))
-        await files.stage(7, Pieces(b"x"))
+        with pytest.raises(StoreFailed):
+            await files.stage(7, Pieces(b"x"))
     assert staged(files.root) == []
 
 
@@ -143,11 +144,17 @@ async def test_bytes_that_a_mount_loses_are_noticed(files: TreeFiles, monkeypatc
 
 
 async def test_a_cancelled_body_leaves_nothing(files: TreeFiles) -> None:
-    source = Pieces(b"x", asyncio.get_running_loop().create_future())
+    reached = asyncio.Event()
+
+    async def never() -> None:
+        reached.set()
+        await asyncio.get_running_loop().create_future()
+
+    source = Pieces(b"x", b"y", never())
     source.size = None
     writing = asyncio.create_task(files.stage(7, source))
-    while not staged(files.root):
-        await asyncio.sleep(0.001)
+    await reached.wait()
+    assert len(staged(files.root)) == 1
     writing.cancel()
     with pytest.raises(asyncio.CancelledError):
         await writing

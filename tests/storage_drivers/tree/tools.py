@@ -21,7 +21,7 @@ SEGMENTS = (
         ".SLUICE",
         ".sluic",
         ".\u200dsluice",
-        ".ſluice",
+        ".\u017fluice",
         "\u00e9",
         "e\u0301",
         "\u212b",
