@@ -262,10 +262,6 @@ class FsspecDriver(WithoutPacks):
             raise StoreFailed("the store is gone")
         return Usage(total=UNTOLD, free=UNTOLD, inodes=0, free_inodes=0)
 
-    async def empty(self) -> bool:
-        """List what there is."""
-        return await self._hop(lambda: self._contents.empty)
-
     def contents(self) -> RemoteContents:
         """All that lies in the store, to be read without an index. Blocks."""
         return RemoteContents(self._remote)

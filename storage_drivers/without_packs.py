@@ -47,10 +47,6 @@ class WithoutPacks:
         raise StoreFailed("this store has no packs")
 
     # looking
-    @property
-    def probe(self) -> None:
-        """There is no mount to look at."""
-
     async def pack_file(self, pack_id: int) -> PackFile | None:
         """There is none."""
         return None
