@@ -89,7 +89,7 @@ def translated(error: Exception) -> DomainError:
     """The domain error for what SQLite (or the file system under it) raised. Details go to the log only."""
     if isinstance(error, apsw.BusyError | apsw.LockedError):
         return Overloaded(reason="the index is locked")
-    code = getattr(error, "extendedresult", 0)
+    code = getattr(error, "extendedresult", -1)
     name = apsw.mapping_extended_result_codes.get(code) or apsw.mapping_result_codes.get(code, "")
     logger.error("index: %s %s: %s", type(error).__name__, name, error)
     if isinstance(error, apsw.FullError):

@@ -31,6 +31,20 @@ async def test_a_clean_close_leaves_nothing(index: SqliteIndex, directory: Path)
     assert len(list((directory / "run" / "writers").iterdir())) == 1
 
 
+@pytest.mark.parametrize("sealed", [True, False])
+async def test_a_pack_that_is_open_leaves_the_incarnation_to_the_sweep(
+    index: SqliteIndex, directory: Path, sealed: bool
+) -> None:
+    other = open_at(directory)
+    await other.start()
+    pack = await other.open_pack()
+    if sealed:
+        await other.seal_pack(pack, 100)
+    incarnations = [index.incarnation] if sealed else [index.incarnation, other.incarnation]
+    await other.close()
+    assert [writer.incarnation for writer in await index.writers()] == incarnations
+
+
 async def test_unsettled_ids_leave_the_incarnation_to_the_sweep(index: SqliteIndex, directory: Path) -> None:
     other = open_at(directory)
     await other.start()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from app.errors import WriterDead
-from app.index.rows import IdRange, Writer
+from app.index.rows import IdRange, Pack, Writer
 from app.index.steps import DRAW, Draw, Transaction
 from app.index.upkeep_statements import (
     ADD_RANGE,
@@ -30,7 +30,9 @@ def register(lock_name: str) -> Transaction[int]:
 
 def retire(incarnation: int) -> Transaction[bool]:
     """Remove one's own incarnation if no range and no open pack of it is left for a sweep."""
-    if (yield RANGES, (incarnation,)) or any(not sealed for _, _, sealed, _, _ in (yield PACKS_OF, (incarnation,))):
+    if (yield RANGES, (incarnation,)):
+        return False
+    if any(not Pack._make(row).sealed for row in (yield PACKS_OF, (incarnation,))):
         return False
     yield REMOVE_WRITER, (incarnation,)
     return True
