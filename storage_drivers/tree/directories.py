@@ -157,7 +157,7 @@ class Directories:
         """Whether a directory takes different names for one."""
         if self.traits.folds or not self.traits.has_flags:
             return self.traits.folds
-        flags = array.array("l", [0])
+        flags = array.array("i", [0, 0])  # declared as a long, written as an int
         try:
             fcntl.ioctl(directory, GET_FLAGS, flags, True)
         except OSError:
