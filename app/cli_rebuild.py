@@ -21,6 +21,7 @@ from app.cli_common import ConfigOption, DataOption, IndexOption, JsonOption, fa
 from app.errors import DomainError
 from app.jobs.rebuild import Rebuild, Report
 from app.settings import Settings
+from app.store.offline import open_all
 from storage_drivers.errors import DriverError
 
 
@@ -38,8 +39,6 @@ def rebuild_command(
     writes whose outcome is not known were left out (listed); 8 decided data is missing or damaged (listed).
     """
     settings = load_settings(data=data, config=config, index=index)
-    if len(settings.named_stores) > 1:
-        fail("an index of several stores cannot be rebuilt yet")
     if settings.index_path.exists() and not (replace or dry_run):
         fail(f"there is an index at {settings.index_path}: give --replace to move it aside")
     try:
@@ -47,7 +46,7 @@ def rebuild_command(
             _no_server(settings),
             _progress() as progress,
             Rebuild(
-                settings.data, settings.index_path, commit_timeout=settings.commit_timeout, progress=progress
+                open_all(settings), settings.index_path, commit_timeout=settings.commit_timeout, progress=progress
             ) as work,
         ):
             report = work.run()

@@ -17,6 +17,8 @@ from app.index.connection import one_row, open_connection
 from app.index.decisions import WATERMARK
 from app.index.rows import PIECES, NewVersion
 from app.index.schema import DEFAULT, access_keys, accounts, buckets, pieces, uploads, versions
+from app.index.steps import of_store
+from app.index.transactions.accounts import IDENTITY
 
 MARGIN = 1 << 20
 """Numbers of the commit sequence that are left out: some were drawn and left no trace."""
@@ -46,9 +48,10 @@ CREATE TABLE scratch.blobs (blob INTEGER PRIMARY KEY, locator TEXT, size INTEGER
     part INTEGER);
 CREATE TABLE scratch.claims (blob INTEGER PRIMARY KEY, at INTEGER, bucket_id INTEGER, key TEXT, conditional INTEGER,
     fields TEXT, size INTEGER, reason TEXT);
+CREATE TABLE scratch.aliases (old INTEGER PRIMARY KEY, blob INTEGER);
 CREATE TABLE scratch.voids (blob INTEGER PRIMARY KEY);
 CREATE TABLE scratch.lost (bucket_id INTEGER, key TEXT, size INTEGER, at INTEGER, reason TEXT);
-CREATE TABLE scratch.packs (id INTEGER PRIMARY KEY, size INTEGER, total INTEGER);
+CREATE TABLE scratch.packs (id INTEGER PRIMARY KEY, size INTEGER, total INTEGER, store TEXT);
 CREATE TABLE scratch.summed (upload INTEGER PRIMARY KEY, size INTEGER, missing INTEGER);
 CREATE TABLE scratch.judged (seq INTEGER PRIMARY KEY, reason TEXT);
 CREATE TABLE scratch.holders (body TEXT PRIMARY KEY, holders INTEGER) WITHOUT ROWID;
@@ -57,9 +60,16 @@ CREATE TABLE scratch.living (pack INTEGER PRIMARY KEY, bytes INTEGER);
 
 ADD_DECIDED = f"""
 INSERT INTO scratch.decided ({_VERSION}, blob, removed) VALUES ({", ".join("?" * (len(VERSION) + 2))})
-ON CONFLICT (bucket_id, key, version_id) DO UPDATE SET {_SET} WHERE excluded.seq > decided.seq
+ON CONFLICT (bucket_id, key, version_id) DO UPDATE SET {_SET} WHERE excluded.seq >= decided.seq
 """  # noqa: S608 - names of columns
 
+# a blob that was moved to another store is what rows that name the old one mean
+ALIASES = """
+UPDATE scratch.decided SET blob = (SELECT aliases.blob FROM scratch.aliases AS aliases WHERE aliases.old = decided.blob)
+    WHERE blob IN (SELECT old FROM scratch.aliases) AND blob NOT IN (SELECT blob FROM scratch.blobs);
+UPDATE scratch.pieces SET blob = (SELECT aliases.blob FROM scratch.aliases AS aliases WHERE aliases.old = pieces.blob)
+    WHERE blob IN (SELECT old FROM scratch.aliases) AND blob NOT IN (SELECT blob FROM scratch.blobs);
+"""
 # pieces of an upload of which some cannot be found, or do not make its size, make no object
 SUMMED = """
 INSERT INTO scratch.summed
@@ -114,8 +124,8 @@ INSERT INTO main.shared SELECT body, holders FROM scratch.holders WHERE holders 
 INSERT INTO scratch.living
 SELECT blobs.pack, sum(blobs.total) FROM scratch.blobs AS blobs
 WHERE blobs.locator IN (SELECT body FROM scratch.holders) GROUP BY blobs.pack;
-INSERT INTO main.packs (id, incarnation, sealed, size, dead)
-SELECT packs.id, 0, 1, packs.size, packs.total - coalesce(living.bytes, 0)
+INSERT INTO main.packs (id, incarnation, sealed, size, dead, store)
+SELECT packs.id, 0, 1, packs.size, packs.total - coalesce(living.bytes, 0), packs.store
 FROM scratch.packs AS packs LEFT JOIN scratch.living AS living ON living.pack = packs.id;
 """  # noqa: S608 - constants
 
@@ -203,21 +213,30 @@ class Rebuilding:
         """Pieces of completed uploads, each with the id of its blob."""
         self._replace("scratch.pieces", len(pieces.c) + 1, ((*row, blob) for row, blob in rows))
 
-    def set_settings(self, found: dict[str, list[Row]]) -> None:
+    def set_settings(self, found: dict[str, Any]) -> None:
         """Accounts, keys and buckets: the last that were written down."""
         for table in (accounts, access_keys, buckets):
             rows = found.get(table.name, [])
             if table is buckets:  # what was written down before there were several stores is shorter
                 rows = [(*row, *ONE_STORE)[: len(table.c)] for row in rows]
             self._replace(f"main.{table.name}", len(table.c), rows)
+        if found.get("root"):
+            self._note("root", str(found["root"]))
+
+    def _note(self, name: str, value: str) -> None:
+        self._connection.execute("INSERT OR REPLACE INTO main.meta VALUES (?, ?)", (name, value))
 
     def _replace(self, table: str, width: int, rows: Iterable[Row]) -> None:
         self._connection.executemany(f"INSERT OR REPLACE INTO {table} VALUES ({', '.join('?' * width)})", rows)  # noqa: S608
 
     # what lies in the store
-    def add_pack(self, pack: int, size: int, total: int) -> None:
+    def add_pack(self, pack: int, size: int, total: int, store: str) -> None:
         """A pack of `size` bytes, `total` of which can be records."""
-        self._connection.execute("INSERT INTO scratch.packs VALUES (?, ?, ?)", (pack, size, total))
+        self._connection.execute("INSERT INTO scratch.packs VALUES (?, ?, ?, ?)", (pack, size, total, store))
+
+    def add_aliases(self, rows: Iterable[tuple[int, int]]) -> None:
+        """Blobs that were moved: the old id, and the one that it has now."""
+        self._replace("scratch.aliases", 2, rows)
 
     def add_blobs(self, rows: Sequence[tuple[int, str, int, int, int, bool]]) -> list[tuple[int, str]]:
         """Blobs (id, locator, size, pack, bytes of the record, is a part); those of an id that is there come back."""
@@ -244,6 +263,7 @@ class Rebuilding:
     # what comes of it
     def undecided(self) -> Iterator[Claimed]:
         """Claims that are to be restored, if their blobs are whole. Decide each by `restore` or `refuse`."""
+        self._script(ALIASES)
         self._script(FORGET_DECIDED_CLAIMS)
         self._script(JUDGE_CLAIMS)
         found = self._connection.execute(
@@ -281,12 +301,15 @@ class Rebuilding:
         )
         return int(found[0])
 
-    def finish(self, store: str, generation: int, sequence: int, watermark: int, journals: Iterable[Row]) -> None:
-        """Write down what the index is of, and make all of it durable."""
+    def add_store(self, name: str, uuid: str, generation: int, watermark: int, journals: Iterable[Row]) -> None:
+        """A store that the index is of, with its journals (id, bytes), which say all up to the watermark."""
+        self._replace("main.journals", 5, ((number, 0, size, 0, name) for number, size in journals))
+        self._note(of_store(IDENTITY, name), f"{uuid} {generation}")
+        self._note(of_store(WATERMARK, name), str(watermark))
+
+    def finish(self, sequence: int) -> None:
+        """Make all of it durable; `sequence` is the highest number that was drawn."""
         execute = self._connection.execute
-        self._replace("main.journals", 5, journals)
-        execute("INSERT OR REPLACE INTO main.meta VALUES ('store', ?)", (f"{store} {generation}",))
-        execute("INSERT OR REPLACE INTO main.meta VALUES (?, ?)", (WATERMARK, str(watermark)))
         execute("UPDATE main.sequence SET value = ?", (sequence + MARGIN,))
         execute("COMMIT")
         execute("PRAGMA synchronous=FULL")

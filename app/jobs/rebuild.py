@@ -9,7 +9,8 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
-from collections.abc import Callable, Iterator
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -17,18 +18,21 @@ from typing import Any
 import orjson
 
 from app.index.rebuilding import Claimed, Rebuilding
-from app.index.rows import NewVersion
+from app.index.rows import Bucket, NewVersion
+from app.index.schema import DEFAULT
 from app.store import decisions
-from app.store.claims import PART, PUT
+from app.store.claims import MOVED, PART, PUT
 from app.store.decisions import CHANGES, END, SNAPSHOT, SUPPLEMENT, Heading
-from storage_drivers import identity
+from app.store.offline import Offline, blob_id
+from app.store.place import owner
 from storage_drivers.base import Decision
-from storage_drivers.contents import Blob, Contents, Damaged
+from storage_drivers.contents import Blob, Damaged
 from storage_drivers.errors import BlobDamaged, StoreFailed
 
 BATCH = 5000
 WORK = "rebuild-"
 """How the directories begin in which new indexes are made."""
+STORE_COLUMN, MOVED_COLUMN = map(Bucket._fields.index, ("store", "moved"))
 SLACK_MS = 1000
 """A claim is made before its commit begins to wait, by less than this."""
 
@@ -44,7 +48,7 @@ class Report:
     decided_until: int = 0
     """Number of the commit sequence up to which all was written down."""
     decided_at: int = 0
-    """Milliseconds: all that was committed before was written down."""
+    """Milliseconds: all that was committed before was written down; of several stores, that of the last."""
     files: int = 0
     records: int = 0
     unreadable_files: int = 0
@@ -61,15 +65,20 @@ class Report:
 
 
 class _Journals:
-    """Which records of which journals count."""
+    """Which records of which journals of one store count."""
 
-    def __init__(self, contents: Contents, report: Report) -> None:
-        self._contents = contents
+    def __init__(self, store: Offline, report: Report) -> None:
+        self.store = store
         self._report = report
-        self.ids = contents.journals()
-        report.journals = len(self.ids)
+        self.ids = store.journals()
+        report.journals += len(self.ids)
         self.base = 0
-        self._snapshot = 0
+        self.snapshot = 0
+        """The journal that is the newest whole snapshot."""
+        self.decided_at = 0
+        self.decided_until = 0
+        self.settings: tuple[int, dict[str, Any]] = (-1, {})
+        """The last that were written down, and when."""
         self._choose()
 
     def _choose(self) -> None:
@@ -77,41 +86,49 @@ class _Journals:
         changes: list[tuple[int, int, int]] = []
         for number in self.ids:
             damaged = parts = 0
-            for record in self._contents.journal(number):
+            for record in self.store.journal(number):
                 found = _heading(record)
                 if found is None or record is None:
                     damaged += 1
-                elif found.kind == CHANGES and changes and changes[-1][1] == found.after:
+                    continue
+                self._look_for_settings(found, record)
+                if found.kind == CHANGES and changes and changes[-1][1] == found.after:
                     changes[-1] = changes[-1][0], found.until, max(changes[-1][2], found.at)
                 elif found.kind == CHANGES:
                     changes.append((found.after, found.until, found.at))
                 elif found.kind == SNAPSHOT:
                     parts += 1
                 elif found.kind == END and found.until >= self.base and not damaged and _counts(record, parts):
-                    self.base, self._snapshot = found.until, number
-                    self._report.decided_at = max(self._report.decided_at, found.at)
+                    self.base, self.snapshot = found.until, number
+                    self.decided_at = max(self.decided_at, found.at)
             if damaged:
-                self._report.damage.append(f"journal {number:x}: {damaged} records are damaged")
+                self._report.damage.append(f"{_of(self.store)}journal {number:x}: {damaged} records are damaged")
         covered = self.base
         for after, until, at in sorted(changes):
             if until <= covered:
                 continue
             if after > covered:
-                self._report.damage.append(f"decisions {covered + 1} to {after} are missing")
+                self._report.damage.append(f"{_of(self.store)}decisions {covered + 1} to {after} are missing")
             covered = until
-            self._report.decided_at = max(self._report.decided_at, at)
-        self._report.decided_until = covered
+            self.decided_at = max(self.decided_at, at)
+        self.decided_until = covered
+        self._report.decided_at = max(self._report.decided_at, self.decided_at)
+        self._report.decided_until = max(self._report.decided_until, covered)
 
-    def records(self) -> Iterator[tuple[Heading, dict[str, Any]]]:
-        """Every record that counts."""
-        for number in self.ids:
-            for record in self._contents.journal(number):
-                found = _heading(record)
-                if record is None or found is None:
-                    continue
-                wanted = found.until > self.base if found.kind in (CHANGES, SUPPLEMENT) else number == self._snapshot
-                if wanted:
-                    yield found, decisions.fields(record)
+    def _look_for_settings(self, found: Heading, record: Decision) -> None:
+        if found.kind in (CHANGES, END) and found.until >= self.settings[0]:
+            settings = decisions.settings(record)
+            if settings is not None:
+                self.settings = found.until, settings
+
+    def records(self, number: int) -> Iterator[dict[str, Any]]:
+        """Every record of a journal that counts."""
+        for record in self.store.journal(number):
+            found = _heading(record)
+            if record is None or found is None:
+                continue
+            if found.until > self.base if found.kind in (CHANGES, SUPPLEMENT) else number == self.snapshot:
+                yield decisions.fields(record)
 
 
 def _counts(record: Decision, parts: int) -> bool:
@@ -126,35 +143,35 @@ def _heading(record: Decision | None) -> Heading | None:
         return None
 
 
-class Rebuild:
-    """One rebuilding of the index at `index_path` from the store at `root`: `run`, `lost`, then `install` or not.
+def _of(store: Offline) -> str:
+    return "" if store.name == DEFAULT else f"store {store.name}: "
 
-    Raises StoreFailed when the store is in use or is none.
+
+class Rebuild:
+    """One rebuilding of the index at `index_path` from all its stores: `run`, `lost`, then `install` or not.
+
+    The stores are closed with it.
     """
 
-    def __init__(self, root: Path, index_path: Path, *, commit_timeout: float, progress: Progress) -> None:
-        self._root = root
+    def __init__(
+        self, stores: Sequence[Offline], index_path: Path, *, commit_timeout: float, progress: Progress
+    ) -> None:
+        self._stores = {store.name: store for store in stores}
         self._index_path = index_path
         self._commit_timeout = int(commit_timeout * 1000)
         self._progress = progress
-        known = identity.read_identity(root)
-        if known is None:
-            raise StoreFailed("there is no store here")
-        self._identity = identity.Identity(known.store, known.generation + 1)
-        self._held = identity.hold(root, alone=True)
         index_path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         for left in index_path.parent.glob(f"{WORK}*"):  # by one that was killed: nobody else is at it
             shutil.rmtree(left, ignore_errors=True)
         self._work = Path(tempfile.mkdtemp(prefix=WORK, dir=index_path.parent))
-        self._contents = Contents(root)
         self._made = Rebuilding(self._work / "sluice.db")
 
     def close(self) -> None:
         """Take away what was not installed."""
         self._made.close()
         shutil.rmtree(self._work, ignore_errors=True)
-        if self._held is not None:
-            os.close(self._held)
+        for store in self._stores.values():
+            store.close()
 
     def __enter__(self) -> Rebuild:
         return self
@@ -165,18 +182,25 @@ class Rebuild:
     def run(self) -> Report:
         """Read everything and make the new index."""
         report = Report()
-        journals = _Journals(self._contents, report)
+        journals = {name: _Journals(store, report) for name, store in self._stores.items()}
         self._replay(journals)
-        horizon = report.decided_at - self._commit_timeout - SLACK_MS
-        self._read_packs(report, horizon)
-        self._read_files(report, horizon)
-        self._restore_claims(report, journals)
+        for name, store in self._stores.items():
+            horizon = journals[name].decided_at - self._commit_timeout - SLACK_MS
+            before = report.files + report.records
+            self._read_packs(store, report, horizon)
+            self._read_files(store, report, horizon)
+            if not journals[name].ids and report.files + report.records > before:
+                report.damage.append(f"{_of(store)}there are no journals")
+        numbers = [number for found in journals.values() for number in found.ids]
+        self._restore_claims(report, numbers)
         self._progress("making the index", 0, 0)
         self._made.make()
         report.counts = self._made.counts()
-        rows = [(number, 0, self._contents.journal_size(number), 0, "default") for number in journals.ids]
-        highest = max(self._made.highest(), report.decided_until, *journals.ids, 0)
-        self._made.finish(*self._identity, highest, report.decided_until, rows)
+        for name, store in self._stores.items():
+            sizes = [(number, store.journal_size(number)) for number in journals[name].ids]
+            known = store.identity
+            self._made.add_store(name, known.store, known.generation + 1, journals[name].decided_until, sizes)
+        self._made.finish(max(self._made.highest(), report.decided_until, *numbers, 0))
         return report
 
     def lost(self, *, superseded: bool = False) -> Iterator[tuple[str, str, int, int, str]]:
@@ -192,7 +216,8 @@ class Rebuild:
         old = move_aside(self._index_path) if replace or not self._index_path.exists() else None
         if self._index_path.exists():
             raise StoreFailed("there is an index")
-        identity.raise_generation(self._root)
+        for store in self._stores.values():
+            store.raise_generation()
         os.rename(self._work / "sluice.db", self._index_path)
         descriptor = os.open(self._index_path.parent, os.O_RDONLY | os.O_DIRECTORY)
         try:
@@ -202,52 +227,51 @@ class Rebuild:
         return old
 
     # journals
-    def _replay(self, journals: _Journals) -> None:
-        settings: tuple[int, dict[str, Any]] = (-1, {})
-        for done, (heading, fields) in enumerate(journals.records(), 1):
-            self._made.add_versions((row, self._blob(row[13])) for row in fields.get("versions", ()))
-            self._replay_removals(fields.get("removals", ()))
-            self._made.add_uploads(fields.get("uploads", ()))
-            self._made.add_pieces((row, self._blob(row[4])) for row in fields.get("pieces", ()))
-            if "settings" in fields and heading.until >= settings[0]:
-                settings = heading.until, fields["settings"]
-            self._progress("decisions", done, 0)
-        self._made.set_settings(settings[1])
+    def _replay(self, journals: dict[str, _Journals]) -> None:
+        """Enter all that counts, in the order of the journals of all stores: of the same row the last one is right."""
+        _, settings = max((found.settings for found in journals.values()), key=lambda one: one[0])
+        self._made.set_settings(settings)
+        elsewhere = _elsewhere(settings, journals)
+        numbers = [(number, found) for found in journals.values() for number in found.ids]
+        done = 0
+        for number, found in sorted(numbers, key=lambda one: one[0]):
+            others = elsewhere[found.store.name]
+            for fields in found.records(number):
+                versions = [row for row in fields.get("versions", ()) if row[1] not in others]
+                self._made.add_versions((row, blob_id(row[13])) for row in versions)
+                self._replay_removals(fields.get("removals", ()))
+                self._made.add_uploads(fields.get("uploads", ()))
+                self._made.add_pieces((row, blob_id(row[4])) for row in fields.get("pieces", ()))
+                done += 1
+                self._progress("decisions", done, 0)
 
     def _replay_removals(self, rows: Any) -> None:
         self._made.add_removals((row[0], row[2], row[3], row[4]) for row in rows if row[1] == "object")
-        blobs = (self._blob(row[3]) for row in rows if row[1] == "blob")
+        blobs = (blob_id(row[3]) for row in rows if row[1] == "blob")
         self._made.add_voids(blob for blob in blobs if blob is not None)
 
-    def _blob(self, body: str) -> int | None:
-        """The id of the blob that a body is, None for one that is none."""
-        try:
-            return self._contents.blob_id(body) if body[:2] in ("f:", "p:") else None
-        except BlobDamaged:
-            return None
-
     # blobs
-    def _read_packs(self, report: Report, horizon: int) -> None:
-        found = self._contents.packs()
+    def _read_packs(self, store: Offline, report: Report, horizon: int) -> None:
+        found = store.packs()
         for done, pack in enumerate(found):
             self._progress("packs", done, len(found))
             batch: list[Blob] = []
             try:
-                for blob in self._contents.records(pack):
+                for blob in store.records(pack):
                     report.records += 1
                     batch.append(blob)
                     if len(batch) == BATCH:
                         self._take(batch, horizon)
             except BlobDamaged as error:  # not entered, so that nothing takes it for dead and away
-                if self._contents.pack_size(pack)[1] > 0:  # else a process died when it had just made it
-                    report.damage.append(str(error))
+                if store.pack_size(pack)[1] > 0:  # else a process died when it had just made it
+                    report.damage.append(f"{_of(store)}{error}")
                 continue
             self._take(batch, horizon)
-            self._made.add_pack(pack, *self._contents.pack_size(pack))
+            self._made.add_pack(pack, *store.pack_size(pack), store.name)
 
-    def _read_files(self, report: Report, horizon: int) -> None:
+    def _read_files(self, store: Offline, report: Report, horizon: int) -> None:
         batch: list[Blob] = []
-        for found in self._contents.files():
+        for found in store.files():
             if isinstance(found, Damaged):
                 report.unreadable_files += 1
                 continue
@@ -261,32 +285,56 @@ class Rebuild:
     def _take(self, batch: list[Blob], horizon: int) -> None:
         """Enter blobs and the claims that may be undecided; empties the batch."""
         rows: dict[str, tuple[int, str, int, int, int, bool]] = {}
-        claims = []
+        claims, aliases = [], []
         for blob in batch:
             claim = _claim(blob.claim)
             part = bool(claim) and claim[0] == PART
             rows[blob.locator] = (blob.blob_id, blob.locator, blob.size, blob.pack, blob.total, part)
+            if claim and claim[0] == MOVED and len(claim) == 7 and isinstance(claim[6], int):
+                aliases.append((claim[6], blob.blob_id))
             if claim and claim[0] == PUT and len(claim) == 5 + len(NewVersion._fields) and claim[1] >= horizon:
                 _, at, bucket_id, key, conditional, *described = claim
                 described_row = orjson.dumps(described).decode()
                 claims.append((blob.blob_id, at, bucket_id, key, bool(conditional), described_row, blob.size))
         batch.clear()
-        for blob_id, locator in self._made.add_blobs(list(rows.values())):
+        for known, locator in self._made.add_blobs(list(rows.values())):
             # compaction was interrupted between writing a record anew and giving the old one up
-            if not self._contents.intact(self._made.locator(blob_id)) and self._contents.intact(locator):
+            if not self._intact(self._made.locator(known)) and self._intact(locator):
                 self._made.replace_blob(rows[locator])
         self._made.add_claims(claims)
+        self._made.add_aliases(aliases)
 
-    def _restore_claims(self, report: Report, journals: _Journals) -> None:
-        seq = max(self._made.highest(), report.decided_until, *journals.ids, 0)
+    def _intact(self, locator: str) -> bool:
+        return self._stores[owner(locator)].intact(locator)
+
+    def _restore_claims(self, report: Report, journals: list[int]) -> None:
+        seq = max(self._made.highest(), report.decided_until, *journals, 0)
         for claimed in self._made.undecided():
             new = _described(claimed)
-            if new is None or not self._contents.intact(claimed.locator):
+            if new is None or not self._intact(claimed.locator):
                 self._made.refuse(claimed, "it is damaged, and what was decided is not known")
                 continue
             seq += 1
             self._made.restore(claimed, seq, new)
             report.restored_claims += 1
+
+
+def _elsewhere(settings: dict[str, Any], journals: dict[str, _Journals]) -> dict[str, set[int]]:
+    """By store, the buckets of which other journals than its own tell all.
+
+    A bucket that changed its store is told of by the journals of both, until its own have a whole snapshot that was
+    begun later: from then on only those count, since others are not told what is deleted.
+    """
+    found: dict[str, set[int]] = defaultdict(set)
+    for row in settings.get("buckets", ()):
+        if len(row) <= MOVED_COLUMN:
+            continue
+        own = journals.get(row[STORE_COLUMN])
+        if own is None or (row[MOVED_COLUMN] and own.snapshot < row[MOVED_COLUMN]):
+            continue
+        for name in journals.keys() - {row[STORE_COLUMN]}:
+            found[name].add(row[0])
+    return found
 
 
 def _claim(text: bytes) -> list[Any]:

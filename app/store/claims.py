@@ -11,7 +11,7 @@ import orjson
 
 from app.index.rows import NewVersion, Part, Suspect, Upload
 
-PUT, PART = "put", "part"
+PUT, PART, MOVED = "put", "part", "moved"
 
 
 def of_put(bucket_id: int, key: str, new: NewVersion, conditional: bool) -> bytes:
@@ -25,10 +25,20 @@ def of_part(upload: Upload, part: Part) -> bytes:
     return orjson.dumps([PART, _now(), upload.bucket_id, upload.key, upload.id, *described])
 
 
+def of_moved(bucket_id: int, key: str, upload: int, part: int, old: int) -> bytes:
+    """The claim of a blob that takes the place of one on another store: where it is held, and the id of the other.
+
+    It is never restored by itself: what was decided of the old blob holds for this one.
+    """
+    return orjson.dumps([MOVED, _now(), bucket_id, key, upload, part, old])
+
+
 def suspect(locator: str, claim: bytes) -> Suspect | None:
     """Where the holder of a blob is to be looked for, None when the claim does not say."""
     try:
         match orjson.loads(claim):
+            case ["moved", int(), int(bucket_id), str(key), int(upload), int(number), *_]:
+                return Suspect(locator, bucket_id, key, upload, number)
             case ["put", int(), int(bucket_id), str(key), *_]:
                 return Suspect(locator, bucket_id, key, 0, 0)
             case ["part", int(), int(bucket_id), str(key), int(upload), int(number), *_] if upload:

@@ -44,6 +44,16 @@ def heading(decision: Decision) -> Heading:
     return Heading._make(found)
 
 
+def settings(decision: Decision) -> dict[str, Any] | None:
+    """The settings that a record says, None when it says none. Raises ValueError."""
+    try:
+        body = zlib.decompress(decision.body)
+    except zlib.error as error:
+        raise ValueError(str(error)) from error
+    found: dict[str, Any] | None = orjson.loads(body).get("settings") if b'"settings":' in body else None
+    return found
+
+
 def fields(decision: Decision) -> dict[str, Any]:
     """What a record says. Raises ValueError."""
     try:

@@ -28,6 +28,11 @@ from storage_drivers.errors import BlobMissing, DriverError
 from storage_drivers.identity import Identity
 
 
+def prefix_of(name: str) -> str:
+    """What the locators of a store begin with."""
+    return "" if name == DEFAULT else f"{name}/"
+
+
 def owner(locator: str) -> str:
     """The name of the store that a locator belongs to."""
     return DEFAULT if locator[1:2] == ":" else locator.partition("/")[0]
@@ -42,7 +47,7 @@ class Place:
     def __init__(self, driver: Driver, name: str = DEFAULT) -> None:
         self.driver = driver
         self.name = name
-        self.prefix = "" if name == DEFAULT else f"{name}/"
+        self.prefix = prefix_of(name)
         self._skipped = len(self.prefix)
         if not self.prefix:
             self.append = driver.append  # type: ignore[method-assign]

@@ -18,6 +18,7 @@ from app.jobs.rebuild import Rebuild, Report
 from app.settings import Settings
 from app.startup import CannotStart
 from app.store import claims, objects
+from app.store.offline import open_all
 from storage_drivers.errors import StoreFailed
 from tests.environment import sized
 from tests.jobs.mixed import THRESHOLD, Past, tables, writing
@@ -40,7 +41,7 @@ def lose_index(settings: Settings) -> None:
 
 def rebuilt(settings: Settings, **options: Any) -> tuple[Report, Lost]:
     """Rebuild as the command does."""
-    with Rebuild(settings.data, settings.index_path, commit_timeout=20, progress=lambda *_: None) as work:
+    with Rebuild(open_all(settings), settings.index_path, commit_timeout=20, progress=lambda *_: None) as work:
         report = work.run()
         lost = list(work.lost())
         work.install(**{"replace": False, **options})
@@ -281,7 +282,7 @@ async def test_an_older_index_and_a_missing_one_are_refused(settings: Settings) 
 async def test_a_store_in_use_is_not_rebuilt(settings: Settings) -> None:
     async with opened(settings):
         with pytest.raises(StoreFailed, match="in use"):
-            Rebuild(settings.data, settings.index_path, commit_timeout=20, progress=lambda *_: None)
+            Rebuild(open_all(settings), settings.index_path, commit_timeout=20, progress=lambda *_: None)
 
 
 async def test_a_log_that_was_left_behind_is_moved_too(settings: Settings) -> None:
@@ -357,7 +358,7 @@ async def test_the_work_grows_with_the_store_and_no_faster(tmp_path: Path, decid
             count += 1
             return False
 
-        with Rebuild(settings.data, settings.index_path, commit_timeout=20, progress=lambda *_: None) as work:
+        with Rebuild(open_all(settings), settings.index_path, commit_timeout=20, progress=lambda *_: None) as work:
             work._made._connection.set_progress_handler(step, 100)
             report = work.run()
             assert report.counts["versions"] == number
