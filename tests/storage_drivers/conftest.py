@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from fsspec.implementations.memory import MemoryFileSystem
 
 from storage_drivers.base import Durability
 from storage_drivers.efs import EfsDriver
@@ -73,6 +74,14 @@ async def driver(make_driver: MakeDriver) -> ObjectsDriver:
 def ssh(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SshServer]:
     with ssh_server(tmp_path_factory.mktemp("ssh")) as running:
         yield running
+
+
+@pytest.fixture(autouse=True)
+def forget_memory() -> Iterator[None]:
+    """Memory filesystems look through all that they hold."""
+    yield
+    MemoryFileSystem.store.clear()
+    MemoryFileSystem.pseudo_dirs[:] = [""]
 
 
 @pytest.fixture
