@@ -29,6 +29,7 @@ from app.server.health import health_router
 from app.server.shared import boottime_ms
 from app.server.worker import WorkerContext
 from app.settings import Settings
+from app.startup import start
 from app.store.driver import make_stores
 from app.store.store import Store
 
@@ -111,7 +112,10 @@ class App:
         await self._index.start()
         stores = list(self._store.all.values())
         for store in stores:
-            await store.driver.start()
+            if store.driver.capabilities.one_process:  # made here, and the index holds it to this process
+                await start(store, await self._index.identities())
+            else:
+                await store.driver.start()
             store.open_packs()
         lock = self._settings.run_dir / "jobs.lock"
         pieces = Garbage(

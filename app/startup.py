@@ -53,6 +53,10 @@ async def _prepare(settings: Settings) -> Credentials:
             if one.driver.capabilities.one_process:
                 if settings.workers > 1:
                     raise CannotStart(f"store {one.name}: it is of one process, which wants --workers 1")
+                if one.name in known:
+                    raise CannotStart(
+                        f"store {one.name}: what was in it ended with its process, but not the index of it"
+                    )
                 continue
             await start(one, known)
             if one.driver.probe is not None:

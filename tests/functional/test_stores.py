@@ -207,8 +207,10 @@ def test_a_store_over_fsspec(tmp_path: Path) -> None:
             assert s3.get_object(Bucket="remote", Key=name)["Body"].read() == body
             assert s3.get_object(Bucket="remote", Key=name, Range="bytes=6-11")["Body"].read() == body[6:12]
         s3.delete_object(Bucket="remote", Key="small")
-        s3.delete_object(Bucket="remote", Key="large")
-        s3.delete_bucket(Bucket="remote")
+        assert gateway.run("fsck", check=False).returncode == 1, "only the server can look"
+    with pytest.raises(RuntimeError):
+        gateway.start()
+    assert "ended with its process" in (tmp_path / "gateway.log").read_text(), "an empty place is not taken for it"
 
 
 def wait_for(happened: Callable[[], bool]) -> None:
