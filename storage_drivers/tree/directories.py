@@ -5,27 +5,24 @@ Every method blocks, and raises OSError but where it says otherwise.
 
 from __future__ import annotations
 
-import array
 import errno
-import fcntl
 import os
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from types import TracebackType
 
 from storage_drivers.errors import StoreFailed, map_errors
 from storage_drivers.files import NO_SYNC
 from storage_drivers.identity import NAME as IDENTITY
 from storage_drivers.tree.base import PRIVATE, Collision
 from storage_drivers.tree.opening import DIRECTORY, open_beneath, opened
-from storage_drivers.tree.trials import Traits
+from storage_drivers.tree.trials import Traits, flag_is_set
 
 KNOWN = 16_384
 """Directories remembered as durable and no twins."""
-GET_FLAGS, CASEFOLD = 0x80086601, 0x40000000
-"""FS_IOC_GETFLAGS and FS_CASEFOLD_FL of linux/fs.h."""
 IN_THE_WAY = frozenset({errno.ENOTDIR, errno.ELOOP, errno.EISDIR, errno.EEXIST, errno.ENOTEMPTY})
 NO_SUCH_NAME = frozenset({errno.ENAMETOOLONG, errno.EINVAL, errno.EILSEQ, errno.EMLINK})
 NO_MODES = frozenset({errno.EPERM, errno.ENOSYS, errno.EOPNOTSUPP, errno.EINVAL})
@@ -43,12 +40,32 @@ def collisions() -> Iterator[None]:
         raise
 
 
+class Root:
+    """An open root for a block, which raises DriverError only."""
+
+    __slots__ = ("_fd", "_path")
+
+    def __init__(self, path: bytes) -> None:
+        self._path = path
+        self._fd = -1
+
+    def __enter__(self) -> int:
+        with map_errors():
+            self._fd = os.open(self._path, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+        return self._fd
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        os.close(self._fd)
+        if error is not None:
+            map_errors().__exit__(kind, error, at)
+
+
 class Directories:
     """Those of one store. `full`: directories that are made survive a power cut, with all of those they are in."""
 
     def __init__(self, root: Path, full: bool, at: Callable[[str], None]) -> None:
         self.traits = Traits()
-        self._root = root
+        self._root = os.fsencode(root)
         self._full = full
         self._at = at
         self._identity: bytes | None = None
@@ -56,18 +73,12 @@ class Directories:
         self._lock = threading.Lock()
 
     # the store
-    @contextmanager
-    def root(self) -> Iterator[int]:
+    def root(self) -> Root:
         """The root, opened by its name each time, so that a mount that comes back is found again.
 
         Whatever OSError the block raises becomes a DriverError.
         """
-        with map_errors():
-            fd = os.open(self._root, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
-            try:
-                yield fd
-            finally:
-                os.close(fd)
+        return Root(self._root)
 
     def remember(self) -> None:
         """Take down which store is mounted now."""
@@ -157,12 +168,7 @@ class Directories:
         """Whether a directory takes different names for one."""
         if self.traits.folds or not self.traits.has_flags:
             return self.traits.folds
-        flags = array.array("i", [0, 0])  # declared as a long, written as an int
-        try:
-            fcntl.ioctl(directory, GET_FLAGS, flags, True)
-        except OSError:
-            return False
-        return bool(flags[0] & CASEFOLD)
+        return flag_is_set(directory)
 
     def has_exactly(self, directory: int, name: bytes) -> bool:
         """Whether a directory lists exactly this name."""

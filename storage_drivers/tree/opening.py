@@ -72,8 +72,11 @@ def open_regular(root: int, path: bytes) -> tuple[int, os.stat_result] | None:
 
 def status_of(root: int, path: bytes) -> os.stat_result:
     """The status of whatever is at a path, not followed. Raises OSError."""
-    with opened(root, path, PATH) as fd:
+    fd = open_beneath(root, path, PATH)
+    try:
         return os.fstat(fd)
+    finally:
+        os.close(fd)
 
 
 @contextmanager

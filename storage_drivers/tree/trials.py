@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import array
+import fcntl
 import os
 import time
 from collections.abc import Callable
@@ -17,6 +19,8 @@ from storage_drivers.tree.opening import DIRECTORY, rename_new
 
 WITH_FLAGS = frozenset({"ext4", "f2fs", "tmpfs"})
 """Filesystems where single directories may take `Name` and `name` for one, and say so."""
+GET_FLAGS, SET_FLAGS, CASEFOLD = 0x80086601, 0x40086602, 0x40000000
+"""FS_IOC_GETFLAGS, FS_IOC_SETFLAGS and FS_CASEFOLD_FL of linux/fs.h."""
 LASTING_INODES = frozenset({"local", "efs"})
 """Drivers of mounts whose inode numbers last; FUSE filesystems often make them up at each lookup."""
 LEAST_GRAIN = 20_000_000
@@ -83,7 +87,7 @@ def _tried(root: Path, scratch: Scratch) -> Traits:
     claims, _ = _outcome(claiming, scratch)
     return Traits(
         folds=not apart,
-        has_flags=mount_of(root).kind in WITH_FLAGS,
+        has_flags=mount_of(root).kind in WITH_FLAGS and _outcome(flags_can_be_set, scratch)[0],
         careful=not given or (not apart and not claims),
         claims=claims,
         inodes=inodes and _inodes_last(root),
@@ -151,6 +155,32 @@ def claiming(scratch: Scratch) -> Outcome:
     finally:
         os.close(fd)
     return False, "it replaced a file"
+
+
+def flags_can_be_set(scratch: Scratch) -> Outcome:
+    """Whether single directories may fold names: most ext4 was made without that."""
+    fd = os.open(scratch.make_directory("flags"), DIRECTORY)
+    try:
+        flags = _flags(fd)
+        flags[0] |= CASEFOLD
+        fcntl.ioctl(fd, SET_FLAGS, flags, True)
+        return flag_is_set(fd), ""
+    finally:
+        os.close(fd)
+
+
+def flag_is_set(directory: int) -> bool:
+    """Whether a directory says that it folds names; no for one that cannot say."""
+    try:
+        return bool(_flags(directory)[0] & CASEFOLD)
+    except OSError:
+        return False
+
+
+def _flags(directory: int) -> array.array[int]:
+    flags = array.array("i", [0, 0])  # declared as a long, written as an int
+    fcntl.ioctl(directory, GET_FLAGS, flags, True)
+    return flags
 
 
 def grain(scratch: Scratch) -> int:
