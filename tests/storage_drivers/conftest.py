@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from fsspec.implementations.memory import MemoryFileSystem
 
+from loadtests.mounts import MountFailed, mounted
 from storage_drivers.base import Durability
 from storage_drivers.efs import EfsDriver
 from storage_drivers.fsspec_store import FsspecDriver
@@ -36,6 +38,9 @@ class HastyFuse(FuseDriver):
 
 ALL: list[type[ObjectsDriver]] = [LocalDriver, HastyEfs, HastyFuse]
 IDS = ["local", "efs", "fuse"]
+ON_MOUNTS: list[tuple[type[ObjectsDriver], str]] = [(HastyEfs, "efs-004"), (HastyFuse, "zdbfs")]
+QUICK = {"create": 0.1, "setattr": 0.1, "remove": 0.1, "lookup": 0.0, "close": 0.0}
+"""Milliseconds: no test should wait for hundreds of directories to be made as far away as they would be."""
 
 
 @pytest.fixture
@@ -45,8 +50,44 @@ def driver_class() -> type[ObjectsDriver]:
 
 
 @pytest.fixture
-def root(tmp_path: Path) -> Path:
-    return tmp_path / "store"
+def mount() -> str:
+    """The mount under test; empty: the temporary directory's own."""
+    return ""
+
+
+@pytest.fixture(scope="session")
+def mounts(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[str], Path]]:
+    """Makes each mount once: `zdbfs` is the personality, other names are profiles, with their times but fewer of them."""
+    made: dict[str, Path] = {}
+    with ExitStack() as running:
+
+        def make(name: str) -> Path:
+            if name not in made:
+                parent = tmp_path_factory.mktemp(name)
+                backing, made[name] = parent / "backing", parent / "mount"
+                backing.mkdir()
+                made[name].mkdir()
+                kind = {"personality": name} if name == "zdbfs" else {"profile": name, "ms": QUICK}
+                try:
+                    running.enter_context(mounted(backing, made[name], **kind))  # type: ignore[arg-type]
+                except MountFailed as error:
+                    pytest.skip(f"no mount: {error}")
+            return made[name]
+
+        yield make
+
+
+@pytest.fixture
+def root(tmp_path: Path, mount: str, mounts: Callable[[str], Path]) -> Iterator[Path]:
+    """Where the store of a test is. On a mount it is one store for all tests, empty at the beginning of each."""
+    if not mount:
+        yield tmp_path / "store"
+        return
+    store = mounts(mount) / "store"
+    yield store
+    for low in range(256):
+        for path in (store / f"data/{low:02x}").glob("*"):
+            path.unlink()
 
 
 @pytest.fixture

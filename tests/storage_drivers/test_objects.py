@@ -14,14 +14,24 @@ from storage_drivers.base import Durability, FileSlice
 from storage_drivers.errors import BlobDamaged, BlobMissing, StoreFailed
 from storage_drivers.files import write_all
 from storage_drivers.objects import ObjectsDriver
-from tests.storage_drivers.conftest import ALL, IDS, MakeDriver
+from tests.storage_drivers.conftest import ALL, IDS, ON_MOUNTS, MakeDriver
 from tests.storage_drivers.tools import Pieces, blobs, content, split, stored
 
 
-@pytest.fixture(params=ALL, ids=IDS)
-def driver_class(request: pytest.FixtureRequest) -> type[ObjectsDriver]:
-    driver: type[ObjectsDriver] = request.param
-    return driver
+@pytest.fixture(params=[*((driver, "") for driver in ALL), *ON_MOUNTS], ids=[*IDS, "efs on efs-004", "fuse on zdbfs"])
+def driver_and_mount(request: pytest.FixtureRequest) -> tuple[type[ObjectsDriver], str]:
+    chosen: tuple[type[ObjectsDriver], str] = request.param
+    return chosen
+
+
+@pytest.fixture
+def driver_class(driver_and_mount: tuple[type[ObjectsDriver], str]) -> type[ObjectsDriver]:
+    return driver_and_mount[0]
+
+
+@pytest.fixture
+def mount(driver_and_mount: tuple[type[ObjectsDriver], str]) -> str:
+    return driver_and_mount[1]
 
 
 async def test_put_and_read(driver: ObjectsDriver, root: Path) -> None:
