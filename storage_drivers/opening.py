@@ -37,15 +37,23 @@ class Opening:
         found = identity.read_identity(self._root)
         with map_errors():
             if found is not None:
-                for low in range(DIRECTORIES):
-                    self.progress.step("stat")
-                    if not os.path.isdir(self._names.directory(low)):
-                        raise StoreFailed(f"directory data/{low:02x} of the store is missing")
+                self._find_directories()
                 return found
             if not self._create:
                 raise StoreFailed("there is no store here: is the mount missing?")
             self._make_directories()
         return identity.make_identity(self._root)
+
+    def _find_directories(self) -> None:
+        self.progress.step("readdir")
+        listed = set(os.listdir(self._names.data))
+        for low in range(DIRECTORIES):
+            # a listing may leave some out, and on a mount far away each look of its own takes a while
+            if f"{low:02x}" in listed:
+                continue
+            self.progress.step("stat")
+            if not os.path.isdir(self._names.directory(low)):
+                raise StoreFailed(f"directory data/{low:02x} of the store is missing")
 
     def _make_directories(self) -> None:
         """A crash in here is repaired by the next start; blobs without an identity are somebody's data."""

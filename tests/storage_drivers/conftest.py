@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from fsspec.implementations.memory import MemoryFileSystem
 
-from loadtests.mounts import MountFailed, mounted
+from loadtests.mounts import mounted
 from storage_drivers.base import Durability
 from storage_drivers.efs import EfsDriver
 from storage_drivers.fsspec_store import FsspecDriver
@@ -18,6 +18,7 @@ from storage_drivers.fuse import FuseDriver
 from storage_drivers.local import LocalDriver
 from storage_drivers.objects import ObjectsDriver
 from storage_drivers.recipe import EFS, FUSE
+from tests.environment import need_fuse
 from tests.storage_drivers.places import Place, SshServer, ssh_server
 
 MakeDriver = Callable[..., Awaitable[ObjectsDriver]]
@@ -57,21 +58,19 @@ def mount() -> str:
 
 @pytest.fixture(scope="session")
 def mounts(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[str], Path]]:
-    """Makes each mount once: `zdbfs` is the personality, other names are profiles, with their times but fewer of them."""
+    """Makes each mount once: `zdbfs` is the personality, other names are profiles, some calls quicker."""
     made: dict[str, Path] = {}
     with ExitStack() as running:
 
         def make(name: str) -> Path:
             if name not in made:
+                need_fuse()
                 parent = tmp_path_factory.mktemp(name)
                 backing, made[name] = parent / "backing", parent / "mount"
                 backing.mkdir()
                 made[name].mkdir()
                 kind = {"personality": name} if name == "zdbfs" else {"profile": name, "ms": QUICK}
-                try:
-                    running.enter_context(mounted(backing, made[name], **kind))  # type: ignore[arg-type]
-                except MountFailed as error:
-                    pytest.skip(f"no mount: {error}")
+                running.enter_context(mounted(backing, made[name], **kind))  # type: ignore[arg-type]
             return made[name]
 
         yield make

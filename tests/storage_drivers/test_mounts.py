@@ -1,0 +1,225 @@
+"""Drivers on mounts that are not a local disk: what a probe says of them, faults at every step, a power cut, a hang."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import ExitStack, asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from loadtests.mounts import Mount, mounted
+from storage_drivers.base import Durability
+from storage_drivers.efs import EfsDriver
+from storage_drivers.errors import DriverError, ReadOnlyStore, StoreFailed, StoreFull, StoreUnfit
+from storage_drivers.footer import CHUNK
+from storage_drivers.fuse import FuseDriver
+from storage_drivers.objects import ObjectsDriver
+from storage_drivers.probe import measure, unfit, with_patience
+from storage_drivers.probe_trials import Ability
+from tests.environment import need_fuse
+from tests.storage_drivers.test_packs import Appends, Book
+from tests.storage_drivers.tools import Pieces, content, split, stored
+
+BODY = os.urandom(3 * CHUNK + 5)
+Make = Callable[..., Mount]
+
+
+@pytest.fixture
+def make(tmp_path: Path) -> Iterator[Make]:
+    need_fuse()
+    with ExitStack() as running:
+
+        def one(**how: Any) -> Mount:
+            backing, where = tmp_path / "backing", tmp_path / "mount"
+            backing.mkdir()
+            where.mkdir()
+            return running.enter_context(mounted(backing, where, **how))
+
+        yield one
+
+
+@asynccontextmanager
+async def running(driver_class: type[ObjectsDriver], mount: Mount, **settings: Any) -> AsyncIterator[ObjectsDriver]:
+    driver = driver_class(mount.path / "store", threads=8, **settings)
+    try:
+        await driver.start()
+        yield driver
+    finally:
+        await driver.close()
+
+
+async def put(driver: ObjectsDriver, blob_id: int = 1) -> str:
+    return await driver.put(blob_id, Pieces(*split(BODY, [CHUNK] * 3)))
+
+
+def test_what_zdbfs_does(make: Make) -> None:
+    mount = make(personality="zdbfs")
+    found = measure(mount.path)
+    assert {trial.ability for trial in found.trials if trial.works is False} == {
+        Ability.NOWAIT,
+        Ability.PUNCH,
+        Ability.FALLOCATE,
+        Ability.TMPFILE,
+        Ability.XATTR,
+        Ability.READ_AFTER_UNLINK,
+        Ability.RMDIR_REFUSES,
+        Ability.TRUNCATE_CLEARS,
+        Ability.MTIME,
+    }
+    assert unfit(found, Durability.FULL) is None
+    assert found.mount.driver == "fuse"
+    assert list(mount.backing.iterdir()) == []
+
+
+def test_what_nfs_does(make: Make) -> None:
+    mount = make(personality="nfs")
+    found = measure(mount.path)
+    for ability in (Ability.RMDIR_REFUSES, Ability.READ_AFTER_UNLINK, Ability.RENAME_OVER, Ability.LINK):
+        assert found.can(ability)
+    for ability in (Ability.NOWAIT, Ability.PUNCH, Ability.XATTR):
+        assert not found.can(ability)
+    assert list(mount.backing.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("call", "act", "kind"),
+    [("fsync", "EIO", "durability"), ("fsyncdir", "EIO", "durability"), ("read", "EIO", "error")],
+)
+async def test_a_mount_that_is_refused(make: Make, call: str, act: str, kind: str) -> None:
+    mount = make(personality="nfs", cached=False)
+    async with running(EfsDriver, mount):
+        pass
+    mount.fault(call, act, "/store/probe*", times=None)
+    with pytest.raises(StoreUnfit) as caught:
+        async with running(EfsDriver, mount):
+            pass
+    assert caught.value.kind == kind
+    mount.clear()
+    async with running(EfsDriver, mount) as driver:
+        assert await content(driver, await put(driver), 0, len(BODY)) == BODY
+
+
+async def test_a_mount_that_hangs(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+    mount = make(personality="nfs")
+    async with running(EfsDriver, mount):
+        pass
+    mount.fault("fsync", "hang", times=None)
+    monkeypatch.setattr("storage_drivers.objects.with_patience", lambda *args: with_patience(*args, patience=0.5))
+    with pytest.raises(StoreUnfit, match="fsync") as caught:
+        async with running(EfsDriver, mount):
+            pass
+    assert caught.value.kind == "no-answer"
+
+
+@pytest.mark.parametrize("driver_class", [EfsDriver, FuseDriver])
+@pytest.mark.parametrize(
+    ("call", "act", "expected"),
+    [
+        ("create", "EIO", StoreFailed),
+        ("create", "ENOSPC", StoreFull),
+        ("write", "EDQUOT", StoreFull),
+        ("write", "EIO", StoreFailed),
+        ("fsync", "EIO", StoreFailed),
+        ("close", "ENOSPC", StoreFull),
+        ("fsyncdir", "EIO", StoreFailed),
+        ("change", "EROFS", ReadOnlyStore),
+    ],
+)
+async def test_a_fault_at_every_step_of_put(
+    make: Make, driver_class: type[ObjectsDriver], call: str, act: str, expected: type[DriverError]
+) -> None:
+    mount = make(personality="nfs" if driver_class is EfsDriver else "zdbfs")
+    async with running(driver_class, mount) as driver:
+        before = await put(driver, 0x10)
+        failed = 0
+        for nth in (1, 2, 3):
+            fault = mount.fault(call, act, "/store/data*", nth=nth)
+            (outcome,) = await asyncio.gather(put(driver, nth), return_exceptions=True)
+            if isinstance(outcome, BaseException):
+                assert isinstance(outcome, expected)
+                assert mount.struck(fault)
+                failed += 1
+            else:  # it did not need so many calls, or only the rest of a write(2) was refused, and then taken
+                assert await content(driver, outcome, 0, len(BODY)) == BODY
+                await driver.discard(outcome)
+            mount.clear()
+            if call != "change":  # else unlinking was refused as well
+                assert {name[:16] for name in stored(mount.backing / "store")} == {f"{0x10:016x}"}
+        assert failed
+        assert await content(driver, before, 0, len(BODY)) == BODY
+
+
+@pytest.mark.parametrize("driver_class", [EfsDriver, FuseDriver])
+@pytest.mark.parametrize(
+    ("call", "act"), [("write", "short"), ("read", "short"), ("open", "ESTALE"), ("read", "ESTALE")]
+)
+async def test_what_a_driver_gets_over(make: Make, driver_class: type[ObjectsDriver], call: str, act: str) -> None:
+    mount = make(personality="nfs", cached=False)
+    async with running(driver_class, mount) as driver:
+        if call == "write":
+            mount.fault(call, act, "/store/data*", nth=2)
+        locator = await put(driver)
+        if call != "write":
+            mount.fault(call, act, "/store/data*")
+        assert await content(driver, locator, 0, len(BODY)) == BODY
+
+
+async def test_nothing_acknowledged_is_lost_by_a_power_cut(make: Make) -> None:
+    mount = make(personality="nfs", tracked=True)
+    async with running(EfsDriver, mount, pack_threshold=1000) as driver:
+        driver.open_packs(Book())
+        entries = await Appends(driver).put(*(b"small %d" % number for number in range(20)))
+        large = [await put(driver, blob_id) for blob_id in (0x20, 0xFE)]
+        undone = Pieces(*split(BODY, [CHUNK] * 3), ValueError("the client goes"))
+        undone.size = len(BODY) + 1
+        with pytest.raises(ValueError, match="goes"):
+            await driver.put(0x30, undone)
+    mount.crash()
+    async with running(EfsDriver, mount) as driver:
+        for number, entry in enumerate(entries):
+            body = b"small %d" % number
+            assert entry.error is None
+            assert await content(driver, entry.locator, 0, len(body)) == body
+        for locator in large:
+            assert await content(driver, locator, 0, len(BODY)) == BODY
+
+
+@pytest.mark.parametrize(("driver_class", "personality"), [(EfsDriver, "nfs"), (FuseDriver, "zdbfs")])
+async def test_readers_while_others_are_discarded(
+    make: Make, driver_class: type[ObjectsDriver], personality: str
+) -> None:
+    """What MinIO and Versity lost on zdbfs: neighbours of what was deleted (`rmdir` that takes all)."""
+    mount = make(personality=personality)
+    async with running(driver_class, mount) as driver:
+        locators = [await put(driver, blob_id) for blob_id in range(1, 25)]
+        gone, kept = locators[::2], locators[1::2]
+
+        async def discard() -> None:
+            for locator in gone[:6]:
+                await driver.discard(locator)
+            await driver.discard_many(gone[6:])
+
+        async def read() -> None:
+            for locator in kept:
+                assert await content(driver, locator, 0, len(BODY)) == BODY
+
+        await asyncio.gather(discard(), read(), read())
+        assert sorted([locator async for locator, _ in driver.walk()]) == kept
+
+
+async def test_an_unmounted_path_is_no_empty_store(make: Make) -> None:
+    mount = make(personality="nfs")
+    async with running(EfsDriver, mount):
+        pass
+    mount.stop()
+    with pytest.raises(StoreFailed, match="mount"):
+        async with running(EfsDriver, mount, create=False):
+            pass
+    assert os.listdir(mount.path) == []
+    mount.start()
+    async with running(EfsDriver, mount, create=False) as driver:
+        assert driver.identity is not None
