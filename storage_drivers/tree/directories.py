@@ -222,8 +222,12 @@ class Directories:
         except FileExistsError:
             return os.open(part, DIRECTORY, dir_fd=at)
         below = os.open(part, DIRECTORY, dir_fd=at)
-        set_mode(below, mode | 0o700)
-        self._at("publish.made")
+        try:
+            set_mode(below, mode | 0o700)
+            self._at("publish.made")
+        except BaseException:
+            os.close(below)
+            raise
         return below
 
     def _is_known(self, way: bytes, fd: int) -> bool:
