@@ -5,11 +5,12 @@ from __future__ import annotations
 import getpass
 import os
 import shutil
+import signal
 import socket
 import subprocess
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -110,17 +111,21 @@ class SshServer:
         raise RuntimeError((self.directory / "log").read_text())
 
     def stop(self) -> None:
+        """Take no more sessions, and end those that there are."""
         if self.process is not None:
-            self.process.terminate()
+            os.kill(self.process.pid, signal.SIGSTOP)
+            self.cut()
+            self.process.kill()
             self.process.wait(30)
             self.process = None
 
     def cut(self) -> None:
         """End every session; the server takes new ones."""
         assert self.process is not None
-        found = subprocess.run(["pgrep", "-P", str(self.process.pid)], capture_output=True, text=True)
-        for pid in found.stdout.split():
-            os.kill(int(pid), 9)
+        children = Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children").read_text()
+        for pid in children.split():
+            with suppress(ProcessLookupError):
+                os.kill(int(pid), signal.SIGKILL)
 
 
 @contextmanager
