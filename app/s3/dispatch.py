@@ -24,10 +24,10 @@ HandlerNow = Callable[["Gateway", S3Request], Response]
 
 
 class Change(NamedTuple):
-    """An operation that has begun: what it waits for, and what answers it then."""
+    """An operation that has begun: what it waits for, and what answers it then or raises what that raised."""
 
     future: asyncio.Future[Any]
-    answer: Callable[[Any], Response]
+    answer: Callable[[asyncio.Future[Any]], Response]
 
 
 class Operation(NamedTuple):

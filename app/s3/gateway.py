@@ -131,7 +131,7 @@ class Gateway:
         except Exception as error:
             finish(_raise(error))
         else:
-            change.future.add_done_callback(lambda future: finish(lambda: change.answer(future.result())))
+            change.future.add_done_callback(lambda future: finish(partial(change.answer, future)))
         return True
 
     def _finish(
