@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+from contextlib import suppress
 from pathlib import Path
 from typing import Annotated
 
@@ -36,7 +38,6 @@ def mount(
     big_writes: Annotated[bool, typer.Option(help="Writes of up to 1 MiB, not of 4 KiB.")] = True,
     cached: Annotated[bool, typer.Option(help="Linux may remember bytes, so that not every read comes here.")] = True,
     control: Annotated[Path | None, typer.Option(help="Unix socket by which it is told and asked.")] = None,
-    end_with_parent: Annotated[bool, typer.Option(help="Unmount when who began it, or our input, ends.")] = False,
 ) -> None:
     """Show a directory at another place, until it is unmounted."""
     try:
@@ -45,10 +46,9 @@ def mount(
         found = profile_named(profile).changed(times)
         if personality and personality not in PERSONALITIES:
             raise ValueError(f"no personality {personality!r}")
-        mounting = serving.Mounting(backing, where, found, personality, faults, tracked, big_writes, cached, control)
-        if end_with_parent:
-            serving.end_with_parent(mounting)
-        serving.serve(mounting)
+        serving.serve(
+            serving.Mounting(backing, where, found, personality, faults, tracked, big_writes, cached, control)
+        )
     except (ValueError, TypeError, serving.MountFailed) as error:
         console.print(f"gave up: {error}", highlight=False, markup=False)
         raise typer.Exit(1) from error
@@ -66,6 +66,35 @@ def tell(
     except (OSError, ValueError, control_socket.Refused) as error:
         console.print(f"gave up: {error}", highlight=False, markup=False)
         raise typer.Exit(1) from error
+
+
+@cli.command()
+def calibrate(
+    profiles: Annotated[list[str] | None, typer.Argument(help="All that have published figures if not given.")] = None,
+    only: Annotated[str, typer.Option(help="Only experiments with this text in their name.")] = "",
+    directory: Annotated[Path | None, typer.Option(help="Where the backing directories are made.")] = None,
+) -> None:
+    """Repeat the published experiments on the mounts, and compare. Ends with 1 where a figure is off.
+
+    As root it runs before all other processes (SCHED_FIFO), so that what else the machine does disturbs it less.
+    """
+    from loadtests.mounts import calibration
+    from loadtests.mounts.experiments import EXPERIMENTS
+
+    outcomes = []
+    with suppress(PermissionError):
+        os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(5))
+    try:
+        for outcome in calibration.calibrate(profiles or list(EXPERIMENTS), only, directory):
+            outcomes.append(outcome)
+            one = outcome.experiment
+            text = f"{outcome.profile}: {one.what}: {outcome.measured:.4g} {one.unit} ({outcome.verdict})"
+            console.print(text, highlight=False, markup=False)
+    except (KeyError, ValueError, OSError, serving.MountFailed) as error:
+        console.print(f"gave up: {error}", highlight=False, markup=False)
+        raise typer.Exit(1) from error
+    Console(width=None if console.is_terminal else 160).print(calibration.table(outcomes))
+    raise typer.Exit(int(any(outcome.verdict == "off" for outcome in outcomes)))
 
 
 if __name__ == "__main__":

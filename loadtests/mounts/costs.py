@@ -11,6 +11,8 @@ from loadtests.mounts.profiles import Profile
 
 SLACK_SECONDS = 0.02
 """Who goes on within this time has lost none of it: what a program and FUSE take between two calls of a stream."""
+OWN_SECONDS = 0.0001
+"""What Linux and libfuse take for a call before and after us: deducted from what it costs."""
 NEAR = 1 << 20
 """A read that begins as near to the last one's end goes on: Linux asks for several at once."""
 
@@ -42,7 +44,7 @@ class Costs:
         """A call of this kind."""
         took = self._calls.get(kind)
         if took:
-            wait_until(started + took * self._chance())
+            wait_until(started + took * self._chance() - OWN_SECONDS)
 
     def wrote(self, stream: Stream, count: int, started: float) -> None:
         """Bytes were handed to the mount."""
@@ -52,10 +54,10 @@ class Costs:
         if profile.sending:
             excess = stream.written - profile.ahead
             if excess > stream.sent:
-                self._send(stream, excess, max(stream.at, started - SLACK_SECONDS))
+                self._send(stream, excess, _going_on(stream.at, started))
             return
         if profile.copy_rate:
-            stream.at = max(stream.at, started - SLACK_SECONDS) + count / profile.copy_rate
+            stream.at = _going_on(stream.at, started) + count / profile.copy_rate
             wait_until(stream.at)
         if profile.write_rate:
             # the others of a memory that all share wait where it is full
@@ -88,7 +90,7 @@ class Costs:
         if not goes_on:
             self.call("read", started)
             stream.read_at = time.perf_counter()
-        at = max(stream.read_at, started - SLACK_SECONDS)
+        at = _going_on(stream.read_at, started)
         stream.read_to = offset + count
         if self.profile.read_rate:
             at += count / self.profile.read_rate
@@ -126,3 +128,8 @@ class Costs:
             return 1.0
         shape = 1 / spread**2
         return self._random.gammavariate(shape, 1 / shape)
+
+
+def _going_on(at: float, started: float) -> float:
+    """When the next piece of a stream begins: where the last ended, unless that is long ago."""
+    return at if at > started - SLACK_SECONDS else started

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -28,10 +29,10 @@ ROOT = Path(__file__).parent.parent.parent
 class Mount:
     """A mount that runs. Every method but `stop` raises Refused or OSError when its process does not answer."""
 
-    def __init__(self, backing: Path, path: Path, arguments: list[str]) -> None:
+    def __init__(self, backing: Path, path: Path, told: dict[str, Any]) -> None:
         self.backing = backing
         self.path = path
-        self._arguments = arguments
+        self._told = told
         self._process: subprocess.Popen[str] | None = None
         self._control = Path("")
 
@@ -79,8 +80,8 @@ class Mount:
     def start(self) -> None:
         """Mount. Raises MountFailed."""
         control = Path(tempfile.mkdtemp(prefix="sluice-mount-")) / "control"
-        command = [sys.executable, "-m", "loadtests.mounts", "mount", str(self.backing), str(self.path)]
-        command += ["--control", str(control), "--end-with-parent", *self._arguments]
+        told = {"backing": str(self.backing), "where": str(self.path), "control": str(control), **self._told}
+        command = [sys.executable, "-c", "from loadtests.mounts.serving import main; main()", json.dumps(told)]
         process = subprocess.Popen(
             command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
         )
@@ -107,8 +108,7 @@ class Mount:
         except subprocess.TimeoutExpired:
             process.kill()
             process.communicate()
-        self._control.unlink(missing_ok=True)
-        self._control.parent.rmdir()
+        shutil.rmtree(self._control.parent, ignore_errors=True)
 
     def _tell(self, do: str, **more: Any) -> Any:
         return tell(self._control, do, **more)
@@ -136,17 +136,9 @@ def mounted(
     if personality and personality not in PERSONALITIES:
         raise ValueError(f"no personality {personality!r} (there are {', '.join(PERSONALITIES)})")
     profile_named(profile).changed(ms or {})
-    arguments = ["--profile", profile]
-    if personality:
-        arguments += ["--personality", personality]
-    for fault in faults:
-        arguments += ["--fault", json.dumps(fault.as_json())]
-    for kind, took in (ms or {}).items():
-        arguments += ["--ms", f"{kind}={took}"]
-    arguments += ["--tracked"] if tracked else []
-    arguments += [] if big_writes else ["--no-big-writes"]
-    arguments += [] if cached else ["--no-cached"]
-    mount = Mount(Path(os.path.realpath(backing)), Path(where), arguments)
+    told = {"profile": profile, "ms": dict(ms or {}), "personality": personality, "tracked": tracked}
+    told |= {"big_writes": big_writes, "cached": cached, "faults": [fault.as_json() for fault in faults]}
+    mount = Mount(Path(os.path.realpath(backing)), Path(where), told)
     mount.start()
     try:
         yield mount

@@ -26,6 +26,8 @@ ATTRIBUTES = tuple(
 UTIME_NOW, UTIME_OMIT = (1 << 30) - 1, (1 << 30) - 2
 """What libfuse gives for a time that is now, and for one that stays."""
 
+MOST_KNOWN = 200_000
+
 
 @dataclass
 class File:
@@ -36,6 +38,27 @@ class File:
     users: int = 0
     dead: bool = False
     """Unlinked, on mounts where that ends reading."""
+
+
+class Known:
+    """Names whose attributes a client knows without asking: it did so lately, or they came with another answer, as
+    those of a directory do when a name in it is changed. Linux's FUSE asks again where a client of NFS does not."""
+
+    def __init__(self, seconds: float) -> None:
+        self._seconds = seconds
+        self._until: dict[str, float] = {}
+
+    def has(self, path: str, now: float) -> bool:
+        return self._until.get(path, 0.0) > now
+
+    def add(self, path: str) -> None:
+        if len(self._until) > MOST_KNOWN:
+            self._until = {}
+        self._until[path] = self._until[os.path.dirname(path)] = time.perf_counter() + self._seconds
+
+    def remove(self, path: str) -> None:
+        self._until.pop(path, None)
+        self._until[os.path.dirname(path)] = time.perf_counter() + self._seconds
 
 
 class Passthrough:
@@ -50,17 +73,16 @@ class Passthrough:
         self._lock = threading.Lock()
         self._files: dict[int, File] = {}
         self._open: dict[int, File] = {}
-        self._mine = threading.local()
-        self._idle: dict[int, Stream] = {}
+        self._known = Known(costs.profile.cache_seconds)
 
     # names
 
     def getattr(self, path: str, fh: int | None = None) -> dict[str, Any]:
         started = time.perf_counter()
         found = os.lstat(self._root + path) if fh is None else os.fstat(fh)
-        if fh is None and getattr(self._mine, "made", None) != path:
+        if fh is None and not self._known.has(path, started):
             self._costs.call("lookup", started)
-        self._mine.made = None
+            self._known.add(path)
         return {name: getattr(found, attribute) for name, attribute in ATTRIBUTES}
 
     def readlink(self, path: str) -> str:
@@ -100,6 +122,8 @@ class Passthrough:
             with self._undo.lock:
                 self._require_empty(new)
                 self._undo.rename(old, new)
+        self._known.remove(old)
+        self._known.add(new)
         self._costs.call("remove" if is_hidden(new) else "rename", started)
 
     def unlink(self, path: str) -> None:
@@ -109,6 +133,7 @@ class Passthrough:
         else:
             with self._undo.lock:
                 self._undo.remove(path)
+        self._known.remove(path)
         if not is_hidden(path):
             self._costs.call("remove", started)
 
@@ -120,6 +145,7 @@ class Passthrough:
             with self._undo.lock:
                 self._require_empty(path)
                 self._undo.remove(path)
+        self._known.remove(path)
         self._costs.call("remove", started)
 
     def chmod(self, path: str, mode: int) -> None:
@@ -259,8 +285,7 @@ class Passthrough:
             with self._undo.lock:
                 made = make()
                 self._undo.made(path)
-        # libfuse asks for the attributes at once, which is not another round trip
-        self._mine.made = path
+        self._known.add(path)
         return made
 
     def _opened(self, fd: int) -> File:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes.util
 import errno
+import json
 import os
 import resource
 import select
@@ -23,7 +24,7 @@ from loadtests.mounts.faults import Fault, Faults
 from loadtests.mounts.guard import guard
 from loadtests.mounts.pace import be_punctual
 from loadtests.mounts.personalities import PERSONALITIES
-from loadtests.mounts.profiles import Profile
+from loadtests.mounts.profiles import Profile, profile_named
 from loadtests.mounts.unsynced import Undo
 
 THREADS = 256
@@ -57,6 +58,12 @@ class Mounting:
         root = Path(os.path.realpath(self.backing))
         return root.parent / f".kept-{root.name}-{os.getpid()}"
 
+    def clean(self) -> None:
+        """Take away what is only for the time of the mount."""
+        shutil.rmtree(self.kept, ignore_errors=True)
+        if self.control is not None:
+            self.control.unlink(missing_ok=True)
+
 
 def serve(mounting: Mounting) -> None:
     """Mount, and serve until it is unmounted. Raises MountFailed."""
@@ -80,7 +87,7 @@ def serve(mounting: Mounting) -> None:
     except RuntimeError as error:
         raise MountFailed(f"FUSE ended with {error}") from error
     finally:
-        shutil.rmtree(mounting.kept, ignore_errors=True)
+        mounting.clean()
 
 
 def end_with_parent(mounting: Mounting) -> None:
@@ -93,7 +100,7 @@ def end_with_parent(mounting: Mounting) -> None:
             if _is_ending(parent):
                 break
         unmount(mounting.where)
-        shutil.rmtree(mounting.kept, ignore_errors=True)
+        mounting.clean()
         os._exit(0)
 
     threading.Thread(target=watch, daemon=True).start()
@@ -167,5 +174,15 @@ def _many_descriptors() -> None:
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
 
 
-if sys.platform != "linux":  # pragma: no cover
-    raise MountFailed("only Linux has these mounts")
+def main() -> None:
+    """What `Mount` runs in a process of its own; the argument is JSON."""
+    told = json.loads(sys.argv[1])
+    paths: dict[str, Any] = {name: Path(told.pop(name)) for name in ("backing", "where", "control")}
+    profile = profile_named(told.pop("profile")).changed(told.pop("ms"))
+    faults = tuple(Fault(**fault) for fault in told.pop("faults"))
+    mounting = Mounting(**paths, profile=profile, faults=faults, **told)
+    end_with_parent(mounting)
+    try:
+        serve(mounting)
+    except MountFailed as error:
+        raise SystemExit(str(error)) from error
