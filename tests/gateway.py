@@ -13,6 +13,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any
 
+from tests.places import Place
+
 ROOT = Path(__file__).parent.parent
 ACCESS_KEY = "TESTACCESSKEY"
 SECRET_KEY = "test-secret-key-0123456789"
@@ -22,7 +24,10 @@ START_SECONDS = 30.0
 
 @dataclass
 class Gateway:
-    """One data directory and the server that runs on it. `endpoint` is known while it runs."""
+    """One directory and the server that runs on it. `endpoint` is known while it runs.
+
+    Its store is in the directory too, unless `place` is elsewhere.
+    """
 
     data: Path
     workers: int = 2
@@ -35,6 +40,7 @@ class Gateway:
     admin: str = ""
     """The admin listener, if there is one."""
     port: int = 0
+    place: Place = field(default_factory=Place)
     process: subprocess.Popen[str] | None = None
 
     def start(self) -> Gateway:
@@ -73,6 +79,7 @@ class Gateway:
             "SLUICE_ROOT_SECRET_KEY": SECRET_KEY,
             "SLUICE_ACCESS_LOG": "false",
             "PYTHONPATH": str(ROOT),
+            **self.place.environment(self.data),
         }
         # dozens of short processes must not compile the same sources each time
         environment.pop("PYTHONDONTWRITEBYTECODE", None)
@@ -92,6 +99,14 @@ class Gateway:
 
     def _where(self) -> tuple[str, ...]:
         return ("--data", str(self.data)) if self.given is None else self.given
+
+    @property
+    def store(self) -> Path:
+        """The directory of the store."""
+        return self.place.path or self.data
+
+    def _where(self) -> list[str]:
+        return [] if self.place.store else ["--data", str(self.data)]
 
     def stop(self, seconds: float = 40.0) -> int:
         """Stop gracefully; returns the exit code."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import random
 import signal
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,7 @@ from tests.crash.ledger import Ledger
 from tests.crash.workload import Clients
 from tests.environment import sized
 from tests.gateway import Gateway, client
+from tests.places import placed
 
 pytestmark = pytest.mark.crash
 
@@ -23,13 +25,19 @@ HASTY = {"SLUICE_DISCARD_GRACE": "0", "SLUICE_PACK_SIZE": str(1 << 20)}
 
 def packs(gateway: Gateway) -> set[str]:
     """Names of the packs."""
-    return {path.name for path in (gateway.data / "data").glob("*/*.pack")}
+    return {path.name for path in (gateway.store / "data").glob("*/*.pack")}
 
 
-def test_killed_at_any_time(tmp_path: Path) -> None:
+@pytest.fixture
+def gateway(tmp_path: Path) -> Iterator[Gateway]:
+    """Not started yet."""
+    with placed(tmp_path) as place:
+        yield Gateway(tmp_path / "data", env=HASTY, place=place)
+
+
+def test_killed_at_any_time(gateway: Gateway) -> None:
     """All processes at once, then restart on the same data."""
     rng = random.Random(1)
-    gateway = Gateway(tmp_path / "data", env=HASTY)
     ledger = Ledger("killed")
     seen: set[str] = set()
     with gateway:
@@ -52,10 +60,9 @@ def test_killed_at_any_time(tmp_path: Path) -> None:
     print(f"{ROUNDS} rounds, {ledger.acknowledged} acknowledged operations")
 
 
-def test_a_killed_worker_is_replaced(tmp_path: Path) -> None:
+def test_a_killed_worker_is_replaced(gateway: Gateway) -> None:
     """One worker at a time, while the other goes on: its writes that were not acknowledged are old or new."""
     rng = random.Random(2)
-    gateway = Gateway(tmp_path / "data", env=HASTY)
     ledger = Ledger("killed")
     with gateway:
         client(gateway.endpoint).create_bucket(Bucket=ledger.bucket)

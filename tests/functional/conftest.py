@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from tests.gateway import Gateway, client
+from tests.places import placed
 
 _numbers = itertools.count(1)
 
@@ -16,8 +17,9 @@ _numbers = itertools.count(1)
 @pytest.fixture(scope="session")
 def gateway(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gateway]:
     """A gateway with two workers, SigV2 on, and no grace for replaced data."""
-    data = tmp_path_factory.mktemp("functional") / "data"
-    with Gateway(data, env={"SLUICE_SIGV2": "on", "SLUICE_DISCARD_GRACE": "0", "SLUICE_DOMAIN": "s3.test"}) as running:
+    directory = tmp_path_factory.mktemp("functional")
+    env = {"SLUICE_SIGV2": "on", "SLUICE_DISCARD_GRACE": "0", "SLUICE_DOMAIN": "s3.test"}
+    with placed(directory) as place, Gateway(directory / "data", place=place, env=env) as running:
         yield running
 
 

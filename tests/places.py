@@ -1,0 +1,153 @@
+"""Kinds of places that a store may lie on, made for a test and taken down after it.
+
+SLUICE_TEST_PLACE names the one that the functional tests and the kill tests run on; `make places` goes through them.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from loadtests.mounts import PROFILES, Mount, mounted
+from tests.environment import need, need_fuse, need_root
+
+CHOSEN = os.environ.get("SLUICE_TEST_PLACE", "here")
+
+
+@dataclass
+class Place:
+    """Where the one store of a gateway lies, as the settings of a store say it; the index is always on a local disk."""
+
+    store: dict[str, Any] = field(default_factory=dict)
+    """Empty: in the gateway's own directory, beside the index."""
+    workers: int | None = None
+    """As many as the store allows, None for any number."""
+    cut: Callable[[], None] | None = None
+    """Cut the power under it, where that can be done; what was not synced is gone after `restore`."""
+    restore: Callable[[], None] | None = None
+    """What survived is there again. The gateway must have been killed before."""
+
+    @property
+    def path(self) -> Path | None:
+        """The store's directory, if it has one of its own."""
+        return Path(self.store["path"]) if "path" in self.store else None
+
+    def environment(self, home: Path) -> dict[str, str]:
+        """Settings of a gateway whose own directory is `home`."""
+        if not self.store:
+            return {}
+        return {
+            "SLUICE_STORES": json.dumps({"default": self.store}),
+            "SLUICE_INDEX": f"sqlite:///{home}/index/sluice.db",
+        }
+
+
+@contextmanager
+def _here(_: Path) -> Iterator[Place]:
+    yield Place()
+
+
+def _tree(directory: Path) -> AbstractContextManager[Place]:
+    @contextmanager
+    def made() -> Iterator[Place]:
+        yield Place({"path": str(directory / "tree"), "layout": "tree"})
+
+    return made()
+
+
+@contextmanager
+def _memory(_: Path) -> Iterator[Place]:
+    store = {"driver": "fsspec", "url": "memory://place", "durability": "relaxed"}
+    yield Place(store, workers=1)
+
+
+def _disk(kind: str) -> Callable[[Path], AbstractContextManager[Place]]:
+    @contextmanager
+    def made(directory: Path) -> Iterator[Place]:
+        from tests.crash.power import disk_of  # it imports nothing of ours
+
+        need_root()
+        need(f"mkfs.{kind}", "mount", "umount")
+        with disk_of(directory, kind) as disk:
+            yield Place({"path": str(disk.mount / "store")}, cut=disk.cut, restore=disk.restore)
+
+    return made
+
+
+@contextmanager
+def _tmpfs(directory: Path) -> Iterator[Place]:
+    need_root()
+    with _mount(directory, "mount", "-t", "tmpfs", "-o", "size=8g", "tmpfs") as where:
+        yield Place({"path": str(where / "store")})
+
+
+@contextmanager
+def _bindfs(directory: Path) -> Iterator[Place]:
+    need_fuse()
+    need("bindfs", "umount")
+    behind = directory / "behind"
+    behind.mkdir()
+    with _mount(directory, "bindfs", str(behind)) as where:
+        yield Place({"driver": "fuse", "path": str(where / "store")})
+
+
+@contextmanager
+def _mount(directory: Path, *command: str) -> Iterator[Path]:
+    where = directory / "mount"
+    where.mkdir()
+    subprocess.run([*command, str(where)], check=True, capture_output=True)
+    try:
+        yield where
+    finally:
+        subprocess.run(["umount", "--lazy", str(where)], check=True, capture_output=True)
+
+
+def _passthrough(driver: str, **options: Any) -> Callable[[Path], AbstractContextManager[Place]]:
+    @contextmanager
+    def made(directory: Path) -> Iterator[Place]:
+        need_fuse()
+        behind, where = directory / "behind", directory / "mount"
+        behind.mkdir()
+        where.mkdir()
+        with mounted(behind, where, tracked=True, **options) as mount:
+            yield Place({"driver": driver, "path": str(where / "store")}, cut=_nothing, restore=_crash(mount))
+
+    return made
+
+
+def _nothing() -> None:
+    """The mount takes back what was not synced when it is restored, after the gateway was killed."""
+
+
+def _crash(mount: Mount) -> Callable[[], None]:
+    def crash() -> None:
+        mount.crash()
+
+    return crash
+
+
+PLACES: dict[str, Callable[[Path], AbstractContextManager[Place]]] = {
+    "here": _here,
+    "tree": _tree,
+    "ext4": _disk("ext4"),
+    "xfs": _disk("xfs"),
+    "btrfs": _disk("btrfs"),
+    "tmpfs": _tmpfs,
+    "bindfs": _bindfs,
+    "zdbfs": _passthrough("fuse", personality="zdbfs"),
+    **{name: _passthrough("efs", profile=name) for name in PROFILES if name.startswith("efs-")},
+    "memory": _memory,
+}
+
+
+@contextmanager
+def placed(directory: Path, kind: str = CHOSEN) -> Iterator[Place]:
+    """A place of this kind, made in `directory`. Skips the test where the machine cannot have it."""
+    with ExitStack() as stack:
+        yield stack.enter_context(PLACES[kind](directory))
