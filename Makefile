@@ -6,9 +6,10 @@ DATA ?= data
 PORT ?= 9000
 TESTS ?=
 S3TESTS ?=
+PLACES ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help run test lint format soak s3tests install-check clean
+.PHONY: help run test lint format soak s3tests places install-check clean
 
 help: ## Show this list
 	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/\1|\2/p' $(MAKEFILE_LIST) | while IFS='|' read -r name text; do printf '  make %-14s %s\n' "$$name" "$$text"; done
@@ -38,6 +39,9 @@ soak: $(VENV)/.dev ## The same tests at full size (hours; root for power cuts)
 s3tests: $(VENV)/.dev ## Our subset of ceph/s3-tests; S3TESTS=DIR is a checkout of it
 	@test -n "$(S3TESTS)" || { echo "usage: make s3tests S3TESTS=DIR (a checkout of ceph/s3-tests)"; exit 2; }
 	BIN=$(abspath $(BIN)) tests/conformance/run $(S3TESTS)
+
+places: $(VENV)/.dev ## Functional, kill -9 and (with S3TESTS) conformance tests on every kind of mount, PLACES="zdbfs memory" for some
+	$(BIN)/python -m scripts.places $(if $(S3TESTS),--s3tests $(S3TESTS)) $(PLACES)
 
 install-check: ## A plain install into a fresh environment outside the checkout, with one PUT and GET through it
 	sh scripts/check_install.sh

@@ -47,7 +47,8 @@ class Gateway:
         """Start and wait until it is ready. Raises RuntimeError with what it printed when it ends before."""
         log = (self.data.parent / f"{self.data.name}.log").open("a")
         # `--port` stays the same over restarts, so that clients find it again
-        arguments = ["serve", "--port", str(self.port), *self._where(), "--workers", str(self.workers)]
+        workers = min(self.workers, self.place.workers or self.workers)
+        arguments = ["serve", "--port", str(self.port), *self._where(), "--workers", str(workers)]
         if "--admin-port" not in self.options:
             arguments += ["--admin-port", "-1"]
         self.process = subprocess.Popen(
@@ -98,15 +99,14 @@ class Gateway:
         )
 
     def _where(self) -> tuple[str, ...]:
-        return ("--data", str(self.data)) if self.given is None else self.given
+        if self.given is not None:
+            return self.given
+        return () if self.place.store else ("--data", str(self.data))
 
     @property
     def store(self) -> Path:
         """The directory of the store."""
         return self.place.path or self.data
-
-    def _where(self) -> list[str]:
-        return [] if self.place.store else ["--data", str(self.data)]
 
     def stop(self, seconds: float = 40.0) -> int:
         """Stop gracefully; returns the exit code."""

@@ -1,6 +1,7 @@
 """Kinds of places that a store may lie on, made for a test and taken down after it.
 
 SLUICE_TEST_PLACE names the one that the functional tests and the kill tests run on; `make places` goes through them.
+`make test` runs the functional tests on `USUAL`.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from loadtests.mounts import PROFILES, Mount, mounted
 from tests.environment import need, need_fuse, need_root
 
 CHOSEN = os.environ.get("SLUICE_TEST_PLACE", "here")
+USUAL = (CHOSEN,) if "SLUICE_TEST_PLACE" in os.environ else ("here", "zdbfs", "memory")
 
 
 @dataclass

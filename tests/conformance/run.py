@@ -21,6 +21,7 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 from tests.gateway import ROOT, Gateway
+from tests.places import placed
 
 HERE = Path(__file__).resolve().parent
 FILES = ("s3tests/functional/test_s3.py", "s3tests/functional/test_headers.py")
@@ -100,7 +101,8 @@ def run_suite(suite: Path, region: str, names: Iterable[str], options: argparse.
         place = Path(directory)
         data = place / "data"
         data.mkdir()
-        with Gateway(data, env={"SLUICE_SIGV2": "on", "SLUICE_REGION": region}) as gateway:
+        env = {"SLUICE_SIGV2": "on", "SLUICE_REGION": region}
+        with placed(place) as store, Gateway(data, place=store, env=env) as gateway:
             for number in range(options.workers):
                 write_configuration(place / f"gw{number}.conf", gateway, region)
             environment = {

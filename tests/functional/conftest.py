@@ -9,17 +9,17 @@ from typing import Any
 import pytest
 
 from tests.gateway import Gateway, client
-from tests.places import placed
+from tests.places import USUAL, placed
 
 _numbers = itertools.count(1)
 
 
-@pytest.fixture(scope="session")
-def gateway(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gateway]:
-    """A gateway with two workers, SigV2 on, and no grace for replaced data."""
+@pytest.fixture(scope="session", params=USUAL)
+def gateway(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gateway]:
+    """On each place a gateway with two workers, SigV2 on, and no grace for replaced data."""
     directory = tmp_path_factory.mktemp("functional")
     env = {"SLUICE_SIGV2": "on", "SLUICE_DISCARD_GRACE": "0", "SLUICE_DOMAIN": "s3.test"}
-    with placed(directory) as place, Gateway(directory / "data", place=place, env=env) as running:
+    with placed(directory, request.param) as place, Gateway(directory / "data", place=place, env=env) as running:
         yield running
 
 
