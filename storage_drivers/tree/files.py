@@ -33,6 +33,9 @@ STAGED = f"{PRIVATE}/staged"
 TRIED = f"{PRIVATE}/{PROBES}"
 """Where the mount is tried."""
 
+LOOKS = (0.0, 0.5, 1.0, 2.0)
+"""Seconds between looks for a file that is neither where it was nor where it should be."""
+
 
 def nowhere(_: str) -> None:
     """The crash hook of files that are not under test."""
@@ -68,7 +71,10 @@ class TreeFiles:
         return self._directories.traits
 
     async def start(self) -> None:
-        """Make what is needed in ROOT/.sluice and try the mount. Raises StoreUnfit where it cannot rename over."""
+        """Make what is needed in ROOT/.sluice and try the mount. Raises StoreUnfit where it cannot rename over.
+
+        Also where neither inode numbers last nor times can be set to parts of a second: then no stamp can be trusted.
+        """
         progress = Progress()
         self._directories.traits = await with_patience(progress, lambda: self._begin(progress))
 
@@ -132,9 +138,8 @@ class TreeFiles:
         return _stamp(file)
 
     def _staged_file(self, blob_id: int, source: Source, timings: dict[str, float]) -> StagedFile:
-        return StagedFile(
-            f"{self.root}/{_staged(blob_id).decode()}", source, timings, self._at, self._full, self.traits.inodes
-        )
+        path = f"{self.root}/{_staged(blob_id).decode()}"
+        return StagedFile(path, blob_id, source, timings, self._at, self._full, self.traits)
 
     async def _abandon(self, file: StagedFile) -> None:
         try:
@@ -170,15 +175,22 @@ class TreeFiles:
     async def is_published(self, blob_id: int, path: str, stamp: Stamp) -> bool:
         """Whether what was staged came to its path, before a crash or an error of `publish`; then it is durable there.
 
-        `stamp` is the one that staging gave.
+        `stamp` is the one that staging gave. Takes some seconds when the file is in neither place: a mount that
+        answered a rename with an error may have done it, and remember the old names for a while.
         """
-        return await self._hop(self._is_published, _staged(blob_id), path, stamp)
+        for pause in LOOKS:
+            await asyncio.sleep(pause)
+            published = await self._hop(self._is_published, _staged(blob_id), path, stamp)
+            if published is not None:
+                return published
+        return False
 
-    def _is_published(self, staged: bytes, path: str, stamp: Stamp) -> bool:
-        if self._reading.find(path) != stamp:
+    def _is_published(self, staged: bytes, path: str, stamp: Stamp) -> bool | None:
+        is_there = self._reading.find(path) == stamp
+        if not (is_there and self.traits.inodes) and self._placing.is_staged(staged):
             return False
-        if not self.traits.inodes and self._placing.is_staged(staged):
-            return False  # another file of the same size and time
+        if not is_there:
+            return None
         self._placing.sync(path)
         return True
 

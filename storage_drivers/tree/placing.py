@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 from collections.abc import Callable
@@ -33,9 +34,15 @@ class Placing:
         return True
 
     def is_staged(self, staged: bytes) -> bool:
-        """Whether a file written aside is there."""
+        """Whether a file written aside is there; opened, since a mount may remember names that are gone."""
         with self._directories.root() as root:
-            return _is_there(root, staged)
+            try:
+                os.close(os.open(staged, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=root))
+            except OSError as error:
+                if error.errno not in (errno.ENOENT, errno.ESTALE):
+                    raise
+                return False
+        return True
 
     def is_taken(self, path: str) -> bool:
         """Whether something is in the way of a regular file at this path, or the mount takes no such path."""

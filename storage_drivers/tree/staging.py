@@ -11,6 +11,7 @@ from storage_drivers.base import Buffer, FileSlice, Source, no_claim
 from storage_drivers.errors import BlobDamaged, StoreFailed, map_errors
 from storage_drivers.files import write_all
 from storage_drivers.tree.base import Stamp, stamp_of
+from storage_drivers.tree.trials import Traits
 from storage_drivers.writing import BlobFile, Place
 
 NO_COPY = frozenset({errno.EXDEV, errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP, errno.EPERM, errno.EBADF, errno.EIO})
@@ -18,6 +19,8 @@ NO_COPY = frozenset({errno.EXDEV, errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP, 
 COPIED = 64 << 20
 """Bytes of one copy_file_range(2)."""
 PIECE = 1 << 20
+MARKED = 1_000_000
+"""Nanoseconds of an mtime that say nothing of the time."""
 
 
 class Unverified:
@@ -39,20 +42,22 @@ class Unverified:
 class StagedFile(BlobFile):
     """Like a blob's file, but nothing stands behind the body, and in the end there is a stamp."""
 
-    __slots__ = ("_full", "_inodes", "_written", "stamp")
+    __slots__ = ("_blob_id", "_full", "_traits", "_written", "stamp")
 
     def __init__(
         self,
         path: str,
+        blob_id: int,
         source: Source,
         timings: dict[str, float],
         at: Callable[[str], None],
         full: bool,
-        inodes: bool,
+        traits: Traits,
     ) -> None:
-        super().__init__(Place(path, 0, None), source, no_claim, timings, at, lambda _fd, _size: None)
+        super().__init__(Place(path, blob_id, None), source, no_claim, timings, at, lambda _fd, _size: None)
         self._full = full
-        self._inodes = inodes
+        self._traits = traits
+        self._blob_id = blob_id
         self._written = 0
         self.stamp: Stamp | None = None
 
@@ -94,6 +99,7 @@ class StagedFile(BlobFile):
     def _finish(self, parts: int, last: int) -> None:
         self._source.verify()
         started = perf_counter()
+        self._mark()
         if self._full:
             os.fsync(self._fd)
             self._at("put.synced")
@@ -101,8 +107,21 @@ class StagedFile(BlobFile):
         os.close(fd)
         self._at("put.closed")
         # not before: some mounts set the time of a file when it is closed
-        stamp = stamp_of(os.stat(self._place.path, follow_symlinks=False), self._inodes)
+        stamp = stamp_of(os.stat(self._place.path, follow_symlinks=False), self._traits.inodes)
         if stamp.size != self._written:
             raise StoreFailed(f"a file has {stamp.size} bytes of {self._written} written")
         self.stamp = stamp
         self._spent("sync", started)
+
+    def _mark(self) -> None:
+        """Put the blob's id into the small digits of the mtime.
+
+        Two bodies of the same size may be written within one tick of the mount's clock, and an inode number may be
+        used again by then: their stamps must not be the same.
+        """
+        step = self._traits.time_step
+        if step:
+            window = max(MARKED, 1000 * step)
+            found = os.fstat(self._fd)
+            marked = found.st_mtime_ns - found.st_mtime_ns % window + self._blob_id * step % window
+            os.utime(self._fd, ns=(found.st_atime_ns, marked))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import array
+import errno
 import fcntl
 import os
 import time
@@ -23,6 +24,7 @@ GET_FLAGS, SET_FLAGS, CASEFOLD = 0x80086601, 0x40086602, 0x40000000
 """FS_IOC_GETFLAGS, FS_IOC_SETFLAGS and FS_CASEFOLD_FL of linux/fs.h."""
 LASTING_INODES = frozenset({"local", "efs"})
 """Drivers of mounts whose inode numbers last; FUSE filesystems often make them up at each lookup."""
+MADE_UP_INODES = frozenset({"vfat", "msdos", "exfat"})
 LEAST_GRAIN = 20_000_000
 """Nanoseconds: Linux stamps files by a clock that ticks every 1 to 10 ms."""
 NAMES = (
@@ -57,6 +59,8 @@ class Traits:
     rmdir: bool = False
     """rmdir(2) was seen to refuse a directory that is not empty."""
     grain_ns: int = LEAST_GRAIN
+    time_step: int = 0
+    """Nanoseconds in whose multiples an mtime can be set, 0 where that is not worth it or does not work."""
 
 
 def try_mount(root: Path, directory: str, progress: Progress) -> Traits:
@@ -70,7 +74,9 @@ def try_mount(root: Path, directory: str, progress: Progress) -> Traits:
     except OSError as error:
         if error.errno not in NOT_TRIED:
             raise
-        return Traits(careful=True, has_flags=mount_of(root).kind in WITH_FLAGS, inodes=_inodes_last(root))
+        mount = mount_of(root)
+        step = 0 if mount.driver == "efs" else 1
+        return Traits(careful=True, has_flags=mount.kind in WITH_FLAGS, inodes=_inodes_last(root), time_step=step)
     finally:
         scratch.clear()
 
@@ -81,8 +87,12 @@ def _tried(root: Path, scratch: Scratch) -> Traits:
         if not works:
             raise StoreUnfit("rename", f"{trial.__name__.replace('_', ' ')}: {detail}; the layout tree needs it")
     survives, inodes = stamps_survive(scratch)
+    inodes = inodes and _inodes_last(root)
     if not survives:
         raise StoreUnfit("rename", "a file has another size or mtime once it is renamed; the layout tree needs them")
+    driver, step = mount_of(root).driver, time_step(scratch)
+    if not step and not inodes:
+        raise StoreUnfit("stamps", "neither inode numbers nor fine times tell files apart; the layout tree needs one")
     given, apart = names_given(scratch)
     claims, _ = _outcome(claiming, scratch)
     return Traits(
@@ -90,9 +100,10 @@ def _tried(root: Path, scratch: Scratch) -> Traits:
         has_flags=mount_of(root).kind in WITH_FLAGS and _outcome(flags_can_be_set, scratch)[0],
         careful=not given or (not apart and not claims),
         claims=claims,
-        inodes=inodes and _inodes_last(root),
+        inodes=inodes,
         rmdir=_outcome(rmdir_refuses, scratch)[0],
         grain_ns=grain(scratch),
+        time_step=0 if driver == "efs" else step,  # one more call to a server; inode numbers do there
     )
 
 
@@ -106,7 +117,8 @@ def _outcome(trial: Callable[[Scratch], Outcome], scratch: Scratch) -> Outcome:
 
 
 def _inodes_last(root: Path) -> bool:
-    return mount_of(root).driver in LASTING_INODES
+    mount = mount_of(root)
+    return mount.driver in LASTING_INODES and mount.kind not in MADE_UP_INODES
 
 
 def stamps_survive(scratch: Scratch) -> tuple[bool, bool]:
@@ -118,6 +130,23 @@ def stamps_survive(scratch: Scratch) -> tuple[bool, bool]:
     after = os.stat(new)
     same = (before.st_size, before.st_mtime_ns) == (after.st_size, after.st_mtime_ns)
     return same, before.st_ino == after.st_ino
+
+
+def time_step(scratch: Scratch) -> int:
+    """Nanoseconds in whose multiples mtimes are kept that are set; 0 when they are not, or to seconds only."""
+    path = scratch.path("time")
+    wanted = time.time_ns() // 10**9 * 10**9 + 123_456_789
+    fd = scratch.create(path)
+    try:
+        scratch.timed("utime", os.utime, fd, ns=(wanted, wanted))
+    except OSError as error:
+        if error.errno in NOT_TRIED and error.errno != errno.EACCES:
+            raise
+        return 0
+    finally:
+        os.close(fd)
+    kept = os.stat(path).st_mtime_ns
+    return next((step for step in (1, 100, 1000, 10**6) if kept == wanted - wanted % step), 0)
 
 
 def names_given(scratch: Scratch) -> tuple[bool, bool]:

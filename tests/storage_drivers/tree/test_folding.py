@@ -17,7 +17,7 @@ import pytest
 from storage_drivers.base import Durability
 from storage_drivers.mountinfo import mount_of
 from storage_drivers.tree import TreeFiles, placing
-from tests.environment import need, need_root
+from tests.environment import need, need_fuse, need_root
 from tests.storage_drivers.tools import Pieces
 from tests.storage_drivers.tree.conftest import MakeFiles
 from tests.storage_drivers.tree.tools import BUCKET, KEYS, fits, get, put, scanned
@@ -39,9 +39,7 @@ def mounted(path: Path) -> bool:
 
 
 def fuse(tmp_path: Path, *options: str) -> Iterator[Path]:
-    if not os.path.exists("/dev/fuse"):
-        pytest.skip("no FUSE here")
-    pytest.importorskip("mfusepy")
+    need_fuse()
     backing, mount = tmp_path / "backing", tmp_path / "mount"
     backing.mkdir()
     mount.mkdir()

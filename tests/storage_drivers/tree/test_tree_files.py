@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import stat
+import time
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -13,7 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from storage_drivers.base import Durability, FileSlice
-from storage_drivers.errors import BlobDamaged, BlobMissing, StoreFailed
+from storage_drivers.errors import BlobDamaged, BlobMissing, StoreFailed, StoreUnfit
 from storage_drivers.tree import Collision, FileChanged, FileGone, Stamp, TreeFiles
 from tests.environment import sized
 from tests.storage_drivers.tools import Pieces, fail_nth, split
@@ -187,6 +188,28 @@ async def test_without_inodes_the_staged_file_tells(make_files: MakeFiles, monke
     assert not await files.is_published(70, path, stamp)
     await files.publish(70, path)
     assert await files.is_published(70, path, stamp)
+
+
+@pytest.mark.parametrize("step", [1, 100, 1000, 10**6])
+async def test_no_two_files_have_one_stamp(make_files: MakeFiles, monkeypatch: pytest.MonkeyPatch, step: int) -> None:
+    """Of the same size, written within one tick of the clock, and without inode numbers."""
+    monkeypatch.setattr("storage_drivers.tree.trials._inodes_last", lambda _: False)
+    monkeypatch.setattr("storage_drivers.tree.trials.time_step", lambda _: step)
+    files = await make_files(durability=Durability.RELAXED)
+    stamps = [await files.stage(number, Pieces(b"body")) for number in range(900, 1000)]
+    assert len(set(stamps)) == len(stamps)
+    assert all(stamp.inode == 0 and stamp.mtime_ns % step == 0 for stamp in stamps)
+    assert all(abs(stamp.mtime_ns - time.time_ns()) < 60 * 10**9 for stamp in stamps)
+
+
+async def test_a_mount_without_anything_to_tell_files_by_is_refused(
+    make_files: MakeFiles, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("storage_drivers.tree.trials._inodes_last", lambda _: False)
+    original = os.utime
+    monkeypatch.setattr(os, "utime", lambda fd, ns: original(fd, ns=(ns[0], ns[1] - ns[1] % 10**9)))
+    with pytest.raises(StoreUnfit, match="stamps"):
+        await make_files()
 
 
 # copies

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Awaitable, Iterator
 from pathlib import Path
 
 import pytest
@@ -85,10 +85,11 @@ async def test_what_was_on_its_way_is_old_or_new(make_files: MakeFiles, disk: Di
         stamp = None
         if at.startswith("publish"):
             stamp = await files.stage(900 + number, Pieces(b"newer"))
+            act: Awaitable[object] = files.publish(900 + number, f"{BUCKET}/{key}")
+        else:
+            act = files.stage(900 + number, Pieces(b"newer"))
         with pytest.raises(Cut):
-            await (
-                files.publish(900 + number, f"{BUCKET}/{key}") if stamp else files.stage(900 + number, Pieces(b"newer"))
-            )
+            await act
         disk.restore()
         files = await started(make_files, disk)
         path = f"{BUCKET}/{key}"
