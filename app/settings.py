@@ -35,6 +35,7 @@ class StoreSettings(BaseModel):
     pack_threshold: int | None = Field(None, ge=0, le=MIB // 4)
     pack_size: int | None = Field(None, ge=MIB, le=64 * 1024 * MIB)
     io_threads: int | None = Field(None, ge=2, le=1024)
+    read_back: bool = Field(False, description="Read what was written again before it counts as durable.")
     options: dict[str, Any] = Field({}, description="Of a store with a URL: what its file system is made with.")
     max_bytes: int | None = Field(None, ge=0, description="Past this many bytes of objects and parts it takes no more.")
     min_free: int = Field(0, ge=0, description="With less space left on its filesystem it takes no more.")
@@ -45,6 +46,8 @@ class StoreSettings(BaseModel):
             raise ValueError("give path or url")
         if self.url is not None and (self.pack_threshold or self.pack_size is not None):
             raise ValueError("a store with a url has no packs")
+        if self.url is not None and self.read_back:
+            raise ValueError("read_back is for a store with a path")
         if self.path is not None and self.options:
             raise ValueError("options are for a store with a url")
         return self

@@ -72,6 +72,8 @@ class PartedPut:
         self._shape = shape
         self._source = source
         self._filled = 0
+        self._named = 0
+        """Parts whose names are durable, or are just made so."""
         self._running: list[asyncio.Future[Any]] = []
 
     async def run(self, piece: Buffer) -> None:
@@ -87,6 +89,7 @@ class PartedPut:
         while piece:
             first, last = self._part_at(self._filled), self._part_at(self._filled + len(piece) - 1)
             await asyncio.gather(*made[first : last + 1])
+            self._sync_entries(last)
             writing = self._start(self._write, piece, self._filled)
             following = await self._source.read()
             await writing
@@ -98,6 +101,12 @@ class PartedPut:
             raise StoreFailed(f"{self._filled} bytes of {self._shape.total} came")
         self._start(self._files[0].finish, self._shape.parts, self._shape.last)
         await asyncio.gather(*self._running)
+
+    def _sync_entries(self, last: int) -> None:
+        """Make the names of the parts durable while they fill."""
+        for file in self._files[self._named : last + 1]:
+            self._start(file.sync_entry)
+        self._named = max(self._named, last + 1)
 
     def _part_at(self, offset: int) -> int:
         if offset >= self._shape.total:

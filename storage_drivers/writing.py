@@ -41,6 +41,7 @@ class BlobFile:
         "_checks",
         "_claim",
         "_created",
+        "_entry_synced",
         "_fd",
         "_lock",
         "_place",
@@ -69,6 +70,7 @@ class BlobFile:
         self._lock = threading.Lock()
         self._fd = -1
         self._created = False
+        self._entry_synced = False
         self._abandoned = False
 
     def create(self) -> None:
@@ -89,6 +91,15 @@ class BlobFile:
         with self._lock, map_errors():
             if not self._abandoned:
                 self._write(piece)
+
+    def sync_entry(self) -> None:
+        """Make the name of the created file durable, beside the other steps. A failure is final."""
+        directory = self._place.directory
+        if directory is not None and not self._abandoned:
+            with map_errors():
+                directory.sync()
+            self._entry_synced = True
+            self._at("put.directory_synced")
 
     def flush(self) -> None:
         """Have what is written so far on its way to the device, so that the end is soon durable. A failure is final."""
@@ -161,7 +172,7 @@ class BlobFile:
         os.close(fd)
         self._at("put.closed")
         self._look_again(self._checks.size + len(footer))
-        if directory is not None:
+        if directory is not None and not self._entry_synced:
             directory.sync()
             self._at("put.directory_synced")
         self._spent("sync", started)

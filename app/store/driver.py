@@ -51,7 +51,12 @@ def make_place(name: str, store: StoreSettings, *, create: bool = False) -> Plac
         at: Path | str | None = store.url
         own: dict[str, object] = {"options": store.options}
     else:
-        at, own = store.path, {"pack_threshold": store.pack_threshold, "pack_size": store.pack_size}
+        at = store.path
+        own = {
+            "pack_threshold": store.pack_threshold,
+            "pack_size": store.pack_size,
+            "read_back": store.read_back,
+        }
     durability = Durability(store.durability or "full")
     try:
         driver: Driver = driver_class(store.driver)(
