@@ -13,7 +13,7 @@ from storage_drivers.tree.base import Collision
 from storage_drivers.tree.directories import IN_THE_WAY, NO_SUCH_NAME, Directories, collisions, set_mode
 from storage_drivers.tree.opening import opened, rename_new, status_of
 
-TRIES = 5
+TRIES = 10
 """Times that a file is renamed into a directory that somebody removes meanwhile."""
 
 
@@ -80,14 +80,17 @@ class Placing:
     def _renamed(self, root: int, staged: bytes, way: bytes) -> int:
         """Rename; a descriptor of the directory in which the file now is."""
         for tries in range(TRIES):
-            parent = self._directories.make_parent(root, way)
             try:
-                self._rename(root, staged, parent, way.rpartition(b"/")[2])
-            except BaseException as error:
-                os.close(parent)
-                if not isinstance(error, FileNotFoundError) or tries == TRIES - 1:
+                parent = self._directories.make_parent(root, way)
+                try:
+                    self._rename(root, staged, parent, way.rpartition(b"/")[2])
+                except BaseException:
+                    os.close(parent)
                     raise
-                self._directories.forget(way)  # the directory was empty and somebody took it away
+            except FileNotFoundError:
+                if tries == TRIES - 1:
+                    raise
+                self._directories.forget(way)  # a directory was empty and somebody took it away
             else:
                 return parent
         raise AssertionError("unreachable")

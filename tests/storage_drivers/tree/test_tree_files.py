@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import os
 import stat
 import time
@@ -440,3 +441,40 @@ async def test_a_full_mount_can_still_be_read(make_files: MakeFiles, monkeypatch
 
 async def test_stamps_are_told_as_text() -> None:
     assert str(Stamp(16, -1, 255)) == "10.-1.ff"
+
+
+async def test_everything_at_once(make_files: MakeFiles) -> None:
+    """Keys that are each other's directories, put and removed by two gateways while the bucket is being removed."""
+    gateways = [await make_files(durability=Durability.RELAXED) for _ in range(2)]
+    keys = ["a", "a/b", "a/b/c", "d/e", "d"]
+    ids = itertools.count(5000)
+
+    async def write(files: TreeFiles, key: str) -> None:
+        """No two at the same key: the index sees to that."""
+        for number in range(sized(15, 300)):
+            blob_id, body = next(ids), f"{key} {number}".encode()
+            stamp = await files.stage(blob_id, Pieces(body))
+            path = await files.place(BUCKET, key)
+            try:
+                await files.publish(blob_id, path)
+            except Collision:
+                path = files.escaped(BUCKET, key)
+                await files.publish(blob_id, path)
+            assert await get(files, files.locator(path, stamp)) == body
+            assert await files.remove(path)
+
+    async def clean(files: TreeFiles) -> None:
+        while not done.is_set():
+            await files.remove_bucket(BUCKET)
+            await files.make_bucket(BUCKET)
+            await asyncio.sleep(0.002)
+
+    done = asyncio.Event()
+    cleaning = asyncio.create_task(clean(gateways[0]))
+    try:
+        await asyncio.gather(*(write(gateways[number % 2], key) for number, key in enumerate(keys)))
+    finally:
+        done.set()
+        await cleaning
+    assert await scanned(gateways[1]) == []
+    assert await gateways[1].remove_bucket(BUCKET)
