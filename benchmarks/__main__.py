@@ -19,6 +19,7 @@ from benchmarks.calls import Refused
 from benchmarks.client import Stalled
 from benchmarks.meter import Measure, Meter
 from benchmarks.turn import MIX, OBJECT_OPERATIONS, Plan, Turn
+from loadtests.mounts.work import linux_tree
 
 UNITS = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
 OPERATIONS = (*OBJECT_OPERATIONS, "LIST", "MULTIPART", "MIX")
@@ -145,6 +146,41 @@ def files_command(
     else:
         latency = ", ".join(f"{name} {value:.1f} ms" for name, value in found.latency_ms.items())
         print(f"{found.rate:,.0f} objects/s ({latency})")
+
+
+@cli.command("small-files")
+def small_files_command(
+    directory: Annotated[Path, typer.Option(help="Where data lie: the mount. What is made there is removed.")],
+    target: Annotated[list[str] | None, typer.Option(help="As of `run`; `sluice` has its index elsewhere.")] = None,
+    driver: Annotated[str, typer.Option(help="Of the target `sluice`.")] = "local",
+    straight: Annotated[str, typer.Option(help="Numbers of threads that write it without a gateway.")] = "",
+    sync: Annotated[bool, typer.Option(help="Those sync each file.")] = False,
+    share: Annotated[float, typer.Option(help="Of the tree of 54,000 files.")] = 1.0,
+    clients: Annotated[int, typer.Option(min=1)] = 64,
+    server_core: Annotated[int, typer.Option()] = 0,
+    client_core: Annotated[int, typer.Option()] = 1,
+) -> None:
+    """Put a source tree through gateways on a mount, and straight on it; then read it by 16."""
+    from benchmarks import small_files
+
+    tree = linux_tree(share)
+    reads = round(small_files.READS * share)
+    keys = targets.Keys("GK" + secrets.token_hex(12), secrets.token_hex(32))
+    found = []
+    own = os.sched_getaffinity(0)
+    with tempfile.TemporaryDirectory(prefix="sluice-local-") as local:
+        for text in target or []:
+            parsed = targets.with_driver(targets.parse_target(text, "full", {}), driver)
+            os.sched_setaffinity(0, {client_core})
+            with targets.Running(parsed, keys, Path(local), server_core, directory.resolve()) as running:
+                found.append(small_files.through(running, tree, clients, reads))
+            os.sched_setaffinity(0, own)
+            console.print(found[-1], highlight=False)
+    for threads in (int(count) for count in straight.split(",") if count):
+        with tempfile.TemporaryDirectory(prefix="sluice-files-", dir=directory) as parent:
+            found.append(small_files.straight(Path(parent), tree, threads, reads, sync=sync))
+        console.print(found[-1], highlight=False)
+    Console(width=None if console.is_terminal else 120).print(small_files.table(found))
 
 
 class Bench:

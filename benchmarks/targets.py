@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fcntl
+import json
 import os
 import shlex
 import shutil
@@ -12,7 +13,7 @@ import subprocess
 import sys
 import tempfile
 from array import array
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import TracebackType
 from urllib.parse import urlsplit
@@ -49,6 +50,8 @@ class Target:
     pid: int | None = None
     command: str = ""
     durability: str = ""
+    driver: str = ""
+    """Of Sluice, when it is not `local`."""
 
     @property
     def launched(self) -> bool:
@@ -71,6 +74,13 @@ def parse_target(text: str, durability: str, pids: dict[str, int]) -> Target:
     if rest.startswith("http:"):
         return Target(name, url=rest, pid=pids.get(name))
     return Target(name, command=rest)
+
+
+def with_driver(target: Target, driver: str) -> Target:
+    """Sluice with this driver for its store; anything else as it is."""
+    if target.command != SLUICE or driver == "local":
+        return target
+    return replace(target, command=SLUICE.replace(" --data {data}", ""), driver=driver)
 
 
 def version(command: str) -> str:
@@ -160,6 +170,8 @@ class Running:
         }
         if self.target.durability:
             environment["SLUICE_DURABILITY"] = self.target.durability
+        if self.target.driver:
+            environment["SLUICE_STORES"] = json.dumps({"default": {"driver": self.target.driver, "path": str(data)}})
         if self._data_parent is not None:
             environment["SLUICE_INDEX"] = f"sqlite:///{self._local}/index.db"
         own = os.sched_getaffinity(0)

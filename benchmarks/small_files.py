@@ -1,0 +1,168 @@
+"""A source tree put and read through a gateway, or straight on its mount: `python -m benchmarks small-files`.
+
+The tree is that of the published measurement `efs-001` (54,000 files in 3,657 directories, 726 MB): how long clients
+take to put it, and what 16 readers get of 10,000 reads of which a fifth of the files has 80 %.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import quote
+
+from rich import box
+from rich.table import Table
+
+from benchmarks.calls import Refused
+from benchmarks.client import Client, Outcome, Request
+from benchmarks.targets import Running
+from loadtests.mounts.work import LARGEST, Tree, forget, read
+
+BUCKET = "tree"
+LONG = 36_000.0
+READERS, READS = 16, 10_000
+AGAIN_AND_AGAIN = 0.8
+"""Share of the reads that go to a fifth of the files."""
+
+
+@dataclass(frozen=True)
+class Found:
+    """Seconds that writing took, and bytes a second of the readers, without and with warm caches. 0: not measured."""
+
+    name: str
+    files: int
+    bytes: int
+    wrote: float
+    cold: float = 0.0
+    warm: float = 0.0
+
+
+def chosen_reads(tree: Tree, count: int, seed: int = 2) -> list[tuple[str, int]]:
+    """Names and sizes of files to read, in order."""
+    chance = random.Random(seed)
+    files = list(tree.files)
+    chance.shuffle(files)
+    fifth = len(files) // 5
+    return [chance.choice(files[:fifth] if chance.random() < AGAIN_AND_AGAIN else files[fifth:]) for _ in range(count)]
+
+
+def drop_caches() -> bool:
+    """Have Linux forget all it has read. False where only root can."""
+    os.sync()
+    try:
+        Path("/proc/sys/vm/drop_caches").write_text("3")
+    except OSError:
+        return False
+    return True
+
+
+def through(running: Running, tree: Tree, clients: int, reads: int) -> Found:
+    """Put the tree through an endpoint and read from it. Raises Refused, Stalled, OSError."""
+    running.calls.ask("PUT", f"/{BUCKET}")
+    body = memoryview(os.urandom(2 * LARGEST))
+    chance = random.Random(1)
+
+    def puts() -> Iterator[Request]:
+        for name, size in tree.files:
+            start = chance.randrange(LARGEST)
+            yield Request(
+                running.signer.head("PUT", f"/{BUCKET}/{quote(name)}", length=size), body[start : start + size]
+            )
+
+    def gets() -> Iterator[Request]:
+        for name, size in chosen_reads(tree, reads):
+            yield Request(running.signer.head("GET", f"/{BUCKET}/{quote(name)}"), size=size)
+
+    wrote = _run(running, clients, puts())
+    drop_caches()
+    cold = _run(running, READERS, gets())
+    warm = _run(running, READERS, gets())
+    return Found(
+        running.target.name,
+        len(tree.files),
+        tree.total,
+        wrote.elapsed,
+        cold.moved / cold.elapsed,
+        warm.moved / warm.elapsed,
+    )
+
+
+def _run(running: Running, connections: int, requests: Iterator[Request]) -> Outcome:
+    client = Client(running.address, connections)
+    try:
+        outcome = client.run(requests, LONG)
+    finally:
+        client.close()
+    if outcome.errors:
+        raise Refused(f"{running.target.name}: {dict(outcome.errors)}")
+    return outcome
+
+
+def straight(directory: Path, tree: Tree, threads: int, reads: int, *, sync: bool) -> Found:
+    """One file an object, made in `directory` by `threads`; with `sync` each is synced before it is closed."""
+    body = memoryview(os.urandom(2 * LARGEST))
+    started = time.perf_counter()
+    for name in tree.directories:
+        (directory / name).mkdir()
+    _each(tree.files, threads, lambda name, size: _write(directory / name, body[:size], sync))
+    wrote = time.perf_counter() - started
+    chosen = chosen_reads(tree, reads)
+    for name, _ in set(chosen):
+        with suppress(OSError):
+            forget(directory / name)
+    drop_caches()
+    rates = [_rate(directory, chosen) for _ in range(2)] if reads else [0.0, 0.0]
+    name = f"{threads} thread{'s' * (threads > 1)}{', synced' * sync}"
+    return Found(name, len(tree.files), tree.total, wrote, *rates)
+
+
+def _rate(directory: Path, chosen: Sequence[tuple[str, int]]) -> float:
+    started = time.perf_counter()
+    _each(chosen, READERS, lambda name, _: read(directory / name))
+    return sum(size for _, size in chosen) / (time.perf_counter() - started)
+
+
+def _write(path: Path, body: memoryview, sync: bool) -> None:
+    fd = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o644)
+    try:
+        os.write(fd, body)
+        if sync:
+            os.fsync(fd)
+    finally:
+        os.close(fd)
+
+
+def _each(files: Sequence[tuple[str, int]], threads: int, do: Callable[[str, int], object]) -> None:
+    errors: list[Exception] = []
+
+    def work(number: int) -> None:
+        try:
+            for name, size in files[number::threads]:
+                do(name, size)
+        except OSError as error:
+            errors.append(error)
+
+    running = [threading.Thread(target=work, args=(number,)) for number in range(threads)]
+    for thread in running:
+        thread.start()
+    for thread in running:
+        thread.join()
+    if errors:
+        raise errors[0]
+
+
+def table(found: Sequence[Found]) -> Table:
+    """One line each."""
+    made = Table(box=box.SIMPLE)
+    for heading in ("through", "files", "MB", "s", "files/s", "MB/s", "16 read cold, MB/s", "warm, MB/s"):
+        made.add_column(heading, justify="left" if heading == "through" else "right", no_wrap=True)
+    for one in found:
+        figures = (one.wrote, one.files / one.wrote, one.bytes / one.wrote / 1e6, one.cold / 1e6, one.warm / 1e6)
+        made.add_row(one.name, f"{one.files:,}", f"{one.bytes / 1e6:,.0f}", *(f"{figure:,.1f}" for figure in figures))
+    return made

@@ -1,0 +1,51 @@
+"""A source tree put and read."""
+
+from __future__ import annotations
+
+import sys
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from benchmarks import small_files, targets
+from loadtests.mounts.work import linux_tree
+
+TREE = linux_tree(0.002)
+KEYS = targets.Keys("GK0123456789", "secret-of-the-test")
+
+
+def test_a_fifth_of_the_files_has_most_reads() -> None:
+    reads = small_files.chosen_reads(linux_tree(0.02), 5000)
+    counts = sorted(Counter(name for name, _ in reads).values(), reverse=True)
+    assert 0.75 < sum(counts[: len(linux_tree(0.02).files) // 5]) / 5000 < 0.9
+
+
+@pytest.mark.parametrize("threads", [1, 4])
+def test_straight_on_a_directory(tmp_path: Path, threads: int) -> None:
+    found = small_files.straight(tmp_path, TREE, threads, 50, sync=True)
+    assert (found.files, found.bytes) == (len(TREE.files), TREE.total)
+    assert sum(path.stat().st_size for path in tmp_path.rglob("*.c")) == TREE.total
+    assert min(found.wrote, found.cold, found.warm) > 0
+    with pytest.raises(FileExistsError):
+        small_files.straight(tmp_path, TREE, threads, 0, sync=False)
+
+
+def test_through_a_gateway(tmp_path: Path) -> None:
+    target = targets.with_driver(targets.parse_target("sluice", "full", {}), "fuse")
+    data = tmp_path / "data"
+    data.mkdir()
+    with targets.Running(target, KEYS, tmp_path, 0, data) as running:
+        found = small_files.through(running, TREE, 8, 50)
+        assert len(list(running.calls.keys(small_files.BUCKET))) == len(TREE.files)
+        assert list(data.glob("*/data/data/*/*.pack")), "the data are where they were asked for"
+    assert found.name == "sluice-full"
+    assert min(found.wrote, found.cold, found.warm) > 0
+
+
+def test_only_sluice_has_drivers() -> None:
+    other = targets.Target("peer", command=f"{sys.executable} {{data}}")
+    assert targets.with_driver(other, "efs") == other
+    ours = targets.parse_target("sluice", "full", {})
+    assert targets.with_driver(ours, "local") == ours
+    assert targets.with_driver(ours, "efs").driver == "efs"
