@@ -8,7 +8,8 @@ import os
 import stat
 import threading
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -191,9 +192,8 @@ class Passthrough:
     def write(self, path: str, data: bytes, offset: int, fh: int) -> int:
         started = time.perf_counter()
         file = self._file(fh)
-        if self._undo is not None:
-            self._undo.will_change(fh, offset, len(data))
-        done = os.pwrite(fh, data, offset)
+        with self._changing(fh, offset, len(data)):
+            done = os.pwrite(fh, data, offset)
         self._costs.wrote(file.stream, done, started)
         return done
 
@@ -208,17 +208,18 @@ class Passthrough:
         self._costs.call("setattr", started)
 
     def fallocate(self, path: str, mode: int, offset: int, size: int, fh: int) -> None:
-        if self._undo is not None:
-            self._undo.will_change(fh, offset, size)
         arguments = (fh, mode, ctypes.c_int64(offset), ctypes.c_int64(size))
-        if ctypes.CDLL(None, use_errno=True).fallocate(*arguments):
-            raise OSError(ctypes.get_errno(), "fallocate", path)
+        with self._changing(fh, offset, size):
+            if ctypes.CDLL(None, use_errno=True).fallocate(*arguments):
+                raise OSError(ctypes.get_errno(), "fallocate", path)
 
     def fsync(self, path: str, datasync: int, fh: int) -> None:
         started = time.perf_counter()
-        self._costs.synced(self._file(fh).stream, started)
+        file = self._file(fh)
         if self._undo is not None:
+            # before the wait: what is written during it is not in it
             self._undo.synced(fh)
+        self._costs.synced(file.stream, started)
 
     def fsyncdir(self, path: str, datasync: int, fh: int) -> None:
         started = time.perf_counter()
@@ -227,9 +228,10 @@ class Passthrough:
         self._costs.call("syncdir", started)
 
     def flush(self, path: str, fh: int) -> None:
-        self._costs.closed(self._open[fh].stream, time.perf_counter())
+        started = time.perf_counter()
         if self._undo is not None and self._costs.profile.close_sends:
             self._undo.synced(fh)
+        self._costs.closed(self._open[fh].stream, started)
 
     def release(self, path: str, fh: int) -> None:
         with self._lock:
@@ -266,10 +268,8 @@ class Passthrough:
         os.utime(self._root + path, ns=(atime, mtime), follow_symlinks=False)
 
     def _cut(self, fd: int, length: int) -> None:
-        size = os.fstat(fd).st_size
-        if self._undo is not None:
-            self._undo.will_change(fd, length, max(0, size - length))
-        os.ftruncate(fd, length)
+        with self._changing(fd, length, max(0, os.fstat(fd).st_size - length)):
+            os.ftruncate(fd, length)
 
     def _require_empty(self, path: str) -> None:
         full = self._root + path
@@ -277,6 +277,15 @@ class Passthrough:
             raise OSError(errno.ENOTEMPTY, os.strerror(errno.ENOTEMPTY), path)
 
     # helpers
+
+    @contextmanager
+    def _changing(self, fd: int, offset: int, count: int) -> Iterator[None]:
+        if self._undo is None:
+            yield
+            return
+        with self._undo.lock:
+            self._undo.will_change(fd, offset, count)
+            yield
 
     def _make(self, path: str, make: Any) -> Any:
         if self._undo is None:

@@ -74,6 +74,9 @@ def serve(mounting: Mounting) -> None:
     undo = None
     if mounting.tracked:
         mounting.kept.mkdir()
+        if mounting.kept.stat().st_dev != os.stat(root).st_dev:
+            mounting.clean()
+            raise MountFailed(f"{root} is a file system of its own: tracking wants a directory in one")
         undo = Undo(root, mounting.kept)
     try:
         operations = personality(root, costs, undo)

@@ -11,6 +11,7 @@ later syncs succeed (Linux takes them for clean). Modes, owners and times are no
 
 from __future__ import annotations
 
+import errno
 import os
 import threading
 from contextlib import suppress
@@ -45,7 +46,7 @@ class Change:
 
 
 class Undo:
-    """For many threads. Whoever changes a name does it while holding `lock`, together with the note of it here.
+    """For many threads. Whoever changes names or bytes does so while holding `lock`, together with the note of it here.
 
     `kept` is a directory on the same file system as `root`, outside it.
     """
@@ -90,23 +91,24 @@ class Undo:
         with self.lock:
             done = [change for change in self._changes if inode in (change.directory, change.other)]
             self._changes = [change for change in self._changes if inode not in (change.directory, change.other)]
-        for change in done:
-            if change.kept:
-                _remove_all(self._kept / change.kept)
+            for change in done:
+                if change.kept:
+                    self._drop(self._kept / change.kept)
 
     # bytes
 
     def will_change(self, fd: int, offset: int, count: int) -> None:
-        """Bytes of a file are about to be overwritten, cut off or added."""
+        """Bytes of a file are about to be overwritten, cut off or added. Raises OSError after a crash."""
+        if self.crashed:
+            raise OSError(errno.EIO, "crashed")
         found = os.fstat(fd)
-        with self.lock:
-            file = self._files.get(found.st_ino)
-            if file is None:
-                again = os.open(f"/proc/self/fd/{fd}", os.O_RDWR | os.O_CLOEXEC)
-                file = self._files[found.st_ino] = Unsynced(again, found.st_size)
-            count = min(count, file.size - offset)
-            if count > 0:
-                file.old.append((offset, os.pread(file.fd, count, offset)))
+        file = self._files.get(found.st_ino)
+        if file is None:
+            again = os.open(f"/proc/self/fd/{fd}", os.O_RDWR | os.O_CLOEXEC)
+            file = self._files[found.st_ino] = Unsynced(again, found.st_size)
+        count = min(count, file.size - offset)
+        if count > 0:
+            file.old.append((offset, os.pread(file.fd, count, offset)))
 
     def synced(self, fd: int) -> None:
         """The file's bytes are as they are for good."""
@@ -177,6 +179,18 @@ class Undo:
             self._directories[found] = os.open(self._root + parent, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
         return found, name
 
+    def _drop(self, path: Path) -> None:
+        """A file, or a directory with all that is in it, is gone for good."""
+        if path.is_dir() and not path.is_symlink():
+            for inside in path.iterdir():
+                self._drop(inside)
+            path.rmdir()
+            return
+        found = path.lstat()
+        path.unlink()
+        if found.st_nlink == 1 and (file := self._files.pop(found.st_ino, None)):
+            os.close(file.fd)
+
     def _keep(self, path: str) -> str:
         fresh = self._fresh()
         os.rename(self._root + path, fresh)
@@ -185,13 +199,3 @@ class Undo:
     def _fresh(self) -> Path:
         self._count += 1
         return self._kept / str(self._count)
-
-
-def _remove_all(path: Path) -> None:
-    """A file, or a directory with all that is in it."""
-    if path.is_dir() and not path.is_symlink():
-        for inside in path.iterdir():
-            _remove_all(inside)
-        path.rmdir()
-    else:
-        path.unlink()

@@ -39,8 +39,8 @@ def until(true: Callable[[], bool]) -> None:
 
 
 @pytest.fixture
-def mount(make: Make) -> Mount:
-    return make(cached=False)
+def mount(share: Make) -> Mount:
+    return share(cached=False)
 
 
 @pytest.mark.parametrize("name", NAMES)

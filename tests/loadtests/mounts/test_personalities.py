@@ -27,8 +27,8 @@ def fallocate(fd: int, mode: int, offset: int, length: int) -> int:
 
 
 @pytest.mark.parametrize("personality", ["plain", "nfs", "zdbfs"])
-def test_everything_goes_through(make: Make, personality: str) -> None:
-    made = make(personality=personality).path / "made"
+def test_everything_goes_through(share: Make, personality: str) -> None:
+    made = share(personality=personality).path / "made"
     made.mkdir(0o700)
     body = os.urandom(3_000_000)
     with open(made / "file", "xb") as file:
@@ -64,8 +64,8 @@ def test_everything_goes_through(make: Make, personality: str) -> None:
     assert os.statvfs(made.parent).f_blocks > 0
 
 
-def test_plain_refuses_what_posix_refuses(make: Make) -> None:
-    where = make(personality="plain").path
+def test_plain_refuses_what_posix_refuses(share: Make) -> None:
+    where = share(personality="plain").path
     for name in ("full", "other"):
         (where / name).mkdir()
         write(where / name / "file", b"here")
@@ -83,8 +83,8 @@ def noreplace(old: Path, new: Path) -> None:
         raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
 
 
-def test_plain_has_attributes_holes_and_nanoseconds(make: Make) -> None:
-    where = make(personality="plain").path
+def test_plain_has_attributes_holes_and_nanoseconds(share: Make) -> None:
+    where = share(personality="plain").path
     file = write(where / "file", bytes(range(256)) * 64)
     os.setxattr(file, "user.a", b"b")
     assert os.getxattr(file, "user.a") == b"b"
@@ -99,8 +99,8 @@ def test_plain_has_attributes_holes_and_nanoseconds(make: Make) -> None:
 
 
 @pytest.mark.parametrize("personality", ["plain", "nfs"])
-def test_an_open_file_outlives_its_name(make: Make, personality: str) -> None:
-    where = make(personality=personality).path
+def test_an_open_file_outlives_its_name(share: Make, personality: str) -> None:
+    where = share(personality=personality).path
     for gone in ("unlinked", "replaced"):
         with open(write(where / gone, b"still here"), "rb") as file:
             if gone == "unlinked":
@@ -113,8 +113,8 @@ def test_an_open_file_outlives_its_name(make: Make, personality: str) -> None:
 
 
 @pytest.mark.parametrize("personality", ["nfs", "zdbfs", "no-rename"])
-def test_without_attributes_and_fallocate(make: Make, personality: str) -> None:
-    file = make(personality=personality).path / "file"
+def test_without_attributes_and_fallocate(share: Make, personality: str) -> None:
+    file = share(personality=personality).path / "file"
     with open(file, "xb") as opened:
         assert fallocate(opened.fileno(), 0, 0, 4096) == errno.EOPNOTSUPP
     with pytest.raises(OSError) as refused:
@@ -126,14 +126,14 @@ def test_without_attributes_and_fallocate(make: Make, personality: str) -> None:
 
 
 @pytest.mark.parametrize("personality", ["plain", "nfs", "zdbfs"])
-def test_without_nameless_files(make: Make, personality: str) -> None:
+def test_without_nameless_files(share: Make, personality: str) -> None:
     with pytest.raises(OSError) as refused:
-        os.open(make(personality=personality).path, os.O_TMPFILE | os.O_RDWR)
+        os.open(share(personality=personality).path, os.O_TMPFILE | os.O_RDWR)
     assert refused.value.errno == errno.EOPNOTSUPP
 
 
-def test_zdbfs_rmdir_destroys(make: Make) -> None:
-    where = make(personality="zdbfs").path
+def test_zdbfs_rmdir_destroys(share: Make) -> None:
+    where = share(personality="zdbfs").path
     (where / "full" / "deep").mkdir(parents=True)
     write(where / "full" / "deep" / "file", b"gone")
     (where / "full").rmdir()
@@ -141,8 +141,8 @@ def test_zdbfs_rmdir_destroys(make: Make) -> None:
     assert not (where / "full" / "deep" / "file").exists()
 
 
-def test_zdbfs_rename_destroys(make: Make) -> None:
-    where = make(personality="zdbfs").path
+def test_zdbfs_rename_destroys(share: Make) -> None:
+    where = share(personality="zdbfs").path
     for name in ("old", "new"):
         (where / name).mkdir()
         write(where / name / f"of-{name}", b"here")
@@ -154,8 +154,8 @@ def test_zdbfs_rename_destroys(make: Make) -> None:
 
 
 @pytest.mark.parametrize("how", ["unlink", "replace", "rmdir"])
-def test_zdbfs_unlink_kills_descriptors(make: Make, how: str) -> None:
-    where = make(personality="zdbfs").path
+def test_zdbfs_unlink_kills_descriptors(share: Make, how: str) -> None:
+    where = share(personality="zdbfs").path
     (where / "in").mkdir()
     file = write(where / "in" / "file", b"read me")
     with open(file, "rb") as reader, open(file, "r+b") as writer:
@@ -187,8 +187,8 @@ def test_zdbfs_sync_does_nothing(make: Make) -> None:
     assert os.listdir(mount.path) == []
 
 
-def test_zdbfs_truncate_keeps_old_bytes(make: Make) -> None:
-    where = make(personality="zdbfs").path
+def test_zdbfs_truncate_keeps_old_bytes(share: Make) -> None:
+    where = share(personality="zdbfs").path
     file = write(where / "file", b"hello, world")
     os.truncate(file, 0)
     assert file.read_bytes() == b""
@@ -202,10 +202,11 @@ def test_zdbfs_truncate_keeps_old_bytes(make: Make) -> None:
     assert file.read_bytes() == b"hell!! world"
 
 
-def test_zdbfs_listing_skips_when_others_are_removed(make: Make) -> None:
-    where = make(personality="zdbfs").path
+def test_zdbfs_listing_skips_when_others_are_removed(share: Make) -> None:
+    mount = share(personality="zdbfs")
+    where = mount.path
     for number in range(3000):
-        (where / f"{number:04}").touch()
+        (mount.backing / f"{number:04}").touch()
     with os.scandir(where) as found:
         for entry in found:
             os.unlink(entry.path)
@@ -213,18 +214,19 @@ def test_zdbfs_listing_skips_when_others_are_removed(make: Make) -> None:
     assert 0 < left < 2900
 
 
-def test_plain_listing_skips_nothing(make: Make) -> None:
-    where = make(personality="plain").path
+def test_plain_listing_skips_nothing(share: Make) -> None:
+    mount = share(personality="plain")
+    where = mount.path
     for number in range(1000):
-        (where / f"{number:04}").touch()
+        (mount.backing / f"{number:04}").touch()
     with os.scandir(where) as found:
         for entry in found:
             os.unlink(entry.path)
     assert os.listdir(where) == []
 
 
-def test_zdbfs_times_and_links(make: Make) -> None:
-    where = make(personality="zdbfs").path
+def test_zdbfs_times_and_links(share: Make) -> None:
+    where = share(personality="zdbfs").path
     file = write(where / "file", b"x")
     assert file.stat().st_mtime_ns % 1_000_000_000 == 0
     os.utime(file, ns=(5, 1_234_567_891))
@@ -234,8 +236,8 @@ def test_zdbfs_times_and_links(make: Make) -> None:
     assert file.stat().st_nlink == 1
 
 
-def test_no_rename_writes_new_files_once(make: Make) -> None:
-    where = make(personality="no-rename").path
+def test_no_rename_writes_new_files_once(share: Make) -> None:
+    where = share(personality="no-rename").path
     file = write(where / "file", b"written once")
     assert file.read_bytes() == b"written once"
     for refused in (

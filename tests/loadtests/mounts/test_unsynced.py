@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import os
+import threading
+import time
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
-from loadtests.mounts import Mount
+from loadtests.mounts import Mount, MountFailed, mounted
 from tests.loadtests.mounts.conftest import Make
 
 
 @pytest.fixture
-def mount(make: Make) -> Mount:
-    return make(tracked=True, cached=False)
+def mount(share: Make) -> Mount:
+    return share(tracked=True, cached=False)
 
 
 def sync(path: Path) -> None:
@@ -55,7 +57,7 @@ def test_files(mount: Mount) -> None:
     assert tree(where) == {"both": b"safe", "name": b""}
 
 
-def test_what_was_there_before_it_was_mounted_survives(make: Make, mount: Mount) -> None:
+def test_what_was_there_before_it_was_mounted_survives(mount: Mount) -> None:
     (mount.backing / "old").write_bytes(b"from before")
     mount.crash()
     assert tree(mount.path) == {"old": b"from before"}
@@ -231,3 +233,27 @@ def test_nothing_is_left_behind(make: Make, tmp_path: Path) -> None:
     mount.stop()
     assert os.listdir(mount.backing) == ["file"]
     assert sorted(os.listdir(tmp_path)) == ["backing1", "mount1"]
+
+
+def test_what_is_written_during_a_sync_is_not_in_it(make: Make) -> None:
+    mount = make(tracked=True, cached=False, ms={"sync": 500})
+    with open(mount.path / "pack", "xb", buffering=0) as pack:
+        sync(mount.path)
+        pack.write(b"in it, ")
+        before = mount.counts().get("fsync", 0)
+        thread = threading.Thread(target=os.fsync, args=(pack.fileno(),))
+        thread.start()
+        while mount.counts().get("fsync", 0) == before:
+            time.sleep(0.01)
+        time.sleep(0.1)
+        pack.write(b"not in it")
+        thread.join()
+    mount.crash()
+    assert (mount.path / "pack").read_bytes() == b"in it, "
+
+
+def test_a_directory_that_is_a_file_system_cannot_be_tracked(make: Make) -> None:
+    mount = make(tracked=True)
+    (mount.path.parent / "again").mkdir()
+    with pytest.raises(MountFailed, match="of its own"), mounted(mount.path, mount.path.parent / "again", tracked=True):
+        pass
