@@ -2,5 +2,6 @@
 
 from storage_drivers.tree.base import Collision, FileChanged, FileGone, Found, Seen, Stamp
 from storage_drivers.tree.files import TreeFiles
+from storage_drivers.tree.watching import Changes
 
-__all__ = ["Collision", "FileChanged", "FileGone", "Found", "Seen", "Stamp", "TreeFiles"]
+__all__ = ["Changes", "Collision", "FileChanged", "FileGone", "Found", "Seen", "Stamp", "TreeFiles"]

@@ -17,6 +17,7 @@ from types import TracebackType
 from storage_drivers.errors import StoreFailed, map_errors
 from storage_drivers.files import NO_SYNC
 from storage_drivers.identity import NAME as IDENTITY
+from storage_drivers.mountinfo import mount_of
 from storage_drivers.tree.base import PRIVATE, Collision
 from storage_drivers.tree.opening import DIRECTORY, open_beneath, opened
 from storage_drivers.tree.trials import Traits, flag_is_set
@@ -79,6 +80,10 @@ class Directories:
         Whatever OSError the block raises becomes a DriverError.
         """
         return Root(self._root)
+
+    def is_local(self) -> bool:
+        """Whether nobody comes to the files but through this machine."""
+        return mount_of(os.fsdecode(self._root)).driver == "local"
 
     def remember(self) -> None:
         """Take down which store is mounted now."""

@@ -17,13 +17,14 @@ from storage_drivers.files import DIRECTORY_MODE
 from storage_drivers.probe import DIRECTORY as PROBES
 from storage_drivers.probe import with_patience
 from storage_drivers.probe_scratch import Progress
-from storage_drivers.tree import base, buckets, paths, scanning
+from storage_drivers.tree import base, buckets, paths, scanning, watching
 from storage_drivers.tree.base import PRIVATE, Found, Seen, Stamp, stamp_of
 from storage_drivers.tree.directories import Directories
 from storage_drivers.tree.placing import Placing
 from storage_drivers.tree.reading import Reading
 from storage_drivers.tree.staging import StagedFile, Unverified
 from storage_drivers.tree.trials import Traits, try_mount
+from storage_drivers.tree.watching import Changes
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -252,6 +253,13 @@ class TreeFiles:
         """
         pending = scanning.Pending(self._directories, bucket, seen or Seen())
         return scanning.walk(pending, self._submit, width)
+
+    def watch(self, bucket: str) -> AsyncIterator[Changes]:
+        """What anybody does to a bucket's files, bundled; the first, mostly empty, comes once all is watched.
+
+        Raises StoreFailed where the mount does not tell what others do: it is not local.
+        """
+        return watching.watch(self._directories, bucket, self._submit)
 
     async def make_bucket(self, bucket: str) -> None:
         """Make the bucket's directory, durable; one that is there is no error."""
