@@ -59,6 +59,7 @@ def run(
     pid: Annotated[list[str] | None, typer.Option(help="NAME=PID: root process of an endpoint that runs.")] = None,
     rounds: Annotated[int, typer.Option(min=1, help="Rounds; the order of targets turns with each.")] = 5,
     durability: Annotated[str, typer.Option(help="Of the target `sluice`: relaxed or full.")] = "relaxed",
+    driver: Annotated[str, typer.Option(help="Of the target `sluice`: local, efs, fuse.")] = "local",
     ops: Annotated[str, typer.Option(help="Any of put,get,stat,delete,list,multipart,mix.")] = ",".join(OPERATIONS),
     sizes: Annotated[str, typer.Option(help="Sizes of objects.")] = "4k,64k,1m,10m",
     clients: Annotated[str, typer.Option(help="Connections; several numbers repeat the cells.")] = "16",
@@ -79,7 +80,8 @@ def run(
 ) -> None:
     """Run every cell against every target, turn by turn, and print the table."""
     try:
-        chosen = [targets.parse_target(text, durability, _pids(pid or [])) for text in target]
+        parsed = (targets.parse_target(text, durability, _pids(pid or [])) for text in target)
+        chosen = [targets.with_driver(one, driver) for one in parsed]
         plan = Plan(
             operations=_words(ops, OPERATIONS),
             sizes=tuple(size_of(size) for size in sizes.split(",")),
