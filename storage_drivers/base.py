@@ -88,11 +88,11 @@ class Source(Protocol):
         ...
 
     def digest(self, piece: Buffer) -> None:
-        """Take a piece into the hashes. Called once a piece, in order, in the thread that writes it."""
+        """Take a piece into the hashes. Called once a piece, in order, in the thread that writes it or beside it."""
         ...
 
     def verify(self) -> None:
-        """Called after the last piece and before anything is synced. Raises to refuse the blob."""
+        """Called after the last piece and before the blob could be found. Raises to refuse it."""
         ...
 
 

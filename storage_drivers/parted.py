@@ -7,7 +7,7 @@ next ones fill. The first is ended last: its footer says how many there are, so 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
 from typing import Any
 
@@ -16,7 +16,7 @@ from storage_drivers.errors import StoreFailed
 from storage_drivers.footer import Shape
 from storage_drivers.writing import BlobFile
 
-LEAST_PART = 128 << 10
+LEAST_PART = 96 << 10
 """Bytes below which a file of its own costs more than it gains."""
 ROUND = 4096
 MOST_SIZE = 1 << 32
@@ -90,9 +90,9 @@ class PartedPut:
             first, last = self._part_at(self._filled), self._part_at(self._filled + len(piece) - 1)
             await asyncio.gather(*made[first : last + 1])
             self._sync_entries(last)
-            writing = self._start(self._write, piece, self._filled)
+            writing = [self._start(self._source.digest, piece), *self._write(piece, self._filled)]
             following = await self._source.read()
-            await writing
+            await asyncio.gather(*writing)
             self._filled += len(piece)
             self._end_full(first)
             self._raise_failed()
@@ -113,13 +113,12 @@ class PartedPut:
             raise StoreFailed(f"more than {self._shape.total} bytes came")
         return offset // self._shape.size
 
-    def _write(self, piece: Buffer, offset: int) -> None:
-        """Hash a piece and write it to the parts that it belongs to."""
-        self._source.digest(piece)
+    def _write(self, piece: Buffer, offset: int) -> Iterator[asyncio.Future[Any]]:
+        """Write a piece to the parts that it belongs to, each in a thread."""
         view = memoryview(piece)
         while view:
             part, _, count = self._shape.locate(offset, len(view))
-            self._files[part].write(view[:count])
+            yield self._start(self._files[part].write, view[:count])
             view = view[count:]
             offset += count
 
