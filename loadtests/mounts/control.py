@@ -1,7 +1,7 @@
 """How a running mount is asked and told: a line of JSON each way over a unix socket.
 
 `{"do": "fault", "fault": {…}}`, `clear`, `release` (both with `number` or without), `struck`, `counts`, `waiting`,
-`crash`, `credits` (`bytes` that are left); answered with `{"answer": …}` or `{"error": …}`.
+`crash` (`survives`, `seed`), `credits` (`bytes` that are left); answered with `{"answer": …}` or `{"error": …}`.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ class Control:
     def _crash(self, told: Message) -> int:
         if self._undo is None:
             raise ValueError("this mount does not track what is not synced (tracked=True, --tracked)")
-        return self._undo.crash()
+        return self._undo.crash(told.get("survives", 0.0), told.get("seed", 0))
 
     def _credits(self, told: Message) -> float:
         self._costs.writing.left = float(told["bytes"])

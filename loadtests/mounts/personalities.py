@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import shutil
+import time
 from collections.abc import Iterable
 from typing import Any
 
@@ -78,8 +79,10 @@ class Zdbfs(Plain):
     def rmdir(self, path: str) -> None:
         self._kill(path)
         if self._undo is None:
+            started = time.perf_counter()
             shutil.rmtree(self._root + path)
-            self._costs.call("remove", 0.0)
+            self._known.remove(path)
+            self._costs.call("remove", started)
         else:
             super().rmdir(path)
 

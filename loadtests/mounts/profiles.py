@@ -50,7 +50,7 @@ class Profile:
     spread: float = 0.0
     """Standard deviation of calls and sending over their mean."""
     cache_seconds: float = 1.0
-    """How long Linux believes a name and its attributes."""
+    """How long a client believes a name and its attributes. The size is asked for every second without charge."""
     personality: str = "plain"
 
     def changed(self, calls: Mapping[str, float]) -> Profile:

@@ -158,7 +158,8 @@ def _class(mfusepy: Any) -> Callable[..., Any]:
 
 def _options(mfusepy: Any, mounting: Mounting, personal: dict[str, Any]) -> dict[str, Any]:
     seconds = mounting.profile.cache_seconds
-    options: dict[str, Any] = {"entry_timeout": seconds, "attr_timeout": seconds, **personal}
+    # FUSE does not ask for the size at open as NFS does, so Linux asks often here, which is not always charged
+    options: dict[str, Any] = {"entry_timeout": seconds, "attr_timeout": min(1.0, seconds), **personal}
     if not mounting.cached:
         options["direct_io"] = True
     if not mounting.big_writes:

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import errno
 import os
+import random
 import threading
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -135,12 +136,23 @@ class Undo:
             file.lost += reversed(file.old)
             file.size, file.old = size, []
 
-    def crash(self) -> int:
-        """Take back all that is not synced. Returns how many names and files it was. Nothing may be changed later."""
+    def crash(self, survives: float = 0.0, seed: int = 0) -> int:
+        """Take back all that is not synced. Returns how many names and files it was. Nothing may be changed later.
+
+        A disk may have saved more than it was asked to: with `survives` the first such part of the changes of names
+        stays, that part of the files keep all their bytes, and the others some of those that were added.
+        """
+        chance = random.Random(seed)
         with self.lock:
             self.crashed = True
+            saved = round(len(self._changes) * survives)
+            self._changes = self._changes[saved:]
             for file in self._files.values():
-                os.ftruncate(file.fd, file.size)
+                if chance.random() < survives:
+                    os.close(file.fd)
+                    continue
+                added = max(0, os.fstat(file.fd).st_size - file.size)
+                os.ftruncate(file.fd, file.size + int(added * survives * chance.random()))
                 for offset, old in reversed(file.old):
                     os.pwrite(file.fd, old, offset)
                 for offset, old in file.lost:

@@ -257,3 +257,25 @@ def test_a_directory_that_is_a_file_system_cannot_be_tracked(make: Make) -> None
     (mount.path.parent / "again").mkdir()
     with pytest.raises(MountFailed, match="of its own"), mounted(mount.path, mount.path.parent / "again", tracked=True):
         pass
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_more_may_survive_than_was_asked_for(mount: Mount, seed: int) -> None:
+    """Old or new, names in their order, added bytes from their beginning."""
+    where = mount.path
+    synced(where / "synced", b"safe")
+    with open(where / "pack", "xb", buffering=0) as pack:
+        sync(where)
+        pack.write(b"safe, ")
+        os.fsync(pack.fileno())
+        pack.write(b"added")
+    for number in range(10):
+        (where / f"{number}").write_bytes(b"new")
+    mount.crash(survives=0.5, seed=seed)
+    found = tree(where)
+    assert found.pop("synced") == b"safe"
+    body = found.pop("pack")
+    assert body.startswith(b"safe, ")
+    assert b"safe, added".startswith(body)
+    assert list(found) == [str(number) for number in range(5)]
+    assert all(b"new".startswith(body) for body in found.values())
