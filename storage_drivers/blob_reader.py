@@ -19,7 +19,7 @@ from typing import NamedTuple
 
 from storage_drivers.base import Buffer, FileSlice
 from storage_drivers.errors import BlobDamaged, map_errors
-from storage_drivers.files import read_exactly
+from storage_drivers.files import close_read, read_exactly
 from storage_drivers.footer import CHUNK, Footer, Shape, chunk_check, part_id, read_footer, read_shape
 
 OPEN = os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
@@ -91,7 +91,7 @@ class BlobReader:
             try:
                 return FileSlice(at.fd, at.offset, self._checked_count(at, locator, at.length, CHUNKS_AT_ONCE))
             except BaseException:
-                os.close(at.fd)
+                close_read(at.fd)
                 raise
 
     def read(self, files: Files, blob_id: int, locator: str, offset: int, length: int) -> bytes:
@@ -110,7 +110,7 @@ class BlobReader:
                     return read_exactly(at.fd, at.offset, count)
                 return kept[0] if count == len(kept[0]) else kept[0][skip : skip + count]
             finally:
-                os.close(at.fd)
+                close_read(at.fd)
 
     def known_shape(self, blob_id: int) -> Shape | None:
         """How a blob lies in files, when it was read or written here not long ago. Does not block."""
@@ -124,7 +124,7 @@ class BlobReader:
             try:
                 return read_footer(fd, found.st_size, blob_id, locator).shape
             finally:
-                os.close(fd)
+                close_read(fd)
 
     def _open_at(self, files: Files, blob_id: int, locator: str, offset: int, length: int) -> _At:
         """Open the part in which a range begins."""
@@ -143,9 +143,9 @@ class BlobReader:
                     _, inside, count = _located(shape, locator, offset, length)
                     return _At(fd, found, blob_id, inside, count, footer)
             except BaseException:
-                os.close(fd)
+                close_read(fd)
                 raise
-            os.close(fd)
+            close_read(fd)
         part, inside, count = _located(shape, locator, offset, length)
         fd, found = _open(files(part), locator)
         return _At(fd, found, part_id(blob_id, part), inside, count, None)
@@ -178,7 +178,7 @@ class BlobReader:
                 return None
             count = os.preadv(fd, [buffer], inside, os.RWF_NOWAIT)
         finally:
-            os.close(fd)
+            close_read(fd)
         return bytes(buffer) if count == length else None
 
     def size(self, files: Files, blob_id: int) -> int:
@@ -274,7 +274,7 @@ def _open(path: str, locator: str) -> tuple[int, os.stat_result]:
         if not stat.S_ISREG(found.st_mode):
             raise BlobDamaged(f"{locator} is no file")
     except BaseException:
-        os.close(fd)
+        close_read(fd)
         raise
     return fd, found
 
@@ -298,7 +298,7 @@ def _shape_of(path: str, blob_id: int) -> Shape | None:
     except BlobDamaged:
         return None
     finally:
-        os.close(fd)
+        close_read(fd)
 
 
 def _check_chunk(fd: int, footer: Footer, chunk: int, blob_id: int, locator: str) -> bytes:

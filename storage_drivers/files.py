@@ -40,6 +40,14 @@ def read_exactly(fd: int, offset: int, length: int) -> bytes:
     return bytes(whole)
 
 
+def close_read(fd: int) -> None:
+    """Close a descriptor that nothing was written through: what was read is no worse when the mount objects."""
+    try:
+        os.close(fd)
+    except OSError:
+        pass
+
+
 def sync_directory(path: str | Path) -> None:
     """Make the entries of a directory survive a power cut, as far as the mount syncs directories at all (see probe)."""
     fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY)

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from storage_drivers import pack_format
 from storage_drivers.errors import BlobDamaged, BlobMissing, map_errors
-from storage_drivers.files import read_exactly
+from storage_drivers.files import close_read, read_exactly
 
 PREFIX = "p:"
 LOCATOR = re.compile(r"p:([0-9a-f]{1,16})\.([0-9a-f]{1,12})\.([0-9a-f]{1,8})\.([0-9a-f]{1,16})")
@@ -131,7 +131,7 @@ class PackReader:
         try:
             made = OpenPack(fd, pack_format.read_salt(fd, pack_id))
         except BaseException:
-            os.close(fd)
+            close_read(fd)
             raise
         with self._lock:
             made.readers += 1
@@ -155,4 +155,4 @@ class PackReader:
             pack.readers -= 1
             last = pack.readers == 0
         if last:
-            os.close(pack.fd)
+            close_read(pack.fd)

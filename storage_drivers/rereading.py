@@ -13,7 +13,7 @@ from storage_drivers import pack_format
 from storage_drivers.base import Buffer
 from storage_drivers.blob_reader import OPEN
 from storage_drivers.errors import BlobDamaged, DriverError, map_errors
-from storage_drivers.files import read_exactly
+from storage_drivers.files import close_read, read_exactly
 from storage_drivers.footer import CHUNK, chunk_check, read_footer
 from storage_drivers.pack_reader import Place
 
@@ -39,7 +39,7 @@ def reread_pack(
             except DriverError as error:
                 errors[number] = error
     finally:
-        os.close(fd)
+        close_read(fd)
 
 
 def _reread_record(fd: int, place: Place) -> Buffer:
@@ -65,7 +65,7 @@ def reread_file(path: str, blob_id: int, locator: str) -> Iterator[Buffer]:
                     raise BlobDamaged(f"{locator} is not what was written, in the {length} bytes at {start}")
                 yield piece
         finally:
-            os.close(fd)
+            close_read(fd)
 
 
 @contextmanager
