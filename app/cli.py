@@ -13,6 +13,7 @@ import typer
 from app import __version__
 from app.cli_common import ConfigOption, DataOption, IndexOption, fail, load_settings
 from app.cli_fsck import fsck_command
+from app.cli_import import import_command
 from app.cli_probe import probe_command
 from app.cli_rebuild import rebuild_command
 from app.cli_scrub import scrub_command
@@ -28,6 +29,7 @@ cli = typer.Typer(
 )
 cli.add_typer(users, name="user")
 cli.command("fsck")(fsck_command)
+cli.command("import")(import_command)
 cli.command("probe")(probe_command)
 cli.command("rebuild")(rebuild_command)
 cli.command("scrub")(scrub_command)

@@ -20,6 +20,7 @@ from app.jobs.garbage import Garbage
 from app.jobs.runner import Jobs, StoreJobs
 from app.jobs.scrub import Scrubber
 from app.jobs.space import Space
+from app.jobs.tree import TreeJobs
 from app.s3 import checksums
 from app.s3.gateway import Gateway
 from app.s3.request import S3Request
@@ -115,7 +116,7 @@ class App:
             if store.driver.capabilities.one_process:  # made here, and the index holds it to this process
                 await start(store, await self._index.identities())
             else:
-                await store.driver.start()
+                await store.start()
             store.open_packs()
         lock = self._settings.run_dir / "jobs.lock"
         pieces = Garbage(
@@ -129,10 +130,11 @@ class App:
             task.cancel()
             await asyncio.gather(task, return_exceptions=True)
             await asyncio.gather(*(store.close_packs() for store in stores))
+            await asyncio.gather(*(store.tree.finish() for store in stores if store.tree is not None))
             await self._store.ids.close()
             await self._index.close()
             for store in stores:
-                await store.driver.close()
+                await store.close()
 
     def _jobs(self, store: Store) -> StoreJobs:
         settings = self._settings
@@ -142,7 +144,8 @@ class App:
         garbage = Garbage(store, self._context.oldest_request, boottime_ms, grace, decisions.bound, pieces=False)
         compactor = Compactor(store, settings.compaction_rate, grace, self._context.counters.compacted)
         space = Space(store, settings.named_stores[store.name])
-        return StoreJobs(store, garbage, decisions, scrubber, compactor, space)
+        tree = None if store.tree is None else TreeJobs(store, store.tree, settings.tree_scan_interval)
+        return StoreJobs(store, garbage, decisions, scrubber, compactor, space, tree)
 
 
 def _end() -> None:

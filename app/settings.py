@@ -50,7 +50,14 @@ class StoreSettings(BaseModel):
             raise ValueError("read_back is for a store with a path")
         if self.path is not None and self.options:
             raise ValueError("options are for a store with a url")
+        if self.layout == "tree" and self.path is None:
+            raise ValueError("the layout tree needs a path")
         return self
+
+    @property
+    def directory(self) -> Path | None:
+        """Where all but plain files is: no bucket's name begins with a dot."""
+        return self.path / ".sluice" if self.path is not None and self.layout == "tree" else self.path
 
 
 def _read_file(path: Path, known: Iterable[str]) -> dict[str, Any]:
@@ -172,6 +179,9 @@ class Settings(BaseSettings):
     scrub_rate: int = Field(
         10 * MIB, ge=0, description="Bytes a second that the scrubber reads again in the background; 0 turns it off."
     )
+    tree_scan_interval: float = Field(
+        300, ge=0, description="Layout `tree`: every file is looked at this often for changes by others; 0: never."
+    )
     max_buckets: int = Field(10_000, ge=1, description="Buckets an account may have.")
     clock_skew: float = Field(900, gt=0, description="How far a signed request's time may be off.")
 
@@ -229,8 +239,8 @@ class Settings(BaseSettings):
             return self.data
         store = self.named_stores[self.first_store]
         if self.index is None:
-            assert store.path is not None
-            return store.path
+            assert store.directory is not None
+            return store.directory
         return self.index_path.parent
 
     @property

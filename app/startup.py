@@ -14,6 +14,7 @@ from app.index.schema import DEFAULT
 from app.jobs.sweep import sweep
 from app.s3.target import valid_bucket_name
 from app.settings import Settings
+from app.store.buckets import create_bucket
 from app.store.driver import make_stores
 from app.store.store import Store
 from storage_drivers.errors import DriverError
@@ -49,7 +50,7 @@ async def _prepare(settings: Settings) -> Credentials:
         await refuse_missing(index, settings)
         store = make_stores(index, settings, known)
         for one in store.all.values():
-            stack.push_async_callback(one.driver.close)
+            stack.push_async_callback(one.close)
             if one.driver.capabilities.one_process:
                 if settings.workers > 1:
                     raise CannotStart(f"store {one.name}: it is of one process, which wants --workers 1")
@@ -66,7 +67,7 @@ async def _prepare(settings: Settings) -> Credentials:
             root_id = await ensure_root(index, await _root_of(store), credentials)
         except AccountExists:
             raise CannotStart("the root access key belongs to another account (see `sluice user list`)") from None
-        await _default_buckets(index, settings, root_id)
+        await _default_buckets(store, settings, root_id)
         await sweep(store, index.writer_is_gone)
         return credentials
 
@@ -84,7 +85,7 @@ async def opened(settings: Settings) -> AsyncIterator[Store]:
         store = make_stores(index, settings)
         known = await index.identities()
         for one in store.all.values():
-            stack.push_async_callback(one.driver.close)
+            stack.push_async_callback(one.close)
             if one.driver.capabilities.one_process:
                 raise CannotStart(f"store {one.name}: nothing can look at it but its server")
             await start(one, known)
@@ -95,7 +96,7 @@ async def start(store: Store, known: Mapping[str, tuple[str, int]]) -> None:
     """Start a store, and bind the index to it if that knows none of its name. Raises CannotStart."""
     named = "" if store.name == DEFAULT else f"store {store.name}: "
     try:
-        await store.driver.start()
+        await store.start()
         empty = await store.driver.empty() if store.name not in known else False
     except DriverError as error:
         raise CannotStart(f"{named}{error}") from error
@@ -134,12 +135,12 @@ ROOT = "root"
 """Note of the index: what the first account's id is made of."""
 
 
-async def _default_buckets(index: Index, settings: Settings, owner_id: str) -> None:
+async def _default_buckets(store: Store, settings: Settings, owner_id: str) -> None:
     for name in filter(None, map(str.strip, settings.default_buckets.split(","))):
         if not valid_bucket_name(name):
             raise CannotStart(f"{name!r} in SLUICE_DEFAULT_BUCKETS is no bucket name")
         try:
-            await index.create_bucket(name, owner_id, settings.region, settings.max_buckets, settings.first_store)
+            await create_bucket(store, name, owner_id, settings.region, settings.max_buckets)
         except BucketAlreadyOwnedByYou:
             pass
         except BucketAlreadyExists:

@@ -10,8 +10,9 @@ import asyncio
 import fcntl
 import logging
 import os
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 from app.errors import DomainError
 from app.index.rows import Writer
@@ -21,6 +22,7 @@ from app.jobs.garbage import Garbage
 from app.jobs.scrub import Scrubber
 from app.jobs.space import Space
 from app.jobs.sweep import sweep
+from app.jobs.tree import TreeJobs
 from app.store.store import Store, driver_calls
 
 logger = logging.getLogger("sluice.jobs")
@@ -44,13 +46,17 @@ class StoreJobs:
         scrubber: Scrubber | None = None,
         compactor: Compactor | None = None,
         space: Space | None = None,
+        tree: TreeJobs | None = None,
     ) -> None:
         self._store = store
+        self._tree = tree
         self._decisions = decisions
         self._scrubber = scrubber
         self._everywhere: list[Job] = [store.write_down_refused, self._forget_unlinked]
         if space is not None:
             self._everywhere.append(space.look)
+        if store.tree is not None:
+            self._everywhere.append(store.tree.settle)
         self._elected: list[Job] = [] if decisions is None else [decisions.run_once]
         self._elected.append(garbage.run_once)
         if compactor is not None:
@@ -60,21 +66,33 @@ class StoreJobs:
 
     async def run(self, elected: Callable[[], bool]) -> None:
         """Until cancelled; `elected` says whether this is the worker that does what only one may do."""
-        scrubbing: asyncio.Task[None] | None = None
+        long: list[asyncio.Task[None]] = []
         try:
             while True:
                 for job in self._everywhere:
                     await attempt(self._store.name, job)
                 if elected():
-                    if self._scrubber is not None and scrubbing is None:
-                        scrubbing = asyncio.create_task(self._scrubber.run())
+                    if not long:
+                        long = [asyncio.create_task(job) for job in self._long()]
                     for job in self._elected:
                         await attempt(self._store.name, job)
                 await asyncio.sleep(PERIOD)
         finally:
-            if scrubbing is not None:
-                scrubbing.cancel()
-                await asyncio.gather(scrubbing, return_exceptions=True)
+            for task in long:
+                task.cancel()
+            await asyncio.gather(*long, return_exceptions=True)
+
+    def _long(self) -> Iterator[Coroutine[Any, Any, None]]:
+        """What goes on beside the others, which must not wait for it."""
+        if self._scrubber is not None:
+            yield self._scrubber.run()
+        if self._tree is not None:
+            yield self._repeat_tree(self._tree)
+
+    async def _repeat_tree(self, tree: TreeJobs) -> None:
+        while True:
+            await attempt(self._store.name, tree.run_once)
+            await asyncio.sleep(PERIOD)
 
     async def last_round(self) -> None:
         """Write down what was decided last."""

@@ -7,7 +7,7 @@ import logging
 from collections.abc import Callable
 
 from app.crash import crash_point
-from app.index.rows import IdRange, Writer
+from app.index.rows import IdRange, Writer, is_tree
 from app.store.store import Store, driver_calls
 
 logger = logging.getLogger("sluice.jobs")
@@ -28,6 +28,7 @@ async def sweep(store: Store, is_gone: Callable[[Writer], bool]) -> int:
                 continue
             await store.index.declare_dead(writer.incarnation)
             crash_point("sweep.declared")
+        await _end_intents(store, writer.incarnation)
         for ids in await store.index.ranges(writer.incarnation):
             for one in store.all.values():
                 swept += await _sweep_range(one, ids)
@@ -39,6 +40,16 @@ async def sweep(store: Store, is_gone: Callable[[Writer], bool]) -> int:
     if swept:
         logger.info("swept %d blobs that dead writers left", swept)
     return swept
+
+
+async def _end_intents(store: Store, incarnation: int) -> None:
+    """What a dead writer was doing to plain files is done or undone, before what it wrote aside goes."""
+    for intent in await store.index.intents_of(incarnation):
+        if is_tree(intent.body):
+            await store.tree_at(intent.body).recover(intent)
+        else:  # a delete of what was no plain file
+            await store.index.commit_intent(intent.id)
+        crash_point("sweep.recovered")
 
 
 async def _seal(store: Store, pack_id: int) -> None:
@@ -60,4 +71,9 @@ async def _sweep_range(store: Store, ids: IdRange) -> int:
     with driver_calls():
         for first in range(0, len(left), AT_ONCE):
             swept += sum(await asyncio.gather(*map(store.driver.discard_id, left[first : first + AT_ONCE])))
+        if store.tree is not None:
+            unstage = store.tree.files.unstage
+            for first in range(ids.first, ids.last + 1, AT_ONCE):
+                some = range(first, min(first + AT_ONCE, ids.last + 1))
+                swept += sum(await asyncio.gather(*map(unstage, some)))
     return swept

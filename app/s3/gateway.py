@@ -13,7 +13,7 @@ from typing import Any
 from app.access.authorize import authorize
 from app.access.known import Known
 from app.errors import DomainError, NotNow
-from app.index.rows import AccessKey, Bucket
+from app.index.rows import AccessKey, Bucket, Version
 from app.s3 import dispatch, metadata, operations, signing, target
 from app.s3.domain_errors import from_domain
 from app.s3.errors import (
@@ -33,7 +33,9 @@ from app.s3.request import Memory, Receive, S3Request
 from app.s3.response import Response, render
 from app.s3.send import Send, complete, error_response, send_response
 from app.settings import Settings
+from app.store import objects
 from app.store.store import Store
+from app.store.tree import Tree
 
 logger = logging.getLogger("sluice.s3")
 
@@ -59,6 +61,7 @@ class Gateway:
         self._memory = memory
         self._ids = map("%X".__mod__, itertools.count((1 << 63) + secrets.randbits(62)))
         self._server_timing = settings.server_timing
+        self._trees = frozenset(name for name, one in store.all.items() if one.tree is not None)
         self._always = {
             name: render([(b"x-sluice-durability", kept.durability.encode())])
             for name, kept in settings.named_stores.items()
@@ -191,6 +194,8 @@ class Gateway:
         if (operation.now is None and operation.begin is None) or name is None:
             raise NotNow
         bucket = _checked(name, self._known.bucket_now(name))
+        if self._trees and bucket.store in self._trees:
+            raise NotNow
         self._admit(request, operation, bucket)
         request.timings["auth"] = time.perf_counter() - started
         return operation
@@ -257,6 +262,17 @@ class Gateway:
     def store_of(self, request: S3Request) -> Store:
         """Where what a request writes into its bucket goes."""
         return self.store.of(request.bucket_row.store)
+
+    def tree_of(self, bucket: Bucket) -> Tree | None:
+        """The plain files that a bucket is made of, if it is."""
+        return self.store.of(bucket.store).tree
+
+    async def find(self, bucket: Bucket, key: str, version_id: str | None) -> Version:
+        """The current object of a key, or the version of that id. Raises NoSuchKey, NoSuchVersion."""
+        tree = self.tree_of(bucket)
+        if tree is None:
+            return await objects.find(self.store, bucket.id, key, version_id)
+        return objects.found(await tree.find(bucket, key, version_id), key, version_id)
 
     async def bucket(self, name: str) -> Bucket:
         """The bucket of that name. Raises InvalidBucketName, NoSuchBucket."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -10,11 +11,13 @@ from typing import Any
 from app.crash import crash_point
 from app.index import Index
 from app.settings import Settings, StoreSettings
-from app.store.place import Place
+from app.store.place import Place, prefix_of
 from app.store.store import Store
+from app.store.tree import Tree
 from storage_drivers.base import Driver, Durability
 from storage_drivers.errors import StoreFailed
 from storage_drivers.fsspec_store import is_of_one_process
+from storage_drivers.tree import TreeFiles
 
 DRIVERS: Mapping[str, tuple[str, str]] = {
     "local": ("storage_drivers.local", "LocalDriver"),
@@ -25,7 +28,6 @@ DRIVERS: Mapping[str, tuple[str, str]] = {
 """Module and class of each driver. Those with a directory are called like `storage_drivers.local.LocalDriver`, those
 with a URL like `storage_drivers.fsspec_store.FsspecDriver`."""
 WITH_URL = frozenset({"fsspec"})
-LAYOUTS = ("objects",)
 
 
 def driver_class(name: str) -> Any:
@@ -43,15 +45,13 @@ def driver_class(name: str) -> Any:
 
 def make_place(name: str, store: StoreSettings, *, create: bool = False) -> Place:
     """The driver of a store. Only `create` may make a store where there is none. Raises StoreFailed."""
-    if store.layout not in LAYOUTS:
-        raise StoreFailed(f"store {name}: the layout {store.layout!r} is not built yet")
     if (store.driver in WITH_URL) != (store.url is not None):
         raise StoreFailed(f"store {name}: the driver {store.driver!r} wants a {'url' if store.path else 'path'}")
     if store.url is not None:
         at: Path | str | None = store.url
         own: dict[str, object] = {"options": store.options}
     else:
-        at = store.path
+        at = store.directory
         own = {
             "pack_threshold": store.pack_threshold,
             "pack_size": store.pack_size,
@@ -78,8 +78,19 @@ def make_stores(index: Index, settings: Settings, known: Mapping[str, object] | 
         made = known is not None and name not in known
         place = make_place(name, store, create=made or (store.url is not None and is_of_one_process(store.url)))
         first = Store(index, place, name, first)
+        if store.layout == "tree":
+            first.tree = make_tree(first, store)
     assert first is not None
     return first.of(settings.first_store)
+
+
+def make_tree(store: Store, settings: StoreSettings) -> Tree:
+    """The plain files of a store of layout *tree*, with threads of their own."""
+    assert settings.path is not None
+    threads = ThreadPoolExecutor(settings.io_threads, thread_name_prefix="tree")
+    durability = Durability(settings.durability or "full")
+    files = TreeFiles(settings.path, threads, durability=durability, at=crash_point)
+    return Tree(store.index, files, threads, store.ids, prefix_of(store.name), lambda: store.full)
 
 
 def make_driver(settings: Settings, *, create: bool = False) -> Driver:

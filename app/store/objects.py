@@ -18,7 +18,11 @@ UNCONDITIONAL = Conditions()
 
 async def find(store: Store, bucket_id: int, key: str, version_id: str | None = None) -> Version:
     """The current object of a key, or the version of that id. Raises NoSuchKey, NoSuchVersion."""
-    version = await store.index.version(bucket_id, key, version_id)
+    return found(await store.index.version(bucket_id, key, version_id), key, version_id)
+
+
+def found(version: Version | None, key: str, version_id: str | None) -> Version:
+    """The version. Raises NoSuchKey, NoSuchVersion when there is none."""
     if version is None:
         if version_id is not None and version_id != NULL_VERSION:
             raise NoSuchVersion(key=key, version_id=version_id)

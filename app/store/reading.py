@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
 from time import perf_counter
+from typing import Protocol
 
 from app.errors import DataDamaged, NotNow, StoreUnavailable
-from app.index.rows import PIECES, Extent, Version
+from app.index.rows import PIECES, Extent, Part, Version, is_tree
 from app.store.store import Store, Timings, driver_calls
 from storage_drivers.base import Buffer, FileSlice
 from storage_drivers.errors import DriverError
@@ -44,12 +45,16 @@ async def extents(store: Store, version: Version, offset: int, length: int) -> A
 async def body(store: Store, version: Version, offset: int, length: int, timings: Timings) -> bytes | Slices:
     """`length` bytes at `offset` of a version. The first slice is open when this returns, so that damage shows early.
 
-    Raises DataDamaged for a committed blob that is missing or short, StoreUnavailable.
+    Raises DataDamaged for a committed blob that is missing or short, StoreUnavailable; SourceGone for a plain file that
+    others change: find the version again.
     """
     if not length:
         return b""
     started = perf_counter()
     try:
+        if is_tree(version.body):
+            read = await store.tree_at(version.body).read(version.body, offset, length)
+            return read if isinstance(read, bytes) else Slices(*read)
         if length <= SMALL and not version.body.startswith(PIECES):
             await store.quarantine.check(version.body)
             with driver_calls():
@@ -70,7 +75,7 @@ def body_now(store: Store, version: Version, offset: int, length: int, timings: 
     """The same bytes without an await. Raises NotNow when they are many, in pieces, not cached or damaged."""
     if not length:
         return b""
-    if length > SMALL or version.body.startswith(PIECES):
+    if length > SMALL or version.body.startswith(PIECES) or is_tree(version.body):
         raise NotNow
     started = perf_counter()
     try:
@@ -96,10 +101,17 @@ async def _slices(store: Store, version: Version, offset: int, length: int) -> A
             yield piece
 
 
+class Rest(Protocol):
+    """What `Slices` go on with."""
+
+    async def __anext__(self) -> FileSlice | bytes: ...
+    async def aclose(self) -> None: ...
+
+
 class Slices:
     """Slices of files, and bytes of small blobs, in order; the first is open already. Whoever has it closes it."""
 
-    def __init__(self, first: FileSlice | bytes, rest: AsyncGenerator[FileSlice | bytes, None]) -> None:
+    def __init__(self, first: FileSlice | bytes, rest: Rest) -> None:
         self._first: FileSlice | bytes | None = first
         self._rest = rest
 
@@ -108,7 +120,7 @@ class Slices:
 
     async def __anext__(self) -> FileSlice | bytes:
         first, self._first = self._first, None
-        return first if first is not None else await anext(self._rest)
+        return first if first is not None else await self._rest.__anext__()
 
     async def aclose(self) -> None:
         """Give back what was not taken."""
@@ -149,8 +161,32 @@ class VersionBytes:
 
 
 async def feed(store: Store, version: Version, offset: int, length: int, take: Callable[[Buffer], None]) -> None:
-    """Read bytes of a version once and give them in order to `take`, in a thread of the driver's."""
+    """Read bytes of a version once and give them in order to `take`, in a thread of the driver's.
+
+    Raises SourceGone for a plain file that others change.
+    """
+    if is_tree(version.body):
+        await store.tree_at(version.body).feed(version.body, offset, length, take)
+        return
     async for extent in extents(store, version, offset, length):
         await store.quarantine.check(extent.locator)
         with driver_calls():
             await store.at(extent.locator).driver.feed(extent.locator, extent.offset, extent.size, take)
+
+
+async def bytes_of_parts(store: Store, parts: Sequence[Part]) -> AsyncGenerator[FileSlice | bytes, None]:
+    """The bytes of parts, one after the other; each slice is good until the next is asked for."""
+    for part in parts:
+        for locator, start, size in part.extents:
+            await store.quarantine.check(locator)
+            driver = store.at(locator).driver
+            end = start + size
+            while start < end:
+                with driver_calls():
+                    piece = await driver.read(locator, start, end - start)
+                start += len(piece) if isinstance(piece, bytes) else piece.count
+                try:
+                    yield piece
+                finally:
+                    if isinstance(piece, FileSlice):
+                        piece.release()

@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from time import perf_counter
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from app.crash import crash_point
 from app.errors import CommitUnknown, DataDamaged, DomainError, NotNow, StoreFull, StoreUnavailable
@@ -25,6 +25,9 @@ from app.store.place import owner
 from app.store.quarantine import Quarantine
 from storage_drivers import errors as driver_errors
 from storage_drivers.base import Append, Buffer, Driver, Source, Usage
+
+if TYPE_CHECKING:
+    from app.store.tree import Tree
 
 logger = logging.getLogger("sluice.store")
 
@@ -97,7 +100,28 @@ class Store:
         """Note of the index that says how many bytes its buckets hold."""
         self.full = False
         """It has passed a limit of its settings, and takes no more: see `app.jobs.space`."""
+        self.tree: Tree | None = None
+        """The plain files, in a store of layout *tree*; its driver then keeps what belongs to no key."""
         self._refused: list[tuple[str, int, int]] = []
+
+    async def start(self) -> None:
+        """Open the backing store. Raises DriverError."""
+        await self.driver.start()
+        if self.tree is not None:
+            await self.tree.start()
+
+    async def close(self) -> None:
+        """Stop its threads; changes of plain files are finished first, so call it before the index is closed."""
+        if self.tree is not None:
+            await self.tree.close()
+        await self.driver.close()
+
+    def tree_at(self, body: str) -> Tree:
+        """The plain files that a body is one of. Raises StoreUnavailable."""
+        tree = self.at(body).tree
+        if tree is None:
+            raise StoreUnavailable(reason="the store of a plain file has another layout now")
+        return tree
 
     def of(self, name: str) -> Store:
         """The store of that name. Raises StoreUnavailable when it is not among the settings."""

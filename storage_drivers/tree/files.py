@@ -6,7 +6,7 @@ import asyncio
 import errno
 import os
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import ParamSpec, TypeVar
@@ -225,6 +225,10 @@ class TreeFiles:
     async def find(self, path: str) -> Stamp | None:
         """The stamp of the regular file at exactly this path. Raises StoreFailed when the store is not mounted."""
         return await self._hop(self._reading.find, path)
+
+    async def find_all(self, paths: Sequence[str]) -> list[Stamp | None]:
+        """`find` of many paths in one hop."""
+        return await self._hop(lambda: list(map(self._reading.find, paths)))
 
     async def find_key(self, bucket: str, key: str) -> Found | None:
         """The file of a key that the index does not know: at its own path, else at the escaped one."""

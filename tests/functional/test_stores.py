@@ -245,7 +245,6 @@ def test_starts_and_refusals(tmp_path: Path) -> None:
     without = whole[: whole.index("[stores.slow]")]
     refused(without, "'slow'", "1 buckets")
     third = f'{whole}[stores.third]\npath = "{tmp_path}/third"\n'
-    refused(third.replace('third"\n', 'third"\nlayout = "tree"\n'), "third", "not built yet")
     refused(third.replace('third"\n', 'third"\ndriver = "tape"\n'), "third", "tape")
     (tmp_path / "slow").rename(tmp_path / "away")
     refused(whole, "store slow", "mount")

@@ -11,6 +11,8 @@ from app.s3.dispatch import operation
 from app.s3.errors import InvalidBucketName, InvalidLocationConstraint, NotImplemented
 from app.s3.request import S3Request
 from app.s3.response import XML, Response
+from app.store.buckets import create_bucket as create
+from app.store.buckets import delete_bucket as delete
 
 if TYPE_CHECKING:
     from app.s3.gateway import Gateway
@@ -30,8 +32,8 @@ async def create_bucket(gateway: Gateway, request: S3Request) -> Response:
         raise InvalidBucketName(BucketName=name)
     store = _store(gateway, await Body(request, checksum="", etag=False).collect())
     try:
-        request.bucket_row = await gateway.index.create_bucket(
-            name, request.account_id, gateway.region, gateway.settings.max_buckets, store
+        request.bucket_row = await create(
+            gateway.store.of(store), name, request.account_id, gateway.region, gateway.settings.max_buckets
         )
     except BucketAlreadyOwnedByYou:
         if gateway.region != OLD_REGION:
@@ -71,7 +73,7 @@ async def head_bucket(gateway: Gateway, request: S3Request) -> Response:
 @operation("DELETE", "bucket", name="DeleteBucket", action="s3:DeleteBucket")
 async def delete_bucket(gateway: Gateway, request: S3Request) -> Response:
     """https://docs.aws.amazon.com/AmazonS3/latest/API/API_DeleteBucket.html"""
-    await gateway.index.delete_bucket(request.bucket_row.id)
+    await delete(gateway.store.of(request.bucket_row.store), request.bucket_row)
     return Response(204)
 
 

@@ -1,15 +1,17 @@
 """CopyObject and UploadPartCopy.
 
-On one store no byte is written, and bytes are read only where a hash is asked that is not known; to another store they
-are copied.
+On one store of layout *objects* no byte is written, and bytes are read only where a hash is asked that is not known;
+else they are copied.
 """
 
 from __future__ import annotations
 
 import hashlib
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
-from app.index.rows import Extent, NewVersion, Part, Upload, Version
+from app.errors import ConditionalRequestConflict, SourceGone
+from app.index.rows import Bucket, Committed, Conditions, Extent, NewVersion, Part, Upload, Version, is_tree
 from app.s3 import checksums, conditions, metadata, target, xml
 from app.s3.dispatch import operation
 from app.s3.errors import InvalidArgument, InvalidRequest
@@ -19,10 +21,13 @@ from app.s3.ranges import parse_copy_range
 from app.s3.request import S3Request
 from app.s3.response import XML, Headers, Response
 from app.store import multipart, objects, reading
+from app.store.tree_reading import is_placeholder
 from storage_drivers.base import Buffer
 
 if TYPE_CHECKING:
     from app.s3.gateway import Gateway
+
+T = TypeVar("T")
 
 MAX_COPY = 5 * 1024**3
 """Bytes that one CopyObject or UploadPartCopy may copy."""
@@ -35,9 +40,7 @@ ONTO_ITSELF = (
 class Source(NamedTuple):
     """What `x-amz-copy-source` names, its bucket authorised."""
 
-    store: str
-    bucket_id: int
-    bucket: str
+    bucket: Bucket
     key: str
     version_id: str | None
 
@@ -56,11 +59,11 @@ async def _source(gateway: Gateway, request: S3Request) -> Source:
     target.check_key(key)
     row = await gateway.bucket(bucket)
     gateway.authorize(request, "s3:GetObject", row, request.headers.get("x-amz-source-expected-bucket-owner"))
-    return Source(row.store, row.id, bucket, key, target.decode(version) or None)
+    return Source(row, key, target.decode(version) or None)
 
 
 async def _find(gateway: Gateway, request: S3Request, source: Source) -> Version:
-    version = await objects.find(gateway.store, source.bucket_id, source.key, source.version_id)
+    version = await gateway.find(source.bucket, source.key, source.version_id)
     conditions.check_copy_source(request.headers, version.etag, version.modified)
     return version
 
@@ -83,7 +86,7 @@ async def copy_object(gateway: Gateway, request: S3Request) -> Response:
     algorithm = checksums.chosen(request)[0]
     storage_class = metadata.storage_class(request)
     source = await _source(gateway, request)
-    onto_itself = source.bucket_id == bucket.id and source.key == key and source.version_id is None
+    onto_itself = source.bucket.id == bucket.id and source.key == key and source.version_id is None
 
     async def describe(found: Version) -> NewVersion:
         if found.size > MAX_COPY:
@@ -95,16 +98,12 @@ async def copy_object(gateway: Gateway, request: S3Request) -> Response:
             raise InvalidRequest(ONTO_ITSELF)
         return await _new_version(gateway, request, found, replace, storage_class, algorithm)
 
-    if source.store == bucket.store:
+    if _shares(gateway, source, bucket):
         found, committed = await objects.copy(
             gateway.store, lambda: _find(gateway, request, source), bucket.id, key, describe, wanted, request.timings
         )
     else:
-        found = await _find(gateway, request, source)
-        hashed = _Hashed(await describe(found))
-        body = reading.VersionBytes(gateway.store, found, 0, found.size, hashed.take)
-        place = (gateway.store_of(request), bucket.id, key)
-        committed = await objects.put(*place, body, hashed.describe, wanted, request.timings)
+        found, committed = await _retried(lambda: _copy_bytes(gateway, request, source, describe, wanted))
     version = await gateway.index.version(bucket.id, key)
     shown = version if version is not None and version.seq == committed.seq else found
     content = (
@@ -115,14 +114,60 @@ async def copy_object(gateway: Gateway, request: S3Request) -> Response:
     return Response(200, [*XML, *version_header(committed)], xml.document("CopyObjectResult", content))
 
 
-class _Hashed:
-    """The version that a copy to another store makes: one blob, so that what is of parts must be made anew."""
+def _shares(gateway: Gateway, source: Source, bucket: Bucket) -> bool:
+    """Whether a copy can hold the source's blobs: they are on one store, and no plain files."""
+    return source.bucket.store == bucket.store and gateway.tree_of(bucket) is None
 
-    def __init__(self, new: NewVersion) -> None:
+
+async def _retried(copy: Callable[[], Awaitable[T]]) -> T:
+    """A copy of bytes; begun again when they are a plain file that others change just now."""
+    for _ in range(objects.COPY_ATTEMPTS):
+        try:
+            return await copy()
+        except SourceGone:
+            continue
+    raise ConditionalRequestConflict()
+
+
+async def _copy_bytes(
+    gateway: Gateway,
+    request: S3Request,
+    source: Source,
+    describe: Callable[[Version], Awaitable[NewVersion]],
+    wanted: Conditions | None,
+) -> tuple[Version, Committed]:
+    bucket, key = request.bucket_row, request.key or ""
+    found = await _find(gateway, request, source)
+    hashed = _Hashed(await describe(found), found)
+    tree = gateway.tree_of(bucket)
+    if tree is not None and hashed.is_known and is_tree(found.body) and source.bucket.store == bucket.store:
+        pieces = tree.slices(found.body, found.size)
+        return found, await tree.put_pieces(bucket, key, pieces, hashed.describe, wanted, request.timings)
+    body = reading.VersionBytes(gateway.store, found, 0, found.size, hashed.take)
+    if tree is not None:
+        return found, await tree.put(bucket, key, body, hashed.describe, wanted, request.timings)
+    place = (gateway.store_of(request), bucket.id, key)
+    return found, await objects.put(*place, body, hashed.describe, wanted, request.timings)
+
+
+class _Hashed:
+    """The version that a copy of bytes makes: one blob, so that what is of parts must be made anew.
+
+    So must the ETag of a file that others made and that is not hashed yet.
+    """
+
+    def __init__(self, new: NewVersion, found: Version) -> None:
+        if not new.checksum:
+            new = new._replace(checksum_algorithm="CRC64NVME")
         self._new = new
-        self._md5 = hashlib.md5(usedforsecurity=False) if new.parts else None
-        composite = new.checksum_type == "COMPOSITE"
-        self._checksum = checksums.ALGORITHMS[new.checksum_algorithm].new() if composite else None
+        self._md5 = hashlib.md5(usedforsecurity=False) if new.parts or is_placeholder(found) else None
+        unknown = new.checksum_type == "COMPOSITE" or not new.checksum
+        self._checksum = checksums.ALGORITHMS[new.checksum_algorithm].new() if unknown else None
+
+    @property
+    def is_known(self) -> bool:
+        """No byte needs to be looked at."""
+        return self._md5 is None and self._checksum is None
 
     def take(self, piece: Buffer) -> None:
         """A piece of the body."""
@@ -188,17 +233,22 @@ async def upload_part_copy(gateway: Gateway, request: S3Request) -> Response:
         offset, length = bounds(found)
         return await _hash(gateway, upload, number, found, offset, length), offset, length
 
-    if source.store == request.bucket_row.store:
+    if _shares(gateway, source, request.bucket_row):
         _, part, committed = await multipart.copy_part(
             gateway.store, lambda: _find(gateway, request, source), upload, describe, request.timings
         )
     else:
-        found = await _find(gateway, request, source)
-        offset, length = bounds(found)
-        hashes = _PartHashes(upload, number, length)
-        body = reading.VersionBytes(gateway.store, found, offset, length, hashes.take)
-        committed = await multipart.put_part(gateway.store_of(request), upload, body, hashes.part, request.timings)
-        part = hashes.part(())
+
+        async def copy() -> tuple[Part, Committed]:
+            found = await _find(gateway, request, source)
+            offset, length = bounds(found)
+            hashes = _PartHashes(upload, number, length)
+            body = reading.VersionBytes(gateway.store, found, offset, length, hashes.take)
+            place = (gateway.store_of(request), upload)
+            made = await multipart.put_part(*place, body, hashes.part, request.timings)
+            return hashes.part(()), made
+
+        part, committed = await _retried(copy)
     content = (
         f"<LastModified>{xml.timestamp(committed.modified)}</LastModified><ETag>&quot;{part.etag}&quot;</ETag>"
         + (xml.element("Checksum" + part.checksum_algorithm, part.checksum) if upload.checksum_algorithm else "")

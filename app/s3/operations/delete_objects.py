@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 from xml.etree.ElementTree import Element
 
 from app.errors import DomainError, NoSuchKey
 from app.index.base import Deletion
-from app.index.rows import Conditions
+from app.index.rows import Committed, Conditions
 from app.s3 import target, xml
 from app.s3.body import Body
 from app.s3.conditions import parse_date
@@ -42,15 +43,22 @@ async def delete_objects(gateway: Gateway, request: S3Request) -> Response:
     entries = [_entry(element) for element in found]
     answers: list[Exception | None] = [_key_error(entry.key) for entry in entries]
     allowed = [entry for entry, error in zip(entries, answers, strict=True) if error is None]
-    results = iter(
-        await objects.delete_many(gateway.store, request.bucket_row.id, allowed, request.timings) if allowed else []
-    )
+    results = iter(await _delete(gateway, request, allowed) if allowed else [])
     for place, error in enumerate(answers):
         if error is None:
             result = next(results)
             answers[place] = result if isinstance(result, Exception) else None
     content = "".join(_answer(entry, error, quiet) for entry, error in zip(entries, answers, strict=True))
     return Response(200, list(XML), xml.document("DeleteResult", content))
+
+
+async def _delete(
+    gateway: Gateway, request: S3Request, entries: Sequence[Deletion]
+) -> list[Committed | Exception | None]:
+    tree = gateway.tree_of(request.bucket_row)
+    if tree is not None:
+        return await tree.delete_many(request.bucket_row, entries, request.timings)
+    return await objects.delete_many(gateway.store, request.bucket_row.id, entries, request.timings)
 
 
 def _entry(element: Element) -> Deletion:

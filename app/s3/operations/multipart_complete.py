@@ -23,7 +23,7 @@ from app.s3.operations.multipart import stored_algorithm
 from app.s3.operations.object_write import version_header
 from app.s3.request import S3Request
 from app.s3.response import XML, Response
-from app.store import multipart
+from app.store import multipart, reading
 
 if TYPE_CHECKING:
     from app.s3.gateway import Gateway
@@ -56,7 +56,12 @@ async def complete_multipart_upload(gateway: Gateway, request: S3Request) -> Res
     _check_checksums(upload, chosen, named)
     new = _describe(upload, chosen)
     _check_promised(request, upload, new, promised)
-    committed = await multipart.complete(gateway.store, upload, chosen, new, wanted, request.timings)
+    tree = gateway.tree_of(bucket)
+    if tree is None:
+        committed = await multipart.complete(gateway.store, upload, chosen, new, wanted, request.timings)
+    else:
+        pieces = reading.bytes_of_parts(gateway.store, chosen)
+        committed = await tree.complete(bucket, upload, chosen, pieces, new, wanted, request.timings)
     response = _result(request, new.etag, new.checksum_algorithm, new.checksum_type, new.checksum)
     response.headers += version_header(committed)
     return response

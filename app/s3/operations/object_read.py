@@ -5,12 +5,12 @@ from __future__ import annotations
 from time import perf_counter
 from typing import TYPE_CHECKING
 
-from app.errors import NoSuchKey, NotNow
+from app.errors import NoSuchKey, NotNow, SourceGone
 from app.index.rows import ObjectPart, Version
 from app.s3 import conditions, metadata
 from app.s3.dates import http_date
 from app.s3.dispatch import operation
-from app.s3.errors import InvalidArgument, InvalidPartNumber, InvalidRequest
+from app.s3.errors import InvalidArgument, InvalidPartNumber, InvalidRequest, ServiceUnavailable
 from app.s3.ranges import parse_range
 from app.s3.request import S3Request
 from app.s3.response import Headers, Response
@@ -34,11 +34,17 @@ def get_object_now(gateway: Gateway, request: S3Request) -> Response:
 @operation("GET", "key", name="GetObject", action="s3:GetObject", now=get_object_now)
 async def get_object(gateway: Gateway, request: S3Request) -> Response:
     """https://docs.aws.amazon.com/AmazonS3/latest/API/API_GetObject.html"""
-    version = await find(gateway, request)
-    response, offset, length = _describe(request, version, await _part(gateway, request, version))
-    if response.status in (200, 206):
-        response.body = await reading.body(gateway.store, version, offset, length, request.timings)
-    return response
+    for _ in range(objects.COPY_ATTEMPTS):
+        version = await find(gateway, request)
+        response, offset, length = _describe(request, version, await _part(gateway, request, version))
+        if response.status not in (200, 206):
+            return response
+        try:
+            response.body = await reading.body(gateway.store, version, offset, length, request.timings)
+        except SourceGone:  # a plain file that others change just now
+            continue
+        return response
+    raise ServiceUnavailable()
 
 
 def head_object_now(gateway: Gateway, request: S3Request) -> Response:
@@ -60,7 +66,7 @@ async def find(gateway: Gateway, request: S3Request) -> Version:
     """The version that a request names. Raises NoSuchKey, NoSuchVersion, InvalidArgument for an empty version id."""
     started = perf_counter()
     assert request.key is not None
-    version = await objects.find(gateway.store, request.bucket_row.id, request.key, version_id(request))
+    version = await gateway.find(request.bucket_row, request.key, version_id(request))
     request.timings["index"] = perf_counter() - started
     return version
 

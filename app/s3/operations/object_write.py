@@ -63,6 +63,10 @@ async def put_object(gateway: Gateway, request: S3Request) -> Response:
     """https://docs.aws.amazon.com/AmazonS3/latest/API/API_PutObject.html"""
     assert request.key is not None
     put = _Put(gateway, request)
+    tree = gateway.tree_of(request.bucket_row)
+    if tree is not None:
+        at = (request.bucket_row, request.key)
+        return put.answer(await tree.put(*at, put.body, put.describe, put.conditions, request.timings))
     place = (gateway.store_of(request), request.bucket_row.id, request.key)
     return put.answer(await objects.put(*place, put.body, put.describe, put.conditions, request.timings))
 
@@ -95,6 +99,10 @@ def _begin_delete(gateway: Gateway, request: S3Request, data: bytes) -> Change:
 async def delete_object(gateway: Gateway, request: S3Request) -> Response:
     """https://docs.aws.amazon.com/AmazonS3/latest/API/API_DeleteObject.html"""
     asked, wanted = version_id(request), conditions.write_conditions(request)
+    tree = gateway.tree_of(request.bucket_row)
+    if tree is not None:
+        await tree.delete(request.bucket_row, request.key or "", asked, wanted, request.timings)
+        return _deleted(asked)
     place = (gateway.store, request.bucket_row.id, request.key or "")
     await objects.delete(*place, asked, wanted, request.timings)
     return _deleted(asked)

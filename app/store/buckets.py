@@ -1,0 +1,37 @@
+"""Make and delete buckets: on a store of layout *tree* a bucket is a directory too."""
+
+from __future__ import annotations
+
+from app.errors import BucketNotEmpty
+from app.index.rows import Bucket
+from app.store.adoption import Scanned, adopt, forget_vanished
+from app.store.store import Store, driver_calls
+from app.store.tree import Tree
+
+
+async def create_bucket(store: Store, name: str, owner_id: str, region: str, maximum: int) -> Bucket:
+    """Raises BucketAlreadyExists, BucketAlreadyOwnedByYou, TooManyBuckets, StoreUnavailable."""
+    if store.tree is not None:
+        with driver_calls():
+            await store.tree.files.make_bucket(name)  # first: a bucket without its directory looks like one unmounted
+    return await store.index.create_bucket(name, owner_id, region, maximum, store.name)
+
+
+async def delete_bucket(store: Store, bucket: Bucket) -> None:
+    """Raises NoSuchBucket, BucketNotEmpty: also for files that the index does not know yet."""
+    if store.tree is None:
+        await store.index.delete_bucket(bucket.id)
+        return
+    await _check_empty(store.tree, bucket)
+    await store.index.delete_bucket(bucket.id)
+    with driver_calls():
+        await store.tree.files.remove_bucket(bucket.name)
+
+
+async def _check_empty(tree: Tree, bucket: Bucket) -> None:
+    with driver_calls():
+        async for batch in tree.files.scan(bucket.name):
+            if batch:
+                await adopt(tree, bucket, batch, Scanned())
+                raise BucketNotEmpty()
+    await forget_vanished(tree, bucket, Scanned())
