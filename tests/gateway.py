@@ -48,7 +48,7 @@ class Gateway:
         log = (self.data.parent / f"{self.data.name}.log").open("a")
         # `--port` stays the same over restarts, so that clients find it again
         workers = min(self.workers, self.place.workers or self.workers)
-        arguments = ["serve", "--port", str(self.port), *self._where(), "--workers", str(workers)]
+        arguments = ["serve", "--port", str(self.port), *self.where(), "--workers", str(workers)]
         if "--admin-port" not in self.options:
             arguments += ["--admin-port", "-1"]
         self.process = subprocess.Popen(
@@ -89,7 +89,7 @@ class Gateway:
     def run(self, *arguments: str, check: bool = True) -> subprocess.CompletedProcess[str]:
         """Run `sluice ARGUMENTS --data DATA`."""
         return subprocess.run(
-            [*self.command, *arguments, *self._where()],
+            [*self.command, *arguments, *self.where()],
             capture_output=True,
             text=True,
             cwd=ROOT,
@@ -98,7 +98,8 @@ class Gateway:
             timeout=120,
         )
 
-    def _where(self) -> tuple[str, ...]:
+    def where(self) -> tuple[str, ...]:
+        """Options that say where the data is, unless the environment does."""
         if self.given is not None:
             return self.given
         return () if self.place.store else ("--data", str(self.data))

@@ -55,12 +55,14 @@ def _here(_: Path) -> Iterator[Place]:
     yield Place()
 
 
-def _tree(directory: Path) -> AbstractContextManager[Place]:
-    @contextmanager
-    def made() -> Iterator[Place]:
-        yield Place({"path": str(directory / "tree"), "layout": "tree"})
+def tree_at(path: Path) -> Place:
+    """A store of plain files on a local disk."""
+    return Place({"path": str(path), "layout": "tree"})
 
-    return made()
+
+@contextmanager
+def _tree(directory: Path) -> Iterator[Place]:
+    yield tree_at(directory / "tree")
 
 
 @contextmanager

@@ -114,7 +114,31 @@ CASES: list[tuple[Callable[[Any, str], Act], str]] = [
         for point in COMMIT_POINTS
     ),
 ]
+STAGE_POINTS = ("put.created", "put.written", "put.synced", "put.closed", "tree.staged")
+"""Of a body on its way to a plain file."""
+PUBLISH_POINTS = ("tree.begun", "publish.made", "publish.renamed", "publish.synced", "tree.published")
+REMOVE_POINTS = ("tree.begun", "remove.unlinked", "remove.synced", "tree.removed")
+DONE = {"publish.renamed", "publish.synced", "tree.published", "tree.committed"} | set(REMOVE_POINTS[1:])
+"""Points of plain files behind the one that decides: what was begun is done when the process is back."""
+TREE_CASES: list[tuple[Callable[[Any, str], Act], str]] = [
+    *((put_new, point) for point in (*STAGE_POINTS, *PUBLISH_POINTS, *COMMIT_POINTS, "tree.committed")),
+    *(
+        (operation, point)
+        for operation in (overwrite, overwrite_empty, copy, complete)
+        for point in (
+            "tree.staged",
+            "tree.begun",
+            "publish.renamed",
+            "publish.synced",
+            "tree.published",
+            *COMMIT_POINTS,
+        )
+    ),
+    *((delete, point) for point in (*REMOVE_POINTS, *COMMIT_POINTS)),
+    (delete_many, "remove.unlinked"),
+]
 GARBAGE_POINTS = ("discard.unlinked", "discard.synced", "garbage.discarded", "index.commit", "index.committed")
 COMPACTION_POINTS = ("compact.appended", "compact.moved", "compact.buried", "compact.retired")
 DECISION_POINTS = ("decisions.written", "decisions.moved")
+TREE_SWEEP_POINTS = ("sweep.declared", "sweep.recovered", "sweep.swept")
 SWEEP_POINTS = ("sweep.declared", "discard.unlinked", "discard.synced", "sweep.swept")

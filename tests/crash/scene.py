@@ -15,6 +15,7 @@ from typer.testing import CliRunner
 from app.cli import cli
 from tests.crash.ledger import UNKNOWN, Object, read
 from tests.gateway import Gateway, client
+from tests.places import Place
 
 BUCKET = "scene"
 PATIENCE = 60.0
@@ -33,7 +34,9 @@ class Look(NamedTuple):
 class Scene:
     """One data directory over many crashes."""
 
-    def __init__(self, directory: Path, workers: int = 2, *, jobs: bool = True, **env: str) -> None:
+    def __init__(
+        self, directory: Path, workers: int = 2, *, jobs: bool = True, place: Place | None = None, **env: str
+    ) -> None:
         """Without `jobs` nothing happens in the background: we hold the lock of the one that is elected for it."""
         self._jobs: int | None = None
         if not jobs:
@@ -42,7 +45,8 @@ class Scene:
             self._jobs = os.open(run_dir / "jobs.lock", os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
             fcntl.flock(self._jobs, fcntl.LOCK_EX | fcntl.LOCK_NB)
         self._armed = directory / "crash-at"
-        self.gateway = Gateway(directory / "data", workers, env={"SLUICE_CRASH_FILE": str(self._armed), **env})
+        env["SLUICE_CRASH_FILE"] = str(self._armed)
+        self.gateway = Gateway(directory / "data", workers, env=env, place=place or Place())
         self.s3: Any = None
 
     def __enter__(self) -> Scene:
@@ -127,7 +131,7 @@ class Scene:
     def fsck(self) -> str:
         """What `sluice fsck` has to say, empty when all is well."""
         # in this process: a new one would take longer than all else of a test
-        arguments = ["fsck", "--json", "--data", str(self.gateway.data)]
+        arguments = ["fsck", "--json", *self.gateway.where()]
         report = CliRunner().invoke(cli, arguments, env=self.gateway.environment())
         return "" if report.exit_code == 0 else f"{report.exit_code}: {report.output} {report.exception}"
 

@@ -20,6 +20,8 @@ from tests.crash.operations import (
     NEW,
     RECORD_POINTS,
     SWEEP_POINTS,
+    TREE_CASES,
+    TREE_SWEEP_POINTS,
     Act,
     overwrite,
     put_new,
@@ -217,11 +219,15 @@ def test_every_point_has_its_test() -> None:
         for path in (ROOT / package).rglob("*.py")
         for point in re.findall(r"(?:crash_point|_at)\(\"([a-z._]+)\"\)", path.read_text())
     }
-    tested = {point for _, point in CASES} | {
-        "discard.punched",
-        "compact.counted",
-        *COMPACTION_POINTS,
-        *DECISION_POINTS,
-    }
+    tested = (
+        {point for _, point in (*CASES, *TREE_CASES)}
+        | set(TREE_SWEEP_POINTS)
+        | {
+            "discard.punched",
+            "compact.counted",
+            *COMPACTION_POINTS,
+            *DECISION_POINTS,
+        }
+    )
     # a snapshot takes more than a crash test writes: tests/jobs/test_decisions.py
     assert named == tested | {"decisions.snapshot", *GARBAGE_POINTS, *SWEEP_POINTS}

@@ -17,14 +17,20 @@ from botocore.exceptions import ClientError
 
 from tests.environment import sized
 from tests.gateway import Gateway, client
+from tests.places import tree_at
 
 LARGE = os.urandom(5 << 20)
 
 
+def plain(directory: Path, every: float = 0) -> Gateway:
+    """A gateway whose store is of layout tree, scanned every so many seconds."""
+    env = {"SLUICE_TREE_SCAN_INTERVAL": str(every)}
+    return Gateway(directory / "data", env=env, place=tree_at(directory / "tree"))
+
+
 @pytest.fixture(scope="module")
 def tree(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gateway]:
-    data = tmp_path_factory.mktemp("tree") / "data"
-    with Gateway(data, layout="tree", env={"SLUICE_TREE_SCAN_INTERVAL": "0"}) as running:
+    with plain(tmp_path_factory.mktemp("tree")) as running:
         yield running
 
 
@@ -41,7 +47,7 @@ def bucket(s3: Any, request: pytest.FixtureRequest) -> str:
 
 
 def path_of(tree: Gateway, bucket: str, key: str) -> Path:
-    return tree.data / bucket / key
+    return tree.store / bucket / key
 
 
 def read(s3: Any, bucket: str, key: str) -> bytes:
@@ -97,7 +103,7 @@ def test_a_file_where_a_directory_is_needed(s3: Any, tree: Gateway, bucket: str)
         s3.delete_object(Bucket=bucket, Key=key)
     assert keys(s3, bucket) == []
     s3.delete_bucket(Bucket=bucket)
-    assert not (tree.data / bucket).exists()
+    assert not (tree.store / bucket).exists()
 
 
 def test_the_parts_of_a_multipart_object_are_told(tree: Gateway, s3: Any, bucket: str) -> None:
@@ -227,7 +233,7 @@ def test_a_bucket_with_files_of_others_is_not_empty(tree: Gateway, s3: Any, buck
     assert code_of(refused) == "BucketNotEmpty"
     path_of(tree, bucket, "k").unlink()
     s3.delete_bucket(Bucket=bucket)
-    assert not (tree.data / bucket).exists()
+    assert not (tree.store / bucket).exists()
 
 
 def test_links_and_pipes_are_no_objects(tree: Gateway, s3: Any, bucket: str) -> None:
@@ -302,11 +308,11 @@ def test_copies_between_layouts(tree: Gateway, s3: Any, bucket: str) -> None:
 
 def test_import(tmp_path: Path) -> None:
     count = sized(2000, 100_000)
-    gateway = Gateway(tmp_path / "data", layout="tree", env={"SLUICE_TREE_SCAN_INTERVAL": "0"})
+    gateway = plain(tmp_path)
     bodies = {f"d{number % 50}/f{number}.txt": b"%d" % number * (number % 97) for number in range(count)}
     with gateway:
         pass  # makes index and account
-    root = gateway.data / "adopted"
+    root = gateway.store / "adopted"
     for number in range(50):
         (root / f"d{number}").mkdir(parents=True)
     for key, body in bodies.items():
@@ -351,15 +357,15 @@ def test_import_says_what_is_wrong(tree: Gateway, tmp_path: Path) -> None:
 
 
 def test_a_scan_sees_what_others_did(tmp_path: Path) -> None:
-    gateway = Gateway(tmp_path / "data", layout="tree", env={"SLUICE_TREE_SCAN_INTERVAL": "0.2"})
+    gateway = plain(tmp_path, 0.2)
     with gateway:
         s3 = client(gateway.endpoint)
         s3.create_bucket(Bucket="bucket")
         s3.put_object(Bucket="bucket", Key="gone", Body=b"x")
         s3.put_object(Bucket="bucket", Key="changed", Body=b"x")
-        (gateway.data / "bucket" / "gone").unlink()
-        (gateway.data / "bucket" / "changed").write_bytes(b"changed")
-        (gateway.data / "bucket" / "made").write_bytes(b"made")
+        (gateway.store / "bucket" / "gone").unlink()
+        (gateway.store / "bucket" / "changed").write_bytes(b"changed")
+        (gateway.store / "bucket" / "made").write_bytes(b"made")
         deadline = time.monotonic() + 60
         wanted = {"changed": md5(b"changed"), "made": md5(b"made")}
         while {e["Key"]: e["ETag"] for e in s3.list_objects_v2(Bucket="bucket").get("Contents", [])} != wanted:
@@ -368,16 +374,16 @@ def test_a_scan_sees_what_others_did(tmp_path: Path) -> None:
 
 
 def test_an_unmounted_store_is_not_empty(tmp_path: Path) -> None:
-    gateway = Gateway(tmp_path / "data", layout="tree", env={"SLUICE_TREE_SCAN_INTERVAL": "0.2"})
+    gateway = plain(tmp_path, 0.2)
     with gateway:
         s3 = client(gateway.endpoint)
         s3.create_bucket(Bucket="bucket")
         s3.put_object(Bucket="bucket", Key="k", Body=b"x")
-        (gateway.data / "bucket").rename(gateway.data / "away")
+        (gateway.store / "bucket").rename(gateway.store / "away")
         with pytest.raises(ClientError) as refused:
             s3.get_object(Bucket="bucket", Key="k")
         assert code_of(refused) == "ServiceUnavailable"
         time.sleep(1)
         assert keys(s3, "bucket") == ["k"]
-        (gateway.data / "away").rename(gateway.data / "bucket")
+        (gateway.store / "away").rename(gateway.store / "bucket")
         assert read(s3, "bucket", "k") == b"x"
