@@ -175,7 +175,8 @@ class Remote:
     def _refuses(self, path: str, mode: str) -> bool:
         def twice(fs: Any) -> bool:
             try:
-                fs.open(path, mode).close()
+                with fs.open(path, mode) as file:  # object stores refuse when it is closed, and not an empty one
+                    file.write(b"second")
             except (NotImplementedError, ValueError):
                 return False
             except OSError as error:
@@ -274,14 +275,15 @@ class Remote:
 class NewObject:
     """One object on its way. Steps are called one at a time, in any thread; no step waits for the next one."""
 
-    __slots__ = ("_connection", "_file", "_path", "_remote", "_touched")
+    __slots__ = ("_connection", "_file", "_ours", "_path", "_remote")
 
     def __init__(self, remote: Remote, path: str) -> None:
         self._remote = remote
         self._path = path
         self._connection = remote._least_written()
         self._file: Any = None
-        self._touched = False
+        self._ours = False
+        """Whether what lies there may be taken away again: never an object that was there before."""
 
     def open(self) -> None:
         """Begin. Raises StoreFailed for an object that is there."""
@@ -291,27 +293,25 @@ class NewObject:
         self._connection.writers += 1
         try:
             self._file = self._do(lambda fs: fs.open(self._path, mode or "wb"))
-        except DriverError as error:
+        except DriverError:
             self._connection.writers -= 1
-            # an answer that was lost may have left an object; only a refusal says that it is another's
-            self._touched = not mode or not isinstance(error.__cause__, OSError)
+            self._ours = not mode  # we looked: what is there now was made by this call
             raise
+        # what refuses at the end shows nothing before it; if the end fails, what is there may be older
+        self._ours = not mode or not _shown_at_close(self._file)
 
     def write(self, piece: Buffer) -> None:
         """Add a piece."""
-        self._touched = True
         self._do(lambda _: write_piece(self._file, piece))
 
     def close(self) -> None:
-        """End it: only now some filesystems show it. A failure is final."""
-        self._touched = True
+        """End it: only now some filesystems show it, or refuse it. A failure is final."""
         self._do(lambda _: self._file.close())
         self._ended()
 
     def abandon(self) -> None:
-        """Take away what was written, as far as the place lets us: a rest is the sweep's."""
+        """Take away what was written, as far as the place lets us: a rest is found by fsck."""
         file = self._file
-        self._touched = self._touched or file is not None
         if file is not None:
             drop = _give_up(file)
             try:
@@ -319,7 +319,7 @@ class NewObject:
             except DriverError:
                 pass
             self._ended()
-        if self._touched:
+        if self._ours:
             try:
                 self._remote.remove(self._path)
             except DriverError:
@@ -337,11 +337,15 @@ class NewObject:
         self._connection.writers -= 1
 
 
-def _give_up(file: Any) -> Callable[[], object]:
-    """What frees a file so that no object comes to be, where closing it would make one."""
+def _shown_at_close(file: Any) -> bool:
     from fsspec.spec import AbstractBufferedFile
 
-    if isinstance(file, AbstractBufferedFile):  # closing it sends the last block, and so does the collector of garbage
+    return isinstance(file, AbstractBufferedFile)
+
+
+def _give_up(file: Any) -> Callable[[], object]:
+    """What frees a file so that no object comes to be, where closing it would make one."""
+    if _shown_at_close(file):  # closing it sends the last block, and so does the collector of garbage
         file.closed = True
         discard: Callable[[], object] = file.discard
         return discard

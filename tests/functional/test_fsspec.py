@@ -1,53 +1,27 @@
-"""Objects, uploads, copies and races again on a store in memory; and a store over sftp that is damaged and killed."""
+"""A store over sftp whose sessions are cut, whose gateway is killed, whose data is damaged and whose server goes."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 from botocore.exceptions import ClientError
 
-from tests.functional import test_copy, test_multipart, test_objects, test_races
-from tests.functional.over_url import over_url
 from tests.functional.test_objects import code_of
 from tests.gateway import Gateway, client
+from tests.places import Place
 from tests.storage_drivers.places import ssh_server
-
-for _module in (test_objects, test_multipart, test_copy, test_races):
-    globals().update({name: found for name, found in vars(_module).items() if name.startswith("test_")})
 
 PARTS = [os.urandom(5 << 20), os.urandom(1000)]
 LARGE = os.urandom(3 << 20)
 
 
-@pytest.fixture(scope="module")
-def gateway(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gateway]:
-    """As that of the other functional tests, but for its store."""
-    env = {"SLUICE_SIGV2": "on", "SLUICE_DISCARD_GRACE": "0", "SLUICE_DOMAIN": "s3.test"}
-    with over_url(tmp_path_factory.mktemp("memory"), "memory://functional", **env) as running:
-        yield running
-
-
-@pytest.fixture(scope="module")
-def s3(gateway: Gateway) -> Any:
-    """boto3 as the first account."""
-    return client(gateway.endpoint)
-
-
-@pytest.fixture(scope="module")
-def other(gateway: Gateway) -> Any:
-    """boto3 as another account."""
-    gateway.run("user", "add", "--access-key", "OTHERKEY", "--secret-key", "other-secret-0123", "--id", "other-id")
-    return client(gateway.endpoint, "OTHERKEY", "other-secret-0123")
-
-
 def test_a_store_over_sftp(tmp_path: Path) -> None:
     with ssh_server(tmp_path) as server:
-        place = server.place(tmp_path / "store")
-        with over_url(tmp_path, place.url, place.options) as gateway:
+        far = server.place(tmp_path / "store")
+        store = {"driver": "fsspec", "url": far.url, "options": far.options, "durability": "relaxed", "io_threads": 8}
+        with Gateway(tmp_path / "gateway", place=Place(store)) as gateway:
             s3 = client(gateway.endpoint)
             s3.create_bucket(Bucket="far")
             told = s3.put_object(Bucket="far", Key="small", Body=b"small")

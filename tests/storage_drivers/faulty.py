@@ -101,6 +101,8 @@ class LateFile(AbstractBufferedFile):  # type: ignore[misc]
         self.sent.append(self.buffer.getvalue())
         if final:
             FAULTS.step("publish")
+            if self.fs.refuses and "x" in self.mode and self.path in self.fs.objects:
+                raise FileExistsError(self.path)
             self.fs.objects[self.path] = b"".join(self.sent)
         return True
 
@@ -117,6 +119,7 @@ class LateFileSystem(AbstractFileSystem):  # type: ignore[misc]
     """An object store: no directories, no exclusive create, objects that are there when they are whole."""
 
     protocol = "late"
+    refuses = False
     objects: dict[str, bytes] = {}
 
     def _open(self, path: str, mode: str = "rb", **options: Any) -> LateFile:
@@ -147,5 +150,13 @@ class LateFileSystem(AbstractFileSystem):  # type: ignore[misc]
         pass
 
 
+class RefusingFileSystem(LateFileSystem):
+    """An object store that knows If-None-Match: it refuses what is there, but only at the end."""
+
+    protocol = "refusing"
+    refuses = True
+
+
 fsspec.register_implementation("faulty", FaultyFileSystem, clobber=True)
 fsspec.register_implementation("late", LateFileSystem, clobber=True)
+fsspec.register_implementation("refusing", RefusingFileSystem, clobber=True)

@@ -42,12 +42,12 @@ def no_faults() -> Iterator[None]:
     FAULTS.clear()
 
 
-@pytest.fixture(params=["faulty", "late"])
+@pytest.fixture(params=["faulty", "late", "refusing"])
 def place(request: pytest.FixtureRequest) -> Place:
     if request.param == "faulty":
         return memory_place("faulty")
     name = uuid4().hex
-    return Place(f"late://{name}", {}, LateFileSystem(), name)
+    return Place(f"{request.param}://{name}", {}, LateFileSystem(), name)
 
 
 async def reads(store: FsspecDriver, blob_id: int, body: bytes) -> bool:
@@ -160,6 +160,23 @@ async def test_an_object_store_shows_nothing_of_what_failed() -> None:
     assert driver.probe is not None
     assert "no exclusive create" in driver.probe.line
     await driver.close()
+
+
+@pytest.mark.parametrize("pieces", [PIECES, (b"again",)], ids=["large", "small"])
+async def test_what_is_there_is_never_taken_away(store: FsspecDriver, place: Place, pieces: tuple[bytes, ...]) -> None:
+    assert store.probe is not None
+    assert store.probe.exclusive is not place.url.startswith("late:")
+    locator = await store.put(1, Pieces(b"first"))
+    for nth in range(1, 50):
+        FAULTS.set(nth, OSError(errno.EIO, "io"))
+        with pytest.raises(StoreFailed):
+            await store.put(1, Pieces(*pieces))
+        struck = FAULTS.struck
+        FAULTS.clear()
+        assert await content(store, locator, 0, 5) == b"first"
+        if not struck:
+            return
+    raise AssertionError("it never came to an end")
 
 
 @pytest.mark.parametrize("place", ["faulty"], indirect=True)
