@@ -88,6 +88,7 @@ class StoreJobs:
             yield self._scrubber.run()
         if self._tree is not None:
             yield self._repeat_tree(self._tree)
+            yield self._tree.watch()
 
     async def _repeat_tree(self, tree: TreeJobs) -> None:
         while True:

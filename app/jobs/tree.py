@@ -8,6 +8,7 @@ from time import monotonic
 
 from app.errors import DomainError
 from app.index.rows import Unhashed
+from app.jobs.tree_watch import TreeWatch
 from app.store.adoption import scan
 from app.store.place import owner
 from app.store.store import Store
@@ -37,6 +38,11 @@ class TreeJobs:
             await self._scan()
             self._due = self._now() + self._every
         return hashed
+
+    async def watch(self) -> None:
+        """Until cancelled: see what others do as it happens, where the mount tells. Not without scans, either."""
+        if self._every:
+            await TreeWatch(self._store, self._tree).run()
 
     async def _hash(self) -> int:
         hashed, after = 0, 0
