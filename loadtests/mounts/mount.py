@@ -71,7 +71,7 @@ class Mount:
     def crash(self, survives: float = 0.0, seed: int = 0) -> int:
         """What a power cut does: take back all that is not synced, and mount again. Returns how many names and files
         were taken back. Who still has files of it open gets errors from then on. Faults are as at the beginning. Needs
-        `tracked=True`. What writes to the mount has to be ended before.
+        `tracked=True`.
 
         A disk may have saved more than it was asked to: with `survives`, between 0 and 1, that part of the un-synced
         names (the first) and files stays, and of the others' added bytes some, by the chance of `seed`."""

@@ -120,7 +120,7 @@ class Passthrough:
         if self._undo is None:
             os.rename(self._root + old, self._root + new)
         else:
-            with self._undo.lock:
+            with self._undo.changing():
                 self._require_empty(new)
                 self._undo.rename(old, new)
         self._known.remove(old)
@@ -132,7 +132,7 @@ class Passthrough:
         if self._undo is None:
             os.unlink(self._root + path)
         else:
-            with self._undo.lock:
+            with self._undo.changing():
                 self._undo.remove(path)
         self._known.remove(path)
         if not is_hidden(path):
@@ -143,7 +143,7 @@ class Passthrough:
         if self._undo is None:
             os.rmdir(self._root + path)
         else:
-            with self._undo.lock:
+            with self._undo.changing():
                 self._require_empty(path)
                 self._undo.remove(path)
         self._known.remove(path)
@@ -283,7 +283,7 @@ class Passthrough:
         if self._undo is None:
             yield
             return
-        with self._undo.lock:
+        with self._undo.changing():
             self._undo.will_change(fd, offset, count)
             yield
 
@@ -291,7 +291,7 @@ class Passthrough:
         if self._undo is None:
             made = make()
         else:
-            with self._undo.lock:
+            with self._undo.changing():
                 made = make()
                 self._undo.made(path)
         self._known.add(path)

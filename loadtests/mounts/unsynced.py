@@ -15,7 +15,8 @@ import errno
 import os
 import random
 import threading
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -47,13 +48,13 @@ class Change:
 
 
 class Undo:
-    """For many threads. Whoever changes names or bytes does so while holding `lock`, together with the note of it here.
+    """For many threads. Whoever changes names or bytes does so within `changing`, together with the note of it here.
 
     `kept` is a directory on the same file system as `root`, outside it.
     """
 
     def __init__(self, root: str, kept: Path) -> None:
-        self.lock = threading.RLock()
+        self._lock = threading.RLock()
         self.crashed = False
         self._root = root
         self._kept = kept
@@ -61,6 +62,14 @@ class Undo:
         self._files: dict[int, Unsynced] = {}
         self._changes: list[Change] = []
         self._directories: dict[int, int] = {}
+
+    @contextmanager
+    def changing(self) -> Iterator[None]:
+        """Nobody else changes anything meanwhile. Raises OSError after a crash."""
+        with self._lock:
+            if self.crashed:
+                raise OSError(errno.EIO, "crashed")
+            yield
 
     # names
 
@@ -87,9 +96,9 @@ class Undo:
         self._changes.append(Change("renamed", directory, name, other, other_name, kept))
 
     def synced_directory(self, path: str) -> None:
-        """The names in it are as they are for good."""
+        """The names in it are as they are for good. Raises OSError after a crash."""
         inode = os.stat(self._root + path).st_ino
-        with self.lock:
+        with self.changing():
             done = [change for change in self._changes if inode in (change.directory, change.other)]
             self._changes = [change for change in self._changes if inode not in (change.directory, change.other)]
             for change in done:
@@ -99,9 +108,7 @@ class Undo:
     # bytes
 
     def will_change(self, fd: int, offset: int, count: int) -> None:
-        """Bytes of a file are about to be overwritten, cut off or added. Raises OSError after a crash."""
-        if self.crashed:
-            raise OSError(errno.EIO, "crashed")
+        """Bytes of a file are about to be overwritten, cut off or added."""
         found = os.fstat(fd)
         file = self._files.get(found.st_ino)
         if file is None:
@@ -112,8 +119,8 @@ class Undo:
             file.old.append((offset, os.pread(file.fd, count, offset)))
 
     def synced(self, fd: int) -> None:
-        """The file's bytes are as they are for good."""
-        with self.lock:
+        """The file's bytes are as they are for good. Raises OSError after a crash."""
+        with self.changing():
             inode = os.fstat(fd).st_ino
             file = self._files.get(inode)
             if file is None:
@@ -126,7 +133,7 @@ class Undo:
 
     def failed(self, fd: int) -> None:
         """A sync failed: what was un-synced will not be there after a crash, whatever is synced later."""
-        with self.lock:
+        with self._lock:
             file = self._files.get(os.fstat(fd).st_ino)
             if file is None:
                 return
@@ -143,7 +150,7 @@ class Undo:
         stays, that part of the files keep all their bytes, and the others some of those that were added.
         """
         chance = random.Random(seed)
-        with self.lock:
+        with self._lock:
             self.crashed = True
             saved = round(len(self._changes) * survives)
             self._changes = self._changes[saved:]

@@ -15,6 +15,7 @@ from io import BytesIO
 from pathlib import Path
 
 CHUNK = 1 << 20
+BODY = os.urandom(CHUNK)
 FOLD = 64 * CHUNK
 """Longer files are written over and over in this many bytes, so that an experiment does not fill the disk."""
 FILES, DIRECTORIES, TOTAL, LARGEST = 54_000, 3_657, 726_000_000, 2_000_000
@@ -22,7 +23,7 @@ FILES, DIRECTORIES, TOTAL, LARGEST = 54_000, 3_657, 726_000_000, 2_000_000
 
 def write(path: Path, size: int) -> float:
     """Make a file, write and close it. Returns seconds."""
-    body = memoryview(os.urandom(min(size, CHUNK)))
+    body = memoryview(BODY)
     started = time.perf_counter()
     fd = os.open(path, os.O_CREAT | os.O_TRUNC | os.O_WRONLY | os.O_CLOEXEC, 0o644)
     for offset in range(0, size, CHUNK):

@@ -279,3 +279,34 @@ def test_more_may_survive_than_was_asked_for(mount: Mount, seed: int) -> None:
     assert b"safe, added".startswith(body)
     assert list(found) == [str(number) for number in range(5)]
     assert all(b"new".startswith(body) for body in found.values())
+
+
+def test_a_cut_under_writers_loses_nothing_that_was_synced(make: Make) -> None:
+    mount = make(tracked=True, ms={"sync": 2})
+    kept: list[str] = []
+    lock = threading.Lock()
+
+    def work(thread: int) -> None:
+        directory = os.open(mount.path, os.O_RDONLY)
+        with suppress(OSError):
+            for number in range(10_000):
+                name = f"{thread}-{number}"
+                with open(mount.path / name, "xb", buffering=0) as file:
+                    file.write(name.encode())
+                    os.fsync(file.fileno())
+                os.fsync(directory)
+                with lock:
+                    kept.append(name)
+        with suppress(OSError):
+            os.close(directory)
+
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(4)]
+    for thread in threads:
+        thread.start()
+    while len(kept) < 20:
+        time.sleep(0.01)
+    mount.crash()
+    for thread in threads:
+        thread.join(20)
+    found = tree(mount.path)
+    assert {name: found.get(name) for name in kept} == {name: name.encode() for name in kept}
