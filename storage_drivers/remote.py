@@ -292,7 +292,7 @@ class NewObject:
             raise StoreFailed("File exists")
         self._connection.writers += 1
         try:
-            self._file = self._do(lambda fs: fs.open(self._path, mode or "wb"))
+            self._file = self._do(lambda fs: fs.open(self._path, mode or "wb"), again=True)
         except DriverError:
             self._connection.writers -= 1
             self._ours = not mode  # we looked: what is there now was made by this call
@@ -325,12 +325,14 @@ class NewObject:
             except DriverError:
                 pass
 
-    def _do(self, work: Callable[[Any], T]) -> T:
+    def _do(self, work: Callable[[Any], T], *, again: bool = False) -> T:
         try:
             with self._remote._held(self._connection) as fs:
                 return work(fs)
         except Exception as error:
-            raise translated(error) from error
+            if not again or not isinstance(error, Broken):
+                raise translated(error) from error
+        return self._do(work)
 
     def _ended(self) -> None:
         self._file = None

@@ -119,13 +119,13 @@ class SshServer:
             self.process.wait(30)
             self.process = None
 
-    def cut(self) -> None:
-        """End every session; the server takes new ones."""
+    def cut(self, by: signal.Signals = signal.SIGKILL) -> None:
+        """End every session (or stop it, by SIGSTOP); the server takes new ones."""
         assert self.process is not None
         children = Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children").read_text()
         for pid in children.split():
             with suppress(ProcessLookupError):
-                os.kill(int(pid), signal.SIGKILL)
+                os.kill(int(pid), by)
 
 
 @contextmanager

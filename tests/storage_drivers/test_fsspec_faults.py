@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import errno
 import os
+import signal
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -334,14 +335,30 @@ async def test_a_session_that_is_cut(ssh: SshServer, tmp_path: Path) -> None:
     locator = await driver.put(1, Pieces(*PIECES))
     ssh.cut()
     assert await content(driver, locator, 0, len(BODY)) == BODY, "reads go on over a new one"
+    ssh.cut()
+    await driver.discard(await driver.put(4, Pieces(b"so do writes that begin")))
 
     async def cut() -> None:
         ssh.cut()
 
     with pytest.raises(StoreFailed):
-        await driver.put(2, Pieces(PIECES[0], cut(), *PIECES[1:]))
+        await driver.put(2, Pieces(*PIECES[:2], cut(), PIECES[2]))
     assert place.stored() == ["0000000000000001"]
     assert await content(driver, await driver.put(3, Pieces(*PIECES)), 0, len(BODY)) == BODY
+    await driver.close()
+
+
+async def test_a_session_that_hangs_is_given_up(
+    ssh: SshServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("storage_drivers.sftp.SILENCE", 3.0)
+    place = ssh.place(tmp_path / "store")
+    driver = FsspecDriver(place.url, threads=1, options=place.options)
+    await driver.start()
+    locator = await driver.put(1, Pieces(b"body"))
+    ssh.cut(signal.SIGSTOP)
+    assert await content(driver, locator, 0, 4) == b"body"
+    ssh.cut(signal.SIGKILL)
     await driver.close()
 
 
