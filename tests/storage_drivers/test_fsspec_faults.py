@@ -6,6 +6,7 @@ import asyncio
 import errno
 import os
 import signal
+import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -20,6 +21,7 @@ from storage_drivers.footer import CHUNK
 from storage_drivers.fsspec_store import FsspecDriver
 from storage_drivers.remote import translated
 from storage_drivers.remote_contents import raise_generation, read_identity
+from tests.gateway import ROOT
 from tests.storage_drivers.conftest import MakeStore
 from tests.storage_drivers.faulty import FAULTS, LateFileSystem
 from tests.storage_drivers.places import Place, SshServer, memory_place
@@ -303,6 +305,11 @@ def test_errors_have_one_translation() -> None:
 
 
 # what has to be installed
+def test_packages_are_imported_when_they_are_used() -> None:
+    code = "import sys, storage_drivers.fsspec_store; sys.exit(bool({'fsspec', 'paramiko'} & sys.modules.keys()))"
+    assert subprocess.run([sys.executable, "-c", code], cwd=ROOT).returncode == 0
+
+
 async def test_without_the_package(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "fsspec.core", None)
     driver = FsspecDriver("memory://x")
