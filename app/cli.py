@@ -59,6 +59,7 @@ def serve(
     from app.startup import CannotStart, prepare
 
     logging.basicConfig(level=logging.INFO, format="%(levelname)s %(name)s: %(message)s")
+    logging.getLogger("alembic").setLevel(logging.WARNING)
     os.umask(0o077)  # directories that are made on the way to others are nobody else's either
     settings = load_settings(
         host=host,

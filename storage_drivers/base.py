@@ -164,7 +164,10 @@ class FileSlice:
         """Give the descriptor back; closed when nobody holds it. Again is no error."""
         fd, self.fd = self.fd, -1
         if fd >= 0:
-            os.close(fd)
+            try:
+                os.close(fd)
+            except OSError:
+                pass  # what was read is no worse when the mount objects
 
 
 class Probed(Protocol):
