@@ -4,7 +4,7 @@ The index decides these inside its transactions, the store passes them on, and `
 answer. The tree:
 
     DomainError
-      NoSuchBucket, BucketAlreadyExists, BucketAlreadyOwnedByYou, BucketNotEmpty, TooManyBuckets
+      NoSuchBucket, BucketAlreadyExists, BucketAlreadyOwnedByYou, BucketNotEmpty, TooManyBuckets, BucketBusy
       NoSuchKey, NoSuchVersion, PreconditionFailed, ConditionalRequestConflict, SourceGone
       KeyBusy             something is being done to the key's file: nothing was done, try again
       NoSuchUpload, InvalidPart, InvalidPartOrder, EntityTooSmall
@@ -48,6 +48,10 @@ class BucketNotEmpty(DomainError):
 
 class TooManyBuckets(DomainError):
     """The account has as many buckets as it may have."""
+
+
+class BucketBusy(DomainError):
+    """The bucket is on its way to another store."""
 
 
 class NoSuchKey(DomainError):

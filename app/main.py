@@ -17,6 +17,7 @@ from app.index import Index, open_index
 from app.jobs.compaction import Compactor
 from app.jobs.decisions import RETAINED_MS, Decisions
 from app.jobs.garbage import Garbage
+from app.jobs.move import Mover
 from app.jobs.runner import Jobs, StoreJobs
 from app.jobs.scrub import Scrubber
 from app.jobs.space import Space
@@ -122,7 +123,9 @@ class App:
         pieces = Garbage(
             self._store, self._context.oldest_request, boottime_ms, self._settings.discard_grace, blobs=False
         )
-        jobs = Jobs(lock, self._store, self._index.writer_is_gone, list(map(self._jobs, stores)), [pieces.run_once])
+        mover = Mover(self._store, self._context.oldest_request, boottime_ms)
+        others = [pieces.run_once, mover.run_once]
+        jobs = Jobs(lock, self._store, self._index.writer_is_gone, list(map(self._jobs, stores)), others)
         task = asyncio.create_task(jobs.run())
         try:
             yield

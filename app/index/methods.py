@@ -25,6 +25,7 @@ from app.index.rows import (
     Page,
     Part,
     Piece,
+    Swap,
     Upload,
     Version,
     Writer,
@@ -37,6 +38,7 @@ from app.index.transactions import (
     compaction,
     decisions,
     discards,
+    moving,
     multipart,
     objects,
     packs,
@@ -315,6 +317,29 @@ class Methods(TreeMethods):
 
     async def remove_quarantine(self, locators: Sequence[str]) -> None:
         await self._commit_and_notify(decisions.remove_quarantine, locators)
+
+    # buckets on their way to another store
+
+    async def begin_move(self, name: str, store: str) -> Bucket:
+        return await self._commit_and_notify(moving.begin_move, name, store)
+
+    async def end_move(self, bucket_id: int) -> None:
+        await self._commit_and_notify(moving.end_move, bucket_id)
+
+    async def moving(self) -> list[Bucket]:
+        return await self._read(moving.moving())
+
+    async def snapshot_is_due(self, store: str) -> bool:
+        return await self._read_together(moving.snapshot_is_due(store))
+
+    async def ever_moved(self) -> bool:
+        return await self._read(moving.ever_moved())
+
+    async def swap(self, swaps: Sequence[Swap]) -> list[bool]:
+        return await self._commit(moving.swap, swaps)
+
+    async def split(self, seq: int, bucket_id: int, key: str, old: str, places: dict[str, str]) -> str | None:
+        return await self._commit(moving.split, seq, bucket_id, key, old, places)
 
     # notes of jobs
 

@@ -298,6 +298,16 @@ class Move(NamedTuple):
     holders: tuple[Holder, ...]
 
 
+class Swap(NamedTuple):
+    """A row that is to hold a copy instead of a body."""
+
+    holder: Holder
+    old: str
+    new: str
+    twin: Holder | None = None
+    """A row that holds the copy already; None when none does."""
+
+
 class Held(NamedTuple):
     """What a look at all rows found of some packs."""
 

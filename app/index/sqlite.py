@@ -13,7 +13,7 @@ import apsw
 import orjson
 
 from app.errors import DomainError
-from app.index import checkpoint, decisions, holders, migrate, run, scrubbing
+from app.index import checkpoint, decisions, holders, migrate, moving, run, scrubbing
 from app.index.base import Chained
 from app.index.connection import open_connection, refuse_network, translated
 from app.index.generation import Generation
@@ -252,6 +252,22 @@ class SqliteIndex(Methods):
     async def live_bytes(self, packed: Callable[[str], tuple[int, int] | None]) -> list[tuple[Pack, int]]:
         """See `Index.live_bytes`."""
         return await self._in_thread(holders.live_bytes, packed)
+
+    async def bodies(self, bucket_id: int, after: int) -> list[moving.Body]:
+        """See `Index.bodies`."""
+        return await self._in_thread(moving.bodies, bucket_id, after)
+
+    async def held_by_pieces(self, upload: int) -> list[moving.Held]:
+        """See `Index.held_by_pieces`."""
+        return await self._in_thread(moving.pieces, upload)
+
+    async def held_by_parts(self, bucket_id: int) -> list[tuple[str, moving.Held]]:
+        """See `Index.held_by_parts`."""
+        return await self._in_thread(moving.parts, bucket_id)
+
+    async def bucket_size(self, bucket_id: int) -> tuple[int, int]:
+        """See `Index.bucket_size`."""
+        return await self._in_thread(moving.size, bucket_id)
 
     async def make_durable(self) -> None:
         """See `Index.make_durable`. Commits that are not in the log any more were synced when they were copied."""

@@ -6,7 +6,9 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from typing import NamedTuple, Protocol
 
 from app.index.decisions import Changes, Place
-from app.index.rows import Discard, Held, Holder, IdRange, Journal, Move, Pack, Suspect, Writer
+from app.index.moving import Body
+from app.index.moving import Held as HeldBlob
+from app.index.rows import Bucket, Discard, Held, Holder, IdRange, Journal, Move, Pack, Suspect, Swap, Writer
 from app.index.schema import DEFAULT
 from app.index.scrubbing import Live
 
@@ -141,6 +143,48 @@ class Upkeep(Protocol):
 
         `packed` gives pack and bytes of a locator. In one state of the index; what such a pack holds only shrinks.
         """
+        ...
+
+    # buckets on their way to another store
+    async def begin_move(self, name: str, store: str) -> Bucket:
+        """From now on what is written into a bucket goes to another store. Raises NoSuchBucket, BucketBusy."""
+        ...
+
+    async def end_move(self, bucket_id: int) -> None:
+        """Nothing of it is left on the store that it comes from."""
+        ...
+
+    async def moving(self) -> list[Bucket]: ...
+    async def snapshot_is_due(self, store: str) -> bool:
+        """Whether a bucket came to a store since the newest whole snapshot of its journals was begun."""
+        ...
+
+    async def ever_moved(self) -> bool:
+        """Whether any bucket was ever moved: then old rows may hold young blobs."""
+        ...
+
+    async def bodies(self, bucket_id: int, after: int) -> list[Body]:
+        """A batch of a bucket's versions with numbers greater than `after` that have a body."""
+        ...
+
+    async def held_by_pieces(self, upload: int) -> list[HeldBlob]:
+        """The blobs of a completed upload: start, part number, locator, how many rows hold it."""
+        ...
+
+    async def held_by_parts(self, bucket_id: int) -> list[tuple[str, HeldBlob]]:
+        """The blobs of a bucket's open uploads, with the key: upload, number, locator, how many rows hold it."""
+        ...
+
+    async def bucket_size(self, bucket_id: int) -> tuple[int, int]:
+        """Versions of a bucket and their bytes. Reads all versions."""
+        ...
+
+    async def swap(self, swaps: Sequence[Swap]) -> list[bool]:
+        """Let rows hold a copy instead of a body; False for one that does not hold the body any more."""
+        ...
+
+    async def split(self, seq: int, bucket_id: int, key: str, old: str, places: dict[str, str]) -> str | None:
+        """Give a version pieces of its own with its blobs at other places; the new body, None when it changed."""
         ...
 
     async def make_durable(self) -> None:

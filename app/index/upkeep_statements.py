@@ -5,6 +5,7 @@ from __future__ import annotations
 from sqlalchemy import (
     and_,
     delete,
+    func,
     literal_column,
     or_,
     select,
@@ -13,14 +14,16 @@ from sqlalchemy import (
 from sqlalchemy.dialects.sqlite import insert as upsert
 
 from app.index.building import columns, insertion, new_values, number, text
-from app.index.rows import Journal, Pack
+from app.index.rows import Bucket, Journal, Pack
 from app.index.schema import (
     buckets,
     id_ranges,
     journals,
     packs,
+    pieces,
     quarantine,
     removals,
+    uploads,
     writers,
 )
 from app.index.steps import Statement
@@ -73,6 +76,31 @@ RETIRE_PACK = Statement(
 )
 REMOVE_PACK = Statement(delete(packs).where(packs.c.id == number("pack")))
 ADD_REMOVAL = insertion(removals)
+
+# buckets on their way to another store
+MOVE_BUCKET = Statement(
+    update(buckets).values(**new_values(buckets, "store", "source", "moved")).where(buckets.c.id == number("bucket"))
+)
+END_MOVE = Statement(
+    update(buckets).values(**new_values(buckets, "source", "moved")).where(buckets.c.id == number("bucket"))
+)
+MOVING = Statement(select(*columns(buckets, Bucket._fields)).where(buckets.c.source != literal_column("''")))
+LAST_MOVED = Statement(select(func.max(buckets.c.moved)).where(buckets.c.store == text("of_store")))
+LAST_MOVED_OF_ALL = Statement(select(func.max(buckets.c.moved)))
+LAST_SNAPSHOT = Statement(
+    select(func.max(journals.c.id)).where(
+        journals.c.store == text("of_store"), journals.c.snapshot == literal_column("2")
+    )
+)
+WHOLE_PIECES = Statement(
+    select(*pieces.c).where(pieces.c.upload == number("of")).order_by(pieces.c.start, pieces.c.part_number)
+)
+WHOLE_UPLOAD = Statement(select(*uploads.c).where(uploads.c.id == number("upload")))
+DISOWN_UPLOAD = Statement(
+    update(uploads)
+    .values(**new_values(uploads, "bucket_id"))
+    .where(uploads.c.id == number("upload"), uploads.c.bucket_id == number("bucket"))
+)
 
 # what is written down beside the data
 ADD_JOURNAL = insertion(journals)

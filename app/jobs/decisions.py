@@ -226,6 +226,8 @@ class Decisions:
         if self._renewing or len(self._journals) > MOST_JOURNALS:
             self._renewing = False
             return True
+        if await self._store.index.snapshot_is_due(self._name):
+            return True
         rows = sum(journal.rows for journal in self._journals.values())
         if rows < self._look_at_rows:
             return False

@@ -1,7 +1,7 @@
 """One worker at a time runs what happens later; when it dies another takes over, because the kernel drops its lock.
 
-Each store has a loop of its own, so that one that hangs stops nothing of the others. What belongs to no store, and the
-sweep, which looks into all of them, run in two more.
+Each store has a loop of its own, so that one that hangs stops nothing of the others. So has what belongs to no store or
+to all of them.
 """
 
 from __future__ import annotations
@@ -131,9 +131,8 @@ class Jobs:
     async def run(self) -> None:
         """Until cancelled."""
         loops = [jobs.run(self._elect) for jobs in self._stores]
-        tasks = [
-            asyncio.create_task(loop) for loop in (*loops, self._repeat([self._sweep]), self._repeat(self._others))
-        ]
+        loops += [self._repeat(job) for job in (self._sweep, *self._others)]
+        tasks = [asyncio.create_task(loop) for loop in loops]
         try:
             await asyncio.gather(*tasks)
         finally:
@@ -145,9 +144,9 @@ class Jobs:
                 os.close(self._lock)
                 self._lock = None
 
-    async def _repeat(self, jobs: Sequence[Job]) -> None:
+    async def _repeat(self, job: Job) -> None:
         while True:
-            for job in jobs if self._elect() else ():
+            if self._elect():
                 await attempt("", job)
             await asyncio.sleep(PERIOD)
 

@@ -29,9 +29,12 @@ async def sweep(store: Store, is_gone: Callable[[Writer], bool]) -> int:
             await store.index.declare_dead(writer.incarnation)
             crash_point("sweep.declared")
         await _end_intents(store, writer.incarnation)
+        # ids and rows are numbered by one sequence: no row older than a range can hold a blob of it, unless its bucket
+        # was moved
+        old = await store.index.ever_moved()
         for ids in await store.index.ranges(writer.incarnation):
             for one in store.all.values():
-                swept += await _sweep_range(one, ids)
+                swept += await _sweep_range(one, ids, 0 if old else ids.first)
         for pack in await store.index.packs_of(writer.incarnation):
             if not pack.sealed:
                 await _seal(store.of(pack.store), pack.id)
@@ -62,10 +65,9 @@ async def _seal(store: Store, pack_id: int) -> None:
         await store.index.seal_pack(pack_id, file.size, swept=True)
 
 
-async def _sweep_range(store: Store, ids: IdRange) -> int:
+async def _sweep_range(store: Store, ids: IdRange, since: int) -> int:
     locators = {store.driver.locator(blob_id): blob_id for blob_id in range(ids.first, ids.last + 1)}
-    # ids and rows are numbered by one sequence: no row older than the range can hold a blob of it
-    held = await store.index.held(list(locators), ids.first)
+    held = await store.index.held(list(locators), since)
     left = [blob_id for locator, blob_id in locators.items() if locator not in held]
     swept = 0
     with driver_calls():

@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from time import perf_counter
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from app.crash import crash_point
 from app.errors import CommitUnknown, DataDamaged, DomainError, NotNow, StoreFull, StoreUnavailable
@@ -79,6 +79,14 @@ class Book:
     def seal_pack(self, pack_id: int, size: int) -> None:
         """See `storage_drivers.base.PackBook`."""
         asyncio.run_coroutine_threadsafe(self._index.seal_pack(pack_id, size), self._loop).result(BOOK_TIMEOUT)
+
+
+class Kept(NamedTuple):
+    """A blob that was written by `Store.keep`."""
+
+    locator: str
+    blob_id: int
+    """0 for a record."""
 
 
 class Store:
@@ -285,6 +293,50 @@ class Store:
         packed = self.driver.packed(entry.locator)
         if packed is not None:
             self._refused.append((entry.locator, *packed))
+
+    # blobs that are named by a commit of their own
+    async def keep(self, source: Source, claim: Callable[[], bytes]) -> Kept:
+        """Write a blob that no row holds yet. Whoever asks for it calls `settle` once one does, else `drop`."""
+        if self.full:
+            raise StoreFull()
+        piece = await source.read()
+        if len(piece) == source.size and len(piece) <= self.driver.capabilities.append_limit:
+            return Kept(await self._keep_record(piece, source, claim), 0)
+        blob_id = await self.ids.take()
+        try:
+            with driver_calls():
+                return Kept(await self.driver.put(blob_id, source, {}, piece, claim), blob_id)
+        except BaseException:
+            await self.ids.settle(blob_id)
+            raise
+
+    async def _keep_record(self, piece: Buffer, source: Source, claim: Callable[[], bytes]) -> str:
+        loop = asyncio.get_running_loop()
+        written = asyncio.Event()
+
+        def done(_: Append) -> None:
+            loop.call_soon_threadsafe(written.set)
+
+        entry = Append(await self.ids.take_for_record(), piece, source, claim, done, {})
+        with driver_calls():
+            self.driver.append(entry)
+        await written.wait()
+        if entry.error is not None:
+            raise translated(entry.error)
+        return entry.locator
+
+    async def settle(self, kept: Kept) -> None:
+        """A row holds the blob."""
+        if kept.blob_id:
+            await self.ids.settle(kept.blob_id)
+
+    async def drop(self, kept: Kept) -> None:
+        """No row holds the blob, and none will."""
+        packed = self.driver.packed(kept.locator)
+        if packed is not None:
+            self._refused.append((kept.locator, *packed))
+        else:
+            await self._take_back(kept.blob_id, kept.locator)
 
     async def _take_back(self, blob_id: int, locator: str) -> None:
         try:

@@ -1,0 +1,110 @@
+"""`sluice bucket …`: where buckets lie. Works beside a running server, which does what is asked."""
+
+from __future__ import annotations
+
+import asyncio
+import fcntl
+import os
+import sys
+from typing import Annotated
+
+import orjson
+import typer
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
+
+from app.cli_common import ConfigOption, DataOption, IndexOption, fail, load_settings
+from app.errors import BucketBusy, DomainError, NoSuchBucket
+from app.index import Index, open_index
+from app.index.rows import Bucket
+from app.jobs.move import note_of
+from app.settings import Settings
+
+buckets = typer.Typer(name="bucket", help="Buckets and their stores.", no_args_is_help=True)
+
+LOOK = 0.5
+"""Seconds between two looks at how far a move has come."""
+
+
+@buckets.command()
+def move(
+    bucket: Annotated[str, typer.Argument(help="The bucket.")],
+    store: Annotated[str, typer.Argument(help="The store that it is to lie on.")],
+    data: DataOption = None,
+    config: ConfigOption = None,
+    index: IndexOption = None,
+    wait: Annotated[bool, typer.Option(help="Wait until all of it is there.")] = True,
+) -> None:
+    """Move a bucket to another store while it is used. The server does it; interrupting this command stops nothing.
+
+    What is written from now on goes to the new store, and everything else follows. Exit codes: 0 done (or begun, with
+    --no-wait, or when no server runs: the next one goes on), 1 it could not be done, 3 no such bucket or store, 8 some
+    of it cannot be read and stays where it is (see the log, and `sluice scrub`).
+    """
+    settings = load_settings(data=data, config=config, index=index)
+    if store not in settings.named_stores:
+        fail(f"there is no store {store!r} in the settings", 3)
+    if settings.named_stores[store].layout == "tree":
+        fail("a bucket cannot be moved to a store of the layout tree")
+    try:
+        stuck = asyncio.run(_move(settings, bucket, store, wait))
+    except NoSuchBucket:
+        fail("no such bucket", 3)
+    except BucketBusy as error:
+        fail(f"the bucket is busy: {error.detail['reason']}")
+    except (DomainError, OSError) as error:
+        fail(f"the index cannot be used: {type(error).__name__} {error}")
+    except KeyboardInterrupt:
+        fail("the move goes on in the server")
+    if stuck:
+        fail(f"{stuck} blobs cannot be read and stay where they are; the rest is moved", 8)
+
+
+async def _move(settings: Settings, name: str, store: str, wait: bool) -> int:
+    if not settings.index_path.exists():
+        fail("there is no index here")
+    index = open_index(settings, writer=False)
+    await index.start()
+    try:
+        if store not in await index.identities():
+            fail(f"the store {store!r} was never used: start the server with it first", 3)
+        found = await index.bucket(name)
+        if found is not None and settings.named_stores[found.store].layout == "tree":
+            fail("a bucket cannot be moved from a store of the layout tree")
+        moved = await index.begin_move(name, store)
+        if not wait:
+            return 0
+        if not _is_served(settings):
+            print("no server runs: the next one moves what is there", file=sys.stderr)
+            return 0
+        return await _watch(index, moved)
+    finally:
+        await index.close()
+
+
+def _is_served(settings: Settings) -> bool:
+    """Whether a server holds the lock that is its own."""
+    descriptor = os.open(settings.run_dir / "server.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    finally:
+        os.close(descriptor)
+    return False
+
+
+async def _watch(index: Index, bucket: Bucket) -> int:
+    """Show how far the move has come until it ends, or has only left what cannot be read: how many blobs."""
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=Console(stderr=True), disable=not sys.stderr.isatty()) as progress:
+        task: TaskID = progress.add_task(f"{bucket.name} → {bucket.store}", total=None)
+        while True:
+            found = await index.bucket(bucket.name)
+            if found is None or not found.source:
+                return 0
+            told = orjson.loads(await index.note(note_of(bucket.id)) or b"{}")
+            progress.update(task, completed=told.get("rows", 0), total=told.get("of"))
+            if told.get("stuck") and told["rows"] >= told["of"]:
+                return int(told["stuck"])
+            await asyncio.sleep(LOOK)
