@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator
 from functools import partial
-from pathlib import Path
 
 from app.settings import Settings, StoreSettings
 from app.store.place import owner, prefix_of
@@ -80,8 +79,8 @@ def open_offline(name: str, settings: StoreSettings) -> Offline:
     """The store of that name. Raises DriverError."""
     if settings.url is not None:
         return _open_remote(name, settings)
-    assert settings.path is not None
-    root: Path = settings.path
+    root = settings.directory
+    assert root is not None
     known = identity.read_identity(root)
     held = None if known is None else identity.hold(root, alone=True)
     return Offline(name, Contents(root), known, partial(identity.raise_generation, root), held)
