@@ -24,6 +24,8 @@ class Stream:
     written: float = 0
     """Since the last sync."""
     sent: float = 0
+    copying: float = 0.0
+    """Seconds that the mount itself took to keep what is not sent: they count as sending."""
     at: float = 0.0
     read_to: int = -1
     read_at: float = 0.0
@@ -55,6 +57,8 @@ class Costs:
             excess = stream.written - profile.ahead
             if excess > stream.sent:
                 self._send(stream, excess, _going_on(stream.at, started))
+            else:
+                stream.copying += time.perf_counter() - started
             return
         if profile.copy_rate:
             stream.at = _going_on(stream.at, started) + count / profile.copy_rate
@@ -116,8 +120,8 @@ class Costs:
         count = upto - stream.sent
         alone = self.takes(upto) - self.takes(stream.sent)
         bare = count / self.writing.rate if self.writing.rate else 0.0
-        at += max(0.0, alone - bare) * self._chance()
-        stream.sent = upto
+        at += max(0.0, max(0.0, alone - bare) * self._chance() - stream.copying)
+        stream.sent, stream.copying = upto, 0.0
         stream.at = self.writing.move(int(count), at)
         wait_until(stream.at)
 

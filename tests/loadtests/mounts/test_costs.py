@@ -84,6 +84,18 @@ def test_on_nfs_writing_is_free_and_syncing_pays_once(clock: Clock) -> None:
     assert clock.now - started == pytest.approx(2 * paid)
 
 
+def test_the_mounts_own_time_counts_as_sending(clock: Clock) -> None:
+    site, stream, started = Costs(PROFILES["efs-004"]), Stream(), clock.now
+    clock.now += 0.003
+    site.wrote(stream, 100 * KB, started)
+    site.synced(stream, clock.now)
+    other = Costs(PROFILES["efs-004"])
+    with_copying, stream, started = clock.now - started, Stream(), clock.now
+    other.wrote(stream, 100 * KB, started)
+    other.synced(stream, clock.now)
+    assert clock.now - started == pytest.approx(with_copying)
+
+
 def test_what_is_written_during_a_sync_is_the_next_ones(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
     site, stream = Costs(PROFILES["efs-004"]), Stream()
     site.wrote(stream, 100 * KB, clock.now)
