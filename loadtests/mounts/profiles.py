@@ -134,9 +134,9 @@ OBJECTIVEFS_001 = Profile(
 
 EFS_003_ELASTIC = Profile(
     # ten files of 1 KB in 95.2 ms: 9.5 ms each, for create, send and close
-    calls=_nfs(3.1, create=3.1),
+    calls=_nfs(3.0, create=3.0),
     # ten of 1 MB in 366.2 ms and of 100 MB in 12.161 s: 36.6 and 1,216 ms each, less create and close
-    sending=((1e3, 3.2), (1 * MB, 30.3), (100 * MB, 1210.0)),
+    sending=((1e3, 3.0), (1 * MB, 30.3), (100 * MB, 1210.0)),
     ahead=16 * MB,  # assumed
     close_sends=True,
     write_rate=84 * MB,  # 99 MB in 1,180 ms
@@ -149,8 +149,8 @@ EFS_003_ELASTIC = Profile(
 EFS_003_BURSTING = replace(
     EFS_003_ELASTIC,
     # the same in 100.6 ms, 369.8 ms and 17.081 s
-    calls=_nfs(3.3, create=3.3),
-    sending=((1e3, 3.4), (1 * MB, 30.3), (100 * MB, 1701.0)),
+    calls=_nfs(3.2, create=3.2),
+    sending=((1e3, 3.2), (1 * MB, 30.3), (100 * MB, 1701.0)),
     write_rate=59.3 * MB,
     # "painfully slow" without credits; amounts: 004
     credits=Credits(most=432 * GB, refill=5 * MB, baseline=5 * MB),
