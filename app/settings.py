@@ -180,7 +180,9 @@ class Settings(BaseSettings):
         10 * MIB, ge=0, description="Bytes a second that the scrubber reads again in the background; 0 turns it off."
     )
     tree_scan_interval: float = Field(
-        300, ge=0, description="Layout `tree`: every file is looked at this often for changes by others; 0: never."
+        300,
+        ge=0,
+        description="Layout `tree`: all files are looked at this often for others' changes; 0: only when read.",
     )
     max_buckets: int = Field(10_000, ge=1, description="Buckets an account may have.")
     clock_skew: float = Field(900, gt=0, description="How far a signed request's time may be off.")

@@ -15,7 +15,7 @@ from sqlalchemy import Table, Text
 from app.index import migrate
 from app.index.connection import one_row, open_connection
 from app.index.decisions import WATERMARK
-from app.index.rows import PIECES, NewVersion
+from app.index.rows import PIECES, TREE, NewVersion
 from app.index.schema import DEFAULT, access_keys, accounts, buckets, pieces, uploads, versions
 from app.index.steps import of_store
 from app.index.transactions.accounts import IDENTITY
@@ -77,11 +77,14 @@ SELECT pieces.upload AS upload, sum(pieces.size) AS size,
     sum(pieces.size > 0 AND (blobs.blob IS NULL OR blobs.size < pieces.blob_offset + pieces.size)) AS missing
 FROM scratch.pieces AS pieces LEFT JOIN scratch.blobs AS blobs ON blobs.blob = pieces.blob GROUP BY pieces.upload;
 """
+_IS_TREE = f"'{TREE}' IN (substr({{0}}, 1, 2), substr({{0}}, instr({{0}}, '/') + 1, 2))"
+"""`app.index.rows.is_tree` in SQL. What has become of a plain file shows when it is looked at next."""
 REASONS = f"""
 INSERT INTO scratch.judged
 SELECT decided.seq AS seq, CASE
     WHEN buckets.id IS NULL THEN 'its bucket is not known'
     WHEN decided.size = 0 AND decided.body = '' THEN ''
+    WHEN {_IS_TREE.format("decided.body")} THEN ''
     WHEN decided.body LIKE '{PIECES}%' THEN CASE
         WHEN summed.upload IS NULL OR uploads.id IS NULL THEN 'what it is made of is not known'
         WHEN summed.missing > 0 THEN 'a blob of it is missing'
@@ -109,6 +112,8 @@ WHERE NOT decided.removed ORDER BY decided.seq;
 INSERT INTO scratch.lost
 SELECT decided.bucket_id, decided.key, decided.size, decided.modified, judged.reason FROM scratch.decided AS decided
 JOIN scratch.judged AS judged ON judged.seq = decided.seq AND judged.reason != '' WHERE NOT decided.removed;
+INSERT INTO main.unhashed SELECT seq FROM main.versions WHERE parts = 0 AND etag LIKE '%-1'
+    AND {_IS_TREE.format("body")};
 INSERT INTO main.uploads SELECT * FROM scratch.uploads WHERE id IN (
     SELECT CAST(substr(body, {len(PIECES) + 1}) AS INTEGER) FROM main.versions WHERE body LIKE '{PIECES}%');
 INSERT INTO main.pieces

@@ -387,3 +387,27 @@ def test_an_unmounted_store_is_not_empty(tmp_path: Path) -> None:
         assert keys(s3, "bucket") == ["k"]
         (gateway.store / "away").rename(gateway.store / "bucket")
         assert read(s3, "bucket", "k") == b"x"
+
+
+def test_rebuild(tmp_path: Path) -> None:
+    gateway = plain(tmp_path)
+    with gateway:
+        s3 = client(gateway.endpoint)
+        s3.create_bucket(Bucket="bucket")
+        for key, body in (("kept", b"kept"), ("a//b", b"escaped"), ("changed", b"x"), ("gone", b"x")):
+            s3.put_object(Bucket="bucket", Key=key, Body=body, Metadata={"m": key})
+    (gateway.store / "bucket" / "changed").write_bytes(b"changed")
+    (gateway.store / "bucket" / "gone").unlink()
+    (gateway.store / "bucket" / "new").write_bytes(b"new")
+    report = json.loads(gateway.run("rebuild", "--replace", "--json").stdout)
+    assert report["counts"]["versions"] == 4
+    with gateway:
+        s3 = client(gateway.endpoint)
+        for key, body in (("kept", b"kept"), ("a//b", b"escaped")):
+            found = s3.get_object(Bucket="bucket", Key=key)
+            assert (found["Body"].read(), found["ETag"], found["Metadata"]) == (body, md5(body), {"m": key})
+        assert read(s3, "bucket", "changed") == b"changed"
+        assert read(s3, "bucket", "new") == b"new"
+        with pytest.raises(ClientError) as missing:
+            s3.get_object(Bucket="bucket", Key="gone")
+        assert code_of(missing) == "NoSuchKey"

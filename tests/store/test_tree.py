@@ -1,0 +1,254 @@
+"""Changes of plain files that fail in the middle are ended later; what others do meanwhile is told from ours."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from app.errors import (
+    CommitUnknown,
+    ConditionalRequestConflict,
+    NoSuchKey,
+    Overloaded,
+    PreconditionFailed,
+    StoreFull,
+    StoreUnavailable,
+)
+from app.index import open_index
+from app.index.rows import Bucket, Conditions
+from app.jobs.tree import TreeJobs
+from app.settings import Settings
+from app.startup import prepare
+from app.store import buckets, reading, tree_reading
+from app.store.driver import make_stores
+from app.store.store import Store
+from app.store.tree import Tree
+from storage_drivers.errors import StoreFailed
+from tests.store.site import Bytes
+
+
+@pytest.fixture
+def settings(tmp_path: Path) -> Settings:
+    made = Settings(
+        stores={"default": {"path": tmp_path / "tree", "layout": "tree"}},
+        root_access_key="ROOTKEY",
+        root_secret_key="root-secret-key",
+        durability="relaxed",
+    )
+    prepare(made)
+    return made
+
+
+@asynccontextmanager
+async def opened(settings: Settings) -> AsyncIterator[tuple[Store, Tree, Bucket]]:
+    index = open_index(settings)
+    await index.start()
+    store = make_stores(index, settings)
+    await store.start()
+    assert store.tree is not None
+    bucket = await index.bucket("bucket")
+    if bucket is None:
+        bucket = await buckets.create_bucket(store, "bucket", "owner", "r", 10)
+    try:
+        yield store, store.tree, bucket
+    finally:
+        await store.close()
+        await index.close()
+
+
+async def put(tree: Tree, bucket: Bucket, key: str, body: bytes, conditions: Conditions | None = None) -> None:
+    source = Bytes(body)
+    await tree.put(bucket, key, source, source.describe, conditions, {})
+
+
+async def read(store: Store, tree: Tree, bucket: Bucket, key: str) -> tuple[str, bytes]:
+    version = await tree.find(bucket, key)
+    assert version is not None
+    body = await reading.body(store, version, 0, version.size, {})
+    assert isinstance(body, bytes)
+    return version.etag, body
+
+
+def md5(body: bytes) -> str:
+    return hashlib.md5(body).hexdigest()
+
+
+def staged(settings: Settings) -> list[Path]:
+    directory = settings.named_stores["default"].directory
+    assert directory is not None
+    return list((directory / "staged").iterdir())
+
+
+def failing(call: Callable[..., Awaitable[Any]], error: Exception, *, after: bool) -> Callable[..., Awaitable[Any]]:
+    """Fails once, before it does anything or after it did everything."""
+    left = [error]
+
+    async def fail(*arguments: Any) -> Any:
+        if left and not after:
+            raise left.pop()
+        answer = await call(*arguments)
+        if left:
+            raise left.pop()
+        return answer
+
+    return fail
+
+
+PUBLISH = [("publish", StoreFailed("EIO"), False, False), ("publish", StoreFailed("EIO"), True, True)]
+COMMIT = [
+    ("commit_intent", Overloaded(), False, True),
+    ("commit_intent", CommitUnknown(), False, True),
+    ("commit_intent", CommitUnknown(), True, True),
+    ("begin_tree_put", CommitUnknown(), True, False),
+    ("begin_tree_put", CommitUnknown(), False, False),
+]
+
+
+@pytest.mark.parametrize(("name", "error", "after", "done"), [*PUBLISH, *COMMIT])
+async def test_a_put_that_fails_in_the_middle(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch, name: str, error: Exception, after: bool, done: bool
+) -> None:
+    async with opened(settings) as (store, tree, bucket):
+        await put(tree, bucket, "k", b"old")
+        target = tree.files if name == "publish" else tree.index
+        monkeypatch.setattr(target, name, failing(getattr(target, name), error, after=after))
+        with pytest.raises((StoreUnavailable, Overloaded, CommitUnknown)):
+            await put(tree, bucket, "k", b"new")
+        await tree.settle()
+        wanted = b"new" if done else b"old"
+        assert await read(store, tree, bucket, "k") == (md5(wanted), wanted)
+        assert staged(settings) == []
+        await put(tree, bucket, "k", b"again")
+        assert await read(store, tree, bucket, "k") == (md5(b"again"), b"again")
+        assert await tree.settle() == 0
+        await tree.index.retire_range((await tree.index.ranges(tree.index.incarnation))[0])
+
+
+@pytest.mark.parametrize(
+    ("name", "error", "after", "done"),
+    [
+        ("remove", StoreFailed("EIO"), False, False),
+        ("remove", StoreFailed("EIO"), True, True),
+        ("commit_intent", CommitUnknown(), False, True),
+        ("commit_intent", CommitUnknown(), True, True),
+        ("begin_tree_delete", CommitUnknown(), True, False),
+    ],
+)
+async def test_a_delete_that_fails_in_the_middle(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch, name: str, error: Exception, after: bool, done: bool
+) -> None:
+    async with opened(settings) as (_, tree, bucket):
+        await put(tree, bucket, "k", b"old")
+        target = tree.files if name == "remove" else tree.index
+        monkeypatch.setattr(target, name, failing(getattr(target, name), error, after=after))
+        with pytest.raises((StoreUnavailable, CommitUnknown)):
+            await tree.delete(bucket, "k", None, None, {})
+        await tree.settle()
+        assert (await tree.find(bucket, "k") is None) == done
+        await tree.delete(bucket, "k", None, None, {})
+        assert await tree.find(bucket, "k") is None
+
+
+async def test_what_is_refused_leaves_nothing(settings: Settings) -> None:
+    async with opened(settings) as (store, tree, bucket):
+        await put(tree, bucket, "k", b"old")
+        with pytest.raises(PreconditionFailed):
+            await put(tree, bucket, "k", b"new", Conditions(if_none_match=True))
+        with pytest.raises(NoSuchKey):
+            await put(tree, bucket, "none", b"new", Conditions(if_match="*"))
+        broken = Bytes(b"new", refuse=PreconditionFailed())
+        with pytest.raises(PreconditionFailed):
+            await tree.put(bucket, "k", broken, broken.describe, None, {})
+        store.full = True
+        with pytest.raises(StoreFull):
+            await put(tree, bucket, "k", b"new")
+        assert staged(settings) == []
+        assert await read(store, tree, bucket, "k") == (md5(b"old"), b"old")
+
+
+async def test_whoever_waits_too_long_is_told(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A key that another worker is at, which does not come to an end."""
+    monkeypatch.setattr(tree_reading, "PATIENCE", 0.05)
+    monkeypatch.setattr(tree_reading.Pause.__init__, "__defaults__", (0.05,))
+    async with opened(settings) as (store, tree, bucket):
+        await put(tree, bucket, "k", b"old")
+        version = await tree.find(bucket, "k")
+        assert version is not None
+        described = Bytes(b"x").describe(tree.body_of("bucket/k", tree.parse(version.body)[1]))
+        intent = await tree.index.begin_tree_put(bucket.id, "k", 1 << 40, described, None)
+        assert await read(store, tree, bucket, "k") == (md5(b"old"), b"old")
+        with pytest.raises(Overloaded):
+            await put(tree, bucket, "k", b"new")
+        with pytest.raises(ConditionalRequestConflict):
+            await put(tree, bucket, "k", b"new", Conditions(if_match="*"))
+        (tree.files.root / "bucket" / "k").unlink()
+        with pytest.raises(Overloaded):
+            await tree.find(bucket, "k")
+        await tree.recover(intent)
+        assert await tree.find(bucket, "k") is None
+
+
+async def test_a_change_goes_on_when_nobody_waits_for_it(settings: Settings) -> None:
+    async with opened(settings) as (store, tree, bucket):
+        gate = asyncio.Event()
+        publish = tree.files.publish
+
+        async def slow(*arguments: Any) -> None:
+            gate.set()
+            await asyncio.sleep(0.05)
+            await publish(*arguments)
+
+        tree.files.publish = slow  # type: ignore[method-assign]
+        asking = asyncio.create_task(put(tree, bucket, "k", b"body"))
+        await gate.wait()
+        asking.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await asking
+        await tree.finish()
+        assert await read(store, tree, bucket, "k") == (md5(b"body"), b"body")
+
+
+async def test_a_store_that_is_not_mounted_forgets_nothing(settings: Settings) -> None:
+    async with opened(settings) as (store, tree, bucket):
+        await put(tree, bucket, "k", b"old")
+        jobs = TreeJobs(store, tree, 0.001, now=iter(range(1000)).__next__)
+        root = tree.files.root
+        root.rename(root.with_name("away"))
+        root.mkdir()
+        (root / "bucket").mkdir()
+        await jobs.run_once()
+        with pytest.raises(StoreUnavailable):
+            await tree.find(bucket, "k")
+        (root / "bucket").rmdir()
+        root.rmdir()
+        root.with_name("away").rename(root)
+        assert await read(store, tree, bucket, "k") == (md5(b"old"), b"old")
+        await jobs.run_once()
+        assert await read(store, tree, bucket, "k") == (md5(b"old"), b"old")
+
+
+async def test_hashes_of_a_file_that_goes_on_changing(settings: Settings) -> None:
+    async with opened(settings) as (store, tree, bucket):
+        path = tree.files.root / "bucket" / "k"
+        path.write_bytes(b"one")
+        assert await tree.find(bucket, "k") is not None
+        path.write_bytes(b"another")
+        jobs = TreeJobs(store, tree, 0)
+        await jobs.run_once()
+        await jobs.run_once()
+        assert await read(store, tree, bucket, "k") == (md5(b"another"), b"another")
+        assert await tree.index.unhashed(0, 10) == []
+        path.unlink()
+        path.write_bytes(b"gone soon")
+        assert await tree.find(bucket, "k") is not None
+        path.unlink()
+        await jobs.run_once()
+        assert await tree.find(bucket, "k") is None
+        await jobs.run_once()
+        assert await tree.index.unhashed(0, 10) == []
