@@ -205,20 +205,21 @@ def test_zdbfs_truncate_keeps_old_bytes(share: Make) -> None:
 def test_zdbfs_listing_skips_when_others_are_removed(share: Make) -> None:
     mount = share(personality="zdbfs")
     where = mount.path
-    for number in range(3000):
-        (mount.backing / f"{number:04}").touch()
+    for number in range(400):
+        # so long that Linux asks for them a few at a time
+        (mount.backing / f"{number:0200}").touch()
     with os.scandir(where) as found:
         for entry in found:
             os.unlink(entry.path)
     left = len(os.listdir(where))
-    assert 0 < left < 2900
+    assert 0 < left < 390
 
 
 def test_plain_listing_skips_nothing(share: Make) -> None:
     mount = share(personality="plain")
     where = mount.path
-    for number in range(1000):
-        (mount.backing / f"{number:04}").touch()
+    for number in range(400):
+        (mount.backing / f"{number:0200}").touch()
     with os.scandir(where) as found:
         for entry in found:
             os.unlink(entry.path)
