@@ -6,7 +6,7 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 mkdir "$work/source"
 # a copy of what git would clone, so that no leftover build directory is installed
-(cd "$checkout" && git ls-files -z -- app storage_drivers migrations loadtests pyproject.toml README.md LICENSE |
+(cd "$checkout" && git ls-files -z -- app storage_drivers migrations benchmarks loadtests pyproject.toml README.md LICENSE |
     tar --create --null --files-from=- ) | tar --extract --directory "$work/source"
 "${PYTHON:-python3}" -m venv "$work/venv"
 "$work/venv/bin/python" -m pip install --quiet --disable-pip-version-check "$work/source"

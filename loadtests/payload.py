@@ -1,0 +1,39 @@
+"""Bodies that cost the generator nothing: pieces of one buffer of random bytes, cut at a random place each time."""
+
+from __future__ import annotations
+
+import os
+import random
+import re
+from collections.abc import Iterator
+
+PIECE = 1 << 20
+_BUFFER = 16 * PIECE
+_UNITS = {"": 1, "b": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
+_UNITS |= {"kb": 1000, "mb": 1000**2, "gb": 1000**3, "kib": 1 << 10, "mib": 1 << 20, "gib": 1 << 30}
+_random = memoryview(b"")
+
+
+def pieces(size: int) -> Iterator[memoryview]:
+    """`size` random bytes in pieces of at most 1 MiB; hardly ever the same twice."""
+    global _random
+    if not _random:
+        _random = memoryview(os.urandom(_BUFFER))
+    while size > 0:
+        length = min(size, PIECE)
+        offset = random.randrange(_BUFFER - length + 1)
+        yield _random[offset : offset + length]
+        size -= length
+
+
+def parse_size(text: str) -> int:
+    """Bytes of `100KB` (thousands), `10MiB` or `4k` (1024s) and plain numbers. Raises ValueError."""
+    match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([a-z]*)", text.strip().lower())
+    if match is None or match[2] not in _UNITS:
+        raise ValueError(f"{text!r} is no size (100KB, 10MiB, 4k)")
+    return int(float(match[1]) * _UNITS[match[2]])
+
+
+def parse_sizes(text: str) -> tuple[int, ...]:
+    """Sizes with commas between them. Raises ValueError."""
+    return tuple(parse_size(one) for one in text.split(","))

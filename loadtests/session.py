@@ -1,0 +1,261 @@
+"""One test in one Locust process: its options, its clients, its rows, and when it is over.
+
+Every scenario takes the same options, from the command line, the environment, or the web UI's form.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import gevent
+from gevent.event import Event
+from gevent.threadpool import ThreadPool
+from locust import events
+from locust.env import Environment
+from locust.runners import MasterRunner, WorkerRunner
+
+from loadtests.direct import DirectObjects
+from loadtests.objects import Done, Objects, S3Objects
+from loadtests.rows import Cell, Recorder
+from loadtests.wire import Endpoint
+
+logger = logging.getLogger(__name__)
+FINISHED = "sluice-finished"
+FLUSH_SECONDS = 0.5
+GAVE_UP = 3
+"""Locust's exit code when a scenario could not go on; the reason is in the file `problem` beside the rows."""
+REST_SECONDS = 0.1
+"""A client rests this long after there was no answer."""
+
+
+@events.init_command_line_parser.add_listener
+def _options(parser: Any) -> None:
+    add = parser.add_argument
+    add("--access-key", env_var="AWS_ACCESS_KEY_ID", default="", include_in_web_ui=False)
+    add("--secret-key", env_var="AWS_SECRET_ACCESS_KEY", default="", include_in_web_ui=False)
+    add("--region", env_var="AWS_REGION", default="us-east-1")
+    add("--bucket", env_var="SLUICE_BENCH_BUCKET", default="sluice-bench", help="Made if it is not there.")
+    add("--direct", env_var="SLUICE_BENCH_DIRECT", default="", help="Plain files in this directory instead of S3.")
+    add("--unsynced", action="store_true", help="Direct: a write is done when the file is closed.")
+    add("--duration", type=float, default=0.0, help="Seconds to measure; 0: until it is stopped.")
+    add("--warm-up", type=float, default=0.0, help="Seconds before them that are not recorded.")
+    add("--patience", type=float, default=60.0, help="Seconds without progress after which a request failed.")
+    add("--dead-after", type=float, default=10.0, help="Give up when nothing was answered for so many seconds.")
+    add("--keep", action="store_true", help="Leave the bucket with its objects; else it is removed at the end.")
+    for name, default in (("rows", ""), ("run-name", ""), ("target-name", ""), ("scenario-name", "")):
+        add(f"--{name}", default=default, include_in_web_ui=False, help="Directory of rows, and what they say.")
+    add("--repeat", type=int, default=1, include_in_web_ui=False)
+    add("--epoch", type=float, default=0.0, include_in_web_ui=False)
+
+
+class Session:
+    """What the users of one process share. `of` makes it when it is first asked for."""
+
+    def __init__(self, environment: Environment) -> None:
+        self.environment = environment
+        self.options: Any = environment.parsed_options
+        options = self.options
+        cell = Cell(options.run_name, options.target_name, options.scenario_name, options.repeat, options.epoch)
+        self.recorder = Recorder(Path(options.rows), cell) if options.rows else None
+        self.over = False
+        self._measured_from = 0.0
+        self._begun = threading.Lock()
+        self._ready = Event()
+        self._last_good = time.perf_counter()
+        self._clients = 0
+        self._threads = ThreadPool(10) if options.direct else None
+        if self.recorder is not None:
+            gevent.spawn(self._flush)
+
+    @staticmethod
+    def of(environment: Environment) -> Session:
+        """The session of the test that runs now."""
+        found = getattr(environment, "sluice", None)
+        if found is None or found.over:
+            found = environment.sluice = Session(environment)  # type: ignore[attr-defined]
+        assert isinstance(found, Session)
+        return found
+
+    @property
+    def users(self) -> int:
+        """How many users the whole test has."""
+        runner = self.environment.runner
+        return int(self.options.num_users or (runner.target_user_count if runner else 0) or 1)
+
+    @property
+    def share(self) -> tuple[int, int]:
+        """(number of this process, how many share the work)."""
+        runner = self.environment.runner
+        if isinstance(runner, WorkerRunner):
+            return max(0, runner.worker_index), max(1, int(self.options.expect_workers or 1))
+        return 0, 1
+
+    def connect(self) -> Objects:
+        """A client of its own. Raises ValueError for a wrong URL."""
+        options = self.options
+        if self._threads is not None:
+            self._clients += 1
+            self._threads.maxsize = max(self._threads.maxsize, self._clients)
+            return _InThreads(DirectObjects(Path(options.direct) / options.bucket, synced=not options.unsynced), self)
+        host = self.environment.host or "http://127.0.0.1:9000"
+        endpoint = Endpoint(host, options.access_key, options.secret_key, options.region, options.patience)
+        return S3Objects(endpoint, options.bucket)
+
+    def in_thread(self, work: Callable[[], Done]) -> Done:
+        """Run what blocks in a thread that gevent did not patch."""
+        assert self._threads is not None
+        done = self._threads.apply(work)
+        assert isinstance(done, Done)
+        return done
+
+    # when it begins and ends
+
+    def begin_once(self, prepare: Callable[[], str]) -> None:
+        """The first user prepares, the others wait; then the warm-up begins. It returns why it cannot."""
+        if not self._begun.acquire(blocking=False):
+            self._ready.wait()
+            return
+        problem = prepare()
+        if problem:
+            self.give_up(problem)
+        now = self._last_good = time.perf_counter()
+        self._measured_from = now + self.options.warm_up
+        if self.options.duration:
+            gevent.spawn_later(self.options.warm_up + self.options.duration, self.finish)
+        self._ready.set()
+
+    def first(self) -> bool:
+        """True for the first user that asks."""
+        return self._begun.acquire(blocking=False)
+
+    def finish(self) -> None:
+        """This process has done its part. The test ends when all have."""
+        if self.over:
+            return
+        self.over = True
+        runner = self.environment.runner
+        if isinstance(runner, WorkerRunner):
+            runner.send_message(FINISHED)
+        elif runner is not None:
+            gevent.spawn(runner.quit if self.environment.web_ui is None else runner.stop)
+
+    def give_up(self, why: str) -> None:
+        """End with an error."""
+        logger.error("gave up: %s", why)
+        self.environment.process_exit_code = GAVE_UP
+        if self.options.rows:
+            (Path(self.options.rows) / "problem").write_text(why)
+        self.finish()
+
+    # what is written down
+
+    def record(
+        self,
+        operation: str,
+        done: Done,
+        size: int,
+        started: float,
+        *,
+        stage: str = "",
+        users: int = 0,
+        late: float | None = None,
+        rest: bool = True,
+    ) -> None:
+        """Write down an operation that began at `started` (perf_counter), and tell Locust."""
+        now = time.perf_counter()
+        if done.status or self.options.direct:
+            self._last_good = now
+        elif now - self._last_good > self.options.dead_after and not self.over:
+            self.give_up(f"nothing was answered for {self.options.dead_after:g} s: {done.error}")
+        if started >= self._measured_from:
+            if self.recorder is not None:
+                self.recorder.add(
+                    operation, size, started, done.total, ttfb=done.ttfb, moved=done.bytes, status=done.status,
+                    error=done.error, phases=done.phases, stage=stage, users=users or self.users, late=late,
+                )  # fmt: skip
+            self.environment.events.request.fire(
+                request_type=operation, name=stage or (f"{size} bytes" if size else ""),
+                response_time=done.total * 1000, response_length=done.bytes,
+                exception=Failed(done.error) if done.error else None, context={},
+            )  # fmt: skip
+        if rest and not done.status:
+            gevent.sleep(REST_SECONDS)
+
+    def _flush(self) -> None:
+        while self.recorder is not None:
+            gevent.sleep(FLUSH_SECONDS)
+            if self.recorder is not None:
+                self.recorder.flush()
+
+    def close(self) -> None:
+        """Write all rows."""
+        self.over = True
+        recorder, self.recorder = self.recorder, None
+        if recorder is not None:
+            recorder.close()
+
+
+class Failed(Exception):
+    """What Locust counts as a failure; its text is the error's."""
+
+
+class _InThreads:
+    """Objects whose calls block, each in a thread while the greenlet waits."""
+
+    def __init__(self, objects: DirectObjects, session: Session) -> None:
+        self._objects = objects
+        self._session = session
+        self.prepare, self.sweep, self.close = objects.prepare, objects.sweep, objects.close
+
+    def put(self, key: str, size: int) -> Done:
+        return self._run(lambda: self._objects.put(key, size))
+
+    def get(self, key: str, size: int) -> Done:
+        return self._run(lambda: self._objects.get(key, size))
+
+    def stat(self, key: str) -> Done:
+        return self._run(lambda: self._objects.stat(key))
+
+    def delete(self, key: str) -> Done:
+        return self._run(lambda: self._objects.delete(key))
+
+    def list(self, prefix: str, after: str, count: int) -> Done:
+        return self._run(lambda: self._objects.list(prefix, after, count))
+
+    def _run(self, work: Callable[[], Done]) -> Done:
+        return self._session.in_thread(work)
+
+
+@events.init.add_listener
+def _on_init(environment: Environment, **_: Any) -> None:
+    environment.stop_timeout = environment.stop_timeout or 60.0  # who is in a request ends it
+    finished: set[str] = set()
+
+    def on_finished(msg: Any, **_: Any) -> None:
+        runner = environment.runner
+        assert isinstance(runner, MasterRunner)
+        finished.add(msg.node_id)
+        if len(finished) >= runner.worker_count:
+            finished.clear()
+            gevent.spawn(runner.quit if environment.web_ui is None else runner.stop)
+
+    if isinstance(environment.runner, MasterRunner):
+        environment.runner.register_message(FINISHED, on_finished)
+
+
+@events.test_stop.add_listener
+def _on_test_stop(environment: Environment, **_: Any) -> None:
+    found: Session | None = getattr(environment, "sluice", None)
+    if found is not None:
+        found.close()
+    options: Any = environment.parsed_options
+    if isinstance(environment.runner, WorkerRunner) or options.keep:
+        return
+    problem = (found or Session(environment)).connect().sweep()
+    if problem:
+        logger.warning("the bucket is not removed: %s", problem)

@@ -1,0 +1,257 @@
+"""The scenarios' own client: what it signs, what it measures, and what it says of answers that are no good."""
+
+from __future__ import annotations
+
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from urllib.parse import parse_qsl, unquote, urlsplit
+
+import pytest
+from botocore.auth import SigV4Auth
+from botocore.awsrequest import AWSRequest
+from botocore.credentials import Credentials
+
+from loadtests.objects import S3Objects
+from loadtests.payload import parse_size, parse_sizes, pieces
+from loadtests.wire import Connection, Endpoint, Lost
+
+KEYS = ("access", "secret-key")
+Make = Callable[[str], S3Objects]
+
+
+@contextmanager
+def answering(*answers: Callable[[socket.socket, bytes], None]) -> Iterator[tuple[str, list[bytes]]]:
+    """A server that gives each request, by a connection that stays, the next of the answers; and what it was sent."""
+    seen: list[bytes] = []
+    listener = socket.create_server(("127.0.0.1", 0))
+
+    def serve() -> None:
+        left = list(answers)
+        while left:
+            try:
+                wire, _ = listener.accept()
+            except OSError:
+                return
+            with wire:
+                while left and (request := _request(wire)):
+                    seen.append(request)
+                    try:
+                        left.pop(0)(wire, request)
+                    except OSError:
+                        break
+
+    thread = threading.Thread(target=serve, daemon=True)
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{listener.getsockname()[1]}", seen
+    finally:
+        listener.close()
+
+
+def _request(wire: socket.socket) -> bytes:
+    data = b""
+    while b"\r\n\r\n" not in data:
+        more = wire.recv(65536)
+        if not more:
+            return b""
+        data += more
+    head, _, body = data.partition(b"\r\n\r\n")
+    for line in head.split(b"\r\n"):
+        if line.lower().startswith(b"content-length:"):
+            while len(body) < int(line.split(b":")[1]):
+                body += wire.recv(65536)
+    return head + b"\r\n\r\n" + body
+
+
+def saying(text: bytes, *, close: bool = False) -> Callable[[socket.socket, bytes], None]:
+    def answer(wire: socket.socket, _: bytes) -> None:
+        wire.sendall(text)
+        if close:
+            wire.shutdown(socket.SHUT_RDWR)
+
+    return answer
+
+
+OK = saying(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
+
+
+@pytest.fixture
+def objects() -> Iterator[Callable[[str], S3Objects]]:
+    made: list[S3Objects] = []
+
+    def make(url: str) -> S3Objects:
+        made.append(S3Objects(Endpoint(url, *KEYS, timeout=5), "bucket"))
+        return made[-1]
+
+    yield make
+    for one in made:
+        one.close()
+
+
+@pytest.mark.parametrize(
+    ("verb", "arguments"),
+    [
+        ("put", ("plain", 10)),
+        ("put", ("a b/ü~*(1).txt", 100_000)),
+        ("get", ("x//y", 0)),
+        ("stat", ("+", )),
+        ("delete", ("%2F", )),
+        ("list", ("pre fix/", "pre fix/ü", 7)),
+    ],
+)  # fmt: skip
+def test_signatures_are_those_of_botocore(objects: Make, verb: str, arguments: tuple[object, ...]) -> None:
+    with answering(OK) as (url, seen):
+        assert getattr(objects(url), verb)(*arguments).error == ""
+    head = seen[0].partition(b"\r\n\r\n")[0].decode()
+    first, *lines = head.split("\r\n")
+    method, target, _ = first.split(" ")
+    headers = dict(line.split(": ", 1) for line in lines)
+    parts = urlsplit(target)
+    request = AWSRequest(
+        method=method,
+        url=f"{url}{parts.path}",
+        params=dict(parse_qsl(parts.query, keep_blank_values=True)),
+        headers={"x-amz-content-sha256": "UNSIGNED-PAYLOAD"},
+    )
+    request.context["timestamp"] = headers["x-amz-date"]
+    request.headers["X-Amz-Date"] = headers["x-amz-date"]
+    oracle = SigV4Auth(Credentials(*KEYS), "s3", "us-east-1")
+    canonical = "\n".join(
+        (
+            method,
+            parts.path,
+            oracle._canonical_query_string_params(dict(parse_qsl(parts.query, keep_blank_values=True))),
+            f"host:{headers['Host']}",
+            "x-amz-content-sha256:UNSIGNED-PAYLOAD",
+            f"x-amz-date:{headers['x-amz-date']}",
+            "",
+            "host;x-amz-content-sha256;x-amz-date",
+            "UNSIGNED-PAYLOAD",
+        )
+    )
+    signature = oracle.signature(oracle.string_to_sign(request, canonical), request)
+    assert headers["Authorization"].endswith(f"Signature={signature}")
+    if verb != "list":
+        assert unquote(parts.path) == f"/bucket/{arguments[0]}"
+
+
+def test_a_body_is_sent_whole(objects: Make) -> None:
+    with answering(OK, OK) as (url, seen):
+        client = objects(url)
+        small, large = client.put("s", 10), client.put("l", 3_000_000)
+    assert [small.bytes, large.bytes] == [10, 3_000_000]
+    assert [len(one.partition(b"\r\n\r\n")[2]) for one in seen] == [10, 3_000_000]
+
+
+def test_first_byte_and_last_are_timed_apart(objects: Make) -> None:
+    def slow(wire: socket.socket, _: bytes) -> None:
+        wire.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 2000000\r\nServer-Timing: auth;dur=0.1, read;dur=2\r\n\r\n")
+        time.sleep(0.2)
+        wire.sendall(bytes(2_000_000))
+
+    with answering(slow) as (url, _):
+        done = objects(url).get("x", 2_000_000)
+    assert done.error == ""
+    assert done.bytes == 2_000_000
+    assert done.ttfb is not None
+    assert done.total - done.ttfb >= 0.2
+    assert done.phases == "auth=0.1;read=2"
+
+
+def test_an_answer_in_pieces_and_one_in_chunks() -> None:
+    def trickle(wire: socket.socket, _: bytes) -> None:
+        for byte in b"HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nabc":
+            wire.sendall(bytes((byte,)))
+
+    chunked = saying(
+        b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\nA;x=y\r\n0123456789\r\n0\r\n\r\n"
+    )
+    with answering(trickle, chunked) as (url, _):
+        wire = Connection(Endpoint(url, *KEYS, timeout=5))
+        assert wire.ask("GET", "/b/x", keep=True).body == b"abc"
+        assert wire.ask("GET", "/b/x", keep=True).body == b"abc0123456789"
+        wire.close()
+
+
+def test_an_error_says_what_s3_said(objects: Make) -> None:
+    body = b"<Error><Code>AccessDenied</Code><Message>No.</Message></Error>"
+    error = b"HTTP/1.1 403 Forbidden\r\nContent-Length: %d\r\n\r\n" % len(body) + body
+    with answering(saying(error), OK) as (url, _):
+        client = objects(url)
+        done = client.put("x", 5)
+        assert (done.status, done.error, done.bytes) == (403, "AccessDenied: No.", 0)
+        assert client.put("x", 5).error == ""
+
+
+def test_an_endpoint_that_refuses_a_body_before_it_is_whole(objects: Make) -> None:
+    # the listener of `answering` reads bodies whole, so one of our own
+    listener = socket.create_server(("127.0.0.1", 0))
+
+    def serve() -> None:
+        wire, _ = listener.accept()
+        with wire:
+            wire.recv(1000)
+            wire.sendall(b"HTTP/1.1 403 Forbidden\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
+            time.sleep(0.1)
+
+    thread = threading.Thread(target=serve)
+    thread.start()
+    with listener:
+        done = objects(f"http://127.0.0.1:{listener.getsockname()[1]}").put("x", 50_000_000)
+        thread.join()
+    assert done.error
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        b"",
+        b"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nabc",
+        b"no HTTP at all\r\n\r\n",
+        b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\na",
+    ],
+)
+def test_an_answer_that_is_none(said: bytes) -> None:
+    with answering(saying(said, close=True)) as (url, _), pytest.raises(Lost):
+        Connection(Endpoint(url, *KEYS, timeout=5)).ask("GET", "/b/x")
+
+
+def test_a_wrong_length_is_an_error(objects: Make) -> None:
+    with answering(saying(b"HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nabc")) as (url, _):
+        assert objects(url).get("x", 4).error.startswith("wrong length")
+
+
+def test_a_connection_that_was_closed_while_idle_is_opened_again(objects: Make) -> None:
+    with answering(saying(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n", close=True), OK) as (url, seen):
+        client = objects(url)
+        assert [client.stat("a").error, client.stat("b").error] == ["", ""]
+    assert len(seen) == 2
+
+
+def test_nobody_there(objects: Make) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as closed:
+        port = closed.getsockname()[1]
+    done = objects(f"http://127.0.0.1:{port}").stat("x")
+    assert (done.status, done.ttfb) == (0, None)
+    assert "refused" in done.error
+
+
+@pytest.mark.parametrize("url", ["", "ftp://x", "http://", "127.0.0.1:9000", "http://host/path"])
+def test_what_is_no_endpoint(url: str) -> None:
+    with pytest.raises(ValueError, match="is not http"):
+        Endpoint(url, *KEYS)
+
+
+def test_sizes() -> None:
+    assert parse_sizes("100KB,10MiB,4k,1 GB,7") == (100_000, 10 << 20, 4096, 10**9, 7)
+    for wrong in ("", "x", "10XB", "-1"):
+        with pytest.raises(ValueError, match="is no size"):
+            parse_size(wrong)
+
+
+def test_bodies_are_random_and_as_long_as_asked() -> None:
+    assert [sum(map(len, pieces(size))) for size in (0, 1, 1 << 20, (1 << 20) + 1)] == [0, 1, 1 << 20, (1 << 20) + 1]
+    assert b"".join(pieces(1000)) != b"".join(pieces(1000))
