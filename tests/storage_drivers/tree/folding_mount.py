@@ -73,6 +73,10 @@ class Folding(mfusepy.Operations):
         os.chmod(self._real(path), mode)
         return 0
 
+    def utimens(self, path: str, times: tuple[int, int] | None = None) -> int:
+        os.utime(self._real(path), ns=times)
+        return 0
+
     def rename(self, old: str, new: str, claims: bool = False) -> int:
         target = self._real(new)
         if claims and os.path.lexists(target):

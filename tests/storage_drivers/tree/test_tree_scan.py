@@ -27,6 +27,7 @@ def fill(bucket: Path, count: int) -> dict[str, int]:
     return sizes
 
 
+@pytest.mark.timeout(1800)  # a hundred thousand files are made and removed at soak size
 @pytest.mark.parametrize("width", [1, 4])
 async def test_every_file_is_found_once(files: TreeFiles, width: int) -> None:
     sizes = fill(files.root / BUCKET, FILES)
