@@ -19,7 +19,7 @@ from loadtests.mounts import PROFILES, Mount, mounted
 from tests.environment import need, need_fuse, need_root
 
 CHOSEN = os.environ.get("SLUICE_TEST_PLACE", "here")
-USUAL = (CHOSEN,) if "SLUICE_TEST_PLACE" in os.environ else ("here", "zdbfs", "memory")
+USUAL = (CHOSEN,) if "SLUICE_TEST_PLACE" in os.environ else ("here", "tree", "zdbfs", "memory")
 
 
 @dataclass

@@ -190,18 +190,24 @@ class TreeReader:
         Every piece was read while the file had the stamp of the body, so that no mixture is ever whole. Raises
         SourceGone when the file is another one by now: find it again.
         """
+        if length <= SMALL:
+            with driver_calls():
+                try:
+                    return await self.files.read(self.locator(body), offset, length)
+                except (FileChanged, FileGone):
+                    raise SourceGone() from None
         opened = await self.open(body, offset, length)
         first: bytes | None = None
         try:
-            first = await self.piece(opened, body, offset, length if length <= SMALL else min(PIECE, length))
+            first = await self.piece(opened, body, offset, min(PIECE, length))
             if first is None:
                 raise SourceGone()
         finally:
             if first is None or len(first) == length:
                 opened.release()
-        return (
-            first if len(first) == length else (first, Rest(self, opened, body, offset + len(first), offset + length))
-        )
+        if len(first) == length:
+            return first
+        return first, Rest(self, opened, body, offset + len(first), offset + length)
 
     async def piece(self, opened: FileSlice, body: str, offset: int, length: int) -> bytes | None:
         with driver_calls():

@@ -12,13 +12,13 @@ from pathlib import Path
 from typing import ParamSpec, TypeVar
 
 from storage_drivers.base import Buffer, Durability, FileSlice, Source
-from storage_drivers.errors import StoreFailed, map_errors
-from storage_drivers.files import DIRECTORY_MODE
+from storage_drivers.errors import BlobDamaged, StoreFailed, map_errors
+from storage_drivers.files import DIRECTORY_MODE, read_exactly
 from storage_drivers.probe import DIRECTORY as PROBES
 from storage_drivers.probe import with_patience
 from storage_drivers.probe_scratch import Progress
 from storage_drivers.tree import base, buckets, paths, scanning, watching
-from storage_drivers.tree.base import PRIVATE, Found, Seen, Stamp, stamp_of
+from storage_drivers.tree.base import PRIVATE, FileChanged, Found, Seen, Stamp, stamp_of
 from storage_drivers.tree.directories import Directories
 from storage_drivers.tree.placing import Placing
 from storage_drivers.tree.reading import Reading
@@ -216,6 +216,25 @@ class TreeFiles:
         except asyncio.CancelledError:
             opening.add_done_callback(_release)
             raise
+
+    async def read(self, locator: str, offset: int, length: int) -> bytes:
+        """A few bytes, opened, read and compared with the stamp in one hop. Raises as `open`."""
+        return await self._hop(self._read, locator, offset, length)
+
+    def _read(self, locator: str, offset: int, length: int) -> bytes:
+        opened = self._reading.open(locator, offset, length)
+        try:
+            with map_errors():
+                try:
+                    piece = read_exactly(opened.fd, offset, length)
+                except BlobDamaged:
+                    piece = b""
+                now = stamp_of(os.fstat(opened.fd), self.traits.inodes)
+        finally:
+            opened.release()
+        if len(piece) < length or now != base.parse(locator)[1]:
+            raise FileChanged(now)
+        return piece
 
     def still(self, opened: FileSlice, locator: str) -> bool:
         """Whether an open slice's file has the locator's stamp still. Blocks: call it in a thread."""
