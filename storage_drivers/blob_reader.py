@@ -20,7 +20,7 @@ from typing import NamedTuple
 from storage_drivers.base import Buffer, FileSlice
 from storage_drivers.errors import BlobDamaged, map_errors
 from storage_drivers.files import close_read, read_exactly
-from storage_drivers.footer import CHUNK, Footer, Shape, chunk_check, part_id, read_footer, read_shape
+from storage_drivers.footer import CHUNK, Footer, Shape, chunk_check, part_id, read_footer, read_shape, whole
 
 OPEN = os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
 """Never through a link, and never waiting for the writer of a FIFO that somebody put in a blob's place."""
@@ -120,35 +120,48 @@ class BlobReader:
     def shape(self, files: Files, blob_id: int, locator: str) -> Shape:
         """How a blob lies in files, read anew. Raises BlobMissing, BlobDamaged."""
         with map_errors(committed=locator):
-            fd, found = _open(files(0), locator)
+            fd = os.open(files(0), OPEN)
             try:
-                return read_footer(fd, found.st_size, blob_id, locator).shape
+                return read_footer(fd, os.fstat(fd).st_size, blob_id, locator).shape
             finally:
                 close_read(fd)
 
     def _open_at(self, files: Files, blob_id: int, locator: str, offset: int, length: int) -> _At:
         """Open the part in which a range begins."""
         known = self._files.get(blob_id)
-        if known is not None and known.shape.parts > 1:
-            shape = known.shape  # of what is written once, whatever became of the first part since
+        if known is None or known.shape.parts == 1:
+            at = self._open_part(files(0), blob_id, locator, offset, length)
+            shape = at.known.shape
+            if shape.parts == 1:
+                return at
+            if offset < shape.size:
+                return at._replace(length=min(length, shape.size - offset))
+            close_read(at.fd)
         else:
-            fd, found = _open(files(0), locator)
-            try:
-                known, footer = self._known(blob_id, _stamp(found)), None
-                if known is None:
-                    footer = read_footer(fd, found.st_size, blob_id, locator)
-                    known = self._note(blob_id, found, footer)
-                shape = known.shape
-                if shape.parts == 1 or offset < shape.size:
-                    _, inside, count = _located(shape, locator, offset, length)
-                    return _At(fd, found, blob_id, inside, count, footer)
-            except BaseException:
-                close_read(fd)
-                raise
+            shape = known.shape  # of what is written once, whatever became of the first part since
+        if offset + length > shape.total:
+            raise BlobDamaged(f"{locator} ends {offset + length - shape.total} bytes early")
+        part, inside, count = shape.locate(offset, length)
+        return self._open_part(files(part), part_id(blob_id, part), locator, inside, count)
+
+    def _open_part(self, path: str, number: int, locator: str, offset: int, length: int) -> _At:
+        """Open one file, and know what is known of it."""
+        fd = os.open(path, OPEN)
+        try:
+            found = os.fstat(fd)
+            if not stat.S_ISREG(found.st_mode):
+                raise BlobDamaged(f"{locator} is no file")
+            known, footer = self._known(number, _stamp(found)), None
+            if known is None:
+                footer = read_footer(fd, found.st_size, number, locator)
+                known = self._note(number, found, footer)
+            missing = offset + length - known.shape.total
+            if missing > 0:
+                raise BlobDamaged(f"{locator} ends {missing} bytes early")
+        except BaseException:
             close_read(fd)
-        part, inside, count = _located(shape, locator, offset, length)
-        fd, found = _open(files(part), locator)
-        return _At(fd, found, part_id(blob_id, part), inside, count, None)
+            raise
+        return _At(fd, found.st_size, number, offset, length, known, footer)
 
     def _note(self, blob_id: int, found: os.stat_result, footer: Footer) -> Checked:
         made = Checked(_stamp(found), footer.body, footer.shape, time.monotonic() + self._trusted)
@@ -158,7 +171,7 @@ class BlobReader:
 
     def wrote(self, blob_id: int, shape: Shape, part: int, fd: int, body: int) -> None:
         """A part of `body` bytes was written whole through `fd` by this process. Raises OSError."""
-        known = Checked(_stamp(os.fstat(fd)), body, shape, time.monotonic() + self._trusted)
+        known = Checked(_stamp(os.fstat(fd)), body, whole(body) if part else shape, time.monotonic() + self._trusted)
         known.chunks = _bits(0, body)
         self._remember(part_id(blob_id, part), known)
 
@@ -205,16 +218,10 @@ class BlobReader:
 
     def _checked_count(self, at: _At, locator: str, length: int, most: int, kept: list[bytes] | None = None) -> int:
         """How many of `length` bytes are checked, once at most `most` chunks were read, which `kept` takes."""
-        fd, found, blob_id, offset, _, footer = at
-        known = self._known(blob_id, _stamp(found))
-        if known is None:
-            footer = read_footer(fd, found.st_size, blob_id, locator)
-            known = self._note(blob_id, found, footer)
-        if offset + length > known.body:
-            raise BlobDamaged(f"{locator} ends {offset + length - known.body} bytes early")
+        fd, size, number, offset, _, known, footer = at
         if known.covers(offset, length):
             return length
-        footer = footer or known.footer or read_footer(fd, found.st_size, blob_id, locator)
+        footer = footer or known.footer or read_footer(fd, size, number, locator)
         first, last = offset // CHUNK, (offset + length - 1) // CHUNK
         chunk, left = first, 1 if not first or not known.chunks >> (first - 1) & 1 else most
         while chunk <= last:
@@ -222,7 +229,7 @@ class BlobReader:
                 if not left:
                     break
                 left -= 1
-                piece = _check_chunk(fd, footer, chunk, blob_id, locator)
+                piece = _check_chunk(fd, footer, chunk, number, locator)
                 if kept is not None:
                     kept.append(piece)
                 with self._lock:
@@ -259,30 +266,14 @@ class _At(NamedTuple):
     """An open file of a blob, and a range in it."""
 
     fd: int
-    found: os.stat_result
-    part_id: int
+    size: int
+    number: int
+    """Seeds its checks: `footer.part_id`."""
     offset: int
     length: int
+    known: Checked
     footer: Footer | None
-    """When it was read already."""
-
-
-def _open(path: str, locator: str) -> tuple[int, os.stat_result]:
-    fd = os.open(path, OPEN)
-    try:
-        found = os.fstat(fd)
-        if not stat.S_ISREG(found.st_mode):
-            raise BlobDamaged(f"{locator} is no file")
-    except BaseException:
-        close_read(fd)
-        raise
-    return fd, found
-
-
-def _located(shape: Shape, locator: str, offset: int, length: int) -> tuple[int, int, int]:
-    if offset + length > shape.total:
-        raise BlobDamaged(f"{locator} ends {offset + length - shape.total} bytes early")
-    return shape.locate(offset, length)
+    """When it was just read."""
 
 
 def _shape_of(path: str, blob_id: int) -> Shape | None:
