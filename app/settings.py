@@ -46,6 +46,8 @@ class StoreSettings(BaseModel):
             raise ValueError("give path or url")
         if self.url is not None and (self.pack_threshold or self.pack_size is not None):
             raise ValueError("a store with a url has no packs")
+        if self.url is not None and self.min_free:
+            raise ValueError("min_free: how much is free is not known of a store with a url")
         if self.url is not None and self.read_back:
             raise ValueError("read_back is for a store with a path")
         if self.path is not None and self.options:
