@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
-import os
 from pathlib import Path
 from typing import Annotated
 
@@ -13,7 +13,9 @@ from rich.table import Table
 
 from app.cli_common import fail
 from storage_drivers.base import Durability
-from storage_drivers.probe import Probe, measure, unfit
+from storage_drivers.errors import DriverError
+from storage_drivers.probe import Probe, measure, unfit, with_patience
+from storage_drivers.probe_scratch import Progress
 
 SIGNS = {True: "[green]yes[/]", False: "[red]no[/]", None: "[yellow]?[/]"}
 
@@ -27,12 +29,11 @@ def probe_command(
     Exit codes: 0 a store with full durability can be here, 1 the probe could not run, 8 such a store would refuse to
     start.
     """
-    if not path.is_dir():
-        fail(f"{path} is no directory")
+    progress = Progress()
     try:
-        found = measure(path)
-    except OSError as error:
-        fail(f"the probe could not run: {os.strerror(error.errno or 0)}")
+        found = asyncio.run(with_patience(progress, lambda: measure(path, progress)))
+    except DriverError as error:
+        fail(f"the probe could not run: {error}")
     if as_json:
         print(json.dumps(found.to_json()))
     else:

@@ -128,11 +128,11 @@ class Probe:
         }
 
 
-def measure(path: str | Path) -> Probe:
+def measure(path: str | Path, progress: Progress | None = None) -> Probe:
     """Try everything in a new directory under `path`, which is gone afterwards. Blocks; raises OSError."""
     started = time.perf_counter()
     mount = mount_of(path)
-    with scratch_directory(str(path)) as scratch:
+    with scratch_directory(str(path), progress) as scratch:
         trials = [_tried(ability, scratch) for ability in TRIALS]
         rounds(scratch)
         return _probe(mount, trials, scratch, started)

@@ -108,11 +108,11 @@ class Scratch:
 
 
 @contextmanager
-def scratch_directory(parent: str) -> Iterator[Scratch]:
+def scratch_directory(parent: str, progress: Progress | None = None) -> Iterator[Scratch]:
     """A scratch in a new directory of its own under `parent`, which is gone at the end. Raises OSError."""
     directory = f"{parent}/sluice-probe-{secrets.token_hex(8)}"
     os.mkdir(directory, DIRECTORY_MODE)
-    scratch = Scratch(directory)
+    scratch = Scratch(directory, progress)
     try:
         yield scratch
     finally:

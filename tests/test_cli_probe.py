@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import threading
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ from typer.testing import CliRunner
 
 from app.cli import cli
 from storage_drivers import probe_trials
+from storage_drivers.probe import with_patience
 from storage_drivers.probe_trials import Ability
 
 
@@ -31,6 +33,16 @@ def test_a_mount_that_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     told = CliRunner().invoke(cli, ["probe", str(tmp_path), "--json"])
     assert told.exit_code == 8
     assert json.loads(told.output)["refused"]["relaxed"].startswith("unfit (integrity)")
+
+
+def test_a_mount_that_hangs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    go_on = threading.Event()
+    monkeypatch.setattr("app.cli_probe.with_patience", lambda *args: with_patience(*args, patience=0.3))
+    monkeypatch.setitem(probe_trials.TRIALS, Ability.FSYNC_FILE, lambda _: (go_on.wait(30), ""))
+    told = CliRunner().invoke(cli, ["probe", str(tmp_path)])
+    go_on.set()
+    assert told.exit_code == 1
+    assert "has not answered" in told.output
 
 
 def test_no_directory(tmp_path: Path) -> None:
