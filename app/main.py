@@ -104,20 +104,25 @@ class App:
         return not signed and await self._index.bucket("minio") is None
 
     async def _ready(self) -> bool:
-        """Index and default store answer."""
+        """The index answers, and a store is in service. No disk of a store is touched for it."""
         await self._index.identities()
-        return (await self._store.driver.usage()).total > 0
+        return any(store.up for store in self._store.all.values())
 
     @asynccontextmanager
     async def _life(self, _: FastAPI) -> AsyncIterator[None]:
         checksums.preload()
         await self._index.start()
         stores = list(self._store.all.values())
+        known = await self._index.identities()
+        breakers = {}
         for store in stores:
             if store.driver.capabilities.one_process:  # made here, and the index holds it to this process
-                await start(store, await self._index.identities())
-            else:
-                await store.start()
+                await start(store, known)
+            elif store.breaker is not None:
+                breakers[store.name] = store.breaker
+        await asyncio.gather(*(breaker.start(known.get(name)) for name, breaker in breakers.items()))
+        watching = asyncio.gather(*(breaker.run() for breaker in breakers.values()))
+        for store in stores:
             store.open_packs()
         lock = self._settings.run_dir / "jobs.lock"
         pieces = Garbage(
@@ -134,6 +139,8 @@ class App:
             await asyncio.gather(task, return_exceptions=True)
             await asyncio.gather(*(store.close_packs() for store in stores))
             await asyncio.gather(*(store.tree.finish() for store in stores if store.tree is not None))
+            watching.cancel()
+            await asyncio.gather(watching, return_exceptions=True)
             await self._store.ids.close()
             await self._index.close()
             for store in stores:

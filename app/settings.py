@@ -36,6 +36,7 @@ class StoreSettings(BaseModel):
     pack_size: int | None = Field(None, ge=MIB, le=64 * 1024 * MIB)
     io_threads: int | None = Field(None, ge=2, le=1024)
     read_back: bool = Field(False, description="Read what was written again before it counts as durable.")
+    hang_timeout: float | None = Field(None, gt=0)
     options: dict[str, Any] = Field({}, description="Of a store with a URL: what its file system is made with.")
     max_bytes: int | None = Field(None, ge=0, description="Past this many bytes of objects and parts it takes no more.")
     min_free: int = Field(0, ge=0, description="With less space left on its filesystem it takes no more.")
@@ -161,6 +162,9 @@ class Settings(BaseSettings):
     )
     max_put: int = Field(5 * 1024 * MIB, ge=MIB, description="Bytes of one PutObject or UploadPart.")
     io_threads: int = Field(32, ge=2, le=1024, description="Threads a worker uses for the backing store.")
+    hang_timeout: float = Field(
+        10, gt=0, description="A store that does not answer for this long is out of service until it does."
+    )
     pack_threshold: int = Field(
         128 * KIB,
         ge=0,
@@ -223,7 +227,7 @@ class Settings(BaseSettings):
     def named_stores(self) -> dict[str, StoreSettings]:
         """All stores by their names, what they do not say themselves taken from the other settings."""
         stores = self.stores or {"default": StoreSettings.model_validate({"path": self.data})}
-        inherited = ("durability", "pack_threshold", "pack_size", "io_threads")
+        inherited = ("durability", "pack_threshold", "pack_size", "io_threads", "hang_timeout")
         return {
             name: store.model_copy(
                 update={field: getattr(self, field) for field in inherited if getattr(store, field) is None}

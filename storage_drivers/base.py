@@ -205,6 +205,31 @@ class Driver(Protocol):
         """Stop the driver's threads. Blobs being written are left for the sweep."""
         ...
 
+    # when the mount does not answer
+    def look(self, known: Identity, *, write: bool) -> None:
+        """Look whether the store of this identity is there and, with `write`, takes writes. Needs no start.
+
+        Blocks, and may hang. Raises StoreGone when it is not there, or what the mount says to the writing.
+        """
+        ...
+
+    def running(self) -> list[object]:
+        """The blocking calls that run now: what is there at two looks has run all the time between them."""
+        ...
+
+    @property
+    def troubles(self) -> int:
+        """How many calls failed by the mount so far: when there are more, a look at it is due."""
+        ...
+
+    def give_up(self, error: DriverError) -> None:
+        """Fail at once whatever runs or waits, and take no more; instead of `close`. Never waits.
+
+        What hangs goes on hanging, for nobody. What it does when it goes on is never taken for done.
+        """
+        ...
+
+    # packs
     def open_packs(self, book: PackBook) -> None:
         """Be the writer of packs from now on: `capabilities.append_limit` says for which bodies."""
         ...

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
 from pathlib import Path
 from typing import ParamSpec, TypeVar
 
@@ -16,6 +16,7 @@ from storage_drivers.journals import Journals
 from storage_drivers.names import Names
 from storage_drivers.packs import Packs
 from storage_drivers.recipe import Recipe
+from storage_drivers.threads import Threads
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -29,7 +30,7 @@ class Common:
     _recipe: Recipe
     _root: Path
     _names: Names
-    _threads: ThreadPoolExecutor
+    _threads: Threads
     _files: BlobReader
     _packs: Packs
     _journals: Journals

@@ -5,6 +5,8 @@ DriverError
   ReadOnlyStore     the mount takes no writes (EROFS)
   StoreFailed       anything else the mount answered (EIO, ESTALE, EACCES, EMFILE, …), or not the store we expect
     StoreUnfit      at start: the mount cannot keep the promise asked of it
+    StoreGone       there is no store where it was, or another one
+    StoreSilent     the mount does not answer: what was begun may still be done
   BlobMissing       a committed blob is not there (ENOENT): an integrity alarm, never "no such key"
   BlobDamaged       a committed blob is not what was written
 """
@@ -41,6 +43,14 @@ class StoreUnfit(StoreFailed):
     def __init__(self, kind: str, reason: str) -> None:
         super().__init__(f"unfit ({kind}): {reason}")
         self.kind = kind
+
+
+class StoreGone(StoreFailed):
+    """There is no store where it was, it cannot be read, or it is another one."""
+
+
+class StoreSilent(StoreFailed):
+    """The mount does not answer. Nobody waits any more for what was begun, and it may still be done."""
 
 
 class BlobMissing(DriverError):

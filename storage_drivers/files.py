@@ -12,6 +12,8 @@ from storage_drivers.errors import BlobDamaged
 
 FILE_MODE = 0o600
 DIRECTORY_MODE = 0o700
+BUFFERS = 512
+"""Buffers of one pwritev(2); the kernel takes 1024."""
 NO_SYNC = frozenset({errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP})
 """What a mount answers that cannot sync a directory: its entries are as durable as the mount makes them by itself."""
 
@@ -69,6 +71,20 @@ def write_durably(path: Path, content: bytes) -> None:
     finally:
         os.close(fd)
     sync_directory(path.parent)
+
+
+def write_buffers(fd: int, buffers: list[Buffer], offset: int) -> None:
+    """Write all of them, one behind the other; pwritev(2) may take less than it was given."""
+    for first in range(0, len(buffers), BUFFERS):
+        some = buffers[first : first + BUFFERS]
+        size = sum(map(len, some))
+        done = os.pwritev(fd, some, offset)
+        if done < size:
+            rest = memoryview(b"".join(some))[done:]
+            while rest:
+                done = os.pwrite(fd, rest, offset + size - len(rest))
+                rest = rest[done:]
+        offset += size
 
 
 class _Round:

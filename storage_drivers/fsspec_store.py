@@ -11,17 +11,19 @@ import asyncio
 import re
 import secrets
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
 from typing import Any, NamedTuple, ParamSpec, TypeVar
 
 from storage_drivers.base import UNTOLD, Buffer, Capabilities, Decision, Durability, Source, Usage, no_claim
-from storage_drivers.errors import BlobMissing, StoreFailed
+from storage_drivers.errors import BlobMissing, DriverError, StoreFailed, StoreGone
 from storage_drivers.identity import Identity
+from storage_drivers.looking import check_identity
 from storage_drivers.remote import NewObject, Remote
 from storage_drivers.remote_contents import PREFIX, RemoteContents, make_identity, read_identity
 from storage_drivers.remote_journals import DIRECTORY, RemoteJournals
 from storage_drivers.remote_reader import RemoteReader
 from storage_drivers.remote_writing import RemoteBlob
+from storage_drivers.threads import Threads
 from storage_drivers.without_packs import WithoutPacks
 
 P = ParamSpec("P")
@@ -75,7 +77,7 @@ class FsspecDriver(WithoutPacks):
         self._asked = durability
         self._create = create
         self._at = at
-        self._threads = ThreadPoolExecutor(threads, thread_name_prefix="store")
+        self._threads = Threads(threads)
         self._remote = Remote(url, dict(options or {}), threads)
         self._contents = RemoteContents(self._remote)
         self._reader = RemoteReader(self._remote)
@@ -102,6 +104,27 @@ class FsspecDriver(WithoutPacks):
         except StoreFailed:  # closed already
             return
         self._threads.shutdown(wait=False)
+
+    def look(self, known: Identity, *, write: bool) -> None:
+        """Look whether the store of this identity is there; nothing is written."""
+        try:
+            found = read_identity(self._remote)
+        except DriverError as error:
+            raise StoreGone(f"its identity cannot be read: {error}") from error
+        check_identity(found, known)
+
+    def running(self) -> list[object]:
+        """Blocking calls that run now."""
+        return self._threads.running()
+
+    @property
+    def troubles(self) -> int:
+        """Calls that failed."""
+        return self._threads.troubles
+
+    def give_up(self, error: DriverError) -> None:
+        """Fail what is under way."""
+        self._threads.give_up(error)
 
     def _open_store(self) -> Identity | None:
         found = read_identity(self._remote)

@@ -8,17 +8,17 @@ is the choice of its recipe, where the mount was seen to do it.
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import AsyncIterator, Callable
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-from storage_drivers import files, identity, pack_format, packs
+from storage_drivers import files, identity, looking, pack_format, packs
 from storage_drivers.base import Append, Capabilities, Durability, PackBook, Usage
 from storage_drivers.blob_reader import BlobReader
 from storage_drivers.discarding import Discarding
-from storage_drivers.errors import map_errors
+from storage_drivers.errors import DriverError, map_errors
 from storage_drivers.getting import Getting
 from storage_drivers.journals import Journals
 from storage_drivers.names import DIRECTORIES, FILE, LOCATOR, Names, number_of
@@ -32,6 +32,7 @@ from storage_drivers.probe_trials import Ability
 from storage_drivers.putting import Putting
 from storage_drivers.read_ahead import ReadAhead
 from storage_drivers.recipe import Recipe
+from storage_drivers.threads import Threads
 from storage_drivers.upkeep import Upkeep
 
 
@@ -80,7 +81,7 @@ class ObjectsDriver(Putting, Getting, Discarding, Upkeep, PackUpkeep):
         self._descriptors = recipe.descriptors
         self._read_back = read_back
         self._held: int | None = None
-        self._threads = ThreadPoolExecutor(threads, thread_name_prefix="store")
+        self._threads = Threads(threads)
         self._pack_threshold = pack_threshold
         self._files = BlobReader()
         self._ahead = ReadAhead(self._begin_read)
@@ -115,6 +116,33 @@ class ObjectsDriver(Putting, Getting, Discarding, Upkeep, PackUpkeep):
         held, self._held = self._held, None
         if held is not None:
             os.close(held)
+
+    # when the mount does not answer
+    def look(self, known: identity.Identity, *, write: bool) -> None:
+        """Look whether the store of this identity is there; see `Driver.look`."""
+        looking.look(self._root, known, write=write)
+
+    def running(self) -> list[object]:
+        """Blocking calls that run now."""
+        return [*self._threads.running(), *self._packs.running()]
+
+    @property
+    def troubles(self) -> int:
+        """Calls that failed by the mount."""
+        return self._threads.troubles + self._packs.troubles
+
+    def give_up(self, error: DriverError) -> None:
+        """Fail what is under way."""
+        self._threads.give_up(error)
+        self._packs.give_up(error)
+        threading.Thread(target=self._let_go, name="store-let-go", daemon=True).start()
+
+    def _let_go(self) -> None:
+        """Close what is kept open, so that the mount can be taken away. May hang."""
+        held, self._held = self._held, None
+        if held is not None:
+            os.close(held)
+        self._packs.forget_all()
 
     # packs
     def open_packs(self, book: PackBook) -> None:

@@ -6,6 +6,7 @@ it fails what is not synced yet, and seals the pack for ever (law 4); the next g
 
 from __future__ import annotations
 
+import errno
 import logging
 import os
 import queue
@@ -18,15 +19,15 @@ from typing import NamedTuple
 from storage_drivers import pack_format
 from storage_drivers.base import Append, Buffer, PackBook
 from storage_drivers.errors import DriverError, StoreFailed, map_errors
-from storage_drivers.files import FILE_MODE, read_exactly
+from storage_drivers.files import FILE_MODE, read_exactly, write_all, write_buffers
 from storage_drivers.pack_reader import place_of
 
 logger = logging.getLogger("sluice.store")
 
 LARGEST_GROUP = 256
 GROUP_BYTES = 8 << 20
-BUFFERS = 512
-"""Buffers of one pwritev(2); the kernel takes 1024."""
+REFUSED = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EROFS})
+"""Why a mount makes no file, for certain."""
 OPEN = os.O_CREAT | os.O_EXCL | os.O_RDWR | os.O_CLOEXEC
 
 
@@ -92,6 +93,17 @@ class PackWriter:
         self._written: queue.SimpleQueue[Written] = queue.SimpleQueue()
         self._pack: Pack | None = None
         self._closed = False
+        self._given_up: DriverError | None = None
+        self._lock = threading.Lock()
+        self._under_way: set[Append] = set()
+        """Taken from the queue, and not told of their end yet. Guarded by the lock, as is `_given_up`."""
+        self._writing: object = None
+        self._syncing: object = None
+        """What each thread does, a new object for each group."""
+        self._spare = 0
+        """A pack that is in the book and was not made, because the mount refused."""
+        self.troubles = 0
+        """Groups that failed by the mount."""
         self._writer = threading.Thread(target=self._write, name="sluice-pack", daemon=True)
         self._syncer = threading.Thread(target=self._sync, name="sluice-pack-sync", daemon=True)
         self._writer.start()
@@ -110,11 +122,60 @@ class PackWriter:
         self._writer.join(timeout)
         self._syncer.join(timeout)
 
+    def running(self) -> list[object]:
+        """The groups that are being written and synced now."""
+        return [group for group in (self._writing, self._syncing) if group is not None]
+
+    def give_up(self, error: DriverError) -> None:
+        """Fail whatever is not synced yet, whether a thread hangs with it or not, and take no more. Never waits."""
+        self._closed = True
+        with self._lock:
+            self._given_up = error
+            entries = list(self._under_way)
+            self._under_way.clear()
+        while True:
+            try:
+                entry = self._queue.get_nowait()
+            except queue.Empty:
+                break
+            if entry is not None:
+                entries.append(entry)
+        self._queue.put(None)
+        fail(entries, error)
+
+    def _begin(self, group: list[Append]) -> bool:
+        with self._lock:
+            if self._given_up is None:
+                self._under_way.update(group)
+                return True
+        fail(group, StoreFailed("the store was given up"))
+        return False
+
+    def _is_ours(self, entries: list[Append]) -> bool:
+        """Whether their end is still to be told, by whoever asks."""
+        with self._lock:
+            self._under_way.difference_update(entries)
+            return self._given_up is None
+
+    def _finish(self, entries: list[Append]) -> None:
+        if self._is_ours(entries):
+            _tell(entries)
+
+    def _fail(self, entries: list[Append], error: Exception) -> None:
+        if isinstance(error, DriverError):
+            self.troubles += 1
+        if self._is_ours(entries):
+            fail(entries, error)
+
     # the writing thread
     def _write(self) -> None:
         _let_others_finish()
         while (first := self._queue.get()) is not None:
-            self._write_group(self._take(first))
+            group = self._take(first)
+            if self._begin(group):
+                self._writing = object()
+                self._write_group(group)
+                self._writing = None
         self._retire()
         self._written.put((None, [], 0))
 
@@ -136,7 +197,7 @@ class PackWriter:
         try:
             pack = self._current(sum(len(entry.piece) for entry in group))
         except Exception as error:
-            _fail(group, error)
+            self._fail(group, error)
             return
         started = perf_counter()
         entries, buffers = self._records(pack, group)
@@ -147,12 +208,12 @@ class PackWriter:
                 if self._checks.ahead and pack.offset > pack.length:
                     pack.length = pack.offset + self._checks.ahead
                     os.ftruncate(pack.fd, pack.length)
-                _write_buffers(pack.fd, buffers, pack.written)
+                write_buffers(pack.fd, buffers, pack.written)
                 if self._sync_entry is None:
                     self._look_again(pack, entries, pack.offset)
         except DriverError as error:
             pack.full = True
-            _fail(entries, error)
+            self._fail(entries, error)
             return
         pack.written = pack.offset
         spent = perf_counter() - started
@@ -161,7 +222,7 @@ class PackWriter:
         self._at("pack.written")
         if self._sync_entry is None:
             pack.synced = pack.written
-            _finish(entries)
+            self._finish(entries)
         else:
             self._written.put((pack, entries, pack.written))
 
@@ -176,7 +237,7 @@ class PackWriter:
                 entry.source.verify()
                 claim = entry.claim()
             except Exception as error:
-                _fail([entry], error)
+                self._fail([entry], error)
                 continue
             offset = pack.offset
             head = pack_format.record_head(pack_format.BLOB, entry.blob_id, offset, claim, body, pack.salt)
@@ -198,19 +259,25 @@ class PackWriter:
         return pack
 
     def _open(self) -> Pack:
-        pack_id = self._book.open_pack()
+        pack_id, self._spare = self._spare or self._book.open_pack(), 0
         path = self._path(pack_id)
         with map_errors():
-            fd = os.open(path, OPEN, FILE_MODE)
+            try:
+                fd = os.open(path, OPEN, FILE_MODE)
+            except OSError as error:
+                if error.errno in REFUSED:
+                    self._spare = pack_id
+                raise
             try:
                 salt = secrets.randbits(64)
-                os.write(fd, pack_format.pack_header(pack_id, salt))
+                write_all(fd, pack_format.pack_header(pack_id, salt))
                 if self._sync_entry is not None:
                     os.fsync(fd)
                     self._sync_entry(pack_id)
             except BaseException:
-                os.close(fd)
+                _close_quietly(fd)
                 os.unlink(path)
+                self._spare = pack_id
                 raise
         self._at("pack.created")
         return Pack(pack_id, fd, salt)
@@ -241,7 +308,9 @@ class PackWriter:
                     end = more[2]
                 else:
                     ahead = more
+            self._syncing = object()
             self._sync_group(pack, entries, end)
+            self._syncing = None
 
     def _sync_group(self, pack: Pack, entries: list[Append], end: int) -> None:
         started = perf_counter()
@@ -251,16 +320,18 @@ class PackWriter:
             with map_errors():
                 os.fdatasync(pack.fd)
                 self._look_again(pack, entries, end)
+            if self._given_up is not None:  # nobody was told of these: the pack ends before them
+                raise self._given_up
         except DriverError as error:
             pack.failed = True
-            _fail(entries, error)
+            self._fail(entries, error)
             return
         pack.synced = end
         self._at("pack.synced")
         spent = perf_counter() - started
         for entry in entries:
             entry.timings["sync"] = spent
-        _finish(entries)
+        self._finish(entries)
 
     def _look_again(self, pack: Pack, entries: list[Append], end: int) -> None:
         """On a mount that is not trusted: whether a group is there. Raises StoreFailed, BlobDamaged."""
@@ -279,10 +350,7 @@ class PackWriter:
             os.close(fd)
 
     def _seal(self, pack: Pack) -> None:
-        try:
-            os.close(pack.fd)
-        except OSError:
-            pass  # every group was synced, or failed
+        _close_quietly(pack.fd)  # every group was synced, or failed
         try:
             self._book.seal_pack(pack.id, pack.synced)
         except Exception:  # noqa: S110 - the sweep seals it
@@ -301,20 +369,14 @@ def _let_others_finish() -> None:
             pass  # forbidden by a sandbox
 
 
-def _write_buffers(fd: int, buffers: list[Buffer], offset: int) -> None:
-    for first in range(0, len(buffers), BUFFERS):
-        some = buffers[first : first + BUFFERS]
-        size = sum(map(len, some))
-        done = os.pwritev(fd, some, offset)
-        if done < size:
-            rest = memoryview(b"".join(some))[done:]
-            while rest:
-                done = os.pwrite(fd, rest, offset + size - len(rest))
-                rest = rest[done:]
-        offset += size
+def _close_quietly(fd: int) -> None:
+    try:
+        os.close(fd)
+    except OSError:
+        pass
 
 
-def _finish(entries: list[Append]) -> None:
+def _tell(entries: list[Append]) -> None:
     for entry in entries:
         try:
             entry.done(entry)
@@ -322,8 +384,9 @@ def _finish(entries: list[Append]) -> None:
             logger.exception("packs: whoever waited for a record failed")
 
 
-def _fail(entries: list[Append], error: Exception) -> None:
+def fail(entries: list[Append], error: Exception) -> None:
+    """Tell those who wait for these records that there are none."""
     for entry in entries:
         entry.error = error
         entry.locator = ""
-    _finish(entries)
+    _tell(entries)

@@ -9,9 +9,9 @@ from collections.abc import Callable, Sequence
 
 from storage_drivers import holes, pack_format, pack_moves
 from storage_drivers.base import Append, ClaimedRecord, Durability, PackBook
-from storage_drivers.errors import BlobDamaged, BlobMissing, StoreFailed, map_errors
+from storage_drivers.errors import BlobDamaged, BlobMissing, DriverError, StoreFailed, map_errors
 from storage_drivers.pack_reader import OPEN, PREFIX, PackReader, place_of
-from storage_drivers.pack_writer import TRUSTING, Checks, PackWriter
+from storage_drivers.pack_writer import TRUSTING, Checks, PackWriter, fail
 
 SIZE = 256 << 20
 """Bytes at which a pack is sealed and the next one begun."""
@@ -71,11 +71,35 @@ class Packs:
     def _close(self) -> None:
         with self._moving:
             self._book = None
-            writers = [writer for writer in (self._writer, self._mover) if writer is not None]
+            writers = self._writers()
             self._writer = self._mover = None
         for writer in writers:
             writer.close(CLOSE_TIMEOUT)
         self._reader.close()
+
+    def running(self) -> list[object]:
+        """The groups that are being written or synced."""
+        return [group for writer in self._writers() for group in writer.running()]
+
+    @property
+    def troubles(self) -> int:
+        """Groups that failed."""
+        return sum(writer.troubles for writer in self._writers())
+
+    def give_up(self, error: DriverError) -> None:
+        """Fail what is under way, and take no more. Never waits."""
+        self._closing = True
+        fresh, self._fresh = self._fresh, []
+        for writer in self._writers():
+            writer.give_up(error)
+        fail(fresh, error)
+
+    def forget_all(self) -> None:
+        """Close what is read."""
+        self._reader.close()
+
+    def _writers(self) -> list[PackWriter]:
+        return [writer for writer in (self._writer, self._mover) if writer is not None]
 
     def append(self, entry: Append) -> None:
         """See `Driver.append`."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import binascii
 import hmac
@@ -57,14 +58,18 @@ def create_admin(settings: Settings, render_metrics: Callable[[], bytes]) -> Fas
     @asynccontextmanager
     async def life(app: FastAPI) -> AsyncIterator[None]:
         await index.start()
-        for one in store.all.values():
-            await one.driver.start()
+        known = await index.identities()
+        breakers = {one.name: one.breaker for one in store.all.values() if one.breaker is not None}
+        await asyncio.gather(*(breaker.start(known.get(name)) for name, breaker in breakers.items()))
+        watching = asyncio.gather(*(breaker.run() for breaker in breakers.values()))
         app.state.index = index
         app.state.store = store
         app.state.settings = settings
         try:
             yield
         finally:
+            watching.cancel()
+            await asyncio.gather(watching, return_exceptions=True)
             await index.close()
             for one in store.all.values():
                 await one.driver.close()

@@ -21,7 +21,7 @@ from app.jobs.decisions import Decisions
 from app.jobs.garbage import Garbage
 from app.jobs.scrub import Scrubber
 from app.jobs.space import Space
-from app.jobs.sweep import sweep
+from app.jobs.sweep import Sweep
 from app.jobs.tree import TreeJobs
 from app.store.store import Store, driver_calls
 
@@ -69,9 +69,9 @@ class StoreJobs:
         long: list[asyncio.Task[None]] = []
         try:
             while True:
-                for job in self._everywhere:
+                for job in self._everywhere if self._store.up else ():
                     await attempt(self._store.name, job)
-                if elected():
+                if elected() and self._store.up:
                     if not long:
                         long = [asyncio.create_task(job) for job in self._long()]
                     for job in self._elected:
@@ -92,12 +92,13 @@ class StoreJobs:
 
     async def _repeat_tree(self, tree: TreeJobs) -> None:
         while True:
-            await attempt(self._store.name, tree.run_once)
+            if self._store.up:
+                await attempt(self._store.name, tree.run_once)
             await asyncio.sleep(PERIOD)
 
     async def last_round(self) -> None:
         """Write down what was decided last."""
-        if self._decisions is None:
+        if self._decisions is None or not self._store.up:
             return
         try:
             async with asyncio.timeout(LAST_ROUND):
@@ -122,8 +123,7 @@ class Jobs:
         others: Sequence[Job] = (),
     ) -> None:
         self._lock_path = lock_path
-        self._store = store
-        self._is_gone = is_gone
+        self._sweep = Sweep(store, is_gone)
         self._stores = stores
         self._others = others
         self._lock: int | None = None
@@ -131,7 +131,7 @@ class Jobs:
     async def run(self) -> None:
         """Until cancelled."""
         loops = [jobs.run(self._elect) for jobs in self._stores]
-        loops += [self._repeat(job) for job in (self._sweep, *self._others)]
+        loops += [self._repeat(job) for job in (self._sweep.run_once, *self._others)]
         tasks = [asyncio.create_task(loop) for loop in loops]
         try:
             await asyncio.gather(*tasks)
@@ -161,9 +161,6 @@ class Jobs:
             return False
         self._lock = descriptor
         return True
-
-    async def _sweep(self) -> int:
-        return await sweep(self._store, self._is_gone)
 
 
 async def attempt(store: str, job: Job) -> None:

@@ -13,6 +13,8 @@ class S3Error(Exception):
     status = 400
     message = ""
     code = ""
+    retry_after = 0
+    """Seconds of the answer's `Retry-After` (RFC 9110 §10.2.3); 0 for none."""
 
     def __init__(
         self,
@@ -26,7 +28,7 @@ class S3Error(Exception):
         self.text = message or self.message
         self.code = code or type(self).__name__
         self.extra = {name: str(value) for name, value in extra.items()}
-        self.headers = headers or {}
+        self.headers = headers or ({"Retry-After": str(self.retry_after)} if self.retry_after else {})
 
 
 class AccessDenied(S3Error):
@@ -343,6 +345,7 @@ class ServerSideEncryptionConfigurationNotFoundError(S3Error):
 
 class ServiceUnavailable(S3Error):
     status = 503
+    retry_after = 5
     message = "Service is unable to handle request."
 
 
@@ -353,6 +356,7 @@ class SignatureDoesNotMatch(S3Error):
 
 class SlowDown(S3Error):
     status = 503
+    retry_after = 1
     message = "Please reduce your request rate."
 
 

@@ -38,6 +38,8 @@ SETTLED = 10.0
 """A process that lived this many seconds did not die of its start."""
 PLACES = 3
 """Places of the shared files for each role: one runs, one starts, one drains."""
+DEAD_AFTER = 5.0
+"""Seconds that a killed process has to be dead. One that hangs in the kernel stays until its mount answers."""
 KILL_AFTER = 10.0
 """Seconds over the graceful time until a process is killed."""
 
@@ -248,7 +250,12 @@ class Launcher:
         for child in self._children:
             if child.process.returncode is None:
                 child.kill()
-        await done
+        await asyncio.wait({done}, timeout=DEAD_AFTER)
+        left = [str(child.process.pid) for child in self._children if child.process.returncode is None]
+        if left:
+            logger.error("processes %s hang in the kernel, with a mount that does not answer", ", ".join(left))
+            done.cancel()
+            await asyncio.gather(done, return_exceptions=True)
 
     async def _another_signal(self) -> None:
         while await self._signals.get() is signal.SIGHUP:

@@ -15,6 +15,7 @@ def refusal(error: S3Error, default_head: bytes, resource: str = "") -> tuple[st
     body = error_document(error, resource, request_id)
     head = (
         f"content-type: application/xml\r\ncontent-length: {len(body)}\r\nx-amz-request-id: {request_id}\r\n"
-        f"x-amz-id-2: {request_id}\r\nconnection: close\r\n\r\n"
+        f"x-amz-id-2: {request_id}\r\nconnection: close\r\n"
     )
+    head += "".join(f"{name}: {value}\r\n" for name, value in error.headers.items()) + "\r\n"
     return request_id, b"".join((status_line(error.status), default_head, head.encode(), body))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -11,12 +11,14 @@ from typing import Any
 from app.crash import crash_point
 from app.index import Index
 from app.settings import Settings, StoreSettings
+from app.store.breaker import Breaker
 from app.store.place import Place, prefix_of
 from app.store.store import Store
 from app.store.tree import Tree
 from storage_drivers.base import Driver, Durability
 from storage_drivers.errors import StoreFailed
 from storage_drivers.fsspec_store import is_of_one_process
+from storage_drivers.threads import Threads
 from storage_drivers.tree import TreeFiles
 
 DRIVERS: Mapping[str, tuple[str, str]] = {
@@ -43,8 +45,8 @@ def driver_class(name: str) -> Any:
         raise StoreFailed(f"the driver {name!r} needs the module {error.name!r}, which is not installed") from None
 
 
-def make_place(name: str, store: StoreSettings, *, create: bool = False) -> Place:
-    """The driver of a store. Only `create` may make a store where there is none. Raises StoreFailed."""
+def new_driver(name: str, store: StoreSettings, *, create: bool = False) -> Driver:
+    """A driver of a store. Only `create` may make a store where there is none. Raises StoreFailed."""
     if (store.driver in WITH_URL) != (store.url is not None):
         raise StoreFailed(f"store {name}: the driver {store.driver!r} wants a {'url' if store.path else 'path'}")
     if store.url is not None:
@@ -64,7 +66,12 @@ def make_place(name: str, store: StoreSettings, *, create: bool = False) -> Plac
         )
     except StoreFailed as error:
         raise StoreFailed(f"store {name}: {error}") from error
-    return Place(driver, name)
+    return driver
+
+
+def make_place(name: str, store: StoreSettings, *, create: bool = False) -> Place:
+    """The place of a store, with a new driver: see `new_driver`."""
+    return Place(new_driver(name, store, create=create), name)
 
 
 def make_stores(index: Index, settings: Settings, known: Mapping[str, object] | None = None) -> Store:
@@ -76,10 +83,14 @@ def make_stores(index: Index, settings: Settings, known: Mapping[str, object] | 
     first: Store | None = None
     for name, store in settings.named_stores.items():
         made = known is not None and name not in known
-        place = make_place(name, store, create=made or (store.url is not None and is_of_one_process(store.url)))
-        first = Store(index, place, name, first)
+        fleeting = store.url is not None and is_of_one_process(store.url)
+        place = make_place(name, store, create=made or fleeting)
+        assert store.hang_timeout is not None
+        breaker = Breaker(place, partial(new_driver, name, store, create=fleeting), store.hang_timeout)
+        first = Store(index, place, name, first, breaker)
         if store.layout == "tree":
             first.tree = make_tree(first, store)
+            breaker.also(first.tree)
     assert first is not None
     return first.of(settings.first_store)
 
@@ -87,7 +98,8 @@ def make_stores(index: Index, settings: Settings, known: Mapping[str, object] | 
 def make_tree(store: Store, settings: StoreSettings) -> Tree:
     """The plain files of a store of layout *tree*, with threads of their own."""
     assert settings.path is not None
-    threads = ThreadPoolExecutor(settings.io_threads, thread_name_prefix="tree")
+    assert settings.io_threads is not None
+    threads = Threads(settings.io_threads, "tree")
     durability = Durability(settings.durability or "full")
     files = TreeFiles(settings.path, threads, durability=durability, at=crash_point)
     return Tree(store.index, files, threads, store.ids, prefix_of(store.name), lambda: store.full)

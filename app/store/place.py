@@ -45,10 +45,14 @@ class Place:
     """
 
     def __init__(self, driver: Driver, name: str = DEFAULT) -> None:
-        self.driver = driver
         self.name = name
         self.prefix = prefix_of(name)
         self._skipped = len(self.prefix)
+        self.put_in(driver)
+
+    def put_in(self, driver: Driver) -> None:
+        """From now on calls go to this driver."""
+        self.driver = driver
         if not self.prefix:
             self.append = driver.append  # type: ignore[method-assign]
             self.read_now = driver.read_now  # type: ignore[method-assign]
@@ -78,6 +82,20 @@ class Place:
     def probe(self) -> Probed | None:
         """What was found of its mount."""
         return self.driver.probe
+
+    # when the mount does not answer
+    def look(self, known: Identity, *, write: bool) -> None:
+        self.driver.look(known, write=write)
+
+    def running(self) -> list[object]:
+        return self.driver.running()
+
+    @property
+    def troubles(self) -> int:
+        return self.driver.troubles
+
+    def give_up(self, error: DriverError) -> None:
+        self.driver.give_up(error)
 
     # life
     async def start(self) -> None:

@@ -21,6 +21,7 @@ from app.index.rows import Committed
 from app.index.schema import DEFAULT
 from app.index.steps import of_store
 from app.store.blobs import BlobIds
+from app.store.breaker import Breaker
 from app.store.place import owner
 from app.store.quarantine import Quarantine
 from storage_drivers import errors as driver_errors
@@ -95,8 +96,17 @@ class Store:
     `driver` puts the store's name into locators: see `app.store.place`.
     """
 
-    def __init__(self, index: Index, driver: Driver, name: str = DEFAULT, beside: Store | None = None) -> None:
+    def __init__(
+        self,
+        index: Index,
+        driver: Driver,
+        name: str = DEFAULT,
+        beside: Store | None = None,
+        breaker: Breaker | None = None,
+    ) -> None:
         self.name = name
+        self.breaker = breaker
+        """Watches over the mount; None for commands and tests."""
         self.index = index
         self.driver = driver
         self.ids: BlobIds = BlobIds(index) if beside is None else beside.ids
@@ -142,6 +152,11 @@ class Store:
         """The store that a blob lies in. Raises StoreUnavailable."""
         return self.of(owner(locator))
 
+    @property
+    def up(self) -> bool:
+        """The store is in service."""
+        return self.breaker is None or self.breaker.up
+
     async def usage(self, patience: float) -> Usage | None:
         """How full the store is; None when it does not answer within `patience` seconds."""
         try:
@@ -158,7 +173,7 @@ class Store:
 
     def open_packs(self) -> None:
         """Write small bodies into packs from now on. For the workers; other processes only read them."""
-        self.driver.open_packs(Book(self.index, self.name))
+        (self.breaker or self.driver).open_packs(Book(self.index, self.name))
 
     async def close_packs(self) -> None:
         """Seal the packs; call it before the index is closed."""
@@ -204,8 +219,10 @@ class Store:
         try:
             with driver_calls():
                 locator = await self.driver.put(blob_id, source, timings, piece, claim)
-        except BaseException:
-            await self.ids.settle(blob_id)
+        except BaseException as error:
+            # a mount that failed may hold something of it all the same
+            if not isinstance(error, DomainError) or await self._is_gone(blob_id):
+                await self.ids.settle(blob_id)
             raise
         crash_point("store.durable")
         try:
@@ -337,6 +354,14 @@ class Store:
             self._refused.append((kept.locator, *packed))
         else:
             await self._take_back(kept.blob_id, kept.locator)
+
+    async def _is_gone(self, blob_id: int) -> bool:
+        """Take away what may be left under an id; False when it is left to the sweep."""
+        try:
+            await self.driver.discard_id(blob_id)
+        except driver_errors.DriverError:
+            return False
+        return True
 
     async def _take_back(self, blob_id: int, locator: str) -> None:
         try:

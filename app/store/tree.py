@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from time import perf_counter
 from typing import Any, NamedTuple, TypeVar
@@ -33,6 +32,7 @@ from app.store.store import Timings, driver_calls
 from app.store.tree_reading import Pause, TreeReader
 from storage_drivers.base import FileSlice, Source
 from storage_drivers.errors import DriverError
+from storage_drivers.threads import Threads
 from storage_drivers.tree import Collision, Stamp, TreeFiles
 
 logger = logging.getLogger("sluice.store")
@@ -40,6 +40,8 @@ logger = logging.getLogger("sluice.store")
 DELETE = "delete"
 AT_ONCE = 16
 """Files of one request that are taken away at the same time."""
+FINISH = 10.0
+"""Seconds that a stopping worker waits for what was begun."""
 PLACES = 3
 """How often a path may turn out to be taken."""
 UNCONDITIONAL = (None, Conditions())
@@ -65,7 +67,7 @@ class Tree(TreeReader):
         self,
         index: Index,
         files: TreeFiles,
-        threads: ThreadPoolExecutor,
+        threads: Threads,
         ids: BlobIds,
         prefix: str,
         is_full: Callable[[], bool] = lambda: False,
@@ -82,10 +84,18 @@ class Tree(TreeReader):
         """Try the mount. Raises DriverError where it cannot keep plain files."""
         await self.files.start()
 
+    def running(self) -> list[object]:
+        """Blocking calls that run now."""
+        return self._threads.running()
+
+    def suspend(self, error: DriverError | None) -> None:
+        """Refuse every further call with this error; with None take them again."""
+        self._threads.refused = error
+
     async def finish(self) -> None:
-        """Wait for what was begun."""
+        """Wait for what was begun, but not for a mount that hangs: what that holds up is ended by the sweep."""
         if self._running:
-            await asyncio.wait(self._running)
+            await asyncio.wait(self._running, timeout=0 if self._threads.refused else FINISH)
 
     async def close(self) -> None:
         """Stop the threads, once what was begun is finished."""

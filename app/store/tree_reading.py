@@ -11,7 +11,6 @@ import asyncio
 import mimetypes
 import random
 from collections.abc import AsyncGenerator, Callable
-from concurrent.futures import ThreadPoolExecutor
 from time import monotonic
 from typing import TypeVar
 
@@ -25,6 +24,7 @@ from app.store.store import driver_calls
 from storage_drivers.base import Buffer, FileSlice
 from storage_drivers.errors import BlobDamaged, map_errors
 from storage_drivers.files import read_exactly
+from storage_drivers.threads import Threads
 from storage_drivers.tree import FileChanged, FileGone, Stamp, TreeFiles
 
 PATIENCE = 10.0
@@ -102,7 +102,7 @@ class Rest:
 class TreeReader:
     """Reads the plain files of one store. `prefix` is what the store's locators begin with in the index."""
 
-    def __init__(self, index: Index, files: TreeFiles, threads: ThreadPoolExecutor, prefix: str) -> None:
+    def __init__(self, index: Index, files: TreeFiles, threads: Threads, prefix: str) -> None:
         self.index = index
         self.files = files
         self._threads = threads

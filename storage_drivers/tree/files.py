@@ -7,7 +7,7 @@ import errno
 import os
 import time
 from collections.abc import AsyncIterator, Callable, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Executor, Future
 from pathlib import Path
 from typing import ParamSpec, TypeVar
 
@@ -53,7 +53,7 @@ class TreeFiles:
     def __init__(
         self,
         root: Path,
-        threads: ThreadPoolExecutor,
+        threads: Executor,
         *,
         durability: Durability = Durability.FULL,
         at: Callable[[str], None] = nowhere,

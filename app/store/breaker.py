@@ -1,0 +1,291 @@
+"""Takes a store out of service when its mount hangs or is gone, and back into it when the mount is good again.
+
+The way of a request pays nothing for it. About once a second somebody looks which blocking calls ran already at the
+last look, and whether any failed. One that runs too long, or failed, is a reason to try the mount itself in a thread
+of its own: its identity is read and a small file written. Only what that finds, or that it does not end, decides.
+
+A store out of service has another driver in its place, which says no; whatever was under way is told so at once. When
+the mount is good again a new driver is started on it. Threads that hang belong to the old one, and cannot be ended.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import threading
+import time
+from collections.abc import Callable
+from typing import NamedTuple, Protocol
+
+from app.store.down import Down
+from app.store.place import Place
+from storage_drivers.base import Driver, PackBook
+from storage_drivers.errors import DriverError, ReadOnlyStore, StoreFull, StoreGone, StoreSilent, map_errors
+from storage_drivers.identity import Identity
+
+logger = logging.getLogger("sluice.store")
+
+LOOK = 1.0
+"""Seconds between two looks at most."""
+CHECK = 10.0
+"""Seconds after which the identity is read although nothing failed: somebody may have taken the mount away."""
+LONGEST = 30
+"""A call may take so many times the limit while the mount answers others: then it hangs for itself."""
+MOST_GIVEN_UP = 3
+"""Drivers with hanging threads that are left behind; with more the store stays out of service until threads return."""
+MOST_TRIALS = 4
+"""Threads that may hang in trying the mount: the next takes over when the last has hung for a while."""
+
+
+class State(NamedTuple):
+    """How a store is, in this process."""
+
+    up: bool
+    condition: str
+    """`up`, `full`, `read-only` or `failing` (it takes no writes), or `down`."""
+    running: int
+    """Blocking calls under way."""
+    stuck: int
+    """Those that run longer than the limit, with those of drivers that were given up."""
+
+
+class _Trial:
+    """One look at the mount, in a thread that nobody waits for."""
+
+    def __init__(self, driver: Driver, known: Identity, *, write: bool) -> None:
+        self.since = time.monotonic()
+        self.write = write
+        self.done = False
+        self.error: DriverError | None = None
+        self._thread = threading.Thread(target=self._run, args=(driver, known), name="store-trial", daemon=True)
+        self._thread.start()
+
+    def _run(self, driver: Driver, known: Identity) -> None:
+        try:
+            with map_errors():
+                driver.look(known, write=self.write)
+        except DriverError as error:
+            self.error = error
+        except Exception as error:
+            logger.exception("a look at a store failed")
+            self.error = StoreGone(type(error).__name__)
+        self.done = True
+
+
+class PlainFiles(Protocol):
+    """What lies beside the blobs of a store of layout *tree*.
+
+    Its calls are never given up: what hangs there may still rename a file, and only its end tells.
+    """
+
+    async def start(self) -> None:
+        """Try the mount; again when the store is in service again. Raises DriverError."""
+        ...
+
+    def running(self) -> list[object]:
+        """Blocking calls that run now."""
+        ...
+
+    def suspend(self, error: DriverError | None) -> None:
+        """Refuse every further call with this error; with None take them again."""
+        ...
+
+
+class Breaker:
+    """Of one store. `again` makes another driver of it; a call may take `limit` seconds. Used on the event loop."""
+
+    def __init__(self, place: Place, again: Callable[[], Driver], limit: float) -> None:
+        self._place = place
+        self._again = again
+        self._limit = limit
+        self._known: Identity | None = None
+        self._book: PackBook | None = None
+        self._condition = "up"
+        self._reason = ""
+        self._seen: dict[object, float] = {}
+        """Calls that ran at the last look, and since when at least."""
+        self._troubles = 0
+        self._checked = time.monotonic()
+        self._trial: _Trial | None = None
+        self._hanging: list[_Trial] = []
+        self._given_up: list[Driver] = []
+        self._tree: PlainFiles | None = None
+
+    def also(self, tree: PlainFiles) -> None:
+        """Plain files lie on the same mount."""
+        self._tree = tree
+
+    @property
+    def up(self) -> bool:
+        """The store is in service."""
+        return self._condition != "down"
+
+    @property
+    def state(self) -> State:
+        """As of the last look."""
+        now = time.monotonic()
+        stuck = sum(now - since >= self._limit for since in self._seen.values())
+        left = sum(len(driver.running()) for driver in self._given_up) + (0 if self.up else len(self._of_tree()))
+        return State(self.up, self._condition, len(self._seen), stuck + left)
+
+    # life
+    async def start(self, known: tuple[str, int] | None) -> None:
+        """Start the driver. When the index knows the store but it is not there, it is out of service until it is.
+
+        Raises DriverError for a store that the index does not know.
+        """
+        driver = self._place.driver
+        try:
+            if known is not None:
+                self._known = Identity(*known)
+                await self._first_look()
+            await driver.start()
+            if self._tree is not None:
+                await self._tree.start()
+            found = driver.identity
+            if known is not None and found != self._known:
+                raise StoreGone(f"it is another one now: {found}")
+            self._known = found
+        except DriverError as error:
+            if known is None:
+                raise
+            self._open(str(error))
+
+    async def _first_look(self) -> None:
+        """Raises StoreGone, or StoreSilent after the limit: a start must not wait for a mount that hangs."""
+        self._try(write=False)
+        trial = self._trial
+        assert trial is not None
+        while not trial.done:
+            if time.monotonic() >= trial.since + self._limit:
+                raise StoreSilent("it does not answer")
+            await asyncio.sleep(0.01)
+        self._trial = None
+        if isinstance(trial.error, StoreGone):
+            raise trial.error
+
+    def open_packs(self, book: PackBook) -> None:
+        """Write packs, now and whenever the store is in service again."""
+        self._book = book
+        self._place.open_packs(book)
+
+    async def run(self) -> None:
+        """Until cancelled."""
+        while True:
+            await asyncio.sleep(min(LOOK, self._limit / 4))
+            try:
+                await self.look()
+            except Exception:
+                logger.exception("store %s: looking at it failed", self._place.name)
+
+    async def look(self) -> None:
+        """Look once. Never waits for the mount, but while a driver starts on one that has just answered."""
+        self._given_up = [driver for driver in self._given_up if driver.running()]
+        self._hanging = [trial for trial in self._hanging if not trial.done]
+        ended = None
+        if self._trial is not None and self._trial.done:
+            ended, self._trial = self._trial, None
+        if self._condition == "down":
+            await self._look_at_down(ended)
+        else:
+            self._look_at_up(ended)
+
+    # in service
+    def _look_at_up(self, ended: _Trial | None) -> None:
+        if ended is not None:
+            if isinstance(ended.error, StoreGone):
+                self._open(str(ended.error))
+                return
+            if ended.write:
+                self._note(ended.error)
+        now = time.monotonic()
+        driver = self._place.driver
+        self._seen = {call: self._seen.get(call, now) for call in (*driver.running(), *self._of_tree())}
+        oldest = now - min(self._seen.values(), default=now)
+        troubles, self._troubles = driver.troubles - self._troubles, driver.troubles
+        if self._trial is not None:
+            tried = now - self._trial.since
+            if tried >= self._limit or (oldest >= self._limit and tried >= self._limit / 2):
+                self._open("it does not answer")
+                return
+        if oldest >= LONGEST * self._limit:
+            self._open(f"a call has not ended for {oldest:.0f} s")
+            return
+        suspect = troubles > 0 or oldest >= self._limit / 2 or self._condition != "up"
+        if self._trial is None and (suspect or now >= self._checked + CHECK):
+            self._checked = now
+            self._try(write=suspect)
+
+    def _of_tree(self) -> list[object]:
+        return [] if self._tree is None else self._tree.running()
+
+    def _note(self, error: DriverError | None) -> None:
+        """The mount answers; whether it takes writes."""
+        condition = "up"
+        if error is not None:
+            condition = {StoreFull: "full", ReadOnlyStore: "read-only"}.get(type(error), "failing")
+        if condition != self._condition:
+            self._condition = condition
+            if error is None:
+                logger.warning("store %s: it takes writes again", self._place.name)
+            else:
+                logger.error("store %s: it takes no writes (%s): %s", self._place.name, condition, error)
+
+    # out of service
+    def _open(self, reason: str) -> None:
+        self._condition, self._reason = "down", reason
+        logger.error("store %s: out of service: %s", self._place.name, reason)
+        driver = self._place.driver
+        self._place.put_in(Down(driver, reason))
+        driver.give_up(StoreSilent(reason))
+        self._given_up.append(driver)
+        if self._tree is not None:
+            self._tree.suspend(StoreSilent(reason))
+        self._seen = {}
+
+    async def _look_at_down(self, ended: _Trial | None) -> None:
+        now = time.monotonic()
+        if ended is not None:
+            if not isinstance(ended.error, StoreGone) and len(self._given_up) <= MOST_GIVEN_UP:
+                await self._close()
+                return
+            if ended.error is not None:
+                self._tell(str(ended.error))
+            else:
+                self._tell(f"it answers, but {len(self._given_up)} times its calls hang for ever: restart the gateway")
+        hangs = self._trial is not None and now - self._trial.since >= 2 * self._limit
+        if self._trial is not None and hangs and len(self._hanging) + 1 < MOST_TRIALS:
+            self._hanging.append(self._trial)
+            self._trial = None
+        if self._trial is None:
+            self._try(write=True)
+
+    async def _close(self) -> None:
+        driver = self._again()
+        try:
+            await driver.start()
+            if self._tree is not None:
+                self._tree.suspend(None)
+                await self._tree.start()
+            if self._known is not None and driver.identity != self._known:
+                raise StoreGone(f"it is another one now: {driver.identity}")
+        except DriverError as error:
+            self._tell(str(error))
+            driver.give_up(StoreSilent("not started"))
+            if self._tree is not None:
+                self._tree.suspend(StoreSilent(str(error)))
+            return
+        if self._book is not None:
+            driver.open_packs(self._book)
+        self._place.put_in(driver)
+        self._condition, self._troubles, self._checked = "up", 0, time.monotonic()
+        logger.warning("store %s: in service again", self._place.name)
+
+    def _tell(self, reason: str) -> None:
+        if reason != self._reason:
+            self._reason = reason
+            logger.error("store %s: still out of service: %s", self._place.name, reason)
+
+    def _try(self, *, write: bool) -> None:
+        if self._known is not None:
+            self._trial = _Trial(self._place.driver, self._known, write=write)

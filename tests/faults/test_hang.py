@@ -1,0 +1,129 @@
+"""A mount that hangs: its store is out of service, everything else goes on, and it comes back by itself."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import httpx
+import pytest
+
+from loadtests.mounts import Mount, mounted
+from tests.environment import need_fuse
+from tests.faults.two import BODIES, LARGE, SMALL, filled, get, outcome, two, wait_for
+from tests.gateway import Gateway
+
+AT_ONCE = 16
+"""More than the store has threads."""
+DOWN = (503, "ServiceUnavailable")
+
+
+class Scene(NamedTuple):
+    """A gateway whose store `odd` is on a mount."""
+
+    gateway: Gateway
+    mount: Mount
+    s3: Any
+
+
+@pytest.fixture(scope="module")
+def scene(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scene]:
+    need_fuse()
+    root = tmp_path_factory.mktemp("hang")
+    for name in ("backing", "odd"):
+        (root / name).mkdir()
+    with mounted(root / "backing", root / "odd", cached=False) as mount, two(root, root / "odd") as gateway:
+        yield Scene(gateway, mount, filled(gateway, max_pool_connections=2 * AT_ONCE))
+
+
+def up(scene: Scene) -> bool:
+    """Both sizes can be put and read."""
+    return all(
+        outcome(scene.s3.put_object, Bucket="odd", Key=f"new-{size}", Body=body)[0] == 200
+        and outcome(scene.s3.get_object, Bucket="odd", Key=f"new-{size}")[0] == 200
+        for size, body in BODIES.items()
+    )
+
+
+def healthy(scene: Scene) -> None:
+    """The other store and health answer, whatever the first one does."""
+    for path in ("/-/health/live", "/-/health/ready"):
+        assert httpx.get(scene.gateway.endpoint + path).status_code == 200
+    for size, body in BODIES.items():
+        scene.s3.put_object(Bucket="good", Key="k", Body=body)
+        assert get(scene.s3, "k", "good") == body
+        assert get(scene.s3, f"old-{size}", "good") == body
+        scene.s3.delete_object(Bucket="good", Key="k")
+
+
+def test_everything_hangs(scene: Scene) -> None:
+    """Twice as many requests as threads: all are answered while the mount hangs, and so is everybody else."""
+    hang = scene.mount.fault("*", "hang", times=None)
+    with ThreadPoolExecutor(3 * AT_ONCE) as clients:
+        asked = []
+        for number in range(AT_ONCE):
+            for size, body in BODIES.items():
+                asked.append(
+                    clients.submit(outcome, scene.s3.put_object, Bucket="odd", Key=f"{size}-{number}", Body=body)
+                )
+            asked.append(clients.submit(outcome, scene.s3.get_object, Bucket="odd", Key="old-large"))
+        for _ in range(20):
+            healthy(scene)
+        assert [one.result() for one in asked] == [DOWN] * len(asked)
+    assert scene.mount.waiting() > 0
+    # out of service: said at once, by what asks no disk
+    for size in BODIES:
+        assert outcome(scene.s3.get_object, Bucket="odd", Key=f"old-{size}") == DOWN
+        assert outcome(scene.s3.head_object, Bucket="odd", Key=f"old-{size}")[0] == 200
+    assert scene.s3.list_objects_v2(Bucket="odd")["KeyCount"] == 2
+    metrics = httpx.get(f"{scene.gateway.admin}/metrics").text
+    assert 'sluice_store_up{store="good"} 1' in metrics
+    healthy(scene)
+    scene.mount.clear(hang)
+    wait_for(lambda: up(scene), "recovery")
+    for size, body in BODIES.items():
+        assert get(scene.s3, f"old-{size}") == body
+        for number in range(AT_ONCE):  # what was refused never came
+            assert outcome(scene.s3.head_object, Bucket="odd", Key=f"{size}-{number}")[0] == 404
+
+
+def test_a_delete_needs_no_disk(scene: Scene) -> None:
+    for size, body in BODIES.items():
+        scene.s3.put_object(Bucket="odd", Key=f"gone-{size}", Body=body)
+    hang = scene.mount.fault("*", "hang", times=None)
+    wait_for(lambda: outcome(scene.s3.put_object, Bucket="odd", Key="k", Body=SMALL) == DOWN)
+    for size in BODIES:
+        assert outcome(scene.s3.delete_object, Bucket="odd", Key=f"gone-{size}")[0] == 204
+        assert outcome(scene.s3.get_object, Bucket="odd", Key=f"gone-{size}")[0] == 404
+    scene.mount.clear(hang)
+    wait_for(lambda: up(scene), "recovery")
+
+
+def test_a_rolling_restart_and_a_stop_while_it_hangs(tmp_path: Path) -> None:
+    need_fuse()
+    for name in ("backing", "odd"):
+        (tmp_path / name).mkdir()
+    with mounted(tmp_path / "backing", tmp_path / "odd", cached=False) as mount:
+        gateway = two(tmp_path, tmp_path / "odd")
+
+        def log() -> str:
+            return (tmp_path / "gateway.log").read_text()
+
+        with gateway:
+            s3 = filled(gateway)
+            before = set(gateway.children())
+            old = len(before)
+            mount.fault("*", "hang", times=None)
+            wait_for(lambda: outcome(s3.put_object, Bucket="odd", Key="k", Body=LARGE) == DOWN)
+            gateway.hup()
+            # the old processes may stay: nothing ends a thread that hangs in the kernel
+            wait_for(lambda: len(set(gateway.children()) - before) == old and "restart done" in log(), "the restart")
+            assert get(s3, "old-large", "good") == LARGE
+            assert outcome(s3.get_object, Bucket="odd", Key="old-large") == DOWN
+            assert gateway.stop(120) == 0
+            mount.clear()
+        with gateway:
+            assert get(s3, "old-large") == LARGE
+            assert get(s3, "old-small") == SMALL
