@@ -13,8 +13,8 @@ def all_below(base: type[errors.DomainError]) -> list[type[errors.DomainError]]:
     return [found for child in base.__subclasses__() for found in (child, *all_below(child))]
 
 
-# decided before an answer is made: the command line's, and the copy's, which looks again
-NOT_ANSWERED = {errors.AccountExists, errors.NoSuchAccount, errors.SourceGone}
+# decided before an answer is made: the command line's, and those after which the store looks again
+NOT_ANSWERED = {errors.AccountExists, errors.NoSuchAccount, errors.BucketBusy, errors.SourceGone, errors.KeyBusy}
 
 
 @pytest.mark.parametrize("kind", [kind for kind in all_below(errors.DomainError) if kind not in NOT_ANSWERED])
