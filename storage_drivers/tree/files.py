@@ -219,9 +219,10 @@ class TreeFiles:
 
     async def read(self, locator: str, offset: int, length: int) -> bytes:
         """A few bytes, opened, read and compared with the stamp in one hop. Raises as `open`."""
-        return await self._hop(self._read, locator, offset, length)
+        return await self._hop(self.read_here, locator, offset, length)
 
-    def _read(self, locator: str, offset: int, length: int) -> bytes:
+    def read_here(self, locator: str, offset: int, length: int) -> bytes:
+        """The same in this thread. Blocks."""
         opened = self._reading.open(locator, offset, length)
         try:
             with map_errors():

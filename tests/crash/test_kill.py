@@ -56,7 +56,8 @@ def test_killed_at_any_time(gateway: Gateway) -> None:
         assert ledger.check(client(gateway.endpoint)).wrong == []
         report = gateway.run("fsck", "--json", check=False)
         assert report.returncode == 0, report.stdout + report.stderr
-        assert len(seen) > ROUNDS, "every life of a worker has packs of its own"
+        if gateway.place.store.get("layout") != "tree":
+            assert len(seen) > ROUNDS, "every life of a worker has packs of its own"
     print(f"{ROUNDS} rounds, {ledger.acknowledged} acknowledged operations")
 
 
