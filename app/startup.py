@@ -119,6 +119,10 @@ async def refuse_missing(index: Index, settings: Settings) -> None:
     used = await index.stores_in_use()
     for name in sorted(used.keys() - settings.named_stores.keys()):
         raise CannotStart(f"the index has {used[name]} buckets on the store {name!r}, which the settings do not name")
+    known = await index.identities()
+    for name in sorted(known.keys() - settings.named_stores.keys()):
+        if await index.any_on(name):
+            raise CannotStart(f"the index has objects on the store {name!r}, which the settings do not name")
 
 
 async def _root_of(store: Store) -> str:

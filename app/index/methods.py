@@ -323,8 +323,8 @@ class Methods(TreeMethods):
     async def begin_move(self, name: str, store: str) -> Bucket:
         return await self._commit_and_notify(moving.begin_move, name, store)
 
-    async def end_move(self, bucket_id: int) -> None:
-        await self._commit_and_notify(moving.end_move, bucket_id)
+    async def end_move(self, bucket: Bucket) -> bool:
+        return await self._commit_and_notify(moving.end_move, bucket)
 
     async def moving(self) -> list[Bucket]:
         return await self._read(moving.moving())

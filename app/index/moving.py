@@ -7,6 +7,7 @@ from typing import NamedTuple
 import apsw
 
 from app.index.connection import all_rows, one_row
+from app.index.schema import DEFAULT
 
 BATCH = 500
 
@@ -29,6 +30,14 @@ LEFT JOIN shared ON shared.body = json_extract(extent.value, '$[0]')
 WHERE uploads.bucket_id = :bucket AND uploads.completed_seq = 0
 """
 SIZE = "SELECT count(*), coalesce(sum(size), 0) FROM versions WHERE bucket_id = :bucket"
+
+
+ANY_ON = """
+SELECT 1 FROM versions WHERE body GLOB :pattern
+UNION ALL SELECT 1 FROM pieces WHERE locator GLOB :pattern
+UNION ALL SELECT 1 FROM parts, json_each(parts.extents) AS extent WHERE json_extract(extent.value, '$[0]') GLOB :pattern
+LIMIT 1
+"""
 
 
 class Body(NamedTuple):
@@ -65,6 +74,12 @@ def parts(connection: apsw.Connection, bucket_id: int) -> list[tuple[str, Held]]
     """The blobs that the parts of a bucket's open uploads hold, each with its key."""
     rows = all_rows(connection, PARTS, {"bucket": bucket_id})
     return [(key, Held(upload, part, locator, holders)) for upload, part, key, locator, holders in rows]
+
+
+def any_on(connection: apsw.Connection, store: str) -> bool:
+    """Whether any row holds a blob of a store."""
+    pattern = "?:*" if store == DEFAULT else f"{store}/*"
+    return bool(all_rows(connection, ANY_ON, {"pattern": pattern}))
 
 
 def size(connection: apsw.Connection, bucket_id: int) -> tuple[int, int]:

@@ -101,7 +101,7 @@ buckets = Table(
     Index("buckets_owner", "owner_id", "name"),
 )
 """`store` is where what is written goes, `source` the store that older data is moved from (or empty). `moved` is the
-number of the commit sequence at which the bucket last changed between stores: see app/jobs/rebuild.py."""
+number of the commit sequence at which a move of it last began or ended: see app/jobs/rebuild.py."""
 
 versions = Table(
     "versions",

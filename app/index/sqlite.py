@@ -265,6 +265,10 @@ class SqliteIndex(Methods):
         """See `Index.held_by_parts`."""
         return await self._in_thread(moving.parts, bucket_id)
 
+    async def any_on(self, store: str) -> bool:
+        """See `Index.any_on`."""
+        return await self._in_thread(moving.any_on, store)
+
     async def bucket_size(self, bucket_id: int) -> tuple[int, int]:
         """See `Index.bucket_size`."""
         return await self._in_thread(moving.size, bucket_id)

@@ -150,8 +150,8 @@ class Upkeep(Protocol):
         """From now on what is written into a bucket goes to another store. Raises NoSuchBucket, BucketBusy."""
         ...
 
-    async def end_move(self, bucket_id: int) -> None:
-        """Nothing of it is left on the store that it comes from."""
+    async def end_move(self, bucket: Bucket) -> bool:
+        """Nothing of it is left on the store that it comes from. False while its own store's journals lack some."""
         ...
 
     async def moving(self) -> list[Bucket]: ...
@@ -177,6 +177,10 @@ class Upkeep(Protocol):
 
     async def bucket_size(self, bucket_id: int) -> tuple[int, int]:
         """Versions of a bucket and their bytes. Reads all versions."""
+        ...
+
+    async def any_on(self, store: str) -> bool:
+        """Whether any row holds a blob of a store. Reads all rows when none does."""
         ...
 
     async def swap(self, swaps: Sequence[Swap]) -> list[bool]:

@@ -135,6 +135,8 @@ class Move:
         self._seen = seen
         self._clean = False
         """The last pass found nothing that is left."""
+        self._over = False
+        """Nothing can be left."""
         self._twins: dict[str, tuple[str, Holder]] = {}
         self._stuck: set[str] = set()
         self._told = 0.0
@@ -142,6 +144,9 @@ class Move:
 
     async def run_once(self, oldest: int) -> None:
         """A pass over all rows, and the end of the move when it was the last."""
+        if self._over:
+            await self._end()
+            return
         last = self._seen < oldest
         if self._clean and not last:
             return  # only requests that began before the bucket changed can still leave something
@@ -151,9 +156,13 @@ class Move:
         self._stuck.clear()
         self._clean = await self._pass()
         await self._tell(always=True)
-        if self._clean and last:
-            await self._index.make_durable()
-            await self._index.end_move(self._bucket.id)
+        self._over = self._clean and last
+        if self._over:
+            await self._end()
+
+    async def _end(self) -> None:
+        await self._index.make_durable()
+        if await self._index.end_move(self._bucket):
             crash_point("move.ended")
             logger.info("bucket %s: all of it is on store %s", self._bucket.name, self._bucket.store)
 

@@ -32,7 +32,7 @@ from storage_drivers.errors import BlobDamaged, StoreFailed
 BATCH = 5000
 WORK = "rebuild-"
 """How the directories begin in which new indexes are made."""
-STORE_COLUMN, MOVED_COLUMN = map(Bucket._fields.index, ("store", "moved"))
+STORE_COLUMN, SOURCE_COLUMN, MOVED_COLUMN = map(Bucket._fields.index, ("store", "source", "moved"))
 SLACK_MS = 1000
 """A claim is made before its commit begins to wait, by less than this."""
 
@@ -322,17 +322,20 @@ class Rebuild:
 def _elsewhere(settings: dict[str, Any], journals: dict[str, _Journals]) -> dict[str, set[int]]:
     """By store, the buckets of which other journals than its own tell all.
 
-    A bucket that changed its store is told of by the journals of both, until its own have a whole snapshot that was
-    begun later: from then on only those count, since others are not told what is deleted.
+    A bucket that is being moved is told of by the journals of both stores, until those of its own have a whole snapshot
+    that was begun later: from then on only those count, since others are not told what is deleted.
     """
     found: dict[str, set[int]] = defaultdict(set)
     for row in settings.get("buckets", ()):
         if len(row) <= MOVED_COLUMN:
             continue
         own = journals.get(row[STORE_COLUMN])
-        if own is None or (row[MOVED_COLUMN] and own.snapshot < row[MOVED_COLUMN]):
+        if own is None:
             continue
-        for name in journals.keys() - {row[STORE_COLUMN]}:
+        telling = {own.store.name}
+        if own.snapshot < row[MOVED_COLUMN]:
+            telling.add(row[SOURCE_COLUMN])
+        for name in journals.keys() - telling:
             found[name].add(row[0])
     return found
 

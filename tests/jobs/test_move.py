@@ -261,8 +261,8 @@ async def test_what_is_refused(store: Store) -> None:
     await put(store.of("fast"), bucket, "k", b"x")
     with pytest.raises(NoSuchBucket):
         await store.index.begin_move("not-there", "slow")
-    assert (await store.index.begin_move(bucket.name, "fast")).source == ""
     await store.index.begin_move(bucket.name, "slow")
+    assert await store.index.begin_move(bucket.name, "slow") == await store.index.bucket(bucket.name)
     with pytest.raises(BucketBusy):
         await store.index.begin_move(bucket.name, "fast")
     await decide(store)
@@ -274,6 +274,35 @@ async def test_what_is_refused(store: Store) -> None:
         await store.index.begin_move(bucket.name, "fast")
     await decide(store)
     await store.index.begin_move(bucket.name, "fast")
+
+
+async def test_what_lies_elsewhere_comes_to_the_store_of_its_bucket(store: Store) -> None:
+    bucket = await make(store, "slow")
+    stray = await make(store, "fast")
+    await fill(store, stray)
+    await copy_to(store, stray, bucket, "k1")  # as a request does that began before its source was moved
+    assert await lies_on(store, bucket) == {"fast"}
+    assert await store.index.any_on("fast")
+    before = await whole(store, bucket)
+    await move(store, bucket, "slow")
+    assert await lies_on(store, bucket) == {"slow"}
+    assert await whole(store, bucket) == before
+    await move(store, stray, "slow")
+    assert not await store.index.any_on("fast")
+
+
+async def test_it_does_not_end_before_the_journals_tell_all(store: Store) -> None:
+    bucket = await make(store, "fast")
+    await put(store.of("fast"), bucket, "k", b"x")
+    await store.index.begin_move(bucket.name, "slow")
+    mover = Mover(store, lambda: 2, lambda: 1)
+    await objects.delete(store, bucket.id, "k", None, None, {})
+    for _ in range(3):
+        await mover.run_once()
+    assert await store.index.moving()
+    await decide(store)
+    await mover.run_once()
+    assert not await store.index.moving()
 
 
 async def test_a_damaged_blob_stays_and_is_told(store: Store, settings: Settings) -> None:
@@ -290,6 +319,7 @@ async def test_a_damaged_blob_stays_and_is_told(store: Store, settings: Settings
     assert '"stuck":1' in await store.index.note(job.note_of(bucket.id))
     assert await content(store, bucket, "good") == LARGE
     await objects.delete(store, bucket.id, "bad", None, None, {})
+    await decide(store)
     mover = Mover(store, lambda: 2, lambda: 1)
     for _ in range(2):
         await mover.run_once()

@@ -39,13 +39,14 @@ from app.index.upkeep_statements import (
 def begin_move(name: str, store: str) -> Transaction[Bucket]:
     """From this commit on what is written into the bucket goes to another store. Raises NoSuchBucket, BucketBusy.
 
-    Busy also when the journals do not tell yet how the last move ended: what lies where must be clear from them.
+    Busy also when the journals do not tell yet how the last move ended: what lies where must be clear from them. With
+    the store that it is on, what lies elsewhere all the same comes there.
     """
     rows = yield BUCKET, (name,)
     if not rows:
         raise NoSuchBucket()
     found = Bucket._make(rows[0])
-    if found.store == store:
+    if found.source and found.store == store:
         return found
     if found.source:
         raise BucketBusy(reason=f"it is being moved to {found.store}")
@@ -56,10 +57,16 @@ def begin_move(name: str, store: str) -> Transaction[Bucket]:
     return found._replace(store=store, source=found.store, moved=number)
 
 
-def end_move(bucket_id: int) -> Transaction[None]:
-    """Nothing of the bucket is left on the store that it comes from."""
+def end_move(bucket: Bucket) -> Transaction[bool]:
+    """Nothing of a bucket is left on the store that it comes from.
+
+    False until the journals of its own store tell all of it, because from now on only those count.
+    """
+    if (yield from _last_snapshot(bucket.store)) < bucket.moved:
+        return False
     number = yield DRAW
-    yield END_MOVE, ("", number, bucket_id)
+    yield END_MOVE, ("", number, bucket.id)
+    return True
 
 
 def moving() -> Transaction[list[Bucket]]:

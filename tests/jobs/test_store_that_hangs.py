@@ -1,0 +1,66 @@
+"""A store that hangs stops its own jobs and nobody else's."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from app.jobs import runner
+from app.jobs.decisions import Decisions
+from app.jobs.garbage import Garbage
+from app.jobs.runner import Jobs, StoreJobs
+from app.settings import Settings
+from app.store import objects
+from app.store.store import Store
+from tests.jobs.two import LARGE, make, settings_of, stores
+from tests.store.site import prepare, put
+
+
+@pytest.fixture
+def settings(tmp_path: Path) -> Settings:
+    settings = settings_of(tmp_path)
+    prepare(settings)
+    return settings
+
+
+def jobs_of(store: Store) -> StoreJobs:
+    decisions = Decisions(store)
+    return StoreJobs(store, Garbage(store, lambda: 2, lambda: 1, 0, decisions.bound, pieces=False), decisions)
+
+
+async def files(store: Store) -> int:
+    """How many blobs lie in a store."""
+    return len([locator async for locator, _ in store.driver.walk()])
+
+
+@pytest.mark.parametrize("call", ["write_journal", "discard_many"])
+async def test_others_go_on(settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, call: str) -> None:
+    monkeypatch.setattr(runner, "PERIOD", 0.01)
+    monkeypatch.setattr(runner, "LAST_ROUND", 0.1)
+    async with stores(settings) as store:
+        slow = store.of("slow")
+        hung = asyncio.Event()
+
+        async def hang(*_: object) -> None:
+            hung.set()
+            await asyncio.Event().wait()
+
+        monkeypatch.setattr(slow.driver, call, hang)
+        lock = tmp_path / "jobs.lock"
+        jobs = Jobs(lock, store, store.index.writer_is_gone, [jobs_of(one) for one in store.all.values()])
+        running = asyncio.create_task(jobs.run())
+        buckets = {name: await make(store, name) for name in store.all}
+        for name, bucket in buckets.items():
+            await put(store.of(name), bucket, "k", LARGE)
+            await objects.delete(store, bucket.id, "k", None, None, {})
+        async with asyncio.timeout(60):
+            await hung.wait()
+            await put(store.of("fast"), buckets["fast"], "k", LARGE)
+            await put(store.of("fast"), buckets["fast"], "k", LARGE)
+            while await files(store.of("fast")) > 1 or (await store.index.undecided("fast"))[0]:  # noqa: ASYNC110
+                await asyncio.sleep(0.01)
+        assert await files(slow) == 1
+        running.cancel()
+        await asyncio.gather(running, return_exceptions=True)
