@@ -7,9 +7,10 @@ PORT ?= 9000
 TESTS ?=
 S3TESTS ?=
 PLACES ?=
+COMPARE ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help run test lint format soak s3tests places install-check clean
+.PHONY: help run test lint format soak s3tests places compare install-check clean
 
 help: ## Show this list
 	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/\1|\2/p' $(MAKEFILE_LIST) | while IFS='|' read -r name text; do printf '  make %-14s %s\n' "$$name" "$$text"; done
@@ -43,6 +44,9 @@ s3tests: $(VENV)/.dev ## Our subset of ceph/s3-tests; S3TESTS=DIR is a checkout 
 places: $(VENV)/.dev ## Functional, kill -9 and (with S3TESTS) conformance tests on every kind of mount, PLACES="zdbfs memory" for some
 	$(BIN)/python -m scripts.places $(if $(S3TESTS),--s3tests $(S3TESTS)) $(PLACES)
 
+compare: $(VENV)/.load ## Load on a local disk and on a temporary FUSE mount, side by side; COMPARE="--store NAME=PATH --direct" for others
+	$(BIN)/sluice bench $(COMPARE)
+
 install-check: ## A plain install into a fresh environment outside the checkout, with one PUT and GET through it
 	sh scripts/check_install.sh
 
@@ -56,6 +60,10 @@ $(BIN)/python:
 $(VENV)/.run: pyproject.toml | $(BIN)/python
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable .
 	touch $@
+
+$(VENV)/.load: pyproject.toml | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[loadtest]'
+	touch $@ $(VENV)/.run
 
 $(VENV)/.dev: pyproject.toml | $(BIN)/python
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'

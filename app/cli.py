@@ -11,6 +11,7 @@ from typing import Annotated
 import typer
 
 from app import __version__
+from app.cli_bench import bench
 from app.cli_buckets import buckets
 from app.cli_common import ConfigOption, DataOption, IndexOption, fail, load_settings
 from app.cli_fsck import fsck_command
@@ -29,6 +30,7 @@ cli = typer.Typer(
     pretty_exceptions_enable=False,
 )
 cli.add_typer(users, name="user")
+cli.add_typer(bench, name="bench")
 cli.add_typer(buckets, name="bucket")
 cli.command("fsck")(fsck_command)
 cli.command("import")(import_command)

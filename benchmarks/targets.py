@@ -96,14 +96,16 @@ def version(command: str) -> str:
 
 
 class Running:
-    """A target in its turn: started if it is ours to start, ready, and on its core.
+    """A target in its turn: started if it is ours to start, ready, and on its core (None: on any).
 
     A launched target has a directory in `parent` for its log and its data; the data alone lies in `data_parent` when
     that is given, and the index of Sluice in the former. Raises Refused when it does not get ready; what it printed is
     then in the message.
     """
 
-    def __init__(self, target: Target, keys: Keys, parent: Path, core: int, data_parent: Path | None = None) -> None:
+    def __init__(
+        self, target: Target, keys: Keys, parent: Path, core: int | None, data_parent: Path | None = None
+    ) -> None:
         self.target = target
         self.pid = target.pid
         self.server = ""
@@ -127,7 +129,7 @@ class Running:
     def __enter__(self) -> Running:
         if self.target.launched:
             self._launch()
-        elif self.pid is not None:
+        elif self.pid is not None and self._core is not None:
             processes.pin(self.pid, self._core)
         try:
             self.server = self.calls.wait_ready()
@@ -135,6 +137,9 @@ class Running:
             printed = self.printed()
             self.__exit__(None, None, None)
             raise Refused(f"{self.target.name}: {error}\n{printed}") from error
+        except BaseException:
+            self.__exit__(None, None, None)
+            raise
         return self
 
     def __exit__(
@@ -175,7 +180,7 @@ class Running:
         if self._data_parent is not None:
             environment["SLUICE_INDEX"] = f"sqlite:///{self._local}/index.db"
         own = os.sched_getaffinity(0)
-        os.sched_setaffinity(0, {self._core})  # what is started from here on inherits it
+        os.sched_setaffinity(0, own if self._core is None else {self._core})  # what is started from here on inherits it
         try:
             with (self._local / "log").open("wb") as log:
                 self._process = subprocess.Popen(

@@ -112,6 +112,9 @@ class DirectObjects:
                 return str(error)
         return ""
 
+    def open(self) -> None:
+        """There is nothing to connect to."""
+
     def close(self) -> None:
         """Nothing is held."""
 

@@ -7,6 +7,7 @@ import re
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from typing import NamedTuple, Protocol
 from urllib.parse import quote
 
@@ -49,6 +50,9 @@ class Objects(Protocol):
 
     def sweep(self) -> str:
         """Remove the bucket with all that is in it. Returns why it cannot be, or nothing."""
+
+    def open(self) -> None:
+        """Connect, where there is something to connect to, so that the first operation need not."""
 
     def close(self) -> None: ...
 
@@ -95,6 +99,10 @@ class S3Objects:
         except Lost as error:
             return str(error)
         return "" if answer.status in (204, 404) else answer.problem
+
+    def open(self) -> None:
+        with suppress(OSError):  # the first operation tells
+            self._wire.open()
 
     def close(self) -> None:
         self._wire.close()

@@ -8,6 +8,13 @@ from contextlib import contextmanager
 from itertools import count
 
 TRIES = 20
+MIX = {"GET": 45, "STAT": 30, "PUT": 15, "DELETE": 10}
+"""warp's, in percent."""
+
+
+def chosen() -> str:
+    """The next operation of the mix."""
+    return random.choices(tuple(MIX), tuple(MIX.values()))[0]
 
 
 class Pool:

@@ -5,6 +5,7 @@ Every scenario takes the same options, from the command line, the environment, o
 
 from __future__ import annotations
 
+import json
 import logging
 import threading
 import time
@@ -102,9 +103,13 @@ class Session:
             self._clients += 1
             self._threads.maxsize = max(self._threads.maxsize, self._clients)
             return _InThreads(DirectObjects(Path(options.direct) / options.bucket, synced=not options.unsynced), self)
+        return S3Objects(self.endpoint(), options.bucket)
+
+    def endpoint(self) -> Endpoint:
+        """Where requests go. Raises ValueError for a wrong URL."""
+        options = self.options
         host = self.environment.host or "http://127.0.0.1:9000"
-        endpoint = Endpoint(host, options.access_key, options.secret_key, options.region, options.patience)
-        return S3Objects(endpoint, options.bucket)
+        return Endpoint(host, options.access_key, options.secret_key, options.region, options.patience)
 
     def in_thread(self, work: Callable[[], Done]) -> Done:
         """Run what blocks in a thread that gevent did not patch."""
@@ -128,6 +133,10 @@ class Session:
         if self.options.duration:
             gevent.spawn_later(self.options.warm_up + self.options.duration, self.finish)
         self._ready.set()
+
+    def measure_from(self, moment: float) -> None:
+        """What began before (perf_counter) is not recorded."""
+        self._measured_from = moment
 
     def first(self) -> bool:
         """True for the first user that asks."""
@@ -153,6 +162,11 @@ class Session:
         self.finish()
 
     # what is written down
+
+    def note(self, **facts: Any) -> None:
+        """Facts for the report, beside the rows."""
+        if self.options.rows:
+            (Path(self.options.rows) / "notes.json").write_text(json.dumps(facts))
 
     def record(
         self,
@@ -210,7 +224,8 @@ class _InThreads:
     def __init__(self, objects: DirectObjects, session: Session) -> None:
         self._objects = objects
         self._session = session
-        self.prepare, self.sweep, self.close = objects.prepare, objects.sweep, objects.close
+        self.prepare, self.sweep = objects.prepare, objects.sweep
+        self.open, self.close = objects.open, objects.close
 
     def put(self, key: str, size: int) -> Done:
         return self._run(lambda: self._objects.put(key, size))
@@ -246,6 +261,13 @@ def _on_init(environment: Environment, **_: Any) -> None:
 
     if isinstance(environment.runner, MasterRunner):
         environment.runner.register_message(FINISHED, on_finished)
+
+
+@events.test_stopping.add_listener
+def _on_test_stopping(environment: Environment, **_: Any) -> None:
+    found: Session | None = getattr(environment, "sluice", None)
+    if found is not None:
+        found.over = True
 
 
 @events.test_stop.add_listener

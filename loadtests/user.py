@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import Any, TypeVar
 
-import gevent
 from gevent.pool import Group
 from locust import FastHttpUser, constant, task
 from locust.env import Environment
+from locust.exception import StopUser
 
-from loadtests.objects import Done, Objects
+from loadtests.objects import Done, Objects, run_many
 from loadtests.session import Session
 
 Item = TypeVar("Item")
+WARM_UPS = 5
+"""Objects put before a script begins: what the first of a bucket costs is no figure of a store."""
 
 
 class S3User(FastHttpUser):
@@ -41,7 +44,10 @@ class S3User(FastHttpUser):
         objects: Objects | None = None,
         after: str = "",
     ) -> Done:
-        """One operation, written down. LIST: `key` is the prefix, `size` the keys of the page."""
+        """One operation, written down. LIST: `key` is the prefix, `size` the keys of the page. Raises StopUser when the
+        test is over."""
+        if self.session.over:
+            raise StopUser
         through = objects or self.objects
         started = time.perf_counter()
         done = perform(through, operation, key, size, after)
@@ -77,15 +83,16 @@ class ScriptUser(S3User):
     def play(self) -> None:
         """The script, by the first user of the process."""
         if not self.session.first():
-            gevent.sleep(3600)
-            return
+            raise StopUser
         problem = self.objects.prepare()
         if problem:
             self.session.give_up(problem)
-            return
-        self.script()
-        self.session.finish()
-        gevent.sleep(3600)
+        else:
+            for number in range(WARM_UPS):
+                self.objects.put(f"warm-up/{number}", 1000)
+            self.script()
+            self.session.finish()
+        raise StopUser
 
     def script(self) -> None:
         """What is to be done."""
@@ -98,26 +105,32 @@ class ScriptUser(S3User):
 
     def together(self, clients: int, work: Callable[[Objects, int], Any]) -> None:
         """So many clients at once do `work(objects, number)` until all are done; in several processes, their share."""
+        self._run([(self.session.connect(), number) for number in self.mine(range(clients))], work)
 
-        def client(number: int) -> None:
-            objects = self.session.connect()
-            try:
-                work(objects, number)
-            finally:
-                objects.close()
-
-        for number in self.mine(range(clients)):
-            self._clients.spawn(client, number)
-        self._clients.join()
-
-    def each(self, clients: int, items: Sequence[Item], work: Callable[[Objects, Item], Any]) -> None:
-        """So many clients take this process's share of the items, one after another."""
-        left = iter(self.mine(items))
+    def each_of_mine(self, clients: int, items: Sequence[Item], work: Callable[[Objects, Item], Any]) -> None:
+        """So many clients of this process take the items, one after another."""
+        left = iter(items)
 
         def client(objects: Objects, _: int) -> None:
             for item in left:
-                if self.session.over:
-                    return
                 work(objects, item)
 
-        self.together(clients, client)
+        self._run([(self.session.connect(), number) for number in range(clients)], client)
+
+    def remove(self, keys: Sequence[str]) -> None:
+        """Delete what is no longer needed, without writing it down."""
+        run_many(self.session.connect, "delete", keys)
+
+    def _run(self, clients: Sequence[tuple[Objects, int]], work: Callable[[Objects, int], Any]) -> None:
+        for objects, _ in clients:
+            objects.open()
+
+        def client(objects: Objects, number: int) -> None:
+            with suppress(StopUser):
+                work(objects, number)
+
+        for objects, number in clients:
+            self._clients.spawn(client, objects, number)
+        self._clients.join()
+        for objects, _ in clients:
+            objects.close()

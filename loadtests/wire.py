@@ -142,7 +142,8 @@ class Connection:
             raise
         return answer
 
-    def _open(self) -> socket.socket:
+    def open(self) -> socket.socket:
+        """Connect, if it is not. Raises OSError."""
         if self._socket is None:
             made = socket.create_connection(self._endpoint.address, timeout=self._endpoint.timeout)
             made.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -154,7 +155,7 @@ class Connection:
     def _exchange(
         self, method: str, head: bytes, body: Body | None, size: int, keep: bool, answer: Answer, begun: float
     ) -> None:
-        wire = self._open()
+        wire = self.open()
         refused = False
         try:
             if body is not None and size <= TOGETHER:

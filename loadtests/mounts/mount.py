@@ -36,6 +36,11 @@ class Mount:
         self._process: subprocess.Popen[str] | None = None
         self._control = Path("")
 
+    @property
+    def pid(self) -> int:
+        """Of the process that serves it, 0 while it is stopped."""
+        return self._process.pid if self._process is not None else 0
+
     # faults
 
     def fault(self, call: str, act: str, path: str = "*", **more: Any) -> int:

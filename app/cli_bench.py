@@ -1,0 +1,126 @@
+"""`sluice bench`: the same load on several stores and endpoints, measured side by side."""
+
+from __future__ import annotations
+
+import os
+import time
+from importlib import import_module
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from app.cli_common import fail
+
+if TYPE_CHECKING:
+    from loadtests.compare.progress import Bar
+    from loadtests.compare.run import Run
+
+bench = typer.Typer(invoke_without_command=True, help="Compare stores and endpoints under load.")
+PARTIAL = 3
+STORES = ("local", "fuse")
+REPEATS = 3
+
+
+@bench.callback()
+def bench_command(
+    context: typer.Context,
+    store: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="NAME=PATH[:DRIVER] of a disk or mount; or the name of a mount to make: local, fuse, bindfs, zdbfs, "
+            "nfs, efs-004 and the other profiles, also as NAME=PROFILE. Repeat. Default: local and fuse."
+        ),
+    ] = None,
+    endpoint: Annotated[
+        list[str] | None,
+        typer.Option(help="NAME=URL of a server that runs; keys from AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY."),
+    ] = None,
+    direct: Annotated[bool, typer.Option("--direct", help="Each store also without a gateway, synced files.")] = False,
+    direct_unsynced: Annotated[
+        bool, typer.Option("--direct-unsynced", help="Each store also as files that are closed but not synced.")
+    ] = False,
+    scenario: Annotated[list[str] | None, typer.Option(help="Repeat. Default: all but open_loop, boto3_mixed.")] = None,
+    full: Annotated[bool, typer.Option("--full", help="At the published sizes: hours, and many gigabytes.")] = False,
+    users: Annotated[int | None, typer.Option(min=1, help="Clients of the mixed scenarios.")] = None,
+    duration: Annotated[float | None, typer.Option(min=0.1, help="Seconds of scenarios that have a duration.")] = None,
+    sizes: Annotated[str | None, typer.Option(help="As 100KB,1MB: of scenarios with several sizes.")] = None,
+    setting: Annotated[list[str] | None, typer.Option("--set", help="SCENARIO.OPTION=VALUE. Repeat.")] = None,
+    repeats: Annotated[int, typer.Option(min=1, help="Of everything; three at least tell what is noise.")] = REPEATS,
+    processes: Annotated[int, typer.Option(min=1, help="Of the generator.")] = 1,
+    workers: Annotated[int, typer.Option(min=1, help="Of the gateway.")] = 1,
+    durability: Annotated[str, typer.Option(help="Of the gateway: full or relaxed.")] = "full",
+    directory: Annotated[Path | None, typer.Option(help="Where temporary stores are made.")] = None,
+    results: Annotated[Path, typer.Option(help="A directory for the run is made in it.")] = Path("results"),
+    name: Annotated[str, typer.Option(help="Of the run. Default: the time.")] = "",
+    resume: Annotated[Path | None, typer.Option(help="Go on with this run; other options are those it had.")] = None,
+) -> None:
+    """Play load scenarios against each store through a fresh gateway, and write what was measured into RESULTS/NAME.
+
+    Exit codes: 0 all was measured, 1 it could not begin, 2 something asked for is wrong, 3 the run is partial.
+    """
+    if context.invoked_subcommand is not None:
+        return
+    if find_spec("locust") is None:
+        fail("load tests need Locust: pip install 'sluice[loadtest]'")
+    from benchmarks.targets import Keys
+    from loadtests.compare import run as running
+    from loadtests.compare.plan import Plan, PlanError, choose
+    from loadtests.compare.progress import Bar
+
+    keys = Keys(os.environ.get("AWS_ACCESS_KEY_ID", ""), os.environ.get("AWS_SECRET_ACCESS_KEY", ""), _region())
+    bar = Bar()
+    try:
+        if resume is not None:
+            found = running.resume(resume, keys, bar)
+        else:
+            if durability not in ("full", "relaxed"):
+                raise PlanError(f"durability {durability!r} is neither full nor relaxed")
+            if directory is not None and not directory.is_dir():
+                raise PlanError(f"{directory} is no directory")
+            chosen = choose(
+                scenario or (), full=full, users=users, duration=duration, sizes=sizes, settings=setting or ()
+            )
+            plan = Plan(
+                repeats, chosen, processes, durability, workers, tuple(store or (() if endpoint else _usual())),
+                tuple(endpoint or ()), direct, direct_unsynced, str(directory or ""), keys.region, full,
+            )  # fmt: skip
+            found = running.begin(results / _name(name), plan, keys, bar)
+    except PlanError as error:
+        fail(str(error), 2)
+    _play(found, bar)
+
+
+def _play(run: Run, bar: Bar) -> None:
+    with bar.of(run.seconds_left()):
+        run.go()
+    if find_spec("loadtests.report") is not None:
+        print(import_module("loadtests.report").write_report(run.directory))
+    print(f"{run.meta['state']}: {run.directory}")
+    if run.meta["state"] != "complete":
+        raise typer.Exit(PARTIAL)
+
+
+def _usual() -> tuple[str, ...]:
+    """The stores of somebody who names none."""
+    from loadtests.compare.stores import can_mount
+
+    if can_mount():
+        return STORES
+    typer.echo("sluice: FUSE cannot be used here: only the local disk is measured", err=True)
+    return STORES[:1]
+
+
+def _name(name: str) -> str:
+    from loadtests.compare.plan import PlanError
+
+    if not name:
+        return time.strftime("%Y%m%d-%H%M%S")
+    if not all(one.isascii() and (one.isalnum() or one in "._-") for one in name) or name.startswith("."):
+        raise PlanError(f"{name!r}: the name of a run has letters, digits, dots, dashes and underscores")
+    return name
+
+
+def _region() -> str:
+    return os.environ.get("AWS_REGION") or os.environ.get("AWS_DEFAULT_REGION") or "us-east-1"

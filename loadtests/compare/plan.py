@@ -1,0 +1,219 @@
+"""What a run does: which scenarios, with which options, and about how long and how much it is."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from loadtests.mounts.work import FILES, TOTAL
+from loadtests.payload import parse_size, parse_sizes
+
+HERE = Path(__file__).parent.parent / "scenarios"
+OVERHEAD_SECONDS = 2.0
+"""What Locust takes to start and to end."""
+GUESSED_RATE = 100e6
+"""Bytes a second that a store is guessed to take, where a scenario is bounded by time."""
+
+
+class PlanError(Exception):
+    """What was asked for cannot be done; the message says why."""
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """A Locust file with its options: `quick` ends within seconds, `full` is what was published."""
+
+    name: str
+    quick: Mapping[str, str]
+    full: Mapping[str, str]
+    users: int = 1
+    default: bool = True
+    """Whether `make compare` plays it when nobody chooses."""
+
+    @property
+    def file(self) -> Path:
+        """What Locust is given."""
+        return HERE / f"{self.name}.py"
+
+
+SCENARIOS = {
+    one.name: one
+    for one in (
+        Scenario(
+            "mixed",
+            {"size": "10MiB", "objects": "20", "duration": "4", "warm-up": "0.5"},
+            {"size": "10MiB", "objects": "500", "duration": "300", "warm-up": "5"},
+            users=20,
+        ),
+        Scenario(
+            "sizes",
+            {"sizes": "100KB,1MB,10MB,100MB", "times": "10", "most": "100MB"},
+            {"sizes": "100KB,1MB,10MB,100MB,1GB,10GB", "times": "10", "most": "100GB"},
+        ),
+        Scenario("small_files", {"share": "0.006", "reads": "500"}, {"share": "1"}),
+        Scenario(
+            "batches",
+            {"sizes": "1KB,1MB,10MB", "batches": "2", "pause": "0.1"},
+            {"sizes": "1KB,1MB,100MB", "batches": "5", "pause": "10"},
+        ),
+        Scenario(
+            "threads",
+            {"sizes": "500KB", "numbers": "1,2,4,8,16,32", "step-seconds": "0.6", "most": "60MB"},
+            {
+                "sizes": "10KB,100KB,500KB,1MB,10MB,100MB,1GB",
+                "numbers": "1,2,3,4,5,6,7,8,9,10,16,32,64,128,1024",
+                "step-seconds": "5",
+                "most": "2GB",
+            },
+        ),
+        Scenario("stat_delete_list", {"counts": "1000"}, {"counts": "1000,100000,1000000", "stats": "2000"}),
+        Scenario(
+            "open_loop",
+            {"rate": "100", "duration": "4", "warm-up": "0.5"},
+            {"rate": "500", "duration": "60", "warm-up": "5", "objects": "2000"},
+            default=False,
+        ),
+        Scenario(
+            "boto3_mixed",
+            {"size": "1MiB", "objects": "20", "duration": "4", "warm-up": "0.5"},
+            {"size": "10MiB", "objects": "200", "duration": "60", "warm-up": "5"},
+            users=8,
+            default=False,
+        ),
+    )
+}
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """A scenario as it is played in a run. `seconds` and `bytes` are guesses of one cell."""
+
+    name: str
+    users: int
+    arguments: Mapping[str, str]
+    seconds: float
+    bytes: int
+
+    @property
+    def words(self) -> list[str]:
+        """Of Locust's command line."""
+        return [word for name, value in self.arguments.items() for word in (f"--{name}", value)]
+
+
+@dataclass(frozen=True)
+class Plan:
+    """All that a resumed run has to know but for keys."""
+
+    repeats: int
+    scenarios: Mapping[str, Chosen]
+    processes: int = 1
+    durability: str = "full"
+    workers: int = 1
+    stores: Sequence[str] = ()
+    endpoints: Sequence[str] = ()
+    direct: bool = False
+    direct_unsynced: bool = False
+    directory: str = ""
+    """Where temporary stores are made; empty: the system's place for such."""
+    region: str = "us-east-1"
+    full: bool = False
+    note: Mapping[str, Any] = field(default_factory=dict)
+
+    def as_json(self) -> dict[str, Any]:
+        """For `meta.json`."""
+        return asdict(self)
+
+    @staticmethod
+    def of_json(found: Mapping[str, Any]) -> Plan:
+        """From `meta.json`. Raises PlanError when it is none."""
+        try:
+            scenarios = {name: Chosen(**one) for name, one in found["scenarios"].items()}
+            return Plan(**{**found, "scenarios": scenarios})
+        except (KeyError, TypeError, AttributeError) as error:
+            raise PlanError(f"the run's plan cannot be read: {error}") from error
+
+
+def choose(
+    names: Iterable[str],
+    *,
+    full: bool = False,
+    users: int | None = None,
+    duration: float | None = None,
+    sizes: str | None = None,
+    settings: Iterable[str] = (),
+) -> dict[str, Chosen]:
+    """Scenarios by name (none: the usual ones) with their options.
+
+    `users`, `duration` (seconds) and `sizes` go to those that have such; `settings` are `SCENARIO.OPTION=VALUE`.
+    Raises PlanError.
+    """
+    wanted = list(dict.fromkeys(names)) or [one.name for one in SCENARIOS.values() if one.default]
+    for name in wanted:
+        if name not in SCENARIOS:
+            raise PlanError(f"there is no scenario {name!r} (there are {', '.join(SCENARIOS)})")
+    given = _settings(settings, wanted)
+    chosen = {}
+    for name in wanted:
+        scenario = SCENARIOS[name]
+        arguments = dict(scenario.full if full else scenario.quick)
+        if duration is not None and "duration" in arguments:
+            arguments["duration"] = f"{duration:g}"
+        if sizes is not None and "sizes" in arguments:
+            arguments["sizes"] = sizes
+        arguments |= given.get(name, {})
+        count = users if users is not None and scenario.users > 1 else scenario.users
+        try:
+            needed = _bytes(name, arguments)
+        except ValueError as error:
+            raise PlanError(f"{name}: {error}") from error
+        chosen[name] = Chosen(name, count, arguments, _seconds(name, arguments), needed)
+    return chosen
+
+
+def _settings(settings: Iterable[str], wanted: Sequence[str]) -> dict[str, dict[str, str]]:
+    found: dict[str, dict[str, str]] = {}
+    for text in settings:
+        match = re.fullmatch(r"([a-z0-9_]+)\.([a-z0-9-]+)=(.+)", text)
+        if match is None:
+            raise PlanError(f"{text!r} is not SCENARIO.OPTION=VALUE")
+        if match[1] not in wanted:
+            raise PlanError(f"{text!r}: {match[1]} is no scenario of this run")
+        found.setdefault(match[1], {})[match[2]] = match[3]
+    return found
+
+
+def _bytes(name: str, options: Mapping[str, str]) -> int:
+    """About what one cell writes. Raises ValueError for options that are wrong."""
+    if name == "sizes":
+        most = parse_size(options["most"])
+        return sum(max(2 * size, min(most, size * int(options["times"]))) for size in parse_sizes(options["sizes"]))
+    if name == "small_files":
+        return int(float(options["share"]) * TOTAL)
+    if name == "batches":
+        return 10 * int(options["batches"]) * sum(parse_sizes(options["sizes"]))
+    if name == "threads":
+        return len(options["numbers"].split(",")) * len(parse_sizes(options["sizes"])) * parse_size(options["most"])
+    if name == "stat_delete_list":
+        return 1000 * max(int(one) for one in options["counts"].split(","))
+    size, seconds = parse_size(options.get("size", "4KiB")), float(options["duration"]) + float(options["warm-up"])
+    written = GUESSED_RATE * seconds if name != "open_loop" else 0.15 * float(options["rate"]) * seconds * size
+    return int(options.get("objects", "200")) * size + int(written)
+
+
+def _seconds(name: str, options: Mapping[str, str]) -> float:
+    """About how long one cell takes, for the progress bar."""
+    if name == "threads":
+        cells = len(options["numbers"].split(",")) * len(options["sizes"].split(","))
+        return OVERHEAD_SECONDS + cells * float(options["step-seconds"])
+    if name == "small_files":
+        return OVERHEAD_SECONDS + float(options["share"]) * FILES * 0.008
+    if name == "stat_delete_list":
+        return OVERHEAD_SECONDS + max(int(one) for one in options["counts"].split(",")) / 500
+    if "duration" in options:
+        prepared = int(options.get("objects", "200")) * parse_size(options.get("size", "4KiB")) / GUESSED_RATE
+        return OVERHEAD_SECONDS + prepared + float(options["duration"]) + float(options["warm-up"])
+    pauses = float(options.get("pause", "0")) * int(options.get("batches", "0")) * len(options["sizes"].split(","))
+    return OVERHEAD_SECONDS + pauses + 2 * _bytes(name, options) / GUESSED_RATE

@@ -1,0 +1,54 @@
+"""How far a run is: a bar on a terminal, lines elsewhere."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, SpinnerColumn, TaskID, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+from loadtests.compare.cell import Outcome
+
+
+class Bar:
+    """Shows a run."""
+
+    def __init__(self, console: Console | None = None) -> None:
+        self.console = console or Console(stderr=True)
+        self._progress = Progress(
+            SpinnerColumn(),
+            TextColumn("{task.description}", markup=False),
+            BarColumn(),
+            TimeElapsedColumn(),
+            TimeRemainingColumn(),
+            console=self.console,
+            disable=not self.console.is_terminal,
+        )
+        self._task: TaskID | None = None
+
+    @contextmanager
+    def of(self, seconds: float) -> Iterator[None]:
+        """Shown until the end of the block, `seconds` long by guess."""
+        self.said(f"about {max(1, round(seconds / 60))} min")
+        with self._progress:
+            self._task = self._progress.add_task("", total=max(seconds, 1.0))
+            yield
+
+    def began(self, what: str) -> None:
+        """It is at this now."""
+        if self._task is not None:
+            self._progress.update(self._task, description=what)
+
+    def ended(self, seconds: float, outcome: Outcome | None, what: str) -> None:
+        """A cell that was guessed to take so long is over."""
+        if self._task is not None:
+            self._progress.advance(self._task, seconds)
+        if outcome is None:
+            return
+        took = f"{outcome.ended - outcome.started:.0f} s, {outcome.rows:,} requests, {outcome.errors:,} errors"
+        self.said(f"{what}: {took}{f', {outcome.state}: {outcome.reason}' if outcome.reason else ''}")
+
+    def said(self, message: str) -> None:
+        """One line."""
+        self.console.print(message, markup=False, highlight=False, soft_wrap=True)

@@ -1,0 +1,120 @@
+"""What the gateway, the generator, the mount and the device did meanwhile, sampled from /proc about once a second."""
+
+from __future__ import annotations
+
+import csv
+import os
+import time
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from benchmarks import processes
+
+COLUMNS = (
+    *("time", "target", "scenario", "repeat", "who", "interval_s", "cpu", "rss_bytes", "read_bytes"),
+    *("written_bytes", "processes"),
+)
+SECTOR = 512
+"""/proc/diskstats counts in these, whatever the device's own are."""
+PAGE = os.sysconf("SC_PAGE_SIZE")
+
+
+@dataclass(frozen=True)
+class Reading:
+    """Totals since an actor began: CPU seconds, bytes; None: not known."""
+
+    cpu: float | None
+    rss: int | None
+    read: int | None
+    written: int | None
+    processes: int = 0
+
+
+def of_processes(root: int) -> Reading | None:
+    """Of a process tree; None when it is gone."""
+    try:
+        pids = processes.tree(root)
+        cpu = processes.cpu_seconds(root)
+    except (ProcessLookupError, FileNotFoundError):
+        return None
+    rss = read = written = 0
+    known = True
+    for pid in pids:
+        with suppress(OSError, ValueError, IndexError):
+            rss += int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * PAGE
+        try:
+            counts = dict(line.split(": ") for line in Path(f"/proc/{pid}/io").read_text().splitlines())
+            read += int(counts["read_bytes"])
+            written += int(counts["write_bytes"])
+        except (OSError, ValueError, KeyError):
+            known = False
+    return Reading(cpu, rss, read if known else None, written if known else None, len(pids))
+
+
+def of_device(number: int) -> Reading | None:
+    """Of the block device with this st_dev; None when there is none (a network or FUSE mount)."""
+    wanted = (str(os.major(number)), str(os.minor(number)))
+    with suppress(OSError):
+        for line in Path("/proc/diskstats").read_text().splitlines():
+            fields = line.split()
+            if (fields[0], fields[1]) == wanted:
+                return Reading(None, None, int(fields[5]) * SECTOR, int(fields[9]) * SECTOR)
+    return None
+
+
+class Sampler:
+    """Appends to `resources.csv`; `epoch` (since 1970) is what its times count from."""
+
+    def __init__(self, file: Path, epoch: float) -> None:
+        new = not file.exists()
+        self._file = file.open("a", newline="", encoding="utf-8")
+        self._lines = csv.writer(self._file)
+        self._epoch = epoch
+        self._actors: Mapping[str, int] = {}
+        self._device = 0
+        self._last: dict[str, tuple[float, Reading]] = {}
+        self._cell: tuple[str, str, int] = ("", "", 0)
+        if new:
+            self._lines.writerow(COLUMNS)
+
+    def begin(self, cell: tuple[str, str, int], actors: Mapping[str, int], path: Path | None) -> None:
+        """From here on for the cell (target, scenario, repeat): roots of process trees by who they are (0: there is
+        none), and the device under a path."""
+        self._cell = cell
+        self._actors = {who: pid for who, pid in actors.items() if pid}
+        self._device = os.stat(path).st_dev if path is not None and path.exists() else 0
+        self._last.clear()
+        self.sample()
+
+    def sample(self) -> None:
+        """Read everything; from the second time on that makes lines."""
+        found = {who: of_processes(pid) for who, pid in self._actors.items()}
+        if self._device:
+            found["device"] = of_device(self._device)
+        now = time.time()
+        for who, reading in found.items():
+            if reading is None:
+                continue
+            before = self._last.get(who)
+            self._last[who] = (now, reading)
+            if before is not None and now > before[0]:
+                self._write(who, now, now - before[0], reading, before[1])
+        self._file.flush()
+
+    def _write(self, who: str, now: float, interval: float, reading: Reading, before: Reading) -> None:
+        cpu: str | float = ""
+        if reading.cpu is not None and before.cpu is not None:
+            cpu = round(max(0.0, reading.cpu - before.cpu) / interval, 4)
+        moved = [
+            "" if new is None or old is None else max(0, new - old)
+            for new, old in ((reading.read, before.read), (reading.written, before.written))
+        ]
+        rss = "" if reading.rss is None else reading.rss
+        line = (round(now - self._epoch, 3), *self._cell, who, round(interval, 3), cpu, rss, *moved, reading.processes)
+        self._lines.writerow(line)
+
+    def close(self) -> None:
+        """No more."""
+        self._file.close()

@@ -1,0 +1,151 @@
+"""Where a target's bytes lie: a directory that somebody named, or a temporary one, shown through a mount or not."""
+
+from __future__ import annotations
+
+import ctypes.util
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+
+from loadtests.compare.plan import PlanError
+from loadtests.mounts.mount import mounted
+from loadtests.mounts.personalities import PERSONALITIES
+from loadtests.mounts.profiles import PROFILES
+from loadtests.mounts.serving import MountFailed, is_mounted
+from storage_drivers.mountinfo import mount_of
+
+DRIVERS = ("local", "efs", "fuse")
+NAME = re.compile(r"[a-z0-9][a-z0-9.-]{0,31}")
+MOUNT_SECONDS = 10.0
+
+
+@dataclass(frozen=True)
+class Store:
+    """`path` is somebody's directory; where there is none, a temporary one is used, under the mount that `kind` names:
+    `local` (none), `bindfs`, or one of `loadtests.mounts` with this profile and personality."""
+
+    name: str
+    kind: str = "path"
+    path: Path | None = None
+    driver: str = ""
+    profile: str = "none"
+    personality: str = ""
+
+
+@dataclass(frozen=True)
+class Place:
+    """A store that is there. `pid` is of the process that serves its mount, 0 where there is none."""
+
+    path: Path
+    driver: str
+    pid: int = 0
+
+
+def parse_store(text: str) -> Store:
+    """`NAME=PATH`, `NAME=PATH:DRIVER`, `NAME=PROFILE`, `PROFILE`; also `local`, `fuse`, `bindfs` and personalities.
+
+    Raises PlanError.
+    """
+    name, equals, rest = text.partition("=")
+    if not equals:
+        rest = name
+    if not NAME.fullmatch(name):
+        raise PlanError(f"{text!r}: a name has small letters, digits, dots and dashes, 32 at most")
+    if "/" not in rest:
+        return _known(name, rest)
+    path, _, driver = rest.rpartition(":") if rest.endswith(tuple(f":{one}" for one in DRIVERS)) else (rest, "", "")
+    where = Path(path).expanduser()
+    if not where.is_dir():
+        raise PlanError(f"store {name}: {path} is no directory")
+    if not os.access(where, os.W_OK | os.X_OK):
+        raise PlanError(f"store {name}: {path} cannot be written to")
+    return Store(name, "path", where.resolve(), driver)
+
+
+def _known(name: str, kind: str) -> Store:
+    if kind == "local":
+        return Store(name, "local", driver="local")
+    if kind == "bindfs":
+        if shutil.which("bindfs") is None:
+            raise PlanError(f"store {name}: there is no bindfs here")
+        return Store(name, "bindfs", driver="fuse")
+    if kind == "fuse":
+        return Store(name, "mount", driver="fuse")
+    if kind in PROFILES:
+        nfs = PROFILES[kind].personality == "nfs"
+        return Store(name, "mount", driver="efs" if nfs else "fuse", profile=kind)
+    if kind in PERSONALITIES:
+        return Store(name, "mount", driver="efs" if kind == "nfs" else "fuse", personality=kind)
+    known = ", ".join(("local", "fuse", "bindfs", *PROFILES, *PERSONALITIES))
+    raise PlanError(f"{kind!r} is neither a path (with a / in it) nor one of {known}")
+
+
+def can_mount() -> bool:
+    """Whether temporary mounts are likely to work here."""
+    library = ctypes.util.find_library("fuse3") or ctypes.util.find_library("fuse")
+    return library is not None and find_spec("mfusepy") is not None and os.access("/dev/fuse", os.R_OK | os.W_OK)
+
+
+@contextmanager
+def opened(store: Store, parent: Path) -> Iterator[Place]:
+    """An empty directory of the store until the end of the block. Raises MountFailed, OSError."""
+    if store.path is not None:
+        made = Path(tempfile.mkdtemp(prefix="sluice-bench-", dir=store.path))
+        try:
+            yield Place(made, store.driver or mount_of(made).driver)
+        finally:
+            _remove(made)
+        return
+    work = Path(tempfile.mkdtemp(prefix=f"sluice-bench-{store.name}-", dir=parent))
+    try:
+        backing, where = work / "backing", work / "mount"
+        backing.mkdir()
+        where.mkdir()
+        if store.kind == "local":
+            yield Place(backing, "local")
+        elif store.kind == "bindfs":
+            with _bindfs(backing, where) as pid:
+                yield Place(where, store.driver, pid)
+        else:
+            with mounted(backing, where, profile=store.profile, personality=store.personality) as mount:
+                yield Place(where, store.driver, mount.pid)
+    finally:
+        _remove(work)
+
+
+@contextmanager
+def _bindfs(backing: Path, where: Path) -> Iterator[int]:
+    process = subprocess.Popen(["bindfs", "-f", str(backing), str(where)], start_new_session=True)
+    try:
+        deadline = time.monotonic() + MOUNT_SECONDS
+        while not is_mounted(where):
+            if process.poll() is not None or time.monotonic() > deadline:
+                raise MountFailed("bindfs did not mount")
+            time.sleep(0.01)
+        yield process.pid
+    finally:
+        subprocess.run(
+            ["fusermount3" if shutil.which("fusermount3") else "fusermount", "-u", "-z", str(where)], check=False
+        )
+        try:
+            process.wait(MOUNT_SECONDS)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+
+
+def _remove(directory: Path) -> None:
+    """Remove it; what a server that was just killed still makes is taken at a second try."""
+    for _ in range(3):
+        shutil.rmtree(directory, ignore_errors=True)
+        if not directory.exists():
+            return
+        time.sleep(0.2)

@@ -1,0 +1,189 @@
+"""What the scenarios are played against: a fresh gateway on a store, an endpoint that runs, or plain files."""
+
+from __future__ import annotations
+
+import secrets
+import shlex
+import shutil
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from benchmarks.calls import Refused
+from benchmarks.targets import Keys, Running
+from benchmarks.targets import Target as Launched
+from loadtests.compare.plan import Plan, PlanError
+from loadtests.compare.stores import NAME, Store, opened, parse_store
+from loadtests.objects import S3Objects
+from loadtests.wire import Endpoint
+
+SETTINGS = {"SLUICE_SERVER_TIMING": "true", "SLUICE_ACCESS_LOG": "false", "SLUICE_DISCARD_GRACE": "5"}
+"""Of the gateway, beside its defaults: phases for the report, no log, and space given back soon."""
+WARM_UPS = 50
+
+
+@dataclass(frozen=True)
+class Target:
+    """One line of the report. `kind` is `gateway`, `endpoint` or `direct`."""
+
+    name: str
+    kind: str
+    store: Store | None = None
+    url: str = ""
+    synced: bool = True
+
+
+@dataclass(frozen=True)
+class Open:
+    """A target that is ready. Process ids are 0 where there is no process of ours."""
+
+    host: str = ""
+    direct: str = ""
+    keys: Keys = field(default_factory=lambda: Keys("", ""))
+    path: Path | None = None
+    driver: str = ""
+    gateway_pid: int = 0
+    mount_pid: int = 0
+    server: str = ""
+
+    def sweep(self, bucket: str) -> str:
+        """Remove what a cell left at an endpoint, or as plain files. Returns why it cannot be, or nothing."""
+        if self.direct:
+            shutil.rmtree(Path(self.direct) / bucket, ignore_errors=True)
+            return ""
+        if self.gateway_pid:
+            return ""  # its whole directory goes
+        objects = S3Objects(Endpoint(self.host, self.keys.access_key, self.keys.secret_key, self.keys.region), bucket)
+        try:
+            return objects.sweep()
+        finally:
+            objects.close()
+
+
+def targets_of(plan: Plan) -> list[Target]:
+    """In the order in which they were named; a store's plain files stand beside it. Raises PlanError."""
+    found = []
+    for text in plan.stores:
+        store = parse_store(text)
+        found.append(Target(store.name, "gateway", store))
+        if plan.direct:
+            found.append(Target(f"{store.name}-direct", "direct", store))
+        if plan.direct_unsynced:
+            found.append(Target(f"{store.name}-direct-unsynced", "direct", store, synced=False))
+    for text in plan.endpoints:
+        name, equals, url = text.partition("=")
+        if not equals or not NAME.fullmatch(name):
+            raise PlanError(f"{text!r} is not NAME=http://HOST:PORT")
+        try:
+            Endpoint(url, "", "")
+        except ValueError as error:
+            raise PlanError(f"endpoint {name}: {error}") from error
+        found.append(Target(name, "endpoint", url=url.rstrip("/")))
+    names = [one.name for one in found]
+    twice = {name for name in names if names.count(name) > 1}
+    if twice:
+        raise PlanError(f"two targets are called {', '.join(sorted(twice))}")
+    if not found:
+        raise PlanError("there is nothing to compare: give --store or --endpoint")
+    return found
+
+
+@contextmanager
+def ready(target: Target, plan: Plan, keys: Keys, parent: Path, log: Path) -> Iterator[Open]:
+    """The target until the end of the block; temporary things are in `parent`. Raises Refused, MountFailed, OSError."""
+    if target.kind == "endpoint":
+        yield _endpoint(target, keys)
+        return
+    assert target.store is not None
+    with opened(target.store, parent) as place:
+        if target.kind == "direct":
+            yield Open(direct=str(place.path), path=place.path, mount_pid=place.pid)
+            return
+        local = place.driver == "local"
+        own = Keys(secrets.token_hex(10), secrets.token_hex(20), plan.region)
+        launched = Launched(
+            target.name, command=command(plan, local), durability=plan.durability, driver="" if local else place.driver
+        )
+        running = Running(launched, own, place.path if local else parent, None, None if local else place.path)
+        try:
+            with running:
+                host = f"http://{running.address[0]}:{running.address[1]}"
+                _warm(host, own)
+                yield Open(
+                    host, keys=own, path=place.path, driver=place.driver, gateway_pid=running.pid or 0,
+                    mount_pid=place.pid, server=running.server,
+                )  # fmt: skip
+                log.write_text(running.printed())
+        except Refused as error:
+            log.write_text(str(error))
+            raise
+
+
+def command(plan: Plan, local: bool) -> str:
+    """Of a gateway; the data of a store that is not local are named by a setting."""
+    words = ["env", *(f"{name}={value}" for name, value in SETTINGS.items())]
+    words += [sys.executable, "-m", "app.cli", "serve", "--host", "127.0.0.1", "--port", "{port}"]
+    words += ["--workers", str(plan.workers), "--admin-port", "-1", *(("--data", "{data}") if local else ())]
+    return shlex.join(words).replace("'{port}'", "{port}").replace("'{data}'", "{data}")
+
+
+def _endpoint(target: Target, keys: Keys) -> Open:
+    """One that answers to our keys. Raises Refused."""
+    if not keys.access_key or not keys.secret_key:
+        raise Refused(f"{target.name}: its keys are taken from AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY")
+    bucket = f"sluice-bench-check-{secrets.token_hex(4)}"
+    objects = S3Objects(Endpoint(target.url, keys.access_key, keys.secret_key, keys.region, 20), bucket)
+    try:
+        problem = objects.prepare() or objects.sweep()
+    finally:
+        objects.close()
+    if problem:
+        raise Refused(f"{target.name} ({target.url}): {problem}")
+    return Open(target.url, keys=keys)
+
+
+def _warm(host: str, keys: Keys) -> None:
+    """Have a fresh gateway do everything a few times. Raises Refused."""
+    objects = S3Objects(Endpoint(host, keys.access_key, keys.secret_key, keys.region), "warm-up")
+    problem = objects.prepare()
+    for number in range(WARM_UPS):
+        for done in (
+            objects.put(f"{number}", 4096),
+            objects.get(f"{number}", 4096),
+            objects.stat(f"{number}"),
+            objects.delete(f"{number}"),
+        ):
+            problem = problem or done.error
+    problem = objects.sweep() or problem
+    objects.close()
+    if problem:
+        raise Refused(f"the gateway does not work: {problem}")
+
+
+def described(target: Target, found: Mapping[str, object]) -> dict[str, object]:
+    """For `meta.json`."""
+    store = target.store
+    return {
+        "name": target.name,
+        "kind": target.kind,
+        "url": target.url,
+        "path": str(store.path or "") if store else "",
+        "profile": "" if store is None or store.kind != "mount" else store.profile,
+        "personality": store.personality if store else "",
+        "store": store.kind if store else "",
+        "driver": store.driver if store and target.kind == "gateway" else "",
+        "synced": target.synced if target.kind == "direct" else None,
+        "settings": SETTINGS if target.kind == "gateway" else {},
+        "error": "",
+        **found,
+    }
+
+
+def locust_words(target: Target, there: Open, bucket: str) -> Sequence[str]:
+    """How Locust is told where objects are; keys go by the environment."""
+    words = ["--bucket", bucket, "--region", there.keys.region]
+    if there.direct:
+        return [*words, "--direct", there.direct, *(() if target.synced else ("--unsynced",))]
+    return [*words, "--host", there.host]
