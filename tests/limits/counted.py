@@ -8,6 +8,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
+import apsw
+
 from app.index.rows import Bucket, NewVersion
 from app.index.sqlite import SqliteIndex
 
@@ -29,19 +31,20 @@ def counting(index: SqliteIndex) -> Iterator[Cost]:
     cost = Cost()
     connection = index._cursor.connection
 
-    def step() -> None:
+    def step() -> bool:
         cost.steps += 1
+        return False
 
-    def statement(_: str) -> None:
+    def statement(_: dict[str, object]) -> None:
         cost.statements += 1
 
     connection.set_progress_handler(step, 1)
-    connection.set_trace_callback(statement)
+    connection.trace_v2(apsw.SQLITE_TRACE_STMT, statement)
     try:
         yield cost
     finally:
         connection.set_progress_handler(None, 0)
-        connection.set_trace_callback(None)
+        connection.trace_v2(0)
 
 
 async def fill(index: SqliteIndex, bucket: Bucket, keys: list[str]) -> None:
