@@ -1,0 +1,131 @@
+"""What is asked for: scenarios with their options, stores and endpoints, and what is wrong with it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from app.cli import cli
+from loadtests.compare.plan import SCENARIOS, Plan, PlanError, choose
+from loadtests.compare.stores import parse_store
+from loadtests.compare.targets import targets_of
+from loadtests.mounts.profiles import PROFILES
+
+
+def plan(*stores: str, endpoints: tuple[str, ...] = (), direct: bool = False) -> Plan:
+    return Plan(1, choose(["mixed"]), stores=stores, endpoints=endpoints, direct=direct, direct_unsynced=direct)
+
+
+def test_every_scenario_has_its_file_and_both_sizes() -> None:
+    for name, scenario in SCENARIOS.items():
+        assert scenario.file.is_file()
+        for full in (False, True):
+            chosen = choose([name], full=full)[name]
+            assert chosen.seconds > 0
+            assert chosen.bytes > 0
+
+
+def test_the_usual_scenarios_end_in_five_minutes() -> None:
+    assert sum(chosen.seconds for chosen in choose(()).values()) * 2 * 3 < 300
+
+
+def test_options_go_to_the_scenarios_that_have_them() -> None:
+    chosen = choose(
+        ["mixed", "sizes", "threads"], users=7, duration=9, sizes="1KB", settings=["mixed.size=4KiB", "sizes.times=3"]
+    )
+    assert (chosen["mixed"].users, chosen["sizes"].users) == (7, 1)
+    assert chosen["mixed"].arguments["duration"] == "9"
+    assert chosen["mixed"].arguments["size"] == "4KiB"
+    assert "duration" not in chosen["sizes"].arguments
+    assert [chosen[name].arguments["sizes"] for name in ("sizes", "threads")] == ["1KB", "1KB"]
+    assert chosen["sizes"].arguments["times"] == "3"
+
+
+def test_a_plan_comes_back_from_its_file() -> None:
+    one = plan("local", "x=efs-004", direct=True)
+    again = Plan.of_json(json.loads(json.dumps(one.as_json())))
+    assert again.scenarios == one.scenarios
+    assert list(again.stores) == list(one.stores)
+    with pytest.raises(PlanError):
+        Plan.of_json({"repeats": 1})
+    with pytest.raises(PlanError):
+        Plan.of_json(one.as_json() | {"unknown": 1})
+
+
+@pytest.mark.parametrize(
+    ("names", "settings", "says"),
+    [
+        (["nothing"], [], "no scenario 'nothing'"),
+        (["mixed"], ["mixed"], "is not SCENARIO.OPTION=VALUE"),
+        (["mixed"], ["sizes.times=3"], "no scenario of this run"),
+        (["mixed"], ["mixed.size=big"], "'big' is no size"),
+        (["sizes"], ["sizes.times=few"], "few"),
+        (["threads"], ["threads.sizes=1KB,,"], "is no size"),
+    ],
+)
+def test_wrong_scenarios(names: list[str], settings: list[str], says: str) -> None:
+    with pytest.raises(PlanError, match=says):
+        choose(names, settings=settings)
+
+
+def test_stores(tmp_path: Path) -> None:
+    found = parse_store(f"disk={tmp_path}")
+    assert (found.name, found.kind, found.path, found.driver) == ("disk", "path", tmp_path, "")
+    assert parse_store(f"disk={tmp_path}:efs").driver == "efs"
+    (tmp_path / "a:b").mkdir()
+    assert parse_store(f"disk={tmp_path}/a:b").path == tmp_path / "a:b"
+    assert parse_store("efs-004").driver == "efs"
+    assert parse_store("first=efs-004").profile == "efs-004"
+    assert (parse_store("zdbfs").personality, parse_store("zdbfs").driver) == ("zdbfs", "fuse")
+    assert all(parse_store(name).profile == name for name in PROFILES)
+
+
+WRONG = ("", "=", "Name=/tmp", "x=", "x=/no/such/directory", "x=nothing", "a b=/tmp", "x=/etc/passwd")
+
+
+@pytest.mark.parametrize("text", WRONG)
+def test_wrong_stores(text: str) -> None:
+    with pytest.raises(PlanError):
+        parse_store(text)
+
+
+def test_targets() -> None:
+    found = targets_of(plan("local", endpoints=("other=http://127.0.0.1:1/",), direct=True))
+    assert [(one.name, one.kind) for one in found] == [
+        ("local", "gateway"),
+        ("local-direct", "direct"),
+        ("local-direct-unsynced", "direct"),
+        ("other", "endpoint"),
+    ]
+    for wrong in (
+        plan(),
+        plan("local", "local"),
+        plan("local", endpoints=("local=http://127.0.0.1:1",)),
+        plan(endpoints=("http://127.0.0.1:1",)),
+        plan(endpoints=("x=ftp://127.0.0.1",)),
+    ):
+        with pytest.raises(PlanError):
+            targets_of(wrong)
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        (["--store", "x=/no/such/directory"], "is no directory"),
+        (["--store", "local", "--store", "local"], "two targets are called local"),
+        (["--scenario", "nothing"], "no scenario"),
+        (["--durability", "some"], "neither full nor relaxed"),
+        (["--endpoint", "x=127.0.0.1"], "is not http"),
+        (["--name", "../x"], "the name of a run"),
+        (["--directory", "/no/such"], "is no directory"),
+        (["--resume", "/no/such"], "is no run"),
+    ],
+)
+def test_the_command_says_what_is_wrong(tmp_path: Path, options: list[str], says: str) -> None:
+    done = CliRunner().invoke(cli, ["bench", "--results", str(tmp_path / "results"), *options])
+    assert done.exit_code == 2
+    assert says in done.output
+    assert not (tmp_path / "results").exists()
