@@ -121,7 +121,7 @@ class App:
             elif store.breaker is not None:
                 breakers[store.name] = store.breaker
         await asyncio.gather(*(breaker.start(known.get(name)) for name, breaker in breakers.items()))
-        watching = asyncio.gather(*(breaker.run() for breaker in breakers.values()))
+        watching = asyncio.gather(*(breaker.run(self._context.tell_store) for breaker in breakers.values()))
         for store in stores:
             store.open_packs()
         lock = self._settings.run_dir / "jobs.lock"

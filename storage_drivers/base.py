@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import AsyncIterator, Callable, Sequence
+from concurrent.futures import Executor
 from dataclasses import dataclass
 from enum import StrEnum
+from threading import Lock
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from storage_drivers.errors import DriverError
@@ -153,16 +155,40 @@ class Decision(NamedTuple):
 class FileSlice:
     """`count` bytes at `offset` of an open descriptor. Whoever got it calls `release`."""
 
-    __slots__ = ("count", "fd", "offset")
+    __slots__ = ("_fd", "_held", "_lock", "count", "fd", "offset", "threads")
 
     def __init__(self, fd: int, offset: int, count: int) -> None:
         self.fd = fd
         self.offset = offset
         self.count = count
+        self.threads: Executor | None = None
+        """Where to read it: on a mount that hangs it is these threads that hang."""
+        self._fd = fd
+        self._held = 0
+        self._lock = Lock()
+
+    def hold(self) -> None:
+        """Keep the descriptor open beyond `release`, until `let_go`: a thread uses it that nobody may wait for."""
+        with self._lock:
+            self._held += 1
+
+    def let_go(self) -> None:
+        """The end of `hold`, in any thread."""
+        with self._lock:
+            self._held -= 1
+        self._close_unused()
 
     def release(self) -> None:
         """Give the descriptor back; closed when nobody holds it. Again is no error."""
-        fd, self.fd = self.fd, -1
+        self.fd = -1
+        self._close_unused()
+
+    def _close_unused(self) -> None:
+        with self._lock:
+            fd = self._fd
+            if self._held or self.fd >= 0:
+                return
+            self._fd = -1
         if fd >= 0:
             try:
                 os.close(fd)

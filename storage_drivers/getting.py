@@ -62,7 +62,9 @@ class Getting(Common):
             raise
 
     def _open_slice(self, locator: str, offset: int, length: int) -> FileSlice:
-        return self._files.open(*self._blob_files(locator), locator, offset, length)
+        opened = self._files.open(*self._blob_files(locator), locator, offset, length)
+        opened.threads = self._threads
+        return opened
 
     async def _read(self, locator: str, offset: int, length: int) -> bytes:
         """The first piece of a range; those that follow are read at the same time, for the calls to come."""

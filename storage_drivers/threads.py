@@ -92,7 +92,7 @@ class Threads(Executor):
             running[number] = call
             if self._given_up is not None:  # after it is noted as running: one of the two sees the other
                 _fail(call, self._given_up)
-            elif call.future.set_running_or_notify_cancel():
+            elif _is_wanted(call):
                 self._run(call)
             running[number] = call = None
 
@@ -135,7 +135,7 @@ class Threads(Executor):
                 call = self._queue.get_nowait()
             except queue.Empty:
                 return
-            if call is not None and (error is None or call.future.set_running_or_notify_cancel()):
+            if call is not None and (error is None or _is_wanted(call)):
                 call.future.cancel() if error is None else _fail(call, error)
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
@@ -146,6 +146,14 @@ class Threads(Executor):
         self._queue.put(None)
         for thread in self._threads if wait else ():
             thread.join()
+
+
+def _is_wanted(call: Call) -> bool:
+    """False when it was cancelled, or given up by now."""
+    try:
+        return not call.future.done() and call.future.set_running_or_notify_cancel()
+    except (InvalidStateError, RuntimeError):
+        return False
 
 
 def _fail(call: Call, error: BaseException) -> None:

@@ -7,8 +7,9 @@ import base64
 import binascii
 import hmac
 import secrets
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from typing import Protocol
 
 from fastapi import Depends, FastAPI, HTTPException, Request, Response
 from fastapi.openapi.docs import get_swagger_ui_html
@@ -49,7 +50,30 @@ def _given_token(request: Request) -> bytes:
     return b""
 
 
-def create_admin(settings: Settings, render_metrics: Callable[[], bytes]) -> FastAPI:
+class Rendered(Protocol):
+    """What all processes counted."""
+
+    def render(self) -> bytes:
+        """In the text format of Prometheus."""
+        ...
+
+
+class Processes(Protocol):
+    """What is known of all processes of the server."""
+
+    @property
+    def counters(self) -> Rendered: ...
+
+    def tell_store(self, name: str, condition: str, running: int, stuck: int) -> None:
+        """How a store is in this process."""
+        ...
+
+    def states_of(self, name: str) -> list[tuple[str, int, int]]:
+        """Condition, running and stuck calls of a store in every process."""
+        ...
+
+
+def create_admin(settings: Settings, context: Processes) -> FastAPI:
     """The application of the admin listener. `/metrics` is open to whoever reaches it; all else needs the token."""
     index = open_index(settings, writer=False)
     store = make_stores(index, settings)
@@ -61,7 +85,7 @@ def create_admin(settings: Settings, render_metrics: Callable[[], bytes]) -> Fas
         known = await index.identities()
         breakers = {one.name: one.breaker for one in store.all.values() if one.breaker is not None}
         await asyncio.gather(*(breaker.start(known.get(name)) for name, breaker in breakers.items()))
-        watching = asyncio.gather(*(breaker.run() for breaker in breakers.values()))
+        watching = asyncio.gather(*(breaker.run(context.tell_store) for breaker in breakers.values()))
         app.state.index = index
         app.state.store = store
         app.state.settings = settings
@@ -94,7 +118,8 @@ def create_admin(settings: Settings, render_metrics: Callable[[], bytes]) -> Fas
     @app.get("/metrics", include_in_schema=False)
     async def metrics() -> Response:
         return Response(
-            render_metrics() + await of_stores(store), media_type="text/plain; version=0.0.4; charset=utf-8"
+            context.counters.render() + await of_stores(store, context.states_of),
+            media_type="text/plain; version=0.0.4; charset=utf-8",
         )
 
     @app.get("/openapi.json", dependencies=guarded, include_in_schema=False)

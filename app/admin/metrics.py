@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from app.admin.stores import PATIENCE
 from app.errors import DomainError
@@ -19,6 +19,10 @@ HELP = {
     "sluice_packs": "Packs: files of many small blobs.",
     "sluice_pack_bytes": "Bytes of packs: that may be held, and that no row holds (some came back as holes).",
     "sluice_store_up": "Whether the store answers.",
+    "sluice_store_down_processes": "Processes in which the store is out of service.",
+    "sluice_store_writable": "Whether the store takes writes, in every process.",
+    "sluice_store_running_calls": "Blocking calls on the store that run now.",
+    "sluice_store_stuck_calls": "Those that run for longer than `hang_timeout`.",
     "sluice_store_bytes": "Size of the store's filesystem.",
     "sluice_store_free_bytes": "Space left on the store's filesystem.",
     "sluice_store_free_inodes": "Inodes left on the store's filesystem, 0 where it does not count them.",
@@ -30,7 +34,11 @@ Sample = tuple[str, str, float]
 """Name, further labels, value."""
 
 
-async def of_stores(store: Store) -> bytes:
+States = Callable[[str], list[tuple[str, int, int]]]
+"""Condition, running and stuck calls of a store in every process."""
+
+
+async def of_stores(store: Store, states_of: States) -> bytes:
     """The gauges of every store in the text format of Prometheus."""
     index = store.index
     packs, used, damaged = await index.packs(), await index.stores_in_use(), await index.quarantine()
@@ -42,6 +50,7 @@ async def of_stores(store: Store) -> bytes:
             *await _undecided(one),
             *await _of_packs(one, [pack for pack in packs if pack.store == one.name]),
             *await _usage(one),
+            *_calls(states_of(one.name)),
         ]
         for name, labels, value in samples:
             found[name].append(f'{name}{{store="{one.name}"{labels}}} {value:.10g}')
@@ -73,6 +82,15 @@ async def _of_packs(store: Store, packs: list[Pack]) -> list[Sample]:
         ("sluice_packs", "", len(packs)),
         ("sluice_pack_bytes", ',state="live"', max(size - dead, 0)),
         ("sluice_pack_bytes", ',state="dead"', dead),
+    ]
+
+
+def _calls(states: list[tuple[str, int, int]]) -> list[Sample]:
+    return [
+        ("sluice_store_down_processes", "", sum(condition == "down" for condition, _, _ in states)),
+        ("sluice_store_writable", "", all(condition == "up" for condition, _, _ in states)),
+        ("sluice_store_running_calls", "", sum(running for _, running, _ in states)),
+        ("sluice_store_stuck_calls", "", sum(stuck for _, _, stuck in states)),
     ]
 
 

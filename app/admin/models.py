@@ -73,7 +73,9 @@ class StoreOut(BaseModel):
     driver: str
     layout: str
     durability: str
-    state: Literal["up", "down"] = Field(description="`down`: it does not answer; then what it would say is missing.")
+    state: Literal["up", "full", "read-only", "failing", "down"] = Field(
+        description="`down`: it does not answer, and what it would say is missing; the others: it takes no writes."
+    )
     buckets: int
     store: str | None = Field(None, description="Its UUID.")
     generation: int | None = None

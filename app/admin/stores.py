@@ -9,6 +9,7 @@ from fastapi import APIRouter, HTTPException, Request
 
 from app.admin.models import BucketOut, StoreOut
 from app.settings import Settings
+from app.store.breaker import Condition
 from app.store.store import Store
 
 router = APIRouter(tags=["stores"])
@@ -27,7 +28,7 @@ async def _shown(settings: Settings, store: Store, buckets: int) -> StoreOut:
         driver=kept.driver,
         layout=kept.layout,
         durability=kept.durability or "full",
-        state="down" if usage is None else "up",
+        state="down" if usage is None else _condition(store),
         buckets=buckets,
         store=identity and identity.store,
         generation=identity and identity.generation,
@@ -36,6 +37,10 @@ async def _shown(settings: Settings, store: Store, buckets: int) -> StoreOut:
         min_free=kept.min_free,
         **({} if usage is None else asdict(usage)),
     )
+
+
+def _condition(store: Store) -> Condition:
+    return "up" if store.breaker is None else store.breaker.state.condition
 
 
 @router.get("/stores")

@@ -87,6 +87,15 @@ async def send_response(response: Response, scope: dict[str, Any], send: Send) -
     return sent
 
 
+def _read(piece: FileSlice, count: int, offset: int) -> bytes:
+    """In a thread, which may have been given up when it ends."""
+    piece.hold()
+    try:
+        return os.pread(piece.fd, count, offset)
+    finally:
+        piece.let_go()
+
+
 async def _send_slice(piece: FileSlice | bytes, zero_copy: bool, send: Send) -> int:
     if isinstance(piece, bytes):
         await send({"type": "http.response.body", "body": piece, "more_body": True})
@@ -94,11 +103,12 @@ async def _send_slice(piece: FileSlice | bytes, zero_copy: bool, send: Send) -> 
     offset, end = piece.offset, piece.offset + piece.count
     try:
         if zero_copy:
-            await send({"type": ZERO_COPY, "file": piece.fd, "offset": offset, "count": piece.count, "more_body": True})
+            message = {"type": ZERO_COPY, "file": piece.fd, "offset": offset, "count": piece.count, "more_body": True}
+            await send({**message, "slice": piece})
             return piece.count
         loop = asyncio.get_running_loop()
         while offset < end:
-            data = await loop.run_in_executor(None, os.pread, piece.fd, min(CHUNK, end - offset), offset)
+            data = await loop.run_in_executor(piece.threads, _read, piece, min(CHUNK, end - offset), offset)
             if not data:
                 raise OSError("a committed blob ended early")
             offset += len(data)

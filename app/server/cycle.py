@@ -9,6 +9,7 @@ from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
+from app.errors import StoreUnavailable
 from app.s3.gateway import REQUEST
 from app.s3.request import S3Request
 from app.s3.response import Response
@@ -125,6 +126,9 @@ class Cycle:
             pass
         except asyncio.CancelledError:
             self.connection.abort()
+        except StoreUnavailable as error:  # in the middle of a body: before it, it has an answer
+            logger.warning("%s: an answer was cut off: %s", self.request.request_id, error.__cause__ or error)
+            self._failed()
         except Exception:
             logger.exception("exception in the application")
             self._failed()
@@ -259,7 +263,7 @@ class Cycle:
         elif kind == "http.response.body":
             self._body(message.get("body", b""), message.get("more_body", False))
         elif kind == ZERO_COPY:
-            await self._file(message["file"], message["offset"], message["count"], message.get("more_body", False))
+            await self._file(message)
         else:
             raise RuntimeError(f"unexpected ASGI message {kind!r}")
 
@@ -315,15 +319,17 @@ class Cycle:
         if not more:
             self._complete()
 
-    async def _file(self, file: int, offset: int, count: int, more: bool) -> None:
+    async def _file(self, message: Message) -> None:
+        count = message["count"]
         if not self.bodiless:
             if self.chunked or self.left < 0:
                 raise RuntimeError("a file needs a content-length")
             self._count(count)
             if count:
                 head, self.head = self.head, None
-                await send_file(self, head or b"", file, offset, count)
-        if not more:
+                place = message["file"], message["offset"], count
+                await send_file(self, head or b"", *place, message.get("slice"))
+        if not message.get("more_body", False):
             self._body(b"", False)
 
     def _count(self, size: int) -> None:

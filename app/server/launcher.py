@@ -21,6 +21,7 @@ from app.server.child import Child, ChildFailed, Role, spawn
 from app.server.counters import Counters
 from app.server.listen import CannotListen, listen, url_host
 from app.server.shared import OldestRequests
+from app.server.store_states import StoreStates
 from app.server.worker import COUNTERS, OLDEST
 from app.settings import Settings
 
@@ -122,6 +123,7 @@ class Launcher:
         self._places = PLACES * len(roles)
         self._counters = Counters(settings.run_dir / COUNTERS, self._places, create=True)
         self._oldest = OldestRequests(settings.run_dir / OLDEST, self._places, create=True)
+        self._stores = StoreStates(settings.run_dir, list(settings.named_stores), self._places, create=True)
         self._children: set[Child] = set()
         self._tasks: set[asyncio.Task[None]] = set()
         self._rolling: asyncio.Task[None] | None = None
@@ -186,6 +188,7 @@ class Launcher:
         code = await child.process.wait()
         self._children.discard(child)
         self._counters.clear_gauges(child.place)
+        self._stores.clear(child.place)
         self._oldest.free(child.place)
         self._freed.set()
         if child.retired or role.child is not child:

@@ -31,6 +31,7 @@ from app.server.limits import BodyMemory
 from app.server.protocol import REFUSED_CONNECTIONS, Connection
 from app.server.shared import OldestRequests
 from app.server.state import WorkerState
+from app.server.store_states import StoreStates
 from app.settings import Settings
 
 logger = logging.getLogger("sluice.server")
@@ -51,7 +52,7 @@ class Spec:
     settings: Settings
     target: str
     kind: str
-    """`worker`: target(settings, WorkerContext); `admin`: target(settings, render_metrics)."""
+    """`worker` or `admin`; both are called as target(settings, WorkerContext)."""
     slot: int
     place: int
     places: int
@@ -69,6 +70,7 @@ class WorkerContext:
         self.slot = spec.slot
         self.place = spec.place
         self.counters = Counters.open(run_dir / COUNTERS, spec.places, spec.place)
+        self._stores = StoreStates(run_dir, list(spec.settings.named_stores), spec.places)
         self.memory = BodyMemory(spec.settings.max_body_memory)
         """Budget of bytes for request bodies."""
         self._oldest = OldestRequests(run_dir / OLDEST, spec.places)
@@ -116,6 +118,14 @@ class WorkerContext:
         self.counters.request("Unknown", status, {}, 0.0, 0, sent, code)
         if self._log is not None:
             self._log.write(request_id, "", "Unknown", None, None, status, 0, sent, 0.0, None, client, {}, code)
+
+    def tell_store(self, name: str, condition: str, running: int, stuck: int) -> None:
+        """Tell the other processes how a store is in this one."""
+        self._stores.publish(self.place, name, condition, running, stuck)
+
+    def states_of(self, name: str) -> list[tuple[str, int, int]]:
+        """Condition, running and stuck calls of a store in every process."""
+        return self._stores.of(name)
 
     def publish(self, now: int, oldest: int | None, running: int, connections: int) -> None:
         """Tell the other processes how this one is."""
@@ -196,7 +206,7 @@ def _serve(spec: Spec, ready: RawIOBase) -> None:
     _raise_descriptor_limit(settings)
     context = WorkerContext(spec)
     factory = _resolve(spec.target)
-    application = factory(settings, context.counters.render if spec.kind == "admin" else context)
+    application = factory(settings, context)
     config = uvicorn.Config(
         application,
         interface="asgi3",

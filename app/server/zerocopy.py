@@ -11,10 +11,14 @@ import asyncio
 import errno
 import os
 import socket
+from threading import Lock
 from typing import TYPE_CHECKING
+
+from storage_drivers.errors import DriverError, StoreFailed
 
 if TYPE_CHECKING:
     from app.server.cycle import Cycle
+    from storage_drivers.base import FileSlice
 
 HOP = 2 * 1024 * 1024
 """Bytes a hop sends at most, should the reader be as fast as the thread."""
@@ -24,8 +28,48 @@ class ClientGone(ConnectionError):
     """The connection is lost, or was given up: nothing can be sent any more."""
 
 
-async def send_file(cycle: Cycle, head: bytes, file: int, offset: int, count: int) -> None:
-    """Send `head`, then `count` bytes at `offset` of the descriptor `file`.
+class _Kept:
+    """A duplicate of a socket, and the file that is sent on it. Both stay open while a thread uses them.
+
+    Nobody may wait for that thread any more, when the mount of the file does not answer.
+    """
+
+    def __init__(self, out: socket.socket, opened: FileSlice | None) -> None:
+        self.out = out
+        self.threads = opened and opened.threads
+        self._opened = opened
+        self._users = 1
+        self._lock = Lock()
+
+    def use(self) -> bool:
+        """A thread is about to use them; False when they are closed."""
+        with self._lock:
+            if not self._users:
+                return False
+            self._users += 1
+            if self._opened is not None:
+                self._opened.hold()
+            return True
+
+    def leave(self) -> None:
+        """A thread is done."""
+        if self._opened is not None:
+            self._opened.let_go()
+        self.close()
+
+    def close(self) -> None:
+        """Close the socket when nobody else uses it."""
+        with self._lock:
+            self._users -= 1
+            unused = not self._users
+        if unused:
+            self.out.close()
+
+
+async def send_file(
+    cycle: Cycle, head: bytes, file: int, offset: int, count: int, opened: FileSlice | None = None
+) -> None:
+    """Send `head`, then `count` bytes at `offset` of the descriptor `file`, which is that of `opened`, if given.
 
     Raises ClientGone when the reader is gone or stuck, OSError when the file cannot be read or is too short (the
     connection is then ended: what was promised cannot be kept). The descriptor is not used any more on return.
@@ -34,11 +78,12 @@ async def send_file(cycle: Cycle, head: bytes, file: int, offset: int, count: in
     await connection.flushed()
     _check(cycle)
     out: socket.socket = connection.transport.get_extra_info("socket").dup()
+    kept = _Kept(out, opened)
     connection.out = out
     connection.write_progress = cycle.state.now
     try:
         while head or count:
-            sent_head, sent = await _hop(cycle, out, head, file, offset, count)
+            sent_head, sent = await _hop(cycle, kept, head, file, offset, count)
             _check(cycle)
             head = head[sent_head:]
             offset += sent
@@ -55,9 +100,13 @@ async def send_file(cycle: Cycle, head: bytes, file: int, offset: int, count: in
     except OSError:
         connection.abort()
         raise
+    except DriverError:  # given up, and perhaps a thread hangs with it
+        connection.abort()
+        shut(out)
+        raise ClientGone from None
     finally:
         connection.out = None
-        out.close()
+        kept.close()
 
 
 def _check(cycle: Cycle) -> None:
@@ -65,8 +114,13 @@ def _check(cycle: Cycle) -> None:
         raise ClientGone
 
 
-async def _hop(cycle: Cycle, out: socket.socket, head: bytes, file: int, offset: int, count: int) -> tuple[int, int]:
-    future = cycle.state.loop.run_in_executor(cycle.state.pool, _send_some, out, head, file, offset, count)
+async def _hop(cycle: Cycle, kept: _Kept, head: bytes, file: int, offset: int, count: int) -> tuple[int, int]:
+    out = kept.out
+    threads = kept.threads or cycle.state.pool
+    try:
+        future = cycle.state.loop.run_in_executor(threads, _send_and_leave, kept, head, file, offset, count)
+    except RuntimeError as error:
+        raise StoreFailed("the store is closed") from error
     try:
         return await asyncio.shield(future)
     except asyncio.CancelledError:
@@ -80,6 +134,15 @@ async def _hop(cycle: Cycle, out: socket.socket, head: bytes, file: int, offset:
         if not future.cancelled():
             future.exception()
         raise
+
+
+def _send_and_leave(kept: _Kept, head: bytes, file: int, offset: int, count: int) -> tuple[int, int]:
+    if not kept.use():
+        raise ClientGone
+    try:
+        return _send_some(kept.out, head, file, offset, count)
+    finally:
+        kept.leave()
 
 
 def _send_some(out: socket.socket, head: bytes, file: int, offset: int, count: int) -> tuple[int, int]:

@@ -15,7 +15,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable
-from typing import NamedTuple, Protocol
+from typing import Literal, NamedTuple, Protocol
 
 from app.store.down import Down
 from app.store.place import Place
@@ -37,11 +37,17 @@ MOST_TRIALS = 4
 """Threads that may hang in trying the mount: the next takes over when the last has hung for a while."""
 
 
+Condition = Literal["up", "full", "read-only", "failing", "down"]
+
+
+REFUSALS: dict[type[DriverError], Condition] = {StoreFull: "full", ReadOnlyStore: "read-only"}
+
+
 class State(NamedTuple):
     """How a store is, in this process."""
 
     up: bool
-    condition: str
+    condition: Condition
     """`up`, `full`, `read-only` or `failing` (it takes no writes), or `down`."""
     running: int
     """Blocking calls under way."""
@@ -100,7 +106,7 @@ class Breaker:
         self._limit = limit
         self._known: Identity | None = None
         self._book: PackBook | None = None
-        self._condition = "up"
+        self._condition: Condition = "up"
         self._reason = ""
         self._seen: dict[object, float] = {}
         """Calls that ran at the last look, and since when at least."""
@@ -169,9 +175,11 @@ class Breaker:
         self._book = book
         self._place.open_packs(book)
 
-    async def run(self) -> None:
-        """Until cancelled."""
+    async def run(self, tell: Callable[[str, str, int, int], None]) -> None:
+        """Until cancelled. `tell` is told after every look: name, condition, running and stuck calls."""
         while True:
+            state = self.state
+            tell(self._place.name, state.condition, state.running, state.stuck)
             await asyncio.sleep(min(LOOK, self._limit / 4))
             try:
                 await self.look()
@@ -221,9 +229,9 @@ class Breaker:
 
     def _note(self, error: DriverError | None) -> None:
         """The mount answers; whether it takes writes."""
-        condition = "up"
+        condition: Condition = "up"
         if error is not None:
-            condition = {StoreFull: "full", ReadOnlyStore: "read-only"}.get(type(error), "failing")
+            condition = REFUSALS.get(type(error), "failing")
         if condition != self._condition:
             self._condition = condition
             if error is None:

@@ -16,6 +16,25 @@ from app.settings import Settings
 from tests.store.site import prepare, settings_for
 
 
+class Alone:
+    """A server of this process only, which counted `metrics`."""
+
+    def __init__(self, metrics: bytes) -> None:
+        self._metrics = metrics
+        self.counters = self
+
+    def render(self) -> bytes:
+        """What was counted."""
+        return self._metrics
+
+    def tell_store(self, name: str, condition: str, running: int, stuck: int) -> None:
+        """Nobody else wants to know."""
+
+    def states_of(self, name: str) -> list[tuple[str, int, int]]:
+        """None is known."""
+        return []
+
+
 @pytest.fixture
 def settings(tmp_path: Path) -> Settings:
     made = settings_for(tmp_path)
@@ -26,7 +45,7 @@ def settings(tmp_path: Path) -> Settings:
 @asynccontextmanager
 async def running(settings: Settings, metrics: bytes = b"") -> AsyncIterator[httpx.AsyncClient]:
     """A client of an admin application that runs in this process."""
-    app = create_admin(settings, lambda: metrics)
+    app = create_admin(settings, Alone(metrics))
     transport = httpx.ASGITransport(app)
     async with (
         app.router.lifespan_context(app),

@@ -28,13 +28,14 @@ class Scene(NamedTuple):
     s3: Any
 
 
-@pytest.fixture(scope="module")
-def scene(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scene]:
+@pytest.fixture(scope="module", params=["fuse", "local"])
+def scene(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scene]:
     need_fuse()
     root = tmp_path_factory.mktemp("hang")
     for name in ("backing", "odd"):
         (root / name).mkdir()
-    with mounted(root / "backing", root / "odd", cached=False) as mount, two(root, root / "odd") as gateway:
+    gateway = two(root, root / "odd", driver=request.param)
+    with mounted(root / "backing", root / "odd", cached=False) as mount, gateway:
         yield Scene(gateway, mount, filled(gateway, max_pool_connections=2 * AT_ONCE))
 
 
@@ -58,6 +59,13 @@ def healthy(scene: Scene) -> None:
         scene.s3.delete_object(Bucket="good", Key="k")
 
 
+def metric(scene: Scene, name: str, store: str) -> float:
+    """A gauge of a store."""
+    lines = httpx.get(f"{scene.gateway.admin}/metrics", timeout=30).text.splitlines()
+    beginning = f'sluice_store_{name}{{store="{store}"}} '
+    return next(float(line.removeprefix(beginning)) for line in lines if line.startswith(beginning))
+
+
 def test_everything_hangs(scene: Scene) -> None:
     """Twice as many requests as threads: all are answered while the mount hangs, and so is everybody else."""
     hang = scene.mount.fault("*", "hang", times=None)
@@ -73,13 +81,16 @@ def test_everything_hangs(scene: Scene) -> None:
             healthy(scene)
         assert [one.result() for one in asked] == [DOWN] * len(asked)
     assert scene.mount.waiting() > 0
+    assert outcome(scene.s3.get_object, Bucket="odd", Key="old-large") == DOWN
     # out of service: said at once, by what asks no disk
     for size in BODIES:
         assert outcome(scene.s3.get_object, Bucket="odd", Key=f"old-{size}") == DOWN
         assert outcome(scene.s3.head_object, Bucket="odd", Key=f"old-{size}")[0] == 200
     assert scene.s3.list_objects_v2(Bucket="odd")["KeyCount"] == 2
-    metrics = httpx.get(f"{scene.gateway.admin}/metrics").text
-    assert 'sluice_store_up{store="good"} 1' in metrics
+    wait_for(lambda: metric(scene, "down_processes", "odd") >= 1)
+    assert metric(scene, "stuck_calls", "odd") >= 1
+    assert (metric(scene, "up", "odd"), metric(scene, "up", "good")) == (0, 1)
+    assert (metric(scene, "down_processes", "good"), metric(scene, "stuck_calls", "good")) == (0, 0)
     healthy(scene)
     scene.mount.clear(hang)
     wait_for(lambda: up(scene), "recovery")
@@ -87,6 +98,22 @@ def test_everything_hangs(scene: Scene) -> None:
         assert get(scene.s3, f"old-{size}") == body
         for number in range(AT_ONCE):  # what was refused never came
             assert outcome(scene.s3.head_object, Bucket="odd", Key=f"{size}-{number}")[0] == 404
+
+
+def test_it_hangs_in_the_middle_of_bodies(scene: Scene) -> None:
+    """Readers are cut off, more of them than there are threads; those of the other store read on."""
+    body = b"0123456789abcdef" * 500_000
+    for bucket in ("good", "odd"):
+        scene.s3.put_object(Bucket=bucket, Key="body", Body=body)
+    hang = scene.mount.fault("read", "hang", nth=6, times=None)
+    with ThreadPoolExecutor(2 * AT_ONCE) as clients:
+        asked = [clients.submit(outcome, scene.s3.get_object, Bucket="odd", Key="body") for _ in range(AT_ONCE)]
+        for _ in range(20):
+            assert get(scene.s3, "body", "good") == body
+        assert {one.result() for one in asked} <= {DOWN, (0, "cut")}
+    scene.mount.clear(hang)
+    wait_for(lambda: up(scene), "recovery")
+    assert get(scene.s3, "body") == body
 
 
 def test_a_delete_needs_no_disk(scene: Scene) -> None:
