@@ -16,7 +16,7 @@ from pathlib import Path
 from tests.places import PLACES
 
 ROOT = Path(__file__).parent.parent
-OWN = "not test_damage and not test_stores and not test_health"
+OWN = "not test_damage and not test_stores and not test_health and not test_tree"
 """Functional tests that make gateways of their own, and lie elsewhere whatever the place is."""
 COUNTS = re.compile(r"(\d+) (passed|failed|errors?|skipped)")
 
