@@ -35,7 +35,7 @@ format: $(VENV)/.dev ## Let ruff mend what it can, and write the table of settin
 	$(BIN)/python scripts/settings_table.py
 
 soak: $(VENV)/.dev ## The same tests at full size (hours; root for power cuts)
-	SLUICE_TEST_SIZE=soak $(BIN)/python -m pytest -rP --timeout=14400 $(or $(TESTS),tests/crash tests/limits tests/functional tests/clients)
+	SLUICE_TEST_SIZE=soak $(BIN)/python -m pytest -rP --timeout=14400 $(or $(TESTS),tests/crash tests/faults tests/limits tests/functional tests/clients)
 
 s3tests: $(VENV)/.dev ## Our subset of ceph/s3-tests; S3TESTS=DIR is a checkout of it
 	@test -n "$(S3TESTS)" || { echo "usage: make s3tests S3TESTS=DIR (a checkout of ceph/s3-tests)"; exit 2; }

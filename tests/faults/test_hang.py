@@ -11,7 +11,7 @@ import httpx
 import pytest
 
 from loadtests.mounts import Mount, mounted
-from tests.environment import need_fuse
+from tests.environment import need_fuse, sized
 from tests.faults.two import BODIES, LARGE, SMALL, filled, get, outcome, two, wait_for
 from tests.gateway import Gateway
 
@@ -98,6 +98,26 @@ def test_everything_hangs(scene: Scene) -> None:
         assert get(scene.s3, f"old-{size}") == body
         for number in range(AT_ONCE):  # what was refused never came
             assert outcome(scene.s3.head_object, Bucket="odd", Key=f"{size}-{number}")[0] == 404
+
+
+@pytest.mark.parametrize("call", sized(["fsync"], ["create", "write", "fsync", "fsyncdir", "flush", "open", "read"]))
+def test_one_kind_of_call_hangs(scene: Scene, call: str) -> None:
+    """Whatever it is that hangs: 503, and afterwards the old object, and then the new one."""
+    for size, body in BODIES.items():
+        scene.s3.put_object(Bucket="odd", Key=f"{call}-{size}", Body=b"old " + body)
+    hang = scene.mount.fault(call, "hang", times=None)
+    answers = {
+        size: outcome(scene.s3.put_object, Bucket="odd", Key=f"{call}-{size}", Body=b"new " + body)
+        for size, body in BODIES.items()
+    }
+    healthy(scene)
+    scene.mount.clear(hang)
+    wait_for(lambda: up(scene), "recovery")
+    for size, body in BODIES.items():
+        assert answers[size] in ((200, ""), DOWN)
+        assert call in ("flush", "open", "read") or answers["large"] == DOWN
+        new = answers[size] == (200, "")
+        assert get(scene.s3, f"{call}-{size}") == (b"new " if new else b"old ") + body
 
 
 def test_it_hangs_in_the_middle_of_bodies(scene: Scene) -> None:
