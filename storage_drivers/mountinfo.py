@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import re
+import select
 from pathlib import Path
 from typing import NamedTuple
 
@@ -59,3 +61,29 @@ def mount_of(path: str | Path) -> Mount:
 
 def _plain(escaped: str) -> str:
     return re.sub(r"\\([0-7]{3})", lambda found: chr(int(found[1], 8)), escaped)
+
+
+class _Table:
+    """The kernel's table of mounts, which says by poll(2) that it has changed since the last one (proc(5))."""
+
+    def __init__(self) -> None:
+        self._poll = select.poll()
+        self._changes = 0
+        try:
+            self._poll.register(os.open("/proc/self/mountinfo", os.O_RDONLY | os.O_CLOEXEC), select.POLLPRI)
+        except OSError:
+            pass  # then nothing is known of changes
+        self._poll.poll(0)
+
+    def changes(self) -> int:
+        """How often it was seen to have changed."""
+        self._changes += bool(self._poll.poll(0))
+        return self._changes
+
+
+_table = functools.cache(_Table)
+
+
+def changes() -> int:
+    """A number that is another one when something was mounted or taken away since. Never waits."""
+    return _table().changes()

@@ -22,6 +22,7 @@ from app.store.place import Place
 from storage_drivers.base import Driver, PackBook
 from storage_drivers.errors import DriverError, ReadOnlyStore, StoreFull, StoreGone, StoreSilent, map_errors
 from storage_drivers.identity import Identity
+from storage_drivers.mountinfo import changes
 
 logger = logging.getLogger("sluice.store")
 
@@ -112,6 +113,7 @@ class Breaker:
         """Calls that ran at the last look, and since when at least."""
         self._troubles = 0
         self._checked = time.monotonic()
+        self._mounts = changes()
         self._trial: _Trial | None = None
         self._hanging: list[_Trial] = []
         self._given_up: list[Driver] = []
@@ -220,8 +222,9 @@ class Breaker:
             self._open(f"a call has not ended for {oldest:.0f} s")
             return
         suspect = troubles > 0 or oldest >= self._limit / 2 or self._condition != "up"
-        if self._trial is None and (suspect or now >= self._checked + CHECK):
-            self._checked = now
+        mounts = changes()
+        if self._trial is None and (suspect or mounts != self._mounts or now >= self._checked + CHECK):
+            self._checked, self._mounts = now, mounts
             self._try(write=suspect)
 
     def _of_tree(self) -> list[object]:

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from storage_drivers.mountinfo import changes
 from tests.environment import need, need_root
 from tests.faults.two import BODIES, LARGE, SMALL, filled, get, outcome, two, wait_for
 from tests.gateway import Gateway
@@ -98,6 +99,12 @@ def emptied(s3: Any, keys: list[str]) -> None:
     for first in range(2, len(keys), 1000):
         some = [{"Key": key} for key in keys[first : first + 1000]]
         assert "Errors" not in s3.delete_objects(Bucket="odd", Delete={"Objects": some})
+
+
+def test_the_kernel_tells_of_mounts(disk: Disk) -> None:
+    before = changes()
+    disk.unmount()
+    assert changes() != before
 
 
 def test_full(s3: Any, disk: Disk) -> None:
