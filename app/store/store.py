@@ -323,8 +323,9 @@ class Store:
         try:
             with driver_calls():
                 return Kept(await self.driver.put(blob_id, source, {}, piece, claim), blob_id)
-        except BaseException:
-            await self.ids.settle(blob_id)
+        except BaseException as error:
+            if not isinstance(error, DomainError) or await self._is_gone(blob_id):
+                await self.ids.settle(blob_id)
             raise
 
     async def _keep_record(self, piece: Buffer, source: Source, claim: Callable[[], bytes]) -> str:
