@@ -8,10 +8,9 @@ import shutil
 import threading
 import time
 from collections.abc import Callable
-from contextlib import suppress
 from pathlib import Path
 
-from loadtests.objects import Done
+from loadtests.objects import MARK, NOT_OURS, TRIES, Done
 from loadtests.payload import PIECE, pieces
 
 _local = threading.local()
@@ -97,19 +96,28 @@ class DirectObjects:
 
     def prepare(self) -> str:
         try:
-            self._root.mkdir(parents=True, exist_ok=True)
+            try:
+                self._root.mkdir(parents=True)
+                (self._root / MARK).touch()
+            except FileExistsError:
+                for _ in range(TRIES):
+                    if (self._root / MARK).exists():
+                        return ""
+                    time.sleep(0.1)  # another process may just have made it
+                return NOT_OURS.format(self._root)
         except OSError as error:
             return str(error)
         return ""
 
     def sweep(self) -> str:
-        with suppress(FileNotFoundError):
-            try:
-                shutil.rmtree(self._root)
-            except FileNotFoundError:
-                raise
-            except OSError as error:
-                return str(error)
+        if not self._root.exists():
+            return ""
+        if not (self._root / MARK).exists():
+            return NOT_OURS.format(self._root)
+        try:
+            shutil.rmtree(self._root)
+        except OSError as error:
+            return str(error)
         return ""
 
     def open(self) -> None:

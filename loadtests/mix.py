@@ -36,7 +36,7 @@ class MixUser(S3User):
         """Objects to begin with: this process's share."""
         number, processes = self.session.share
         pool = type(self).pool = Pool(f"mix-{number}")
-        problem = self.objects.prepare()
+        problem = self.session.connect().prepare()
         if problem:
             return problem
         count = max(self.session.users, self.session.options.objects) // processes

@@ -19,6 +19,10 @@ PART = 100 * 1000**2
 AT_ONCE = 1000**3
 """A longer object is sent in parts."""
 PAGE = 1000
+MARK = ".sluice-bench"
+"""An object that says that a bucket, or directory, was made by a load test and may be removed with all in it."""
+NOT_OURS = "{} is there already and was not made by a load test: name another"
+TRIES = 20
 
 
 class Done(NamedTuple):
@@ -46,10 +50,10 @@ class Objects(Protocol):
     def list(self, prefix: str, after: str, count: int) -> Done: ...
 
     def prepare(self) -> str:
-        """Make the bucket where there is none. Returns why it cannot be, or nothing."""
+        """Make the bucket where there is none, and mark it. Returns why it cannot be, or nothing."""
 
     def sweep(self) -> str:
-        """Remove the bucket with all that is in it. Returns why it cannot be, or nothing."""
+        """Remove the bucket with all that is in it, if it has the mark. Returns why it cannot be, or nothing."""
 
     def open(self) -> None:
         """Connect, where there is something to connect to, so that the first operation need not."""
@@ -86,15 +90,31 @@ class S3Objects:
         return self._ask("GET", self._bucket, _list_query(prefix, after, count))
 
     def prepare(self) -> str:
-        done = self._ask("PUT", self._bucket)
-        return "" if done.status in (200, 409) else done.error
+        for _ in range(TRIES):
+            if not self.stat(MARK).error:
+                return ""
+            there = self._ask("GET", self._bucket, "list-type=2&max-keys=1")
+            if there.status == 404:
+                made = self._ask("PUT", self._bucket)
+                if made.status == 200:
+                    return self.put(MARK, 1).error
+                if made.status != 409:
+                    return made.error
+            elif there.error:
+                return there.error
+            time.sleep(0.1)  # another process may just have made it
+        return NOT_OURS.format(self._bucket[1:])
 
     def sweep(self) -> str:
         try:
+            if self.stat(MARK).error:
+                there = self._ask("GET", self._bucket, "list-type=2&max-keys=1")
+                return "" if there.status == 404 else there.error or NOT_OURS.format(self._bucket[1:])
             for page in self._pages():
-                problem = self._delete_all(page)
+                problem = self._delete_all([key for key in page if key != MARK])
                 if problem:
                     return problem
+            self.delete(MARK)
             answer = self._wire.ask("DELETE", self._bucket)
         except Lost as error:
             return str(error)

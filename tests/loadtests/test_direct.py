@@ -41,4 +41,13 @@ def test_what_goes_wrong_is_told(tmp_path: Path) -> None:
     assert (gone.status, gone.ttfb, gone.error) == (0, None, "FileNotFoundError: No such file or directory")
     assert objects.put("x/y", 1).error
     assert objects.delete("none").error
-    assert "File exists" in DirectObjects(tmp_path / "x", synced=True).prepare()
+    assert "Not a directory" in DirectObjects(tmp_path / "x" / "y", synced=True).prepare()
+
+
+def test_what_was_there_before_is_left_alone(tmp_path: Path) -> None:
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "file").write_text("mine")
+    objects = DirectObjects(tmp_path / "mine", synced=True)
+    assert "was not made by a load test" in objects.prepare()
+    assert "was not made by a load test" in objects.sweep()
+    assert (tmp_path / "mine" / "file").read_text() == "mine"

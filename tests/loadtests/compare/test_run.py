@@ -20,7 +20,9 @@ from loadtests.compare import run as running
 from loadtests.compare.cell import Outcome
 from loadtests.compare.plan import Plan, PlanError, choose
 from loadtests.compare.resources import COLUMNS
+from loadtests.objects import S3Objects, run_many
 from loadtests.rows import read_rows
+from loadtests.wire import Connection, Endpoint
 from tests.environment import need_fuse
 from tests.gateway import ACCESS_KEY, ROOT, SECRET_KEY, Gateway
 
@@ -257,6 +259,38 @@ def kill_gateway(where: Path) -> None:
             continue
         if str(where) in command and "serve" in command:
             os.kill(int(process.name), signal.SIGKILL)
+
+
+def test_what_was_there_before_is_left_alone(gateway: Gateway) -> None:
+    endpoint = Endpoint(gateway.endpoint, ACCESS_KEY, SECRET_KEY)
+    wire = Connection(endpoint)
+    assert wire.ask("PUT", "/mine").status == 200
+    objects = S3Objects(endpoint, "mine")
+    assert objects.put("file", 10).error == ""
+    assert "was not made by a load test" in objects.prepare()
+    assert "was not made by a load test" in objects.sweep()
+    assert objects.get("file", 10).error == ""
+    ours = S3Objects(endpoint, "ours")
+    assert [ours.sweep(), ours.prepare(), ours.prepare()] == ["", "", ""]
+    assert run_many(lambda: S3Objects(endpoint, "ours"), "put", [f"{n}/ü &" for n in range(1100)], 8, 1) == [""] * 8
+    assert ours.sweep() == ""
+    assert wire.ask("GET", "/ours").status == 404
+    assert wire.ask("GET", "/mine").status == 200
+    for one in (wire, objects, ours):
+        one.close()
+
+
+def test_an_object_in_parts(gateway: Gateway, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("loadtests.objects.AT_ONCE", 1_000_000)
+    monkeypatch.setattr("loadtests.objects.PART", 6_000_000)
+    objects = S3Objects(Endpoint(gateway.endpoint, ACCESS_KEY, SECRET_KEY), "parts")
+    assert objects.prepare() == ""
+    put = objects.put("large", 13_000_000)
+    assert (put.error, put.ttfb, put.bytes) == ("", None, 13_000_000)
+    assert objects.get("large", 13_000_000).error == ""
+    assert objects.sweep() == ""
+    assert objects.put("large", 13_000_000).error.startswith("NoSuchBucket")
+    objects.close()
 
 
 def test_no_space(tmp_path: Path) -> None:
