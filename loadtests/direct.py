@@ -50,25 +50,25 @@ class DirectObjects:
     def get(self, key: str, size: int) -> Done:
         if not hasattr(_local, "buffer"):
             _local.buffer = bytearray(PIECE)
-        first: list[float] = []
+        begun = first = 0.0
 
         def work() -> int:
+            nonlocal begun, first
+            begun = time.perf_counter()
             fd = os.open(self._root / key, os.O_RDONLY | os.O_CLOEXEC)
             total = 0
             try:
                 while count := os.readv(fd, [_local.buffer]):
-                    if not first:
-                        first.append(time.perf_counter())
+                    first = first or time.perf_counter()
                     total += count
             finally:
                 os.close(fd)
             return total
 
-        begun = time.perf_counter()
         done = _timed(work)
         if not done.error and done.bytes != size:
             done = done._replace(error=f"wrong length: {done.bytes} bytes instead of {size}")
-        return done._replace(ttfb=first[0] - begun) if first else done
+        return done._replace(ttfb=first - begun) if first else done
 
     def stat(self, key: str) -> Done:
         return _timed(lambda: 0 * os.stat(self._root / key).st_size)
