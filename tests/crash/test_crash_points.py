@@ -17,6 +17,7 @@ from tests.crash.operations import (
     COMPACTION_POINTS,
     DECISION_POINTS,
     GARBAGE_POINTS,
+    MOVE_POINTS,
     NEW,
     RECORD_POINTS,
     SWEEP_POINTS,
@@ -227,6 +228,7 @@ def test_every_point_has_its_test() -> None:
             "compact.counted",
             *COMPACTION_POINTS,
             *DECISION_POINTS,
+            *MOVE_POINTS,
         }
     )
     # a snapshot takes more than a crash test writes: tests/jobs/test_decisions.py

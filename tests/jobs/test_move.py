@@ -22,6 +22,7 @@ from app.settings import Settings
 from app.store import objects
 from app.store.place import owner
 from app.store.store import Store
+from tests.crash.operations import MOVE_POINTS
 from tests.jobs.mixed import tables
 from tests.jobs.packed import compact, complete, content, copy, copy_part, put_part, start_upload
 from tests.jobs.two import LARGE, fill, make, rebuilt, settings_of, stores
@@ -207,7 +208,7 @@ class Died(BaseException):
     """In the place of SIGKILL."""
 
 
-@pytest.mark.parametrize("point", ["move.copied", "move.swapped", "move.ended"])
+@pytest.mark.parametrize("point", MOVE_POINTS)
 async def test_a_process_that_dies_leaves_a_move_that_goes_on(
     settings: Settings, monkeypatch: pytest.MonkeyPatch, point: str
 ) -> None:
