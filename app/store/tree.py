@@ -113,14 +113,11 @@ class Tree(TreeReader):
         timings: Timings,
     ) -> Committed:
         """Write a body aside and make it the key's file. Raises as `app.store.objects.put`."""
-        await self._look(bucket, key, conditions)
-        change = _Change(bucket, key, await self._ids.take(), conditions)
-        stamp = await self._staged(change, lambda: self.files.stage(change.blob_id, source, timings))
 
-        def begin(body: str) -> Awaitable[Intent]:
-            return self.index.begin_tree_put(bucket.id, key, change.blob_id, describe(body), conditions)
+        def stage(blob_id: int) -> Awaitable[Stamp]:
+            return self.files.stage(blob_id, source, timings)
 
-        return await self._whole(self._replace(change, stamp, begin), timings)
+        return await self._put(bucket, key, stage, describe, conditions, timings)
 
     async def put_pieces(
         self,
@@ -132,9 +129,24 @@ class Tree(TreeReader):
         timings: Timings,
     ) -> Committed:
         """The same of bytes that are in the service already; `describe` is called when all of them were read."""
+
+        def stage(blob_id: int) -> Awaitable[Stamp]:
+            return self.files.stage_pieces(blob_id, pieces)
+
+        return await self._put(bucket, key, stage, describe, conditions, timings)
+
+    async def _put(
+        self,
+        bucket: Bucket,
+        key: str,
+        stage: Callable[[int], Awaitable[Stamp]],
+        describe: Callable[[str], NewVersion],
+        conditions: Conditions | None,
+        timings: Timings,
+    ) -> Committed:
         await self._look(bucket, key, conditions)
         change = _Change(bucket, key, await self._ids.take(), conditions)
-        stamp = await self._staged(change, lambda: self.files.stage_pieces(change.blob_id, pieces))
+        stamp = await self._staged(change, lambda: stage(change.blob_id))
 
         def begin(body: str) -> Awaitable[Intent]:
             return self.index.begin_tree_put(bucket.id, key, change.blob_id, describe(body), conditions)
