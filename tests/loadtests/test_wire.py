@@ -36,7 +36,7 @@ def answering(*answers: Callable[[socket.socket, bytes], None]) -> Iterator[tupl
             except OSError:
                 return
             with wire:
-                while left and (request := _request(wire)):
+                while left and wire.fileno() >= 0 and (request := _request(wire)):
                     seen.append(request)
                     try:
                         left.pop(0)(wire, request)
@@ -70,7 +70,7 @@ def saying(text: bytes, *, close: bool = False) -> Callable[[socket.socket, byte
     def answer(wire: socket.socket, _: bytes) -> None:
         wire.sendall(text)
         if close:
-            wire.shutdown(socket.SHUT_RDWR)
+            wire.close()
 
     return answer
 

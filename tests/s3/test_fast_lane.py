@@ -46,6 +46,9 @@ class Context:
     def oldest_request(self) -> int:
         return 0
 
+    def tell_store(self, name: str, condition: str, running: int, stuck: int) -> None:
+        assert condition == "up"
+
     def observe(self, request: Any, status: int, code: str, sent: int, seconds: float) -> None:
         assert seconds > 0
         self.observed.append((request.operation, request.access_key, request.bucket, request.key, status, code, sent))

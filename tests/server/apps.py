@@ -84,5 +84,5 @@ class Metrics:
             await answer(send, self.render())
 
 
-def create_metrics(settings: Any, render: Any) -> Metrics:
-    return Metrics(render)
+def create_metrics(settings: Any, context: Any) -> Metrics:
+    return Metrics(context.counters.render)
