@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
-from concurrent.futures import Future
 from pathlib import Path
 from typing import ParamSpec, TypeVar
 
 from storage_drivers.base import Capabilities, Durability
 from storage_drivers.blob_reader import BlobReader
-from storage_drivers.errors import StoreFailed
 from storage_drivers.files import SharedSync
 from storage_drivers.journals import Journals
 from storage_drivers.names import Names
 from storage_drivers.packs import Packs
+from storage_drivers.pooled import Pooled
 from storage_drivers.recipe import Recipe
 from storage_drivers.threads import Threads
 
@@ -23,7 +22,7 @@ T = TypeVar("T")
 S = TypeVar("S")
 
 
-class Common:
+class Common(Pooled):
     """Names, threads and readers. Made by `ObjectsDriver`."""
 
     capabilities: Capabilities
@@ -36,15 +35,6 @@ class Common:
     _journals: Journals
     _syncs: list[SharedSync]
     _at: Callable[[str], None]
-
-    def _submit(self, call: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> Future[T]:
-        try:
-            return self._threads.submit(call, *args, **kwargs)
-        except RuntimeError as error:
-            raise StoreFailed("the store is closed") from error
-
-    async def _hop(self, call: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        return await asyncio.wrap_future(self._submit(call, *args, **kwargs))
 
     async def _spread(self, call: Callable[[Sequence[S]], T], items: Sequence[S]) -> list[T]:
         """Call with shares of the items, in as many threads at once as the recipe writes to at once."""

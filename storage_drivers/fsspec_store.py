@@ -11,13 +11,13 @@ import asyncio
 import re
 import secrets
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
-from concurrent.futures import Future
 from typing import Any, NamedTuple, ParamSpec, TypeVar
 
 from storage_drivers.base import UNTOLD, Buffer, Capabilities, Decision, Durability, Source, Usage, no_claim
 from storage_drivers.errors import BlobMissing, DriverError, StoreFailed, StoreGone
 from storage_drivers.identity import Identity
 from storage_drivers.looking import check_identity
+from storage_drivers.pooled import Pooled
 from storage_drivers.remote import NewObject, Remote
 from storage_drivers.remote_contents import PREFIX, RemoteContents, make_identity, read_identity
 from storage_drivers.remote_journals import DIRECTORY, RemoteJournals
@@ -50,13 +50,15 @@ class Found(NamedTuple):
         return f"reached by fsspec, {'exclusive create' if self.exclusive else 'no exclusive create: looks first'}"
 
 
-class FsspecDriver(WithoutPacks):
+class FsspecDriver(WithoutPacks, Pooled):
     """One store at a URL, which `fsspec.core.url_to_fs` understands together with `options`.
 
     `threads` bounds the calls under way, and the connections. `create` False refuses a place without identity: give it
     when the index knows a store already, for then such a place is the wrong one. `at` is called with the name of every
     step of put and discard once it is done (crash tests).
     """
+
+    _threads: Threads
 
     def __init__(
         self,
@@ -303,15 +305,6 @@ class FsspecDriver(WithoutPacks):
     def _find(self, locator: str) -> tuple[str, int]:
         blob_id = self.blob_id(locator)
         return self._contents.path(blob_id), blob_id
-
-    def _submit(self, call: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> Future[T]:
-        try:
-            return self._threads.submit(call, *args, **kwargs)
-        except RuntimeError as error:
-            raise StoreFailed("the store is closed") from error
-
-    async def _hop(self, call: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        return await asyncio.wrap_future(self._submit(call, *args, **kwargs))
 
 
 def is_of_one_process(url: str) -> bool:

@@ -14,6 +14,7 @@ from typing import ParamSpec, TypeVar
 from storage_drivers.base import Buffer, Durability, FileSlice, Source
 from storage_drivers.errors import BlobDamaged, StoreFailed, map_errors
 from storage_drivers.files import DIRECTORY_MODE, read_exactly
+from storage_drivers.pooled import Pooled
 from storage_drivers.probe import DIRECTORY as PROBES
 from storage_drivers.probe import with_patience
 from storage_drivers.probe_scratch import Progress
@@ -42,7 +43,7 @@ def nowhere(_: str) -> None:
     """The crash hook of files that are not under test."""
 
 
-class TreeFiles:
+class TreeFiles(Pooled):
     """The plain files of one store. A *path* is relative to `root` and begins with the bucket; `threads` is lent.
 
     New files and directories get the permissions of the directory they are in. Every method raises
@@ -295,16 +296,6 @@ class TreeFiles:
         False leaves what is left to its owner; so does a mount whose rmdir was not seen to refuse a full directory.
         """
         return await self._hop(buckets.remove, self._directories, bucket.encode())
-
-    # threads
-    def _submit(self, call: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> Future[T]:
-        try:
-            return self._threads.submit(call, *args, **kwargs)
-        except RuntimeError as error:
-            raise StoreFailed("the store is closed") from error
-
-    async def _hop(self, call: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        return await asyncio.wrap_future(self._submit(call, *args, **kwargs))
 
 
 def _staged(blob_id: int) -> bytes:
