@@ -14,8 +14,8 @@ from rich.table import Table
 from app.cli_common import fail
 from storage_drivers.base import Durability
 from storage_drivers.errors import DriverError
-from storage_drivers.probe import Probe, measure, unfit, with_patience
-from storage_drivers.probe_scratch import Progress
+from storage_drivers.probing.probe import Probe, measure, unfit, with_patience
+from storage_drivers.probing.scratch import Progress
 
 SIGNS = {True: "[green]yes[/]", False: "[red]no[/]", None: "[yellow]?[/]"}
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from storage_drivers.objects import ObjectsDriver
-from storage_drivers.recipe import EFS
+from storage_drivers.objects.driver import ObjectsDriver
+from storage_drivers.objects.recipe import EFS
 
 
 class EfsDriver(ObjectsDriver):

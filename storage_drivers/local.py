@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from storage_drivers.objects import ObjectsDriver
-from storage_drivers.recipe import LOCAL
+from storage_drivers.objects.driver import ObjectsDriver
+from storage_drivers.objects.recipe import LOCAL
 
 
 class LocalDriver(ObjectsDriver):

@@ -9,7 +9,7 @@ from pathlib import Path
 from storage_drivers.errors import DriverError, StoreGone, map_errors
 from storage_drivers.files import DIRECTORY_MODE, FILE_MODE, sync_directory, write_all
 from storage_drivers.identity import Identity, read_identity
-from storage_drivers.probe import DIRECTORY
+from storage_drivers.probing.probe import DIRECTORY
 
 
 def look(root: Path, known: Identity, *, write: bool) -> None:

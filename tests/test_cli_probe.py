@@ -10,9 +10,9 @@ import pytest
 from typer.testing import CliRunner
 
 from app.cli import cli
-from storage_drivers import probe_trials
-from storage_drivers.probe import with_patience
-from storage_drivers.probe_trials import Ability
+from storage_drivers.probing import trials as probe_trials
+from storage_drivers.probing.probe import with_patience
+from storage_drivers.probing.trials import Ability
 
 
 def test_a_table(tmp_path: Path) -> None:

@@ -26,8 +26,8 @@ from app.store.decisions import CHANGES, END, SNAPSHOT, SUPPLEMENT, Heading
 from app.store.offline import Offline, blob_id
 from app.store.place import owner
 from storage_drivers.base import Decision
-from storage_drivers.contents import Blob, Damaged
 from storage_drivers.errors import BlobDamaged, StoreFailed
+from storage_drivers.objects.contents import Blob, Damaged
 
 BATCH = 5000
 WORK = "rebuild-"

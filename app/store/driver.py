@@ -17,7 +17,7 @@ from app.store.store import Store
 from app.store.tree import Tree
 from storage_drivers.base import Driver, Durability
 from storage_drivers.errors import StoreFailed
-from storage_drivers.fsspec_store import is_of_one_process
+from storage_drivers.remote.store import is_of_one_process
 from storage_drivers.threads import Threads
 from storage_drivers.tree import TreeFiles
 
@@ -25,10 +25,10 @@ DRIVERS: Mapping[str, tuple[str, str]] = {
     "local": ("storage_drivers.local", "LocalDriver"),
     "efs": ("storage_drivers.efs", "EfsDriver"),
     "fuse": ("storage_drivers.fuse", "FuseDriver"),
-    "fsspec": ("storage_drivers.fsspec_store", "FsspecDriver"),
+    "fsspec": ("storage_drivers.remote.store", "FsspecDriver"),
 }
 """Module and class of each driver. Those with a directory are called like `storage_drivers.local.LocalDriver`, those
-with a URL like `storage_drivers.fsspec_store.FsspecDriver`."""
+with a URL like `storage_drivers.remote.store.FsspecDriver`."""
 WITH_URL = frozenset({"fsspec"})
 
 

@@ -10,11 +10,11 @@ from app.settings import Settings, StoreSettings
 from app.store.place import owner, prefix_of
 from storage_drivers import identity
 from storage_drivers.base import Decision
-from storage_drivers.contents import Blob, Contents, Damaged
 from storage_drivers.errors import BlobDamaged, StoreFailed
-from storage_drivers.fsspec_store import is_of_one_process
 from storage_drivers.identity import Identity
-from storage_drivers.remote_contents import RemoteContents
+from storage_drivers.objects.contents import Blob, Contents, Damaged
+from storage_drivers.remote.contents import RemoteContents
+from storage_drivers.remote.store import is_of_one_process
 
 
 class Offline:
@@ -87,8 +87,8 @@ def open_offline(name: str, settings: StoreSettings) -> Offline:
 
 
 def _open_remote(name: str, settings: StoreSettings) -> Offline:
-    from storage_drivers import remote_contents
-    from storage_drivers.remote import Remote
+    from storage_drivers.remote import contents as remote_contents
+    from storage_drivers.remote.filesystem import Remote
 
     assert settings.url is not None
     if is_of_one_process(settings.url):

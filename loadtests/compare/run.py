@@ -23,7 +23,7 @@ from loadtests.compare.resources import Sampler
 from loadtests.compare.targets import Open, Target, described, locust_words, ready, targets_of
 from loadtests.mounts.serving import MountFailed
 from storage_drivers.mountinfo import mount_of
-from storage_drivers.probe import measure
+from storage_drivers.probing.probe import measure
 
 SPARE = 1.1
 """Free space that must be there, over what a turn is guessed to write."""

@@ -15,9 +15,9 @@ from storage_drivers.base import Buffer, Durability, FileSlice, Source
 from storage_drivers.errors import BlobDamaged, StoreFailed, map_errors
 from storage_drivers.files import DIRECTORY_MODE, read_exactly
 from storage_drivers.pooled import Pooled
-from storage_drivers.probe import DIRECTORY as PROBES
-from storage_drivers.probe import with_patience
-from storage_drivers.probe_scratch import Progress
+from storage_drivers.probing.probe import DIRECTORY as PROBES
+from storage_drivers.probing.probe import with_patience
+from storage_drivers.probing.scratch import Progress
 from storage_drivers.tree import base, buckets, paths, scanning, watching
 from storage_drivers.tree.base import PRIVATE, FileChanged, Found, Seen, Stamp, stamp_of
 from storage_drivers.tree.directories import Directories

@@ -8,11 +8,11 @@ from collections.abc import Callable
 from time import perf_counter
 
 from storage_drivers.base import Buffer, FileSlice, Source, no_claim
+from storage_drivers.blobs.writing import BlobFile, Place
 from storage_drivers.errors import BlobDamaged, StoreFailed, map_errors
 from storage_drivers.files import write_all
 from storage_drivers.tree.base import Stamp, stamp_of
 from storage_drivers.tree.trials import Traits
-from storage_drivers.writing import BlobFile, Place
 
 NO_COPY = frozenset({errno.EXDEV, errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP, errno.EPERM, errno.EBADF, errno.EIO})
 """copy_file_range(2) says one of these where it cannot; reading and writing then says what is really wrong."""

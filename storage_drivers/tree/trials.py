@@ -13,9 +13,9 @@ from pathlib import Path
 
 from storage_drivers.errors import StoreUnfit
 from storage_drivers.mountinfo import mount_of
-from storage_drivers.probe import NOT_TRIED
-from storage_drivers.probe_scratch import Progress, Scratch
-from storage_drivers.probe_trials import CONTENT, Outcome, rename_across, rename_over, rmdir_refuses
+from storage_drivers.probing.probe import NOT_TRIED
+from storage_drivers.probing.scratch import Progress, Scratch
+from storage_drivers.probing.trials import CONTENT, Outcome, rename_across, rename_over, rmdir_refuses
 from storage_drivers.tree.opening import DIRECTORY, rename_new
 
 WITH_FLAGS = frozenset({"ext4", "f2fs", "tmpfs"})

@@ -6,7 +6,7 @@ from typing import Any
 
 from app.settings import Settings
 from app.store import decisions
-from storage_drivers.journals import Journals
+from storage_drivers.objects.journals import Journals
 
 
 def names(settings: Settings) -> list[int]:

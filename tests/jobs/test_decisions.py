@@ -169,7 +169,7 @@ async def test_a_journal_that_failed_is_not_written_to_again(
         def full(*_: object) -> None:
             raise OSError(errno.ENOSPC, "full")
 
-        patch.setattr("storage_drivers.journals.write_all", full)
+        patch.setattr("storage_drivers.objects.journals.write_all", full)
         with pytest.raises(StoreFull):
             await decisions.run_once()
         assert decisions.bound() == NO_BOUND, "else a full store never gets space again"
@@ -193,7 +193,7 @@ async def test_a_failed_sync_moves_nothing(settings: Settings, tmp_path: Path, m
             def fail(_: int) -> None:
                 raise OSError(errno.EIO, "rotten")
 
-            patch.setattr("storage_drivers.journals.os.fdatasync", fail)
+            patch.setattr("storage_drivers.objects.journals.os.fdatasync", fail)
             with pytest.raises(StoreUnavailable):
                 await decisions.run_once()
         assert await store.index.watermark() == watermark

@@ -13,11 +13,11 @@ from fsspec.implementations.memory import MemoryFileSystem
 from loadtests.mounts import mounted
 from storage_drivers.base import Durability
 from storage_drivers.efs import EfsDriver
-from storage_drivers.fsspec_store import FsspecDriver
 from storage_drivers.fuse import FuseDriver
 from storage_drivers.local import LocalDriver
-from storage_drivers.objects import ObjectsDriver
-from storage_drivers.recipe import EFS, FUSE
+from storage_drivers.objects.driver import ObjectsDriver
+from storage_drivers.objects.recipe import EFS, FUSE
+from storage_drivers.remote.store import FsspecDriver
 from tests.environment import need_fuse
 from tests.storage_drivers.places import Place, SshServer, ssh_server
 

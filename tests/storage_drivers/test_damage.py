@@ -9,11 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from storage_drivers import blob_reader, footer
 from storage_drivers.base import FileSlice
+from storage_drivers.blobs import footer
+from storage_drivers.blobs import reader as blob_reader
+from storage_drivers.blobs.footer import CHUNK, ChunkChecks
 from storage_drivers.errors import BlobDamaged
-from storage_drivers.footer import CHUNK, ChunkChecks
-from storage_drivers.objects import ObjectsDriver
+from storage_drivers.objects.driver import ObjectsDriver
 from tests.storage_drivers.conftest import MakeDriver
 from tests.storage_drivers.tools import Pieces, content
 

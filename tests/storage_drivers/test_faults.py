@@ -12,7 +12,7 @@ import pytest
 
 from storage_drivers.errors import DriverError, ReadOnlyStore, StoreFailed, StoreFull, map_errors
 from storage_drivers.local import LocalDriver
-from storage_drivers.objects import ObjectsDriver
+from storage_drivers.objects.driver import ObjectsDriver
 from tests.storage_drivers.conftest import HastyFuse, MakeDriver
 from tests.storage_drivers.tools import Pieces, content, fail_nth, stored
 

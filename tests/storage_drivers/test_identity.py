@@ -10,7 +10,7 @@ import pytest
 
 from storage_drivers.errors import StoreFailed
 from storage_drivers.identity import NAME, make_identity, read_identity
-from storage_drivers.objects import ObjectsDriver
+from storage_drivers.objects.driver import ObjectsDriver
 from tests.storage_drivers.conftest import MakeDriver
 from tests.storage_drivers.tools import Pieces, fail_nth
 

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from storage_drivers.base import Decision
-from storage_drivers.contents import Contents, Damaged
 from storage_drivers.errors import StoreFailed, StoreFull
 from storage_drivers.identity import NAME, NEW, hold, raise_generation, read_identity
-from storage_drivers.objects import ObjectsDriver
+from storage_drivers.objects.contents import Contents, Damaged
+from storage_drivers.objects.driver import ObjectsDriver
 from tests.storage_drivers.conftest import MakeDriver
 from tests.storage_drivers.tools import Pieces, blobs, stored
 
@@ -66,7 +66,7 @@ async def test_a_failed_sync_ends_it(make_driver: MakeDriver, monkeypatch: pytes
         def full(_: int) -> None:
             raise OSError(errno.EDQUOT, "quota")
 
-        patch.setattr("storage_drivers.journals.os.fdatasync", full)
+        patch.setattr("storage_drivers.objects.journals.os.fdatasync", full)
         with pytest.raises(StoreFull):
             await driver.write_journal(5, SECOND)
     assert len(os.listdir("/proc/self/fd")) == before - 1

@@ -6,8 +6,8 @@ import os
 
 import pytest
 
-from storage_drivers.getting import NOW_BYTES
-from storage_drivers.objects import ObjectsDriver
+from storage_drivers.objects.driver import ObjectsDriver
+from storage_drivers.objects.getting import NOW_BYTES
 from tests.storage_drivers.conftest import MakeDriver
 from tests.storage_drivers.tools import Pieces, content
 
@@ -35,7 +35,7 @@ async def test_read_now_leaves_large_and_cold_reads(driver: ObjectsDriver, monke
     def cold(*_: object) -> int:
         raise BlockingIOError
 
-    monkeypatch.setattr("storage_drivers.blob_reader.os.preadv", cold)
+    monkeypatch.setattr("storage_drivers.blobs.reader.os.preadv", cold)
     assert driver.read_now(locator, 0, 1) is None
 
 

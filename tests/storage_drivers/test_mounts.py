@@ -13,15 +13,15 @@ import pytest
 
 from loadtests.mounts import Mount, mounted
 from storage_drivers.base import Durability
+from storage_drivers.blobs.footer import CHUNK
 from storage_drivers.efs import EfsDriver
 from storage_drivers.errors import DriverError, ReadOnlyStore, StoreFailed, StoreFull, StoreUnfit
-from storage_drivers.footer import CHUNK
 from storage_drivers.fuse import FuseDriver
-from storage_drivers.objects import ObjectsDriver
-from storage_drivers.probe import measure, unfit, with_patience
-from storage_drivers.probe_trials import Ability
+from storage_drivers.objects.driver import ObjectsDriver
+from storage_drivers.probing.probe import measure, unfit, with_patience
+from storage_drivers.probing.trials import Ability
 from tests.environment import need_fuse
-from tests.storage_drivers.test_packs import Appends, Book
+from tests.storage_drivers.packs.test_packs import Appends, Book
 from tests.storage_drivers.tools import Pieces, content, split, stored
 
 BODY = os.urandom(3 * CHUNK + 5)
@@ -108,7 +108,9 @@ async def test_a_mount_that_hangs(make: Make, monkeypatch: pytest.MonkeyPatch) -
     async with running(EfsDriver, mount):
         pass
     mount.fault("fsync", "hang", times=None)
-    monkeypatch.setattr("storage_drivers.objects.with_patience", lambda *args: with_patience(*args, patience=0.5))
+    monkeypatch.setattr(
+        "storage_drivers.objects.driver.with_patience", lambda *args: with_patience(*args, patience=0.5)
+    )
     with pytest.raises(StoreUnfit, match="fsync") as caught:
         async with running(EfsDriver, mount):
             pass

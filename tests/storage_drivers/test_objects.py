@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from storage_drivers.base import Durability, FileSlice
 from storage_drivers.errors import BlobDamaged, BlobMissing, StoreFailed
 from storage_drivers.files import write_all
-from storage_drivers.objects import ObjectsDriver
+from storage_drivers.objects.driver import ObjectsDriver
 from tests.storage_drivers.conftest import ALL, IDS, ON_MOUNTS, MakeDriver
 from tests.storage_drivers.tools import Pieces, blobs, content, split, stored
 
@@ -169,7 +169,7 @@ async def test_walk_while_blobs_go(driver: ObjectsDriver) -> None:
         return opened(path, flags)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("storage_drivers.blob_reader.os.open", vanish)
+        patch.setattr("storage_drivers.blobs.reader.os.open", vanish)
         assert await blobs(driver) == {"f:0000000000000100": 1}
 
 

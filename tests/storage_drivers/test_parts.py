@@ -15,14 +15,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from storage_drivers.base import FileSlice
-from storage_drivers.contents import Blob, Contents
+from storage_drivers.blobs.footer import CHUNK, Shape
+from storage_drivers.blobs.parted import LEAST_PART, shape_for
 from storage_drivers.efs import EfsDriver
 from storage_drivers.errors import BlobDamaged, BlobMissing, DriverError, StoreFailed, StoreFull
-from storage_drivers.footer import CHUNK, Shape
 from storage_drivers.local import LocalDriver
-from storage_drivers.objects import ObjectsDriver
-from storage_drivers.parted import LEAST_PART, shape_for
-from storage_drivers.read_ahead import pieces
+from storage_drivers.objects.contents import Blob, Contents
+from storage_drivers.objects.driver import ObjectsDriver
+from storage_drivers.objects.read_ahead import pieces
 from tests.storage_drivers.conftest import HastyEfs, MakeDriver
 from tests.storage_drivers.tools import Pieces, blobs, content, fail_nth, split, stored
 

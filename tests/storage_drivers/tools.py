@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Iterable
 from pathlib import Path
 
 from storage_drivers.base import Buffer
-from storage_drivers.objects import ObjectsDriver
+from storage_drivers.objects.driver import ObjectsDriver
 
 
 class Pieces:

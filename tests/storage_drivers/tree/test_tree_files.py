@@ -432,7 +432,7 @@ async def test_a_mount_that_cannot_rename_is_refused(
 
 async def test_a_full_mount_can_still_be_read(make_files: MakeFiles, monkeypatch: pytest.MonkeyPatch) -> None:
     locator = await put(await make_files(), "a")
-    monkeypatch.setattr("storage_drivers.probe_scratch.write_all", fail_nth(lambda *_: None, OSError(28, "full"), 1))
+    monkeypatch.setattr("storage_drivers.probing.scratch.write_all", fail_nth(lambda *_: None, OSError(28, "full"), 1))
     files = await make_files()
     assert files.traits.careful
     assert not files.traits.rmdir

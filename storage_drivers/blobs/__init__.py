@@ -1,0 +1,1 @@
+"""Large bodies, each a file with a footer of checks."""

@@ -1,0 +1,1 @@
+"""The *objects* layout on a mount: blobs and packs under one driver."""

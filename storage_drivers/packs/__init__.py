@@ -1,0 +1,1 @@
+"""Append-only files that hold many small bodies as records."""

@@ -1,0 +1,1 @@
+"""What a mount can really do, found by trying it."""

@@ -1,0 +1,374 @@
+"""What a mount is tried for. A trial returns whether it works and what was seen; an OSError says that it does not."""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import math
+import os
+import socket
+import time
+import unicodedata
+from collections.abc import Callable
+from enum import StrEnum
+
+from storage_drivers.files import FILE_MODE, write_all
+from storage_drivers.packs import holes
+from storage_drivers.probing.scratch import Scratch
+
+Outcome = tuple[bool, str]
+CONTENT = bytes(range(256)) * 260 + b"end"
+"""66,563 bytes: neither a whole number of pages nor of common transfer sizes."""
+SPACE = 4 << 20
+"""Bytes written to see whether free space follows."""
+GRAINS = 5
+"""Files whose times are compared."""
+
+
+class Ability(StrEnum):
+    """What a mount may be able to do."""
+
+    EXCLUSIVE_CREATE = "exclusive create"
+    READ_BACK = "read back"
+    SIZE_AFTER_CLOSE = "size after close"
+    FSYNC_FILE = "fsync of a file"
+    FSYNC_DIRECTORY = "fsync of a directory"
+    NOWAIT = "RWF_NOWAIT"
+    SENDFILE = "sendfile"
+    PUNCH = "punch holes"
+    FALLOCATE = "fallocate"
+    COPY_RANGE = "copy_file_range"
+    RENAME = "rename"
+    RENAME_OVER = "rename over"
+    RENAME_ACROSS = "rename across directories"
+    LINK = "link"
+    TMPFILE = "O_TMPFILE"
+    XATTR = "xattr"
+    FLOCK = "flock"
+    READ_AFTER_UNLINK = "read after unlink"
+    RMDIR_REFUSES = "rmdir refuses a full directory"
+    TRUNCATE_CLEARS = "truncate clears"
+    LONG_NAMES = "names of 255 bytes"
+    CASE = "case of names kept apart"
+    UNICODE = "Unicode forms kept apart"
+    MTIME = "mtime"
+    FREE_SPACE = "free space follows"
+
+
+def exclusive_create(scratch: Scratch) -> Outcome:
+    """Whether O_EXCL is refused for a name that is there."""
+    path = scratch.path("exclusive")
+    os.close(scratch.create(path))
+    try:
+        fd = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, FILE_MODE)
+    except FileExistsError:
+        return True, ""
+    os.close(fd)
+    return False, "a second exclusive create of the same name succeeded"
+
+
+def read_back(scratch: Scratch) -> Outcome:
+    """Whether another descriptor reads what was written through one that is closed."""
+    path = scratch.path("content")
+    scratch.write(path, CONTENT)
+    found = scratch.read(path)
+    return found == CONTENT, "" if found == CONTENT else "what is read is not what was written"
+
+
+def size_after_close(scratch: Scratch) -> Outcome:
+    """Whether stat(2) tells the size of a file that was just closed."""
+    path = scratch.path("size")
+    scratch.write(path, CONTENT)
+    size = scratch.timed("stat", os.stat, path).st_size
+    return size == len(CONTENT), "" if size == len(CONTENT) else f"{size} bytes of {len(CONTENT)} written"
+
+
+def fsync_file(scratch: Scratch) -> Outcome:
+    """Whether fsync(2) and fdatasync(2) of a file are answered; not whether they tell the truth."""
+    fd = scratch.create(scratch.path("fsync"))
+    try:
+        scratch.timed("write", write_all, fd, CONTENT)
+        scratch.timed("fsync", os.fsync, fd)
+        scratch.timed("write", os.pwrite, fd, CONTENT, len(CONTENT))
+        scratch.timed("fdatasync", os.fdatasync, fd)
+    finally:
+        os.close(fd)
+    return True, ""
+
+
+def fsync_directory(scratch: Scratch) -> Outcome:
+    """Whether fsync(2) of a directory is answered."""
+    fd = os.open(scratch.directory, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        scratch.timed("fsync directory", os.fsync, fd)
+    finally:
+        os.close(fd)
+    return True, ""
+
+
+def nowait(scratch: Scratch) -> Outcome:
+    """Whether a read can be asked to answer from the page cache only."""
+    path = scratch.path("nowait")
+    scratch.write(path, CONTENT)
+    fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        os.preadv(fd, [bytearray(1)], 0, os.RWF_NOWAIT)
+    except BlockingIOError:
+        pass
+    finally:
+        os.close(fd)
+    return True, ""
+
+
+def send_file(scratch: Scratch) -> Outcome:
+    """Whether sendfile(2) takes a file of this mount."""
+    path = scratch.path("sendfile")
+    scratch.write(path, CONTENT)
+    fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    here, there = socket.socketpair()
+    try:
+        sent = scratch.timed("sendfile", os.sendfile, here.fileno(), fd, 1, 4096)
+        works = there.recv(4096, socket.MSG_WAITALL if sent == 4096 else 0) == CONTENT[1 : sent + 1] and sent > 0
+    finally:
+        here.close()
+        there.close()
+        os.close(fd)
+    return works, "" if works else "other bytes than those written"
+
+
+def punch(scratch: Scratch) -> Outcome:
+    """Whether a hole gives its space back and the rest stays."""
+    scratch.progress.step("fallocate")
+    return holes.probe(scratch.directory), ""
+
+
+def fallocate(scratch: Scratch) -> Outcome:
+    """Whether space can be reserved."""
+    fd = scratch.create(scratch.path("fallocate"))
+    try:
+        scratch.timed("fallocate", holes.allocate, fd, 0, 1 << 16)
+        return True, ""
+    finally:
+        os.close(fd)
+
+
+def copy_range(scratch: Scratch) -> Outcome:
+    """Whether copy_file_range(2) copies."""
+    source, target = scratch.path("copied"), scratch.path("copy")
+    scratch.write(source, CONTENT)
+    with open(source, "rb") as read, open(scratch.create(target), "wb") as written:
+        count = scratch.timed("copy_file_range", os.copy_file_range, read.fileno(), written.fileno(), len(CONTENT))
+    works = count > 0 and scratch.read(target) == CONTENT[:count]
+    return works, "" if works else "other bytes than those copied"
+
+
+def rename(scratch: Scratch) -> Outcome:
+    """Whether a file can get a name that is free."""
+    old, new = scratch.path("old"), scratch.path("new")
+    scratch.write(old, CONTENT)
+    scratch.timed("rename", os.rename, old, new)
+    works = scratch.read(new) == CONTENT and not os.path.exists(old)
+    return works, "" if works else "the file is not whole under its new name only"
+
+
+def rename_over(scratch: Scratch) -> Outcome:
+    """Whether a file can take the place of another."""
+    old, new = scratch.path("over-from"), scratch.path("over-to")
+    scratch.write(old, CONTENT)
+    scratch.write(new, b"replaced")
+    scratch.timed("rename", os.rename, old, new)
+    works = scratch.read(new) == CONTENT and not os.path.exists(old)
+    return works, "" if works else "the file is not whole under its new name only"
+
+
+def rename_across(scratch: Scratch) -> Outcome:
+    """Whether a file can go to another directory."""
+    old = scratch.path("across")
+    new = scratch.inside(scratch.make_directory("across-to"), "file")
+    scratch.write(old, CONTENT)
+    scratch.timed("rename", os.rename, old, new)
+    works = scratch.read(new) == CONTENT and not os.path.exists(old)
+    return works, "" if works else "the file is not whole in its new directory only"
+
+
+def link(scratch: Scratch) -> Outcome:
+    """Whether a file can have two names."""
+    old, new = scratch.path("linked"), scratch.path("link")
+    scratch.write(old, CONTENT)
+    scratch.timed("link", os.link, old, new)
+    works = scratch.read(new) == CONTENT
+    return works, f"{os.stat(new).st_nlink} links counted" if works else "the second name gives other bytes"
+
+
+def tmpfile(scratch: Scratch) -> Outcome:
+    """Whether a file can be without a name at first."""
+    fd = scratch.timed("O_TMPFILE", os.open, scratch.directory, os.O_TMPFILE | os.O_RDWR | os.O_CLOEXEC, FILE_MODE)
+    try:
+        # the directory is not looked at for an absolute path, but makes Python follow the link in /proc
+        os.link(f"/proc/self/fd/{fd}", scratch.path("named-later"), src_dir_fd=fd, follow_symlinks=True)
+    finally:
+        os.close(fd)
+    return True, ""
+
+
+def xattr(scratch: Scratch) -> Outcome:
+    """Whether extended attributes are kept."""
+    path = scratch.path("xattr")
+    scratch.write(path, b"x")
+    scratch.timed("setxattr", os.setxattr, path, "user.sluice", CONTENT[:1000])
+    works = scratch.timed("getxattr", os.getxattr, path, "user.sluice") == CONTENT[:1000]
+    return works, "" if works else "another value than the one set"
+
+
+def flock(scratch: Scratch) -> Outcome:
+    """Whether a lock keeps another descriptor out."""
+    path = scratch.path("flock")
+    scratch.write(path, b"x")
+    with open(path, "rb") as first, open(path, "rb") as second:
+        scratch.timed("flock", fcntl.flock, first, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        try:
+            fcntl.flock(second, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True, ""
+    return False, "two descriptors held it at once"
+
+
+def read_after_unlink(scratch: Scratch) -> Outcome:
+    """Whether an open descriptor outlives the name of its file."""
+    path = scratch.path("unlinked")
+    scratch.write(path, CONTENT)
+    fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        scratch.timed("unlink", os.unlink, path)
+        works = os.pread(fd, len(CONTENT) + 1, 0) == CONTENT
+    finally:
+        os.close(fd)
+    return works, "" if works else "other bytes than those written"
+
+
+def rmdir_refuses(scratch: Scratch) -> Outcome:
+    """Whether rmdir(2) refuses a directory in which there are files (zdbfs takes them all away)."""
+    directory = scratch.make_directory("full")
+    for number in range(3):
+        scratch.write(scratch.inside(directory, f"file-{number}"), b"x")
+    try:
+        os.rmdir(directory)
+    except OSError as error:
+        if error.errno in (errno.ENOTEMPTY, errno.EEXIST):
+            return True, ""
+        raise
+    return False, "the directory is gone, and the files in it"
+
+
+def truncate_clears(scratch: Scratch) -> Outcome:
+    """Whether bytes that were cut off are gone when the file grows again."""
+    fd = scratch.create(scratch.path("truncate"))
+    try:
+        write_all(fd, CONTENT)
+        scratch.timed("ftruncate", os.ftruncate, fd, 0)
+        os.ftruncate(fd, 64)
+        found = os.pread(fd, 65, 0)
+    finally:
+        os.close(fd)
+    return found == bytes(64), "" if found == bytes(64) else "old bytes come back" if len(found) == 64 else "wrong size"
+
+
+def long_names(scratch: Scratch) -> Outcome:
+    """Whether a name may have 255 bytes."""
+    limit = os.statvfs(scratch.directory).f_namemax
+    directory = scratch.make_directory("names")
+    for name in ("n" * 255, "ü" * 127):
+        scratch.write(scratch.inside(directory, name), b"x")
+    return True, f"{limit} by statvfs"
+
+
+def case(scratch: Scratch) -> Outcome:
+    """Whether `Name` and `name` are two files."""
+    return _apart(scratch, "case", "Name", "name")
+
+
+def unicode_forms(scratch: Scratch) -> Outcome:
+    """Whether composed and decomposed letters are two files, and come back from readdir as they were given."""
+    composed = unicodedata.normalize("NFC", "é")
+    return _apart(scratch, "unicode", composed, unicodedata.normalize("NFD", composed))
+
+
+def _apart(scratch: Scratch, directory: str, first: str, second: str) -> Outcome:
+    parent = scratch.make_directory(directory)
+    scratch.write(scratch.inside(parent, first), b"first")
+    try:
+        scratch.write(scratch.inside(parent, second), b"second")
+    except FileExistsError:
+        return False, "the second is the first"
+    works = set(os.listdir(parent)) == {first, second}
+    return works, "" if works else "readdir gives other names"
+
+
+def mtime(scratch: Scratch) -> Outcome:
+    """How fine times of change are, and how far from the clock here."""
+    times = []
+    for number in range(GRAINS):
+        path = scratch.path(f"mtime-{number}")
+        scratch.write(path, b"x")
+        times.append(scratch.timed("stat", os.stat, path).st_mtime_ns)
+        time.sleep(0.003)
+    common = math.gcd(*times)
+    grain = next((unit for unit in (10**9, 10**6, 10**3) if common % unit == 0), 1)
+    ahead = times[-1] / 1e9 - time.time()
+    return grain < 10**9, f"in steps of {grain} ns, {ahead:+.3f} s from the clock here"
+
+
+def free_space(scratch: Scratch) -> Outcome:
+    """Whether statvfs(3) sees what was written; somebody else may write at the same time."""
+    before = scratch.timed("statvfs", os.statvfs, scratch.directory)
+    fd = scratch.create(scratch.path("space"))
+    try:
+        write_all(fd, os.urandom(SPACE))
+        os.fsync(fd)
+    finally:
+        os.close(fd)
+    after = scratch.timed("statvfs", os.statvfs, scratch.directory)
+    taken = before.f_bavail * before.f_frsize - after.f_bavail * after.f_frsize
+    inodes = "inodes are counted" if before.f_files else "inodes are not counted"
+    return SPACE // 2 <= taken <= 8 * SPACE, f"{taken} bytes less after {SPACE} written; {inodes}"
+
+
+TRIALS: dict[Ability, Callable[[Scratch], Outcome]] = {
+    Ability.EXCLUSIVE_CREATE: exclusive_create,
+    Ability.READ_BACK: read_back,
+    Ability.SIZE_AFTER_CLOSE: size_after_close,
+    Ability.FSYNC_FILE: fsync_file,
+    Ability.FSYNC_DIRECTORY: fsync_directory,
+    Ability.NOWAIT: nowait,
+    Ability.SENDFILE: send_file,
+    Ability.PUNCH: punch,
+    Ability.FALLOCATE: fallocate,
+    Ability.COPY_RANGE: copy_range,
+    Ability.RENAME: rename,
+    Ability.RENAME_OVER: rename_over,
+    Ability.RENAME_ACROSS: rename_across,
+    Ability.LINK: link,
+    Ability.TMPFILE: tmpfile,
+    Ability.XATTR: xattr,
+    Ability.FLOCK: flock,
+    Ability.READ_AFTER_UNLINK: read_after_unlink,
+    Ability.RMDIR_REFUSES: rmdir_refuses,
+    Ability.TRUNCATE_CLEARS: truncate_clears,
+    Ability.LONG_NAMES: long_names,
+    Ability.CASE: case,
+    Ability.UNICODE: unicode_forms,
+    Ability.MTIME: mtime,
+    Ability.FREE_SPACE: free_space,
+}
+
+AT_START = (
+    Ability.EXCLUSIVE_CREATE,
+    Ability.READ_BACK,
+    Ability.SIZE_AFTER_CLOSE,
+    Ability.FSYNC_FILE,
+    Ability.FSYNC_DIRECTORY,
+    Ability.NOWAIT,
+    Ability.SENDFILE,
+    Ability.PUNCH,
+)
+"""What a store is tried for when it starts: what it relies on, or chooses its ways by. Makes no directory."""
