@@ -18,6 +18,7 @@ from benchmarks import report, targets
 from benchmarks.calls import Refused
 from benchmarks.client import Stalled
 from benchmarks.meter import Measure, Meter
+from benchmarks.scratch import scratch
 from benchmarks.turn import MIX, OBJECT_OPERATIONS, Plan, Turn
 from loadtests.mounts.work import linux_tree
 
@@ -120,9 +121,9 @@ def grow(
     """Fill one store with small objects and measure what many of them cost."""
     from benchmarks.grow import grow, table
 
-    with tempfile.TemporaryDirectory(prefix="sluice-grow-", dir=directory) as parent:
+    with scratch("sluice-grow-", directory) as parent:
         counts = [int(count) for count in objects.split(",")]
-        states = grow(Path(parent), counts, size_of(size), durability, seconds, clients, console)
+        states = grow(parent, counts, size_of(size), durability, seconds, clients, console)
     Console(width=None if console.is_terminal else 120).print(table(states))
 
 
@@ -140,8 +141,8 @@ def files_command(
     """Make one file an object, in many threads: what a mount gives without packs."""
     from benchmarks import files
 
-    with tempfile.TemporaryDirectory(prefix="sluice-files-", dir=directory) as parent:
-        plan = files.Plan(Path(parent), threads, size_of(size), seconds, sync, sync_directory, directories)
+    with scratch("sluice-files-", directory) as parent:
+        plan = files.Plan(parent, threads, size_of(size), seconds, sync, sync_directory, directories)
         found = files.run(plan)
     if as_json:
         print(json.dumps({**asdict(found), "rate": found.rate}))
@@ -179,8 +180,8 @@ def small_files_command(
             os.sched_setaffinity(0, own)
             console.print(found[-1], highlight=False)
     for threads in (int(count) for count in straight.split(",") if count):
-        with tempfile.TemporaryDirectory(prefix="sluice-files-", dir=directory) as parent:
-            found.append(small_files.straight(Path(parent), tree, threads, reads, sync=sync))
+        with scratch("sluice-files-", directory) as parent:
+            found.append(small_files.straight(parent, tree, threads, reads, sync=sync))
         console.print(found[-1], highlight=False)
     Console(width=None if console.is_terminal else 120).print(small_files.table(found))
 
@@ -216,11 +217,11 @@ class Bench:
 
     def run(self, rounds: int) -> None:
         """Every target has its turn in every round, in turned order every other time."""
-        with tempfile.TemporaryDirectory(prefix="sluice-bench-", dir=self._directory) as parent:
-            targets.spread_children(Path(parent))
+        with scratch("sluice-bench-", self._directory) as parent:
+            targets.spread_children(parent)
             for number in range(rounds):
                 for target in self._targets if number % 2 == 0 else reversed(self._targets):
-                    self._turn(number, target, Path(parent))
+                    self._turn(number, target, parent)
                     report.write(self._output, {**self._head, "server_headers": self._servers}, self.measures)
 
     def _turn(self, number: int, target: targets.Target, parent: Path) -> None:
