@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 PATIENCE = 10.0
-"""Seconds. FUSE hears of a close after close(2) has returned, and until then keeps a removed file under another name."""
+"""Seconds: FUSE hears of a close after close(2) has returned, and until then keeps a removed file by another name."""
 PAUSE = 0.1
 
 
