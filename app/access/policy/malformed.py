@@ -1,0 +1,24 @@
+"""What is wrong with a policy, in the words that S3 answers `MalformedPolicy` with."""
+
+from __future__ import annotations
+
+
+class Malformed(ValueError):
+    """The text is no bucket policy. Its argument is the message for the client."""
+
+
+NOT_JSON = "This policy contains invalid Json"
+FIRST_BYTE = "Policies must be valid JSON and the first byte must be '{'"
+SYNTAX = "Invalid policy syntax."
+VERSION = "The policy must contain a valid version string"
+NO_STATEMENT = "Could not parse the policy: Statement is empty!"
+SAME_SID = "The Statement Ids in the policy are not unique"
+PRINCIPAL = "Invalid principal in policy"
+EMPTY_PRINCIPAL = "Missing required field Principal cannot be empty!"
+ALLOW_NOT_PRINCIPAL = "Allow with NotPrincipal is not allowed."
+ACTION = "Policy has invalid action"
+RESOURCE = "Policy has invalid resource"
+MISMATCH = "Action does not apply to any resource(s) in statement"
+CONDITION_KEY = "Policy has an invalid condition key"
+CONDITION_VALUE = "Invalid value in Conditions"
+CONDITION_MISMATCH = "Conditions do not apply to combination of actions and resources in statement"

@@ -1,0 +1,120 @@
+"""Who asks, and whom a statement is about.
+
+"AWS JSON policy elements: Principal", IAM User Guide.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any, NamedTuple
+
+from app.access.policy import malformed
+from app.access.policy.document import one_of, texts
+from app.access.policy.malformed import Malformed
+
+EVERYONE = "*"
+ARN_START = "arn:aws:iam::"
+KINDS = frozenset({"AWS", "CanonicalUser", "Service", "Federated"})
+
+_ACCOUNT = re.compile(r"[0-9A-Za-z][0-9A-Za-z_.-]{0,127}")
+_NAMED = re.compile(r"(?:user|role)/(?:[\x21-\x7e]+/)?[\w+=,.@-]{1,128}", re.ASCII)
+_SESSION = re.compile(r"arn:aws:sts::[0-9]{12}:(?:assumed-role/[\w+=,.@-]{1,64}/[\w+=,.@-]{2,64}|federated-user/\S+)")
+_UNIQUE = re.compile(r"A[A-Z0-9]{15,30}")
+
+
+class Caller(NamedTuple):
+    """Whoever signed a request."""
+
+    canonical_id: str
+    account: str
+    """The account's number of 12 digits."""
+    arn: str
+    """`arn:aws:iam::ACCOUNT:root`, or that of a user of the account."""
+    name: str = ""
+    """The user's name, empty for the account itself."""
+
+
+class Principals:
+    """A set of principals. Those of services and of federation never ask here, and so are never matched."""
+
+    def __init__(self, found: Any) -> None:
+        """Raises Malformed."""
+        self.everyone = found == EVERYONE
+        self._accounts: set[str] = set()
+        self._arns: set[str] = set()
+        self._canonical: set[str] = set()
+        if self.everyone:
+            return
+        if not isinstance(found, dict):
+            raise Malformed(malformed.PRINCIPAL if isinstance(found, str) else malformed.SYNTAX)
+        if not found:
+            raise Malformed(malformed.EMPTY_PRINCIPAL)
+        for kind, value in found.items():
+            if kind not in KINDS:
+                raise Malformed(malformed.PRINCIPAL)
+            for text in texts(value, malformed.PRINCIPAL):
+                self._add(kind, text)
+
+    def _add(self, kind: str, text: str) -> None:
+        if kind == "AWS":
+            self._add_aws(text)
+        elif not text or any(sign in text for sign in "*?"):
+            # CloudFront, S3 itself, … cannot come here; "*" of them would be everyone of a kind that there is none of
+            if kind == "CanonicalUser" or text != EVERYONE:
+                raise Malformed(malformed.PRINCIPAL)
+        elif kind == "CanonicalUser":
+            self._canonical.add(text)
+
+    def _add_aws(self, text: str) -> None:
+        if text == EVERYONE:
+            self.everyone = True
+        elif _ACCOUNT.fullmatch(text) and (text.isdigit() or _UNIQUE.fullmatch(text)):
+            if text.isdigit() and len(text) != 12:
+                raise Malformed(malformed.PRINCIPAL)
+            self._accounts.add(text)
+        elif text.startswith(ARN_START):
+            account, _, rest = text.removeprefix(ARN_START).partition(":")
+            if not _ACCOUNT.fullmatch(account):
+                raise Malformed(malformed.PRINCIPAL)
+            if rest == "root":
+                self._accounts.add(account)
+            elif _NAMED.fullmatch(rest):
+                self._arns.add(text)
+            else:
+                raise Malformed(malformed.PRINCIPAL)
+        elif _SESSION.fullmatch(text):
+            self._arns.add(text)
+        else:
+            raise Malformed(malformed.PRINCIPAL)
+
+    def include(self, caller: Caller | None) -> bool:
+        """Whether a caller (None: anonymous) is one of them."""
+        if self.everyone:
+            return True
+        if caller is None:
+            return False
+        return (
+            caller.account in self._accounts
+            or caller.canonical_id in self._accounts
+            or caller.canonical_id in self._canonical
+            or caller.arn in self._arns
+        )
+
+
+class About(NamedTuple):
+    """The principals of a statement: these, or all but these."""
+
+    principals: Principals
+    negated: bool
+
+    def include(self, caller: Caller | None) -> bool:
+        """Whether the statement is about a caller."""
+        return self.principals.include(caller) != self.negated
+
+
+def parse(statement: dict[str, Any], *, allow: bool) -> About:
+    """Whom a statement is about. Raises Malformed."""
+    found, negated = one_of(statement, "Principal")
+    if negated and allow:
+        raise Malformed(malformed.ALLOW_NOT_PRINCIPAL)
+    return About(Principals(found), negated)
