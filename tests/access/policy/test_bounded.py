@@ -39,7 +39,7 @@ def test_i94_stars_do_not_backtrack(pattern: str) -> None:
     )
 
 
-@pytest.mark.parametrize("pattern", ["*" + "?a" * 5_000 + "b*", "*?" + "a" * 9_000 + "*b", "*a?" * 3_000 + "*b*c"])
+@pytest.mark.parametrize("pattern", ["*" + "?a" * 5_000 + "b*", "*?" + "a" * 9_000 + "b*", "*a?" * 3_000 + "*?b*"])
 def test_i94_question_marks_are_charged(pattern: str) -> None:
     text = "a" * 30_000
     work = Work(ALLOWED * 16)
@@ -50,7 +50,7 @@ def test_i94_question_marks_are_charged(pattern: str) -> None:
 
 
 def test_i94_what_is_too_costly_is_denied() -> None:
-    patterns = ["*?" + "a" * 60 + "b*" + str(n) for n in range(200)]
+    patterns = ["*?" + "a" * 60 + f"b{n}*1" for n in range(200)]
     found = statement(Condition={"StringLike": {"aws:UserAgent": patterns}})
     assert decide(found, asked(context={"aws:UserAgent": ["a" * 60_000 + "1"]})) is Decision.DENY
     assert decide(found, asked(context={"aws:UserAgent": ["a" * 60 + "1"]})) is Decision.SILENT
