@@ -35,6 +35,7 @@ class StoreSettings(BaseModel):
     pack_threshold: int | None = Field(None, ge=0, le=MIB // 4)
     pack_size: int | None = Field(None, ge=MIB, le=64 * 1024 * MIB)
     io_threads: int | None = Field(None, ge=2, le=1024)
+    read_cache: int | None = Field(None, ge=0)
     read_back: bool = Field(False, description="Read what was written again before it counts as durable.")
     hang_timeout: float | None = Field(None, gt=0)
     options: dict[str, Any] = Field({}, description="Of a store with a URL: what its file system is made with.")
@@ -174,6 +175,12 @@ class Settings(BaseSettings):
     pack_size: int = Field(
         256 * MIB, ge=MIB, le=64 * 1024 * MIB, description="Bytes at which a pack is closed and the next one begun."
     )
+    read_cache: int = Field(
+        64 * MIB,
+        ge=0,
+        description="Bytes of small objects that a worker keeps in memory, of each store of driver `efs` or `fuse`; 0: "
+        "none.",
+    )
     compaction_rate: int = Field(
         32 * MIB,
         ge=0,
@@ -227,7 +234,7 @@ class Settings(BaseSettings):
     def named_stores(self) -> dict[str, StoreSettings]:
         """All stores by their names, what they do not say themselves taken from the other settings."""
         stores = self.stores or {"default": StoreSettings.model_validate({"path": self.data})}
-        inherited = ("durability", "pack_threshold", "pack_size", "io_threads", "hang_timeout")
+        inherited = ("durability", "pack_threshold", "pack_size", "io_threads", "read_cache", "hang_timeout")
         return {
             name: store.model_copy(
                 update={field: getattr(self, field) for field in inherited if getattr(store, field) is None}

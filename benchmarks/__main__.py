@@ -160,8 +160,10 @@ def small_files_command(
     sync: Annotated[bool, typer.Option(help="Those sync each file.")] = False,
     share: Annotated[float, typer.Option(help="Of the tree of 54,000 files.")] = 1.0,
     clients: Annotated[int, typer.Option(min=1)] = 64,
-    server_core: Annotated[int, typer.Option()] = 0,
-    client_core: Annotated[int, typer.Option()] = 1,
+    workers: Annotated[int, typer.Option(min=1, help="Of the target `sluice`.")] = 1,
+    server_core: Annotated[int, typer.Option(help="Core of the server; -1: any.")] = 0,
+    client_core: Annotated[int, typer.Option(help="Core of the client; -1: any.")] = 1,
+    mount_pid: Annotated[int | None, typer.Option(help="Process of the mount, whose CPU is told too.")] = None,
 ) -> None:
     """Put a source tree through gateways on a mount, and straight on it; then read it by 16."""
     from benchmarks import small_files
@@ -173,17 +175,20 @@ def small_files_command(
     own = os.sched_getaffinity(0)
     with tempfile.TemporaryDirectory(prefix="sluice-local-") as local:
         for text in target or []:
-            parsed = targets.with_driver(targets.parse_target(text, "full", {}), driver)
-            os.sched_setaffinity(0, {client_core})
-            with targets.Running(parsed, keys, Path(local), server_core, directory.resolve()) as running:
-                found.append(small_files.through(running, tree, clients, reads))
+            parsed = targets.with_workers(targets.with_driver(targets.parse_target(text, "full", {}), driver), workers)
+            core = server_core if server_core >= 0 else None
+            os.sched_setaffinity(0, {client_core} if client_core >= 0 else own)
+            with targets.Running(parsed, keys, Path(local), core, directory.resolve()) as running:
+                found.append(small_files.through(running, tree, clients, reads, mount_pid))
             os.sched_setaffinity(0, own)
             console.print(found[-1], highlight=False)
     for threads in (int(count) for count in straight.split(",") if count):
         with scratch("sluice-files-", directory) as parent:
             found.append(small_files.straight(parent, tree, threads, reads, sync=sync))
         console.print(found[-1], highlight=False)
-    Console(width=None if console.is_terminal else 120).print(small_files.table(found))
+    printer = Console(width=None if console.is_terminal else 120)
+    printer.print(small_files.table(found))
+    printer.print(small_files.cpu_table(found))
 
 
 class Bench:

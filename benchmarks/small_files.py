@@ -10,15 +10,17 @@ import os
 import random
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import NamedTuple
 from urllib.parse import quote
 
 from rich import box
 from rich.table import Table
 
+from benchmarks import processes
 from benchmarks.calls import Refused
 from benchmarks.client import Client, Outcome, Request
 from benchmarks.targets import Running
@@ -41,6 +43,34 @@ class Found:
     wrote: float
     cold: float = 0.0
     warm: float = 0.0
+    cpu: dict[str, Cpu] = field(default_factory=dict)
+    """By what was done: `put`, `cold`, `warm`."""
+
+
+class Cpu(NamedTuple):
+    """Seconds of CPU; those of a mount are 0 when its process is not known."""
+
+    gateway: float
+    client: float
+    mount: float
+    elapsed: float
+
+
+class Meter:
+    """CPU of all who take part. `gateway` and `mount` are the roots of process trees."""
+
+    def __init__(self, gateway: int | None, mount: int | None) -> None:
+        self._roots = gateway, mount
+        self._last = self._read()
+
+    def _read(self) -> Cpu:
+        gateway, mount = (0.0 if root is None else processes.cpu_seconds(root) for root in self._roots)
+        return Cpu(gateway, time.process_time(), mount, time.perf_counter())
+
+    def lap(self) -> Cpu:
+        """Since the last time."""
+        before, self._last = self._last, self._read()
+        return Cpu(*(after - was for after, was in zip(self._last, before, strict=True)))
 
 
 def chosen_reads(tree: Tree, count: int, seed: int = 2) -> list[tuple[str, int]]:
@@ -49,7 +79,8 @@ def chosen_reads(tree: Tree, count: int, seed: int = 2) -> list[tuple[str, int]]
     files = list(tree.files)
     chance.shuffle(files)
     fifth = len(files) // 5
-    return [chance.choice(files[:fifth] if chance.random() < AGAIN_AND_AGAIN else files[fifth:]) for _ in range(count)]
+    often, seldom = files[:fifth], files[fifth:]
+    return [chance.choice(often if chance.random() < AGAIN_AND_AGAIN else seldom) for _ in range(count)]
 
 
 def drop_caches() -> bool:
@@ -62,7 +93,7 @@ def drop_caches() -> bool:
     return True
 
 
-def through(running: Running, tree: Tree, clients: int, reads: int) -> Found:
+def through(running: Running, tree: Tree, clients: int, reads: int, mount: int | None = None) -> Found:
     """Put the tree through an endpoint and read from it. Raises Refused, Stalled, OSError."""
     running.calls.ask("PUT", f"/{BUCKET}")
     body = memoryview(os.urandom(2 * LARGEST))
@@ -79,21 +110,23 @@ def through(running: Running, tree: Tree, clients: int, reads: int) -> Found:
         for name, size in chosen_reads(tree, reads):
             yield Request(running.signer.head("GET", f"/{BUCKET}/{quote(name)}"), size=size)
 
-    wrote = _run(running, clients, puts())
+    def measured(what: str, connections: int, requests: list[Request]) -> Outcome:
+        meter.lap()
+        outcome = _run(running, connections, requests)
+        spent[what] = meter.lap()
+        return outcome
+
+    meter = Meter(running.pid, mount)
+    spent: dict[str, Cpu] = {}
+    wrote = measured("put", clients, list(puts()))
     drop_caches()
-    cold = _run(running, READERS, gets())
-    warm = _run(running, READERS, gets())
-    return Found(
-        running.target.name,
-        len(tree.files),
-        tree.total,
-        wrote.elapsed,
-        cold.moved / cold.elapsed,
-        warm.moved / warm.elapsed,
-    )
+    cold = measured("cold", READERS, list(gets()))
+    warm = measured("warm", READERS, list(gets()))
+    rates = (outcome.moved / outcome.elapsed for outcome in (cold, warm))
+    return Found(running.target.name, len(tree.files), tree.total, wrote.elapsed, *rates, spent)
 
 
-def _run(running: Running, connections: int, requests: Iterator[Request]) -> Outcome:
+def _run(running: Running, connections: int, requests: Iterable[Request]) -> Outcome:
     client = Client(running.address, connections)
     try:
         outcome = client.run(requests, LONG)
@@ -165,4 +198,16 @@ def table(found: Sequence[Found]) -> Table:
     for one in found:
         figures = (one.wrote, one.files / one.wrote, one.bytes / one.wrote / 1e6, one.cold / 1e6, one.warm / 1e6)
         made.add_row(one.name, f"{one.files:,}", f"{one.bytes / 1e6:,.0f}", *(f"{figure:,.1f}" for figure in figures))
+    return made
+
+
+def cpu_table(found: Sequence[Found]) -> Table:
+    """Where CPU went; one line for each that was measured."""
+    made = Table(box=box.SIMPLE)
+    for heading in ("through", "", "s", "CPU s of the gateway", "of the client", "of the mount"):
+        made.add_column(heading, justify="left" if heading in ("through", "") else "right", no_wrap=True)
+    for one in found:
+        for what, cpu in one.cpu.items():
+            figures = (cpu.elapsed, cpu.gateway, cpu.client, cpu.mount)
+            made.add_row(one.name, what, *(f"{figure:,.2f}" for figure in figures))
     return made

@@ -83,6 +83,13 @@ def with_driver(target: Target, driver: str) -> Target:
     return replace(target, command=SLUICE.replace(" --data {data}", ""), driver=driver)
 
 
+def with_workers(target: Target, workers: int) -> Target:
+    """Sluice with so many processes; anything else as it is."""
+    if not target.durability or target.url:
+        return target
+    return replace(target, command=target.command.replace("--workers 1", f"--workers {workers}"))
+
+
 def version(command: str) -> str:
     """First line that the command's program prints for `--version`, or nothing."""
     words = [word for word in shlex.split(command) if word != "env" and "=" not in word]

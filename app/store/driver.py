@@ -58,6 +58,7 @@ def new_driver(name: str, store: StoreSettings, *, create: bool = False) -> Driv
             "pack_threshold": store.pack_threshold,
             "pack_size": store.pack_size,
             "read_back": store.read_back,
+            "read_cache": store.read_cache,
         }
     durability = Durability(store.durability or "full")
     try:

@@ -29,6 +29,7 @@ from storage_drivers.objects.read_ahead import ReadAhead
 from storage_drivers.objects.recipe import Recipe
 from storage_drivers.objects.upkeep import Upkeep
 from storage_drivers.packs import pack_format, packs
+from storage_drivers.packs.memory import Memory
 from storage_drivers.packs.reader import PREFIX as PACKED
 from storage_drivers.packs.reader import place_of
 from storage_drivers.packs.writer import Checks
@@ -46,7 +47,8 @@ class ObjectsDriver(Putting, Getting, Discarding, Upkeep, PackUpkeep):
 
     `threads` bounds the blocking calls under way. `create` False refuses a root without identity: give it when the
     index knows a store already, for then such a root is an unmounted path. `append` takes bodies of up to
-    `pack_threshold` bytes, into packs of about `pack_size` bytes. `at` is called with the name of every step of put and
+    `pack_threshold` bytes, into packs of about `pack_size` bytes, and keeps up to `read_cache` bytes of what is read of
+    them in memory where its recipe says so. `at` is called with the name of every step of put and
     discard once it is done (crash tests).
     """
 
@@ -63,6 +65,7 @@ class ObjectsDriver(Putting, Getting, Discarding, Upkeep, PackUpkeep):
         pack_size: int = packs.SIZE,
         at: Callable[[str], None] = nowhere,
         read_back: bool = False,
+        read_cache: int = 0,
     ) -> None:
         recipe = self._recipe = self.recipe
         self.capabilities = Capabilities(
@@ -89,7 +92,8 @@ class ObjectsDriver(Putting, Getting, Discarding, Upkeep, PackUpkeep):
         sync_entry = self._sync_entry if durability is Durability.FULL else None
         self._journals = Journals(self._names.journal, sync_entry)
         checks = Checks(recipe.pack_ahead, recipe.check_size, read_back)
-        self._packs = packs.Packs(self._names.pack, self._sync_entry, durability, pack_size, at, checks)
+        self._packs = packs.Packs(self._names.pack, self._sync_entry, durability, pack_size, at, checks, recipe.streams)
+        self._memory = Memory(read_cache, recipe.window) if read_cache and recipe.window else None
         self._syncs = [files.SharedSync(self._names.directory(low)) for low in range(DIRECTORIES)]
 
     # life

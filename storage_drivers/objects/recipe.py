@@ -20,13 +20,28 @@ class Recipe:
     """Pieces of a blob that are read at once for one reader."""
     patience: float
     """Seconds for which a committed blob that is not there, or whose handle is stale, is looked for again."""
+    streams: int
+    """Packs to which one worker writes at once, when there is enough to write."""
+    window: int
+    """Bytes of a pack that are read when one of its records is asked for, where records are kept in memory; 0: none
+    are."""
     pack_ahead: int
     """Bytes by which packs are made longer before records come there; 0: each write moves their end."""
     check_size: bool
     """What stat(2) says of a file is compared with what was written to it."""
 
 
-LOCAL = Recipe(now=True, descriptors=True, parts=1, read_ahead=1, patience=0.0, pack_ahead=0, check_size=False)
+LOCAL = Recipe(
+    now=True,
+    descriptors=True,
+    parts=1,
+    read_ahead=1,
+    patience=0.0,
+    streams=1,
+    window=0,
+    pack_ahead=0,
+    check_size=False,
+)
 
 EFS = Recipe(
     now=False,
@@ -37,8 +52,22 @@ EFS = Recipe(
     # negative entries and attributes are cached by clients for some seconds, and what one client deletes is stale for
     # the others: nfs(5), acregmin
     patience=3.0,
+    # each sync is a round trip and then some for every byte, whatever others send meanwhile
+    streams=8,
+    # what Linux reads ahead on NFS (read_ahead_kb)
+    window=128 << 10,
     pack_ahead=8 << 20,
     check_size=False,
 )
 
-FUSE = Recipe(now=False, descriptors=False, parts=1, read_ahead=4, patience=1.0, pack_ahead=0, check_size=True)
+FUSE = Recipe(
+    now=False,
+    descriptors=False,
+    parts=1,
+    read_ahead=4,
+    patience=1.0,
+    streams=4,
+    window=128 << 10,
+    pack_ahead=0,
+    check_size=True,
+)

@@ -6,6 +6,8 @@ import asyncio
 import os
 import threading
 from collections.abc import Callable, Sequence
+from operator import attrgetter
+from time import monotonic
 
 from storage_drivers.base import Append, ClaimedRecord, Durability, PackBook
 from storage_drivers.errors import BlobDamaged, BlobMissing, DriverError, StoreFailed, map_errors
@@ -15,6 +17,8 @@ from storage_drivers.packs.writer import TRUSTING, Checks, PackWriter, fail
 
 SIZE = 256 << 20
 """Bytes at which a pack is sealed and the next one begun."""
+SHARE = 64 << 10
+"""Bytes of one tick of the loop that one writer is given, where there are others."""
 CLOSE_TIMEOUT = 10.0
 """Seconds that a closing store waits for its packs; what a stuck mount holds back is the sweep's."""
 
@@ -34,15 +38,19 @@ class Packs:
         size: int,
         at: Callable[[str], None],
         checks: Checks = TRUSTING,
+        streams: int = 1,
     ) -> None:
         self._checks = checks
+        self._streams = streams
         self._path = path
         self._sync_entry = sync_entry
         self._durability = durability
         self._size = size
         self._at = at
         self._book: PackBook | None = None
-        self._writer: PackWriter | None = None
+        self._appends = False
+        self._lanes: list[PackWriter] = []
+        """Writers of new bodies, each of a pack of its own: at most `streams`, made when all others are busy."""
         self._mover: PackWriter | None = None
         self._moving = threading.Lock()
         self.page = 0
@@ -51,6 +59,7 @@ class Packs:
         self._closing = False
         self._reader = PackReader(path)
         self.read_now = self._reader.read_now
+        self.stretch = self._reader.stretch
         self.forget = self._reader.forget
         self.forget_unlinked = self._reader.forget_unlinked
 
@@ -58,9 +67,7 @@ class Packs:
         """Be a writer from now on, of new bodies too if `appends`."""
         self._book = book
         self._closing = False
-        if appends:
-            sync_entry = self._sync_entry if self._durability is Durability.FULL else None
-            self._writer = PackWriter(book, self._path, sync_entry, self._size, self._at, self._checks)
+        self._appends = appends
 
     async def close(self) -> None:
         """Write what is queued, seal what is written, close what is read."""
@@ -72,9 +79,12 @@ class Packs:
         with self._moving:
             self._book = None
             writers = self._writers()
-            self._writer = self._mover = None
+            self._lanes, self._mover = [], None
+        until = monotonic() + CLOSE_TIMEOUT
         for writer in writers:
-            writer.close(CLOSE_TIMEOUT)
+            writer.end()
+        for writer in writers:
+            writer.join(until)
         self._reader.close()
 
     def running(self) -> list[object]:
@@ -99,11 +109,12 @@ class Packs:
         self._reader.close()
 
     def _writers(self) -> list[PackWriter]:
-        return [writer for writer in (self._writer, self._mover) if writer is not None]
+        lanes = list(self._lanes)
+        return lanes if self._mover is None else [*lanes, self._mover]
 
     def append(self, entry: Append) -> None:
         """See `Driver.append`."""
-        if self._writer is None or self._closing:
+        if not self._appends or self._closing:
             raise StoreFailed("the store is closed")
         # those of one tick of the loop are queued together: the thread, once woken, finds a group
         if not self._fresh:
@@ -112,9 +123,32 @@ class Packs:
 
     def _queue_fresh(self) -> None:
         entries, self._fresh = self._fresh, []
-        if self._writer is not None:
-            for entry in entries:
-                self._writer.append(entry)
+        if not entries:
+            return
+        if self._book is None:
+            fail(entries, StoreFailed("the store is closed"))
+            return
+        lane, room = self._lane(), SHARE
+        for entry in entries:
+            if room <= 0:
+                lane, room = self._lane(), SHARE
+            lane.append(entry)
+            room -= len(entry.piece)
+
+    def _lane(self) -> PackWriter:
+        """A writer that has nothing to do, else a new one, else the one with the least."""
+        lanes = self._lanes
+        if len(lanes) == 1 == self._streams:
+            return lanes[0]
+        for lane in lanes:
+            if not lane.load:
+                return lane
+        if len(lanes) == self._streams:
+            return min(lanes, key=attrgetter("load"))
+        assert self._book is not None
+        sync_entry = self._sync_entry if self._durability is Durability.FULL else None
+        lanes.append(PackWriter(self._book, self._path, sync_entry, self._size, self._at, self._checks))
+        return lanes[-1]
 
     def read(self, locator: str, offset: int, length: int) -> bytes:
         """Verified bytes of a record; blocks. Raises BlobMissing, BlobDamaged."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 from storage_drivers.errors import BlobDamaged, BlobMissing, map_errors
@@ -98,6 +98,15 @@ class PackReader:
             raise BlobDamaged(f"{locator} ends {offset + length - len(body)} bytes early")
         return bytes(body[offset : offset + length])
 
+    def stretch(self, pack_id: int, offset: int, length: int) -> tuple[bytes, int]:
+        """Bytes of a pack as they are, fewer at its end, and its salt; blocks. Raises BlobMissing, BlobDamaged."""
+        with map_errors(committed=f"pack {pack_id:x}"):
+            pack = self._acquire(pack_id)
+            try:
+                return os.pread(pack.fd, length, offset), pack.salt
+            finally:
+                self._give_back(pack)
+
     def forget(self, pack_id: int) -> None:
         """Close the pack once nobody reads it; the next read opens it anew."""
         with self._lock:
@@ -105,18 +114,21 @@ class PackReader:
         if pack is not None:
             self._give_back(pack)
 
-    def forget_unlinked(self) -> None:
+    def forget_unlinked(self, known: Iterable[int] = ()) -> set[int]:
         """Forget the packs whose files are gone, so that their space is given back; blocks.
 
-        Asked by name, since not every mount counts the links of an open file.
+        Asked by name, since not every mount counts the links of an open file. Returns them, and those of `known`.
         """
-        for pack_id in list(self._open):
+        gone = set()
+        for pack_id in {*self._open, *known}:
             try:
                 os.stat(self._path(pack_id))
             except FileNotFoundError:
                 self.forget(pack_id)
+                gone.add(pack_id)
             except OSError:
                 continue
+        return gone
 
     def close(self) -> None:
         """Forget every pack."""

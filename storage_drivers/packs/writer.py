@@ -13,7 +13,7 @@ import queue
 import secrets
 import threading
 from collections.abc import Callable
-from time import perf_counter
+from time import monotonic, perf_counter
 from typing import NamedTuple
 
 from storage_drivers.base import Append, Buffer, PackBook
@@ -115,12 +115,20 @@ class PackWriter:
             raise StoreFailed("the store is closed")
         self._queue.put(entry)
 
-    def close(self, timeout: float) -> None:
-        """Write what is queued and seal the pack; blocks at most `timeout` seconds."""
+    def end(self) -> None:
+        """Write what is queued and seal the pack, and take no more. Does not wait."""
         self._closed = True
         self._queue.put(None)
-        self._writer.join(timeout)
-        self._syncer.join(timeout)
+
+    def join(self, until: float) -> None:
+        """Wait for that, until `time.monotonic()` says so at most."""
+        for thread in (self._writer, self._syncer):
+            thread.join(max(0.0, until - monotonic()))
+
+    @property
+    def load(self) -> int:
+        """Entries whose end is not told yet, about."""
+        return self._queue.qsize() + len(self._under_way)
 
     def running(self) -> list[object]:
         """The groups that are being written and synced now."""

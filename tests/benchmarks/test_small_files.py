@@ -49,3 +49,10 @@ def test_only_sluice_has_drivers() -> None:
     ours = targets.parse_target("sluice", "full", {})
     assert targets.with_driver(ours, "local") == ours
     assert targets.with_driver(ours, "efs").driver == "efs"
+
+
+def test_only_sluice_has_workers() -> None:
+    other = targets.Target("peer", command="peer --workers 1")
+    assert targets.with_workers(other, 4) == other
+    ours = targets.parse_target("sluice", "full", {})
+    assert "--workers 4" in targets.with_workers(ours, 4).command
