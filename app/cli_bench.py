@@ -62,8 +62,8 @@ def bench_command(
     """
     if context.invoked_subcommand is not None:
         return
-    if find_spec("locust") is None:
-        fail("load tests need Locust: pip install 'sluice[loadtest]'")
+    _need("locust")
+    _need("jinja2")
     from benchmarks.targets import Keys
     from loadtests.compare import run as running
     from loadtests.compare.plan import Plan, PlanError, choose
@@ -92,11 +92,42 @@ def bench_command(
     _play(found, bar)
 
 
+@bench.command("report")
+def report_command(run: Annotated[Path, typer.Argument(help="A directory that `sluice bench` made.")]) -> None:
+    """Write the report of a run again: report.html, report.md and report.json in its directory."""
+    from loadtests.compare.plan import PlanError
+
+    _need("jinja2")
+    try:
+        print(import_module("loadtests.report").write_report(run))
+    except (PlanError, OSError) as error:
+        fail(str(error), 2)
+
+
+@bench.command("compare")
+def compare_command(
+    run_a: Annotated[Path, typer.Argument(help="A directory that `sluice bench` made.")],
+    run_b: Annotated[Path, typer.Argument(help="Another one.")],
+) -> None:
+    """Show how the second run differs from the first, target by target, and whether that is outside the noise."""
+    from loadtests.compare.plan import PlanError
+
+    try:
+        found = import_module("loadtests.report.pairs").compare_runs(run_a, run_b)
+    except (PlanError, OSError) as error:
+        fail(str(error), 2)
+    import_module("loadtests.report.console").show(found)
+
+
+def _need(module: str) -> None:
+    if find_spec(module) is None:
+        fail("load tests need Locust and others: pip install 'sluice[loadtest]'")
+
+
 def _play(run: Run, bar: Bar) -> None:
     with bar.of(run.seconds_left()):
         run.go()
-    if find_spec("loadtests.report") is not None:
-        print(import_module("loadtests.report").write_report(run.directory))
+    print(import_module("loadtests.report").write_report(run.directory))
     print(f"{run.meta['state']}: {run.directory}")
     if run.meta["state"] != "complete":
         raise typer.Exit(PARTIAL)

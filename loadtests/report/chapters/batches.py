@@ -1,0 +1,67 @@
+"""Ten files of a size, several times with pauses: the published comparison of EFS elastic and bursting."""
+
+from __future__ import annotations
+
+from loadtests.report import noise, numbers
+from loadtests.report.chapters.published import BATCHES
+from loadtests.report.model import Model
+from loadtests.report.parts import Cell, Chapter, Table
+from loadtests.report.units import percent, seconds, size
+from loadtests.report.uses import batch_times
+
+
+def chapter(model: Model, scenario: str) -> Chapter:
+    """Mean time of a batch, and the difference in percent from the first target."""
+    asked = model.meta["plan"]["scenarios"][scenario]["arguments"]
+    about = "Ten files, one after the other; the time of all ten is averaged over "
+    about += f"{asked.get('batches', '')} batches with {asked.get('pause', '')} s between them, in each repeat."
+    sizes = sorted({line.size for line in model.of(scenario)})
+    return Chapter(scenario, "Batches", about, [*(table(model, one) for one in sizes), published()])
+
+
+def table(model: Model, of_size: int) -> Table:
+    """A size: each target's batches, and how it differs from the first."""
+    rows: list[list[str | Cell]] = []
+    first: dict[int, list[float]] = {}
+    for name in model.targets:
+        found = batch_times(model, name, of_size)
+        values = [one for batches in found.values() for one in batches]
+        if not values:
+            continue
+        spread = numbers.spread(values)
+        assert spread is not None
+        row: list[str | Cell] = [name, str(spread.count)]
+        row += [seconds(one) for one in (spread.mean, spread.sigma, spread.p50, spread.best, spread.worst)]
+        rows.append([*row, *(difference(first, found) if first else ("", ""))])
+        first = first or found
+    head = [
+        "Target",
+        "batches",
+        "average",
+        "StdDev",
+        "median",
+        "fastest",
+        "slowest",
+        "Time difference",
+        "outside the noise",
+    ]
+    return Table(head, rows, f"Writing 10 files, {size(of_size)} each", "The difference is to the first line.")
+
+
+def difference(first: dict[int, list[float]], other: dict[int, list[float]]) -> tuple[str, str]:
+    """In percent of the first's time, and whether the repeats bear it out."""
+    averages = [[numbers.mean(batches) for batches in found.values()] for found in (first, other)]
+    share = numbers.mean(averages[1]) / numbers.mean(averages[0]) - 1
+    found = noise.compare(*([1 / one for one in series if one > 0] for series in averages))
+    answers = {"faster": "yes", "slower": "yes", "no difference": "no", "too noisy": "too noisy to call"}
+    return percent(share, sign=True), answers.get(found.call, found.call)
+
+
+def published() -> Table:
+    """What was measured elsewhere."""
+    rows: list[list[str | Cell]] = [
+        [size(one), seconds(elastic), seconds(bursting), percent(elastic / bursting - 1, sign=True)]
+        for one, (elastic, bursting) in BATCHES.items()
+    ]
+    note = "EFS from a Lambda, five batches with ten seconds between them."
+    return Table(["10 files of", "Elastic", "Bursting", "Time difference"], rows, "As published", note)

@@ -1,0 +1,64 @@
+"""STAT, DELETE and LIST as a bucket grows."""
+
+from __future__ import annotations
+
+from loadtests.report.model import Line, Model
+from loadtests.report.parts import Block, Cell, Chapter, Figure, Figures, Table, best_of
+from loadtests.report.plots.lines import Axis, Series, percentiles, plot
+from loadtests.report.units import seconds
+
+OPERATIONS = ("STAT", "DELETE", "LIST")
+
+
+def chapter(model: Model, scenario: str) -> Chapter:
+    """Times by operation and number of keys."""
+    about = "One client, in a bucket of so many keys; LIST is one page of up to 1,000."
+    counts = sorted({keys_of(line) for line in model.of(scenario)})
+    blocks: list[Block] = [table(model, counts), plots(model, counts)]
+    return Chapter(scenario, "Keys", about, blocks)
+
+
+def keys_of(line: Line) -> int:
+    """Of a stage `keys-1000`."""
+    number = line.stage.rpartition("-")[2]
+    return int(number) if number.isdigit() else 0
+
+
+def table(model: Model, counts: list[int]) -> Table:
+    """Operation, keys, target: mean, deviation and percentiles."""
+    rows: list[list[str | Cell]] = []
+    for operation in OPERATIONS:
+        for count in counts:
+            lines = [line for line in model.of("stat_delete_list", operation=operation) if keys_of(line) == count]
+            lines = [line for line in lines if line.total is not None]
+            medians = [line.total.p50 if line.total else None for line in lines]
+            cells = best_of(medians, [seconds(one) for one in medians], more=False)
+            for line, cell in zip(lines, cells, strict=True):
+                one = line.total
+                assert one is not None
+                shown = [seconds(value) for value in (one.p90, one.p99, one.worst, one.mean, one.sigma)]
+                errors: str | Cell = Cell(f"{line.errors:,}", "bad") if line.errors else "0"
+                rows.append([operation, f"{count:,}", line.target, cell, *shown, f"{one.count:,}", errors])
+    head = ["Operation", "keys", "Target", "50 %", "90 %", "99 %", "slowest", "average", "StdDev", "requests", "errors"]
+    return Table(head, rows, "Times", "", 3)
+
+
+def plots(model: Model, counts: list[int]) -> Figures:
+    """Medians over keys where there are several numbers of them, else percentiles."""
+    figures = []
+    for operation in OPERATIONS:
+        lines = model.of("stat_delete_list", operation=operation)
+        index = {name: number for number, name in enumerate(model.targets)}
+        if len(counts) == 1:
+            title = f"{operation}: latency by percentile"
+            curves = [(line.target, index[line.target], line.curve) for line in lines if line.curve]
+            figures.append(Figure(percentiles(title, curves, "", seconds), title))
+            continue
+        series = []
+        for name, number in index.items():
+            known = [(keys_of(line), line.total) for line in lines if line.target == name]
+            series.append(Series(name, number, [(float(count), one.p50) for count, one in known if one is not None]))
+        title = f"{operation}: median by keys"
+        across = Axis("keys in the bucket", log=True, format=lambda value: f"{value:,.0f}")
+        figures.append(Figure(plot(title, series, across, Axis("", log=True, format=seconds)), title))
+    return Figures(figures, "Curves", "", model.targets)

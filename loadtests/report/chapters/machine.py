@@ -1,0 +1,103 @@
+"""What all of it was measured on and with: the end of the report."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import time
+from collections.abc import Mapping
+from typing import Any
+
+from loadtests.report.model import Model
+from loadtests.report.parts import Block, Cell, Chapter, Table
+from loadtests.report.units import decimal, significant
+
+
+def chapter(model: Model) -> Chapter:
+    """Machine, versions, targets with their mounts and probes, cells."""
+    meta = model.meta
+    machine, versions = meta["machine"], meta["versions"]
+    facts = {
+        "command": shlex.join(str(one) for one in meta["command"][1:]),
+        "began": _utc(meta["started"]),
+        "ended": _utc(meta["ended"]),
+        "machine": f"{machine['cpu']}, {machine['cores']} cores, {decimal(machine['memory_bytes'])}",
+        "system": machine.get("system") or machine["kernel"],
+        "versions": ", ".join(f"{name} {number}" for name, number in versions.items() if number),
+        "repeats": meta["plan"]["repeats"],
+        "durability": meta["plan"]["durability"],
+        "gateway's workers": meta["plan"]["workers"],
+        "generator's processes": meta["plan"]["processes"],
+    }
+    blocks: list[Block] = [Table(["", ""], [[name, str(value)] for name, value in facts.items()], "", "", 2)]
+    blocks += [targets(meta), *probes(meta), cells(meta)]
+    return Chapter("machine", "Machine, versions and stores", "", blocks)
+
+
+def _utc(seconds: float | None) -> str:
+    return time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(seconds)) if seconds else ""
+
+
+def targets(meta: Mapping[str, Any]) -> Table:
+    """What each target is."""
+    rows: list[list[str | Cell]] = []
+    for one in meta["targets"]:
+        mount = one.get("mount") or {}
+        where = (
+            one["url"] or one["path"] or {"local": "temporary directory"}.get(one.get("store", ""), "temporary mount")
+        )
+        costs = " ".join(word for word in (one.get("profile"), one.get("personality")) if word)
+        synced = {None: "", True: "each file synced", False: "not synced"}[one["synced"]]
+        settings = ", ".join(f"{name}={value}" for name, value in one["settings"].items())
+        mounted = " ".join(str(mount[name]) for name in ("kind", "source", "point") if mount.get(name))
+        options = str(mount.get("options") or "")
+        rows.append(
+            [one["name"], one["kind"], one["driver"], where, Cell(mounted, title=options), costs, synced, settings]
+        )
+    head = ["Target", "kind", "driver", "where", "mount", "costs", "writes", "settings"]
+    return Table(head, rows, "Targets", "", len(head))
+
+
+def probes(meta: Mapping[str, Any]) -> list[Block]:
+    """What `sluice probe` found: trials, then the rest as it stands."""
+    probed = {one["name"]: one["probe"] for one in meta["targets"] if one.get("probe")}
+    if not probed:
+        return []
+    trials = dict.fromkeys(name for probe in probed.values() for name in probe.get("trials", {}))
+    rows: list[list[str | Cell]] = [
+        [name, *(_trial(probe.get("trials", {}).get(name)) for probe in probed.values())] for name in trials
+    ]
+    others = dict.fromkeys(
+        name for probe in probed.values() for name, value in probe.items() if name not in ("trials", "mount")
+    )
+    for name in others:
+        rows.append([name, *(_value(probe.get(name)) for probe in probed.values())])
+    return [Table(["", *probed], rows, "What the mounts can do", "Probed before the first repeat.", 1 + len(probed))]
+
+
+def _trial(found: Mapping[str, Any] | None) -> Cell:
+    if not found:
+        return Cell("")
+    words = str(found.get("detail") or found.get("error") or "")
+    return Cell("yes" if found.get("works") else f"no: {words}", "" if found.get("works") else "bad", title=words)
+
+
+def _value(found: object) -> str:
+    if isinstance(found, float):
+        return significant(found)
+    if isinstance(found, dict):
+        return ", ".join(f"{name} {_value(value)}" for name, value in found.items())
+    return json.dumps(found) if isinstance(found, list) else "" if found is None else str(found)
+
+
+def cells(meta: Mapping[str, Any]) -> Table:
+    """How each went."""
+    rows: list[list[str | Cell]] = []
+    for one in meta["cells"]:
+        took = f"{one['ended'] - one['started']:.0f} s" if one["ended"] and one["started"] else ""
+        load = " → ".join(f"{value:.1f}" for value in one["load1"])
+        state = Cell(one["state"], "" if one["state"] == "done" else "bad")
+        rows.append([one["scenario"], one["target"], str(one["repeat"]), state, one["reason"], took, f"{one['rows']:,}",
+                     f"{one['errors']:,}", load])  # fmt: skip
+    head = ["Scenario", "Target", "repeat", "state", "why", "took", "requests", "errors", "load (1 min)"]
+    return Table(head, rows, "Cells", "Load: of the machine, before and after.", 5)

@@ -1,0 +1,143 @@
+"""The verdict: which store for which use, with margins, noise, and what takes trust away from it."""
+
+from __future__ import annotations
+
+from loadtests.report import noise
+from loadtests.report.model import Model
+from loadtests.report.numbers import sigma
+from loadtests.report.parts import Block, Cell, Chapter, Figure, Figures, Remark, Table
+from loadtests.report.plots.blocks import intervals
+from loadtests.report.units import percent
+from loadtests.report.usage import FULL
+from loadtests.report.uses import BAD_SHARE
+from loadtests.report.verdict import RESTLESS, Cost, Judgement, Score, Verdict, headline, listed, sentence
+
+CALLS = {
+    "faster": "faster",
+    "slower": "slower",
+    "no difference": "no difference",
+    "too noisy": "too noisy to call",
+    "too few repeats": "not called: fewer than three repeats",
+    "not measured": "not measured",
+}
+
+
+def chapter(model: Model, verdict: Verdict) -> Chapter:
+    """What is read first."""
+    blocks: list[Block] = [Remark(line, "lead") for line in headline(verdict.judgements)]
+    blocks += warnings(model, verdict)
+    if verdict.judgements:
+        blocks += [by_use(verdict), *differences(model, verdict), relative(model, verdict)]
+    if verdict.costs:
+        blocks.append(costs(verdict))
+    blocks.append(Remark(how()))
+    return Chapter("verdict", "Verdict", "Which store for which use.", blocks)
+
+
+def warnings(model: Model, verdict: Verdict) -> list[Block]:
+    """A noisy run, a busy generator, requests that failed."""
+    found: list[Block] = []
+    if verdict.noisy and verdict.restless is not None:
+        found.append(Remark(
+            f"This run is noisy: the middle one of all figures varies by {percent(verdict.restless)} between "
+            f"repeats (more than {percent(RESTLESS)} is noisy). More repeats, or a quieter machine, would tell more.",
+            "bad",
+        ))  # fmt: skip
+    busy = [one for one in model.usages if one.who == "generator" and one.share > FULL]
+    for scenario in dict.fromkeys(one.scenario for one in busy):
+        names = [f"{one.target} ({percent(one.share)})" for one in busy if one.scenario == scenario]
+        found.append(Remark(
+            f"In {scenario} the generator was the bottleneck with {listed(names)}: a process of it was busy for more "
+            f"than {percent(FULL)} of the time. The stores may do more than is measured here: use --processes.", "bad",
+        ))  # fmt: skip
+    for one in model.errors:
+        words = f"{one.count:,} errors of {one.operation} on {one.target} in {one.scenario}"
+        found.append(Remark(f"{words}, the first: {one.first[0].text}", "bad"))
+    return found
+
+
+def by_use(verdict: Verdict) -> Table:
+    """A sentence for each use."""
+    rows: list[list[str | Cell]] = [
+        [one.use.name, Cell(_call(one), "best" if one.call == one.best else "quiet"), Cell(sentence(one))]
+        for one in verdict.judgements
+    ]
+    return Table(["Use", "Take", "Why"], rows, "", "", 3)
+
+
+def differences(model: Model, verdict: Verdict) -> list[Block]:
+    """Every store against the first, by use, with the interval where there is one."""
+    first, *others = model.stores
+    figures = []
+    for name in others:
+        rows = []
+        for one in verdict.judgements:
+            if first in one.scores and name in one.scores and one.scores[first].speed and one.scores[name].speed:
+                found = noise.compare(*(list(one.scores[store].speeds.values()) for store in (name, first)))
+                words = f"{one.use.name}: {CALLS[found.call]}"
+                rows.append((one.use.name, model.targets.index(name), found.ratio or 1.0, found.low, found.high, words))
+        if rows:
+            title = f"{name} against {first}"
+            figures.append(Figure(intervals(title, rows, "times as fast"), f"{title}: speed, with its interval"))
+    return [Figures(figures, f"Against {first}")] if figures else []
+
+
+def _call(one: Judgement) -> str:
+    return CALLS.get(one.call, one.call)
+
+
+def relative(model: Model, verdict: Verdict) -> Table:
+    """Speeds against the best, as a table that can be read at a glance."""
+    rows: list[list[str | Cell]] = []
+    for one in verdict.judgements:
+        top = one.scores[one.best].speed if one.best else 0.0
+        row: list[str | Cell] = [Cell(one.use.name, title=one.use.what)]
+        for name in model.stores:
+            row.append(_share(one.scores.get(name), top, name == one.best))
+        rows.append(row)
+    note = "Speed as a share of the fastest's, ± the standard deviation between repeats. What is in each use: "
+    note += "; ".join(f"{one.use.name} ({one.use.what})" for one in verdict.judgements) + "."
+    return Table(["Use", *model.stores], rows, "Relative speed", note)
+
+
+def _share(score: Score | None, top: float, best: bool) -> Cell:
+    if score is None:
+        return Cell("not measured", "quiet")
+    if score.failed > BAD_SHARE:
+        return Cell(f"{percent(score.failed)} failed", "bad")
+    if not score.speed or not top:
+        return Cell("", "quiet")
+    share = score.speed / top
+    deviation = sigma([one / score.speed for one in score.speeds.values()]) * share
+    spread = f" ±{percent(deviation)}" if len(score.speeds) > 1 else ""
+    return Cell(f"{percent(share)}{spread}", "best" if best else "", heat=share)
+
+
+def costs(verdict: Verdict) -> Table:
+    """Each gateway against plain files of its own store."""
+    uses = list(dict.fromkeys(use for one in verdict.costs for use in one.over))
+    rows: list[list[str | Cell]] = [[use, *(_cost(one, use) for one in verdict.costs)] for use in uses]
+    head = ["Use", *(f"{one.target} against {one.direct}" for one in verdict.costs)]
+    note = "Speed through the gateway as a share of that of plain files on the same store without it."
+    return Table(head, rows, "What the gateway costs", note)
+
+
+def _cost(one: Cost, use: str) -> str:
+    found = one.over.get(use)
+    if found is None or found.ratio is None:
+        return ""
+    if found.low is None or found.high is None:
+        return percent(found.ratio)
+    return f"{percent(found.ratio)} ({percent(found.low)} to {percent(found.high)})"
+
+
+def how() -> str:
+    """How it is judged."""
+    return (
+        f"How this is judged: each repeat gives one figure a use; intervals are {noise.LEVEL:.0%} bootstrap intervals "
+        "over the repeats. A store is called faster when its interval leaves out “the same” and it is ahead by "
+        f"{noise.MATTERS:.0%} or more; otherwise “no difference” when the interval reaches no farther than "
+        f"{noise.NOISY:.0%} to a side, “too noisy to call” when it does. Fewer than {noise.LEAST} repeats are not "
+        f"judged. Figures with more than {BAD_SHARE:.0%} of errors are not compared. The generator is called the "
+        f"bottleneck when one of its processes was busy for more than {FULL:.0%} of the time."
+    )

@@ -1,0 +1,80 @@
+"""Objects of several sizes, written and read by one client: the published table of EBS, EFS and S3."""
+
+from __future__ import annotations
+
+from loadtests.report.chapters.published import SIZES
+from loadtests.report.model import Line, Model
+from loadtests.report.parts import Block, Cell, Chapter, Figure, Figures, Table, best_of
+from loadtests.report.plots.lines import Axis, Series, plot
+from loadtests.report.units import seconds, significant, size
+
+WORDS = {"PUT": "Write", "GET": "Read"}
+
+
+def chapter(model: Model, scenario: str) -> Chapter:
+    """Mean ± deviation and median for each size and target, and speed over size."""
+    about = (
+        "One client, one object after another, as published for Mattermost's stores. Times of whole requests; reads "
+    )
+    about += "follow the writes, so they come from caches where a store has some."
+    blocks: list[Block] = [table(model, operation) for operation in WORDS if model.of(scenario, operation=operation)]
+    blocks += [plots(model), *(published(operation) for operation in WORDS)]
+    return Chapter(scenario, "Sizes", about, blocks)
+
+
+def table(model: Model, operation: str) -> Table:
+    """Sizes by targets."""
+    lines = model.of("sizes", operation=operation)
+    rows: list[list[str | Cell]] = []
+    for one in sorted({line.size for line in lines}):
+        by_target = {line.target: line for line in lines if line.size == one}
+        found = [by_target.get(name) for name in model.targets]
+        means = [line.total.mean if line and line.total else None for line in found]
+        rows.append([size(one), *best_of(means, [cell(line) for line in found], more=False)])
+    note = "Mean (± standard deviation, p50: median) of all repeats."
+    return Table(["File size", *model.targets], rows, f"{WORDS[operation]} operations", note)
+
+
+def published(operation: str) -> Table:
+    """What was measured elsewhere."""
+    stores = SIZES[operation]
+    rows: list[list[str | Cell]] = []
+    for one in next(iter(stores.values())):
+        known = [found[one] for found in stores.values()]
+        rows.append(
+            [size(one), *(f"{seconds(it.mean)} (±{seconds(it.sigma)}, p50: {seconds(it.p50)})" for it in known)]
+        )
+    note = "Another machine; written without fsync."
+    return Table(["File size", *stores], rows, f"{WORDS[operation]} operations, as published", note)
+
+
+def cell(line: Line | None) -> str:
+    """As the published table has it."""
+    if line is None or line.total is None:
+        return f"{line.errors:,} errors" if line is not None and line.errors else ""
+    one = line.total
+    failed = f", {line.errors:,} errors" if line.errors else ""
+    return f"{seconds(one.mean)} (±{seconds(one.sigma)}, p50: {seconds(one.p50)}{failed})"
+
+
+def plots(model: Model) -> Figures:
+    """Speed and time over size."""
+    figures = []
+    for operation, word in WORDS.items():
+        speeds, times = [], []
+        for index, name in enumerate(model.targets):
+            found = [(line.size, line.total) for line in model.of("sizes", operation=operation, target=name)]
+            known = [(one, total) for one, total in found if total is not None and one > 0]
+            speeds.append(Series(name, index, [(one, one / total.p50 / 1e6) for one, total in known]))
+            bars = [(float(one), total.p25, total.p75) for one, total in known]
+            times.append(Series(name, index, [(one, total.p50) for one, total in known], bars))
+        across = Axis("size", log=True, format=size)
+        figures.append(Figure(
+            plot(f"{word}: time by size", times, across, Axis("", log=True, format=seconds)),
+            f"{word}: median time by size, bars from the 25th to the 75th percentile",
+        ))  # fmt: skip
+        figures.append(Figure(
+            plot(f"{word}: MB/s by size", speeds, across, Axis("MB/s", log=True, format=significant)),
+            f"{word}: MB/s by size, from the median time",
+        ))  # fmt: skip
+    return Figures(figures, "Curves", "", model.targets)

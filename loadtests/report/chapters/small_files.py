@@ -1,0 +1,77 @@
+"""A source tree of small files, written and read: the published table of EFS and ObjectiveFS."""
+
+from __future__ import annotations
+
+from loadtests.report import numbers
+from loadtests.report.chapters.published import SMALL_FILES
+from loadtests.report.model import Model
+from loadtests.report.parts import Block, Cell, Chapter, Figure, Figures, Remark, Table
+from loadtests.report.plots.lines import percentiles
+from loadtests.report.units import decimal, megabytes, seconds, significant, times
+
+STAGES = {
+    "write": "Write",
+    "read-cold": "Read, cold caches",
+    "read-warm": "Read, warm caches",
+}
+
+
+def chapter(model: Model, scenario: str) -> Chapter:
+    """MB/s and the improvement over the first store."""
+    notes = [cell["notes"] for cell in model.meta["cells"] if cell["scenario"] == scenario and cell["notes"]]
+    about = "A source tree, written by one client; then read by several, 80 % of the reads from a fifth of the files."
+    if notes and "files" in notes[0]:
+        about += f" Here {notes[0]['files']:,} files of {decimal(notes[0].get('bytes', 0))} in all."
+    blocks: list[Block] = [table(model, stage) for stage in STAGES if model.of(scenario, stage=stage)]
+    if any(not one.get("dropped_caches") for one in notes):
+        blocks.append(Remark("Caches could not be dropped (that needs root): the cold reads are warm ones too.", "bad"))
+    return Chapter(scenario, "Small files", about, [*blocks, plots(model), published()])
+
+
+def table(model: Model, stage: str) -> Table:
+    """A stage: time, MB/s with the repeats' deviation, improvement over the first store that has figures."""
+    rows: list[list[str | Cell]] = []
+    first = 0.0
+    for line in model.of("small_files", stage=stage):
+        rates = [one.rate for one in line.rounds if one.rate]
+        if not rates or line.total is None:
+            rows.append([line.target, "", "", "", "", f"{line.errors:,} errors"])
+            continue
+        rate = numbers.mean(rates)
+        first = first or rate
+        took = numbers.mean([one.seconds for one in line.rounds])
+        spread = f"±{megabytes(numbers.sigma(rates))}" if len(rates) > 1 else ""
+        files = sum(one.count for one in line.rounds) / sum(one.seconds for one in line.rounds)
+        rows.append(
+            [line.target, seconds(took), f"{megabytes(rate)} MB/s", spread, significant(files), seconds(line.total.p50),
+             seconds(line.total.p99), times(rate / first)]
+        )  # fmt: skip
+    head = ["Target", "Time", "Throughput", "between repeats", "files/s", "p50", "p99", "Improvement"]
+    return Table(head, [_filled(row, len(head)) for row in rows], STAGES[stage])
+
+
+def _filled(row: list[str | Cell], columns: int) -> list[str | Cell]:
+    return [*row[:1], *[""] * (columns - len(row)), *row[1:]]
+
+
+def plots(model: Model) -> Figures:
+    """Latency of a file by percentile."""
+    index = {name: number for number, name in enumerate(model.targets)}
+    figures = []
+    for stage, words in STAGES.items():
+        curves = [
+            (line.target, index[line.target], line.curve) for line in model.of("small_files", stage=stage) if line.curve
+        ]
+        if curves:
+            title = f"{words}: time of a file"
+            figures.append(Figure(percentiles(title, curves, "", seconds), f"{title}, by percentile"))
+    return Figures(figures, "Time of a file", "", model.targets)
+
+
+def published() -> Table:
+    """What was measured elsewhere."""
+    rows: list[list[str | Cell]] = []
+    for stage, found in SMALL_FILES.items():
+        rows += [[stage, name, f"{rate:g} MB/s", f"{over:.2f}x"] for name, rate, over in found]
+    note = "The Linux 4.7.2 tree unpacked; then 16 readers of 10,000 files. Another machine."
+    return Table(["", "File system", "Throughput", "Improvement"], rows, "As published", note, 2)

@@ -1,0 +1,98 @@
+"""Files of a size by more and more writers: where it stays, as published for EFS."""
+
+from __future__ import annotations
+
+from loadtests.report import numbers
+from loadtests.report.chapters.published import THREADS
+from loadtests.report.model import Line, Model
+from loadtests.report.parts import Block, Cell, Chapter, Figure, Figures, Table
+from loadtests.report.plots.lines import Axis, Series, plot
+from loadtests.report.units import megabytes, size
+
+PLATEAU = 0.9
+"""Of the best combined rate: who has reached it gains little by more writers."""
+
+
+def chapter(model: Model, scenario: str) -> Chapter:
+    """MB/s of each writer and of all, by size and number."""
+    about = (
+        "Each number of writers puts files of one size for a while; the rate is all bytes over the time from the first "
+    )
+    about += f"to the last. The plateau is the first number of writers with {PLATEAU:.0%} of the best combined rate."
+    sizes = sorted({line.size for line in model.of(scenario)})
+    blocks: list[Block] = [plateaus(model, sizes), *(table(model, one) for one in sizes)]
+    blocks += [plots(model, sizes)]
+    return Chapter(scenario, "Writers at once", about, blocks)
+
+
+def rate(line: Line) -> float:
+    """Combined bytes a second, the mean of the repeats."""
+    rates = [one.rate for one in line.rounds]
+    return numbers.mean(rates) if rates else 0.0
+
+
+def plateaus(model: Model, sizes: list[int]) -> Table:
+    """Where it stays, for each target and size."""
+    rows: list[list[str | Cell]] = []
+    for one in sizes:
+        for name in model.targets:
+            found = {line.users: rate(line) for line in model.of("threads", target=name, size=one)}
+            best = max(found.values(), default=0.0)
+            if best:
+                at = min(users for users, value in found.items() if value >= PLATEAU * best)
+                single = found.get(1)
+                gain = f"{best / single:.1f}x" if single else ""
+                rows.append([size(one), name, f"{at}", megabytes(found[at]), megabytes(best), gain])
+    head = ["Size", "Target", "plateau at", "MB/s there", "best MB/s", "over one writer"]
+    return Table(head, rows, "Where the plateau is", "", 2)
+
+
+def table(model: Model, of_size: int) -> Table:
+    """Writers by targets: combined and of each; darker is more."""
+    lines = model.of("threads", size=of_size)
+    users = sorted({line.users for line in lines})
+    published = THREADS.get(of_size, {})
+    best = max((rate(line) for line in lines), default=0.0) or 1.0
+    names = [name for name in model.targets if any(line.target == name for line in lines)]
+    rows: list[list[str | Cell]] = []
+    for number in users:
+        row: list[str | Cell] = [str(number)]
+        for name in names:
+            found = [line for line in lines if (line.target, line.users) == (name, number)]
+            value = rate(found[0]) if found else 0.0
+            row.append(Cell(megabytes(value), heat=value / best) if value else "")
+            row.append(megabytes(value / number) if value else "")
+        if published:
+            row.append(Cell(f"{published[number]:g}" if number in published else "", "quiet"))
+        rows.append(row)
+    head = ["Writers", *(word for name in names for word in (f"{name}, all", f"{name}, each"))]
+    head += ["published: EFS, all"] if published else []
+    return Table(head, rows, f"MB/s with files of {size(of_size)}")
+
+
+def plots(model: Model, sizes: list[int]) -> Figures:
+    """Combined rate over writers, for each size; bars from the lowest to the highest repeat."""
+    figures = []
+    for one in sizes:
+        series = []
+        for index, name in enumerate(model.targets):
+            lines = sorted(model.of("threads", target=name, size=one), key=lambda line: line.users)
+            lines = [line for line in lines if line.rounds]
+            points = [(line.users, rate(line) / 1e6) for line in lines]
+            rates = [(line.users, [each.rate / 1e6 for each in line.rounds]) for line in lines]
+            bars = [(float(users), min(found), max(found)) for users, found in rates if len(found) > 1]
+            series.append(Series(name, index, points, bars))
+        title = f"{size(one)}: combined MB/s by writers"
+        numbers_there = sorted({px for each in series for px, _ in each.points})
+        across = Axis("writers", log=True, format=lambda value: f"{value:g}", ticks=_thinned(numbers_there))
+        figures.append(Figure(plot(title, series, across, Axis("MB/s")), f"{title}, bars over the repeats"))
+    return Figures(figures, "Curves", "", model.targets)
+
+
+def _thinned(ticks: list[float]) -> list[float]:
+    """Without those that stand too close to the one before on a logarithmic axis."""
+    kept: list[float] = []
+    for one in ticks:
+        if not kept or one >= kept[-1] * (ticks[-1] / ticks[0]) ** 0.06:
+            kept.append(one)
+    return kept

@@ -1,0 +1,54 @@
+"""Two runs beside each other, on a terminal."""
+
+from __future__ import annotations
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from loadtests.report import noise
+from loadtests.report.noise import Difference
+from loadtests.report.pairs import Pairs
+from loadtests.report.units import percent
+
+STYLES = {"faster": "green", "slower": "red"}
+
+
+def show(found: Pairs, console: Console | None = None) -> None:
+    """Print it."""
+    console = console or Console()
+    if not console.is_terminal:
+        console = Console(file=console.file, width=140)
+    table = Table(title=Text(f"A = {found.a}, B = {found.b}"), title_justify="left")
+    for name in ("Target", "Figure"):
+        table.add_column(name)
+    for name in ("A", "B", "B against A"):
+        table.add_column(name, justify="right")
+    table.add_column("B is")
+    before = ""
+    for one in found.pairs:
+        if one.target != before and before:
+            table.add_section()
+        style = "" if one.figure else "bold"
+        name = f"  {one.figure}" if one.figure else one.use
+        call = Text(one.over.call, style=STYLES.get(one.over.call, "dim"))
+        table.add_row(
+            Text(one.target if one.target != before else ""), Text(name, style=style), one.a, one.b,
+            Text(difference(one.over), style=style), call,
+        )  # fmt: skip
+        before = one.target
+    console.print(table)
+    for remark in found.remarks:
+        console.print(remark, markup=False, highlight=False, soft_wrap=True)
+    words = f"Speed of B against A, with {noise.LEVEL:.0%} bootstrap intervals over the repeats; less than "
+    console.print(f"{words}{noise.MATTERS:.0%} is no difference.", markup=False, highlight=False, soft_wrap=True)
+
+
+def difference(one: Difference) -> str:
+    """`+12 % (-3.0 to +29 %)`: more is faster."""
+    if one.ratio is None:
+        return ""
+    shown = percent(one.ratio - 1, sign=True)
+    if one.low is None or one.high is None:
+        return shown
+    return f"{shown} ({percent(one.low - 1, sign=True).removesuffix(' %')} to {percent(one.high - 1, sign=True)})"

@@ -1,0 +1,36 @@
+"""The report as one HTML page that needs nothing else: styles and plots are in it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup
+
+from loadtests.report.parts import Chapter, Figures, Remark, Table, plain
+from loadtests.report.plots.svg import colour
+
+HERE = Path(__file__).parent
+
+
+def written(title: str, partial: str, facts: Sequence[str], chapters: Sequence[Chapter]) -> str:
+    """A whole page. `facts` stand under the title."""
+    environment = Environment(
+        loader=FileSystemLoader(HERE), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
+    )
+    environment.tests["table"] = lambda block: isinstance(block, Table)
+    environment.tests["figures"] = lambda block: isinstance(block, Figures)
+    environment.tests["remark"] = lambda block: isinstance(block, Remark)
+    environment.filters["plain"] = plain
+    environment.filters["svg"] = lambda words: Markup(words)
+    environment.filters["shade"] = shade
+    environment.globals["colour"] = colour
+    style = Markup((HERE / "page.css").read_text(encoding="utf-8"))
+    page = environment.get_template("page.html")
+    return page.render(title=title, partial=partial, facts=facts, chapters=chapters, style=style)
+
+
+def shade(heat: float | None) -> str:
+    """The style of a cell whose background tells a number from 0 to 1."""
+    return "" if heat is None else f"--heat:{max(0.0, min(1.0, heat)) * 100:.0f}%"

@@ -1,0 +1,63 @@
+"""The report as Markdown: everything but the plots."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from loadtests.report.parts import Block, Cell, Chapter, Figures, Table, plain
+
+
+def written(title: str, partial: str, chapters: Sequence[Chapter]) -> str:
+    """A whole document."""
+    parts = [f"# {escaped(title)}"]
+    if partial:
+        parts.append(f"**Partial run: {escaped(partial)}**")
+    for chapter in chapters:
+        parts.append(f"## {escaped(chapter.title)}")
+        if chapter.about:
+            parts.append(escaped(chapter.about))
+        parts += [words for block in chapter.blocks if (words := told(block))]
+    return "\n\n".join(parts) + "\n"
+
+
+def told(block: Block) -> str:
+    """A block; nothing for plots."""
+    if isinstance(block, Figures):
+        return ""
+    if isinstance(block, Table):
+        return table(block)
+    return f"**{escaped(block.text)}**" if block.mark in ("bad", "lead") else escaped(block.text)
+
+
+def table(found: Table) -> str:
+    """With its title above and its note below. The best is bold."""
+    if not found.rows:
+        return ""
+    parts = [f"### {escaped(found.title)}"] if found.title else []
+    rule = ["---"] * found.texts + ["---:"] * (len(found.head) - found.texts)
+    lines = [
+        _row(found.head),
+        "|" + "|".join(rule) + "|",
+        *(_row([_cell(one) for one in row], raw=True) for row in found.rows),
+    ]
+    parts.append("\n".join(lines))
+    if found.note:
+        parts.append(escaped(found.note))
+    return "\n\n".join(parts)
+
+
+def _row(words: Sequence[str], *, raw: bool = False) -> str:
+    return "| " + " | ".join(one if raw else escaped(one) for one in words) + " |"
+
+
+def _cell(cell: str | Cell) -> str:
+    one = plain(cell)
+    words = escaped(one.text)
+    return f"**{words}**" if one.mark == "best" and words else words
+
+
+def escaped(words: str) -> str:
+    """Text that means nothing to Markdown, nor to HTML inside of it, on one line."""
+    flat = " ".join(words.split())
+    return re.sub(r"([\\`*_|\[\]#])", r"\\\1", flat).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")

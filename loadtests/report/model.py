@@ -1,0 +1,224 @@
+"""All that a report says, as numbers: made from a run's directory, written as report.json, shown by the rest."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from loadtests.compare import meta as meta_file
+from loadtests.report import numbers
+from loadtests.report.numbers import Spread
+from loadtests.report.reading import FIRST_MESSAGES, Group, Kind, Message, Reading, read
+from loadtests.report.usage import FULL, Usage, usages
+from loadtests.report.windows import Heat, Window, heat, windows
+
+MIXES = ("mixed", "boto3_mixed", "open_loop")
+"""Scenarios that are one part, long enough to be told by the second."""
+
+
+@dataclass(frozen=True)
+class Round:
+    """A kind of request in one repeat. Seconds; `seconds` is from the first's beginning to the last's end, `busy` the
+    sum of all requests' times."""
+
+    repeat: int
+    count: int
+    errors: int
+    moved: int
+    seconds: float
+    busy: float
+    mean: float
+    p50: float
+    p99: float
+
+    @property
+    def rate(self) -> float:
+        """Bytes a second."""
+        return self.moved / self.seconds if self.seconds else 0.0
+
+
+@dataclass(frozen=True)
+class Line:
+    """A kind of request of one target, over all repeats. Seconds; of good requests alone but for `errors`. `size` is -1
+    where it varies; `late` (open_loop) is from due to sent; `phases` are mean milliseconds of a request that told
+    them."""
+
+    target: str
+    scenario: str
+    stage: str
+    operation: str
+    size: int
+    users: int
+    errors: int
+    moved: int
+    total: Spread | None
+    ttfb: Spread | None
+    late: Spread | None
+    curve: list[tuple[float, float]]
+    phases: dict[str, float]
+    rounds: list[Round]
+
+    @property
+    def kind(self) -> Kind:
+        """Without the target."""
+        return Kind(self.stage, self.operation, self.size)
+
+
+@dataclass(frozen=True)
+class Course:
+    """An operation (or all: "") of one target second by second, by repeat, and its heat map of the first repeat."""
+
+    target: str
+    scenario: str
+    operation: str
+    windows: dict[int, list[Window]]
+    heat: Heat | None
+
+
+@dataclass(frozen=True)
+class Errors:
+    """How many, and what the first of them said."""
+
+    target: str
+    scenario: str
+    operation: str
+    count: int
+    first: list[Message]
+
+
+@dataclass(frozen=True)
+class Model:
+    """A run. `unread` are files that could not be read, with why."""
+
+    meta: Mapping[str, Any]
+    lines: list[Line] = field(default_factory=list)
+    courses: list[Course] = field(default_factory=list)
+    errors: list[Errors] = field(default_factory=list)
+    usages: list[Usage] = field(default_factory=list)
+    unread: list[str] = field(default_factory=list)
+
+    @property
+    def targets(self) -> list[str]:
+        """Names, in the order of the run."""
+        return [one["name"] for one in self.meta["targets"]]
+
+    @property
+    def stores(self) -> list[str]:
+        """Targets that somebody chooses between: those behind S3, or plain files when there are no others."""
+        behind = [one["name"] for one in self.meta["targets"] if one["kind"] != "direct"]
+        return behind or self.targets
+
+    @property
+    def partial(self) -> str:
+        """Why not all was measured, or nothing."""
+        if self.meta["state"] == "complete":
+            return "; ".join(self.unread)
+        reason = self.meta["reason"] or (
+            "it was not ended" if self.meta["state"] == "running" else "no reason is known"
+        )
+        return "; ".join([reason, *self.unread])
+
+    def of(self, scenario: str, **wanted: object) -> list[Line]:
+        """Lines of a scenario with these attributes."""
+        return [
+            line
+            for line in self.lines
+            if line.scenario == scenario and all(getattr(line, name) == value for name, value in wanted.items())
+        ]
+
+    def scenarios(self) -> list[str]:
+        """Those with rows, in the order of the plan."""
+        return list(dict.fromkeys(line.scenario for line in self.lines))
+
+    def limited(self, target: str, scenario: str) -> bool:
+        """Whether the generator was as busy as it can be there."""
+        return any(
+            one.share > FULL
+            for one in self.usages
+            if (one.target, one.scenario, one.who) == (target, scenario, "generator")
+        )
+
+
+def of_run(directory: Path) -> Model:
+    """Read a run. Raises PlanError when it is none; files of rows that cannot be read are told in the model."""
+    model = Model(meta_file.read(directory))
+    spans: dict[tuple[str, str, int], tuple[float, float]] = {}
+    for reading in read(directory, model.meta, model.unread):
+        model.lines.extend(line_of(reading, kind) for kind in reading.kinds)
+        model.courses.extend(courses_of(reading))
+        model.errors.extend(errors_of(reading))
+        for repeat, groups in reading.repeats.items():
+            filled = [group for group in groups.values() if group.totals]
+            if filled:
+                begin, end = min(one.first for one in filled), max(one.last for one in filled)
+                spans[reading.target, reading.scenario, repeat] = (begin, end)
+    model.usages.extend(usages(directory / "resources.csv", spans))
+    return model
+
+
+def line_of(reading: Reading, kind: Kind) -> Line:
+    """A kind of request over all repeats."""
+    groups = reading.groups(kind)
+    totals = [one for group in groups.values() for one in group.totals]
+    ttfbs = [one for group in groups.values() for one in group.ttfbs]
+    lates = [one for group in groups.values() for one in group.lates]
+    return Line(
+        reading.target,
+        reading.scenario,
+        *(kind.stage, kind.operation, kind.size),
+        max(group.users for group in groups.values()),
+        sum(group.errors for group in groups.values()),
+        sum(group.moved for group in groups.values()),
+        numbers.spread(totals),
+        numbers.spread(ttfbs),
+        numbers.spread(lates),
+        numbers.curve(totals),
+        phases_of(groups.values()),
+        [round_of(repeat, group) for repeat, group in groups.items() if group.totals],
+    )
+
+
+def round_of(repeat: int, group: Group) -> Round:
+    """One repeat of a kind that has good rows."""
+    ascending = sorted(group.totals)
+    return Round(
+        repeat, len(ascending), group.errors, group.moved, group.seconds, sum(ascending), numbers.mean(ascending),
+        numbers.percentile(ascending, 0.5), numbers.percentile(ascending, 0.99),
+    )  # fmt: skip
+
+
+def phases_of(groups: Iterable[Group]) -> dict[str, float]:
+    """Mean milliseconds of each phase of a request that told its phases; a phase it did not name took none."""
+    sums: dict[str, float] = {}
+    told = 0
+    for group in groups:
+        told += group.phased
+        for name, value in group.phases.items():
+            sums[name] = sums.get(name, 0.0) + value
+    return {name: value / told for name, value in sums.items()}
+
+
+def courses_of(reading: Reading) -> list[Course]:
+    """Of a mix: all together, then each operation."""
+    if reading.scenario not in MIXES:
+        return []
+    found = []
+    for operation in ("", *dict.fromkeys(kind.operation for kind in reading.kinds)):
+        by_repeat = {
+            repeat: [group for kind, group in groups.items() if operation in ("", kind.operation)]
+            for repeat, groups in sorted(reading.repeats.items())
+        }
+        seconds = {repeat: windows(groups) for repeat, groups in by_repeat.items()}
+        first = next(iter(by_repeat.values()))
+        found.append(Course(reading.target, reading.scenario, operation, seconds, heat(first)))
+    return found
+
+
+def errors_of(reading: Reading) -> list[Errors]:
+    """Of the operations that had some."""
+    return [
+        Errors(reading.target, reading.scenario, operation, count, reading.messages[operation][:FIRST_MESSAGES])
+        for operation, count in reading.errors.items()
+    ]

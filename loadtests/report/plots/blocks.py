@@ -1,0 +1,91 @@
+"""Heat maps, and bars made of parts."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+
+from loadtests.report.plots import svg
+from loadtests.report.plots.svg import BOTTOM, HEIGHT, LEFT, RIGHT, TOP, WIDTH, Scale
+from loadtests.report.units import seconds, significant
+from loadtests.report.windows import Heat
+
+ROW = 22
+NAMES = 120
+LEVELS = 8
+"""Shades of a heat map in the style sheet."""
+PARTS = 8
+"""Colours of a bar's parts."""
+
+
+def heat_map(title: str, found: Heat) -> str:
+    """How many requests ended when, and how late: the darker, the more."""
+    across = Scale(0, found.width * found.columns, LEFT, WIDTH - RIGHT)
+    up = Scale(found.floor, found.floor * found.step**found.bands, HEIGHT - BOTTOM, TOP, log=True)
+    most = max(found.counts.values())
+    made = []
+    for (column, band), count in sorted(found.counts.items()):
+        low, high = found.floor * found.step**band, found.floor * found.step ** (band + 1)
+        words = svg.told(f"{count:,} requests of {seconds(low)} to {seconds(high)} in {significant(found.width)} s")
+        left, top = across.at(column * found.width), up.at(high)
+        shade = 1 + int((LEVELS - 1) * math.log(count) / math.log(most)) if most > 1 else LEVELS
+        made.append(
+            svg.tag(
+                "rect", words, x=left, y=top, width=across.at((column + 1) * found.width) - left,
+                height=up.at(low) - top, class_=f"h{shade}",
+            )
+        )  # fmt: skip
+    return svg.picture(title, svg.axes(across, up, ("seconds", ""), (significant, seconds)), *made)
+
+
+def stacked(
+    title: str,
+    rows: Sequence[tuple[str, Sequence[tuple[str, float]]]],
+    names: Sequence[str],
+    form: Callable[[float], str],
+) -> str:
+    """A bar for each row, made of (part, value) in the colours of `names`."""
+    top, width = TOP + 4, WIDTH - RIGHT - 64
+    high = max((sum(value for _, value in parts) for _, parts in rows), default=0.0) or 1.0
+    across = Scale(0, high, NAMES, width)
+    made = []
+    for number, (name, parts) in enumerate(rows):
+        y, at = top + number * ROW, 0.0
+        made.append(svg.text(NAMES - 6, y + 13, _cut(name), class_="tick end"))
+        for part, value in parts:
+            left, right = across.at(at), across.at(at + value)
+            at += value
+            words = svg.told(f"{name}, {part}: {form(value)}")
+            kind = f"p{names.index(part) % PARTS}"
+            made.append(svg.tag("rect", words, x=left, y=y, width=max(0.0, right - left), height=ROW - 6, class_=kind))
+        made.append(svg.text(across.at(at) + 5, y + 13, form(at), class_="tick"))
+    return svg.picture(title, *made, height=top + ROW * len(rows) + 4)
+
+
+def intervals(title: str, rows: Sequence[tuple[str, int, float, float | None, float | None, str]], label: str) -> str:
+    """Ratios with their intervals on an axis of factors, 1 in its middle: (name, target's number, ratio, low, high,
+    words to show)."""
+    known = [one for _, _, *three, _ in rows for one in three if isinstance(one, float)]
+    reach = max([1.15, *(max(one, 1 / one) for one in known if one > 0)]) * 1.05
+    bottom = TOP + ROW * len(rows) + 6
+    across = Scale(1 / reach, reach, NAMES + 20, WIDTH - RIGHT, log=True)
+    made = [svg.tag("line", x1=across.at(1), x2=across.at(1), y1=TOP, y2=bottom, class_="axis")]
+    for value in across.ticks():
+        made.append(svg.tag("line", x1=across.at(value), x2=across.at(value), y1=TOP, y2=bottom, class_="grid"))
+        made.append(svg.text(across.at(value), bottom + 14, f"{value:g}x", class_="tick middle"))
+    for number, (name, index, ratio, low, high, words) in enumerate(rows):
+        y = TOP + ROW * number + ROW / 2
+        made.append(svg.text(NAMES + 12, y + 4, _cut(name), class_="tick end"))
+        parts = [svg.told(words)]
+        if low and high:
+            parts.append(
+                svg.tag("line", x1=across.at(low), x2=across.at(high), y1=y, y2=y, class_=f"bar {svg.colour(index)}")
+            )
+        parts.append(svg.tag("circle", cx=across.at(ratio), cy=y, r=4, class_=f"dot {svg.colour(index)}"))
+        made.append(svg.tag("g", *parts))
+    made.append(svg.text((NAMES + WIDTH) / 2, bottom + 29, label, class_="label middle"))
+    return svg.picture(title, *made, height=bottom + 36)
+
+
+def _cut(name: str) -> str:
+    return name if len(name) <= 19 else f"{name[:18]}…"

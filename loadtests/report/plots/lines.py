@@ -1,0 +1,87 @@
+"""Curves: several series over one axis, with a mark at each point where they are few."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from loadtests.report.plots import svg
+from loadtests.report.plots.svg import BOTTOM, HEIGHT, LEFT, RIGHT, TOP, WIDTH, Scale
+from loadtests.report.units import significant
+
+MARKED = 40
+"""Points of a series up to which each has a mark."""
+
+
+@dataclass(frozen=True)
+class Series:
+    """Points (x, y) of the n-th target. `spread` are (x, low, high) drawn as bars. A `faint` one is a repeat beside
+    others."""
+
+    name: str
+    index: int
+    points: Sequence[tuple[float, float]]
+    spread: Sequence[tuple[float, float, float]] = ()
+    faint: bool = False
+
+
+@dataclass(frozen=True)
+class Axis:
+    """Of a plot. `ticks` where they are not to be round numbers."""
+
+    label: str
+    log: bool = False
+    format: Callable[[float], str] = significant
+    ticks: Sequence[float] | None = None
+
+
+def plot(title: str, series: Sequence[Series], x: Axis, y: Axis) -> str:
+    """A picture of all of them."""
+    xs = [point[0] for one in series for point in one.points]
+    ys = [point[1] for one in series for point in one.points]
+    ys += [value for one in series for bar in one.spread for value in bar[1:]]
+    low, high = (min(xs), max(xs)) if xs else (1.0, 10.0)
+    if x.log and xs:
+        low, high = low / 1.1, high * 1.1
+    across = Scale(low, high, LEFT, WIDTH - RIGHT, x.log)
+    up = Scale(*svg.padded(ys, log=y.log), HEIGHT - BOTTOM, TOP, y.log)
+    drawn = "".join(_drawn(one, across, up, x, y) for one in sorted(series, key=lambda one: not one.faint))
+    return svg.picture(title, svg.axes(across, up, (x.label, y.label), (x.format, y.format), x.ticks), drawn)
+
+
+def _drawn(one: Series, across: Scale, up: Scale, x: Axis, y: Axis) -> str:
+    at = [(across.at(px), up.at(py)) for px, py in one.points]
+    kind = f"{svg.colour(one.index)}{' faint' if one.faint else ''}"
+    made = []
+    if len(at) > 1:
+        made.append(svg.tag("polyline", points=" ".join(f"{px:.1f},{py:.1f}" for px, py in at), class_=f"line {kind}"))
+    for px, low, high in one.spread:
+        where = across.at(px)
+        made.append(svg.tag("line", x1=where, x2=where, y1=up.at(low), y2=up.at(high), class_=f"bar {kind}"))
+    if len(at) <= MARKED and not one.faint:
+        for (px, py), (left, top) in zip(one.points, at, strict=True):
+            words = svg.told(f"{one.name}: {x.format(px)}, {y.format(py)}")
+            made.append(svg.tag("circle", words, cx=left, cy=top, r=2.6, class_=f"dot {kind}"))
+    return svg.tag("g", svg.told(one.name), *made) if made else ""
+
+
+def nines(share: float) -> float:
+    """Where a share of the requests stands on an axis that gives each nine the same room: 0.9 → 1, 0.99 → 2."""
+    return -math.log10(max(1e-5, 1 - share))
+
+
+def percentiles(title: str, curves: Sequence[tuple[str, int, Sequence[tuple[float, float]]]], label: str,
+                form: Callable[[float], str]) -> str:  # fmt: skip
+    """Latency over the share of requests that were at least so fast. `curves` are (name, index, [(share, value)])."""
+    series = []
+    for name, index, points in curves:
+        below = [(nines(share), value) for share, value in points if share < 1]
+        series.append(Series(name, index, below))
+    reached = max((px for one in series for px, _ in one.points), default=1.0)
+    ticks = [nines(one) for one in (0.0, 0.5, 0.9, 0.99, 0.999, 0.9999) if nines(one) <= reached + 1e-9]
+    return plot(title, series, Axis("percentile", format=_share, ticks=ticks), Axis(label, log=True, format=form))
+
+
+def _share(place: float) -> str:
+    return f"{(1 - 10**-place) * 100:.6g}"

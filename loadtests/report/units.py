@@ -1,0 +1,69 @@
+"""Numbers as people read them."""
+
+from __future__ import annotations
+
+import re
+
+KILO = 1000.0
+
+
+def significant(value: float, digits: int = 3) -> str:
+    """`1234` → 1,234; `12.345` → 12.3; `0.01234` → 0.0123; never with an exponent."""
+    if value == 0:
+        return "0"
+    exponent = int(f"{value:.{digits - 1}e}".partition("e")[2])
+    return f"{value:,.{max(0, digits - 1 - exponent)}f}"
+
+
+def trimmed(words: str) -> str:
+    """Without zeros behind the point that say nothing on an axis: `2.50 ms` → 2.5 ms, `50.0` → 50."""
+    return re.sub(r"(\.\d*?)0+(?=\D|$)", lambda found: found[1].removesuffix("."), words)
+
+
+def seconds(value: float | None) -> str:
+    """`0.00057` → 0.570 ms; empty for none."""
+    if value is None:
+        return ""
+    if value < 0.001:
+        return f"{significant(value * 1e6)} µs"
+    return f"{significant(value * 1e3)} ms" if value < 1 else f"{significant(value)} s"
+
+
+def size(value: float) -> str:
+    """`100000` → 100 KB, `10485760` → 10 MiB: the unit that makes it whole, else the decimal one."""
+    whole = int(value)
+    for power, name in ((4, "TiB"), (3, "GiB"), (2, "MiB"), (1, "KiB")):
+        if whole and whole % 1024**power == 0 and (whole % 1000 or whole >= 1000 * 1024**power):
+            return f"{whole // 1024**power:,} {name}"
+    return decimal(value)
+
+
+def decimal(value: float) -> str:
+    """`1234567` → 1.23 MB."""
+    for power, name in ((4, "TB"), (3, "GB"), (2, "MB"), (1, "KB")):
+        if value >= KILO**power:
+            number = value / KILO**power
+            return f"{number:g} {name}" if number == round(number, 1) else f"{significant(number)} {name}"
+    return f"{significant(value) if value % 1 else int(value)} B"
+
+
+def megabytes(value: float) -> str:
+    """Bytes a second in MB/s, without the unit."""
+    return significant(value / 1e6)
+
+
+def mebibytes(value: float) -> str:
+    """Bytes a second in MiB/s, without the unit."""
+    return significant(value / 2**20)
+
+
+def percent(share: float, *, sign: bool = False) -> str:
+    """`0.1234` → 12 %, `0.01234` → 1.2 %."""
+    number = share * 100
+    digits = 1 if abs(number) < 9.95 else 0
+    return f"{number:+,.{digits}f} %" if sign else f"{number:,.{digits}f} %"
+
+
+def times(ratio: float) -> str:
+    """`1.345` → 1.35x."""
+    return f"{significant(ratio)}x" if ratio < 1000 else f"{ratio:,.0f}x"

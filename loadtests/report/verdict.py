@@ -1,0 +1,259 @@
+"""Which store for which use, by how much, and whether that is outside the noise."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from loadtests.report import noise, numbers
+from loadtests.report.model import Model
+from loadtests.report.noise import Difference
+from loadtests.report.units import percent, significant
+from loadtests.report.uses import BAD_SHARE, USES, Measure, Use, measures
+
+TOGETHER = Use("All of it", "the geometric mean of the uses above")
+RESTLESS = 0.15
+"""A run whose figures vary by more than this from repeat to repeat (the middle one of them) is called noisy."""
+SMALL_SAMPLE = {3: 1.13, 4: 1.09, 5: 1.06}
+"""A standard deviation of so few values is too small by this on average (1 / c4)."""
+
+
+@dataclass(frozen=True)
+class Score:
+    """Speeds of a target in a use, by repeat: geometric means of its figures, each against the first target's."""
+
+    target: str
+    speeds: dict[int, float]
+    failed: float
+
+    @property
+    def speed(self) -> float:
+        """Over the repeats; 0 when there are none, or when too much failed."""
+        return numbers.geometric(list(self.speeds.values())) if self.speeds and self.failed <= BAD_SHARE else 0.0
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """One use. `best` is the fastest (empty: none was measured), `over` how it differs from each other target.
+
+    `limited` are targets whose generator was as busy as it can be.
+    """
+
+    use: Use
+    figures: list[str]
+    scores: dict[str, Score]
+    best: str
+    over: dict[str, Difference]
+    limited: list[str]
+
+    @property
+    def call(self) -> str:
+        """In short: the best one's name, `no difference`, or why nothing is said."""
+        if len(self.scores) < 2 or not self.best:
+            return "nothing to compare"
+        calls = {difference.call for difference in self.over.values()}
+        if not calls or calls == {"faster"}:
+            return self.best
+        for one in ("too few repeats", "too noisy", "no difference"):
+            if one in calls:
+                return one if len(calls) == 1 else f"{self.best}, or one like it"
+        return "nothing to compare"
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What a gateway adds to plain files: `over` is gateway against plain files, by use."""
+
+    target: str
+    direct: str
+    over: dict[str, Difference]
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """Of a run. `restless` is how much the middle one of all figures varies from repeat to repeat, None when that is
+    not known."""
+
+    judgements: list[Judgement]
+    costs: list[Cost]
+    restless: float | None
+
+    @property
+    def noisy(self) -> bool:
+        """Whether the run as a whole was."""
+        return self.restless is not None and self.restless > RESTLESS
+
+
+def judge(model: Model) -> Verdict:
+    """Of all that was measured."""
+    found = measures(model)
+    judgements = [one for use in USES if (one := _judged(use, found, model.stores, model)) is not None]
+    if len(judgements) > 1:
+        judgements.append(together(judgements, model.stores))
+    return Verdict(judgements, _costs(found, model), restlessness(found))
+
+
+def _judged(use: Use, found: Sequence[Measure], targets: Sequence[str], model: Model) -> Judgement | None:
+    figures, scores = scored(use, found, targets)
+    if not scores:
+        return None
+    scenarios = {one.scenario for one in found if one.name in figures}
+    limited = [target for target in scores if any(model.limited(target, scenario) for scenario in scenarios)]
+    return judged(use, figures, scores, limited)
+
+
+def judged(use: Use, figures: list[str], scores: dict[str, Score], limited: list[str]) -> Judgement:
+    """The fastest against each of the others."""
+    best = max(scores, key=lambda target: scores[target].speed)
+    if not scores[best].speed:
+        return Judgement(use, figures, scores, "", {}, limited)
+    others = [target for target in scores if target != best and scores[target].speed]
+    over = {
+        target: noise.compare(
+            list(scores[best].speeds.values()), list(scores[target].speeds.values()), comparisons=len(others)
+        )
+        for target in others
+    }
+    return Judgement(use, figures, scores, best, over, limited)
+
+
+def scored(use: Use, found: Iterable[Measure], targets: Sequence[str]) -> tuple[list[str], dict[str, Score]]:
+    """The figures that all targets with any figure of this use have, and the targets' scores."""
+    by_target: dict[str, dict[str, Measure]] = {}
+    for one in found:
+        if one.use == use.name and one.target in targets:
+            by_target.setdefault(one.target, {})[one.name] = one
+    if not by_target:
+        return [], {}
+    ordered = [by_target[target] for target in targets if target in by_target]
+    figures = [name for name in ordered[0] if all(name in one and one[name].speeds for one in ordered)]
+    if not figures:
+        return [], {}
+    yardstick = {name: numbers.geometric(list(ordered[0][name].speeds.values())) for name in figures}
+    scores = {}
+    for target in (target for target in targets if target in by_target):
+        own = [by_target[target][name] for name in figures]
+        repeats = sorted(set.intersection(*(set(one.speeds) for one in own)))
+        speeds = {
+            repeat: numbers.geometric([one.speeds[repeat] / yardstick[one.name] for one in own]) for repeat in repeats
+        }
+        scores[target] = Score(target, speeds, max(one.failed for one in own))
+    return figures, scores
+
+
+def together(judgements: Sequence[Judgement], targets: Sequence[str]) -> Judgement:
+    """All uses as one, for the targets that have them all."""
+    whole = [target for target in targets if all(target in one.scores for one in judgements)]
+    scores = {}
+    for target in whole:
+        own = [one.scores[target] for one in judgements]
+        repeats = sorted(set.intersection(*(set(one.speeds) for one in own)))
+        speeds = {repeat: numbers.geometric([one.speeds[repeat] for one in own]) for repeat in repeats}
+        scores[target] = Score(target, speeds, max(one.failed for one in own))
+    limited = sorted({name for one in judgements for name in one.limited})
+    if not scores:
+        return Judgement(TOGETHER, [], {}, "", {}, limited)
+    return judged(TOGETHER, [one.use.name for one in judgements], scores, limited)
+
+
+def _costs(found: Sequence[Measure], model: Model) -> list[Cost]:
+    costs = []
+    for one in model.meta["targets"]:
+        name = str(one["name"])
+        base = name.removesuffix("-unsynced").removesuffix("-direct")
+        if one["kind"] != "direct" or base == name or base not in model.targets:
+            continue
+        over = {}
+        for use in USES:
+            _, scores = scored(use, found, (base, name))
+            if len(scores) == 2:
+                speeds = [list(scores[target].speeds.values()) for target in (base, name)]
+                over[use.name] = noise.compare(*speeds)
+        if over:
+            costs.append(Cost(base, name, over))
+    return costs
+
+
+def restlessness(found: Iterable[Measure]) -> float | None:
+    """The middle one of all figures' standard deviations between repeats, as shares."""
+    varied = []
+    for one in found:
+        if len(one.speeds) >= noise.LEAST:
+            logs = [math.log(speed) for speed in one.speeds.values()]
+            varied.append(numbers.sigma(logs) * SMALL_SAMPLE.get(len(logs), 1.0))
+    return numbers.percentile(sorted(varied), 0.5) if varied else None
+
+
+def sentence(one: Judgement) -> str:
+    """What is said of a use."""
+    failed = [f"{name}: {percent(score.failed)} of its requests failed" for name, score in one.scores.items()
+              if score.failed > BAD_SHARE]  # fmt: skip
+    parts = [*_said(one), *failed]
+    if one.limited:
+        parts.append(f"The generator was the bottleneck with {listed(one.limited)}")
+    return ". ".join(parts) + "."
+
+
+def _said(one: Judgement) -> list[str]:
+    if not one.over:
+        return ["Only one store was measured"] if len(one.scores) == 1 else ["Nothing to compare"]
+    groups: dict[str, list[str]] = {}
+    for target, difference in one.over.items():
+        groups.setdefault(difference.call, []).append(target)
+    said = []
+    if "faster" in groups:
+        margins = [f"{target}{margin(one.over[target])}" for target in groups["faster"]]
+        said.append(f"{one.best} is faster than {listed(margins)}")
+    if "no difference" in groups:
+        reach = max(one.over[target].reach for target in groups["no difference"])
+        named = listed([one.best, *groups["no difference"]])
+        said.append(f"No difference between {named} (more than {percent(max(reach, noise.MATTERS))} would show)")
+    for call, why in (("too noisy", "Too noisy to call"), ("too few repeats", "Fewer than three repeats")):
+        if call in groups:
+            margins = [f"{target}{margin(one.over[target])}" for target in groups[call]]
+            said.append(f"{why}: {one.best} was measured faster than {listed(margins)}")
+    return said
+
+
+def margin(difference: Difference) -> str:
+    """` by 23 % (12 to 35 %)`, or as a factor where it is large."""
+    ratio = difference.ratio or 1.0
+    if ratio >= 2:
+        between = ""
+        if difference.low and difference.high:
+            between = f" ({significant(difference.low, 2)} to {significant(difference.high, 2)})"
+        return f" by a factor of {significant(ratio, 2)}{between}"
+    between = ""
+    if difference.low and difference.high:
+        between = f" ({_bound(difference.low)} to {_bound(difference.high)} %)"
+    return f" by {percent(ratio - 1)}{between}"
+
+
+def _bound(ratio: float) -> str:
+    return f"{(ratio - 1) * 100:.0f}"
+
+
+def listed(names: Sequence[str]) -> str:
+    """`a, b and c`."""
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
+
+
+def headline(judgements: Sequence[Judgement]) -> list[str]:
+    """One line a winner, then what has none."""
+    won: dict[str, list[str]] = {}
+    for one in judgements:
+        if one.use is not TOGETHER:
+            won.setdefault(one.call, []).append(_name(one.use.name))
+    calls: Mapping[str, str] = {
+        "no difference": "No difference",
+        "too noisy": "Too noisy to call",
+        "too few repeats": "Not called, with fewer than three repeats",
+        "nothing to compare": "Nothing to compare",
+    }
+    winners = [f"Take {name} for {listed(uses)}." for name, uses in won.items() if name not in calls]
+    return winners + [f"{calls[name]}: {listed(uses)}." for name, uses in won.items() if name in calls]
+
+
+def _name(use: str) -> str:
+    return use[0].lower() + use[1:]
