@@ -104,7 +104,9 @@ class App:
         return not signed and await self._index.bucket("minio") is None
 
     async def _ready(self) -> bool:
-        """The index answers, and a store is in service. No disk of a store is touched for it."""
+        """The index answers, a store is in service, and this server goes on. No disk of a store is touched for it."""
+        if self._context.leaving:
+            return False
         await self._index.identities()
         return any(store.up for store in self._store.all.values())
 

@@ -6,15 +6,26 @@ import os
 import tomllib
 from collections.abc import Iterable
 from functools import cached_property
+from ipaddress import IPv4Network, IPv6Network, ip_network
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import AliasChoices, BaseModel, ConfigDict, Field, SecretStr, StringConstraints, model_validator
+from pydantic import (
+    AliasChoices,
+    BaseModel,
+    ConfigDict,
+    Field,
+    SecretStr,
+    StringConstraints,
+    field_validator,
+    model_validator,
+)
 from pydantic_settings import BaseSettings, InitSettingsSource, PydanticBaseSettingsSource, SettingsConfigDict
 
 KIB = 1024
 MIB = 1024 * KIB
 
+Network = IPv4Network | IPv6Network
 StoreName = Annotated[str, StringConstraints(pattern=r"^[a-z0-9-]{1,32}$")]
 
 
@@ -78,6 +89,11 @@ def _read_file(path: Path, known: Iterable[str]) -> dict[str, Any]:
     return found
 
 
+def _networks(text: str) -> tuple[Network, ...]:
+    """Raises ValueError."""
+    return tuple(ip_network(name.strip()) for name in text.split(",") if name.strip())
+
+
 class ConfigError(Exception):
     """The settings file cannot be used; the message says why, for the operator."""
 
@@ -85,7 +101,10 @@ class ConfigError(Exception):
 class Settings(BaseSettings):
     """Everything an operator can choose. Sizes are bytes and times are seconds."""
 
-    model_config = SettingsConfigDict(env_prefix="SLUICE_", frozen=True, extra="ignore", populate_by_name=True)
+    # a variable that is empty counts as not there: compose files and the like cannot leave one out
+    model_config = SettingsConfigDict(
+        env_prefix="SLUICE_", frozen=True, extra="ignore", populate_by_name=True, env_ignore_empty=True
+    )
 
     config: Path | None = Field(None, description="TOML file of settings; the environment goes over it.")
     data: Path = Field(
@@ -132,6 +151,9 @@ class Settings(BaseSettings):
     tls_cert: Path | None = Field(None, description="PEM certificate chain; with it the S3 listener speaks TLS.")
     tls_key: Path | None = Field(None, description="PEM private key of the certificate.")
     default_buckets: str = Field("", description="Buckets made at start for the first account, with commas.")
+    trusted_proxies: str = Field(
+        "", description="Addresses and networks (`10.0.0.0/8`), with commas, whose `X-Forwarded-For` is believed."
+    )
     sigv2: Literal["off", "query", "on"] = Field(
         "query", description="Signature version 2: refused, in presigned URLs only, or also in headers."
     )
@@ -150,6 +172,9 @@ class Settings(BaseSettings):
     )
     graceful_timeout: float = Field(
         30, gt=0, description="How long running requests may take to end at a stop or restart."
+    )
+    stop_delay: float = Field(
+        0, ge=0, description="At a stop, readiness is `down` for this long before requests are refused: for balancers."
     )
     request_max_age: float = Field(86_400, gt=0, description="A request older than this is cut off.")
     max_header_bytes: int = Field(64 * KIB, ge=4 * KIB, description="Bytes of a request's head.")
@@ -217,6 +242,12 @@ class Settings(BaseSettings):
             (*sources, InitSettingsSource(settings_cls, _read_file(Path(path), cls.model_fields))) if path else sources
         )
 
+    @field_validator("trusted_proxies")
+    @classmethod
+    def _check_networks(cls, text: str) -> str:
+        _networks(text)
+        return text
+
     @model_validator(mode="after")
     def _check_stores(self) -> Settings:
         if self.default_store is not None and self.default_store not in self.named_stores:
@@ -272,6 +303,11 @@ class Settings(BaseSettings):
     def run_dir(self) -> Path:
         """Locks and shared counters, beside the index and so on a local disk."""
         return self.index_path.parent / "run"
+
+    @property
+    def proxies(self) -> tuple[Network, ...]:
+        """The networks of `trusted_proxies`."""
+        return _networks(self.trusted_proxies)
 
     @property
     def domains(self) -> tuple[str, ...]:

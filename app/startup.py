@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 
 from app.access.credentials import Credentials, WeakCredentials, ensure_root, root_credentials
-from app.errors import AccountExists, BucketAlreadyExists, BucketAlreadyOwnedByYou, DomainError
+from app.errors import AccountExists, BucketAlreadyExists, BucketAlreadyOwnedByYou, DomainError, TooManyBuckets
 from app.index import Index, open_index
 from app.index.schema import DEFAULT
 from app.jobs.sweep import sweep
@@ -27,12 +27,16 @@ class CannotStart(Exception):
 
 
 def prepare(settings: Settings) -> Credentials:
-    """Make or check everything that workers need, and sweep what the last run left. Raises CannotStart."""
+    """Make or check everything that workers need, and sweep what the last run left. Raises CannotStart.
+
+    Several gateways of one index may do so at the same time.
+    """
+    buckets = _default_buckets(settings)  # before anything is made
     try:
         settings.home.mkdir(mode=0o700, parents=True, exist_ok=True)
         settings.run_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
         (settings.run_dir / "writers").mkdir(mode=0o700, exist_ok=True)
-        return asyncio.run(_prepare(settings))
+        return asyncio.run(_prepare(settings, buckets))
     except (WeakCredentials, DriverError) as error:
         raise CannotStart(str(error)) from error
     except DomainError as error:
@@ -41,7 +45,7 @@ def prepare(settings: Settings) -> Credentials:
         raise CannotStart(f"{error.strerror}: {error.filename or settings.home}") from error
 
 
-async def _prepare(settings: Settings) -> Credentials:
+async def _prepare(settings: Settings, buckets: list[str]) -> Credentials:
     async with AsyncExitStack() as stack:
         index = open_index(settings)
         await index.start(migrate=True)
@@ -67,7 +71,7 @@ async def _prepare(settings: Settings) -> Credentials:
             root_id = await ensure_root(index, await _root_of(store), credentials)
         except AccountExists:
             raise CannotStart("the root access key belongs to another account (see `sluice user list`)") from None
-        await _default_buckets(store, settings, root_id)
+        await _make_buckets(store, settings, buckets, root_id)
         await sweep(store, index.writer_is_gone)
         return credentials
 
@@ -139,13 +143,23 @@ ROOT = "root"
 """Note of the index: what the first account's id is made of."""
 
 
-async def _default_buckets(store: Store, settings: Settings, owner_id: str) -> None:
-    for name in filter(None, map(str.strip, settings.default_buckets.split(","))):
+def _default_buckets(settings: Settings) -> list[str]:
+    """The names of SLUICE_DEFAULT_BUCKETS, once each. Raises CannotStart for one that no bucket can have."""
+    names = list(dict.fromkeys(filter(None, map(str.strip, settings.default_buckets.split(",")))))
+    for name in names:
         if not valid_bucket_name(name):
             raise CannotStart(f"{name!r} in SLUICE_DEFAULT_BUCKETS is no bucket name")
+    return names
+
+
+async def _make_buckets(store: Store, settings: Settings, names: list[str], owner_id: str) -> None:
+    """Make those that are missing; another gateway may make them at the same moment."""
+    for name in names:
         try:
             await create_bucket(store, name, owner_id, settings.region, settings.max_buckets)
         except BucketAlreadyOwnedByYou:
             pass
         except BucketAlreadyExists:
             raise CannotStart(f"the default bucket {name!r} belongs to another account") from None
+        except TooManyBuckets:
+            raise CannotStart(f"the default bucket {name!r} would be one more than SLUICE_MAX_BUCKETS") from None

@@ -115,7 +115,8 @@ def test_wrong_settings_exit_with_2(tmp_path: Path) -> None:
     ("env", "said"),
     [
         ({"SLUICE_ROOT_ACCESS_KEY": "minioadmin", "SLUICE_ROOT_SECRET_KEY": "minioadmin"}, "well-known"),
-        ({"SLUICE_DEFAULT_BUCKETS": "Not A Bucket"}, "no bucket name"),
+        ({"SLUICE_DEFAULT_BUCKETS": "fine,Not A Bucket"}, "'Not A Bucket' in SLUICE_DEFAULT_BUCKETS is no bucket name"),
+        ({"SLUICE_DEFAULT_BUCKETS": "one,two", "SLUICE_MAX_BUCKETS": "1"}, "'two' would be one more than SLUICE_MAX_"),
     ],
 )
 def test_what_refuses_to_start_says_why(tmp_path: Path, env: dict[str, str], said: str) -> None:
@@ -123,6 +124,25 @@ def test_what_refuses_to_start_says_why(tmp_path: Path, env: dict[str, str], sai
     assert ended.returncode == 1
     assert said in ended.stderr
     assert "Traceback" not in ended.stderr
+
+
+def test_a_wrong_default_bucket_leaves_nothing_behind(tmp_path: Path) -> None:
+    gateway = Gateway(tmp_path / "data", env={"SLUICE_DEFAULT_BUCKETS": "fine,..", "SLUICE_WORKERS": "1"})
+    assert gateway.run("serve", check=False).returncode == 1
+    assert not (tmp_path / "data" / "index" / "sluice.db").exists()
+
+
+def test_default_buckets_that_are_there_stay(tmp_path: Path) -> None:
+    gateway = Gateway(tmp_path / "data", workers=1, env={"SLUICE_DEFAULT_BUCKETS": "one"})
+    with gateway.start():
+        client(gateway.endpoint).put_object(Bucket="one", Key="k", Body=b"kept")
+    # a full account, names twice, and commas to spare
+    gateway.env |= {"SLUICE_DEFAULT_BUCKETS": " one,,two ,one,", "SLUICE_MAX_BUCKETS": "2"}
+    for _ in range(2):
+        with gateway.start():
+            s3 = client(gateway.endpoint)
+            assert [entry["Name"] for entry in s3.list_buckets()["Buckets"]] == ["one", "two"]
+            assert s3.get_object(Bucket="one", Key="k")["Body"].read() == b"kept"
 
 
 def test_another_store_under_the_index_is_refused(tmp_path: Path) -> None:

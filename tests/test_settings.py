@@ -98,3 +98,26 @@ def test_a_file_that_cannot_be_used(config: Path, text: str, words: str) -> None
         Settings(config=config)
     with pytest.raises(ConfigError, match="No such file"):
         Settings(config=config.with_name("none"))
+
+
+def test_an_empty_variable_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("ROOT_ACCESS_KEY", "ROOT_SECRET_KEY", "ADMIN_TOKEN", "WORKERS", "INDEX", "PORT", "CONFIG"):
+        monkeypatch.setenv(f"SLUICE_{name}", "")
+    settings = Settings()
+    assert (settings.root_access_key, settings.root_secret_key, settings.admin_token) == (None, None, None)
+    assert (settings.index, settings.port) == (None, 9000)
+
+
+def test_an_empty_variable_leaves_its_alias(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SLUICE_ROOT_ACCESS_KEY", "")
+    monkeypatch.setenv("MINIO_ROOT_USER", "olduser")
+    assert Settings().root_access_key == "olduser"
+
+
+def test_proxies_are_networks() -> None:
+    settings = Settings(trusted_proxies="10.0.0.0/8, fd00::1")
+    assert list(map(str, settings.proxies)) == ["10.0.0.0/8", "fd00::1/128"]
+    assert Settings().proxies == ()
+    for wrong in ("balancer", "10.0.0.1/8"):
+        with pytest.raises(ValidationError, match="trusted_proxies"):
+            Settings(trusted_proxies=wrong)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
 import os
 import secrets
+import time
 from pathlib import Path
 from typing import NamedTuple
 
@@ -15,6 +17,8 @@ from app.index.rows import Account
 from app.settings import Settings
 
 FILE_NAME = "credentials"
+PATIENCE = 5.0
+"""Seconds that another process has to write such a file."""
 REFUSED = {("minio", "minio123"), ("AKIAIOSFODNN7EXAMPLE", "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY")}
 """What everybody knows, besides every secret that is its own access key (`minioadmin` and its like)."""
 
@@ -49,13 +53,35 @@ def root_credentials(settings: Settings) -> Credentials:
                 "these are well-known default credentials: choose others, or give none and have them made"
             )
         return Credentials(access_key, secret, False)
-    path = settings.home / FILE_NAME
-    try:
-        kept = json.loads(path.read_text())
-    except FileNotFoundError:
-        kept = {"access_key": "SL" + secrets.token_hex(9).upper(), "secret_key": secrets.token_urlsafe(30)}
-        write_private(path, json.dumps(kept) + "\n")
+    fresh = {"access_key": "SL" + secrets.token_hex(9).upper(), "secret_key": secrets.token_urlsafe(30)}
+    kept = json.loads(read_or_write(settings.home / FILE_NAME, json.dumps(fresh) + "\n"))
     return Credentials(kept["access_key"], kept["secret_key"], True)
+
+
+def read_or_write(path: Path, line: str) -> str:
+    """What is in a file; where there is none, `line` becomes one that only its owner can read (durable).
+
+    Of several processes that make it, one does, and all get the same. Raises OSError, also for an empty file.
+    """
+    try:
+        return _whole(path)
+    except FileNotFoundError:
+        pass
+    try:
+        write_private(path, line)
+    except FileExistsError:
+        return _whole(path)
+    return line
+
+
+def _whole(path: Path) -> str:
+    """A file that is not empty: another process may be about to write it, by one small write."""
+    deadline = time.monotonic() + PATIENCE
+    while not (text := path.read_text()):
+        if time.monotonic() > deadline:
+            raise OSError(errno.ENODATA, "this file is empty (remove it, and it is made anew)", str(path))
+        time.sleep(0.01)
+    return text
 
 
 def write_private(path: Path, text: str) -> None:

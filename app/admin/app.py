@@ -15,7 +15,7 @@ from fastapi import Depends, FastAPI, HTTPException, Request, Response
 from fastapi.openapi.docs import get_swagger_ui_html
 
 from app import __version__
-from app.access.credentials import write_private
+from app.access.credentials import read_or_write
 from app.admin import accounts, stores
 from app.admin.metrics import of_stores
 from app.index import open_index
@@ -29,12 +29,7 @@ def admin_token(settings: Settings) -> str:
     """The token of the settings, or that of `DATA/admin-token`, which is made (mode 0600, synced) when missing."""
     if settings.admin_token is not None:
         return settings.admin_token.get_secret_value()
-    path = settings.home / TOKEN_FILE
-    try:
-        return path.read_text().strip()
-    except FileNotFoundError:
-        write_private(path, secrets.token_urlsafe(30) + "\n")
-        return path.read_text().strip()
+    return read_or_write(settings.home / TOKEN_FILE, secrets.token_urlsafe(30) + "\n").strip()
 
 
 def _given_token(request: Request) -> bytes:

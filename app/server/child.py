@@ -10,7 +10,7 @@ import sys
 from asyncio.subprocess import Process
 from dataclasses import dataclass, field
 
-from app.server.worker import DRAIN, READY, Spec
+from app.server.worker import DRAIN, LEAVE, READY, Spec
 from app.settings import Settings
 
 BOOTSTRAP = (
@@ -62,6 +62,10 @@ class Child:
         code = await self.process.wait()
         raise ChildFailed(said.decode("utf-8", "replace") or f"it ended with code {code}")
 
+    def leave(self) -> None:
+        """Say `down` to who asks for readiness, and serve on."""
+        self._signal(LEAVE)
+
     def stop(self) -> None:
         """Stop gracefully, at once."""
         self._signal(signal.SIGTERM)
@@ -75,7 +79,7 @@ class Child:
         self._signal(signal.SIGKILL)
 
     def _signal(self, number: signal.Signals) -> None:
-        self.retired = True
+        self.retired = self.retired or number is not LEAVE
         # not send_signal: before 3.12 that may take the process's end away from asyncio
         if self.process.returncode is None:
             try:

@@ -49,7 +49,8 @@ _OPERATION = _STATUS + 2 + len(PHASES) * _HISTOGRAM
 _GAUGES = 2
 _PLACE_OF_JOBS = _GAUGES + len(CODES) + len(OPERATIONS) * _OPERATION
 COMPACTION = ("moved", "freed")
-_PLACE = _PLACE_OF_JOBS + len(COMPACTION)
+_ALARMS = _PLACE_OF_JOBS + len(COMPACTION)
+_PLACE = _ALARMS + 1
 _OPERATION_BASE = {name: _GAUGES + len(CODES) + number * _OPERATION for number, name in enumerate(OPERATIONS)}
 _CODE_AT = {name: _GAUGES + number for number, name in enumerate(CODES)}
 _PHASE_AT = {name: _STATUS + 2 + number * _HISTOGRAM for number, name in enumerate(PHASES)}
@@ -117,6 +118,10 @@ class Counters:
         self._mine[_PLACE_OF_JOBS] += moved
         self._mine[_PLACE_OF_JOBS + 1] += freed
 
+    def alarm(self) -> None:
+        """Count an integrity alarm: a committed blob, or a journal, is missing or wrong."""
+        self._mine[_ALARMS] += 1
+
     def clear_gauges(self, place: int) -> None:
         """The process of a place is dead."""
         self._all[place * _PLACE] = self._all[place * _PLACE + 1] = 0
@@ -156,6 +161,9 @@ class Counters:
             *_family("sluice_compaction_bytes_total", "counter", "Bytes that compaction moved, and freed net.", [
                 f'sluice_compaction_bytes_total{{kind="{kind}"}} {self._sum(_PLACE_OF_JOBS + number):.0f}'
                 for number, kind in enumerate(COMPACTION)
+            ]),
+            *_family("sluice_integrity_alarms_total", "counter", "Times that data was found missing or damaged.", [
+                f"sluice_integrity_alarms_total {self._sum(_ALARMS):.0f}"
             ]),
             *_family("sluice_requests_running", "gauge", "Requests being answered.", [
                 f"sluice_requests_running {self._sum(0):.0f}"

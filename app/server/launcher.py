@@ -12,6 +12,7 @@ import fcntl
 import logging
 import os
 import signal
+import socket
 import sys
 import time
 from collections.abc import Callable, Coroutine
@@ -106,7 +107,7 @@ def _serve(settings: Settings, lock: int, after_death: Hook | None, app: str, ad
             sockets += listen(settings.admin_host, settings.admin_port, 1)
             roles.append(Role("admin", settings.workers, admin, (sockets[-1].fileno(),), False))
             lines.append(f"sluice: admin on http://{url_host(settings.admin_host)}:{sockets[-1].getsockname()[1]}")
-        return asyncio.run(Launcher(settings, roles, lock, after_death).run("\n".join(lines)))
+        return asyncio.run(Launcher(settings, roles, lock, sockets, after_death).run("\n".join(lines)))
     finally:
         for listener in sockets:
             listener.close()
@@ -115,10 +116,18 @@ def _serve(settings: Settings, lock: int, after_death: Hook | None, app: str, ad
 class Launcher:
     """Starts, watches, replaces and stops the processes of the roles."""
 
-    def __init__(self, settings: Settings, roles: list[Role], lock: int, after_death: Hook | None) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        roles: list[Role],
+        lock: int,
+        sockets: list[socket.socket],
+        after_death: Hook | None,
+    ) -> None:
         self._settings = settings
         self._roles = roles
         self._lock = lock
+        self._sockets = sockets
         self._after_death = after_death
         self._places = PLACES * len(roles)
         self._counters = Counters(settings.run_dir / COUNTERS, self._places, create=True)
@@ -128,6 +137,7 @@ class Launcher:
         self._tasks: set[asyncio.Task[None]] = set()
         self._rolling: asyncio.Task[None] | None = None
         self._freed = asyncio.Event()
+        self._leaving = False
         self._signals: asyncio.Queue[signal.Signals] = asyncio.Queue()
 
     async def run(self, ready: str) -> int:
@@ -146,6 +156,7 @@ class Launcher:
         elif not told.done():
             print(ready, flush=True)
             await told
+            await self._leave()
         starting.cancel()
         await asyncio.gather(starting, return_exceptions=True)
         await self._stop()
@@ -182,6 +193,8 @@ class Launcher:
             except ChildFailed as error:
                 raise ChildFailed(f"{role} did not start: {error}") from None
             role.child = child
+            if self._leaving:
+                child.leave()
 
     async def _watch(self, child: Child) -> None:
         role = child.role
@@ -234,12 +247,28 @@ class Launcher:
             logger.error("%s did not stop in time and is killed", child.role)
             child.kill()
 
+    async def _leave(self) -> None:
+        """Serve on for `stop_delay` while readiness says down; a second signal ends that."""
+        if not self._settings.stop_delay:
+            return
+        self._leaving = True
+        for role in self._roles:
+            if role.child is not None:  # those that start are told when they have started
+                role.child.leave()
+        try:
+            async with asyncio.timeout(self._settings.stop_delay):
+                await self._another_signal()
+        except TimeoutError:
+            pass
+
     async def _stop(self) -> None:
         """Stop every process; a second signal, or time, kills those that are left."""
         tasks = list(self._tasks)
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+        for listener in self._sockets:
+            listener.close()  # who comes now is refused, and can go elsewhere, as soon as the workers close theirs
         for child in self._children:
             child.stop()
         ends = [asyncio.create_task(child.process.wait()) for child in self._children]

@@ -23,6 +23,7 @@ from app.s3.errors import (
 )
 from app.s3.request import S3Request
 from app.server.cycle import Application, Cycle
+from app.server.forwarded import Proxies
 from app.server.head import MAX_TARGET, METHODS, check_head, check_target
 from app.server.lane import Begin, Lane, answer_now, begin_held, is_small_change
 from app.server.limits import check_limits
@@ -60,6 +61,8 @@ class Connection(Wire):
         self.parser = httptools.HttpRequestParser(self)
         self.template: dict[str, Any] = {}
         self.client = ""
+        self.proxies: Proxies | None = None
+        """Set when the other side is a proxy that may say whose request it brings."""
         # the request that is being parsed, the one that is being answered, and those between
         self.parsed: Cycle | None = None
         self.active: Cycle | None = None
@@ -90,6 +93,8 @@ class Connection(Wire):
         state.connections.add(self)
         self.template = scope_template(transport)
         self.client = str((self.template["client"] or [""])[0])
+        if state.proxies is not None and state.proxies.trusts(self.client):
+            self.proxies = state.proxies
         self.since = self.progress = self.write_progress = state.now
         over = len(state.connections) - state.settings.max_connections
         self.error = SlowDown() if over > 0 else None
@@ -218,6 +223,8 @@ class Connection(Wire):
         request.raw_query = query
         request.scheme = self.template["scheme"]
         request.client = self.client
+        if self.proxies is not None and (forwarded := request.headers.get("x-forwarded-for")):
+            request.client = self.proxies.client(self.client, forwarded)
         keep_alive = version == "1.1" and parser.should_keep_alive()
         if (
             self.lane_open

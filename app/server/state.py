@@ -10,6 +10,7 @@ from email.utils import formatdate
 from typing import TYPE_CHECKING, Any, Protocol
 
 from app.s3.send import RENDERED, ZERO_COPY
+from app.server.forwarded import Proxies
 from app.server.limits import BodyMemory
 from app.server.watch import drain, watch
 from app.settings import Settings
@@ -59,6 +60,7 @@ class WorkerState:
         self.max_headers = settings.max_headers
         self.max_header_bytes = settings.max_header_bytes
         self.max_requests = settings.max_requests
+        self.proxies = Proxies(settings.proxies) if settings.proxies else None
         self.loop = asyncio.get_running_loop()
         self.connections: set[Connection] = set()
         self.running: dict[Cycle, int] = {}

@@ -39,7 +39,11 @@ logger = logging.getLogger("sluice.server")
 PR_SET_PDEATHSIG = 1
 DRAIN = signal.SIGUSR1
 """Stop, but patiently: another process has taken the socket over, and clients on old connections must not notice."""
+LEAVE = signal.SIGUSR2
+"""The server stops soon: balancers are to send nothing more here."""
 SPARE_DESCRIPTORS = 2048
+ALARM = "integrity alarm"
+"""How the log's lines of them begin."""
 COUNTERS = "counters"
 OLDEST = "oldest"
 READY = b"ready\n"
@@ -75,6 +79,8 @@ class WorkerContext:
         """Budget of bytes for request bodies."""
         self._oldest = OldestRequests(run_dir / OLDEST, spec.places)
         self._log = AccessLog() if spec.settings.access_log else None
+        self.leaving = False
+        """The server stops soon: readiness is `down`."""
 
     def gather_log(self, defer: Callable[[Callable[[], None]], object]) -> None:
         """Write the access log by calls that `defer` makes a moment later, until `end_log`."""
@@ -86,6 +92,10 @@ class WorkerContext:
         if self._log is not None:
             self._log.defer = None
             self._log.flush()
+
+    def leave(self) -> None:
+        """The server stops soon."""
+        self.leaving = True
 
     def oldest_request(self) -> int:
         """CLOCK_BOOTTIME in milliseconds: no request that began before it runs in any process of this server."""
@@ -133,6 +143,19 @@ class WorkerContext:
         self.counters.gauges(running, connections)
 
 
+class Alarms(logging.Handler):
+    """Counts integrity alarms where they are told to the operator, whichever part found the damage."""
+
+    def __init__(self, count: Callable[[], None]) -> None:
+        super().__init__(logging.ERROR)
+        self._count = count
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """One line of the log."""
+        if str(record.msg).startswith(ALARM):
+            self._count()
+
+
 class Server(uvicorn.Server):
     """uvicorn's server with our connections: an end that loses no request, and no polling."""
 
@@ -155,6 +178,7 @@ class Server(uvicorn.Server):
 
         loop.add_signal_handler(signal.SIGTERM, stop, False)
         loop.add_signal_handler(DRAIN, stop, True)
+        loop.add_signal_handler(LEAVE, self._context.leave)
         state = WorkerState(
             settings, self._context.memory, refused=self._context.refused, publish=self._context.publish
         )
@@ -205,6 +229,7 @@ def _serve(spec: Spec, ready: RawIOBase) -> None:
     settings = spec.settings
     _raise_descriptor_limit(settings)
     context = WorkerContext(spec)
+    logging.getLogger("sluice").addHandler(Alarms(context.counters.alarm))
     factory = _resolve(spec.target)
     application = factory(settings, context)
     config = uvicorn.Config(

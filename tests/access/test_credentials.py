@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import json
 import os
+import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 from pydantic import SecretStr
 
+from app.access import credentials
 from app.access.authorize import authorize
 from app.access.credentials import WeakCredentials, root_credentials
 from app.index.rows import Bucket
@@ -29,6 +32,33 @@ def test_generated_once_and_kept_privately(tmp_path: Path) -> None:
     kept = tmp_path / "credentials"
     assert os.stat(kept).st_mode & 0o777 == 0o600
     assert json.loads(kept.read_text())["secret_key"] == first.secret_key
+
+
+def test_all_who_make_them_at_once_get_the_same(tmp_path: Path) -> None:
+    with ThreadPoolExecutor(16) as pool:
+        made = list(pool.map(root_credentials, [settings(tmp_path)] * 64))
+    assert len(set(made)) == 1
+
+
+def test_a_file_that_another_process_is_about_to_write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "credentials"
+    path.touch()
+    waited: list[float] = []
+
+    def write(seconds: float) -> None:
+        waited.append(seconds)
+        path.write_text('{"access_key": "theirs", "secret_key": "their-secret"}\n')
+
+    monkeypatch.setattr(time, "sleep", write)
+    assert root_credentials(settings(tmp_path)) == ("theirs", "their-secret", True)
+    assert len(waited) == 1
+
+
+def test_a_file_that_stays_empty(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "credentials").touch()
+    monkeypatch.setattr(credentials, "PATIENCE", 0.02)
+    with pytest.raises(OSError, match="is empty"):
+        root_credentials(settings(tmp_path))
 
 
 def test_given_keys_are_not_written(tmp_path: Path) -> None:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import signal
+import time
+from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
 
-from tests.gateway import Gateway
+from tests.gateway import Gateway, client
 
 
 def get(gateway: Gateway, path: str, host: str = "") -> httpx.Response:
@@ -44,3 +47,21 @@ def test_a_bucket_named_minio_hides_the_alias(gateway: Gateway, s3: Any) -> None
     finally:
         s3.delete_bucket(Bucket="minio")
     assert get(gateway, "/minio/health/live").status_code == 200
+
+
+def test_a_server_that_is_about_to_stop_says_so_and_serves_on(tmp_path: Path) -> None:
+    gateway = Gateway(tmp_path / "data", env={"SLUICE_STOP_DELAY": "100", "SLUICE_DEFAULT_BUCKETS": "first"})
+    with gateway.start():
+        assert gateway.process is not None
+        gateway.process.send_signal(signal.SIGTERM)
+        seen: list[int] = []
+        deadline = time.monotonic() + 30
+        while seen[-10:] != [503] * 10:  # in a row, each by a connection of its own: no worker says otherwise
+            assert time.monotonic() < deadline
+            seen.append(get(gateway, "/-/health/ready").status_code)
+        assert set(seen) <= {200, 503}
+        assert get(gateway, "/-/health/live").status_code == 200
+        s3 = client(gateway.endpoint)
+        s3.put_object(Bucket="first", Key="k", Body=b"still served")
+        assert s3.get_object(Bucket="first", Key="k")["Body"].read() == b"still served"
+        assert gateway.stop(20) == 0, "a second signal ends the delay"

@@ -148,6 +148,26 @@ def test_a_graceful_stop_ends_what_runs(launch: Any) -> None:
     assert idle.sock.recv(1) == b""
 
 
+def test_who_comes_while_a_server_stops_is_refused_at_once(launch: Any) -> None:
+    """And does not wait in the queue of a socket that nobody serves any more."""
+    server = launch(workers=2).ready()
+    busy = server.connect()
+    busy.request("GET", "/sleep?1.5")
+    time.sleep(0.2)
+    server.signal(signal.SIGTERM)
+    until(lambda: _refused(server.port))
+    assert busy.getresponse().read() == b"slept"
+    assert server.end() == 0
+
+
+def _refused(port: int) -> bool:
+    try:
+        with socket.create_connection(("127.0.0.1", port), PATIENCE):
+            return False
+    except ConnectionRefusedError:
+        return True
+
+
 def test_a_request_longer_than_the_graceful_time_is_cut_off(launch: Any) -> None:
     server = launch(workers=1, graceful_timeout=0.3).ready()
     busy = server.connect()

@@ -1,0 +1,280 @@
+"""The balancer's file, taken by a real HAProxy: streaming both ways, what is tried again, what is left as it is."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import os
+import re
+import socket
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.environment import need
+from tests.gateway import Gateway, client
+
+FILE = Path(__file__).parent.parent.parent / "deploy" / "haproxy" / "haproxy.cfg"
+MIB = 1 << 20
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+class Balancer:
+    """HAProxy with the file of the stack; only addresses are others."""
+
+    def __init__(self, directory: Path, *servers: int) -> None:
+        self.port = _free_port()
+        text = FILE.read_text()
+        lines = "".join(f"    server gateway-{number} 127.0.0.1:{port}\n" for number, port in enumerate(servers))
+        text = re.sub(r"(?m)(^    server .*\n)+", lines, text)
+        text = text.replace("resolvers containers init-addr", "init-addr")
+        text = text.replace("bind :9000", f"bind 127.0.0.1:{self.port}").replace(
+            "bind :8404", f"bind 127.0.0.1:{_free_port()}"
+        )
+        path = directory / "haproxy.cfg"
+        path.write_text(text)
+        self.process = subprocess.Popen(
+            ["haproxy", "-db", "-f", path], stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL
+        )
+        self.endpoint = f"http://127.0.0.1:{self.port}"
+
+    def wait(self) -> None:
+        """Until it answers, and so has looked at its servers once."""
+        deadline = time.monotonic() + 30
+        while True:
+            assert self.process.poll() is None, "HAProxy ended"
+            try:
+                with socket.create_connection(("127.0.0.1", self.port), 5):
+                    return
+            except OSError:
+                assert time.monotonic() < deadline
+                time.sleep(0.05)
+
+    def __enter__(self) -> Balancer:
+        self.wait()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.process.terminate()
+        self.process.wait(30)
+
+
+@pytest.fixture(autouse=True)
+def _installed() -> None:
+    need("haproxy")
+
+
+@pytest.fixture(scope="module")
+def gateway(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gateway]:
+    env = {
+        "SLUICE_DEFAULT_BUCKETS": "first",
+        "SLUICE_TRUSTED_PROXIES": "127.0.0.1",
+        "SLUICE_ACCESS_LOG": "true",
+        "SLUICE_DOMAIN": "s3.test",
+        "SLUICE_DURABILITY": "relaxed",
+    }
+    with Gateway(tmp_path_factory.mktemp("balanced") / "data", workers=1, env=env) as running:
+        yield running
+
+
+@pytest.fixture
+def balancer(gateway: Gateway, tmp_path: Path) -> Iterator[Balancer]:
+    with Balancer(tmp_path, gateway.port) as running:
+        yield running
+
+
+def test_the_file_as_it_is() -> None:
+    checked = subprocess.run(["haproxy", "-c", "-f", FILE], capture_output=True, text=True)
+    assert checked.returncode == 0, checked.stderr
+    # the names of the stack are not known here; they are looked up while it runs
+    warnings = [line for line in checked.stderr.splitlines() if "[WARNING]" in line]
+    assert [line for line in warnings if "could not resolve address 'gateway-" not in line] == []
+
+
+def test_signatures_hold(balancer: Balancer) -> None:
+    s3 = client(balancer.endpoint)
+    key = "a//b/../c d/ü+%2F~?"
+    s3.put_object(Bucket="first", Key=key, Body=b"x" * 100, Metadata={"name": "a  b"})
+    assert s3.get_object(Bucket="first", Key=key)["Metadata"] == {"name": "a  b"}
+    url = s3.generate_presigned_url("get_object", Params={"Bucket": "first", "Key": key})
+    connection = http.client.HTTPConnection("127.0.0.1", balancer.port)
+    connection.request("GET", url.removeprefix(balancer.endpoint))
+    answer = connection.getresponse()
+    assert (answer.status, answer.read()) == (200, b"x" * 100)
+    connection.close()
+
+
+def test_large_bodies_both_ways(balancer: Balancer) -> None:
+    s3 = client(balancer.endpoint)
+    body = os.urandom(20 * MIB)
+    s3.put_object(Bucket="first", Key="large", Body=body)  # with Expect: 100-continue, as botocore does
+    assert s3.get_object(Bucket="first", Key="large")["Body"].read() == body
+
+
+def test_a_head_as_large_as_the_gateway_takes(balancer: Balancer) -> None:
+    connection = http.client.HTTPConnection("127.0.0.1", balancer.port)
+    connection.putrequest("GET", "/first/k", skip_accept_encoding=True)
+    for number in range(190):
+        connection.putheader(f"x-other-{number}", "v" * 300)
+    connection.endheaders()
+    answer = connection.getresponse()
+    assert (answer.status, b"<Code>AccessDenied</Code>" in answer.read()) == (403, True)
+    connection.close()
+
+
+def test_a_body_is_passed_on_while_it_comes(balancer: Balancer, gateway: Gateway) -> None:
+    """The gateway refuses for what it has read of the head, long before the body's end: nothing was collected."""
+    with socket.create_connection(("127.0.0.1", balancer.port), 30) as connection:
+        connection.sendall(b"PUT /first/k HTTP/1.1\r\nHost: h\r\nContent-Length: 5000000\r\n\r\n" + bytes(100_000))
+        assert b" 403 " in connection.recv(1000)
+
+
+def test_a_body_is_passed_back_while_it_comes(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port = listener.getsockname()[1]
+        with Balancer(tmp_path, port) as balancer, socket.create_connection(("127.0.0.1", balancer.port), 30) as asking:
+            asking.sendall(b"GET /k HTTP/1.1\r\nHost: h\r\n\r\n")
+            answering = _next(listener, b"GET /k ")
+            answering.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 1000000\r\n\r\nfirst bytes")
+            seen = b""
+            while b"first bytes" not in seen:  # all that there is; the rest is never sent
+                more = asking.recv(1000)
+                assert more
+                seen += more
+            answering.close()
+
+
+def _next(listener: socket.socket, begin: bytes) -> socket.socket:
+    """The next request that is no health check; those are answered."""
+    listener.settimeout(30)
+    while True:
+        connection, _ = listener.accept()
+        head = connection.recv(65536)
+        if head.startswith(begin):
+            return connection
+        if head:
+            connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
+        connection.close()
+
+
+def test_who_asks_is_told_and_cannot_be_made_up(balancer: Balancer, gateway: Gateway) -> None:
+    assert gateway.process is not None
+    assert gateway.process.stdout is not None
+    connection = http.client.HTTPConnection("127.0.0.1", balancer.port, source_address=("127.0.0.2", 0))
+    connection.request("GET", "/first/who-asks", headers={"X-Forwarded-For": "203.0.113.1"})
+    connection.getresponse().read()
+    connection.close()
+    for line in gateway.process.stdout:
+        entry = json.loads(line) if line.startswith("{") else {}
+        if entry.get("key") == "who-asks":
+            assert entry["client"] == "127.0.0.2"
+            return
+
+
+def test_a_gateway_that_is_not_there_takes_no_request_with_it(gateway: Gateway, tmp_path: Path) -> None:
+    """From the first request on, before any health check found it out."""
+    with Balancer(tmp_path, _free_port(), gateway.port, _free_port()) as balancer:
+        url = client(balancer.endpoint).generate_presigned_url("put_object", Params={"Bucket": "first", "Key": "k"})
+        for _ in range(30):
+            connection = http.client.HTTPConnection("127.0.0.1", balancer.port, timeout=30)
+            connection.request("PUT", url.removeprefix(balancer.endpoint), body=b"x" * 1000)
+            assert connection.getresponse().status == 200
+            connection.close()
+
+
+class Dying:
+    """Takes requests and ends without an answer; healthy to whoever asks for that."""
+
+    def __init__(self) -> None:
+        self.listener = socket.create_server(("127.0.0.1", 0))
+        self.port = self.listener.getsockname()[1]
+        self.seen = 0
+
+    def serve(self, begin: bytes) -> None:
+        while True:
+            try:
+                connection = _next(self.listener, begin)
+            except OSError:
+                return
+            self.seen += 1
+            connection.close()
+
+
+@pytest.mark.parametrize(("method", "sent"), [("GET", 4), ("HEAD", 4), ("PUT", 1), ("POST", 1), ("DELETE", 1)])
+def test_only_reads_are_sent_again(tmp_path: Path, method: str, sent: int) -> None:
+    import threading
+
+    dying = Dying()
+    thread = threading.Thread(target=dying.serve, args=(method.encode() + b" /b/k ",))
+    thread.start()
+    try:
+        with Balancer(tmp_path, dying.port) as balancer:
+            connection = http.client.HTTPConnection("127.0.0.1", balancer.port, timeout=30)
+            connection.request(method, "/b/k", body=b"body" if method in ("PUT", "POST") else None)
+            answer = connection.getresponse()
+            body = answer.read()
+            connection.close()
+    finally:
+        dying.listener.shutdown(socket.SHUT_RDWR)
+        dying.listener.close()
+        thread.join()
+    assert (answer.status, dying.seen) == (502, sent)
+    assert answer.headers["retry-after"] == "1"
+    assert method == "HEAD" or b"<Code>ServiceUnavailable</Code>" in body
+
+
+def test_no_gateway_is_an_answer_that_clients_try_again(tmp_path: Path) -> None:
+    with Balancer(tmp_path, _free_port()) as balancer:
+        connection = http.client.HTTPConnection("127.0.0.1", balancer.port, timeout=30)
+        connection.request("PUT", "/b/k", body=b"body")
+        answer = connection.getresponse()
+        assert (answer.status, answer.headers["retry-after"]) == (503, "5")
+        assert b"<Code>ServiceUnavailable</Code>" in answer.read()
+        connection.close()
+
+
+def test_a_graceful_stop_under_load_loses_no_request(tmp_path: Path) -> None:
+    """Of two gateways one is told to stop. Each has a store of its own, so only what both refuse is asked."""
+    import threading
+
+    env = {"SLUICE_STOP_DELAY": "2"}
+    leaving, staying = (Gateway(tmp_path / name, workers=1, env=env) for name in ("one", "two"))
+    failed: list[Any] = []
+    done = threading.Event()
+
+    def ask(port: int) -> None:
+        while not done.is_set():
+            connection = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
+            try:
+                for _ in range(10):
+                    # a change, so that nothing is sent again: refused by the gateway, for it is not signed
+                    connection.request("PUT", "/first/k", body=b"x")
+                    answer = connection.getresponse()
+                    answer.read()
+                    if answer.status >= 500:
+                        failed.append(answer.status)
+            except (OSError, http.client.HTTPException) as error:
+                failed.append(error)
+            finally:
+                connection.close()
+
+    with leaving.start(), staying.start(), Balancer(tmp_path, leaving.port, staying.port) as balancer:
+        threads = [threading.Thread(target=ask, args=(balancer.port,)) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        time.sleep(1)
+        assert leaving.stop(30) == 0
+        time.sleep(0.5)
+        done.set()
+        for thread in threads:
+            thread.join()
+    assert failed == []
