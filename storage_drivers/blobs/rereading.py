@@ -88,3 +88,13 @@ def _drop(fd: int, offset: int, length: int) -> None:
         os.posix_fadvise(fd, offset, length, os.POSIX_FADV_DONTNEED)
     except OSError:
         pass  # then the page cache answers, which is better than nothing
+
+
+def next_piece(pieces: Iterator[Buffer], take: Callable[[Buffer], None] | None) -> int | None:
+    """Give the next piece to `take`; its bytes, None at the end."""
+    piece = next(pieces, None)
+    if piece is None:
+        return None
+    if take is not None:
+        take(piece)
+    return len(piece)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import functools
 from collections.abc import Callable
 
@@ -10,9 +9,9 @@ from storage_drivers.base import Buffer, Source, no_claim
 from storage_drivers.blobs.footer import Shape, part_id, whole
 from storage_drivers.blobs.parted import Ends, PartedPut, shape_for
 from storage_drivers.blobs.writing import BlobFile, Place
-from storage_drivers.errors import StoreFailed
 from storage_drivers.names import FILE
 from storage_drivers.objects.common import Common
+from storage_drivers.streaming import Streaming
 
 
 def nobody(_fd: int, _body: int) -> None:
@@ -20,7 +19,7 @@ def nobody(_fd: int, _body: int) -> None:
     before and after close(2), and each look costs a round trip."""
 
 
-class Putting(Common):
+class Putting(Common, Streaming):
     """A part of the driver."""
 
     _read_back: bool
@@ -35,7 +34,7 @@ class Putting(Common):
         piece: Buffer | None = None,
         claim: Callable[[], bytes] = no_claim,
     ) -> str:
-        """Write one blob; hashes and writes share a hop, and the next piece arrives while the last one is written."""
+        """Write one blob, of one file or several."""
         if piece is None:
             piece = await source.read()
         spent = {} if timings is None else timings
@@ -53,22 +52,12 @@ class Putting(Common):
     async def _put_whole(
         self, blob_id: int, source: Source, piece: Buffer, claim: Callable[[], bytes], spent: dict[str, float]
     ) -> None:
-        in_one = not piece or (len(piece) == source.size and not await source.read())
-
         def wrote(fd: int, body: int) -> None:
             self._files.wrote(blob_id, whole(body), 0, fd, body)
 
         told = wrote if self._recipe.descriptors else nobody
         blob = BlobFile(self._place(blob_id, 0), source, claim, spent, self._at, told)
-        try:
-            if in_one:
-                await self._hop(blob.write_whole, piece)
-            else:
-                await self._write_pieces(blob, source, piece)
-                await self._hop(blob.finish)
-        except BaseException:
-            await self._abandon(blob)
-            raise
+        await self._stream(blob, source, piece)
 
     async def _put_parts(
         self,
@@ -104,20 +93,3 @@ class Putting(Common):
             self._recipe.check_size,
             self._read_back,
         )
-
-    async def _write_pieces(self, blob: BlobFile, source: Source, piece: Buffer) -> None:
-        step = blob.begin
-        while piece:
-            writing = self._submit(step, piece)
-            piece = await source.read()
-            if not writing.done():
-                await asyncio.wrap_future(writing)
-            writing.result()
-            step = blob.write
-
-    async def _abandon(self, blob: BlobFile) -> None:
-        try:
-            cleaning = self._submit(blob.abandon)
-        except StoreFailed:  # closed: left for the sweep
-            return
-        await asyncio.wait([asyncio.wrap_future(cleaning)])

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from functools import partial
 from itertools import groupby
 from typing import ParamSpec, TypeVar
 
-from storage_drivers.base import Buffer, Decision
+from storage_drivers.base import Buffer
 from storage_drivers.blobs.footer import part_id
-from storage_drivers.blobs.rereading import reread_file, reread_pack
-from storage_drivers.errors import BlobDamaged, BlobMissing, DriverError
+from storage_drivers.blobs.rereading import next_piece, reread_file, reread_pack
+from storage_drivers.errors import BlobDamaged, DriverError
+from storage_drivers.journaling import Journaling
 from storage_drivers.names import number_of
 from storage_drivers.objects.common import Common
 from storage_drivers.objects.contents import Contents
@@ -20,7 +21,7 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 
-class Upkeep(Common):
+class Upkeep(Common, Journaling):
     """A part of the driver."""
 
     def _unlink_all(self, paths: Sequence[str]) -> int:
@@ -29,27 +30,9 @@ class Upkeep(Common):
     async def _patiently(self, locator: str, call: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         raise NotImplementedError
 
-    async def write_journal(self, journal_id: int, decisions: Sequence[Decision]) -> int:
-        """Add records to a journal and sync them."""
-        return await self._hop(self._journals.append, journal_id, decisions)
-
-    async def end_journal(self, journal_id: int) -> None:
-        """Close a journal."""
-        await self._hop(self._journals.end, journal_id)
-
     async def discard_journals(self, ids: Sequence[int]) -> None:
         """Unlink journals."""
         await self._hop(self._unlink_all, [self._names.journal(journal_id) for journal_id in ids])
-
-    async def check_journal(self, journal_id: int) -> bool:
-        """Read a journal whole."""
-        return await self._hop(self._journal_is_whole, journal_id)
-
-    def _journal_is_whole(self, journal_id: int) -> bool:
-        try:
-            return all(record is not None for record in self._journals.read(journal_id))
-        except BlobMissing:
-            return True
 
     async def reread(self, locator: str, take: Callable[[Buffer], None] | None) -> AsyncIterator[int]:
         """Read a blob again, past the page cache."""
@@ -58,7 +41,7 @@ class Upkeep(Common):
         for part in range(shape.parts):
             pieces = reread_file(self._names.blob(blob_id, part), part_id(blob_id, part), locator)
             size = 0
-            while (count := await self._hop(_next_piece, pieces, take)) is not None:
+            while (count := await self._hop(next_piece, pieces, take)) is not None:
                 size += count
                 yield count
             if size != shape.size_of(part):
@@ -84,12 +67,3 @@ class Upkeep(Common):
     def contents(self) -> Contents:
         """All that lies in the store, to be read without an index. Blocks."""
         return Contents(self._root)
-
-
-def _next_piece(pieces: Iterator[Buffer], take: Callable[[Buffer], None] | None) -> int | None:
-    piece = next(pieces, None)
-    if piece is None:
-        return None
-    if take is not None:
-        take(piece)
-    return len(piece)

@@ -10,20 +10,22 @@ from __future__ import annotations
 import asyncio
 import re
 import secrets
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from typing import Any, NamedTuple, ParamSpec, TypeVar
 
-from storage_drivers.base import UNTOLD, Buffer, Capabilities, Decision, Durability, Source, Usage, no_claim
+from storage_drivers.base import UNTOLD, Buffer, Capabilities, Durability, Source, Usage, no_claim
+from storage_drivers.blobs.rereading import next_piece
 from storage_drivers.errors import BlobMissing, DriverError, StoreFailed, StoreGone
 from storage_drivers.identity import Identity
+from storage_drivers.journaling import Journaling
 from storage_drivers.looking import check_identity
-from storage_drivers.pooled import Pooled
 from storage_drivers.remote.contents import PREFIX, RemoteContents, make_identity, read_identity
 from storage_drivers.remote.filesystem import NewObject, Remote
 from storage_drivers.remote.journals import DIRECTORY, RemoteJournals
 from storage_drivers.remote.reader import RemoteReader
 from storage_drivers.remote.without_packs import WithoutPacks
 from storage_drivers.remote.writing import RemoteBlob
+from storage_drivers.streaming import Streaming
 from storage_drivers.threads import Threads
 
 P = ParamSpec("P")
@@ -50,7 +52,7 @@ class Found(NamedTuple):
         return f"reached by fsspec, {'exclusive create' if self.exclusive else 'no exclusive create: looks first'}"
 
 
-class FsspecDriver(WithoutPacks, Pooled):
+class FsspecDriver(WithoutPacks, Streaming, Journaling):
     """One store at a URL, which `fsspec.core.url_to_fs` understands together with `options`.
 
     `threads` bounds the calls under way, and the connections. `create` False refuses a place without identity: give it
@@ -149,41 +151,15 @@ class FsspecDriver(WithoutPacks, Pooled):
         piece: Buffer | None = None,
         claim: Callable[[], bytes] = no_claim,
     ) -> str:
-        """Write one blob; hashes and writes share a hop, and the next piece arrives while the last one is written."""
+        """Write one blob."""
         if piece is None:
             piece = await source.read()
-        whole = not piece or (len(piece) == source.size and not await source.read())
         spent = {} if timings is None else timings
         blob = RemoteBlob(
             NewObject(self._remote, self._contents.path(blob_id)), blob_id, source, claim, spent, self._at
         )
-        try:
-            if whole:
-                await self._hop(blob.write_whole, piece)
-            else:
-                await self._write_pieces(blob, source, piece)
-                await self._hop(blob.finish)
-        except BaseException:
-            await self._abandon(blob)
-            raise
+        await self._stream(blob, source, piece)
         return self.locator(blob_id)
-
-    async def _write_pieces(self, blob: RemoteBlob, source: Source, piece: Buffer) -> None:
-        step = blob.begin
-        while piece:
-            writing = self._submit(step, piece)
-            piece = await source.read()
-            if not writing.done():
-                await asyncio.wrap_future(writing)
-            writing.result()
-            step = blob.write
-
-    async def _abandon(self, blob: RemoteBlob) -> None:
-        try:
-            cleaning = self._submit(blob.abandon)
-        except StoreFailed:  # closed: left for the sweep
-            return
-        await asyncio.wait([asyncio.wrap_future(cleaning)])
 
     async def read(self, locator: str, offset: int, length: int) -> bytes:
         """Verified bytes, up to the end of the chunk of 1 MiB that they begin in."""
@@ -229,34 +205,15 @@ class FsspecDriver(WithoutPacks, Pooled):
         self._at("discard.unlinked")
         return gone
 
-    # journals
-    async def write_journal(self, journal_id: int, decisions: Sequence[Decision]) -> int:
-        """Write a batch as one more object of the journal."""
-        return await self._hop(self._journals.append, journal_id, decisions)
-
-    async def end_journal(self, journal_id: int) -> None:
-        """Write no more of a journal."""
-        await self._hop(self._journals.end, journal_id)
-
     async def discard_journals(self, ids: Sequence[int]) -> None:
         """Remove journals."""
         await self._hop(self._journals.discard, ids)
-
-    async def check_journal(self, journal_id: int) -> bool:
-        """Read a journal whole."""
-        return await self._hop(self._journal_is_whole, journal_id)
-
-    def _journal_is_whole(self, journal_id: int) -> bool:
-        try:
-            return all(record is not None for record in self._journals.read(journal_id))
-        except BlobMissing:
-            return True
 
     # the whole store
     async def reread(self, locator: str, take: Callable[[Buffer], None] | None) -> AsyncIterator[int]:
         """Read a blob again, footer and all."""
         pieces = self._reader.chunks(*self._find(locator), locator)
-        while (count := await self._hop(_next_piece, pieces, take)) is not None:
+        while (count := await self._hop(next_piece, pieces, take)) is not None:
             yield count
 
     async def walk(self) -> AsyncIterator[tuple[str, int]]:
@@ -310,12 +267,3 @@ class FsspecDriver(WithoutPacks, Pooled):
 def is_of_one_process(url: str) -> bool:
     """Whether what is stored at a URL can be seen by the process only that stored it."""
     return "memory" in (part.partition("://")[0] for part in url.split("::"))
-
-
-def _next_piece(pieces: Iterator[Buffer], take: Callable[[Buffer], None] | None) -> int | None:
-    piece = next(pieces, None)
-    if piece is None:
-        return None
-    if take is not None:
-        take(piece)
-    return len(piece)

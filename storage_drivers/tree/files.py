@@ -14,10 +14,10 @@ from typing import ParamSpec, TypeVar
 from storage_drivers.base import Buffer, Durability, FileSlice, Source
 from storage_drivers.errors import BlobDamaged, StoreFailed, map_errors
 from storage_drivers.files import DIRECTORY_MODE, read_exactly
-from storage_drivers.pooled import Pooled
 from storage_drivers.probing.probe import DIRECTORY as PROBES
 from storage_drivers.probing.probe import with_patience
 from storage_drivers.probing.scratch import Progress
+from storage_drivers.streaming import Streaming
 from storage_drivers.tree import base, buckets, paths, scanning, watching
 from storage_drivers.tree.base import PRIVATE, FileChanged, Found, Seen, Stamp, stamp_of
 from storage_drivers.tree.directories import Directories
@@ -43,7 +43,7 @@ def nowhere(_: str) -> None:
     """The crash hook of files that are not under test."""
 
 
-class TreeFiles(Pooled):
+class TreeFiles(Streaming):
     """The plain files of one store. A *path* is relative to `root` and begins with the bucket; `threads` is lent.
 
     New files and directories get the permissions of the directory they are in. Every method raises
@@ -99,26 +99,9 @@ class TreeFiles(Pooled):
         """Write a body aside, verified and as durable as declared; nothing remains on any error. As `Driver.put`."""
         if piece is None:
             piece = await source.read()
-        whole = not piece or (len(piece) == source.size and not await source.read())
         file = self._staged_file(blob_id, source, {} if timings is None else timings)
-        try:
-            if whole:
-                await self._hop(file.write_whole, piece)
-            else:
-                await self._write_pieces(file, source, piece)
-                await self._hop(file.finish)
-        except BaseException:
-            await self._abandon(file)
-            raise
+        await self._stream(file, source, piece)
         return _stamp(file)
-
-    async def _write_pieces(self, file: StagedFile, source: Source, piece: Buffer) -> None:
-        step = file.begin
-        while piece:
-            writing = self._submit(step, piece)
-            piece = await source.read()
-            await asyncio.wrap_future(writing)
-            step = file.write
 
     async def stage_pieces(self, blob_id: int, pieces: AsyncIterator[FileSlice | bytes]) -> Stamp:
         """The same of pieces that need no verifying, copied within the mount where that works.
@@ -142,13 +125,6 @@ class TreeFiles(Pooled):
     def _staged_file(self, blob_id: int, source: Source, timings: dict[str, float]) -> StagedFile:
         path = f"{self.root}/{_staged(blob_id).decode()}"
         return StagedFile(path, blob_id, source, timings, self._at, self._full, self.traits)
-
-    async def _abandon(self, file: StagedFile) -> None:
-        try:
-            cleaning = self._submit(file.abandon)
-        except StoreFailed:  # closed: left for the sweep
-            return
-        await asyncio.wait([asyncio.wrap_future(cleaning)])
 
     async def unstage(self, blob_id: int) -> bool:
         """Take away what was written aside; True when there was something."""

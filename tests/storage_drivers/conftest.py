@@ -6,11 +6,12 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from fsspec.implementations.memory import MemoryFileSystem
 
-from loadtests.mounts import mounted
+from loadtests.mounts import Mount, mounted
 from storage_drivers.base import Durability
 from storage_drivers.efs import EfsDriver
 from storage_drivers.fuse import FuseDriver
@@ -22,6 +23,7 @@ from tests.environment import need_fuse
 from tests.storage_drivers.places import Place, SshServer, ssh_server
 
 MakeDriver = Callable[..., Awaitable[ObjectsDriver]]
+MakeMount = Callable[..., Mount]
 MakeStore = Callable[..., Awaitable[FsspecDriver]]
 
 
@@ -72,6 +74,21 @@ def mounts(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[str],
                 kind = {"personality": name} if name == "zdbfs" else {"profile": name, "ms": QUICK}
                 running.enter_context(mounted(backing, made[name], **kind))  # type: ignore[arg-type]
             return made[name]
+
+        yield make
+
+
+@pytest.fixture
+def make_mount(tmp_path: Path) -> Iterator[MakeMount]:
+    """Make the mount of a test, of a personality, a profile and what else it says."""
+    need_fuse()
+    with ExitStack() as running:
+
+        def make(**how: Any) -> Mount:
+            backing, where = tmp_path / "backing", tmp_path / "mount"
+            backing.mkdir()
+            where.mkdir()
+            return running.enter_context(mounted(backing, where, **how))
 
         yield make
 

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import ExitStack, asynccontextmanager
-from pathlib import Path
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
 
-from loadtests.mounts import Mount, mounted
+from loadtests.mounts import Mount
 from storage_drivers.base import Durability
 from storage_drivers.blobs.footer import CHUNK
 from storage_drivers.efs import EfsDriver
@@ -20,26 +19,11 @@ from storage_drivers.fuse import FuseDriver
 from storage_drivers.objects.driver import ObjectsDriver
 from storage_drivers.probing.probe import measure, unfit, with_patience
 from storage_drivers.probing.trials import Ability
-from tests.environment import need_fuse
+from tests.storage_drivers.conftest import MakeMount
 from tests.storage_drivers.packs.test_packs import Appends, Book
 from tests.storage_drivers.tools import Pieces, content, split, stored
 
 BODY = os.urandom(3 * CHUNK + 5)
-Make = Callable[..., Mount]
-
-
-@pytest.fixture
-def make(tmp_path: Path) -> Iterator[Make]:
-    need_fuse()
-    with ExitStack() as running:
-
-        def one(**how: Any) -> Mount:
-            backing, where = tmp_path / "backing", tmp_path / "mount"
-            backing.mkdir()
-            where.mkdir()
-            return running.enter_context(mounted(backing, where, **how))
-
-        yield one
 
 
 @asynccontextmanager
@@ -56,8 +40,8 @@ async def put(driver: ObjectsDriver, blob_id: int = 1) -> str:
     return await driver.put(blob_id, Pieces(*split(BODY, [CHUNK] * 3)))
 
 
-def test_what_zdbfs_does(make: Make) -> None:
-    mount = make(personality="zdbfs")
+def test_what_zdbfs_does(make_mount: MakeMount) -> None:
+    mount = make_mount(personality="zdbfs")
     found = measure(mount.path)
     assert {trial.ability for trial in found.trials if trial.works is False} == {
         Ability.NOWAIT,
@@ -75,8 +59,8 @@ def test_what_zdbfs_does(make: Make) -> None:
     assert list(mount.backing.iterdir()) == []
 
 
-def test_what_nfs_does(make: Make) -> None:
-    mount = make(personality="nfs")
+def test_what_nfs_does(make_mount: MakeMount) -> None:
+    mount = make_mount(personality="nfs")
     found = measure(mount.path)
     for ability in (Ability.RMDIR_REFUSES, Ability.READ_AFTER_UNLINK, Ability.RENAME_OVER, Ability.LINK):
         assert found.can(ability)
@@ -89,8 +73,8 @@ def test_what_nfs_does(make: Make) -> None:
     ("call", "act", "kind"),
     [("fsync", "EIO", "durability"), ("fsyncdir", "EIO", "durability"), ("read", "EIO", "error")],
 )
-async def test_a_mount_that_is_refused(make: Make, call: str, act: str, kind: str) -> None:
-    mount = make(personality="nfs", cached=False)
+async def test_a_mount_that_is_refused(make_mount: MakeMount, call: str, act: str, kind: str) -> None:
+    mount = make_mount(personality="nfs", cached=False)
     async with running(EfsDriver, mount):
         pass
     mount.fault(call, act, "/store/probe*", times=None)
@@ -103,8 +87,8 @@ async def test_a_mount_that_is_refused(make: Make, call: str, act: str, kind: st
         assert await content(driver, await put(driver), 0, len(BODY)) == BODY
 
 
-async def test_a_mount_that_hangs(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
-    mount = make(personality="nfs")
+async def test_a_mount_that_hangs(make_mount: MakeMount, monkeypatch: pytest.MonkeyPatch) -> None:
+    mount = make_mount(personality="nfs")
     async with running(EfsDriver, mount):
         pass
     mount.fault("fsync", "hang", times=None)
@@ -132,9 +116,9 @@ async def test_a_mount_that_hangs(make: Make, monkeypatch: pytest.MonkeyPatch) -
     ],
 )
 async def test_a_fault_at_every_step_of_put(
-    make: Make, driver_class: type[ObjectsDriver], call: str, act: str, expected: type[DriverError]
+    make_mount: MakeMount, driver_class: type[ObjectsDriver], call: str, act: str, expected: type[DriverError]
 ) -> None:
-    mount = make(personality="nfs" if driver_class is EfsDriver else "zdbfs")
+    mount = make_mount(personality="nfs" if driver_class is EfsDriver else "zdbfs")
     async with running(driver_class, mount) as driver:
         before = await put(driver, 0x10)
         failed = 0
@@ -159,8 +143,10 @@ async def test_a_fault_at_every_step_of_put(
 @pytest.mark.parametrize(
     ("call", "act"), [("write", "short"), ("read", "short"), ("open", "ESTALE"), ("read", "ESTALE")]
 )
-async def test_what_a_driver_gets_over(make: Make, driver_class: type[ObjectsDriver], call: str, act: str) -> None:
-    mount = make(personality="nfs", cached=False)
+async def test_what_a_driver_gets_over(
+    make_mount: MakeMount, driver_class: type[ObjectsDriver], call: str, act: str
+) -> None:
+    mount = make_mount(personality="nfs", cached=False)
     async with running(driver_class, mount) as driver:
         if call == "write":
             mount.fault(call, act, "/store/data*", nth=2)
@@ -170,8 +156,8 @@ async def test_what_a_driver_gets_over(make: Make, driver_class: type[ObjectsDri
         assert await content(driver, locator, 0, len(BODY)) == BODY
 
 
-async def test_nothing_acknowledged_is_lost_by_a_power_cut(make: Make) -> None:
-    mount = make(personality="nfs", tracked=True)
+async def test_nothing_acknowledged_is_lost_by_a_power_cut(make_mount: MakeMount) -> None:
+    mount = make_mount(personality="nfs", tracked=True)
     async with running(EfsDriver, mount, pack_threshold=1000) as driver:
         driver.open_packs(Book())
         entries = await Appends(driver).put(*(b"small %d" % number for number in range(20)))
@@ -192,10 +178,10 @@ async def test_nothing_acknowledged_is_lost_by_a_power_cut(make: Make) -> None:
 
 @pytest.mark.parametrize(("driver_class", "personality"), [(EfsDriver, "nfs"), (FuseDriver, "zdbfs")])
 async def test_readers_while_others_are_discarded(
-    make: Make, driver_class: type[ObjectsDriver], personality: str
+    make_mount: MakeMount, driver_class: type[ObjectsDriver], personality: str
 ) -> None:
     """What MinIO and Versity lost on zdbfs: neighbours of what was deleted (`rmdir` that takes all)."""
-    mount = make(personality=personality)
+    mount = make_mount(personality=personality)
     async with running(driver_class, mount) as driver:
         locators = [await put(driver, blob_id) for blob_id in range(1, 25)]
         gone, kept = locators[::2], locators[1::2]
@@ -213,8 +199,8 @@ async def test_readers_while_others_are_discarded(
         assert sorted([locator async for locator, _ in driver.walk()]) == kept
 
 
-async def test_an_unmounted_path_is_no_empty_store(make: Make) -> None:
-    mount = make(personality="nfs")
+async def test_an_unmounted_path_is_no_empty_store(make_mount: MakeMount) -> None:
+    mount = make_mount(personality="nfs")
     async with running(EfsDriver, mount):
         pass
     mount.stop()

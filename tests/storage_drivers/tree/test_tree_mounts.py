@@ -4,39 +4,20 @@ from __future__ import annotations
 
 import itertools
 import os
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack
-from pathlib import Path
-from typing import Any
 
 import pytest
 
-from loadtests.mounts import Mount, mounted
+from loadtests.mounts import Mount
 from storage_drivers.base import Durability
 from storage_drivers.errors import ReadOnlyStore, StoreFailed, StoreFull, StoreUnfit
 from storage_drivers.tree import FileChanged, TreeFiles
-from tests.environment import need_fuse
+from tests.storage_drivers.conftest import MakeMount
 from tests.storage_drivers.tools import Pieces
 from tests.storage_drivers.tree.conftest import MakeFiles
 from tests.storage_drivers.tree.tools import BUCKET, KEYS, fits, get, put, scanned
 
-MakeMount = Callable[..., Mount]
 OLD, NEW = b"old", b"new"
 BLOB = 700
-
-
-@pytest.fixture
-def make_mount(tmp_path: Path) -> Iterator[MakeMount]:
-    need_fuse()
-    with ExitStack() as running:
-
-        def make(**how: Any) -> Mount:
-            backing, where = tmp_path / "backing", tmp_path / "mount"
-            backing.mkdir()
-            where.mkdir()
-            return running.enter_context(mounted(backing, where, **how))
-
-        yield make
 
 
 async def started(make_files: MakeFiles, mount: Mount, **settings: object) -> TreeFiles:
