@@ -1,6 +1,6 @@
 """One worker at a time runs what happens later; when it dies another takes over, because the kernel drops its lock.
 
-Each store has a loop of its own, so that one that hangs stops nothing of the others. So has what belongs to no store or
+Each store has loops of its own, so that one that hangs stops nothing of the others. So has what belongs to no store or
 to all of them.
 """
 
@@ -11,6 +11,7 @@ import fcntl
 import logging
 import os
 from collections.abc import Awaitable, Callable, Coroutine, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -124,6 +125,7 @@ class Jobs:
     ) -> None:
         self._lock_path = lock_path
         self._sweep = Sweep(store, is_gone)
+        self._all = store.all
         self._stores = stores
         self._others = others
         self._lock: int | None = None
@@ -131,7 +133,8 @@ class Jobs:
     async def run(self) -> None:
         """Until cancelled."""
         loops = [jobs.run(self._elect) for jobs in self._stores]
-        loops += [self._repeat(job) for job in (self._sweep.run_once, *self._others)]
+        loops += [self._repeat(partial(self._sweep.sweep, store), name) for name, store in self._all.items()]
+        loops += [self._repeat(job) for job in (self._sweep.declare, self._sweep.forget, *self._others)]
         tasks = [asyncio.create_task(loop) for loop in loops]
         try:
             await asyncio.gather(*tasks)
@@ -144,10 +147,10 @@ class Jobs:
                 os.close(self._lock)
                 self._lock = None
 
-    async def _repeat(self, job: Job) -> None:
+    async def _repeat(self, job: Job, store: str = "") -> None:
         while True:
             if self._elect():
-                await attempt("", job)
+                await attempt(store, job)
             await asyncio.sleep(PERIOD)
 
     def _elect(self) -> bool:

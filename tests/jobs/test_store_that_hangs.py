@@ -15,7 +15,7 @@ from app.settings import Settings
 from app.store import objects
 from app.store.store import Store
 from tests.jobs.two import LARGE, make, settings_of, stores
-from tests.store.site import prepare, put
+from tests.store.site import Bytes, prepare, put
 
 
 @pytest.fixture
@@ -62,5 +62,49 @@ async def test_others_go_on(settings: Settings, tmp_path: Path, monkeypatch: pyt
             while await files(store.of("fast")) > 1 or (await store.index.undecided("fast"))[0]:  # noqa: ASYNC110
                 await asyncio.sleep(0.01)
         assert await files(slow) == 1
+        running.cancel()
+        await asyncio.gather(running, return_exceptions=True)
+
+
+async def test_others_are_swept(settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a dead writer left on a good store goes, and then what it left on the other."""
+    monkeypatch.setattr(runner, "PERIOD", 0.01)
+    async with stores(settings) as dead:
+        for one in dead.all.values():
+            await one.driver.put(await dead.ids.take(), Bytes(LARGE))
+        incarnation = dead.index.incarnation  # type: ignore[attr-defined]
+    async with stores(settings) as store:
+        fast, slow = store.of("fast"), store.of("slow")
+        assert (await files(fast), await files(slow)) == (1, 1)
+        hung, answers = asyncio.Event(), asyncio.Event()
+        discard_id = slow.driver.discard_id
+
+        async def hang(blob_id: int) -> bool:
+            hung.set()
+            await answers.wait()
+            return await discard_id(blob_id)
+
+        monkeypatch.setattr(slow.driver, "discard_id", hang)
+        jobs = Jobs(
+            tmp_path / "jobs.lock", store, store.index.writer_is_gone, [jobs_of(one) for one in store.all.values()]
+        )
+        running = asyncio.create_task(jobs.run())
+        async with asyncio.timeout(60):
+            await hung.wait()
+            while await files(fast):  # noqa: ASYNC110
+                await asyncio.sleep(0.01)
+            assert await files(slow) == 1
+            assert incarnation in {writer.incarnation for writer in await store.index.writers()}
+            # both stores' other jobs go on, that of the one which hangs too
+            for one in store.all.values():
+                bucket = await make(store, one.name)
+                await put(one, bucket, "k", LARGE)
+                await put(one, bucket, "k", LARGE)
+            while await files(fast) > 1 or await files(slow) > 2:  # noqa: ASYNC110
+                await asyncio.sleep(0.01)
+            answers.set()
+            while incarnation in {writer.incarnation for writer in await store.index.writers()}:  # noqa: ASYNC110
+                await asyncio.sleep(0.01)
+            assert await files(slow) == 1
         running.cancel()
         await asyncio.gather(running, return_exceptions=True)
