@@ -23,15 +23,17 @@ class WrittenJournals(Protocol):
 class Journaling(Pooled):
     """A part of a driver: see `storage_drivers.base.Driver`."""
 
-    _journals: WrittenJournals
+    @property
+    def _written(self) -> WrittenJournals:
+        raise NotImplementedError
 
     async def write_journal(self, journal_id: int, decisions: Sequence[Decision]) -> int:
         """Add records to a journal, as durable as declared."""
-        return await self._hop(self._journals.append, journal_id, decisions)
+        return await self._hop(self._written.append, journal_id, decisions)
 
     async def end_journal(self, journal_id: int) -> None:
         """Write no more of a journal."""
-        await self._hop(self._journals.end, journal_id)
+        await self._hop(self._written.end, journal_id)
 
     async def check_journal(self, journal_id: int) -> bool:
         """Read a journal whole."""
@@ -39,6 +41,6 @@ class Journaling(Pooled):
 
     def _journal_is_whole(self, journal_id: int) -> bool:
         try:
-            return all(record is not None for record in self._journals.read(journal_id))
+            return all(record is not None for record in self._written.read(journal_id))
         except BlobMissing:
             return True

@@ -15,6 +15,7 @@ from storage_drivers.journaling import Journaling
 from storage_drivers.names import number_of
 from storage_drivers.objects.common import Common
 from storage_drivers.objects.contents import Contents
+from storage_drivers.objects.journals import Journals
 from storage_drivers.packs.reader import place_of
 
 P = ParamSpec("P")
@@ -23,6 +24,10 @@ T = TypeVar("T")
 
 class Upkeep(Common, Journaling):
     """A part of the driver."""
+
+    @property
+    def _written(self) -> Journals:
+        return self._journals
 
     def _unlink_all(self, paths: Sequence[str]) -> int:
         raise NotImplementedError

@@ -205,6 +205,10 @@ class FsspecDriver(WithoutPacks, Streaming, Journaling):
         self._at("discard.unlinked")
         return gone
 
+    @property
+    def _written(self) -> RemoteJournals:
+        return self._journals
+
     async def discard_journals(self, ids: Sequence[int]) -> None:
         """Remove journals."""
         await self._hop(self._journals.discard, ids)
