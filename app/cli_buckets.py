@@ -61,7 +61,7 @@ def move(
 
 
 async def _move(settings: Settings, name: str, store: str, wait: bool) -> int:
-    if not settings.index_path.exists():
+    if settings.index_is_missing:
         fail("there is no index here")
     index = open_index(settings, writer=False)
     await index.start()

@@ -39,6 +39,11 @@ def rebuild_command(
     writes whose outcome is not known were left out (listed); 8 decided data is missing or damaged (listed).
     """
     settings = load_settings(data=data, config=config, index=index)
+    if settings.index_url is not None:
+        fail(
+            "an index in Postgres is made anew in two steps: --index sqlite:///FILE makes it in SQLite, and "
+            "`sluice index copy` takes that to Postgres"
+        )
     if settings.index_path.exists() and not (replace or dry_run):
         fail(f"there is an index at {settings.index_path}: give --replace to move it aside")
     try:

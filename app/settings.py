@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
+import tempfile
 import tomllib
 from collections.abc import Iterable
 from functools import cached_property
@@ -21,6 +23,9 @@ from pydantic import (
     model_validator,
 )
 from pydantic_settings import BaseSettings, InitSettingsSource, PydanticBaseSettingsSource, SettingsConfigDict
+
+POSTGRES = ("postgresql", "postgres", "postgresql+asyncpg")
+"""Schemes of a URL that leads to Postgres."""
 
 KIB = 1024
 MIB = 1024 * KIB
@@ -116,10 +121,28 @@ class Settings(BaseSettings):
     default_store: str | None = Field(
         None, description="Store of buckets whose LocationConstraint names none; unset: the first."
     )
-    index: str | None = Field(
+    index: SecretStr | None = Field(
         None,
-        description="URL of the index, e.g. `sqlite:////var/lib/sluice/index.db`; unset: `index/sluice.db` in the "
+        validation_alias=AliasChoices("SLUICE_INDEX", "SLUICE_INDEX_URL"),
+        description="URL of the index, e.g. `sqlite:////var/lib/sluice/index.db` or "
+        "`postgresql://USER:PASSWORD@HOST/DATABASE` (alias `SLUICE_INDEX_URL`); unset: `index/sluice.db` in the "
         "directory of the default store, which must be local then.",
+    )
+    runtime_dir: Path | None = Field(
+        None,
+        description="Directory of locks and counters, on a local disk and of one gateway alone; unset: `run` beside an "
+        "SQLite index, else one among the temporary files.",
+    )
+    index_connections: int = Field(
+        12, ge=8, le=1000, description="Connections that a worker holds to a Postgres index at most."
+    )
+    index_pooler: bool = Field(
+        False,
+        description="The URL of a Postgres index leads to a pooler in transaction mode, such as pgbouncer: no prepared "
+        "statements, no notifications, no state of sessions.",
+    )
+    index_timeout: float = Field(
+        10, gt=0, description="A Postgres index that does not answer a read for this long counts as away until it does."
     )
     host: str = Field("127.0.0.1", description="Address of the S3 listener.")
     port: int = Field(9000, ge=0, le=65535, description="Port of the S3 listener.")
@@ -261,6 +284,24 @@ class Settings(BaseSettings):
             raise ValueError("index: must be given, because the default store is not on a local disk")
         return self
 
+    @model_validator(mode="after")
+    def _check_index(self) -> Settings:
+        scheme, found, rest = (self._index or "sqlite:///index").partition("://")
+        if not found or not rest or scheme not in (*POSTGRES, "sqlite") or (scheme == "sqlite" and rest[0] != "/"):
+            # without what was given: there may be a password in it
+            raise ValueError("index: the URL must be sqlite:///PATH or postgresql://…")
+        return self
+
+    @property
+    def _index(self) -> str | None:
+        return None if self.index is None else self.index.get_secret_value()
+
+    @property
+    def index_url(self) -> str | None:
+        """The URL of an index in Postgres, with its password; None for one in SQLite."""
+        url = self._index
+        return url if url is not None and url.startswith(POSTGRES) else None
+
     @cached_property
     def named_stores(self) -> dict[str, StoreSettings]:
         """All stores by their names, what they do not say themselves taken from the other settings."""
@@ -284,25 +325,32 @@ class Settings(BaseSettings):
         if not self.stores:
             return self.data
         store = self.named_stores[self.first_store]
-        if self.index is None:
+        if self.index is None or (self.index_url is not None and store.directory is not None):
             assert store.directory is not None
             return store.directory
-        return self.index_path.parent
+        return self.run_dir if self.index_url is not None else self.index_path.parent
 
     @property
     def index_path(self) -> Path:
         """The SQLite file of the index."""
-        if self.index is None:
-            return self.home / "index" / "sluice.db"
-        scheme, _, path = self.index.partition(":///")
-        if scheme != "sqlite" or not path:
-            raise ValueError("the index URL must be sqlite:///PATH")
-        return Path(path)
+        url = self._index
+        return self.home / "index" / "sluice.db" if url is None else Path(url.partition(":///")[2])
+
+    @property
+    def index_is_missing(self) -> bool:
+        """Whether there is no index yet, as far as that can be seen without asking a server."""
+        return self.index_url is None and not self.index_path.exists()
 
     @property
     def run_dir(self) -> Path:
-        """Locks and shared counters, beside the index and so on a local disk."""
-        return self.index_path.parent / "run"
+        """Locks and shared counters, on a local disk: beside the index, or of this gateway alone."""
+        if self.runtime_dir is not None:
+            return self.runtime_dir
+        if self.index_url is None:
+            return self.index_path.parent / "run"
+        places = [str(store.path and store.path.absolute()) + str(store.url) for store in self.named_stores.values()]
+        name = hashlib.sha256("\n".join(places).encode()).hexdigest()[:16]
+        return Path(os.environ.get("XDG_RUNTIME_DIR") or tempfile.gettempdir()) / f"sluice-{os.geteuid()}-{name}"
 
     @property
     def proxies(self) -> tuple[Network, ...]:

@@ -79,7 +79,7 @@ async def _prepare(settings: Settings, buckets: list[str]) -> Credentials:
 @asynccontextmanager
 async def opened(settings: Settings) -> AsyncIterator[Store]:
     """The default store of these settings, for a command that may run beside a server. Raises CannotStart."""
-    if not settings.index_path.exists():
+    if settings.index_is_missing:
         raise CannotStart("there is no index here")
     async with AsyncExitStack() as stack:
         index = open_index(settings, writer=False)

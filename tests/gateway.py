@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any
 
+from tests import postgres
 from tests.places import Place
 
 ROOT = Path(__file__).parent.parent
@@ -81,6 +82,7 @@ class Gateway:
             "SLUICE_ACCESS_LOG": "false",
             "PYTHONPATH": str(ROOT),
             **self.place.environment(self.data),
+            **postgres.environment(self.data),
         }
         # dozens of short processes must not compile the same sources each time
         environment.pop("PYTHONDONTWRITEBYTECODE", None)

@@ -18,6 +18,21 @@ def open_index(settings: Settings, *, writer: bool = True, lost: Callable[[], No
 
     `lost` is called on the event loop when this incarnation was declared dead (law 5): it never commits again.
     """
+    if settings.index_url is not None:
+        from app.index.postgres.index import PostgresIndex
+
+        return PostgresIndex(
+            settings.index_url,
+            settings.run_dir,
+            durability=settings.durability,
+            commit_timeout=settings.commit_timeout,
+            commit_queue=settings.commit_queue,
+            connections=settings.index_connections,
+            pooler=settings.index_pooler,
+            timeout=settings.index_timeout,
+            writer=writer,
+            lost=lost,
+        )
     from app.index.sqlite import SqliteIndex
 
     return SqliteIndex(

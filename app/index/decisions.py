@@ -40,10 +40,10 @@ def _rows(columns: tuple[str, ...], source: str, *more: str) -> str:
 _VERSIONS = f"FROM versions WHERE seq > :after AND seq <= :until AND {MINE} ORDER BY seq"
 _REMOVALS = f"""FROM removals WHERE seq > :after AND seq <= :until
     AND (store = :store OR store = '' AND {MINE_OR_NOBODYS}) ORDER BY seq"""
-VERSIONS_END = f"SELECT count(*), max(seq) FROM (SELECT seq {_VERSIONS} LIMIT :limit)"  # noqa: S608
-REMOVALS_END = f"SELECT count(*), max(seq) FROM (SELECT seq {_REMOVALS} LIMIT :limit)"  # noqa: S608
-CHANGED_VERSIONS = _rows(VERSION_COLUMNS, f"(SELECT * {_VERSIONS})")
-CHANGED_REMOVALS = _rows(REMOVAL_COLUMNS, f"(SELECT * {_REMOVALS})")
+VERSIONS_END = f"SELECT count(*), max(seq) FROM (SELECT seq {_VERSIONS} LIMIT :limit) AS changed"  # noqa: S608
+REMOVALS_END = f"SELECT count(*), max(seq) FROM (SELECT seq {_REMOVALS} LIMIT :limit) AS changed"  # noqa: S608
+CHANGED_VERSIONS = _rows(VERSION_COLUMNS, f"(SELECT * {_VERSIONS}) AS changed")
+CHANGED_REMOVALS = _rows(REMOVAL_COLUMNS, f"(SELECT * {_REMOVALS}) AS changed")
 COMPLETED = f"""
 SELECT id FROM uploads WHERE completed_seq > :after AND id IN (
     SELECT CAST(substr(body, 8) AS INTEGER) FROM versions WHERE seq > :after AND seq <= :until AND body >= 'pieces:'
@@ -51,12 +51,12 @@ SELECT id FROM uploads WHERE completed_seq > :after AND id IN (
 """  # noqa: S608 - constants
 CHANGED_UPLOADS = _rows(UPLOAD_COLUMNS, "uploads WHERE id IN (SELECT value FROM json_each(:ids))")
 PIECES_OF = """(SELECT * FROM pieces WHERE upload IN (SELECT value FROM json_each(:ids))
-    AND (upload, start, part_number) > (:a, :b, :c) ORDER BY upload, start, part_number LIMIT :limit)"""
+    AND (upload, start, part_number) > (:a, :b, :c) ORDER BY upload, start, part_number LIMIT :limit) AS batch"""
 ALL_UPLOADS = f"""(SELECT * FROM uploads WHERE id > :after AND completed_seq > 0 AND {MINE_OR_NOBODYS}
-    ORDER BY id LIMIT :limit)"""  # noqa: S608 - constants
+    ORDER BY id LIMIT :limit) AS batch"""  # noqa: S608 - constants
 ALL_PIECES = f"""(SELECT * FROM pieces WHERE (upload, start, part_number) > (:a, :b, :c)
     AND EXISTS (SELECT 1 FROM uploads WHERE uploads.id = pieces.upload AND {MINE_OR_NOBODYS})
-    ORDER BY upload, start, part_number LIMIT :limit)"""  # noqa: S608 - constants
+    ORDER BY upload, start, part_number LIMIT :limit) AS batch"""  # noqa: S608 - constants
 SETTINGS = f"""
 SELECT json_object(
     'accounts', json(({_rows(tuple(accounts.c.keys()), "accounts")})),
@@ -69,10 +69,10 @@ UNDECIDED = f"""
 WITH decided(seq) AS (SELECT coalesce((SELECT CAST(value AS INTEGER) FROM meta WHERE name = :watermark), 0))
 SELECT count(*), coalesce(min(at), 0) FROM (
     SELECT modified AS at FROM
-        (SELECT modified FROM versions WHERE seq > (SELECT seq FROM decided) AND {MINE} LIMIT :limit)
+        (SELECT modified FROM versions WHERE seq > (SELECT seq FROM decided) AND {MINE} LIMIT :limit) AS made
     UNION ALL SELECT at FROM (SELECT at FROM removals WHERE seq > (SELECT seq FROM decided)
-        AND (store = :store OR store = '' AND {MINE}) LIMIT :limit)
-)
+        AND (store = :store OR store = '' AND {MINE}) LIMIT :limit) AS gone
+) AS changed
 """  # noqa: S608 - constants
 
 STORED = """

@@ -18,7 +18,7 @@ from sqlalchemy import (
     text,
 )
 
-REVISION = "0004"
+REVISION = "0005"
 """The migration that this code needs."""
 
 DEFAULT = "default"
@@ -27,6 +27,9 @@ DEFAULT = "default"
 CURRENT, MARKER, NONCURRENT = 1, 2, 0
 """`versions.state`: the current object, a current delete marker, an older version."""
 
+GROUP_BITS = 20
+"""Postgres only: how many bits of a number of the commit sequence count within one group of changes."""
+
 OPEN, ABORTED = 0, -1
 """`uploads.completed_seq` of an upload that no Complete has ended."""
 
@@ -34,10 +37,12 @@ metadata = MetaData()
 
 # SQLite makes INTEGER PRIMARY KEY the rowid and BIGINT not; Postgres needs the 64 bits
 Number = Integer().with_variant(BigInteger(), "postgresql")
+# as SQLite compares: by bytes, whatever the language of the database
+Words = Text().with_variant(Text(collation="C"), "postgresql")
 
 
 def _text(name: str) -> Column[str]:
-    return Column(name, Text, nullable=False)
+    return Column(name, Words, nullable=False)
 
 
 def _number(name: str) -> Column[int]:
@@ -45,7 +50,7 @@ def _number(name: str) -> Column[int]:
 
 
 def _store(name: str = "store") -> Column[str]:
-    return Column(name, Text, nullable=False, server_default=DEFAULT)
+    return Column(name, Words, nullable=False, server_default=DEFAULT)
 
 
 def _key(name: str) -> Column[int]:
@@ -55,7 +60,7 @@ def _key(name: str) -> Column[int]:
 meta = Table(
     "meta",
     metadata,
-    Column("name", Text, primary_key=True, nullable=False),
+    Column("name", Words, primary_key=True, nullable=False),
     _text("value"),
     sqlite_with_rowid=False,
 )
@@ -66,7 +71,7 @@ sequence = Table("sequence", metadata, _key("id"), _number("value"))
 accounts = Table(
     "accounts",
     metadata,
-    Column("id", Text, primary_key=True, nullable=False),
+    Column("id", Words, primary_key=True, nullable=False),
     _text("display_name"),
     _text("email"),
     _number("disabled"),
@@ -77,7 +82,7 @@ accounts = Table(
 access_keys = Table(
     "access_keys",
     metadata,
-    Column("access_key", Text, primary_key=True, nullable=False),
+    Column("access_key", Words, primary_key=True, nullable=False),
     _text("secret"),
     _text("account_id"),
     _number("disabled"),
@@ -95,13 +100,16 @@ buckets = Table(
     _text("region"),
     _number("created"),
     _store(),
-    Column("source", Text, nullable=False, server_default=""),
+    Column("source", Words, nullable=False, server_default=""),
     Column("moved", Number, nullable=False, server_default="0"),
     Index("buckets_name", "name", unique=True),
     Index("buckets_owner", "owner_id", "name"),
 )
 """`store` is where what is written goes, `source` the store that older data is moved from (or empty). `moved` is the
 number of the commit sequence at which a move of it last began or ended: see app/jobs/rebuild.py."""
+
+LISTED = ("size", "etag", "modified", "storage_class", "checksum_algorithm", "checksum_type")
+"""What a listing shows of a version beside its key."""
 
 versions = Table(
     "versions",
@@ -128,16 +136,19 @@ versions = Table(
         "versions_current",
         "bucket_id",
         "key",
-        "size",
-        "etag",
-        "modified",
-        "storage_class",
-        "checksum_algorithm",
-        "checksum_type",
+        *LISTED,
         "state",  # SQLite counts an index as covering only when it has the column of its own condition too
         sqlite_where=text("state = 1"),
+    ).ddl_if(dialect="sqlite"),
+    # Postgres keeps what it shows beside the key, which costs nothing more
+    Index(
+        "versions_current",
+        "bucket_id",
+        "key",
+        unique=True,
+        postgresql_include=LISTED,
         postgresql_where=text("state = 1"),
-    ),
+    ).ddl_if(dialect="postgresql"),
     Index(
         "versions_others",
         "bucket_id",
@@ -213,7 +224,7 @@ without a locator."""
 shared = Table(
     "shared",
     metadata,
-    Column("body", Text, primary_key=True, nullable=False),
+    Column("body", Words, primary_key=True, nullable=False),
     _number("holders"),
     sqlite_with_rowid=False,
 )
@@ -248,7 +259,7 @@ removals = Table(
     _number("bucket_id"),
     _text("key"),
     _number("at"),
-    Column("store", Text, nullable=False, server_default=""),
+    Column("store", Words, nullable=False, server_default=""),
 )
 """What leaves no row behind and must be written down beside the data: objects that were deleted (`object`), and blobs
 whose commit was refused (`blob`, its locator as the key, and the store that it lies in)."""
@@ -289,7 +300,7 @@ unhashed = Table("unhashed", metadata, _key("seq"))
 quarantine = Table(
     "quarantine",
     metadata,
-    Column("locator", Text, primary_key=True, nullable=False),
+    Column("locator", Words, primary_key=True, nullable=False),
     _text("reason"),
     _number("found"),
     sqlite_with_rowid=False,
@@ -306,3 +317,7 @@ id_ranges = Table(
     _number("incarnation"),
     Index("id_ranges_incarnation", "incarnation"),
 )
+
+operations = Table("operations", metadata, _key("id"), _number("at"))
+"""Postgres only: groups of changes that were committed of late, by an id that their writer chose. Who cannot know
+whether a commit took effect enters its id too: the one of the two that comes second fails."""

@@ -6,21 +6,36 @@
 from __future__ import annotations
 
 from sqlalchemy import (
+    BigInteger,
+    Select,
     and_,
+    cast,
     delete,
     func,
     insert,
     literal_column,
     or_,
     select,
+    table,
     tuple_,
     update,
 )
-from sqlalchemy.dialects.sqlite import insert as upsert
+from sqlalchemy.dialects import postgresql
 
-from app.index.building import LIMIT, NO_OFFSET, columns, insertion, new_values, number, text
+from app.index.building import (
+    LIMIT,
+    NO_OFFSET,
+    columns,
+    excluded,
+    insertion,
+    new_values,
+    number,
+    text,
+    upsertion,
+)
 from app.index.rows import Account, Bucket, ListedVersion, Upload, Version
 from app.index.schema import (
+    GROUP_BITS,
     access_keys,
     accounts,
     buckets,
@@ -41,16 +56,18 @@ IS_OPEN = uploads.c.completed_seq == literal_column("0")
 
 
 # meta and sequence
+POSITION: Select[int] = select(
+    literal_column(f"((last_value << {GROUP_BITS}) | {(1 << GROUP_BITS) - 1})::BIGINT").label("value")
+).select_from(table("commit_sequence"))
+"""Postgres draws a number a group of changes; each of those has as many numbers under it as it may need."""
 META = Statement(select(meta.c.value).where(meta.c.name == text("n")))
-SET_META = Statement(
-    upsert(meta).on_conflict_do_update(index_elements=["name"], set_={"value": literal_column("excluded.value")})
-)
+SET_META = upsertion(meta, ("name",), excluded("value"))
 IDENTITIES = Statement(
     select(meta.c.name, meta.c.value).where(
         or_(meta.c.name == text("n"), and_(meta.c.name > text("first"), meta.c.name < text("end")))
     )
 )
-SEQUENCE = Statement(select(sequence.c.value))
+SEQUENCE = Statement(select(sequence.c.value), POSITION)
 SET_SEQUENCE = Statement(update(sequence).values(**new_values(sequence, "value")))
 BEGIN_AS = Statement(
     select(
@@ -193,10 +210,12 @@ LIST_CURRENT = Statement(
 )
 
 # counted bodies and discards
-SHARE = Statement(
-    upsert(shared)
-    .values(body=text("shared_body"), holders=literal_column("2"))
-    .on_conflict_do_update(index_elements=["body"], set_={"holders": shared.c.holders + literal_column("1")})
+SHARE = upsertion(
+    shared,
+    ("body",),
+    {"holders": shared.c.holders + literal_column("1")},
+    body=text("shared_body"),
+    holders=literal_column("2"),
 )
 UNSHARE = Statement(
     update(shared)
@@ -294,7 +313,13 @@ PARTS = Statement(
 )
 ALL_PARTS = Statement(select(*_PART).where(parts.c.upload == number("of")).order_by(parts.c.number))
 PART = Statement(select(*_PART).where(parts.c.upload == number("of"), parts.c.number == number("which")))
-PUT_PART = Statement(insert(parts).prefix_with("OR REPLACE", dialect="sqlite"))
+PUT_PART = Statement(
+    insert(parts).prefix_with("OR REPLACE", dialect="sqlite"),
+    postgresql.insert(parts).on_conflict_do_update(
+        index_elements=["upload", "number"],
+        set_=excluded(*(column.name for column in parts.c if column.name not in ("upload", "number"))),
+    ),
+)
 REMOVE_PART = Statement(delete(parts).where(parts.c.upload == number("of"), parts.c.number == number("which")))
 REMOVE_PARTS = Statement(delete(parts).where(parts.c.upload == number("of")))
 
@@ -331,7 +356,12 @@ REMOVE_PIECE = Statement(
 )
 PIECE_LOCATORS = Statement(select(pieces.c.locator).where(pieces.c.upload == number("of")))
 OBJECT_PARTS = Statement(
-    select(pieces.c.part_number, func.min(pieces.c.start), func.sum(pieces.c.size), func.max(pieces.c.checksum))
+    select(
+        pieces.c.part_number,
+        func.min(pieces.c.start),
+        cast(func.sum(pieces.c.size), BigInteger),  # a sum is numeric on Postgres
+        func.max(pieces.c.checksum),
+    )
     .where(pieces.c.upload == number("of"), pieces.c.part_number > number("after"))
     .group_by(pieces.c.part_number)
     .order_by(pieces.c.part_number)

@@ -31,12 +31,16 @@ class Draw(NamedTuple):
 
 
 class Statement:
-    """A statement, built and compiled once. Parameters are given by place, in the order in which the SQL names them."""
+    """A statement, built and compiled once. Parameters are given by place, in the order in which the SQL names them.
 
-    __slots__ = ("core", "names", "sql", "writes")
+    `sql` is SQLite's. What Postgres says in another way is given as `postgres`; see `app.index.postgres.dialect`.
+    """
 
-    def __init__(self, core: ClauseElement) -> None:
+    __slots__ = ("core", "names", "postgres", "sql", "writes")
+
+    def __init__(self, core: ClauseElement, postgres: ClauseElement | None = None) -> None:
         self.core = core
+        self.postgres = core if postgres is None else postgres
         compiled: Any = core.compile(dialect=_SQLITE)
         self.sql = str(compiled)
         self.names: tuple[str, ...] = tuple(compiled.positiontup or ())

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from sqlalchemy import delete, insert, literal_column, select, update
+from sqlalchemy import delete, literal_column, select, update
 
-from app.index.building import LIMIT, NO_OFFSET, columns, insertion, new_values, number, text
+from app.index.building import LIMIT, NO_OFFSET, columns, insertion, new_values, number, text, upsertion
 from app.index.rows import Bucket, Intent
 from app.index.schema import buckets, intents, removals, unhashed, versions
 from app.index.statements import IS_CURRENT
@@ -41,7 +41,7 @@ REMOVED_SINCE = Statement(
     )
 )
 
-ADD_UNHASHED = Statement(insert(unhashed).prefix_with("OR IGNORE", dialect="sqlite"))
+ADD_UNHASHED = upsertion(unhashed, ("seq",))
 REMOVE_UNHASHED = Statement(delete(unhashed).where(unhashed.c.seq == number("version")))
 UNHASHED = Statement(
     select(

@@ -11,9 +11,8 @@ from sqlalchemy import (
     select,
     update,
 )
-from sqlalchemy.dialects.sqlite import insert as upsert
 
-from app.index.building import columns, insertion, new_values, number, text
+from app.index.building import columns, excluded, insertion, new_values, number, text, upsertion
 from app.index.rows import Bucket, Journal, Pack
 from app.index.schema import (
     buckets,
@@ -129,9 +128,5 @@ REMOVE_REMOVALS = Statement(
 
 # blobs that were found damaged
 QUARANTINE = Statement(select(quarantine.c.locator, quarantine.c.reason, quarantine.c.found))
-ADD_QUARANTINE = Statement(
-    upsert(quarantine).on_conflict_do_update(
-        index_elements=["locator"], set_={"reason": literal_column("excluded.reason")}
-    )
-)
+ADD_QUARANTINE = upsertion(quarantine, ("locator",), excluded("reason"))
 REMOVE_QUARANTINE = Statement(delete(quarantine).where(quarantine.c.locator == text("damaged")))

@@ -10,11 +10,13 @@ down_revision = None
 branch_labels = None
 depends_on = None
 
+LISTED = ["size", "etag", "modified", "storage_class", "checksum_algorithm", "checksum_type"]
 NUMBER = sa.Integer().with_variant(sa.BigInteger(), "postgresql")
+TEXT = sa.Text().with_variant(sa.Text(collation="C"), "postgresql")
 
 
 def _text(name: str) -> sa.Column[str]:
-    return sa.Column(name, sa.Text(), nullable=False)
+    return sa.Column(name, TEXT, nullable=False)
 
 
 def _number(name: str) -> sa.Column[int]:
@@ -126,24 +128,23 @@ def _objects() -> None:
         _text("owner_id"),
         sa.PrimaryKeyConstraint("seq"),
     )
-    op.create_index(
-        "versions_current",
-        "versions",
-        [
-            "bucket_id",
-            "key",
-            "size",
-            "etag",
-            "modified",
-            "storage_class",
-            "checksum_algorithm",
-            "checksum_type",
-            "state",
-        ],
-        unique=False,
-        sqlite_where=sa.text("state = 1"),
-        postgresql_where=sa.text("state = 1"),
-    )
+    if op.get_bind().dialect.name == "postgresql":
+        op.create_index(
+            "versions_current",
+            "versions",
+            ["bucket_id", "key"],
+            unique=True,
+            postgresql_include=LISTED,
+            postgresql_where=sa.text("state = 1"),
+        )
+    else:
+        op.create_index(
+            "versions_current",
+            "versions",
+            ["bucket_id", "key", *LISTED, "state"],
+            unique=False,
+            sqlite_where=sa.text("state = 1"),
+        )
     op.create_index(
         "versions_others",
         "versions",

@@ -15,6 +15,7 @@ branch_labels = None
 depends_on = None
 
 NUMBER = sa.Integer().with_variant(sa.BigInteger(), "postgresql")
+TEXT = sa.Text().with_variant(sa.Text(collation="C"), "postgresql")
 
 
 def _number(name: str) -> sa.Column[int]:
@@ -40,9 +41,9 @@ def upgrade() -> None:
     op.create_table(
         "removals",
         _key("seq"),
-        sa.Column("kind", sa.Text(), nullable=False),
+        sa.Column("kind", TEXT, nullable=False),
         _number("bucket_id"),
-        sa.Column("key", sa.Text(), nullable=False),
+        sa.Column("key", TEXT, nullable=False),
         _number("at"),
         sa.PrimaryKeyConstraint("seq"),
     )
@@ -56,8 +57,8 @@ def upgrade() -> None:
     )
     op.create_table(
         "quarantine",
-        sa.Column("locator", sa.Text(), nullable=False),
-        sa.Column("reason", sa.Text(), nullable=False),
+        sa.Column("locator", TEXT, nullable=False),
+        sa.Column("reason", TEXT, nullable=False),
         _number("found"),
         sa.PrimaryKeyConstraint("locator"),
         sqlite_with_rowid=False,

@@ -15,11 +15,12 @@ branch_labels = None
 depends_on = None
 
 NUMBER = sa.Integer().with_variant(sa.BigInteger(), "postgresql")
+TEXT = sa.Text().with_variant(sa.Text(collation="C"), "postgresql")
 DEFAULT = "default"
 
 
 def _text(name: str, default: str) -> sa.Column[str]:
-    return sa.Column(name, sa.Text(), server_default=default, nullable=False)
+    return sa.Column(name, TEXT, server_default=default, nullable=False)
 
 
 def upgrade() -> None:

@@ -15,6 +15,7 @@ branch_labels = None
 depends_on = None
 
 NUMBER = sa.Integer().with_variant(sa.BigInteger(), "postgresql")
+TEXT = sa.Text().with_variant(sa.Text(collation="C"), "postgresql")
 
 
 def _number(name: str) -> sa.Column[int]:
@@ -22,7 +23,7 @@ def _number(name: str) -> sa.Column[int]:
 
 
 def _text(name: str) -> sa.Column[str]:
-    return sa.Column(name, sa.Text(), nullable=False)
+    return sa.Column(name, TEXT, nullable=False)
 
 
 def upgrade() -> None:

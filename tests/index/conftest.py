@@ -11,7 +11,19 @@ import pytest
 from app.index import migrate
 from app.index.rows import Bucket
 from app.index.sqlite import SqliteIndex
-from tests.index.tools import OWNER, FaultyIndex, Memory, open_at
+from tests import postgres
+from tests.index.tools import OWNER, URL, FaultyIndex, Memory, open_at
+
+ENGINES = ("sqlite", "postgres")
+ONLY_SQLITE = {"test_connection", "test_migrations", "test_processes", "test_writer"}
+"""Modules about what SQLite alone is and does; and so is what asks for the fixture `faulty`."""
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """The contract of the seam is tested on both engines."""
+    if "engine" in metafunc.fixturenames:
+        alone = metafunc.module.__name__.rpartition(".")[2] in ONLY_SQLITE or "faulty" in metafunc.fixturenames
+        metafunc.parametrize("engine", ENGINES[:1] if alone else ENGINES, scope="session")
 
 
 @pytest.fixture(scope="session")
@@ -23,11 +35,16 @@ def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def directory(tmp_path: Path, template: Path) -> Path:
+def directory(tmp_path: Path, template: Path, engine: str) -> Iterator[Path]:
     made = tmp_path / "index"
     (made / "run").mkdir(parents=True)
-    shutil.copy(template, made)
-    return made
+    if engine == "postgres":
+        with postgres.server().lent() as url:
+            (made / URL).write_text(url)
+            yield made
+    else:
+        shutil.copy(template, made)
+        yield made
 
 
 @pytest.fixture

@@ -5,6 +5,7 @@ import pytest
 from app.errors import InvalidPart, NoSuchUpload, PreconditionFailed, SourceGone
 from app.index.rows import PIECES, Bucket, Conditions, Extent, ObjectPart, Part, Piece, Upload
 from app.index.sqlite import SqliteIndex
+from app.index.transactions import multipart
 from tests.index.tools import OWNER, new, part
 
 
@@ -238,22 +239,17 @@ async def test_a_copy_of_a_multipart_object_shares_all_its_pieces(
 
 
 async def test_ten_thousand_parts(index: SqliteIndex, bucket: Bucket, upload: Upload) -> None:
-    for number in range(1, 10_001):
-        submitted = index._writer.submit(_put, (upload, part(number, f"blob{number}")))
+    many = 10_000 if isinstance(index, SqliteIndex) else 1000  # there each costs some round trips
+    for number in range(1, many + 1):
+        submitted = index._submit(multipart.put_part, upload, part(number, f"blob{number}"))
         if number % 1000 == 0:
             await submitted
-    await index.put_part(upload, part(10_000, "last"))
+    await index.put_part(upload, part(many, "last"))
     chosen = await index.parts(upload, 0, 10_000)
-    await index.complete_upload(upload, chosen, new(size=50_000, parts=10_000))
+    await index.complete_upload(upload, chosen, new(size=5 * many, parts=many))
     body = f"{PIECES}{upload.id}"
-    assert await index.object_part(body, 10_000) == ObjectPart(10_000, 49_995, 5, "sum10000")
-    assert await index.pieces(body, 49_999, 10) == [Piece(49_995, 5, 10_000, "last", 0)]
+    assert await index.object_part(body, many) == ObjectPart(many, 5 * (many - 1), 5, f"sum{many}")
+    assert await index.pieces(body, 5 * many - 1, 10) == [Piece(5 * (many - 1), 5, many, "last", 0)]
     await index.delete_version(bucket.id, "key")
     await expand_all(index, 1000)
-    assert len(await index.discards(0, 20_000)) == 10_001
-
-
-def _put(upload: Upload, put: Part):
-    from app.index.transactions.multipart import put_part
-
-    return put_part(upload, put)
+    assert len(await index.discards(0, 20_000)) == many + 1

@@ -9,7 +9,7 @@ from app.errors import WriterDead
 from app.index.rows import Bucket, IdRange
 from app.index.sqlite import SqliteIndex
 from app.index.upkeep import Reference
-from tests.index.tools import OWNER, new, open_at, part
+from tests.index.tools import OWNER, by_hand, new, open_at, part
 
 
 async def test_each_start_is_an_incarnation_of_its_own(index: SqliteIndex, directory: Path) -> None:
@@ -158,11 +158,9 @@ async def test_references_of_many_rows(index: SqliteIndex, bucket: Bucket, monke
 async def test_a_wrong_count_is_found(index: SqliteIndex, bucket: Bucket, directory: Path) -> None:
     await fill(index, bucket)
     assert await index.miscounted() == []
-    connection = index._connect()
-    connection.execute("UPDATE shared SET holders = 3 WHERE body = 'v'")
-    connection.execute("INSERT INTO shared VALUES ('nobody', 2), ('p1', 2)")
-    connection.execute("INSERT INTO discards VALUES (1, 'o', 0)")
-    connection.close()
+    await by_hand(index, "UPDATE shared SET holders = 3 WHERE body = 'v'")
+    await by_hand(index, "INSERT INTO shared VALUES ('nobody', 2), ('p1', 2)")
+    await by_hand(index, "INSERT INTO discards VALUES (1, 'o', 0)")
     assert sorted(await index.miscounted()) == [("nobody", 2, 0), ("o", 0, 1), ("p1", 2, 1), ("v", 3, 2)]
 
 

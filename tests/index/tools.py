@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 import apsw
 from sqlalchemy import create_mock_engine
 
+from app.index.postgres.index import PostgresIndex
 from app.index.rows import Extent, NewVersion, Part
 from app.index.run import Group
 from app.index.schema import metadata
@@ -16,6 +17,9 @@ from app.index.sqlite import SqliteIndex
 from app.index.steps import Transaction
 
 T = TypeVar("T")
+
+URL = "postgres"
+"""A file with the URL of the index, where it is in Postgres."""
 
 OWNER = "a" * 64
 OTHER = "b" * 64
@@ -153,5 +157,23 @@ def broken(message: str = "disk I/O error", code: int = apsw.SQLITE_IOERR) -> ap
 
 
 def open_at(directory: Path, kind: type[SqliteIndex] = SqliteIndex, **settings: Any) -> Any:
-    """An index in a directory, relaxed unless told otherwise; to be started."""
-    return kind(directory / "sluice.db", directory / "run", **{"durability": "relaxed", **settings})
+    """An index in a directory, relaxed unless told otherwise; to be started. In Postgres if the directory says so."""
+    settings = {"durability": "relaxed", **settings}
+    url = directory / URL
+    if url.exists() and kind is SqliteIndex:
+        return PostgresIndex(url.read_text(), directory / "run", **settings)
+    return kind(directory / "sluice.db", directory / "run", **settings)
+
+
+async def by_hand(index: Any, sql: str) -> None:
+    """Change the tables behind the index's back."""
+    connection = await index.link.connect() if isinstance(index, PostgresIndex) else index._connect()
+    try:
+        answer = connection.execute(sql)
+        if isinstance(index, PostgresIndex):
+            await answer
+    finally:
+        if isinstance(index, PostgresIndex):
+            await connection.close()
+        else:
+            connection.close()

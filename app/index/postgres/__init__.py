@@ -1,0 +1,1 @@
+"""The index in Postgres, for several gateways on one store. README.md here says how it is kept right."""

@@ -1,0 +1,84 @@
+"""Makes or upgrades the tables in Postgres, and says why an index cannot be used there."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+from app.errors import StoreUnavailable
+from app.index.postgres.link import Connection, Link
+from app.index.postgres.locks import EVERYTHING
+from app.index.schema import REVISION
+
+OLDEST = 14
+MIGRATING = EVERYTHING + 1
+"""Lock of whoever migrates: gateways that start together wait for the first."""
+
+
+async def revision(connection: Connection) -> str | None:
+    """The revision of an index, None when it holds no tables yet."""
+    if await connection.fetchval("SELECT to_regclass('alembic_version')") is None:
+        return None
+    found = await connection.fetchval("SELECT version_num FROM alembic_version")
+    return None if found is None else str(found)
+
+
+async def check(connection: Connection, *, durability: str) -> None:
+    """Raise StoreUnavailable with the reason when this server cannot hold the index."""
+    version = int(await connection.fetchval("SHOW server_version_num"))
+    if version < OLDEST * 10_000:
+        raise StoreUnavailable(reason=f"the index needs PostgreSQL {OLDEST} or later, and this is {version // 10_000}")
+    encoding = await connection.fetchval("SHOW server_encoding")
+    if encoding != "UTF8":
+        raise StoreUnavailable(reason=f"the index needs a database of the encoding UTF8, and this is {encoding}")
+    if await connection.fetchval("SELECT pg_is_in_recovery()"):
+        raise StoreUnavailable(reason="the index needs the primary server, and this one is a standby")
+    if durability == "full":
+        for name in ("fsync", "full_page_writes"):
+            if await connection.fetchval(f"SHOW {name}") != "on":
+                raise StoreUnavailable(
+                    reason=f"durability is full, and the Postgres server runs with {name} off: turn it on, or choose "
+                    "SLUICE_DURABILITY=relaxed"
+                )
+
+
+async def check_revision(connection: Connection) -> None:
+    """Raise StoreUnavailable when the index is not of the revision that this code needs."""
+    found = await revision(connection)
+    if found is None:
+        raise StoreUnavailable(reason="there is no index in this database: `sluice migrate` makes it")
+    if found != REVISION:
+        raise StoreUnavailable(reason=f"the index is of revision {found} and this version needs {REVISION}")
+
+
+async def upgrade(link: Link, connection: Connection) -> None:
+    """Make or upgrade the tables; of several that come at once, one does."""
+    if await revision(connection) == REVISION:
+        return
+    await _run_alembic(link.connect)
+
+
+async def _run_alembic(connect: Callable[[], Awaitable[Connection]]) -> None:
+    from alembic import command
+    from alembic.config import Config
+    from sqlalchemy import text
+    from sqlalchemy.ext.asyncio import create_async_engine
+    from sqlalchemy.pool import NullPool
+
+    import migrations
+
+    config = Config()
+    config.set_main_option("script_location", str(Path(migrations.__file__).parent).replace("%", "%%"))
+    engine = create_async_engine("postgresql+asyncpg://", async_creator=connect, poolclass=NullPool)
+
+    def run(connection: Any) -> None:
+        connection.execute(text(f"SELECT pg_advisory_xact_lock({MIGRATING})"))
+        config.attributes["connection"] = connection
+        command.upgrade(config, "head")
+
+    try:
+        async with engine.begin() as connection:
+            await connection.run_sync(run)
+    finally:
+        await engine.dispose()

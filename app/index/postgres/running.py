@@ -1,0 +1,93 @@
+"""Drives transactions (see `app.index.steps`) on a connection to Postgres."""
+
+from __future__ import annotations
+
+from typing import Any, TypeVar
+
+from app.index.postgres.dialect import escaped_all, prepared, unescaped_rows
+from app.index.postgres.link import Connection
+from app.index.schema import GROUP_BITS
+from app.index.steps import Draw, Statement, Transaction
+
+T = TypeVar("T")
+
+NUMBERS = 1 << GROUP_BITS
+"""Numbers that one group may draw before it asks for more."""
+SNAPSHOT = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
+NEXT = "SELECT nextval('commit_sequence')"
+
+
+async def rows_of(connection: Connection, statement: Statement, parameters: Any, timeout: float | None) -> list[Any]:
+    """The rows of one statement."""
+    sql, keys = prepared(statement)
+    rows: list[Any] = await connection.fetch(sql, *escaped_all(parameters), timeout=timeout)
+    return unescaped_rows(rows, keys) if keys and rows else rows
+
+
+async def read(connection: Connection, transaction: Transaction[T], timeout: float | None = None) -> T:
+    """Run a transaction that only reads, each statement for itself."""
+    rows = None
+    try:
+        while True:
+            statement, parameters = transaction.send(rows)
+            rows = await rows_of(connection, statement, parameters, timeout)
+    except StopIteration as stop:
+        answer: T = stop.value
+        return answer
+
+
+async def snapshot(connection: Connection, transaction: Transaction[T], timeout: float | None = None) -> T:
+    """Run a transaction that only reads, all of it in one state of the index."""
+    await connection.execute(SNAPSHOT, timeout=timeout)
+    try:
+        return await read(connection, transaction, timeout)
+    finally:
+        await connection.execute("ROLLBACK", timeout=timeout)
+
+
+class Group:
+    """A database transaction that has begun. `first` is the number that it drew of the commit sequence."""
+
+    def __init__(self, connection: Connection, first: int) -> None:
+        self._connection = connection
+        self._begin(first)
+        self.dirty = False
+        """The transaction that runs, or ran last, has written something."""
+
+    def _begin(self, first: int) -> None:
+        self._next = first << GROUP_BITS
+        self._end = self._next + NUMBERS
+
+    async def run(self, transaction: Transaction[T]) -> T:
+        """Run one operation inside the group."""
+        connection = self._connection
+        self.dirty = False
+        answer: object = None
+        try:
+            while True:
+                step = transaction.send(answer)
+                if type(step) is Draw:
+                    answer = await self._draw(step.amount)
+                    continue
+                statement, parameters = step
+                if statement.writes:
+                    self.dirty = True
+                if type(parameters) is list:
+                    answer = None
+                    if parameters:
+                        sql = prepared(statement).sql
+                        await connection.executemany(sql, [escaped_all(one) for one in parameters])
+                else:
+                    answer = await rows_of(connection, statement, parameters, None)
+        except StopIteration as stop:
+            result: T = stop.value
+            return result
+
+    async def _draw(self, amount: int) -> int:
+        if self._next + amount > self._end:
+            self._begin(await self._connection.fetchval(NEXT))
+        first = self._next
+        self._next += amount
+        if self._next > self._end:
+            raise ValueError(f"more than {NUMBERS} numbers at once")
+        return first
