@@ -17,8 +17,9 @@ HERE = Path(__file__).parent
 def written(title: str, partial: str, facts: Sequence[str], chapters: Sequence[Chapter]) -> str:
     """A whole page. `facts` stand under the title."""
     environment = Environment(
-        loader=FileSystemLoader(HERE), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
-    )
+        loader=FileSystemLoader(HERE), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True,
+        finalize=unbroken,
+    )  # fmt: skip
     environment.tests["table"] = lambda block: isinstance(block, Table)
     environment.tests["figures"] = lambda block: isinstance(block, Figures)
     environment.tests["remark"] = lambda block: isinstance(block, Remark)
@@ -29,6 +30,11 @@ def written(title: str, partial: str, facts: Sequence[str], chapters: Sequence[C
     style = Markup((HERE / "page.css").read_text(encoding="utf-8"))
     page = environment.get_template("page.html")
     return page.render(title=title, partial=partial, facts=facts, chapters=chapters, style=style)
+
+
+def unbroken(value: object) -> object:
+    """Text whose percent signs stay on the line of their numbers. What is an element already stays as it is."""
+    return value.replace(" %", "\u00a0%") if isinstance(value, str) and not isinstance(value, Markup) else value
 
 
 def shade(heat: float | None) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -20,10 +21,11 @@ MIXES = ("mixed", "boto3_mixed", "open_loop")
 
 @dataclass(frozen=True)
 class Round:
-    """A kind of request in one repeat. Seconds; `seconds` is from the first's beginning to the last's end, `busy` the
-    sum of all requests' times."""
+    """A kind of request in one repeat. Seconds; `begin` is the first's since the run's, `seconds` from there to the end
+    of the last, `busy` the sum of all requests' times."""
 
     repeat: int
+    begin: float
     count: int
     errors: int
     moved: int
@@ -161,9 +163,9 @@ def of_run(directory: Path) -> Model:
 def line_of(reading: Reading, kind: Kind) -> Line:
     """A kind of request over all repeats."""
     groups = reading.groups(kind)
-    totals = [one for group in groups.values() for one in group.totals]
-    ttfbs = [one for group in groups.values() for one in group.ttfbs]
-    lates = [one for group in groups.values() for one in group.lates]
+    totals = sorted(chain.from_iterable(group.totals for group in groups.values()))
+    ttfbs = chain.from_iterable(group.ttfbs for group in groups.values())
+    lates = chain.from_iterable(group.lates for group in groups.values())
     return Line(
         reading.target,
         reading.scenario,
@@ -183,9 +185,10 @@ def line_of(reading: Reading, kind: Kind) -> Line:
 def round_of(repeat: int, group: Group) -> Round:
     """One repeat of a kind that has good rows."""
     ascending = sorted(group.totals)
+    middle, late = numbers.percentile(ascending, 0.5), numbers.percentile(ascending, 0.99)
     return Round(
-        repeat, len(ascending), group.errors, group.moved, group.seconds, sum(ascending), numbers.mean(ascending),
-        numbers.percentile(ascending, 0.5), numbers.percentile(ascending, 0.99),
+        repeat, group.first, len(ascending), group.errors, group.moved, group.seconds, sum(ascending),
+        numbers.mean(ascending), middle, late,
     )  # fmt: skip
 
 

@@ -22,8 +22,8 @@ def trimmed(words: str) -> str:
 
 def seconds(value: float | None) -> str:
     """`0.00057` → 0.570 ms; empty for none."""
-    if value is None:
-        return ""
+    if not value:
+        return "" if value is None else "0"
     if value < 0.001:
         return f"{significant(value * 1e6)} µs"
     return f"{significant(value * 1e3)} ms" if value < 1 else f"{significant(value)} s"

@@ -2,7 +2,18 @@
 
 from __future__ import annotations
 
-from loadtests.report.chapters import batches, keys, machine, mixes, opening, sizes, small_files, threads, time_spent
+from loadtests.report.chapters import (
+    batches,
+    failures,
+    keys,
+    machine,
+    mixes,
+    opening,
+    sizes,
+    small_files,
+    threads,
+    time_spent,
+)
 from loadtests.report.model import Model
 from loadtests.report.parts import Chapter
 from loadtests.report.verdict import Verdict
@@ -22,6 +33,10 @@ def chapters(model: Model, verdict: Verdict) -> list[Chapter]:
         "open_loop": mixes.chapter,
         "boto3_mixed": mixes.chapter,
     }
-    found += [make(model, name) for name, make in made.items() if name in played]
+    for name, make in made.items():
+        if name in played:
+            chapter = make(model, name)
+            chapter.blocks[1:1] = failures.errors(model, name)
+            found.append(chapter)
     found += time_spent.found(model)
     return [*found, machine.chapter(model)]

@@ -30,7 +30,7 @@ def chapter(model: Model, scenario: str) -> Chapter:
     words = ", ".join(f"{name} {value}" for name, value in asked["arguments"].items())
     blocks: list[Block] = [requests(model, scenario)]
     blocks += first_bytes(model, scenario) + late(model, scenario) + [by_second(model, scenario)]
-    blocks += errors(model, scenario) + plots(model, scenario)
+    blocks += plots(model, scenario)
     if scenario == "mixed":
         blocks.append(published())
     return Chapter(scenario, title, f"{about}. {asked['users']} clients; {words}.", blocks)
@@ -56,11 +56,26 @@ def requests(model: Model, scenario: str) -> Table:
             rows.append(
                 [name, line.target, count, errors, cell, mebibytes(moved) if moved else "", *_times(line.total)]
             )
+    rows += [total(model.of(scenario, target=name)) for name in model.targets if model.of(scenario, target=name)]
     head = ["Operation", "Target", "requests", "errors", "obj/s", "MiB/s"]
     head += ["average", "50 %", "90 %", "99 %", "fastest", "slowest", "StdDev"]
     return Table(
         head, rows, "Requests", "Good requests of all repeats; rates over the time from the first to the last.", 2
     )
+
+
+def total(lines: Sequence[Line]) -> list[str | Cell]:
+    """Of a target's operations together."""
+    took = 0.0
+    for repeat in {one.repeat for line in lines for one in line.rounds}:
+        own = [one for line in lines for one in line.rounds if one.repeat == repeat]
+        took += max(one.begin + one.seconds for one in own) - min(one.begin for one in own)
+    count = sum(one.count for line in lines for one in line.rounds)
+    errors = sum(line.errors for line in lines)
+    moved = sum(line.moved for line in lines)
+    rates = [significant(count / took), mebibytes(moved / took)] if took else ["", ""]
+    failed = Cell(f"{errors:,}", "bad") if errors else "0"
+    return ["Total", lines[0].target, f"{count:,}", failed, *rates, *[""] * 7]
 
 
 def rate_of(line: Line) -> tuple[float, float]:
@@ -135,22 +150,6 @@ def _window(model: Model, one: Window) -> Cell:
     when = time.strftime("%H:%M:%S", time.gmtime(model.meta["started"] + one.start))
     moved = f"{mebibytes(one.bytes)} MiB/s, " if one.bytes else ""
     return Cell(f"{moved}{significant(one.objects)} obj/s ({when})")
-
-
-def errors(model: Model, scenario: str) -> list[Block]:
-    """Counted, with the first ten messages."""
-    rows: list[list[str | Cell]] = []
-    for one in model.errors:
-        if one.scenario == scenario:
-            messages = [message.text for message in one.first]
-            rows.append([one.operation, one.target, Cell(f"{one.count:,}", "bad"), Cell(counted(messages))])
-    return [Table(["Operation", "Target", "errors", "the first of them"], rows, "Errors", "", 2)] if rows else []
-
-
-def counted(messages: Sequence[str]) -> str:
-    """Messages with how often each is there."""
-    found = {text: messages.count(text) for text in dict.fromkeys(messages)}
-    return "; ".join(f"{text} ({count}x)" if count > 1 else text for text, count in found.items())
 
 
 def plots(model: Model, scenario: str) -> list[Block]:

@@ -43,6 +43,12 @@ def warnings(model: Model, verdict: Verdict) -> list[Block]:
             f"repeats (more than {percent(RESTLESS)} is noisy). More repeats, or a quieter machine, would tell more.",
             "bad",
         ))  # fmt: skip
+    load, cores = calmest(model), model.meta["machine"]["cores"]
+    if load > cores:
+        found.append(Remark(
+            f"The machine had other work: even before the calmest cell its load was {load:.1f}, with {cores} cores.",
+            "bad",
+        ))  # fmt: skip
     busy = [one for one in model.usages if one.who == "generator" and one.share > FULL]
     for scenario in dict.fromkeys(one.scenario for one in busy):
         names = [f"{one.target} ({percent(one.share)})" for one in busy if one.scenario == scenario]
@@ -54,6 +60,11 @@ def warnings(model: Model, verdict: Verdict) -> list[Block]:
         words = f"{one.count:,} errors of {one.operation} on {one.target} in {one.scenario}"
         found.append(Remark(f"{words}, the first: {one.first[0].text}", "bad"))
     return found
+
+
+def calmest(model: Model) -> float:
+    """The lowest load of the machine before a cell; 0 when none was told."""
+    return min((cell["load1"][0] for cell in model.meta["cells"] if cell["ended"]), default=0.0)
 
 
 def by_use(verdict: Verdict) -> Table:

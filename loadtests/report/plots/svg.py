@@ -92,10 +92,12 @@ def linear_ticks(low: float, high: float) -> list[float]:
 
 
 def log_ticks(low: float, high: float) -> list[float]:
-    """Powers of ten, with 2 and 5 between them where there are few."""
+    """Powers of ten, with others between them where there are few."""
     powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
     decades = math.log10(high / low)
-    steps = (1, 2, 5) if decades <= 2 else ((1, 3) if decades <= 3 else (1,))
+    steps: tuple[float, ...] = (1, 2, 5) if decades <= 2 else ((1, 3) if decades <= 3 else (1,))
+    if decades <= 1:
+        steps = (1, 1.5, 2, 3, 4, 5, 6, 8)
     found = [step * 10.0**power for power in powers for step in steps]
     found = [one for one in found if low * 0.999 <= one <= high * 1.001]
     return found[:: max(1, math.ceil(len(found) / 7))]

@@ -30,7 +30,7 @@ def test_a_kind_of_request_over_its_repeats(tmp_path: Path) -> None:
     assert get.total is not None
     assert (get.total.count, get.total.mean, get.total.p50, get.total.worst) == (3, 2.0, 2.0, 3.0)
     first, second = get.rounds
-    assert (first.count, first.seconds, first.busy, first.rate) == (2, 4.0, 4.0, 500.0)
+    assert (first.count, first.begin, first.seconds, first.busy, first.rate) == (2, 0.0, 4.0, 4.0, 500.0)
     assert (second.count, second.errors, second.seconds, second.p50) == (1, 1, 2.0, 2.0)
     assert get.phases == {"auth": 1.0, "index": 3.0}
     assert put.total is not None

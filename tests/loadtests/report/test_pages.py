@@ -138,6 +138,17 @@ def test_plots_are_well_formed(tmp_path: Path) -> None:
             assert float(element.attrib.get("height", 0)) >= 0
 
 
+def test_a_machine_with_other_work_is_told(tmp_path: Path) -> None:
+    made = Made(tmp_path / "r")
+    for name, load in (("a", 9.5), ("b", 2.5)):
+        made.cell(name, "mixed", 1, steady([0.01] * 5), load1=[load, 3.0])
+    write_report(made.write())
+    assert "before the calmest cell its load was 2.5, with 2 cores" in (tmp_path / "r" / "report.html").read_text()
+    made.meta["cells"][1]["load1"] = [1.9, 8.0]
+    write_report(made.write())
+    assert "other work" not in (tmp_path / "r" / "report.html").read_text()
+
+
 def test_what_a_store_answers_is_only_text(tmp_path: Path) -> None:
     made = Made(tmp_path / "r", (EVIL, "b"))
     made.meta["machine"]["cpu"] = EVIL
@@ -218,3 +229,27 @@ def test_scales_and_ticks() -> None:
     assert [scale.at(one) for one in (1, 10, 100, 1000)] == [0, 100, 200, 200]
     assert html.shade(0.5) == "--heat:50%"
     assert html.shade(None) == ""
+
+
+def test_tables_tell_what_was_measured(tmp_path: Path) -> None:
+    """Worked out by hand: ten files of 100 ms are 1 s a batch; 4 x 500 KB in 1 s are 2 MB/s."""
+    made = Made(tmp_path / "r", ("a", "b"), ["batches", "threads", "mixed", "small_files", "sizes"])
+    for name, slow in (("a", 1.0), ("b", 2.0)):
+        made.cell(name, "batches", 1, steady([0.1 * slow] * 10, "PUT", stage="batch-1"))
+        half = row("PUT", start=0.0, total_s=slow, size=500_000, bytes=500_000, stage="writers-4", users=4)
+        made.cell(name, "threads", 1, [half] * 4 + [half | {"start": 5.0, "stage": "writers-1", "users": 1}])
+        bad = row("GET", start=2.0, error="NoSuchKey: gone", size=2**20)
+        made.cell(name, "mixed", 1, [*steady([0.5 * slow] * 4, size=2**20, bytes=2**20), bad, bad])
+        made.cell(name, "small_files", 1, steady([0.5 * slow] * 2, "PUT", stage="write", bytes=10**6))
+        made.cell(name, "sizes", 1, steady([0.1 * slow, 0.2 * slow, 0.6 * slow], "PUT", size=10**6))
+    write_report(made.write())
+    lines = (tmp_path / "r" / "report.md").read_text().splitlines()
+    assert "| b | 1 | 2.00 s | 0 | 2.00 s | 2.00 s | 2.00 s | +100 % | too few repeats |" in lines
+    assert "| 4 | 2.00 | 0.500 | 1.00 | 0.250 | 55 |" in lines
+    assert "| 500 KB | a | 4 | 2.00 | 2.00 | 4.0x |" in lines
+    ones = "500 ms | 500 ms | 500 ms | 500 ms | 500 ms | 500 ms | 0 |"
+    assert f"| GET 1 MiB | a | 4 | 2 | **2.00** | 2.00 | {ones}" in lines
+    assert "| Total | b | 4 | 2 | 1.00 | 1.00 |  |  |  |  |  |  |  |" in lines
+    assert "| GET | a | NoSuchKey: gone (2x) | 2 |" in lines
+    assert "| b | 2.00 s | 1.00 MB/s |  | 1.00 | 1.00 s | 1.00 s | 0.500x |" in lines
+    assert "| 1 MB | **300 ms (±265 ms, p50: 200 ms)** | 600 ms (±529 ms, p50: 400 ms) |" in lines

@@ -1,0 +1,25 @@
+"""Errors, counted, with what the first of them said."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from loadtests.report.model import Model
+from loadtests.report.parts import Block, Cell, Table
+
+
+def errors(model: Model, scenario: str) -> list[Block]:
+    """Counted, with the first ten messages."""
+    rows: list[list[str | Cell]] = []
+    for one in model.errors:
+        if one.scenario == scenario:
+            told = counted([message.text for message in one.first])
+            rows.append([one.operation, one.target, told, Cell(f"{one.count:,}", "bad")])
+    head = ["Operation", "Target", "the first ten by time", "errors"]
+    return [Table(head, rows, "Errors", "", 3)] if rows else []
+
+
+def counted(messages: Sequence[str]) -> str:
+    """Messages with how often each is there."""
+    found = {text: messages.count(text) for text in dict.fromkeys(messages)}
+    return "; ".join(f"{text} ({count}x)" if count > 1 else text for text, count in found.items())
