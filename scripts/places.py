@@ -1,78 +1,223 @@
-"""Run the functional, kill and conformance tests on kinds of mounts, and print the README's table of what passed.
+"""Run the functional, crash and conformance tests on kinds of mounts, and write the README's table of what passed.
 
-Each kind is made anew for each suite (see `tests/places.py`). Root is needed for the disks. Exit code 1: something
-failed.
+Each kind is made anew for each suite (see `tests/places.py`); root is needed for the disks. What came out is kept in
+`tests/places.json`, where another run replaces only what it ran again; the table is made from that file. Exit code 1:
+something that ran here failed, or with --check, the README's table is not the one of the file.
 """
 
 from __future__ import annotations
 
 import argparse
+import fcntl
+import json
 import os
-import re
 import subprocess
 import sys
+import tempfile
+import time
+from collections import Counter
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
 
+from tests.environment import SIZE
 from tests.places import PLACES
 
 ROOT = Path(__file__).parent.parent
-OWN = "not test_damage and not test_stores and not test_health and not test_tree"
+README = ROOT / "README.md"
+RESULTS = ROOT / "tests" / "places.json"
+BEGIN = "<!-- places: made by scripts/places.py -->\n"
+END = "<!-- end of places -->\n"
+
+OWN = ("damage", "fsspec", "moves", "stores", "tree", "tree_watch")
 """Functional tests that make gateways of their own, and lie elsewhere whatever the place is."""
-COUNTS = re.compile(r"(\d+) (passed|failed|errors?|skipped)")
+SUITES: dict[str, tuple[str, ...]] = {
+    "functional": ("tests/functional", *(f"--ignore=tests/functional/test_{name}.py" for name in OWN)),
+    "kill -9": ("tests/crash/test_kill.py",),
+    "power cut": ("tests/crash/test_power_cut.py", "-k", "acknowledged"),
+    "s3-tests": (),
+}
+"""What pytest is called with; s3-tests has a runner of its own."""
+NOT_ON: dict[str, dict[str, str]] = {
+    "kill -9": {"memory": "the objects are in the memory of the process that is killed"},
+    "power cut": {
+        "here": "the disk of the machine itself; `ext4` stands for it",
+        "tmpfs": "nothing in it outlives power",
+        "memory": "nothing in it outlives power",
+        "bindfs": "no way to cut under it",
+        "zdbfs": "its fsync does nothing, so that nothing could be asked of it",
+    },
+}
+"""Suites that say nothing of a place, and why."""
 
 
-def pytest_outcome(place: str, *arguments: str) -> str:
-    """`passed/all` of a suite on a place; `-` where it was skipped as a whole."""
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--tb=short", *arguments]
-    ended = _run(place, command)
-    counts: dict[str, int] = {}
-    for number, kind in COUNTS.findall(ended.stdout.splitlines()[-1] if ended.stdout else ""):
-        counts[kind.rstrip("s")] = int(number)
-    if ended.returncode:
-        print(ended.stdout[-6000:], file=sys.stderr)
-    whole = sum(counts.get(kind, 0) for kind in ("passed", "failed", "error"))
-    return f"{counts.get('passed', 0)}/{whole}" if whole else "-"
+@dataclass
+class Outcome:
+    """What came out of a suite on a place."""
+
+    passed: int = 0
+    failed: dict[str, str] = field(default_factory=dict)
+    """Names of tests, and the first line of what was wrong."""
+    skipped: dict[str, int] = field(default_factory=dict)
+    """How many, by the reason."""
+    size: str = SIZE
+    seconds: int = 0
+    day: str = ""
+
+    @property
+    def cell(self) -> str:
+        """passed / failed / skipped"""
+        failed = f"**{len(self.failed)}**" if self.failed else "0"
+        return f"{self.passed} / {failed} / {sum(self.skipped.values())}"
 
 
-def conformance_outcome(place: str, suite: Path) -> str:
-    """`passed/listed` of ceph/s3-tests."""
-    ended = _run(place, [sys.executable, "-m", "tests.conformance.run", str(suite)])
-    found = re.search(r"must pass: (\d+) of (\d+)", ended.stdout)
-    if ended.returncode:
-        print(ended.stdout[-6000:], file=sys.stderr)
-    return f"{found[1]}/{found[2]}" if found else "did not run"
+def run(place: str, suite: str, s3tests: Path | None, processes: int) -> Outcome:
+    """Run a suite on a place. A run that ends without a report counts as one failed test."""
+    began = time.monotonic()
+    with tempfile.TemporaryDirectory(prefix="sluice-places-") as directory:
+        report = Path(directory) / "report"
+        if suite == "s3-tests":
+            command = ["-m", "tests.conformance.run", str(s3tests), "--json", str(report)]
+        else:
+            spread = ("-n", str(processes)) if suite == "functional" else ()
+            # a slow mount is no reason to fail
+            options = ("-q", "-p", "no:cacheprovider", "--tb=short", "--timeout=1800", f"--junitxml={report}")
+            command = ["-m", "pytest", *options, *spread, *SUITES[suite]]
+        environment = {**os.environ, "SLUICE_TEST_PLACE": place}
+        ended = subprocess.run(
+            [sys.executable, *command], cwd=ROOT, env=environment, capture_output=True, text=True, check=False
+        )
+        outcome = read(report, suite)
+        if ended.returncode:
+            print(ended.stdout[-20000:], ended.stderr[-4000:], file=sys.stderr)
+            if not outcome.failed:
+                outcome.failed["the run itself"] = f"exit code {ended.returncode}"
+    outcome.seconds = round(time.monotonic() - began)
+    outcome.day = time.strftime("%Y-%m-%d", time.gmtime())
+    return outcome
 
 
-def _run(place: str, command: list[str]) -> subprocess.CompletedProcess[str]:
-    environment = {**os.environ, "SLUICE_TEST_PLACE": place}
-    return subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
+def read(report: Path, suite: str) -> Outcome:
+    """What a runner wrote; nothing passed when it wrote nothing."""
+    if not report.exists():
+        return Outcome(failed={"the run itself": "no report"})
+    if suite == "s3-tests":
+        found = json.loads(report.read_text())
+        return Outcome(found["passed"], found["failed"])
+    outcome, skipped = Outcome(), Counter[str]()
+    for case in ElementTree.parse(report).iter("testcase"):  # noqa: S314 our own pytest wrote it
+        name = f"{case.get('classname')}::{case.get('name')}"
+        bad = next((child for child in case if child.tag in ("failure", "error")), None)
+        if bad is not None:
+            outcome.failed[name] = (bad.get("message") or bad.tag).partition("\n")[0]
+        elif (skip := case.find("skipped")) is not None:
+            skipped[(skip.get("message") or "").removeprefix("Skipped: ")] += 1
+        else:
+            outcome.passed += 1
+    outcome.skipped = dict(skipped)
+    return outcome
 
 
-def complete(outcome: str) -> bool:
-    """Whether all that ran passed."""
-    passed, _, whole = outcome.partition("/")
-    return outcome == "-" or passed == whole
+def load(path: Path = RESULTS) -> dict[str, dict[str, Outcome]]:
+    """What was found so far, by place and suite."""
+    if not path.exists():
+        return {}
+    found: dict[str, dict[str, dict[str, Any]]] = json.loads(path.read_text())
+    return {place: {suite: Outcome(**one) for suite, one in row.items()} for place, row in found.items()}
+
+
+def keep(place: str, suite: str, outcome: Outcome, path: Path = RESULTS) -> None:
+    """Enter one outcome; several runs may do so at a time."""
+    lock = os.open(path.parent, os.O_RDONLY)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        found = load(path)
+        found.setdefault(place, {})[suite] = outcome
+        whole = {
+            name: {one: asdict(found[name][one]) for one in SUITES if one in found[name]}
+            for name in PLACES
+            if name in found
+        }
+        path.write_text(json.dumps(whole, indent=1) + "\n")
+    finally:
+        os.close(lock)
+
+
+def table(found: dict[str, dict[str, Outcome]]) -> str:
+    """In Markdown: a line a place, and below it why tests were skipped."""
+    notes: dict[str, int] = {}
+
+    def noted(text: str, reasons: list[str]) -> str:
+        numbers = [notes.setdefault(reason, len(notes) + 1) for reason in reasons]
+        return " ".join([text, *(f"[{number}]" for number in numbers)])
+
+    lines = [f"| store on | {' | '.join(SUITES)} |", "|---" * (len(SUITES) + 1) + "|"]
+    for place in PLACES:
+        row = found.get(place, {})
+        cells = []
+        for suite in SUITES:
+            if reason := NOT_ON.get(suite, {}).get(place):
+                cells.append(noted("-", [reason]))
+            elif suite in row:
+                cells.append(noted(row[suite].cell, list(row[suite].skipped)))
+            else:
+                cells.append("not run")
+        lines.append(f"| {place} | {' | '.join(cells)} |")
+    lines += ["", *(f"[{number}] {reason}  " for reason, number in notes.items())]
+    ran = [one for row in found.values() for one in row.values()]
+    if ran:
+        days = sorted({one.day for one in ran})
+        sizes = "/".join(sorted({one.size for one in ran}))
+        minutes = round(sum(one.seconds for one in ran) / 60)
+        lines += ["", f"Run on {' to '.join(dict.fromkeys((days[0], days[-1])))} at size {sizes}: {minutes} minutes."]
+    return "\n".join(lines) + "\n"
+
+
+def write_table(*, check: bool = False) -> int:
+    """Put the table into the README, or say whether it is there. Returns the exit code."""
+    text = README.read_text()
+    head, _, rest = text.partition(BEGIN)
+    _, end, tail = rest.partition(END)
+    if not end:
+        print(f"{README.name} has no place for the table of places", file=sys.stderr)
+        return 1
+    fresh = head + BEGIN + table(load()) + END + tail
+    if check and fresh != text:
+        print("the README's table of places is old: run `python -m scripts.places --table`", file=sys.stderr)
+        return 1
+    if not check:
+        README.write_text(fresh)
+    return 0
 
 
 def main() -> int:
     """Run what the command line says."""
     parser = argparse.ArgumentParser(prog="scripts.places", description=__doc__)
     parser.add_argument("places", nargs="*", help=f"kinds of places, all when none is named: {', '.join(PLACES)}")
-    parser.add_argument("--s3tests", type=Path, help="checkout of ceph/s3-tests")
-    parser.add_argument("--processes", type=int, default=2)
+    parser.add_argument("--suite", action="append", choices=SUITES, help="only this one; may be given again")
+    parser.add_argument("--s3tests", type=Path, help="checkout of ceph/s3-tests; without it that suite is left out")
+    parser.add_argument("--processes", type=int, default=2, help="of pytest, in the functional tests")
+    parser.add_argument("--table", action="store_true", help="only write the table from what was found before")
+    parser.add_argument("--check", action="store_true", help="only say whether the README has that table")
     chosen = parser.parse_args()
     if unknown := set(chosen.places) - PLACES.keys():
         parser.error(f"no such place: {', '.join(sorted(unknown))}")
+    if chosen.table or chosen.check:
+        return write_table(check=chosen.check)
+    suites = [name for name in chosen.suite or SUITES if name != "s3-tests" or chosen.s3tests]
     good = True
-    print("| store on | functional | kill -9 | s3-tests |\n|---|---|---|---|", flush=True)
     for place in chosen.places or PLACES:
-        row = [pytest_outcome(place, "-n", str(chosen.processes), "tests/functional", "-k", OWN)]
-        # what a process has in its memory goes with it
-        row.append("-" if place == "memory" else pytest_outcome(place, "tests/crash/test_kill.py"))
-        row.append(conformance_outcome(place, chosen.s3tests) if chosen.s3tests else "-")
-        good = good and all(map(complete, row))
-        print(f"| {place} | {' | '.join(row)} |", flush=True)
-    return 0 if good else 1
+        for suite in suites:
+            if place in NOT_ON.get(suite, {}):
+                continue
+            outcome = run(place, suite, chosen.s3tests, chosen.processes)
+            keep(place, suite, outcome)
+            good = good and not outcome.failed
+            print(f"{place}, {suite}: {outcome.cell} ({outcome.seconds} s)", flush=True)
+            for name, why in outcome.failed.items():
+                print(f"  {name}: {why}", flush=True)
+    return write_table() or int(not good)
 
 
 if __name__ == "__main__":

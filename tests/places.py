@@ -120,20 +120,20 @@ def _passthrough(driver: str, **options: Any) -> Callable[[Path], AbstractContex
         behind.mkdir()
         where.mkdir()
         with mounted(behind, where, tracked=True, **options) as mount:
-            yield Place({"driver": driver, "path": str(where / "store")}, cut=_nothing, restore=_crash(mount))
+            store = {"driver": driver, "path": str(where / "store")}
+            yield Place(store, cut=lambda: _lose(mount), restore=mount.restart)
 
     return made
 
 
-def _nothing() -> None:
-    """The mount takes back what was not synced when it is restored, after the gateway was killed."""
+def driver_for(profile: str) -> str:
+    """The driver that one would choose for what a profile stands for."""
+    return {"efs": "efs", "ebs": "local"}.get(profile.partition("-")[0], "fuse")
 
 
-def _crash(mount: Mount) -> Callable[[], None]:
-    def crash() -> None:
-        mount.crash()
-
-    return crash
+def _lose(mount: Mount) -> None:
+    """What was not synced is taken back."""
+    mount.cut()
 
 
 PLACES: dict[str, Callable[[Path], AbstractContextManager[Place]]] = {
@@ -145,7 +145,7 @@ PLACES: dict[str, Callable[[Path], AbstractContextManager[Place]]] = {
     "tmpfs": _tmpfs,
     "bindfs": _bindfs,
     "zdbfs": _passthrough("fuse", personality="zdbfs"),
-    **{name: _passthrough("efs", profile=name) for name in PROFILES if name.startswith("efs-")},
+    **{name: _passthrough(driver_for(name), profile=name) for name in PROFILES if name != "none"},
     "memory": _memory,
 }
 

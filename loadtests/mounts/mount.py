@@ -80,10 +80,18 @@ class Mount:
 
         A disk may have saved more than it was asked to: with `survives`, between 0 and 1, that part of the un-synced
         names (the first) and files stays, and of the others' added bytes some, by the chance of `seed`."""
-        count = int(self._tell("crash", survives=survives, seed=seed))
+        count = self.cut(survives, seed)
+        self.restart()
+        return count
+
+    def cut(self, survives: float = 0.0, seed: int = 0) -> int:
+        """The first half of `crash`: from now on every call fails, until `restart`."""
+        return int(self._tell("crash", survives=survives, seed=seed))
+
+    def restart(self) -> None:
+        """Unmount and mount again."""
         self.stop()
         self.start()
-        return count
 
     def start(self) -> None:
         """Mount. Raises MountFailed."""

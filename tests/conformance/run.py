@@ -9,6 +9,7 @@ nor time passing for a lifecycle rule. Exit code 1: a test that must pass did no
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import secrets
 import subprocess
@@ -149,9 +150,14 @@ def outcomes(report: Path) -> dict[str, str]:
     return found
 
 
+def failures(found: dict[str, str], must_pass: dict[str, str]) -> dict[str, str]:
+    """The tests that must pass and did not, with what was wrong."""
+    return {name: found.get(name, "did not run") for name in must_pass if found.get(name) != "passed"}
+
+
 def report(found: dict[str, str], must_pass: dict[str, str], left_out: dict[str, str], *, whole: bool) -> int:
     """Print how the outcomes differ from the lists; returns the exit code."""
-    failed = {name: found.get(name, "did not run") for name in must_pass if found.get(name) != "passed"}
+    failed = failures(found, must_pass)
     unlisted = sorted(found.keys() - must_pass.keys() - left_out.keys())
     newly = sorted(name for name in left_out if found.get(name) == "passed")
     print(f"must pass: {len(must_pass) - len(failed)} of {len(must_pass)}; left out: {len(left_out)}")
@@ -173,6 +179,7 @@ def main() -> int:
     parser.add_argument("--only", default="", help="run only the tests this pytest -k expression chooses")
     parser.add_argument("--workers", type=int, default=2, help="pytest processes, each with accounts of its own")
     parser.add_argument("--timeout", type=float, default=300, help="seconds for one test")
+    parser.add_argument("--json", type=Path, help="file to write what passed and what failed to")
     chosen = parser.parse_args()
     suite = chosen.suite.resolve()
     if not (suite / FILES[0]).is_file():
@@ -185,6 +192,9 @@ def main() -> int:
             found |= run_suite(suite, region, [test], chosen)
     if chosen.only:
         must_pass = {name: why for name, why in must_pass.items() if name in found}
+    if chosen.json:
+        failed = failures(found, must_pass)
+        chosen.json.write_text(json.dumps({"passed": len(must_pass) - len(failed), "failed": failed}))
     return report(found, must_pass, left_out, whole=chosen.whole)
 
 

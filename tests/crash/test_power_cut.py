@@ -14,7 +14,7 @@ from tests.crash.power import ClonedDisk, Disk, disk_of
 from tests.crash.workload import Clients
 from tests.environment import need, need_root, sized
 from tests.gateway import Gateway, client
-from tests.places import placed
+from tests.places import CHOSEN, Place, placed, tree_at
 
 pytestmark = [pytest.mark.power, pytest.mark.crash]
 
@@ -25,6 +25,16 @@ OPERATIONS = sized(ci=60, soak=400)
 DISKS = ("ext4", "xfs", "btrfs")
 MOUNTS = ("efs-004", *sized((), ("efs-000", "efs-001-bursting", "efs-003-elastic")))
 """Only the store lies there: what the index knows is not cut off, and the store must have all of it."""
+TREE = "/tree"
+"""After the name of a disk or mount: plain files on it."""
+
+
+def kinds() -> list[str]:
+    """Disks and mounts whose power is cut: of the place that SLUICE_TEST_PLACE names, if it names one."""
+    if "SLUICE_TEST_PLACE" not in os.environ:
+        trees = sized(("ext4", "efs-004"), (*DISKS, *MOUNTS))
+        return [*DISKS, *MOUNTS, *(name + TREE for name in trees)]
+    return [name + TREE for name in DISKS] if CHOSEN == "tree" else [CHOSEN]
 
 
 class Powered(NamedTuple):
@@ -43,20 +53,25 @@ def disk(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Disk]:
         yield disk
 
 
-@pytest.fixture(params=[*DISKS, *MOUNTS])
+@pytest.fixture(params=kinds())
 def powered(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Powered]:
     # without grace and in small packs, so that garbage is collected, punched and compacted between and during the cuts
     env = {"SLUICE_DISCARD_GRACE": "0", "SLUICE_PACK_SIZE": str(1 << 20)}
-    if request.param in MOUNTS:
-        with placed(tmp_path, request.param) as place:
-            assert place.cut is not None
-            assert place.restore is not None
-            yield Powered(Gateway(tmp_path / "data", env=env, place=place), place.cut, place.restore)
+    name = request.param.removesuffix(TREE)
+    tree = name != request.param
+    if name in DISKS:
+        need_root()
+        need(f"mkfs.{name}", "mount", "umount")
+        with disk_of(tmp_path, name) as disk:
+            place = tree_at(disk.mount / "tree") if tree else Place()
+            yield Powered(Gateway(disk.mount / "data", env=env, place=place), disk.cut, disk.restore)
         return
-    need_root()
-    need(f"mkfs.{request.param}", "mount", "umount")
-    with disk_of(tmp_path, request.param) as disk:
-        yield Powered(Gateway(disk.mount / "data", env=env), disk.cut, disk.restore)
+    with placed(tmp_path, name) as place:
+        if place.cut is None or place.restore is None:
+            pytest.skip("no way to cut the power under it")
+        if tree:
+            place.store["layout"] = "tree"
+        yield Powered(Gateway(tmp_path / "data", env=env, place=place), place.cut, place.restore)
 
 
 def test_the_harness_cuts(disk: Disk) -> None:

@@ -57,6 +57,25 @@ def test_files(mount: Mount) -> None:
     assert tree(where) == {"both": b"safe", "name": b""}
 
 
+def test_after_a_cut_every_call_fails_until_it_is_mounted_again(mount: Mount) -> None:
+    where = mount.path
+    synced(where / "synced", b"safe")
+    fd = os.open(where / "open", os.O_CREAT | os.O_WRONLY)
+    assert mount.cut() > 0
+    for call in (
+        lambda: os.write(fd, b"late"),
+        lambda: os.fsync(fd),
+        lambda: (where / "late").write_bytes(b""),
+        lambda: os.listdir(where),
+        lambda: (where / "synced").read_bytes(),
+        lambda: os.close(fd),
+    ):
+        with pytest.raises(OSError, match="error"):
+            call()
+    mount.restart()
+    assert tree(where) == {"synced": b"safe"}
+
+
 def test_what_was_there_before_it_was_mounted_survives(mount: Mount) -> None:
     (mount.backing / "old").write_bytes(b"from before")
     mount.crash()

@@ -2,37 +2,71 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Iterator
+import os
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import ExitStack
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
+from loadtests.mounts import mounted
 from storage_drivers.tree import TreeFiles
 from tests.crash.power import Disk
-from tests.environment import need, need_root
+from tests.environment import need, need_fuse, need_root
 from tests.storage_drivers.tools import Pieces
 from tests.storage_drivers.tree.conftest import MakeFiles
 from tests.storage_drivers.tree.tools import BUCKET, get, put, scanned
 
 pytestmark = pytest.mark.power
 
-
-@pytest.fixture(params=["ext4", "xfs"])
-def disk(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Disk]:
-    need_root()
-    need(f"mkfs.{request.param}", "mount", "umount")
-    with Disk(tmp_path, request.param) as disk:
-        yield disk
+DISKS = ("ext4", "xfs")
+PERSONALITIES = ("plain", "nfs")
+"""FUSE mounts that take back what was not synced, as strictly as POSIX lets them; on `nfs` a close syncs the file."""
 
 
-async def started(make: MakeFiles, disk: Disk) -> TreeFiles:
-    root = disk.mount / "tree"
-    root.mkdir(exist_ok=True)
-    return await make(root)
+class Powered(NamedTuple):
+    """Somewhere to put a tree, and how the power under it is cut and comes back."""
+
+    mount: Path
+    cut: Callable[[], object]
+    restore: Callable[[], None]
+
+
+@pytest.fixture(params=[*DISKS, *PERSONALITIES])
+def disk(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Powered]:
+    with ExitStack() as running:
+        if request.param in DISKS:
+            need_root()
+            need(f"mkfs.{request.param}", "mount", "umount")
+            disk = running.enter_context(Disk(tmp_path, request.param))
+            yield Powered(disk.mount, disk.cut, disk.restore)
+            return
+        need_fuse()
+        backing, where = tmp_path / "backing", tmp_path / "mount"
+        backing.mkdir()
+        where.mkdir()
+        mount = running.enter_context(mounted(backing, where, personality=request.param, tracked=True))
+        yield Powered(where, mount.cut, mount.restart)
+
+
+def sync(directory: Path) -> None:
+    fd = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
+    os.fsync(fd)
+    os.close(fd)
+
+
+async def started(make: MakeFiles, disk: Powered) -> TreeFiles:
+    """As the store makes it: its directories are there for good."""
+    inner = disk.mount / "tree" / ".sluice"
+    inner.mkdir(parents=True, exist_ok=True)
+    for directory in (inner, inner.parent, disk.mount):
+        sync(directory)
+    return await make(inner.parent)
 
 
 @pytest.mark.parametrize("key", ["a", "x/a", "x/y/z/a", "x/../a"])
-async def test_published_stays(make_files: MakeFiles, disk: Disk, key: str) -> None:
+async def test_published_stays(make_files: MakeFiles, disk: Powered, key: str) -> None:
     files = await started(make_files, disk)
     locator = await put(files, key, b"whole" * 1000)
     disk.cut()
@@ -43,7 +77,7 @@ async def test_published_stays(make_files: MakeFiles, disk: Disk, key: str) -> N
     assert await files.is_published(0, path, stamp)
 
 
-async def test_published_in_directories_of_others_stays(make_files: MakeFiles, disk: Disk) -> None:
+async def test_published_in_directories_of_others_stays(make_files: MakeFiles, disk: Powered) -> None:
     """They were not synced by whoever made them."""
     files = await started(make_files, disk)
     (files.root / BUCKET / "x/y").mkdir(parents=True)
@@ -53,7 +87,7 @@ async def test_published_in_directories_of_others_stays(make_files: MakeFiles, d
     assert await get(await started(make_files, disk), locator) == b"body"
 
 
-async def test_replaced_and_removed(make_files: MakeFiles, disk: Disk) -> None:
+async def test_replaced_and_removed(make_files: MakeFiles, disk: Powered) -> None:
     files = await started(make_files, disk)
     keys = [f"d{number % 3}/{number}" for number in range(12)]
     locators = {key: await put(files, key, b"old") for key in keys}
@@ -68,7 +102,7 @@ async def test_replaced_and_removed(make_files: MakeFiles, disk: Disk) -> None:
     assert [await get(files, locators[key]) for key in keys[:4]] == [b"newer"] * 4
 
 
-async def test_what_was_on_its_way_is_old_or_new(make_files: MakeFiles, disk: Disk) -> None:
+async def test_what_was_on_its_way_is_old_or_new(make_files: MakeFiles, disk: Powered) -> None:
     class Cut(Exception):
         pass
 
