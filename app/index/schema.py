@@ -318,6 +318,6 @@ id_ranges = Table(
     Index("id_ranges_incarnation", "incarnation"),
 )
 
-operations = Table("operations", metadata, _key("id"), _number("at"))
-"""Postgres only: groups of changes that were committed of late, by an id that their writer chose. Who cannot know
-whether a commit took effect enters its id too: the one of the two that comes second fails."""
+operations = Table("operations", metadata, _key("id"), _number("at"), _number("number"))
+"""Postgres only: groups of changes that were committed of late, by an id that their writer chose, with the number that
+they drew. Who cannot know whether a commit took effect enters its id too: of the two the second fails."""

@@ -16,7 +16,8 @@ from typing import Any
 
 from app.crash import crash_point
 from app.errors import CommitUnknown, DomainError, Overloaded, StoreUnavailable, WriterDead
-from app.index.postgres.errors import is_lost, is_worth_another_try, translated
+from app.index.postgres.errors import is_lost, is_worth_another_try, state_of, translated
+from app.index.postgres.fast import DEAD, Call, Kind, answer, answer_later, call
 from app.index.postgres.link import Connection, Link, Pool
 from app.index.postgres.locks import EVERYTHING, Locks
 from app.index.postgres.running import Group
@@ -26,8 +27,8 @@ from app.index.steps import now_ms
 logger = logging.getLogger("sluice.index")
 
 BEGIN_GROUP = "SELECT number, state FROM sluice_begin($1::bigint, $2::bigint, $3::bigint, $4, $5::bigint, $6::bigint[])"
-RESOLVE = """INSERT INTO operations VALUES ($1::bigint, -1)
-ON CONFLICT (id) DO UPDATE SET at = operations.at RETURNING at"""
+RESOLVE = """INSERT INTO operations VALUES ($1::bigint, $2::bigint, -1)
+ON CONFLICT (id) DO UPDATE SET at = operations.at RETURNING number"""
 """What is there stays as it is; -1 is ours."""
 FORGET = "DELETE FROM operations WHERE id >= $1::bigint AND id < $2::bigint"
 FORGET_OLD = "DELETE FROM operations WHERE at < $1::bigint"
@@ -60,8 +61,12 @@ class Committer:
         self._base = self._operation = self._forgotten = 0
         self.incarnation = 0
 
-    async def commit(self, jobs: Sequence[Job], locks: Locks | None) -> None:
+    async def commit(self, jobs: Sequence[Job], locks: Locks | None, kind: Kind = Kind.ANY) -> None:
         """Run and commit them together; if one breaks it, each for itself, so that it hurts no other."""
+        if kind is not Kind.ANY and locks is not None:
+            jobs = await self._call(jobs, locks, kind)
+            if not jobs:
+                return
         deadline = time.monotonic() + self._timeout
         while True:
             error = await self._attempt(jobs, locks)
@@ -77,6 +82,81 @@ class Committer:
             if time.monotonic() >= deadline or not is_worth_another_try(error):
                 fail(jobs, error)
                 return
+
+    async def _call(self, jobs: Sequence[Job], locks: Locks, kind: Kind) -> Sequence[Job]:
+        """Have the server do all of it; those are returned with which nothing was done."""
+        wanted = call(kind, jobs)
+        for left in (1, 0):
+            try:
+                connection = await self._pool.acquire()
+            except DomainError as error:
+                fail(jobs, error)
+                return ()
+            operation = self._next_operation()
+            common = (operation, now_ms(), EVERYTHING, self.incarnation, locks)
+            crash_point("index.commit")
+            asked = asyncio.shield(self._called(connection, kind, jobs, wanted, common))
+            if not isinstance(again := await asked, Exception):
+                crash_point("index.committed")
+                return again
+            if not left or not is_lost(again):
+                fail(jobs, again)
+                return ()
+        raise AssertionError("unreachable")
+
+    async def _called(
+        self, connection: Connection, kind: Kind, jobs: Sequence[Job], wanted: Call, common: tuple[Any, ...]
+    ) -> Sequence[Job] | Exception:
+        """See `_call`. An error when nothing was done with any of them, nor ever will be."""
+        timeout = self._timeout
+        try:
+            if wanted.must_know:
+                await connection.execute(self._link.begin, timeout=timeout)
+            rows = await connection.fetch(wanted.sql, *common, *wanted.arrays, timeout=timeout)
+        except Exception as error:
+            if wanted.must_know:
+                await self._undo(connection, error)
+                return jobs if state_of(error) and not is_lost(error) and state_of(error) != DEAD else self._dead(error)
+            return await self._lost_call(connection, kind, jobs, common[0], error)
+        left = answer(kind, jobs, rows)
+        if wanted.must_know:
+            await self._end(connection, common[0], [job for job in jobs if job not in left])
+        else:
+            self._pool.release(connection)
+        return left
+
+    async def _lost_call(
+        self, connection: Connection, kind: Kind, jobs: Sequence[Job], operation: int, error: Exception
+    ) -> Sequence[Job] | Exception:
+        """What became of a call that was to commit by itself and ended so."""
+        if state_of(error) and not is_lost(error):  # the server undid it
+            self._pool.release(connection)
+            if state_of(error) == DEAD:
+                return self._dead(error)
+            logger.warning("index: %s in a call for %d, which are run as transactions", error, len(jobs))
+            return jobs
+        self._pool.drop(connection)
+        if isinstance(error, TimeoutError):
+            self._link.failed()
+        try:
+            number = await self._number_of(operation)
+            if number < 0:
+                return error
+            connection = await self._pool.acquire()
+            try:
+                await answer_later(kind, jobs, number, connection)
+            finally:
+                self._pool.drop(connection)
+        except Exception as second:
+            logger.error("index: the outcome of a group is unknown: %s", type(second).__name__)
+            fail(jobs, CommitUnknown())
+        return ()
+
+    def _dead(self, error: Exception) -> Exception:
+        if state_of(error) != DEAD:
+            return error
+        self._tell_lost()
+        return WriterDead()
 
     async def _attempt(self, jobs: Sequence[Job], locks: Locks | None) -> Exception | None:
         """Commit them, or say what broke the group, of which nothing was done then."""
@@ -163,7 +243,7 @@ class Committer:
             if isinstance(error, TimeoutError):
                 self._link.failed()
             try:
-                took_effect = await self._took_effect(operation)
+                took_effect = await self._number_of(operation) >= 0
             except Exception as second:
                 logger.error("index: and its outcome is unknown: %s", type(second).__name__)
                 fail(jobs, CommitUnknown())
@@ -180,19 +260,20 @@ class Committer:
         if any(job.notifies and job.error is None for job in jobs):
             self._changed()
 
-    async def _took_effect(self, operation: int) -> bool:
-        """Whether the group of that operation is committed. If it is not, it never will be."""
+    async def _number_of(self, operation: int) -> int:
+        """The number that the group of that operation drew; -1 when it is not committed, nor ever will be."""
         deadline = time.monotonic() + self._timeout
         while True:
             try:
                 connection = await self._pool.acquire()
                 try:
-                    at = await connection.fetchval(RESOLVE, operation, timeout=max(deadline - time.monotonic(), 0.1))
+                    patience = max(deadline - time.monotonic(), 0.1)
+                    number = await connection.fetchval(RESOLVE, operation, now_ms(), timeout=patience)
                 except BaseException:
                     self._pool.drop(connection)
                     raise
                 self._pool.release(connection)
-                return bool(at >= 0)
+                return int(number)
             except Exception:
                 if time.monotonic() >= deadline:
                     raise

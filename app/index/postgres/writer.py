@@ -16,6 +16,7 @@ from typing import Any
 
 from app.errors import DomainError, Overloaded, StoreUnavailable
 from app.index.postgres.committing import Committer
+from app.index.postgres.fast import Kind, kind_of
 from app.index.postgres.locks import EVERYTHING, MOST, Locks, locks_of
 from app.index.queued import ChainedJob, Job, State
 from app.index.steps import Transaction
@@ -30,16 +31,18 @@ LOOKED_AT = 1024
 class Locked(Job):
     """An operation with its locks; None: alone."""
 
-    __slots__ = ("locks",)
+    __slots__ = ("kind", "locks")
 
+    kind: Kind
     locks: Locks | None
 
 
 class LockedLater(ChainedJob):
     """The same for one that is queued once its blob is durable."""
 
-    __slots__ = ("locks",)
+    __slots__ = ("kind", "locks")
 
+    kind: Kind
     locks: Locks | None
 
 
@@ -81,6 +84,7 @@ class Writer:
         self._admit()
         job = Locked(function, arguments, notifies, self._loop.create_future(), time.monotonic() + self._timeout)
         job.locks = locks
+        job.kind = kind_of(function, arguments)
         self._expect(job)
         self._put(job)
         return job.future
@@ -126,6 +130,7 @@ class Writer:
         while self._arrived:
             job = self._arrived.popleft()
             job.locks = locks_of(job.function, job.arguments)
+            job.kind = kind_of(job.function, job.arguments)
             self._queue.append(job)
         self._dispatch()
 
@@ -177,20 +182,21 @@ class Writer:
     def _dispatch(self) -> None:
         self._soon = False
         while self._queue and len(self._running) < self._slots:
-            group, locks = self._take()
+            group, locks, kind = self._take()
             if not group:
                 return
             self._held.update(locks)
-            task = self._loop.create_task(self._run(group, locks))
+            task = self._loop.create_task(self._run(group, locks, kind))
             self._running.add(task)
 
-    def _take(self) -> tuple[list[Queued], set[int]]:
-        """The next group: the first that can run, and those behind it that can run with it."""
+    def _take(self) -> tuple[list[Queued], set[int], Kind]:
+        """The next group: the first that can run, and those of its kind behind it that can run with it."""
         group: list[Queued] = []
         skipped: list[Queued] = []
         locks: set[int] = set()
         met: set[int] = set()
         """Locks of those that were skipped: nothing behind may pass them by."""
+        kind = Kind.ANY
         looked = 0
         while self._queue and len(group) < LARGEST_GROUP and looked < LOOKED_AT:
             job = self._queue.popleft()
@@ -198,7 +204,8 @@ class Writer:
             if job.state is not State.QUEUED:
                 continue
             wanted = (EVERYTHING,) if job.locks is None else job.locks
-            if any(lock in self._held or lock in met for lock in wanted) or not self._fits(group, locks, job):
+            refused = not self._fits(group, locks, kind, job)
+            if refused or any(lock in self._held or lock in met for lock in wanted):
                 skipped.append(job)
                 met.update(wanted)
                 continue
@@ -206,16 +213,20 @@ class Writer:
                 continue
             group.append(job)
             locks.update(wanted)
+            kind = job.kind
             if job.locks is None:
                 break
         self._queue.extendleft(reversed(skipped))
-        return group, locks
+        return group, locks, kind
 
     @staticmethod
-    def _fits(group: list[Queued], locks: set[int], job: Queued) -> bool:
-        if job.locks is None:
-            return not group
-        return len(locks) + len(job.locks) <= MOST or not group
+    def _fits(group: list[Queued], locks: set[int], kind: Kind, job: Queued) -> bool:
+        if not group:
+            return True
+        if job.locks is None or job.kind is not kind or len(locks) + len(job.locks) > MOST:
+            return False
+        # a call of the server may meet a key once
+        return kind is Kind.ANY or locks.isdisjoint(job.locks)
 
     def _claimed(self, job: Job) -> bool:
         with self._claim:
@@ -223,9 +234,9 @@ class Writer:
                 job.state = State.RUNNING
             return job.state is State.RUNNING
 
-    async def _run(self, jobs: list[Queued], locks: set[int]) -> None:
+    async def _run(self, jobs: list[Queued], locks: set[int], kind: Kind) -> None:
         try:
-            await self._committer.commit(jobs, None if EVERYTHING in locks else tuple(sorted(locks)))
+            await self._committer.commit(jobs, None if EVERYTHING in locks else tuple(sorted(locks)), kind)
         except BaseException as error:
             logger.exception("index: a group of %d failed", len(jobs))
             for job in jobs:
