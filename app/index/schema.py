@@ -33,6 +33,9 @@ GROUP_BITS = 20
 OPEN, ABORTED = 0, -1
 """`uploads.completed_seq` of an upload that no Complete has ended."""
 
+ONLY = "only"
+"""In `info` of what one engine alone has."""
+
 metadata = MetaData()
 
 # SQLite makes INTEGER PRIMARY KEY the rowid and BIGINT not; Postgres needs the 64 bits
@@ -139,15 +142,17 @@ versions = Table(
         *LISTED,
         "state",  # SQLite counts an index as covering only when it has the column of its own condition too
         sqlite_where=text("state = 1"),
+        info={ONLY: "sqlite"},
     ).ddl_if(dialect="sqlite"),
-    # Postgres keeps what it shows beside the key, which costs nothing more
+    # Postgres can have what a listing shows beside the key, and so keep one current version a key by this index
     Index(
-        "versions_current",
+        "versions_key",
         "bucket_id",
         "key",
         unique=True,
         postgresql_include=LISTED,
         postgresql_where=text("state = 1"),
+        info={ONLY: "postgresql"},
     ).ddl_if(dialect="postgresql"),
     Index(
         "versions_others",

@@ -130,7 +130,7 @@ def _objects() -> None:
     )
     if op.get_bind().dialect.name == "postgresql":
         op.create_index(
-            "versions_current",
+            "versions_key",
             "versions",
             ["bucket_id", "key"],
             unique=True,

@@ -137,7 +137,7 @@ async def test_a_change_is_told_to_the_others(one: PostgresIndex, other: Postgre
     before = other.generation
     await one.add_account(Account(OWNER, "name", "", False, 0), "KEY", "secret")
     async with asyncio.timeout(10):
-        while other.generation == before:
+        while other.generation == before:  # noqa: ASYNC110 - it is a number
             await asyncio.sleep(0.01)
     assert one.generation > 0
 
