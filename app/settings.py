@@ -245,6 +245,10 @@ class Settings(BaseSettings):
         ge=0,
         description="Layout `tree`: all files are looked at this often for others' changes; 0: only when read.",
     )
+    default_object_ownership: Literal["BucketOwnerEnforced"] = Field(
+        "BucketOwnerEnforced", description="Object ownership of new buckets; ACLs are not built."
+    )
+    default_public_access_block: bool = Field(True, description="Whether new buckets block all public access.")
     max_buckets: int = Field(10_000, ge=1, description="Buckets an account may have.")
     clock_skew: float = Field(900, gt=0, description="How far a signed request's time may be off.")
 

@@ -7,6 +7,7 @@ import logging
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 
+from app.access.bucket_access import initial_settings
 from app.access.credentials import Credentials, WeakCredentials, ensure_root, root_credentials
 from app.errors import AccountExists, BucketAlreadyExists, BucketAlreadyOwnedByYou, DomainError, TooManyBuckets
 from app.index import Index, open_index
@@ -156,7 +157,9 @@ async def _make_buckets(store: Store, settings: Settings, names: list[str], owne
     """Make those that are missing; another gateway may make them at the same moment."""
     for name in names:
         try:
-            await create_bucket(store, name, owner_id, settings.region, settings.max_buckets)
+            await create_bucket(
+                store, name, owner_id, settings.region, settings.max_buckets, initial_settings(settings)
+            )
         except BucketAlreadyOwnedByYou:
             pass
         except BucketAlreadyExists:

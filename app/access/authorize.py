@@ -2,18 +2,109 @@
 
 from __future__ import annotations
 
+import hashlib
+from enum import Enum
+from functools import lru_cache
+
+from app.access import acl
+from app.access.acl import Grants
+from app.access.bucket_access import BucketAccess, access_of
+from app.access.policy import Caller, Decision, Request
+from app.access.policy.variables import Values
 from app.index.rows import Bucket
 
 SERVICE_ACTIONS = frozenset({"s3:ListAllMyBuckets", "s3:CreateBucket"})
+ALWAYS_OWNERS = frozenset({"s3:GetBucketPolicy", "s3:PutBucketPolicy", "s3:DeleteBucketPolicy"})
+"""What a bucket's owner may do whatever its policy says, so that nobody locks himself out for good ("Policies and
+permissions in Amazon S3", User Guide)."""
 
 
-def authorize(account_id: str | None, action: str, bucket: Bucket | None) -> bool:
-    """Whether an account (None: anonymous) may do `action`, on `bucket` if the action is on one.
+class Verdict(Enum):
+    """An answer. The last two are open: only the object's own ACL decides, by `authorize_object`."""
 
-    A bucket and all that is in it belong to one account, and nobody else may do anything with it.
+    YES = 1
+    NO = 2
+    BY_OBJECT = 3
+    BY_OBJECT_OR_POLICY = 4
+    """The policy allows it, which counts for objects of the bucket's owner."""
+
+    def __bool__(self) -> bool:
+        return self is Verdict.YES
+
+
+def no_values(key: str) -> None:
+    """The condition keys of a request that has none."""
+    return
+
+
+def authorize(
+    account_id: str | None, action: str, bucket: Bucket | None, key: str | None = None, values: Values = no_values
+) -> Verdict:
+    """Whether an account (None: anonymous) may do `action`, on `bucket` or its object `key` if the action is on one.
+
+    `values` are the condition keys of the request, in lower case.
     """
-    if account_id is None:
-        return False
     if bucket is None:
-        return action in SERVICE_ACTIONS
-    return bucket.owner_id == account_id
+        return Verdict.YES if account_id is not None and action in SERVICE_ACTIONS else Verdict.NO
+    if not bucket.settings:  # as AWS makes new buckets: all is the owner's, and nobody else may do anything
+        return Verdict.YES if account_id is not None and account_id == bucket.owner_id else Verdict.NO
+    access = access_of(bucket)
+    said = _policy_says(access, account_id, action, bucket, key, values)
+    owner = account_id is not None and account_id == bucket.owner_id
+    if owner and action in ALWAYS_OWNERS:
+        return Verdict.YES
+    if said is Decision.DENY:
+        return Verdict.NO
+    if said is Decision.ALLOW and access.block.restrict and access.public and not owner:
+        said = Decision.SILENT
+    if access.has_acls and key is not None and action in acl.OF_OBJECT:
+        return Verdict.BY_OBJECT_OR_POLICY if said is Decision.ALLOW else Verdict.BY_OBJECT
+    if owner or said is Decision.ALLOW:
+        return Verdict.YES
+    permission = acl.OF_BUCKET.get(action)
+    if permission is not None and access.has_acls and access.acl is not None:
+        ignore = access.block.ignore_acls
+        if acl.allows(access.acl, account_id, permission, ignore_public=ignore):
+            return Verdict.YES
+    return Verdict.NO
+
+
+def authorize_object(
+    account_id: str | None, action: str, bucket: Bucket, owner_id: str, grants: Grants | None, verdict: Verdict
+) -> bool:
+    """What `authorize` left open, now that the object is known: its owner and its ACL (None: all is its owner's)."""
+    if verdict not in (Verdict.BY_OBJECT, Verdict.BY_OBJECT_OR_POLICY):
+        return verdict is Verdict.YES
+    if account_id is not None and account_id == owner_id:
+        return True
+    if verdict is Verdict.BY_OBJECT_OR_POLICY and owner_id == bucket.owner_id:
+        return True
+    ignore = access_of(bucket).block.ignore_acls
+    return grants is not None and acl.allows(grants, account_id, acl.OF_OBJECT[action], ignore_public=ignore)
+
+
+def _policy_says(
+    access: BucketAccess, account_id: str | None, action: str, bucket: Bucket, key: str | None, values: Values
+) -> Decision:
+    if access.closed:
+        return Decision.DENY
+    if access.policy is None:
+        return Decision.SILENT
+    resource = bucket.name if key is None else f"{bucket.name}/{key}"
+    caller = None if account_id is None else caller_of(account_id)
+    return access.policy.decide(Request(caller, action, resource, values))
+
+
+@lru_cache(maxsize=4096)
+def caller_of(account_id: str) -> Caller:
+    """An account as policies name it."""
+    number = account_number(account_id)
+    return Caller(account_id, number, f"arn:aws:iam::{number}:root")
+
+
+def account_number(account_id: str) -> str:
+    """The number of 12 digits that ARNs name an account by: its id if it is one, else made from the id."""
+    if len(account_id) == 12 and account_id.isascii() and account_id.isdigit():
+        return account_id
+    digest = hashlib.sha256(b"account number:" + account_id.encode()).digest()
+    return f"{int.from_bytes(digest[:8], 'big') % 10**12:012d}"

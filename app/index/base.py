@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from app.index.rows import (
     AccessKey,
@@ -128,8 +128,14 @@ class Index(Upkeep, Trees, Protocol):
         """Buckets of an owner whose names start with `prefix` and are greater than `after`, in order."""
         ...
 
-    async def create_bucket(self, name: str, owner_id: str, region: str, maximum: int, store: str = DEFAULT) -> Bucket:
+    async def create_bucket(
+        self, name: str, owner_id: str, region: str, maximum: int, store: str = DEFAULT, settings: str = ""
+    ) -> Bucket:
         """Raises BucketAlreadyExists, BucketAlreadyOwnedByYou or TooManyBuckets (over `maximum` for the owner)."""
+        ...
+
+    async def configure_bucket(self, bucket_id: int, name: str, value: Any) -> None:
+        """Set one of the bucket's settings to a JSON value, or forget it when that is None. Raises NoSuchBucket."""
         ...
 
     async def stores_in_use(self) -> dict[str, int]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from app.errors import NotNow
 from app.index import listing
@@ -128,8 +128,13 @@ class Methods(TreeMethods):
     async def buckets(self, owner_id: str, prefix: str, after: str, limit: int) -> list[Bucket]:
         return await self._read(bucket.buckets(owner_id, prefix, after, limit))
 
-    async def create_bucket(self, name: str, owner_id: str, region: str, maximum: int, store: str = DEFAULT) -> Bucket:
-        return await self._commit_and_notify(bucket.create_bucket, name, owner_id, region, maximum, store)
+    async def create_bucket(
+        self, name: str, owner_id: str, region: str, maximum: int, store: str = DEFAULT, settings: str = ""
+    ) -> Bucket:
+        return await self._commit_and_notify(bucket.create_bucket, name, owner_id, region, maximum, store, settings)
+
+    async def configure_bucket(self, bucket_id: int, name: str, value: Any) -> None:
+        await self._commit_and_notify(bucket.configure_bucket, bucket_id, name, value)
 
     async def stores_in_use(self) -> dict[str, int]:
         return await self._read(bucket.stores_in_use())

@@ -23,8 +23,8 @@ from app.index.transactions.accounts import IDENTITY
 MARGIN = 1 << 20
 """Numbers of the commit sequence that are left out: some were drawn and left no trace."""
 CACHE_KIB = 256 * 1024
-ONE_STORE = (DEFAULT, "", 0)
-"""The last columns of a bucket where there are no several stores."""
+LATER = {"store": DEFAULT, "source": "", "moved": 0, "settings": ""}
+"""Columns of a bucket that older journals do not tell, and what they were then."""
 
 Row = Sequence[Any]
 
@@ -222,8 +222,8 @@ class Rebuilding:
         """Accounts, keys and buckets: the last that were written down."""
         for table in (accounts, access_keys, buckets):
             rows = found.get(table.name, [])
-            if table is buckets:  # what was written down before there were several stores is shorter
-                rows = [(*row, *ONE_STORE)[: len(table.c)] for row in rows]
+            if table is buckets:
+                rows = [(*row, *(LATER[name] for name in table.c.keys()[len(row) :])) for row in rows]
             self._replace(f"main.{table.name}", len(table.c), rows)
         if found.get("root"):
             self._note("root", str(found["root"]))

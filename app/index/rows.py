@@ -80,6 +80,8 @@ class Bucket(NamedTuple):
     """The store that older data is being moved from."""
     moved: int = 0
     """The number of the commit sequence at which it last began or ended to be moved, 0 when never."""
+    settings: str = ""
+    """What was configured of it: a JSON object by name of the setting; empty when nothing ever was."""
 
 
 class Version(NamedTuple):

@@ -18,7 +18,7 @@ from sqlalchemy import (
     text,
 )
 
-REVISION = "0005"
+REVISION = "0006"
 """The migration that this code needs."""
 
 DEFAULT = "default"
@@ -105,11 +105,13 @@ buckets = Table(
     _store(),
     Column("source", Words, nullable=False, server_default=""),
     Column("moved", Number, nullable=False, server_default="0"),
+    Column("settings", Text, nullable=False, server_default=""),
     Index("buckets_name", "name", unique=True),
     Index("buckets_owner", "owner_id", "name"),
 )
 """`store` is where what is written goes, `source` the store that older data is moved from (or empty). `moved` is the
-number of the commit sequence at which a move of it last began or ended: see app/jobs/rebuild.py."""
+number of the commit sequence at which a move of it last began or ended: see app/jobs/rebuild.py. `settings` is a JSON
+object, empty when nothing was ever configured, so that the row of a bucket tells all that a request must know of it."""
 
 LISTED = ("size", "etag", "modified", "storage_class", "checksum_algorithm", "checksum_type")
 """What a listing shows of a version beside its key."""

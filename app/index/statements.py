@@ -129,6 +129,10 @@ STORES_IN_USE = Statement(
     select(buckets.c.store, buckets.c.source, func.count()).group_by(buckets.c.store, buckets.c.source)
 )
 ADD_BUCKET = insertion(buckets)
+SETTINGS = Statement(select(buckets.c.settings).where(buckets.c.id == number("bucket")))
+SET_SETTINGS = Statement(
+    update(buckets).values(**new_values(buckets, "settings")).where(buckets.c.id == number("bucket"))
+)
 REMOVE_BUCKET = Statement(delete(buckets).where(buckets.c.id == number("bucket")))
 ANY_CURRENT = Statement(
     select(versions.c.seq)

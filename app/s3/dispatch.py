@@ -10,6 +10,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
+from app.access.policy.actions import KNOWN
 from app.s3.errors import InvalidArgument, MethodNotAllowed, NotImplemented
 from app.s3.request import S3Request
 from app.s3.response import Response
@@ -45,6 +46,26 @@ class Operation(NamedTuple):
     """The same operation without an await; raises NotNow where it would have to wait (DESIGN §6, the fast lane)."""
     begin: Begin | None = None
     """The same for an operation that changes something: it is given the whole body and ends by itself."""
+    each: bool = False
+    """The right is asked on each object that the body names, by `rights.check_key`."""
+
+
+VERSIONED = {
+    "s3:DeleteObject": "s3:DeleteObjectVersion",
+    "s3:DeleteObjectTagging": "s3:DeleteObjectVersionTagging",
+    "s3:GetObject": "s3:GetObjectVersion",
+    "s3:GetObjectAcl": "s3:GetObjectVersionAcl",
+    "s3:GetObjectAttributes": "s3:GetObjectVersionAttributes",
+    "s3:GetObjectTagging": "s3:GetObjectVersionTagging",
+    "s3:PutObjectAcl": "s3:PutObjectVersionAcl",
+    "s3:PutObjectTagging": "s3:PutObjectVersionTagging",
+}
+"""The right that the same operation needs on a version that it names."""
+
+
+def right_on(action: str, version_id: str | None) -> str:
+    """The right that an operation needs on an object, or on that version of it."""
+    return action if version_id is None else VERSIONED.get(action, action)
 
 
 SUBRESOURCES = frozenset(
@@ -114,16 +135,17 @@ def operation(
     streams: bool = False,
     now: HandlerNow | None = None,
     begin: Begin | None = None,
+    each: bool = False,
 ) -> Callable[[Handler], Handler]:
     """Register a handler. Raises ValueError for a place that is taken or an action that is none."""
-    if not action.startswith("s3:"):
+    if action not in KNOWN:
         raise ValueError(f"{name} must say what right it needs")
 
     def register(handler: Handler) -> Handler:
         place = (method, level, subresource)
         if place in TABLE:
             raise ValueError(f"{place} is {TABLE[place].name} already")
-        TABLE[place] = Operation(name, action, handler, on_bucket and level != "service", streams, now, begin)
+        TABLE[place] = Operation(name, action, handler, on_bucket and level != "service", streams, now, begin, each)
         return handler
 
     return register

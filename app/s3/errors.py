@@ -198,6 +198,11 @@ class MalformedACLError(S3Error):
     message = "The XML that you provided was not well formed or did not validate against our published schema."
 
 
+class MalformedPolicy(S3Error):
+    status = 400
+    message = "This policy contains invalid Json"
+
+
 class MalformedTrailerError(S3Error):
     status = 400
     message = "The request contained trailing data that was not well-formed or did not conform to our published schema."

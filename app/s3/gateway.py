@@ -10,14 +10,12 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from app.access.authorize import authorize
 from app.access.known import Known
-from app.errors import DomainError, NotNow
+from app.errors import DomainError, NoSuchKey, NoSuchVersion, NotNow
 from app.index.rows import AccessKey, Bucket, Version
-from app.s3 import dispatch, metadata, operations, signing, target
+from app.s3 import dispatch, metadata, operations, rights, signing, target
 from app.s3.domain_errors import from_domain
 from app.s3.errors import (
-    AccessDenied,
     AccessForbidden,
     BadRequest,
     InternalError,
@@ -173,13 +171,13 @@ class Gateway:
                 bucket = await self.bucket(request.bucket)
         self._admit(request, operation, bucket)
         request.timings["auth"] = time.perf_counter() - started
-        return await operation.handler(self, request)
+        return rights.decided(request, await operation.handler(self, request))
 
     def _answer_now(self, request: S3Request, started: float) -> Response:
         operation = self._admit_now(request, started)
         if operation.now is None:
             raise NotNow
-        return operation.now(self, request)
+        return rights.decided(request, operation.now(self, request))
 
     def _admit_now(self, request: S3Request, started: float) -> dispatch.Operation:
         """The operation that a request asks for and may run. Raises NotNow for one that has no way without an await."""
@@ -247,7 +245,7 @@ class Gateway:
         return operation
 
     def _admit(self, request: S3Request, operation: dispatch.Operation, bucket: Bucket | None) -> None:
-        self.authorize(request, operation.action, bucket, request.headers.get("x-amz-expected-bucket-owner"))
+        rights.admit(request, operation, bucket)
         refuse_unbuilt_headers(request)
         request.bucket_row = bucket
 
@@ -274,16 +272,22 @@ class Gateway:
             return await objects.find(self.store, bucket.id, key, version_id)
         return objects.found(await tree.find(bucket, key, version_id), key, version_id)
 
+    async def find_for(self, request: S3Request, bucket: Bucket, key: str, version_id: str | None) -> Version:
+        """`find`, with what was left open of the caller's right to it decided.
+
+        Raises AccessDenied, also for what is not there when the caller may not know that.
+        """
+        try:
+            version = await self.find(bucket, key, version_id)
+        except (NoSuchKey, NoSuchVersion):
+            rights.check_may_list(request, bucket)
+            raise
+        rights.check_version(request, bucket, version)
+        return version
+
     async def bucket(self, name: str) -> Bucket:
         """The bucket of that name. Raises InvalidBucketName, NoSuchBucket."""
         return _checked(name, await self._known.bucket(name))
-
-    def authorize(self, request: S3Request, action: str, bucket: Bucket | None, expected_owner: str | None) -> None:
-        """Raises AccessDenied unless the caller may do `action`, and owns what it expects to own."""
-        if not authorize(request.account_id, action, bucket):
-            raise AccessDenied()
-        if expected_owner is not None and bucket is not None and expected_owner != bucket.owner_id:
-            raise AccessDenied()
 
 
 def _checked(name: str, bucket: Bucket | None) -> Bucket:

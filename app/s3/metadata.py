@@ -6,6 +6,7 @@ from functools import lru_cache
 
 import orjson
 
+from app.access.acl import Grants, from_json
 from app.s3.errors import InvalidArgument, InvalidStorageClass, MetadataTooLarge
 from app.s3.request import S3Request
 from app.s3.response import render
@@ -89,7 +90,18 @@ def encode(kept: dict[str, str]) -> str:
 def decode(kept: str) -> dict[str, str]:
     """The headers of an index row."""
     headers: dict[str, str] = orjson.loads(kept)
+    headers.pop(ACL, None)
     return headers
+
+
+ACL = "acl"
+"""Beside the headers of an object, whose names are never this one: its access control list."""
+
+
+def grants(kept: str) -> Grants | None:
+    """The access control list of an index row, None when the owner has everything and nobody else anything."""
+    found = orjson.loads(kept).get(ACL) if ACL in kept else None
+    return None if found is None else from_json(found)
 
 
 def rendered(kept: str) -> bytes:

@@ -110,6 +110,10 @@ class S3Request:
     """Seconds by phase: auth, index, open, write, sync, commit, read."""
     bucket_row: Any = None
     """The bucket that the operation is on, authorised."""
+    undecided = False
+    """The right to do it is still to be decided, by the ACL of the object or for each object of the body."""
+    by_object: tuple[tuple[str, Any], ...] = ()
+    """Actions that only the ACL of the object decides, with what is known so far."""
 
     def take_fields(self, names: list[bytes], values: list[bytes]) -> None:
         """Fill in what comes from the fields of the head."""
@@ -124,6 +128,12 @@ class S3Request:
             for name in known.repeated:
                 several = [text for other, text in zip(known.text, texts, strict=True) if other == name]
                 self.headers[name] = ", ".join(several)
+
+    @property
+    def bucket_owner(self) -> tuple[str, str]:
+        """Id and display name of the bucket's owner; the name is only known of the caller."""
+        owner_id = self.bucket_row.owner_id
+        return owner_id, self.display_name if owner_id == self.account_id else ""
 
     @property
     def header_list(self) -> list[tuple[bytes, bytes]]:

@@ -9,12 +9,14 @@ from app.store.store import Store, driver_calls
 from app.store.tree import Tree
 
 
-async def create_bucket(store: Store, name: str, owner_id: str, region: str, maximum: int) -> Bucket:
+async def create_bucket(
+    store: Store, name: str, owner_id: str, region: str, maximum: int, settings: str = ""
+) -> Bucket:
     """Raises BucketAlreadyExists, BucketAlreadyOwnedByYou, TooManyBuckets, StoreUnavailable."""
     if store.tree is not None and await store.index.bucket(name) is None:
         with driver_calls():
             await store.tree.files.make_bucket(name)  # first: a bucket without its directory looks like one unmounted
-    return await store.index.create_bucket(name, owner_id, region, maximum, store.name)
+    return await store.index.create_bucket(name, owner_id, region, maximum, store.name, settings)
 
 
 async def delete_bucket(store: Store, bucket: Bucket) -> None:

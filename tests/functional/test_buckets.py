@@ -80,7 +80,6 @@ def test_list_buckets_pages(s3: Any, bucket: str) -> None:
         ("get_bucket_encryption", "ServerSideEncryptionConfigurationNotFoundError"),
         ("get_object_lock_configuration", "ObjectLockConfigurationNotFoundError"),
         ("get_bucket_ownership_controls", "OwnershipControlsNotFoundError"),
-        ("get_public_access_block", "NoSuchPublicAccessBlockConfiguration"),
     ],
 )
 def test_never_configured(s3: Any, bucket: str, call: str, code: str) -> None:
@@ -100,7 +99,6 @@ def test_what_holds_anyway(s3: Any, bucket: str) -> None:
     s3.put_object_acl(Bucket=bucket, Key="k", AccessControlPolicy={"Owner": acl["Owner"], "Grants": acl["Grants"]})
     for call in ("policy", "tagging", "cors", "lifecycle", "encryption", "ownership_controls"):
         getattr(s3, f"delete_bucket_{call}")(Bucket=bucket)
-    s3.delete_public_access_block(Bucket=bucket)
     assert s3.get_object_tagging(Bucket=bucket, Key="k")["TagSet"] == []
 
 
@@ -110,10 +108,8 @@ def test_what_holds_anyway(s3: Any, bucket: str) -> None:
         ("put_bucket_versioning", {"VersioningConfiguration": {"Status": "Enabled"}}),
         ("put_bucket_acl", {"ACL": "public-read"}),
         ("put_bucket_ownership_controls", {"OwnershipControls": {"Rules": [{"ObjectOwnership": "ObjectWriter"}]}}),
-        ("put_bucket_policy", {"Policy": "{}"}),
         ("put_bucket_tagging", {"Tagging": {"TagSet": []}}),
         ("put_bucket_cors", {"CORSConfiguration": {"CORSRules": []}}),
-        ("put_public_access_block", {"PublicAccessBlockConfiguration": {}}),
         ("get_bucket_website", {}),
         ("get_bucket_logging", {}),
         ("get_bucket_notification_configuration", {}),

@@ -259,7 +259,7 @@ POLICIES = {
 @pytest.mark.parametrize("name", **cases(POLICIES))
 def test_h94_no_policy_is_taken(site: Site, name: str) -> None:
     request = Request("PUT", path_of(GROUND), "policy", (content_md5(POLICIES[name]),), POLICIES[name])
-    site.refused(site.sign(request), 501, "NotImplemented")
+    assert site.ask(site.sign(request)).code in ("MalformedPolicy", "AccessDenied", "MaxMessageLengthExceeded")
     site.refused(site.sign(Request("GET", path_of(GROUND), "policy")), 404, "NoSuchBucketPolicy")
     site.refused(Request("GET", path_of(GROUND, "keep/small")), 403, "AccessDenied")
     assert site.get(GROUND, "keep/small") == SMALL

@@ -77,13 +77,17 @@ class Piece:
             return text.find(self._text, start, end)
         if end - start < self.length:
             return -1
-        work.spend((end - start) * (1 + self.length // WORD))
+        cost = 1 + self.length // WORD
+        work.spend(cost * self.length)
         signs, every = self._bits()
         last, found = 1 << (self.length - 1), 0
-        for place in range(start, end):
+        stop = min(end, start + 1 + work.left // cost)
+        for place in range(start, stop):
             found = ((found << 1) | 1) & (every | signs.get(text[place], 0))
             if found & last:
+                work.spend(cost * (place - start))
                 return place + 1 - self.length
+        work.spend(cost * (stop - start))
         return -1
 
     def _bits(self) -> tuple[dict[str, int], int]:

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import orjson
+
 from app.errors import (
     BucketAlreadyExists,
     BucketAlreadyOwnedByYou,
@@ -22,6 +26,8 @@ from app.index.statements import (
     COUNT_BUCKETS,
     OPEN_UPLOADS,
     REMOVE_BUCKET,
+    SET_SETTINGS,
+    SETTINGS,
     STORES_IN_USE,
 )
 from app.index.steps import DRAW, Transaction, now_ms
@@ -41,7 +47,9 @@ def buckets(owner_id: str, prefix: str, after: str, limit: int) -> Transaction[l
     return [Bucket._make(row) for row in rows]
 
 
-def create_bucket(name: str, owner_id: str, region: str, maximum: int, store: str = DEFAULT) -> Transaction[Bucket]:
+def create_bucket(
+    name: str, owner_id: str, region: str, maximum: int, store: str = DEFAULT, settings: str = ""
+) -> Transaction[Bucket]:
     """Make a bucket with an id that was never another one's."""
     rows = yield BUCKET, (name,)
     if rows:
@@ -51,9 +59,21 @@ def create_bucket(name: str, owner_id: str, region: str, maximum: int, store: st
     if rows[0][0] >= maximum:
         raise TooManyBuckets(maximum=maximum)
     number = yield DRAW
-    made = Bucket(number, name, owner_id, region, now_ms(), store)
+    made = Bucket(number, name, owner_id, region, now_ms(), store, settings=settings)
     yield ADD_BUCKET, made
     return made
+
+
+def configure_bucket(bucket_id: int, name: str, value: Any) -> Transaction[None]:
+    """Set one of the bucket's settings, or forget it when `value` is None."""
+    rows = yield SETTINGS, (bucket_id,)
+    if not rows:
+        raise NoSuchBucket()
+    found = orjson.loads(rows[0][0] or "{}")
+    found.pop(name, None)
+    if value is not None:
+        found[name] = value
+    yield SET_SETTINGS, (orjson.dumps(found).decode() if found else "", bucket_id)
 
 
 def stores_in_use() -> Transaction[dict[str, int]]:

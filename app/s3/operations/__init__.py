@@ -8,6 +8,8 @@ MODULES = (
     "service",
     "acl",
     "bucket",
+    "policy",
+    "public_access",
     "object_read",
     "object_write",
     "delete_objects",

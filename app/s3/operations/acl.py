@@ -71,7 +71,7 @@ def _is_owners(grant: Element, owner_id: str) -> bool:
 
 
 def _owner_has_all(request: S3Request) -> Response:
-    person = xml.owner(request.bucket_row.owner_id, request.display_name)
+    person = xml.owner(*request.bucket_owner)
     grantee = person.removeprefix("<Owner>").removesuffix("</Owner>")
     grant = (
         f'<Grant><Grantee xmlns:xsi="{SCHEMA}" xsi:type="CanonicalUser">{grantee}</Grantee>'

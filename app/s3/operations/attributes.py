@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from app.index.rows import Version
-from app.s3 import conditions, xml
+from app.s3 import conditions, rights, xml
 from app.s3.dates import http_date
-from app.s3.dispatch import operation
+from app.s3.dispatch import operation, right_on
 from app.s3.errors import InvalidArgument
 from app.s3.operations.object_read import find
 from app.s3.request import S3Request
@@ -26,6 +26,10 @@ async def get_object_attributes(gateway: Gateway, request: S3Request) -> Respons
     asked = [name.strip() for name in request.headers.get("x-amz-object-attributes", "").split(",") if name.strip()]
     if not asked or not ATTRIBUTES.issuperset(asked):
         raise InvalidArgument("Invalid attribute name specified.", ArgumentName="x-amz-object-attributes")
+    # it tells what is in the object, and so needs the right to that as well
+    version_id = request.query.get("versionId")
+    right = right_on("s3:GetObject", version_id)
+    rights.check(request, right, request.bucket_row, request.key, version_id)
     limit = _number(request, "x-amz-max-parts", MAX_PARTS)
     after = _number(request, "x-amz-part-number-marker", 0)
     version = await find(gateway, request)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from app.access.bucket_access import initial_settings
 from app.errors import BucketAlreadyOwnedByYou
 from app.s3 import target, xml
 from app.s3.body import Body
@@ -33,7 +34,12 @@ async def create_bucket(gateway: Gateway, request: S3Request) -> Response:
     store = _store(gateway, await Body(request, checksum="", etag=False).collect())
     try:
         request.bucket_row = await create(
-            gateway.store.of(store), name, request.account_id, gateway.region, gateway.settings.max_buckets
+            gateway.store.of(store),
+            name,
+            request.account_id,
+            gateway.region,
+            gateway.settings.max_buckets,
+            initial_settings(gateway.settings),
         )
     except BucketAlreadyOwnedByYou:
         if gateway.region != OLD_REGION:

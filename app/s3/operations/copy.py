@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from app.errors import ConditionalRequestConflict, SourceGone
 from app.index.rows import Bucket, Committed, Conditions, Extent, NewVersion, Part, Upload, Version, is_tree
-from app.s3 import checksums, conditions, metadata, target, xml
+from app.s3 import checksums, conditions, copy_source, metadata, rights, xml
 from app.s3.dispatch import operation
 from app.s3.errors import InvalidArgument, InvalidRequest
 from app.s3.operations.multipart import open_upload, part_number, stored_algorithm
@@ -47,23 +47,14 @@ class Source(NamedTuple):
 
 async def _source(gateway: Gateway, request: S3Request) -> Source:
     """Parse and authorise the source. Raises InvalidArgument, NoSuchBucket, AccessDenied."""
-    raw = request.headers["x-amz-copy-source"].encode("latin-1")
-    path, _, version = raw.partition(b"?versionId=")
-    text = target.decode(path).removeprefix("/")
-    bucket, _, key = text.partition("/")
-    if not bucket or not key:
-        raise InvalidArgument(
-            "Copy Source must mention the source bucket and key: sourcebucket/sourcekey",
-            ArgumentName="x-amz-copy-source",
-        )
-    target.check_key(key)
+    bucket, key, version_id = copy_source.parse(request.headers["x-amz-copy-source"])
     row = await gateway.bucket(bucket)
-    gateway.authorize(request, "s3:GetObject", row, request.headers.get("x-amz-source-expected-bucket-owner"))
-    return Source(row, key, target.decode(version) or None)
+    rights.check_source(request, row, key, version_id)
+    return Source(row, key, version_id)
 
 
 async def _find(gateway: Gateway, request: S3Request, source: Source) -> Version:
-    version = await gateway.find(source.bucket, source.key, source.version_id)
+    version = await gateway.find_for(request, source.bucket, source.key, source.version_id)
     conditions.check_copy_source(request.headers, version.etag, version.modified)
     return version
 

@@ -9,12 +9,12 @@ from xml.etree.ElementTree import Element
 from app.errors import DomainError, NoSuchKey
 from app.index.base import Deletion
 from app.index.rows import Committed, Conditions
-from app.s3 import target, xml
+from app.s3 import rights, target, xml
 from app.s3.body import Body
 from app.s3.conditions import parse_date
 from app.s3.dispatch import operation
 from app.s3.domain_errors import from_domain
-from app.s3.errors import InternalError, InvalidRequest, MalformedXML, S3Error
+from app.s3.errors import AccessDenied, InternalError, InvalidRequest, MalformedXML, S3Error
 from app.s3.request import S3Request
 from app.s3.response import XML, Response
 from app.store import objects
@@ -28,7 +28,7 @@ OBJECT = frozenset({"Key", "VersionId", "ETag", "LastModifiedTime", "Size"})
 """What a Delete and its Objects may hold; anything else is MalformedXML, as on AWS."""
 
 
-@operation("POST", "bucket", "delete", name="DeleteObjects", action="s3:DeleteObject")
+@operation("POST", "bucket", "delete", name="DeleteObjects", action="s3:DeleteObject", each=True)
 async def delete_objects(gateway: Gateway, request: S3Request) -> Response:
     """https://docs.aws.amazon.com/AmazonS3/latest/API/API_DeleteObjects.html"""
     body = Body(request, checksum="", etag=False)
@@ -41,7 +41,9 @@ async def delete_objects(gateway: Gateway, request: S3Request) -> Response:
     if not 1 <= len(found) <= MAX_ENTRIES:
         raise MalformedXML()
     entries = [_entry(element) for element in found]
-    answers: list[Exception | None] = [_key_error(entry.key) for entry in entries]
+    answers: list[Exception | None] = [_refusal(request, entry) for entry in entries]
+    if request.account_id is None and all(isinstance(error, AccessDenied) for error in answers):
+        raise AccessDenied()
     allowed = [entry for entry, error in zip(entries, answers, strict=True) if error is None]
     results = iter(await _delete(gateway, request, allowed) if allowed else [])
     for place, error in enumerate(answers):
@@ -84,9 +86,11 @@ def _entry(element: Element) -> Deletion:
     return Deletion(key, xml.text_of(element, "VersionId") or None, wanted)
 
 
-def _key_error(key: str) -> S3Error | None:
+def _refusal(request: S3Request, entry: Deletion) -> S3Error | None:
+    """Why an entry is not even tried."""
     try:
-        target.check_key(key)
+        target.check_key(entry.key)
+        rights.check_key(request, "s3:DeleteObject", entry.key, entry.version_id)
     except S3Error as error:
         return error
     return None

@@ -106,7 +106,7 @@ def _limits(request: S3Request, limit: int, page: Page) -> str:
 
 
 def _entries(gateway: Gateway, request: S3Request, page: Page, encode: Encode, with_owner: bool) -> str:
-    owner = xml.owner(request.bucket_row.owner_id, request.display_name) if with_owner else ""
+    owner = xml.owner(*request.bucket_owner) if with_owner else ""
     return "".join(_shown("Contents", page, encode, owner)) + _prefixes(page, encode)
 
 
@@ -170,7 +170,7 @@ async def list_object_versions(gateway: Gateway, request: S3Request) -> Response
         markers += f"<NextKeyMarker>{encode(page.last)}</NextKeyMarker>"
         if page.rows and page.rows[-1][0] == page.last:
             markers += "<NextVersionIdMarker>null</NextVersionIdMarker>"
-    owner = xml.owner(request.bucket_row.owner_id, request.display_name)
+    owner = xml.owner(*request.bucket_owner)
     state = "<VersionId>null</VersionId><IsLatest>true</IsLatest>"
     versions = "".join(_shown("Version", page, encode, owner, state)) + _prefixes(page, encode)
     content = f"{_opening(request, encode, encode)}{markers}{_limits(request, limit, page)}{versions}"

@@ -29,7 +29,7 @@ async def list_parts(gateway: Gateway, request: S3Request) -> Response:
     found = await gateway.index.parts(upload, after, limit + 1)
     shown = found[:limit]
     truncated = len(found) > limit and limit > 0
-    person = request.bucket_row.owner_id, request.display_name
+    person = request.bucket_owner
     content = (
         xml.element("Bucket", request.bucket)
         + f"<Key>{encode(upload.key)}</Key>"
@@ -81,7 +81,7 @@ async def list_multipart_uploads(gateway: Gateway, request: S3Request) -> Respon
     next_key, next_id = "", ""
     if truncated:
         next_key, next_id = _last(uploads, prefixes)
-    person = request.bucket_row.owner_id, request.display_name
+    person = request.bucket_owner
     owner = xml.owner(*person, "Initiator") + xml.owner(*person)
     content = (
         xml.element("Bucket", request.bucket)

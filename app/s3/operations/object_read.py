@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from app.errors import NoSuchKey, NotNow, SourceGone
 from app.index.rows import ObjectPart, Version
-from app.s3 import conditions, metadata
+from app.s3 import conditions, metadata, rights
 from app.s3.dates import http_date
 from app.s3.dispatch import operation
 from app.s3.errors import InvalidArgument, InvalidPartNumber, InvalidRequest, ServiceUnavailable
@@ -66,7 +66,7 @@ async def find(gateway: Gateway, request: S3Request) -> Version:
     """The version that a request names. Raises NoSuchKey, NoSuchVersion, InvalidArgument for an empty version id."""
     started = perf_counter()
     assert request.key is not None
-    version = await gateway.find(request.bucket_row, request.key, version_id(request))
+    version = await gateway.find_for(request, request.bucket_row, request.key, version_id(request))
     request.timings["index"] = perf_counter() - started
     return version
 
@@ -79,7 +79,10 @@ def find_now(gateway: Gateway, request: S3Request) -> Version:
         raise NotNow
     version = gateway.index.version_now(request.bucket_row.id, request.key)
     if version is None:
+        rights.check_may_list(request, request.bucket_row)
         raise NoSuchKey(key=request.key)
+    if request.by_object:
+        rights.check_version(request, request.bucket_row, version)
     request.timings["index"] = perf_counter() - started
     return version
 

@@ -8,10 +8,8 @@ from app.s3 import xml
 from app.s3.dispatch import Handler, Level, operation
 from app.s3.errors import (
     InvalidRequest,
-    NoSuchBucketPolicy,
     NoSuchCORSConfiguration,
     NoSuchLifecycleConfiguration,
-    NoSuchPublicAccessBlockConfiguration,
     NoSuchTagSet,
     ObjectLockConfigurationNotFoundError,
     OwnershipControlsNotFoundError,
@@ -35,8 +33,6 @@ def _missing(level: Level, subresource: str, name: str, action: str, error: type
 
 
 _missing("bucket", "tagging", "GetBucketTagging", "s3:GetBucketTagging", NoSuchTagSet)
-_missing("bucket", "policy", "GetBucketPolicy", "s3:GetBucketPolicy", NoSuchBucketPolicy)
-_missing("bucket", "policyStatus", "GetBucketPolicyStatus", "s3:GetBucketPolicyStatus", NoSuchBucketPolicy)
 _missing("bucket", "cors", "GetBucketCors", "s3:GetBucketCORS", NoSuchCORSConfiguration)
 _missing(
     "bucket",
@@ -66,13 +62,6 @@ _missing(
     "s3:GetBucketOwnershipControls",
     OwnershipControlsNotFoundError,
 )
-_missing(
-    "bucket",
-    "publicAccessBlock",
-    "GetPublicAccessBlock",
-    "s3:GetBucketPublicAccessBlock",
-    NoSuchPublicAccessBlockConfiguration,
-)
 
 
 def _nothing_to_delete(level: Level, subresource: str, name: str, action: str) -> None:
@@ -86,12 +75,10 @@ def _nothing_to_delete(level: Level, subresource: str, name: str, action: str) -
 
 
 _nothing_to_delete("bucket", "tagging", "DeleteBucketTagging", "s3:PutBucketTagging")
-_nothing_to_delete("bucket", "policy", "DeleteBucketPolicy", "s3:DeleteBucketPolicy")
 _nothing_to_delete("bucket", "cors", "DeleteBucketCors", "s3:PutBucketCORS")
 _nothing_to_delete("bucket", "lifecycle", "DeleteBucketLifecycle", "s3:PutLifecycleConfiguration")
 _nothing_to_delete("bucket", "encryption", "DeleteBucketEncryption", "s3:PutEncryptionConfiguration")
 _nothing_to_delete("bucket", "ownershipControls", "DeleteBucketOwnershipControls", "s3:PutBucketOwnershipControls")
-_nothing_to_delete("bucket", "publicAccessBlock", "DeletePublicAccessBlock", "s3:PutBucketPublicAccessBlock")
 _nothing_to_delete("key", "tagging", "DeleteObjectTagging", "s3:DeleteObjectTagging")
 
 

@@ -1,0 +1,147 @@
+"""What a request says to the conditions of policies: the values of the condition keys that a gateway can know.
+
+Each key has one source, which is never a header or a parameter that happens to bear the key's name. `SourceIp` is the
+connection's, or what a proxy tells of it that the settings name. Sources: "AWS global condition context keys", IAM User
+Guide; "Actions, resources, and condition keys for Amazon S3", Service Authorization Reference.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime
+
+from app.access.authorize import account_number, caller_of
+from app.index.rows import Bucket
+from app.s3.copy_source import resource_of
+from app.s3.request import S3Request
+
+Fact = Callable[["Facts"], str | None]
+
+LISTS = frozenset({"ListObjects", "ListObjectsV2", "ListObjectVersions", "ListMultipartUploads"})
+HEADERS = frozenset(
+    [
+        "x-amz-acl",
+        "x-amz-grant-full-control",
+        "x-amz-grant-read",
+        "x-amz-grant-read-acp",
+        "x-amz-grant-write",
+        "x-amz-grant-write-acp",
+        "x-amz-metadata-directive",
+        "x-amz-object-ownership",
+        "x-amz-server-side-encryption",
+        "x-amz-server-side-encryption-aws-kms-key-id",
+        "x-amz-server-side-encryption-customer-algorithm",
+        "x-amz-storage-class",
+        "x-amz-website-redirect-location",
+        "x-amz-content-sha256",
+    ]
+)
+"""Headers that are condition keys with `s3:` before them."""
+
+
+class Facts:
+    """Condition keys of one request on one bucket; `values` looks one up by its name in lower case."""
+
+    def __init__(
+        self,
+        request: S3Request,
+        bucket: Bucket,
+        *,
+        copying_from: bool = False,
+        version_id: str | None = None,
+    ) -> None:
+        """`copying_from`: the bucket is the source of a copy, of which nothing but the version is asked."""
+        self.request = request
+        self.bucket = bucket
+        self.now = time.time()
+        self.version_id = version_id
+        self._of_target = not copying_from
+
+    def values(self, key: str) -> tuple[str, ...] | None:
+        """The values of a key, None when the request has none."""
+        fact = ANYWHERE.get(key)
+        if fact is None and self._of_target:
+            fact = OF_TARGET.get(key)
+        found = None if fact is None else fact(self)
+        return None if found is None else (found,)
+
+
+def _header(name: str) -> Fact:
+    return lambda facts: facts.request.headers.get(name)
+
+
+def _of_list(name: str) -> Fact:
+    return lambda facts: facts.request.query.get(name) if facts.request.operation in LISTS else None
+
+
+def _of_account(take: Callable[[str], str]) -> Fact:
+    def fact(facts: Facts) -> str | None:
+        account_id = facts.request.account_id
+        return None if account_id is None else take(account_id)
+
+    return fact
+
+
+def _via(facts: Facts) -> str | None:
+    claim = facts.request.signature
+    return None if claim is None else "REST-QUERY-STRING" if claim.via == "query" else "REST-HEADER"
+
+
+def _signature_version(facts: Facts) -> str | None:
+    claim = facts.request.signature
+    return None if claim is None else "AWS" if claim.version == "v2" else "AWS4-HMAC-SHA256"
+
+
+def _signature_age(facts: Facts) -> str | None:
+    """Milliseconds since a URL was signed."""
+    if _via(facts) != "REST-QUERY-STRING":
+        return None
+    try:
+        signed = datetime.strptime(facts.request.query.get("X-Amz-Date", ""), "%Y%m%dT%H%M%SZ").replace(tzinfo=UTC)
+    except ValueError:
+        return None
+    return str(int((facts.now - signed.timestamp()) * 1000))
+
+
+def _copy_source(facts: Facts) -> str | None:
+    value = facts.request.headers.get("x-amz-copy-source")
+    return None if value is None else resource_of(value)
+
+
+ANYWHERE: dict[str, Fact] = {
+    "aws:currenttime": lambda facts: datetime.fromtimestamp(facts.now, UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+    "aws:epochtime": lambda facts: str(int(facts.now)),
+    "aws:principalaccount": _of_account(account_number),
+    "aws:principalarn": _of_account(lambda account_id: caller_of(account_id).arn),
+    "aws:principaltype": lambda facts: "Anonymous" if facts.request.account_id is None else "Account",
+    "aws:principalisawsservice": lambda facts: "false",
+    "aws:viaawsservice": lambda facts: "false",
+    "aws:userid": lambda facts: (
+        "anonymous" if facts.request.account_id is None else account_number(facts.request.account_id)
+    ),
+    "aws:referer": _header("referer"),
+    "aws:useragent": _header("user-agent"),
+    "aws:requestedregion": lambda facts: facts.bucket.region,
+    "aws:resourceaccount": lambda facts: account_number(facts.bucket.owner_id),
+    "s3:resourceaccount": lambda facts: account_number(facts.bucket.owner_id),
+    "aws:securetransport": lambda facts: "true" if facts.request.scheme == "https" else "false",
+    "aws:sourceip": lambda facts: facts.request.client or None,
+    "s3:authtype": _via,
+    "s3:signatureversion": _signature_version,
+    "s3:signatureage": _signature_age,
+    "s3:versionid": lambda facts: facts.version_id,
+}
+"""Keys of every request."""
+
+OF_TARGET: dict[str, Fact] = {
+    **{f"s3:{name}": _header(name) for name in HEADERS},
+    **{f"s3:{name}": _of_list(name) for name in ("prefix", "delimiter", "max-keys")},
+    "s3:if-match": _header("if-match"),
+    "s3:if-none-match": _header("if-none-match"),
+    "s3:objectcreationoperation": lambda facts: (
+        "true" if facts.request.operation in ("PutObject", "CopyObject", "CompleteMultipartUpload") else "false"
+    ),
+    "s3:x-amz-copy-source": _copy_source,
+}
+"""Keys of the request on the bucket that it names, not on one that it copies from."""

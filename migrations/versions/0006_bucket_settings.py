@@ -1,0 +1,25 @@
+"""What was configured of a bucket.
+
+Revision ID: 0006
+Revises: 0005
+"""
+
+from __future__ import annotations
+
+import sqlalchemy as sa
+from alembic import op
+
+revision = "0006"
+down_revision = "0005"
+branch_labels = None
+depends_on = None
+
+
+def upgrade() -> None:
+    """Nothing was configured so far."""
+    op.add_column("buckets", sa.Column("settings", sa.Text(), server_default="", nullable=False))
+
+
+def downgrade() -> None:
+    """Only for an index whose buckets have no settings: a policy would be forgotten."""
+    op.drop_column("buckets", "settings")
