@@ -17,6 +17,7 @@ from app.cli_common import ConfigOption, DataOption, IndexOption, fail, load_set
 from app.errors import BucketBusy, DomainError, NoSuchBucket
 from app.index import Index, open_index
 from app.index.rows import Bucket
+from app.index.transactions.gateways import LIVE
 from app.jobs.move import note_of
 from app.settings import Settings
 
@@ -74,7 +75,7 @@ async def _move(settings: Settings, name: str, store: str, wait: bool) -> int:
         moved = await index.begin_move(name, store)
         if not wait:
             return 0
-        if not _is_served(settings):
+        if not await _is_served(index, settings):
             print("no server runs: the next one moves what is there", file=sys.stderr)
             return 0
         return await _watch(index, moved)
@@ -82,8 +83,10 @@ async def _move(settings: Settings, name: str, store: str, wait: bool) -> int:
         await index.close()
 
 
-def _is_served(settings: Settings) -> bool:
-    """Whether a server holds the lock that is its own."""
+async def _is_served(index: Index, settings: Settings) -> bool:
+    """Whether a server holds the lock that is its own; with several gateways, whether one is not known to be dead."""
+    if index.many_hosts:
+        return any(writer.state == LIVE for writer in await index.writers())
     descriptor = os.open(settings.run_dir / "server.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)

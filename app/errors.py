@@ -15,6 +15,7 @@ answer. The tree:
         DataDamaged       a committed blob is missing or wrong (an alarm, never a 404)
       CommitUnknown       a COMMIT failed and its outcome could not be learned
       WriterDead          this writer incarnation was declared dead: nothing it wrote may be committed
+      LeaseLost           another process does now what only one may: nothing was done
 """
 
 
@@ -124,3 +125,7 @@ class CommitUnknown(DomainError):
 
 class WriterDead(DomainError):
     """This writer incarnation was declared dead."""
+
+
+class LeaseLost(DomainError):
+    """Another process does now what only one may."""

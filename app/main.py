@@ -8,6 +8,7 @@ import os
 import signal
 from collections.abc import AsyncIterator, Awaitable, Callable, MutableMapping
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import Any
 
 from fastapi import FastAPI
@@ -22,6 +23,7 @@ from app.jobs.runner import Jobs, StoreJobs
 from app.jobs.scrub import Scrubber
 from app.jobs.space import Space
 from app.jobs.tree import TreeJobs
+from app.jobs.turns import FileTurns, LeaseTurns
 from app.s3 import checksums
 from app.s3.gateway import Gateway
 from app.s3.request import S3Request
@@ -126,14 +128,12 @@ class App:
         watching = asyncio.gather(*(breaker.run(self._context.tell_store) for breaker in breakers.values()))
         for store in stores:
             store.open_packs()
-        lock = self._settings.run_dir / "jobs.lock"
-        pieces = Garbage(
-            self._store, self._context.oldest_request, boottime_ms, self._settings.discard_grace, blobs=False
-        )
-        mover = Mover(self._store, self._context.oldest_request, boottime_ms)
-        others = [pieces.run_once, mover.run_once]
-        jobs = Jobs(lock, self._store, self._index.writer_is_gone, list(map(self._jobs, stores)), others)
-        task = asyncio.create_task(jobs.run())
+        turns = LeaseTurns(self._index) if self._index.many_hosts else FileTurns(self._settings.run_dir / "jobs.lock")
+        oldest = self._index.across(self._context.oldest_request)
+        pieces = Garbage(self._store, oldest, boottime_ms, self._settings.discard_grace, blobs=False)
+        others = {"pieces": pieces.run_once, "moves": Mover(self._store, oldest, boottime_ms).run_once}
+        make = partial(self._jobs, oldest)
+        task = asyncio.create_task(Jobs(turns, self._store, self._index.writer_is_gone, make, others).run())
         try:
             yield
         finally:
@@ -148,12 +148,12 @@ class App:
             for store in stores:
                 await store.close()
 
-    def _jobs(self, store: Store) -> StoreJobs:
+    def _jobs(self, oldest: Callable[[], int], store: Store) -> StoreJobs:
         settings = self._settings
         decisions = Decisions(store, retained=max(RETAINED_MS, int(settings.commit_timeout * 3000)))
         rate, grace = settings.scrub_rate, settings.discard_grace
         scrubber = Scrubber(store, rate, decisions.renew) if rate else None
-        garbage = Garbage(store, self._context.oldest_request, boottime_ms, grace, decisions.bound, pieces=False)
+        garbage = Garbage(store, oldest, boottime_ms, grace, decisions.bound, pieces=False)
         compactor = Compactor(store, settings.compaction_rate, grace, self._context.counters.compacted)
         space = Space(store, settings.named_stores[store.name])
         tree = None if store.tree is None else TreeJobs(store, store.tree, settings.tree_scan_interval)

@@ -144,6 +144,12 @@ class Settings(BaseSettings):
     index_timeout: float = Field(
         10, gt=0, description="A Postgres index that does not answer a read for this long counts as away until it does."
     )
+    gateway_timeout: float = Field(
+        15,
+        ge=5,
+        description="Several gateways on one Postgres index: one that gives no sign of life for this long is declared "
+        "dead, and others take over what it did; the same for all of them.",
+    )
     host: str = Field("127.0.0.1", description="Address of the S3 listener.")
     port: int = Field(9000, ge=0, le=65535, description="Port of the S3 listener.")
     workers: int = Field(

@@ -11,7 +11,9 @@ from app.access.bucket_access import initial_settings
 from app.access.credentials import Credentials, WeakCredentials, ensure_root, root_credentials
 from app.errors import AccountExists, BucketAlreadyExists, BucketAlreadyOwnedByYou, DomainError, TooManyBuckets
 from app.index import Index, open_index
+from app.index.leased import under
 from app.index.schema import DEFAULT
+from app.index.transactions.gateways import LIVE
 from app.jobs.sweep import sweep
 from app.s3.target import valid_bucket_name
 from app.settings import Settings
@@ -51,6 +53,7 @@ async def _prepare(settings: Settings, buckets: list[str]) -> Credentials:
         index = open_index(settings)
         await index.start(migrate=True)
         stack.push_async_callback(index.close)
+        await stack.enter_async_context(_alone(index))
         known = await index.identities()
         await refuse_missing(index, settings)
         store = make_stores(index, settings, known)
@@ -75,6 +78,22 @@ async def _prepare(settings: Settings, buckets: list[str]) -> Credentials:
         await _make_buckets(store, settings, buckets, root_id)
         await sweep(store, index.writer_is_gone)
         return credentials
+
+
+@asynccontextmanager
+async def _alone(index: Index) -> AsyncIterator[None]:
+    """Several gateways that start together make or check what there is one after the other."""
+    if not index.many_hosts:
+        yield
+        return
+    while (lease := await index.take_lease("start")) is None:
+        for writer in await index.writers():
+            if writer.state == LIVE and index.writer_is_gone(writer):
+                await index.declare_dead(writer.incarnation)
+        await asyncio.sleep(0.1)
+    with under(lease):
+        yield
+    await index.leave_lease(lease)
 
 
 @asynccontextmanager

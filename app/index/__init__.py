@@ -32,6 +32,7 @@ def open_index(settings: Settings, *, writer: bool = True, lost: Callable[[], No
             timeout=settings.index_timeout,
             writer=writer,
             lost=lost,
+            limit=settings.gateway_timeout,
         )
     from app.index.sqlite import SqliteIndex
 

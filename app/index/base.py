@@ -10,6 +10,7 @@ import asyncio
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, Protocol
 
+from app.index.gateways import Gateways
 from app.index.rows import (
     AccessKey,
     Account,
@@ -62,7 +63,7 @@ class Chained(Protocol):
         ...
 
 
-class Index(Upkeep, Trees, Protocol):
+class Index(Upkeep, Trees, Gateways, Protocol):
     """What the store and the accounts ask of the index."""
 
     @property

@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 from app.errors import NotNow
 from app.index import listing
 from app.index.base import Chained, Deletion
+from app.index.gateway_methods import GatewayMethods
 from app.index.rows import (
     AccessKey,
     Account,
@@ -49,7 +50,7 @@ from app.index.tree_methods import TreeMethods
 T = TypeVar("T")
 
 
-class Methods(TreeMethods):
+class Methods(TreeMethods, GatewayMethods):
     """An engine gives the underscored ones. What each method means stands in `Index`."""
 
     incarnation = 0

@@ -328,3 +328,18 @@ id_ranges = Table(
 operations = Table("operations", metadata, _key("id"), _number("at"), _number("number"))
 """Postgres only: groups of changes that were committed of late, by an id that their writer chose, with the number that
 they drew. Who cannot know whether a commit took effect enters its id too: of the two the second fails."""
+
+heartbeats = Table("heartbeats", metadata, _key("incarnation"), _number("number"), _number("settled"))
+"""Postgres only: signs of life of writers, which other hosts cannot see in another way. Every request that runs where
+the writer is began after its sign `settled`: see `app.index.heart`."""
+
+leases = Table(
+    "leases",
+    metadata,
+    Column("name", Words, primary_key=True, nullable=False),
+    _number("holder"),
+    _number("term"),
+    sqlite_with_rowid=False,
+)
+"""Postgres only: what only one process may do, and the incarnation of the one that does, 0 for none. `term` counts how
+often it was taken."""

@@ -75,8 +75,8 @@ class Garbage:
 
     async def _look(self) -> None:
         while self._count < MOST_WAITING:
-            now = self._now()
             found = await self._store.index.discards(self._last, BATCH)
+            now = self._now()  # after the look: before it, a request may still have found them in rows
             if self._decided is not None:
                 bound = self._decided()
                 found = [entry for entry in found if entry.id <= bound]

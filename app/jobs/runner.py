@@ -1,18 +1,17 @@
-"""One worker at a time runs what happens later; when it dies another takes over, because the kernel drops its lock.
+"""One worker at a time runs what happens later; when it dies another takes its turn (`app.jobs.turns`).
 
 Each store has loops of its own, so that one that hangs stops nothing of the others. So has what belongs to no store or
-to all of them.
+to all of them. With several gateways there are several turns, too, and everybody looks who is dead: only then can the
+turns of the dead be taken.
 """
 
 from __future__ import annotations
 
 import asyncio
-import fcntl
 import logging
-import os
-from collections.abc import Awaitable, Callable, Coroutine, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping
+from contextlib import suppress
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 from app.errors import DomainError
@@ -24,6 +23,7 @@ from app.jobs.scrub import Scrubber
 from app.jobs.space import Space
 from app.jobs.sweep import Sweep
 from app.jobs.tree import TreeJobs
+from app.jobs.turns import Turn, Turns
 from app.store.store import Store, driver_calls
 
 logger = logging.getLogger("sluice.jobs")
@@ -65,23 +65,36 @@ class StoreJobs:
         if space is not None:
             self._elected.append(space.count)
 
-    async def run(self, elected: Callable[[], bool]) -> None:
-        """Until cancelled; `elected` says whether this is the worker that does what only one may do."""
+    async def run(self, turn: Turn) -> None:
+        """Until cancelled, or until a turn that was had is over: what is kept in memory here is worth nothing then."""
         long: list[asyncio.Task[None]] = []
+        had = False
         try:
             while True:
                 for job in self._everywhere if self._store.up else ():
                     await attempt(self._store.name, job)
-                if elected() and self._store.up:
-                    if not long:
-                        long = [asyncio.create_task(job) for job in self._long()]
-                    for job in self._elected:
-                        await attempt(self._store.name, job)
+                if had and turn.can_leave and not self._store.up:
+                    return  # others may reach the store
+                if self._store.up and (mine := await _is_mine(turn)) is not None:
+                    if had and not mine:
+                        return
+                    had = mine
+                if had and self._store.up:
+                    with turn.using():
+                        if not long:
+                            long = [asyncio.create_task(job) for job in self._long()]
+                        for job in self._elected:
+                            await attempt(self._store.name, job)
                 await asyncio.sleep(PERIOD)
         finally:
             for task in long:
                 task.cancel()
             await asyncio.gather(*long, return_exceptions=True)
+            if had:
+                with turn.using():
+                    await self._last_round()
+                with suppress(DomainError):
+                    await turn.leave()
 
     def _long(self) -> Iterator[Coroutine[Any, Any, None]]:
         """What goes on beside the others, which must not wait for it."""
@@ -97,7 +110,7 @@ class StoreJobs:
                 await attempt(self._store.name, tree.run_once)
             await asyncio.sleep(PERIOD)
 
-    async def last_round(self) -> None:
+    async def _last_round(self) -> None:
         """Write down what was decided last."""
         if self._decisions is None or not self._store.up:
             return
@@ -113,28 +126,29 @@ class StoreJobs:
 
 
 class Jobs:
-    """Runs the jobs of all stores; what only one worker may do in the one that holds `lock_path`."""
+    """Runs the jobs of all stores, each of which `make` makes anew for a turn, and some that belong to no one store."""
 
     def __init__(
         self,
-        lock_path: Path,
+        turns: Turns,
         store: Store,
         is_gone: Callable[[Writer], bool],
-        stores: Sequence[StoreJobs],
-        others: Sequence[Job] = (),
+        make: Callable[[Store], StoreJobs],
+        others: Mapping[str, Job] | None = None,
     ) -> None:
-        self._lock_path = lock_path
+        self._turns = turns
+        self._stores = list(store.all.values())
+        self._make = make
         self._sweep = Sweep(store, is_gone)
-        self._all = store.all
-        self._stores = stores
-        self._others = others
-        self._lock: int | None = None
+        self._others = others or {}
 
     async def run(self) -> None:
         """Until cancelled."""
-        loops = [jobs.run(self._elect) for jobs in self._stores]
-        loops += [self._repeat(partial(self._sweep.sweep, store), name) for name, store in self._all.items()]
-        loops += [self._repeat(job) for job in (self._sweep.declare, self._sweep.forget, *self._others)]
+        loops = [self._turn_by_turn(store) for store in self._stores]
+        loops += [self._repeat("sweep", partial(self._sweep.sweep, store), store.name) for store in self._stores]
+        loops += [self._repeat("sweep", self._sweep.forget)]
+        loops += [self._repeat(None if self._turns.many_hosts else "sweep", self._sweep.declare)]
+        loops += [self._repeat(name, job) for name, job in self._others.items()]
         tasks = [asyncio.create_task(loop) for loop in loops]
         try:
             await asyncio.gather(*tasks)
@@ -142,28 +156,32 @@ class Jobs:
             for task in tasks:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
-            if self._lock is not None:
-                await asyncio.gather(*(jobs.last_round() for jobs in self._stores))
-                os.close(self._lock)
-                self._lock = None
+            await self._turns.close()
 
-    async def _repeat(self, job: Job, store: str = "") -> None:
+    async def _turn_by_turn(self, store: Store) -> None:
+        turn = self._turns.turn(f"store:{store.name}")
         while True:
-            if self._elect():
-                await attempt(store, job)
+            await self._make(store).run(turn)
             await asyncio.sleep(PERIOD)
 
-    def _elect(self) -> bool:
-        if self._lock is not None:
-            return True
-        descriptor = os.open(self._lock_path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            os.close(descriptor)
-            return False
-        self._lock = descriptor
-        return True
+    async def _repeat(self, name: str | None, job: Job, store: str = "") -> None:
+        """Again and again, in the turn of that name, or without one."""
+        turn = None if name is None else self._turns.turn(name)
+        while True:
+            if turn is None:
+                await attempt(store, job)
+            elif await _is_mine(turn):
+                with turn.using():
+                    await attempt(store, job)
+            await asyncio.sleep(PERIOD)
+
+
+async def _is_mine(turn: Turn) -> bool | None:
+    """Whether this process has the turn; None when the index cannot say so now."""
+    try:
+        return await turn.mine()
+    except DomainError:
+        return None
 
 
 async def attempt(store: str, job: Job) -> None:

@@ -15,6 +15,7 @@ from app.jobs.fsck import fsck
 from app.jobs.garbage import Garbage
 from app.jobs.runner import Jobs, StoreJobs
 from app.jobs.sweep import sweep
+from app.jobs.turns import FileTurns
 from app.settings import Settings
 from app.store import objects
 from tests.store.site import Bytes, files, opened, prepare, put, settings_for
@@ -154,12 +155,12 @@ async def test_one_worker_is_elected_and_another_takes_over(settings: Settings, 
 
     async with opened(settings) as store:
         lock = tmp_path / "jobs.lock"
-        first, second = (
-            asyncio.create_task(
-                Jobs(lock, store, store.index.writer_is_gone, [StoreJobs(store, Counted(name, store))]).run()
-            )
-            for name in ("first", "second")
-        )
+
+        def jobs(name: str) -> Jobs:
+            make = lambda store: StoreJobs(store, Counted(name, store))  # noqa: E731
+            return Jobs(FileTurns(lock), store, store.index.writer_is_gone, make)
+
+        first, second = (asyncio.create_task(jobs(name).run()) for name in ("first", "second"))
         await wait_for(lambda: bool(rounds))
         assert set(rounds) == {"first"}
         first.cancel()

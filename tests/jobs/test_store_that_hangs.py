@@ -11,6 +11,7 @@ from app.jobs import runner
 from app.jobs.decisions import Decisions
 from app.jobs.garbage import Garbage
 from app.jobs.runner import Jobs, StoreJobs
+from app.jobs.turns import FileTurns
 from app.settings import Settings
 from app.store import objects
 from app.store.store import Store
@@ -48,8 +49,7 @@ async def test_others_go_on(settings: Settings, tmp_path: Path, monkeypatch: pyt
             await asyncio.Event().wait()
 
         monkeypatch.setattr(slow.driver, call, hang)
-        lock = tmp_path / "jobs.lock"
-        jobs = Jobs(lock, store, store.index.writer_is_gone, [jobs_of(one) for one in store.all.values()])
+        jobs = Jobs(FileTurns(tmp_path / "jobs.lock"), store, store.index.writer_is_gone, jobs_of)
         running = asyncio.create_task(jobs.run())
         buckets = {name: await make(store, name) for name in store.all}
         for name, bucket in buckets.items():
@@ -85,9 +85,7 @@ async def test_others_are_swept(settings: Settings, tmp_path: Path, monkeypatch:
             return await discard_id(blob_id)
 
         monkeypatch.setattr(slow.driver, "discard_id", hang)
-        jobs = Jobs(
-            tmp_path / "jobs.lock", store, store.index.writer_is_gone, [jobs_of(one) for one in store.all.values()]
-        )
+        jobs = Jobs(FileTurns(tmp_path / "jobs.lock"), store, store.index.writer_is_gone, jobs_of)
         running = asyncio.create_task(jobs.run())
         async with asyncio.timeout(60):
             await hung.wait()

@@ -10,21 +10,24 @@ from typing import TYPE_CHECKING, TypeVar
 
 from app.errors import DomainError, NotNow, StoreUnavailable
 from app.index.base import Chained, Deletion
+from app.index.gateway_statements import BEAT
 from app.index.generation import Generation
+from app.index.heart import Heart
 from app.index.incarnation import LifeLock, is_gone
+from app.index.leased import fenced
 from app.index.methods import Methods
 from app.index.postgres import migrate, places, running
 from app.index.postgres.committing import Committer
 from app.index.postgres.errors import translated
-from app.index.postgres.link import Link, asked
+from app.index.postgres.link import Connection, Link, asked
 from app.index.postgres.locks import MOST, locks_of
 from app.index.postgres.reading import Readings
 from app.index.postgres.watch import Watch
 from app.index.postgres.writer import Writer
-from app.index.rows import Committed, Conditions, Discard, NewVersion, Part, Unhashed, Upload
+from app.index.rows import Beat, Committed, Conditions, Discard, NewVersion, Part, Unhashed, Upload
 from app.index.rows import Writer as WriterRow
 from app.index.steps import Transaction
-from app.index.transactions import discards, intents, multipart, objects, writers
+from app.index.transactions import discards, gateways, intents, multipart, objects, writers
 
 if TYPE_CHECKING:
     from app.index.rows import Version
@@ -56,6 +59,7 @@ class PostgresIndex(Readings, Methods):
         timeout: float = 10,
         writer: bool = True,
         lost: Callable[[], None] | None = None,
+        limit: float = 15,
     ) -> None:
         self.link = Link(url, durability=durability, pooler=pooler, timeout=timeout)
         self._run_dir = run_dir
@@ -64,6 +68,8 @@ class PostgresIndex(Readings, Methods):
         self._commit_queue = commit_queue
         self._registers = writer
         self._lost = lost
+        self._limit = limit
+        self._heart: Heart | None = None
         writing = WRITING if writer else 1
         self.reads = self.link.pool(max(connections - writing - LONG - 1, 1))
         self.long = self.link.pool(LONG)
@@ -108,7 +114,7 @@ class PostgresIndex(Readings, Methods):
         self._opened.callback(self._generation.close)
         patience = max(self._commit_timeout, self.link.timeout)
         self._committer = Committer(
-            self.link, self._writes, timeout=patience, changed=self._generation.bump, lost=self._lost
+            self.link, self._writes, timeout=patience, changed=self._generation.bump, lost=self._tell_lost
         )
         self._writer = Writer(
             self._committer, slots=self._slots, timeout=self._commit_timeout, queue_limit=self._commit_queue
@@ -124,7 +130,8 @@ class PostgresIndex(Readings, Methods):
             raise
         self._committer.incarnation = self.incarnation
         self._opened.push_async_callback(self._retire, life)
-        for job in (Watch(self.link, self._generation.bump).run(), self._tidy()):
+        self._heart = Heart(self.incarnation, self._beat, self._limit, self._tell_lost)
+        for job in (self._heart.run(), Watch(self.link, self._generation.bump).run(), self._tidy()):
             task = asyncio.create_task(job)
             self._opened.push_async_callback(_ended, task)
 
@@ -140,6 +147,20 @@ class PostgresIndex(Readings, Methods):
             pass  # the sweep finds it
         life.close(remove=retired)
 
+    async def _beat(self, number: int, settled: int) -> list[Beat]:
+        sign = BEAT, (self.incarnation, number, settled)
+
+        async def give(connection: Connection) -> list[Beat]:
+            await running.rows_of(connection, *sign, self.link.timeout)
+            return await running.read(connection, gateways.beats(), self.link.timeout)
+
+        return await asked(self.link, self.reads, give)
+
+    def _tell_lost(self) -> None:
+        lost, self._lost = self._lost, None
+        if lost is not None:
+            lost()
+
     async def _tidy(self) -> None:
         while True:
             await asyncio.sleep(10)
@@ -151,14 +172,12 @@ class PostgresIndex(Readings, Methods):
     # how transactions run
 
     async def _read(self, transaction: Transaction[T]) -> T:
-        timeout = self.link.timeout
         if self.link.pooler:
             return await self._read_together(transaction)
-        return await asked(self.link, self.reads, lambda connection: running.read(connection, transaction, timeout))
+        return await asked(self.link, self.reads, running.Reading(transaction, self.link.timeout).run)
 
     async def _read_together(self, transaction: Transaction[T]) -> T:
-        timeout = self.link.timeout
-        return await asked(self.link, self.reads, lambda connection: running.snapshot(connection, transaction, timeout))
+        return await asked(self.link, self.reads, running.Reading(transaction, self.link.timeout).together)
 
     async def look(self, transaction: Transaction[T]) -> T:
         """`_read`, for `places`."""
@@ -177,12 +196,12 @@ class PostgresIndex(Readings, Methods):
     ) -> T:
         """Commit `guarded` under the locks of `function` and some more."""
         self._refuse_away()
-        answer: T = await self._writer.submit(guarded, arguments, locks=locks_of(function, arguments, also))
+        answer: T = await self._writer.submit(fenced(guarded), arguments, locks=locks_of(function, arguments, also))
         return answer
 
     def _submit(self, function: Callable[..., Transaction[T]], *arguments: object) -> asyncio.Future[T]:
         self._refuse_away()
-        return self._writer.submit(function, arguments, locks=locks_of(function, arguments))
+        return self._writer.submit(fenced(function), arguments, locks=locks_of(function, arguments))
 
     def _refuse_away(self) -> None:
         if self.link.away:
@@ -196,7 +215,9 @@ class PostgresIndex(Readings, Methods):
 
     async def _commit_and_notify(self, function: Callable[..., Transaction[T]], *arguments: object) -> T:
         self._refuse_away()
-        answer: T = await self._writer.submit(function, arguments, notifies=True, locks=locks_of(function, arguments))
+        answer: T = await self._writer.submit(
+            fenced(function), arguments, notifies=True, locks=locks_of(function, arguments)
+        )
         return answer
 
     # what differs from `Methods`
@@ -216,8 +237,10 @@ class PostgresIndex(Readings, Methods):
         raise NotNow
 
     def writer_is_gone(self, writer: WriterRow) -> bool:
-        """See `Index.writer_is_gone`."""
-        return is_gone(self._run_dir / "writers", writer.lock_name)
+        """See `Index.writer_is_gone`. The kernel tells it of those of this gateway, their silence of others."""
+        if (self._run_dir / "writers" / writer.lock_name).exists():
+            return is_gone(self._run_dir / "writers", writer.lock_name)
+        return self._heart is not None and self._heart.silent(writer.incarnation)
 
     async def forget_writer(self, incarnation: int) -> None:
         """See `Index.forget_writer`."""
@@ -252,6 +275,14 @@ class PostgresIndex(Readings, Methods):
                     raise
                 answers += [type(error)(**error.detail) for _ in some]
         return answers
+
+    many_hosts = True
+
+    def across(self, oldest: Callable[[], int]) -> Callable[[], int]:
+        """See `Gateways.across`."""
+        assert self._heart is not None
+        self._heart.oldest = oldest
+        return self._heart.horizon
 
     # what must be looked up before its locks are known (`places`)
 

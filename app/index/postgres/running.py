@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any, TypeVar
+from typing import Any, Generic, TypeVar
 
+from app.errors import StoreUnavailable
 from app.index.postgres.dialect import escaped_all, prepared, unescaped_rows
 from app.index.postgres.link import Connection
 from app.index.schema import GROUP_BITS
@@ -24,25 +25,49 @@ async def rows_of(connection: Connection, statement: Statement, parameters: Any,
     return unescaped_rows(rows, keys) if keys and rows else rows
 
 
+class Reading(Generic[T]):
+    """A transaction that only reads. When its connection is lost it goes on with another, from where it was."""
+
+    def __init__(self, transaction: Transaction[T], timeout: float | None = None) -> None:
+        self._transaction = transaction
+        self._timeout = timeout
+        self._step: Any = None
+        """The statement that waits for its rows."""
+        self._answered = False
+
+    async def run(self, connection: Connection) -> T:
+        """Each statement for itself."""
+        try:
+            if self._step is None:
+                self._step = self._transaction.send(None)
+            while True:
+                statement, parameters = self._step
+                rows = await rows_of(connection, statement, parameters, self._timeout)
+                self._answered = True
+                self._step = self._transaction.send(rows)
+        except StopIteration as stop:
+            answer: T = stop.value
+            return answer
+
+    async def together(self, connection: Connection) -> T:
+        """All of it in one state of the index. Raises StoreUnavailable when a part was answered in another one."""
+        if self._answered:
+            raise StoreUnavailable(reason="the index went away")
+        await connection.execute(SNAPSHOT, timeout=self._timeout)
+        try:
+            return await self.run(connection)
+        finally:
+            await connection.execute("ROLLBACK", timeout=self._timeout)
+
+
 async def read(connection: Connection, transaction: Transaction[T], timeout: float | None = None) -> T:
     """Run a transaction that only reads, each statement for itself."""
-    rows = None
-    try:
-        while True:
-            statement, parameters = transaction.send(rows)
-            rows = await rows_of(connection, statement, parameters, timeout)
-    except StopIteration as stop:
-        answer: T = stop.value
-        return answer
+    return await Reading(transaction, timeout).run(connection)
 
 
 async def snapshot(connection: Connection, transaction: Transaction[T], timeout: float | None = None) -> T:
     """Run a transaction that only reads, all of it in one state of the index."""
-    await connection.execute(SNAPSHOT, timeout=timeout)
-    try:
-        return await read(connection, transaction, timeout)
-    finally:
-        await connection.execute("ROLLBACK", timeout=timeout)
+    return await Reading(transaction, timeout).together(connection)
 
 
 class Group:

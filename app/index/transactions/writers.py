@@ -5,6 +5,8 @@ from __future__ import annotations
 from app.errors import WriterDead
 from app.index.rows import IdRange, Pack, Writer
 from app.index.steps import DRAW, Draw, Transaction
+from app.index.transactions import gateways
+from app.index.transactions.gateways import LIVE
 from app.index.upkeep_statements import (
     ADD_RANGE,
     ADD_WRITER,
@@ -18,7 +20,7 @@ from app.index.upkeep_statements import (
     WRITERS,
 )
 
-LIVE, DEAD = "live", "dead"
+DEAD = "dead"
 
 
 def register(lock_name: str) -> Transaction[int]:
@@ -35,6 +37,7 @@ def retire(incarnation: int) -> Transaction[bool]:
     if any(not Pack._make(row).sealed for row in (yield PACKS_OF, (incarnation,))):
         return False
     yield REMOVE_WRITER, (incarnation,)
+    yield from gateways.forget(incarnation)
     return True
 
 
@@ -76,4 +79,5 @@ def forget_writer(incarnation: int) -> Transaction[str | None]:
         return None
     yield REMOVE_RANGES, (incarnation,)
     yield REMOVE_WRITER, (incarnation,)
+    yield from gateways.forget(incarnation)
     return str(rows[0][1])
