@@ -23,8 +23,7 @@ class Recipe:
     streams: int
     """Packs to which one worker writes at once, when there is enough to write."""
     window: int
-    """Bytes of a pack that are read when one of its records is asked for, where records are kept in memory; 0: none
-    are."""
+    """Bytes of a pack that are kept or dropped as one, where what is read of packs is kept in memory; 0: nothing is."""
     pack_ahead: int
     """Bytes by which packs are made longer before records come there; 0: each write moves their end."""
     check_size: bool
@@ -54,7 +53,7 @@ EFS = Recipe(
     patience=3.0,
     # each sync is a round trip and then some for every byte, whatever others send meanwhile
     streams=8,
-    # what Linux reads ahead on NFS (read_ahead_kb)
+    # what Linux asks for at a time on NFS and FUSE (read_ahead_kb)
     window=128 << 10,
     pack_ahead=8 << 20,
     check_size=False,

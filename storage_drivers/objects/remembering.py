@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from functools import partial
 
 from storage_drivers.base import FileSlice
 from storage_drivers.errors import DriverError
 from storage_drivers.objects.driver import ObjectsDriver
-from storage_drivers.packs.memory import Memory, WindowKey
+from storage_drivers.packs.memory import GROUP, Memory, Read
 from storage_drivers.packs.reader import PREFIX as PACKED
-from storage_drivers.packs.reader import place_of
+from storage_drivers.packs.reader import Place, place_of
 
-LOADS = 32
-"""Windows on their way at once, beside those that are kept; who comes then reads nothing but the record."""
+MOST_AHEAD = 8 * GROUP
+"""Windows on their way at once, beside what is kept."""
 
 
 class RememberingDriver(ObjectsDriver):
-    """`read` of a record reads the windows that it lies in, which those who want them at the same time share."""
+    """`read` of a record that is not in memory reads it with what lies around it, for those who come next."""
 
     def read_now(self, locator: str, offset: int, length: int) -> bytes | None:
         """The bytes of a record that is in memory."""
@@ -29,31 +29,57 @@ class RememberingDriver(ObjectsDriver):
         return bytes(body[offset : offset + length]) if body is not None and offset + length <= len(body) else None
 
     async def read(self, locator: str, offset: int, length: int) -> FileSlice | bytes:
-        """From memory, once the windows are there; what is not good there is read from the mount as it ever was."""
+        """By way of memory; what is not good there is read from the mount as it is without."""
         memory = self._memory
         if memory is not None and locator.startswith(PACKED):
             body = memory.body(locator)
             if body is None:
-                await self._load(memory, locator)
-                body = memory.body(locator)
+                body = await self._fetch(memory, locator)
             if body is not None and offset + length <= len(body):
                 return bytes(body[offset : offset + length])
         return await super().read(locator, offset, length)
 
-    async def _load(self, memory: Memory, locator: str) -> None:
-        wanted = memory.missing(place_of(locator))
-        loading = [found for key in wanted if (found := self._loading_of(memory, key)) is not None]
-        if loading and len(loading) == len(wanted):
-            await asyncio.wait(loading)
+    async def _fetch(self, memory: Memory, locator: str) -> memoryview | None:
+        """Read the windows of a record if that is worth it, else the record; None when that did not do."""
+        place = place_of(locator)
+        if locator not in memory.coming:
+            if not memory.awaited(place):
+                self._read_around(memory, place)
+            if awaited := memory.awaited(place):
+                await asyncio.wait(awaited)
+                body = memory.body(locator)
+                if body is not None:
+                    return body
+        reading = memory.coming.get(locator)
+        if reading is None:
+            reading = self._begin_stretch(
+                memory, (locator,), place, lambda read: memory.keep_record(locator, place, read)
+            )
+        await asyncio.wait((reading,))
+        return memory.body(locator)
 
-    def _loading_of(self, memory: Memory, key: WindowKey) -> asyncio.Future[tuple[bytes, int]] | None:
-        loading = memory.loading.get(key)
-        if loading is None and len(memory.loading) < LOADS:
-            pack_id, number = key
-            reading = self._submit(self._packs.stretch, pack_id, number * memory.window, memory.window)
-            loading = memory.loading[key] = asyncio.wrap_future(reading)
-            loading.add_done_callback(partial(_loaded, memory, key))
-        return loading
+    def _read_around(self, memory: Memory, place: Place) -> None:
+        windows = memory.around(place)
+        if windows and len(memory.coming) + len(windows) <= MOST_AHEAD and not self._threads.waiting():
+            stretch = Place(place.pack, windows[0] * memory.window, len(windows) * memory.window, 0)
+            keys = [(place.pack, number) for number in windows]
+            self._begin_stretch(memory, keys, stretch, partial(memory.keep_windows, place.pack, windows))
+
+    def _begin_stretch(
+        self, memory: Memory, keys: Iterable[Hashable], stretch: Place, keep: Callable[[Read], None]
+    ) -> asyncio.Future[Read]:
+        """Begin to read bytes of a pack; they are `coming` under these keys until they are kept."""
+        reading = asyncio.wrap_future(self._submit(self._packs.stretch, stretch.pack, stretch.offset, stretch.total))
+        memory.coming.update(dict.fromkeys(keys, reading))
+
+        def came(reading: asyncio.Future[Read]) -> None:
+            for key in keys:
+                del memory.coming[key]
+            if not reading.cancelled() and reading.exception() is None:  # else whoever wanted it reads, and is told why
+                keep(reading.result())
+
+        reading.add_done_callback(came)
+        return reading
 
     async def discard_many(self, locators: Sequence[str]) -> None:
         """Nor are they kept in memory."""
@@ -75,9 +101,3 @@ class RememberingDriver(ObjectsDriver):
         super().give_up(error)
         if self._memory is not None:
             self._memory.clear()
-
-
-def _loaded(memory: Memory, key: WindowKey, loading: asyncio.Future[tuple[bytes, int]]) -> None:
-    del memory.loading[key]
-    if not loading.cancelled() and loading.exception() is None:  # whoever wanted it reads the record, and is told why
-        memory.keep(key, *loading.result())

@@ -1,16 +1,16 @@
 """Records of packs in memory, for mounts where each read is a round trip.
 
 A record is written once and never changed (law 2), so one that is here is as good as the one on the mount for as long
-as a row names it. It is verified again whenever it is read. Windows are what was read around a record: those beside it
-were written at about the same time, and are often wanted at about the same time. Whatever is not verified in a window
-is not there: it may have been written after the window was read.
+as a row names it. It is verified again whenever it is read. Windows are what lies around a record that was read: its
+neighbours were written at about the same time, and are often wanted at about the same time. What does not verify in a
+window is not there: it may have been written after the window was read.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Hashable, Iterable
 from typing import NamedTuple
 
 from storage_drivers.errors import BlobDamaged
@@ -18,12 +18,23 @@ from storage_drivers.packs import pack_format
 from storage_drivers.packs.reader import Place, place_of
 
 OVERHEAD = 512
-"""Bytes that Python takes for an entry beside the record, about."""
-WINDOWS = 4
-"""Windows have one part in so many of the budget."""
+"""Bytes that Python takes for an entry beside what was read, about."""
+LEAST_WINDOWS = 4
+"""Records leave windows one part in so many of the budget; the rest of it too while nobody else wants it."""
+GROUP = 8
+"""Windows that are read at a time."""
+WORTH = 0.2
+"""Windows are read while they have room, and beyond that while this share of them was of use before it had to go: the
+time of a round trip moves about five of them."""
+TRIALS = 64
+"""One record in so many has its windows read all the same, to see whether that has changed."""
+SPEED = 0.02
+"""Weight of each window that goes, in the share."""
 
 WindowKey = tuple[int, int]
 """A pack, and which of its windows."""
+Read = tuple[bytes, int]
+"""Bytes of a pack, and its salt."""
 
 
 class Kept(NamedTuple):
@@ -34,11 +45,15 @@ class Kept(NamedTuple):
     salt: int
 
 
-class Window(NamedTuple):
+class Window:
     """Bytes of a pack as they were read."""
 
-    piece: bytes
-    salt: int
+    __slots__ = ("piece", "salt", "used")
+
+    def __init__(self, piece: bytes, salt: int) -> None:
+        self.piece = piece
+        self.salt = salt
+        self.used = False
 
 
 class Memory:
@@ -51,8 +66,10 @@ class Memory:
         self._windows: OrderedDict[WindowKey, Window] = OrderedDict()
         self._record_bytes = 0
         self._window_bytes = 0
-        self.loading: dict[WindowKey, asyncio.Future[tuple[bytes, int]]] = {}
-        """Windows on their way."""
+        self._useful = 1.0
+        self._trial = 0
+        self.coming: dict[Hashable, asyncio.Future[Read]] = {}
+        """Records (by locator) and windows on their way."""
 
     @property
     def held(self) -> int:
@@ -64,25 +81,50 @@ class Memory:
         kept = self._records.get(locator)
         if kept is None:
             return self._from_windows(locator)
-        try:
-            body = pack_format.body_of(memoryview(kept.whole), kept.place.offset, kept.place.blob_id, kept.salt)
-        except BlobDamaged:  # in memory, of all places
+        body = _body(kept)
+        if body is None:  # damaged in memory, of all places
             self._drop_record(locator)
-            return None
-        self._records.move_to_end(locator)
+        else:
+            self._records.move_to_end(locator)
         return body
 
-    def missing(self, place: Place) -> list[WindowKey]:
-        """The windows that hold a record and are not here."""
-        return [key for key in self._keys(place) if key not in self._windows]
+    def awaited(self, place: Place) -> list[asyncio.Future[Read]]:
+        """What is on its way of the windows of a record; empty when they would not be all here then."""
+        missing = [key for key in self._keys(place) if key not in self._windows]
+        found = [coming for key in missing if (coming := self.coming.get(key)) is not None]
+        return found if len(found) == len(missing) else []
 
-    def keep(self, key: WindowKey, piece: bytes, salt: int) -> None:
-        """Take a window in."""
-        self._drop_window(key)
-        self._windows[key] = Window(piece, salt)
-        self._window_bytes += len(piece) + OVERHEAD
-        while self._window_bytes > self._budget // WINDOWS:
-            self._drop_window(next(iter(self._windows)))
+    def around(self, place: Place) -> range:
+        """The windows that are worth to be read for a record: those around it that are neither here nor coming."""
+        pack, first = place.pack, place.offset // self.window
+        self._trial = (self._trial + 1) % TRIALS
+        if self._useful < WORTH and self._trial and self.held + GROUP * self.window > self._budget:
+            return range(0)
+        group = range(first - first % GROUP, first - first % GROUP + GROUP)
+        begin = end = first
+        while begin in group and self._is_new((pack, begin)):
+            begin -= 1
+        while end in group and self._is_new((pack, end)):
+            end += 1
+        return range(begin + 1, end)
+
+    def _is_new(self, key: WindowKey) -> bool:
+        return key not in self._windows and key not in self.coming
+
+    def keep_windows(self, pack: int, windows: range, read: Read) -> None:
+        """Take in what was read of these windows of a pack."""
+        piece, salt = read
+        for number, start in zip(windows, range(0, len(piece), self.window), strict=False):
+            self._drop_window((pack, number))
+            window = self._windows[pack, number] = Window(piece[start : start + self.window], salt)
+            self._window_bytes += len(window.piece) + OVERHEAD
+        self._make_room()
+
+    def keep_record(self, locator: str, place: Place, read: Read) -> None:
+        """Take in what was read at the place of a record, if it is that record."""
+        kept = Kept(place, *read)
+        if _body(kept) is not None:
+            self._keep(locator, kept)
 
     def forget(self, packs: Collection[int]) -> None:
         """Drop all that is kept of these packs."""
@@ -123,24 +165,31 @@ class Memory:
         for window in found[1:]:
             whole += window.piece[: place.total - len(whole)]
         kept = Kept(place, whole, found[0].salt)
-        try:
-            if len(kept.whole) < place.total:
-                raise BlobDamaged(f"{locator} lies behind what was read")
-            body = pack_format.body_of(memoryview(kept.whole), place.offset, place.blob_id, kept.salt)
-        except BlobDamaged:  # or written since: whoever reads it from the mount will know
+        body = _body(kept)
+        if body is None:  # or written since: whoever reads it from the mount will know
             for key in keys:
                 self._drop_window(key)
             return None
-        for key in keys:
+        for key, window in zip(keys, found, strict=True):
+            window.used = True
             self._windows.move_to_end(key)
-        self._keep_record(locator, kept)
+        self._keep(locator, kept)
         return body
 
-    def _keep_record(self, locator: str, kept: Kept) -> None:
+    def _keep(self, locator: str, kept: Kept) -> None:
+        self._drop_record(locator)
         self._records[locator] = kept
         self._record_bytes += len(kept.whole) + OVERHEAD
+        self._make_room()
+
+    def _make_room(self) -> None:
         while self.held > self._budget:
-            self._drop_record(next(iter(self._records)))
+            if self._window_bytes > self._budget // LEAST_WINDOWS or not self._records:
+                key, window = next(iter(self._windows.items()))
+                self._useful += SPEED * (window.used - self._useful)
+                self._drop_window(key)
+            else:
+                self._drop_record(next(iter(self._records)))
 
     def _drop_record(self, locator: str) -> None:
         kept = self._records.pop(locator, None)
@@ -151,3 +200,13 @@ class Memory:
         window = self._windows.pop(key, None)
         if window is not None:
             self._window_bytes -= len(window.piece) + OVERHEAD
+
+
+def _body(kept: Kept) -> memoryview | None:
+    place, whole, salt = kept
+    if len(whole) < max(place.total, pack_format.RECORD_HEADER):
+        return None
+    try:
+        return pack_format.body_of(memoryview(whole), place.offset, place.blob_id, salt)
+    except BlobDamaged:
+        return None

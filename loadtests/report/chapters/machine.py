@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import shlex
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from loadtests.report.model import Model
@@ -59,35 +58,41 @@ def targets(meta: Mapping[str, Any]) -> Table:
 
 
 def probes(meta: Mapping[str, Any]) -> list[Block]:
-    """What `sluice probe` found: trials, then the rest as it stands."""
+    """What `sluice probe` found: trials, what would not start there, and times of calls."""
     probed = {one["name"]: one["probe"] for one in meta["targets"] if one.get("probe")}
     if not probed:
         return []
-    trials = dict.fromkeys(name for probe in probed.values() for name in probe.get("trials", {}))
+    trials = _names(probe.get("trials") or {} for probe in probed.values())
     rows: list[list[str | Cell]] = [
-        [name, *(_trial(probe.get("trials", {}).get(name)) for probe in probed.values())] for name in trials
+        [name, *(_trial((probe.get("trials") or {}).get(name)) for probe in probed.values())] for name in trials
     ]
-    others = dict.fromkeys(
-        name for probe in probed.values() for name, value in probe.items() if name not in ("trials", "mount")
-    )
-    for name in others:
-        rows.append([name, *(_value(probe.get(name)) for probe in probed.values())])
-    return [Table(["", *probed], rows, "What the mounts can do", "Probed before the first repeat.", 1 + len(probed))]
+    rows.append(["durability that is refused", *(_refused(probe.get("refused")) for probe in probed.values())])
+    can = Table(["", *probed], rows, "What the mounts can do", "Probed before the first repeat.", 1 + len(probed))
+    calls = _names(probe.get("latencies_ms") or {} for probe in probed.values())
+    times: list[list[str | Cell]] = [
+        [name, *(_time((probe.get("latencies_ms") or {}).get(name)) for probe in probed.values())] for name in calls
+    ]
+    return [can, Table(["Call", *probed], times, "What a call takes there", "Milliseconds: median (worst).")]
+
+
+def _names(found: Iterable[Mapping[str, Any]]) -> list[str]:
+    return list(dict.fromkeys(name for one in found for name in one))
 
 
 def _trial(found: Mapping[str, Any] | None) -> Cell:
     if not found:
         return Cell("")
     words = str(found.get("detail") or found.get("error") or "")
-    return Cell("yes" if found.get("works") else f"no: {words}", "" if found.get("works") else "bad", title=words)
+    return Cell("yes", title=words) if found.get("works") else Cell(f"no: {words}", "quiet")
 
 
-def _value(found: object) -> str:
-    if isinstance(found, float):
-        return significant(found)
-    if isinstance(found, dict):
-        return ", ".join(f"{name} {_value(value)}" for name, value in found.items())
-    return json.dumps(found) if isinstance(found, list) else "" if found is None else str(found)
+def _refused(found: object) -> str:
+    reasons = found if isinstance(found, dict) else {}
+    return "; ".join(f"{level}: {why}" for level, why in reasons.items() if why) or "none"
+
+
+def _time(found: Mapping[str, Any] | None) -> str:
+    return f"{significant(found['median'])} ({significant(found['worst'])})" if found else ""
 
 
 def cells(meta: Mapping[str, Any]) -> Table:

@@ -11,6 +11,8 @@ from loadtests.report.usage import FULL, Usage
 
 REST = "rest"
 """What no phase told: the network, the client, waiting for the gateway, and sending the body."""
+PHASES = ("auth", "index", "open", "write", "sync", "commit")
+"""In the order in which a request goes through them; others follow."""
 MOST_ROWS = 14
 
 
@@ -23,7 +25,7 @@ def parts_of(line: Line) -> list[tuple[str, float]]:
     """Milliseconds of each phase of the mean request, and the rest of its time."""
     if line.total is None:
         return []
-    told = list(line.phases.items())
+    told = sorted(line.phases.items(), key=lambda one: PHASES.index(one[0]) if one[0] in PHASES else len(PHASES))
     rest = line.total.mean * 1000 - sum(value for _, value in told)
     return [*told, (REST, max(0.0, rest))]
 
@@ -33,7 +35,8 @@ def phases(model: Model) -> Chapter | None:
     lines = [line for line in model.lines if line.phases and line.total]
     if not lines:
         return None
-    names = [*dict.fromkeys(name for line in lines for name in line.phases), REST]
+    told = dict.fromkeys(name for line in lines for name in line.phases)
+    names = [*(name for name in PHASES if name in told), *(name for name in told if name not in PHASES), REST]
     figures, rows = [], []
     for scenario, operation in dict.fromkeys((line.scenario, line.operation) for line in lines):
         own = [line for line in lines if (line.scenario, line.operation) == (scenario, operation)]

@@ -153,7 +153,11 @@ def test_what_a_store_answers_is_only_text(tmp_path: Path) -> None:
     made = Made(tmp_path / "r", (EVIL, "b"))
     made.meta["machine"]["cpu"] = EVIL
     made.meta["targets"][0]["settings"] = {EVIL: EVIL}
-    made.meta["targets"][0]["probe"] = {"trials": {EVIL: {"works": False, "detail": EVIL, "error": EVIL}}, EVIL: EVIL}
+    made.meta["targets"][0]["probe"] = {
+        "trials": {EVIL: {"works": False, "detail": EVIL, "error": EVIL}},
+        "refused": {EVIL: EVIL},
+        "latencies_ms": {EVIL: {"median": 1.0, "worst": 2.0}},
+    }
     file = Path("rows") / "evil"
     made.cell("evil", "mixed", 1, [*steady([0.01] * 5, phases="auth=1;<b>=2"), row(error=EVIL), row("PUT", error=EVIL)])
     made.meta["cells"][0] |= {"target": EVIL, "reason": EVIL, "file": str(file / "mixed-1.csv.gz")}
