@@ -20,7 +20,8 @@ ROOT = Path(__file__).parent.parent
 ACCESS_KEY = "TESTACCESSKEY"
 SECRET_KEY = "test-secret-key-0123456789"
 READY = re.compile(r"sluice: ready on (https?://\S+)")
-START_SECONDS = 30.0
+START_SECONDS = 120.0
+"""Of a busy machine, on a mount where a directory takes 10 ms."""
 
 
 @dataclass

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from scripts import places
-from scripts.places import NOT_ON, OWN, ROOT, SUITES, Outcome, keep, load, read, table
+from scripts.places import NOT_ON, OWN, ROOT, SAMPLED, SUITES, Outcome, keep, load, read, table
 from tests.places import PLACES
 
 JUNIT = """<testsuites><testsuite>
@@ -31,8 +31,10 @@ def test_what_pytest_wrote(tmp_path: Path) -> None:
 
 def test_what_the_conformance_suite_wrote(tmp_path: Path) -> None:
     report = tmp_path / "report"
-    report.write_text('{"passed": 3, "failed": {"test_x": "did not run"}}')
+    report.write_text('{"passed": 3, "failed": {"test_x": "did not run"}, "left": 0}')
     assert read(report, "s3-tests") == Outcome(3, {"test_x": "did not run"})
+    report.write_text('{"passed": 3, "failed": {}, "left": 7}')
+    assert read(report, "s3-tests") == Outcome(3, skipped={SAMPLED: 7})
 
 
 @pytest.mark.parametrize("suite", SUITES)
@@ -54,8 +56,8 @@ def test_the_table_tells_what_failed_was_skipped_and_never_ran() -> None:
     lines = table(found).splitlines()
     assert lines[0] == "| store on | functional | kill -9 | power cut | s3-tests |"
     assert lines[2] == "| here | 5 / **1** / 2 [1] | not run | - [2] | not run |"
-    assert "[1] no disk  " in lines
-    assert f"[2] {NOT_ON['power cut']['here']}  " in lines
+    assert "- [1] no disk" in lines
+    assert f"- [2] {NOT_ON['power cut']['here']}" in lines
     assert lines[-1] == "Run on 2026-01-02 at size ci: 2 minutes."
     assert len([line for line in lines if line.startswith("| ")]) == len(PLACES) + 1
 
