@@ -14,7 +14,7 @@ from typing import ParamSpec, TypeVar
 from storage_drivers.base import Buffer, FileSlice
 from storage_drivers.blobs.footer import Shape
 from storage_drivers.blobs.reader import Files, Release, feed_some
-from storage_drivers.errors import BlobMissing, DriverError
+from storage_drivers.errors import BlobDamaged, BlobMissing, DriverError
 from storage_drivers.names import WHOLE_PACK, number_of
 from storage_drivers.objects.common import Common
 from storage_drivers.objects.read_ahead import ReadAhead, pieces
@@ -95,7 +95,7 @@ class Getting(Common):
     async def _patiently(self, locator: str, call: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Call in a thread; again for a while when the blob is not there, which a client of NFS may only believe.
 
-        Raises BlobMissing when it stays away, or stale.
+        Raises BlobMissing when it stays away, or stale; BlobDamaged when a record stays wrong.
         """
         until = time.monotonic() + self._recipe.patience
         pause = FIRST_PAUSE
@@ -103,9 +103,11 @@ class Getting(Common):
             try:
                 return await self._hop(call, *args, **kwargs)
             except DriverError as error:
-                if not self._recipe.patience or not _may_come(error):
+                if not self._recipe.patience or not _may_come(error, locator):
                     raise
                 if time.monotonic() + pause > until:
+                    if isinstance(error, BlobDamaged):
+                        raise
                     raise BlobMissing(locator) from error
             await asyncio.sleep(pause)
             pause = min(2 * pause, LONGEST_PAUSE)
@@ -170,10 +172,15 @@ class Getting(Common):
         return count
 
 
-def _may_come(error: DriverError) -> bool:
-    """Whether a blob may be there all the same."""
+def _may_come(error: DriverError, locator: str) -> bool:
+    """Whether a blob may be there all the same.
+
+    Another host's records come into a pack that was looked at before: its end, and the bytes there, may be remembered
+    from then (nfs(5): attributes are believed for some seconds).
+    """
     cause = error.__cause__
-    return isinstance(error, BlobMissing) or (isinstance(cause, OSError) and cause.errno == errno.ESTALE)
+    late = isinstance(error, BlobDamaged) and locator.startswith(PACKED)
+    return late or isinstance(error, BlobMissing) or (isinstance(cause, OSError) and cause.errno == errno.ESTALE)
 
 
 def _release(opening: Future[FileSlice]) -> None:

@@ -18,7 +18,7 @@ from storage_drivers.base import Append, Durability
 from storage_drivers.errors import BlobDamaged, BlobMissing, DriverError, StoreFailed, StoreFull
 from storage_drivers.objects.driver import ObjectsDriver
 from storage_drivers.packs import pack_format
-from tests.storage_drivers.conftest import MakeDriver
+from tests.storage_drivers.conftest import HastyEfs, MakeDriver
 from tests.storage_drivers.tools import Pieces, blobs, content, fail_nth
 
 SALT = 77
@@ -331,3 +331,43 @@ def test_a_record_is_read_only_as_itself(blob_id: int, offset: int, salt: int) -
     assert pack_format.body_of(whole, 64, 7, SALT) == b"body"
     with pytest.raises(BlobDamaged):
         pack_format.body_of(whole, offset, blob_id, salt)
+
+
+@pytest.mark.parametrize("driver_class", [HastyEfs])
+@pytest.mark.parametrize("how", ["its end", "its bytes"])
+async def test_a_record_that_another_host_wrote_is_waited_for(
+    make_driver: MakeDriver, book: Book, how: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What a client of NFS remembers of a pack may be from before the record was written."""
+    writer = await make_driver(pack_threshold=4096, pack_size=64 * 1024)
+    writer.open_packs(book)
+    appends = Appends(writer)
+    (first,) = await appends.put(b"first")
+    reader = await make_driver(pack_threshold=4096, pack_size=64 * 1024)
+    assert await reader.read(first.locator, 0, 5) == b"first"
+    (second,) = await appends.put(b"second")
+    pread, stale = os.pread, 4
+
+    def remembered(fd: int, length: int, offset: int) -> bytes:
+        nonlocal stale
+        found = pread(fd, length, offset)
+        if not stale or b"second" not in found:
+            return found
+        stale -= 1
+        return b"" if how == "its end" else bytes(len(found))
+
+    monkeypatch.setattr("storage_drivers.files.os.pread", remembered)
+    assert await reader.read(second.locator, 0, 6) == b"second"
+    assert stale == 0
+
+
+@pytest.mark.parametrize("driver_class", [HastyEfs])
+async def test_a_record_that_stays_wrong_is_damaged(make_driver: MakeDriver, book: Book, root: Path) -> None:
+    writer = await make_driver(pack_threshold=4096, pack_size=64 * 1024)
+    writer.open_packs(book)
+    (entry,) = await Appends(writer).put(b"body")
+    (pack,) = packs(root)
+    pack.write_bytes(pack.read_bytes().replace(b"body", b"bodY"))
+    reader = await make_driver(pack_threshold=4096, pack_size=64 * 1024)
+    with pytest.raises(BlobDamaged):
+        await reader.read(entry.locator, 0, 4)
