@@ -1,7 +1,7 @@
 """Several gateways on one index: signs of life of their writers, and leases.
 
-Revision ID: 0007
-Revises: 0006
+Revision ID: 0006
+Revises: 0005
 """
 
 from __future__ import annotations
@@ -9,8 +9,8 @@ from __future__ import annotations
 import sqlalchemy as sa
 from alembic import op
 
-revision = "0007"
-down_revision = "0006"
+revision = "0006"
+down_revision = "0005"
 branch_labels = None
 depends_on = None
 
