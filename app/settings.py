@@ -38,6 +38,12 @@ def _root(name: str) -> AliasChoices:
     return AliasChoices(f"SLUICE_ROOT_{name}", f"MINIO_ROOT_{'USER' if name == 'ACCESS_KEY' else 'PASSWORD'}")
 
 
+def is_index_url(url: str) -> bool:
+    """Whether a URL may be one of an index."""
+    scheme, found, rest = url.partition("://")
+    return bool(found and rest) and (scheme in POSTGRES or (scheme == "sqlite" and len(rest) > 1 and rest[0] == "/"))
+
+
 class StoreSettings(BaseModel):
     """One backing store. What is not given is as in the settings of all. Sizes are bytes."""
 
@@ -296,8 +302,7 @@ class Settings(BaseSettings):
 
     @model_validator(mode="after")
     def _check_index(self) -> Settings:
-        scheme, found, rest = (self._index or "sqlite:///index").partition("://")
-        if not found or not rest or scheme not in (*POSTGRES, "sqlite") or (scheme == "sqlite" and rest[0] != "/"):
+        if self._index is not None and not is_index_url(self._index):
             # without what was given: there may be a password in it
             raise ValueError("index: the URL must be sqlite:///PATH or postgresql://…")
         return self

@@ -101,6 +101,11 @@ class Server:
         """Of its first process."""
         return int((self._data / "postmaster.pid").read_text().split()[0])
 
+    def processes(self) -> list[int]:
+        """All of its processes, the first one first."""
+        children = Path(f"/proc/{self.pid}/task/{self.pid}/children").read_text()
+        return [self.pid, *map(int, children.split())]
+
     def url(self, database: str) -> str:
         """Of a database."""
         return f"postgresql://sluice@/{database}?host={self._directory}"

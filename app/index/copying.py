@@ -1,0 +1,210 @@
+"""One index copied to another, of whatever engines, and compared: counts and a hash of every table.
+
+Rows are read in the order of their keys, each side in one state of its index, and never all in memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import Path
+from typing import Any, NamedTuple, Protocol
+
+import apsw
+import orjson
+import xxhash
+from sqlalchemy import Table
+
+from app.errors import StoreUnavailable
+from app.index import migrate
+from app.index.connection import one_row, open_connection, refuse_network
+from app.index.postgres import migrate as postgres_migrate
+from app.index.postgres.dialect import escaped, unescaped
+from app.index.postgres.link import Connection, Link
+from app.index.postgres.running import SNAPSHOT
+from app.index.schema import GROUP_BITS, metadata, operations, sequence
+from app.index.statements import POSITION
+
+BATCH = 2000
+TABLES: tuple[Table, ...] = tuple(table for table in metadata.sorted_tables if table not in (operations, sequence))
+"""What is copied. The commit sequence goes on behind where it was; operations mean nothing to another index."""
+GENERATION = "generation"
+"""The note of `meta` that counts changes for the caches of gateways on Postgres."""
+
+Progress = Callable[[str, int], None]
+Row = Sequence[Any]
+
+
+class Held(NamedTuple):
+    """What a table holds."""
+
+    rows: int
+    hash: str
+
+
+class End(Protocol):
+    """An index to copy from or to."""
+
+    def rows(self, table: Table) -> AsyncIterator[list[Row]]:
+        """All rows of a table in the order of its key, in batches."""
+        ...
+
+    async def add(self, table: Table, rows: list[Row]) -> None:
+        """Add rows, to be committed by `finish`."""
+        ...
+
+    async def position(self) -> int:
+        """The last number of the commit sequence, now."""
+        ...
+
+    async def finish(self, position: int) -> None:
+        """Commit, and go on with the sequence behind that number."""
+        ...
+
+
+def _ordered(table: Table) -> str:
+    keys = ", ".join(column.name for column in table.primary_key)
+    where = f" WHERE name != '{GENERATION}'" if table.name == "meta" else ""
+    columns = ", ".join(column.name for column in table.c)
+    return f"SELECT {columns} FROM {table.name}{where} ORDER BY {keys}"  # noqa: S608 - names of ours
+
+
+class InSqlite:
+    """An index in an SQLite file."""
+
+    def __init__(self, connection: apsw.Connection) -> None:
+        self._connection = connection
+
+    async def rows(self, table: Table) -> AsyncIterator[list[Row]]:
+        """See `End`."""
+        cursor = self._connection.execute(_ordered(table))
+        batch: list[Row] = []
+        for row in cursor:
+            batch.append(row)
+            if len(batch) == BATCH:
+                yield batch
+                batch = []
+        yield batch
+
+    async def add(self, table: Table, rows: list[Row]) -> None:
+        """See `End`."""
+        marks = ", ".join("?" * len(table.c))
+        self._connection.executemany(f"INSERT INTO {table.name} VALUES ({marks})", rows)  # noqa: S608
+
+    async def position(self) -> int:
+        """See `End`."""
+        position: int = one_row(self._connection, "SELECT value FROM sequence")[0]
+        return position
+
+    async def finish(self, position: int) -> None:
+        """See `End`."""
+        self._connection.execute("UPDATE sequence SET value = ?", (position,))
+        self._connection.execute("COMMIT")
+
+
+class InPostgres:
+    """An index in Postgres."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+
+    async def rows(self, table: Table) -> AsyncIterator[list[Row]]:
+        """See `End`."""
+        cursor = await self._connection.cursor(_ordered(table))
+        while found := await cursor.fetch(BATCH):
+            yield [[unescaped(value) if type(value) is str else value for value in row] for row in found]
+
+    async def add(self, table: Table, rows: list[Row]) -> None:
+        """See `End`."""
+        plain = [tuple(escaped(value) if type(value) is str else value for value in row) for row in rows]
+        await self._connection.copy_records_to_table(table.name, records=plain)
+
+    async def position(self) -> int:
+        """See `End`."""
+        return int(await self._connection.fetchval(str(POSITION)))
+
+    async def finish(self, position: int) -> None:
+        """See `End`."""
+        await self._connection.execute(f"SELECT setval('commit_sequence', {(position >> GROUP_BITS) + 1})")
+        await self._connection.execute("COMMIT")
+
+
+@asynccontextmanager
+async def opened(url: str, *, write: bool = False) -> AsyncIterator[End]:
+    """The index of a URL in one state of it; with `write` made if it is missing. Raises DomainError, apsw.Error."""
+    async with AsyncExitStack() as stack:
+        if url.startswith("sqlite:///"):
+            yield _sqlite(Path(url.partition(":///")[2]), stack, write)
+            return
+        link = Link(url)
+        stack.push_async_callback(link.close)
+        connection = await link.connect()
+        stack.push_async_callback(connection.close)
+        await postgres_migrate.check(connection, durability="full" if write else "relaxed")
+        if write:
+            await postgres_migrate.upgrade(link, connection)
+        await postgres_migrate.check_revision(connection)
+        # no time limit: a table may take long to read while nothing is asked of the other side
+        await connection.execute("SET idle_in_transaction_session_timeout = 0")
+        await connection.execute(link.begin if write else SNAPSHOT)
+        yield InPostgres(connection)
+
+
+def _sqlite(path: Path, stack: AsyncExitStack, write: bool) -> InSqlite:
+    if write:
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        run_dir = path.parent / "run"
+        run_dir.mkdir(mode=0o700, exist_ok=True)
+        refuse_network(path.parent)
+        migrate.upgrade(path, run_dir / "index.lock")
+    connection = open_connection(path)
+    stack.callback(connection.close)
+    migrate.check(connection)
+    connection.execute("BEGIN IMMEDIATE" if write else "BEGIN")
+    return InSqlite(connection)
+
+
+async def held(end: End, table: Table) -> Held:
+    """Count and hash of a table."""
+    counted = _Counted()
+    async for rows in end.rows(table):
+        counted.add(rows)
+    return counted.held
+
+
+class _Counted:
+    def __init__(self) -> None:
+        self._rows = 0
+        self._hash = xxhash.xxh3_128()
+
+    def add(self, rows: Sequence[Row]) -> None:
+        for row in rows:
+            self._rows += 1
+            self._hash.update(orjson.dumps(list(row)))
+
+    @property
+    def held(self) -> Held:
+        return Held(self._rows, self._hash.hexdigest())
+
+
+async def copy(source: End, target: End, progress: Progress) -> dict[str, Held]:
+    """Copy every table into an index that has none of its own; what was read, by table. Raises StoreUnavailable."""
+    found: dict[str, Held] = {}
+    for table in TABLES:
+        if (await held(target, table)).rows:
+            raise StoreUnavailable(reason=f"the index to copy to is in use: its table {table.name} is not empty")
+    for table in TABLES:
+        counted = _Counted()
+        async for rows in source.rows(table):
+            if rows:
+                await target.add(table, rows)
+                counted.add(rows)
+                progress(table.name, counted.held.rows)
+        found[table.name] = counted.held
+    await target.finish(await source.position())
+    return found
+
+
+async def compare(one: End, other: End) -> dict[str, tuple[Held, Held]]:
+    """What each holds, by table."""
+    return {table.name: (await held(one, table), await held(other, table)) for table in TABLES}
