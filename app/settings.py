@@ -257,8 +257,8 @@ class Settings(BaseSettings):
         ge=0,
         description="Layout `tree`: all files are looked at this often for others' changes; 0: only when read.",
     )
-    default_object_ownership: Literal["BucketOwnerEnforced"] = Field(
-        "BucketOwnerEnforced", description="Object ownership of new buckets; ACLs are not built."
+    default_object_ownership: Literal["BucketOwnerEnforced", "BucketOwnerPreferred", "ObjectWriter"] = Field(
+        "BucketOwnerEnforced", description="Object ownership of new buckets; with the other two, ACLs hold."
     )
     default_public_access_block: bool = Field(True, description="Whether new buckets block all public access.")
     max_buckets: int = Field(10_000, ge=1, description="Buckets an account may have.")

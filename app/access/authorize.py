@@ -61,12 +61,18 @@ def authorize(
         return Verdict.BY_OBJECT_OR_POLICY if said is Decision.ALLOW else Verdict.BY_OBJECT
     if owner or said is Decision.ALLOW:
         return Verdict.YES
+    return Verdict.YES if may_by_acl(account_id, action, bucket) else Verdict.NO
+
+
+def may_by_acl(account_id: str | None, action: str, bucket: Bucket) -> bool:
+    """Whether an account is the bucket's owner, or its ACL allows the account to do `action`."""
+    if account_id is not None and account_id == bucket.owner_id:
+        return True
+    access = access_of(bucket)
     permission = acl.OF_BUCKET.get(action)
-    if permission is not None and access.has_acls and access.acl is not None:
-        ignore = access.block.ignore_acls
-        if acl.allows(access.acl, account_id, permission, ignore_public=ignore):
-            return Verdict.YES
-    return Verdict.NO
+    if permission is None or not access.has_acls or access.acl is None:
+        return False
+    return acl.allows(access.acl, account_id, permission, ignore_public=access.block.ignore_acls)
 
 
 def authorize_object(

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import orjson
 
 from app.access import policy
-from app.access.acl import Grants, from_json
+from app.access.acl import Grants, from_json, to_json
 from app.access.policy import Policy
 from app.index.rows import Bucket
 from app.settings import Settings
@@ -71,13 +71,16 @@ def policy_text(bucket: Bucket) -> str | None:
     return found if isinstance(found, str) else None
 
 
-def initial_settings(settings: Settings) -> str:
-    """The settings of a new bucket, empty for AWS's own defaults."""
+def initial_settings(settings: Settings, ownership: str | None = None, grants: Grants | None = None) -> str:
+    """The settings of a new bucket, with this object ownership (None: the usual one) and ACL; empty for AWS's own."""
     found: dict[str, Any] = {}
-    if settings.default_object_ownership != ENFORCED:
-        found[OWNERSHIP] = settings.default_object_ownership
+    ownership = ownership or settings.default_object_ownership
+    if ownership != ENFORCED:
+        found[OWNERSHIP] = ownership
     if not settings.default_public_access_block:
         found[BLOCK] = []
+    if grants is not None:
+        found[ACL] = to_json(grants)
     return orjson.dumps(found).decode() if found else ""
 
 

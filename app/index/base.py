@@ -185,6 +185,13 @@ class Index(Upkeep, Trees, Gateways, Protocol):
         """
         ...
 
+    async def set_headers(self, bucket_id: int, key: str, seq: int, headers: str) -> None:
+        """Give the current version `seq` of a key other headers; it gets another `seq`, but is not modified.
+
+        Raises ConditionalRequestConflict when that is not the current version any more.
+        """
+        ...
+
     async def delete_version(
         self, bucket_id: int, key: str, version_id: str | None = None, conditions: Conditions | None = None
     ) -> Committed | None:

@@ -167,6 +167,9 @@ class Methods(TreeMethods, GatewayMethods):
     ) -> Committed:
         return await self._commit(objects.copy_version, source_seq, bucket_id, key, new, conditions)
 
+    async def set_headers(self, bucket_id: int, key: str, seq: int, headers: str) -> None:
+        await self._commit(objects.set_headers, bucket_id, key, seq, headers)
+
     async def delete_version(
         self, bucket_id: int, key: str, version_id: str | None = None, conditions: Conditions | None = None
     ) -> Committed | None:

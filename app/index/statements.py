@@ -199,6 +199,12 @@ REPLACE_VERSION = Statement(
     )
     .where(versions.c.seq == number("old"))
 )
+RENEW_HEADERS = Statement(
+    update(versions)
+    .values(**new_values(versions, "seq", "headers"))
+    .where(versions.c.seq == number("old"), versions.c.bucket_id == number("bucket"), IS_CURRENT)
+)
+VERSION_SEQ = Statement(select(versions.c.seq).where(versions.c.seq == number("old"), IS_CURRENT))
 REMOVE_VERSION = Statement(delete(versions).where(versions.c.seq == number("old")))
 LIST_CURRENT = Statement(
     select(*columns(versions, ListedVersion._fields))

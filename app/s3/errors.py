@@ -31,6 +31,11 @@ class S3Error(Exception):
         self.headers = headers or ({"Retry-After": str(self.retry_after)} if self.retry_after else {})
 
 
+class AccessControlListNotSupported(S3Error):
+    status = 400
+    message = "The bucket does not allow ACLs"
+
+
 class AccessDenied(S3Error):
     status = 403
     message = "Access Denied"
@@ -121,6 +126,16 @@ class InvalidAccessKeyId(S3Error):
 class InvalidArgument(S3Error):
     status = 400
     message = "The specified argument was not valid."
+
+
+class InvalidBucketAclWithBlockPublicAccessError(S3Error):
+    status = 400
+    message = "Bucket cannot have public ACLs set with BlockPublicAccess enabled"
+
+
+class InvalidBucketAclWithObjectOwnership(S3Error):
+    status = 400
+    message = "Bucket cannot have ACLs set with ObjectOwnership's BucketOwnerEnforced setting"
 
 
 class InvalidBucketName(S3Error):
@@ -378,6 +393,11 @@ class TooManyParts(S3Error):
 class UnexpectedContent(S3Error):
     status = 400
     message = "This request contains unsupported content."
+
+
+class UnresolvableGrantByEmailAddress(S3Error):
+    status = 400
+    message = "The email address you provided does not match any account on record."
 
 
 class XAmzContentChecksumMismatch(S3Error):

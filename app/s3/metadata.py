@@ -6,7 +6,7 @@ from functools import lru_cache
 
 import orjson
 
-from app.access.acl import Grants, from_json
+from app.access.acl import Grants, from_json, to_json
 from app.s3.errors import InvalidArgument, InvalidStorageClass, MetadataTooLarge
 from app.s3.request import S3Request
 from app.s3.response import render
@@ -40,6 +40,8 @@ STORAGE_CLASSES = frozenset(
         "GLACIER_IR",
     ]
 )
+ACL = "acl"
+"""Beside the headers of an object, whose names are never this one: its access control list."""
 OVERRIDES = {
     "response-" + name: name.encode()
     for name in (
@@ -82,9 +84,9 @@ def kept_headers(request: S3Request) -> dict[str, str]:
     return kept
 
 
-def encode(kept: dict[str, str]) -> str:
-    """The index's form of kept headers."""
-    return orjson.dumps(kept).decode()
+def encode(kept: dict[str, str], grants: Grants | None = None) -> str:
+    """The index's form of kept headers, and of the object's access control list."""
+    return orjson.dumps(kept if grants is None else {**kept, ACL: to_json(grants)}).decode()
 
 
 def decode(kept: str) -> dict[str, str]:
@@ -92,10 +94,6 @@ def decode(kept: str) -> dict[str, str]:
     headers: dict[str, str] = orjson.loads(kept)
     headers.pop(ACL, None)
     return headers
-
-
-ACL = "acl"
-"""Beside the headers of an object, whose names are never this one: its access control list."""
 
 
 def grants(kept: str) -> Grants | None:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from app.s3.errors import InvalidArgument, NotImplemented
+from app.s3.errors import NotImplemented
 from app.s3.request import S3Request
 
 PREFIXES = (
     "x-amz-server-side-encryption",
     "x-amz-copy-source-server-side-encryption",
     "x-amz-object-lock-",
-    "x-amz-grant-",
 )
 NAMES = frozenset(
     {
@@ -22,35 +21,23 @@ NAMES = frozenset(
 )
 USUAL = frozenset({"x-amz-date", "x-amz-content-sha256", "x-amz-checksum-mode", "x-amz-decoded-content-length"})
 """Looked at elsewhere: most requests have no others."""
-CANNED_ACLS = frozenset(
-    [
-        "private",
-        "public-read",
-        "public-read-write",
-        "authenticated-read",
-        "aws-exec-read",
-        "bucket-owner-read",
-        "bucket-owner-full-control",
-        "log-delivery-write",
-    ]
+TAKE_ACLS = frozenset(
+    {"PutObject", "CopyObject", "CreateMultipartUpload", "CreateBucket", "PutBucketAcl", "PutObjectAcl"}
 )
-HELD_ANYWAY = frozenset({"private", "bucket-owner-full-control"})
-"""Canned ACLs that only say what holds in every bucket here: the owner has everything and nobody else anything."""
+"""Operations that can say something of an ACL in their headers."""
 
 
 def refuse_unbuilt_headers(request: S3Request) -> None:
-    """Raises NotImplemented for a header of something not built, InvalidArgument for an ACL that is none."""
+    """Raises NotImplemented for a header of something not built."""
     if USUAL.issuperset(request.amazon):
         return
     for name in request.amazon:
         value = request.headers[name]
         if name.startswith(PREFIXES) or name in NAMES:
             raise NotImplemented(Header=name)
-        if name == "x-amz-acl" and value not in HELD_ANYWAY:
-            if value not in CANNED_ACLS:
-                raise InvalidArgument(ArgumentName="x-amz-acl", ArgumentValue=value)
+        if (name == "x-amz-acl" or name.startswith("x-amz-grant-")) and request.operation not in TAKE_ACLS:
             raise NotImplemented(Header=name)
         if name == "x-amz-bucket-object-lock-enabled" and value.lower() != "false":
             raise NotImplemented(Header=name)
-        if name == "x-amz-object-ownership" and value != "BucketOwnerEnforced":
+        if name == "x-amz-object-ownership" and request.operation != "CreateBucket":
             raise NotImplemented(Header=name)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 
-from app.access.authorize import Verdict, account_number, authorize, authorize_object
+from app.access.authorize import Verdict, account_number, authorize, authorize_object, may_by_acl
 from app.index.rows import Bucket, Version
 from app.s3 import metadata
 from app.s3.dispatch import Operation, right_on
@@ -67,6 +67,21 @@ def check_key(request: S3Request, action: str, key: str, version_id: str | None)
     """Raises AccessDenied unless the caller may do `action` to one of the objects that a body names."""
     request.undecided = False
     check(request, right_on(action, version_id), request.bucket_row, key, version_id)
+
+
+def check_put_acl(request: S3Request) -> None:
+    """The right to give an object its ACL while it is written. Raises AccessDenied.
+
+    The writer owns what he writes, so that nothing but a policy speaks against it; but who may write only because a
+    policy says so needs it to say this too (API reference, PutObject, "s3:PutObjectAcl").
+    """
+    bucket = request.bucket_row
+    facts = Facts(request, bucket)
+    verdict = authorize(request.account_id, "s3:PutObjectAcl", bucket, request.key, facts.values)
+    if verdict is Verdict.BY_OBJECT and not may_by_acl(request.account_id, "s3:PutObject", bucket):
+        verdict = Verdict.NO
+    if verdict is Verdict.NO:
+        raise AccessDenied()
 
 
 def check_version(request: S3Request, bucket: Bucket, version: Version) -> None:

@@ -79,7 +79,6 @@ def test_list_buckets_pages(s3: Any, bucket: str) -> None:
         ("get_bucket_lifecycle_configuration", "NoSuchLifecycleConfiguration"),
         ("get_bucket_encryption", "ServerSideEncryptionConfigurationNotFoundError"),
         ("get_object_lock_configuration", "ObjectLockConfigurationNotFoundError"),
-        ("get_bucket_ownership_controls", "OwnershipControlsNotFoundError"),
     ],
 )
 def test_never_configured(s3: Any, bucket: str, call: str, code: str) -> None:
@@ -97,7 +96,7 @@ def test_what_holds_anyway(s3: Any, bucket: str) -> None:
     s3.put_bucket_acl(Bucket=bucket, ACL="private")
     s3.put_object_acl(Bucket=bucket, Key="k", ACL="bucket-owner-full-control")
     s3.put_object_acl(Bucket=bucket, Key="k", AccessControlPolicy={"Owner": acl["Owner"], "Grants": acl["Grants"]})
-    for call in ("policy", "tagging", "cors", "lifecycle", "encryption", "ownership_controls"):
+    for call in ("policy", "tagging", "cors", "lifecycle", "encryption"):
         getattr(s3, f"delete_bucket_{call}")(Bucket=bucket)
     assert s3.get_object_tagging(Bucket=bucket, Key="k")["TagSet"] == []
 
@@ -106,8 +105,6 @@ def test_what_holds_anyway(s3: Any, bucket: str) -> None:
     ("call", "options"),
     [
         ("put_bucket_versioning", {"VersioningConfiguration": {"Status": "Enabled"}}),
-        ("put_bucket_acl", {"ACL": "public-read"}),
-        ("put_bucket_ownership_controls", {"OwnershipControls": {"Rules": [{"ObjectOwnership": "ObjectWriter"}]}}),
         ("put_bucket_tagging", {"Tagging": {"TagSet": []}}),
         ("put_bucket_cors", {"CORSConfiguration": {"CORSRules": []}}),
         ("get_bucket_website", {}),
@@ -127,8 +124,6 @@ def test_not_built(s3: Any, bucket: str, call: str, options: dict[str, Any]) -> 
         {"ServerSideEncryption": "AES256"},
         {"SSECustomerAlgorithm": "AES256", "SSECustomerKey": "x" * 32},
         {"Tagging": "a=b"},
-        {"ACL": "public-read"},
-        {"GrantRead": "id=1"},
         {"ObjectLockMode": "GOVERNANCE"},
         {"ObjectLockLegalHoldStatus": "ON"},
         {"WriteOffsetBytes": 0},

@@ -70,6 +70,7 @@ SHARED: dict[Callable[..., Any], Callable[..., Iterable[int]]] = {
     objects.put_version: _key,
     objects.delete_version: _key,
     objects.copy_version: _copied,
+    objects.set_headers: _key,
     objects.delete_versions: lambda bucket_id, entries: {of_key(bucket_id, entry.key) for entry in entries},
     multipart.create_upload: _nothing,
     multipart.put_part: _upload,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from app.errors import DomainError, NoSuchBucket, SourceGone
+from app.errors import ConditionalRequestConflict, DomainError, NoSuchBucket, SourceGone
 from app.index.base import Deletion
 from app.index.rows import NULL_VERSION, Committed, Conditions, NewVersion, Version
 from app.index.schema import CURRENT
@@ -15,10 +15,12 @@ from app.index.statements import (
     OTHER_TO_DELETE,
     OTHER_VERSION,
     REMOVE_VERSION,
+    RENEW_HEADERS,
     REPLACE_VERSION,
     REPLACED,
     TO_DELETE,
     VERSION,
+    VERSION_SEQ,
 )
 from app.index.steps import DRAW, Transaction, now_ms
 from app.index.transactions.conditions import check
@@ -91,6 +93,15 @@ def copy_version(
     if body and body != old.body:
         yield from share(body)
     return (yield from make_current(old, key, new._replace(body=body)))
+
+
+def set_headers(bucket_id: int, key: str, seq: int, headers: str) -> Transaction[None]:
+    """Give the current version `seq` of a key other headers. It gets another number, so that they are written down
+    beside the data as everything is that is decided later."""
+    if not (yield VERSION_SEQ, (seq,)):
+        raise ConditionalRequestConflict()
+    number = yield DRAW
+    yield RENEW_HEADERS, (number, headers, seq, bucket_id)
 
 
 def delete_version(

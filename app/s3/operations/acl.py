@@ -1,81 +1,143 @@
-"""ACLs as they hold in every bucket here: the owner has FULL_CONTROL and nobody else anything."""
+"""Access control lists of buckets and objects, and ownership controls, which say whether ACLs are looked at.
+
+In a bucket without ACLs (BucketOwnerEnforced) they can be read, and set to what holds anyway.
+"""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
-from xml.etree.ElementTree import Element
 
-from app.s3 import xml
+from app.access.acl import FULL_CONTROL, Grant, Grants, to_json
+from app.access.bucket_access import ACL, ENFORCED, OWNERSHIP, OWNERSHIPS, access_of
+from app.s3 import acls, metadata, xml
 from app.s3.body import Body
 from app.s3.dispatch import operation
-from app.s3.errors import MalformedACLError, NotImplemented
+from app.s3.errors import (
+    AccessControlListNotSupported,
+    InvalidBucketAclWithObjectOwnership,
+    MalformedXML,
+    NotImplemented,
+    OwnershipControlsNotFoundError,
+)
 from app.s3.operations.object_read import find
-from app.s3.refused import HELD_ANYWAY
 from app.s3.request import S3Request
 from app.s3.response import XML, Response
 
 if TYPE_CHECKING:
     from app.s3.gateway import Gateway
 
-SCHEMA = "http://www.w3.org/2001/XMLSchema-instance"
-
 
 @operation("GET", "bucket", "acl", name="GetBucketAcl", action="s3:GetBucketAcl")
 async def get_bucket_acl(gateway: Gateway, request: S3Request) -> Response:
     """https://docs.aws.amazon.com/AmazonS3/latest/API/API_GetBucketAcl.html"""
-    return _owner_has_all(request)
+    access = access_of(request.bucket_row)
+    grants = access.acl if access.has_acls else None
+    return Response(200, list(XML), await acls.shown(gateway, request, request.bucket_row.owner_id, grants))
 
 
 @operation("GET", "key", "acl", name="GetObjectAcl", action="s3:GetObjectAcl")
 async def get_object_acl(gateway: Gateway, request: S3Request) -> Response:
     """https://docs.aws.amazon.com/AmazonS3/latest/API/API_GetObjectAcl.html"""
-    await find(gateway, request)
-    return _owner_has_all(request)
+    version = await find(gateway, request)
+    if access_of(request.bucket_row).has_acls:
+        owner_id, grants = version.owner_id, metadata.grants(version.headers)
+    else:
+        owner_id, grants = request.bucket_row.owner_id, None
+    return Response(200, list(XML), await acls.shown(gateway, request, owner_id, grants))
 
 
 @operation("PUT", "bucket", "acl", name="PutBucketAcl", action="s3:PutBucketAcl")
 async def put_bucket_acl(gateway: Gateway, request: S3Request) -> Response:
-    """Takes what holds anyway; any other ACL answers NotImplemented.
-
-    https://docs.aws.amazon.com/AmazonS3/latest/API/API_PutBucketAcl.html
-    """
-    await _check_holds(request)
+    """https://docs.aws.amazon.com/AmazonS3/latest/API/API_PutBucketAcl.html"""
+    bucket = request.bucket_row
+    grants = await _asked(gateway, request, bucket.owner_id)
+    if access_of(bucket).has_acls:
+        private = grants == (Grant(bucket.owner_id, FULL_CONTROL),)
+        await gateway.index.configure_bucket(bucket.id, ACL, None if private else to_json(grants))
     return Response(200)
 
 
 @operation("PUT", "key", "acl", name="PutObjectAcl", action="s3:PutObjectAcl")
 async def put_object_acl(gateway: Gateway, request: S3Request) -> Response:
-    """Takes what holds anyway; any other ACL answers NotImplemented.
-
-    https://docs.aws.amazon.com/AmazonS3/latest/API/API_PutObjectAcl.html
-    """
-    await find(gateway, request)
-    await _check_holds(request)
+    """https://docs.aws.amazon.com/AmazonS3/latest/API/API_PutObjectAcl.html"""
+    version = await find(gateway, request)
+    has_acls = access_of(request.bucket_row).has_acls
+    owner_id = version.owner_id if has_acls else request.bucket_row.owner_id
+    grants = await _asked(gateway, request, owner_id)
+    if has_acls:
+        kept = metadata.encode(metadata.decode(version.headers), grants)
+        await gateway.index.set_headers(request.bucket_row.id, version.key, version.seq, kept)
     return Response(200)
 
 
-async def _check_holds(request: S3Request) -> None:
+async def _asked(gateway: Gateway, request: S3Request, owner_id: str) -> Grants:
+    """The ACL that is to be set. Raises AccessControlListNotSupported unless ACLs are looked at or it holds anyway."""
     document = await Body(request, checksum="", etag=False).collect()
-    if not document.strip():
-        if request.headers.get("x-amz-acl") not in HELD_ANYWAY:
-            raise MalformedACLError()
-        return
-    tree = xml.parse(document, "AccessControlPolicy")
-    grants = tree.findall("AccessControlList/Grant")
-    if len(grants) != 1 or not _is_owners(grants[0], request.bucket_row.owner_id):
+    access = access_of(request.bucket_row)
+    if not access.has_acls:
+        acls.check_held_anyway(request)
+    grants = await acls.asked(gateway, request, document, owner_id, request.bucket_row.owner_id)
+    if not access.has_acls and grants != (Grant(owner_id, FULL_CONTROL),):
+        raise AccessControlListNotSupported()
+    acls.check_public(access, grants)
+    return grants
+
+
+@operation(
+    "PUT",
+    "bucket",
+    "ownershipControls",
+    name="PutBucketOwnershipControls",
+    action="s3:PutBucketOwnershipControls",
+)
+async def put_bucket_ownership_controls(gateway: Gateway, request: S3Request) -> Response:
+    """https://docs.aws.amazon.com/AmazonS3/latest/API/API_PutBucketOwnershipControls.html"""
+    bucket = request.bucket_row
+    tree = xml.parse(await Body(request, checksum="", etag=False).collect(), "OwnershipControls")
+    xml.check_children(tree, {"Rule"})
+    if len(tree) != 1:
+        raise MalformedXML()
+    xml.check_children(tree[0], {"ObjectOwnership"})
+    ownership = xml.text_of(tree[0], "ObjectOwnership")
+    if ownership not in OWNERSHIPS:
+        raise MalformedXML()
+    if ownership == ENFORCED and access_of(bucket).acl is not None:
+        raise InvalidBucketAclWithObjectOwnership()
+    if ownership != ENFORCED and gateway.tree_of(bucket) is not None:
+        raise NotImplemented()  # what others make has no ACL
+    await gateway.index.configure_bucket(bucket.id, OWNERSHIP, None if ownership == ENFORCED else ownership)
+    return Response(200)
+
+
+@operation(
+    "GET",
+    "bucket",
+    "ownershipControls",
+    name="GetBucketOwnershipControls",
+    action="s3:GetBucketOwnershipControls",
+)
+async def get_bucket_ownership_controls(gateway: Gateway, request: S3Request) -> Response:
+    """https://docs.aws.amazon.com/AmazonS3/latest/API/API_GetBucketOwnershipControls.html"""
+    ownership = access_of(request.bucket_row).ownership
+    if not ownership:
+        raise OwnershipControlsNotFoundError(BucketName=request.bucket)
+    content = f"<Rule>{xml.element('ObjectOwnership', ownership)}</Rule>"
+    return Response(200, list(XML), xml.document("OwnershipControls", content))
+
+
+@operation(
+    "DELETE",
+    "bucket",
+    "ownershipControls",
+    name="DeleteBucketOwnershipControls",
+    action="s3:PutBucketOwnershipControls",
+)
+async def delete_bucket_ownership_controls(gateway: Gateway, request: S3Request) -> Response:
+    """Without them ACLs hold, as in a bucket of before there were ownership controls.
+
+    https://docs.aws.amazon.com/AmazonS3/latest/API/API_DeleteBucketOwnershipControls.html
+    """
+    if gateway.tree_of(request.bucket_row) is not None:
         raise NotImplemented()
-
-
-def _is_owners(grant: Element, owner_id: str) -> bool:
-    return grant.findtext("Grantee/ID") == owner_id and grant.findtext("Permission") == "FULL_CONTROL"
-
-
-def _owner_has_all(request: S3Request) -> Response:
-    person = xml.owner(*request.bucket_owner)
-    grantee = person.removeprefix("<Owner>").removesuffix("</Owner>")
-    grant = (
-        f'<Grant><Grantee xmlns:xsi="{SCHEMA}" xsi:type="CanonicalUser">{grantee}</Grantee>'
-        "<Permission>FULL_CONTROL</Permission></Grant>"
-    )
-    content = f"{person}<AccessControlList>{grant}</AccessControlList>"
-    return Response(200, list(XML), xml.document("AccessControlPolicy", content))
+    await gateway.index.configure_bucket(request.bucket_row.id, OWNERSHIP, "")
+    return Response(204)

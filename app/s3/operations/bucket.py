@@ -4,12 +4,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from app.access.bucket_access import initial_settings
+from app.access.bucket_access import ENFORCED, OWNERSHIPS, initial_settings
 from app.errors import BucketAlreadyOwnedByYou
-from app.s3 import target, xml
+from app.s3 import acls, target, xml
 from app.s3.body import Body
 from app.s3.dispatch import operation
-from app.s3.errors import InvalidBucketName, InvalidLocationConstraint, NotImplemented
+from app.s3.errors import (
+    InvalidArgument,
+    InvalidBucketAclWithBlockPublicAccessError,
+    InvalidBucketAclWithObjectOwnership,
+    InvalidBucketName,
+    InvalidLocationConstraint,
+    NotImplemented,
+)
 from app.s3.request import S3Request
 from app.s3.response import XML, Response
 from app.store.buckets import create_bucket as create
@@ -39,7 +46,7 @@ async def create_bucket(gateway: Gateway, request: S3Request) -> Response:
             request.account_id,
             gateway.region,
             gateway.settings.max_buckets,
-            initial_settings(gateway.settings),
+            await _settings(gateway, request, store),
         )
     except BucketAlreadyOwnedByYou:
         if gateway.region != OLD_REGION:
@@ -47,6 +54,27 @@ async def create_bucket(gateway: Gateway, request: S3Request) -> Response:
         request.bucket_row = await gateway.bucket(name)
     headers = [(b"location", b"/" + name.encode()), (b"x-amz-bucket-arn", f"arn:aws:s3:::{name}".encode())]
     return Response(200, [*headers, (STORE, request.bucket_row.store.encode())])
+
+
+async def _settings(gateway: Gateway, request: S3Request, store: str) -> str:
+    """What the new bucket's headers and our settings say of access.
+
+    Raises InvalidArgument, InvalidBucketAclWithObjectOwnership, InvalidBucketAclWithBlockPublicAccessError, and
+    NotImplemented for ACLs on plain files.
+    """
+    asked = request.headers.get("x-amz-object-ownership")
+    if asked is not None and asked not in OWNERSHIPS:
+        raise InvalidArgument(ArgumentName="x-amz-object-ownership", ArgumentValue=asked)
+    plain_files = gateway.store.of(store).tree is not None
+    if plain_files and asked not in (None, ENFORCED):
+        raise NotImplemented(Header="x-amz-object-ownership")
+    ownership = ENFORCED if plain_files else asked or gateway.settings.default_object_ownership
+    grants = await acls.of_new_bucket(gateway, request) if acls.in_headers(request) else None
+    if grants is not None and ownership == ENFORCED:
+        raise InvalidBucketAclWithObjectOwnership()
+    if grants is not None and gateway.settings.default_public_access_block and any(one.public for one in grants):
+        raise InvalidBucketAclWithBlockPublicAccessError()
+    return initial_settings(gateway.settings, ownership, grants)
 
 
 def _store(gateway: Gateway, document: bytes) -> str:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from app.errors import ConditionalRequestConflict, SourceGone
 from app.index.rows import Bucket, Committed, Conditions, Extent, NewVersion, Part, Upload, Version, is_tree
-from app.s3 import checksums, conditions, copy_source, metadata, rights, xml
+from app.s3 import acls, checksums, conditions, copy_source, metadata, rights, xml
 from app.s3.dispatch import operation
 from app.s3.errors import InvalidArgument, InvalidRequest
 from app.s3.operations.multipart import open_upload, part_number, stored_algorithm
@@ -76,6 +76,7 @@ async def copy_object(gateway: Gateway, request: S3Request) -> Response:
     _directive(request, "x-amz-tagging-directive")
     algorithm = checksums.chosen(request)[0]
     storage_class = metadata.storage_class(request)
+    written = await acls.written(gateway, request)
     source = await _source(gateway, request)
     onto_itself = source.bucket.id == bucket.id and source.key == key and source.version_id is None
 
@@ -87,7 +88,7 @@ async def copy_object(gateway: Gateway, request: S3Request) -> Response:
         unchanged = storage_class == found.storage_class and "x-amz-website-redirect-location" not in request.headers
         if onto_itself and not replace and unchanged:
             raise InvalidRequest(ONTO_ITSELF)
-        return await _new_version(gateway, request, found, replace, storage_class, algorithm)
+        return await _new_version(gateway, request, found, replace, storage_class, algorithm, written)
 
     if _shares(gateway, source, bucket):
         found, committed = await objects.copy(
@@ -178,7 +179,13 @@ class _Hashed:
 
 
 async def _new_version(
-    gateway: Gateway, request: S3Request, found: Version, replace: bool, storage_class: str, algorithm: str
+    gateway: Gateway,
+    request: S3Request,
+    found: Version,
+    replace: bool,
+    storage_class: str,
+    algorithm: str,
+    written: acls.Written,
 ) -> NewVersion:
     if replace:
         kept = metadata.kept_headers(request)
@@ -195,12 +202,12 @@ async def _new_version(
     return NewVersion(
         found.size,
         found.etag,
-        metadata.encode(kept),
+        metadata.encode(kept, written.grants),
         storage_class,
         *checksum,
         body=found.body,
         parts=found.parts,
-        owner_id=request.bucket_row.owner_id,
+        owner_id=written.owner_id,
     )
 
 

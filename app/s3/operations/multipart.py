@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from app.index.rows import Extent, Part, Upload
-from app.s3 import checksums, metadata, xml
+from app.s3 import acls, checksums, metadata, xml
 from app.s3.body import Body
 from app.s3.dispatch import operation
 from app.s3.errors import InvalidArgument, InvalidRequest
@@ -23,14 +23,15 @@ async def create_multipart_upload(gateway: Gateway, request: S3Request) -> Respo
     bucket = request.bucket_row
     algorithm, kind = checksums.chosen(request)
     await Body(request, checksum="", etag=False).collect()
+    written = await acls.written(gateway, request)
     upload = await gateway.index.create_upload(
         bucket.id,
         request.key or "",
-        metadata.encode(metadata.kept_headers(request)),
+        metadata.encode(metadata.kept_headers(request), written.grants),
         metadata.storage_class(request),
         algorithm,
         kind,
-        bucket.owner_id,
+        written.owner_id,
     )
     headers: Headers = list(XML)
     if algorithm:

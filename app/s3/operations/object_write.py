@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from app.errors import NotNow
 from app.index.rows import Committed, NewVersion
-from app.s3 import conditions, metadata
+from app.s3 import acls, conditions, metadata
 from app.s3.body import Body
 from app.s3.dispatch import Change, operation
 from app.s3.operations.object_read import version_id
@@ -23,10 +23,10 @@ if TYPE_CHECKING:
 class _Put:
     """One PutObject: what both ways of it share. Raises what its headers can be wrong in."""
 
-    def __init__(self, gateway: Gateway, request: S3Request) -> None:
-        self.owner_id: str = request.bucket_row.owner_id
+    def __init__(self, gateway: Gateway, request: S3Request, written: acls.Written) -> None:
+        self.owner_id = written.owner_id
         self.conditions = conditions.write_conditions(request)
-        self.kept = metadata.encode(metadata.kept_headers(request))
+        self.kept = metadata.encode(metadata.kept_headers(request), written.grants)
         self.storage_class = metadata.storage_class(request)
         self.body = Body(request, largest=gateway.settings.max_put)
 
@@ -51,7 +51,7 @@ class _Put:
 
 def _begin_put(gateway: Gateway, request: S3Request, data: bytes) -> Change:
     assert request.key is not None
-    put = _Put(gateway, request)
+    put = _Put(gateway, request, acls.written_now(request))
     piece = put.body.take_whole(data)
     place = (gateway.store_of(request), request.bucket_row.id, request.key)
     future = objects.begin_put(*place, piece, put.body, put.describe, put.conditions, request.timings)
@@ -62,7 +62,7 @@ def _begin_put(gateway: Gateway, request: S3Request, data: bytes) -> Change:
 async def put_object(gateway: Gateway, request: S3Request) -> Response:
     """https://docs.aws.amazon.com/AmazonS3/latest/API/API_PutObject.html"""
     assert request.key is not None
-    put = _Put(gateway, request)
+    put = _Put(gateway, request, await acls.written(gateway, request))
     tree = gateway.tree_of(request.bucket_row)
     if tree is not None:
         at = (request.bucket_row, request.key)

@@ -12,7 +12,6 @@ from app.s3.errors import (
     NoSuchLifecycleConfiguration,
     NoSuchTagSet,
     ObjectLockConfigurationNotFoundError,
-    OwnershipControlsNotFoundError,
     S3Error,
     ServerSideEncryptionConfigurationNotFoundError,
 )
@@ -55,13 +54,6 @@ _missing(
     "s3:GetBucketObjectLockConfiguration",
     ObjectLockConfigurationNotFoundError,
 )
-_missing(
-    "bucket",
-    "ownershipControls",
-    "GetBucketOwnershipControls",
-    "s3:GetBucketOwnershipControls",
-    OwnershipControlsNotFoundError,
-)
 
 
 def _nothing_to_delete(level: Level, subresource: str, name: str, action: str) -> None:
@@ -78,7 +70,6 @@ _nothing_to_delete("bucket", "tagging", "DeleteBucketTagging", "s3:PutBucketTagg
 _nothing_to_delete("bucket", "cors", "DeleteBucketCors", "s3:PutBucketCORS")
 _nothing_to_delete("bucket", "lifecycle", "DeleteBucketLifecycle", "s3:PutLifecycleConfiguration")
 _nothing_to_delete("bucket", "encryption", "DeleteBucketEncryption", "s3:PutEncryptionConfiguration")
-_nothing_to_delete("bucket", "ownershipControls", "DeleteBucketOwnershipControls", "s3:PutBucketOwnershipControls")
 _nothing_to_delete("key", "tagging", "DeleteObjectTagging", "s3:DeleteObjectTagging")
 
 
