@@ -86,7 +86,11 @@ async def _alone(index: Index) -> AsyncIterator[None]:
     if not index.many_hosts:
         yield
         return
+    told = False
     while (lease := await index.take_lease("start")) is None:
+        if not told:
+            logger.info("another gateway starts just now: waiting for it")
+            told = True
         for writer in await index.writers():
             if writer.state == LIVE and index.writer_is_gone(writer):
                 await index.declare_dead(writer.incarnation)

@@ -78,6 +78,8 @@ class Heart:
                     await self.once()
             except (DomainError, TimeoutError) as error:
                 logger.warning("no sign of life could be given: %s, to be tried again", type(error).__name__)
+            except Exception:
+                logger.exception("no sign of life could be given, to be tried again")
             await asyncio.sleep(PERIOD)
 
     async def once(self) -> None:

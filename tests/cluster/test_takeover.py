@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import http.client
 import random
 import time
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import pytest
 
 from tests.cluster.calls import Caller, Wire
-from tests.cluster.histories import Told
-from tests.cluster.site import LIMIT, Cluster, cluster
+from tests.cluster.histories import ABSENT, Told
+from tests.cluster.site import BUCKET, LIMIT, Cluster, cluster
 from tests.environment import sized
 
 pytestmark = pytest.mark.crash
@@ -108,6 +111,36 @@ def test_the_holder_is_stopped_and_goes_on(found: Cluster) -> None:
         work.caller.wire.close()
         work.write([0, 1, 2], KEYS // 2)
         work.check([0, 1, 2])
+    work.settle()
+
+
+@pytest.mark.parametrize("size", [1000, 3_000_000], ids=["record", "file"])
+def test_what_a_stopped_gateway_was_writing_is_never_committed(found: Cluster, size: int) -> None:
+    """Its writer was declared dead and swept before the rest of the body came (law 5)."""
+    url = urlsplit(found.s3(2).generate_presigned_url("put_object", {"Bucket": BUCKET, "Key": "late"}))
+    with closing(http.client.HTTPConnection(str(url.hostname), url.port or 0, timeout=120)) as connection:
+        connection.putrequest("PUT", f"{url.path}?{url.query}")
+        connection.putheader("content-length", str(size))
+        connection.endheaders()
+        connection.send(b"x" * (size // 2))
+        time.sleep(1)  # most likely the worker waits for the rest by now; any other moment must do too
+        names = {path.name for path in (found.runtime(found.gateways[2]) / "writers").glob("*.lock")}
+        found.freeze(2)
+        found.wait_until(
+            lambda: not names & set(found.sql("SELECT lock_name FROM writers WHERE state = 'live'").splitlines()),
+            "its writers are declared dead",
+        )
+        found.thaw(2)
+        try:
+            connection.send(b"x" * (size - size // 2))
+            status = connection.getresponse().status
+        except (OSError, http.client.HTTPException):
+            status = 503
+        assert status == 503
+    found.wait_until(lambda: is_new(found, 2), "its workers were replaced")
+    work = Work(found)
+    for gateway in range(3):
+        assert work.caller.read(gateway, "late").value == ABSENT
     work.settle()
 
 

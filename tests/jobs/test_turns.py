@@ -1,4 +1,4 @@
-"""Turns by leases: one at a time, taken over, left when the store is out of reach, and nothing of an old turn commits."""
+"""Turns by leases: one at a time, taken over, left when the store is out of reach; an old one commits nothing."""
 
 from __future__ import annotations
 
