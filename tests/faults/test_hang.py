@@ -12,7 +12,7 @@ import pytest
 
 from loadtests.mounts import Mount, mounted
 from tests.environment import need_fuse, sized
-from tests.faults.two import BODIES, LARGE, SMALL, filled, get, outcome, two, wait_for
+from tests.faults.two import BODIES, LARGE, SMALL, filled, get, metric, outcome, two, wait_for
 from tests.gateway import Gateway
 
 AT_ONCE = 16
@@ -59,13 +59,6 @@ def healthy(scene: Scene) -> None:
         scene.s3.delete_object(Bucket="good", Key="k")
 
 
-def metric(scene: Scene, name: str, store: str) -> float:
-    """A gauge of a store."""
-    lines = httpx.get(f"{scene.gateway.admin}/metrics", timeout=30).text.splitlines()
-    beginning = f'sluice_store_{name}{{store="{store}"}} '
-    return next(float(line.removeprefix(beginning)) for line in lines if line.startswith(beginning))
-
-
 def test_everything_hangs(scene: Scene) -> None:
     """Twice as many requests as threads: all are answered while the mount hangs, and so is everybody else."""
     hang = scene.mount.fault("*", "hang", times=None)
@@ -87,10 +80,10 @@ def test_everything_hangs(scene: Scene) -> None:
         assert outcome(scene.s3.get_object, Bucket="odd", Key=f"old-{size}") == DOWN
         assert outcome(scene.s3.head_object, Bucket="odd", Key=f"old-{size}")[0] == 200
     assert scene.s3.list_objects_v2(Bucket="odd")["KeyCount"] == 2
-    wait_for(lambda: metric(scene, "down_processes", "odd") >= 1)
-    assert metric(scene, "stuck_calls", "odd") >= 1
-    assert (metric(scene, "up", "odd"), metric(scene, "up", "good")) == (0, 1)
-    assert (metric(scene, "down_processes", "good"), metric(scene, "stuck_calls", "good")) == (0, 0)
+    wait_for(lambda: metric(scene.gateway, "down_processes", "odd") >= 1)
+    assert metric(scene.gateway, "stuck_calls", "odd") >= 1
+    assert (metric(scene.gateway, "up", "odd"), metric(scene.gateway, "up", "good")) == (0, 1)
+    assert (metric(scene.gateway, "down_processes", "good"), metric(scene.gateway, "stuck_calls", "good")) == (0, 0)
     healthy(scene)
     scene.mount.clear(hang)
     wait_for(lambda: up(scene), "recovery")

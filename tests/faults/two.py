@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import Any
 
+import httpx
 from botocore.exceptions import BotoCoreError, ClientError
 
 from tests.gateway import Gateway, client
@@ -22,24 +23,30 @@ STORE = """
 [stores.{name}]
 path = "{path}"
 driver = "{driver}"
+layout = "{layout}"
 io_threads = 4
 """
 SMALL, LARGE = b"small " * 100, b"large " * 100_000
 BODIES = {"small": SMALL, "large": LARGE}
 
 
-def stores(root: Path, named: dict[str, tuple[Path, str]], *, limit: float = 1.0, **env: str) -> Gateway:
+def stores(
+    root: Path, named: dict[str, tuple[Path, str]], *, limit: float = 1.0, trees: Collection[str] = (), **env: str
+) -> Gateway:
     """A gateway, to be started, with stores of these paths and drivers; the first is the default one."""
     config = root / "sluice.toml"
-    text = [STORE.format(name=name, path=path, driver=driver) for name, (path, driver) in named.items()]
+    text = [
+        STORE.format(name=name, path=path, driver=driver, layout="tree" if name in trees else "objects")
+        for name, (path, driver) in named.items()
+    ]
     config.write_text(TOML.format(root=root, limit=limit) + "".join(text))
     env = {"SLUICE_CONFIG": str(config), "SLUICE_ADMIN_TOKEN": "token", **env}
     return Gateway(root / "gateway", 1, env=env, given=(), options=("--admin-port", "0"))
 
 
-def two(root: Path, odd: Path, *, driver: str = "fuse", limit: float = 1.0) -> Gateway:
+def two(root: Path, odd: Path, *, driver: str = "fuse", limit: float = 1.0, trees: Collection[str] = ()) -> Gateway:
     """A gateway with the stores `good` and `odd`."""
-    return stores(root, {"good": (root / "good", "local"), "odd": (odd, driver)}, limit=limit)
+    return stores(root, {"good": (root / "good", "local"), "odd": (odd, driver)}, limit=limit, trees=trees)
 
 
 def filled(gateway: Gateway, **config: Any) -> Any:
@@ -69,6 +76,13 @@ def get(s3: Any, key: str, bucket: str = "odd") -> bytes:
     """An object's bytes."""
     body: bytes = s3.get_object(Bucket=bucket, Key=key)["Body"].read()
     return body
+
+
+def metric(gateway: Gateway, name: str, store: str) -> float:
+    """A gauge of a store, as the admin listener tells it."""
+    lines = httpx.get(f"{gateway.admin}/metrics", timeout=30).text.splitlines()
+    beginning = f'sluice_store_{name}{{store="{store}"}} '
+    return next(float(line.removeprefix(beginning)) for line in lines if line.startswith(beginning))
 
 
 def wait_for(happened: Callable[[], bool], what: str = "it") -> None:
