@@ -3,10 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 from tests.cluster.site import Cluster, cluster
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Nine processes are enough for two cores: one test of clusters at a time."""
+    for item in items:
+        if Path(__file__).parent in item.path.parents:
+            item.add_marker(pytest.mark.xdist_group("cluster"))
 
 
 @pytest.fixture(scope="session")
