@@ -18,6 +18,8 @@ from storage_drivers.errors import StoreFailed
 
 LEAST_PART = 96 << 10
 """Bytes below which a file of its own costs more than it gains."""
+AT_ONCE = 1 << 20
+"""Bytes of a body that is written when it is here whole: as many as one piece of a larger one may have."""
 ROUND = 4096
 MOST_SIZE = 1 << 32
 """A part is smaller: the trailer has four bytes for the last one's size."""
@@ -85,6 +87,31 @@ class PartedPut:
             raise
 
     async def _run(self, piece: Buffer) -> None:
+        if self._shape.total <= AT_ONCE:
+            await self._run_at_once(piece)
+        else:
+            await self._run_in_pieces(piece)
+
+    async def _run_at_once(self, piece: Buffer) -> None:
+        """A body that is in memory whole: each part is one call, and none waits for another."""
+        view, size = memoryview(await self._whole(piece)), self._shape.size
+        first = [self._start(self._files[0].begin, view[:size]), self._start(self._source.digest, view)]
+        for part in range(1, self._shape.parts):
+            self._start(self._files[part].write_whole, view[part * size : (part + 1) * size])
+        await asyncio.gather(*first)
+        self._start(self._files[0].finish, self._shape.parts, self._shape.last)
+        await asyncio.gather(*self._running)
+
+    async def _whole(self, piece: Buffer) -> Buffer:
+        whole = bytearray(piece)
+        while piece and len(whole) <= self._shape.total:
+            piece = await self._source.read()
+            whole += piece
+        if len(whole) != self._shape.total:
+            raise StoreFailed(f"{len(whole)} bytes of {self._shape.total} came, or more")
+        return whole
+
+    async def _run_in_pieces(self, piece: Buffer) -> None:
         made = [self._start(file.create) for file in self._files]
         while piece:
             first, last = self._part_at(self._filled), self._part_at(self._filled + len(piece) - 1)

@@ -12,7 +12,7 @@ from storage_drivers.base import Buffer, Source
 from storage_drivers.blobs.footer import ChunkChecks
 from storage_drivers.blobs.rereading import reread_file
 from storage_drivers.errors import StoreFailed, map_errors
-from storage_drivers.files import FILE_MODE, SharedSync, write_all
+from storage_drivers.files import FILE_MODE, SharedSync, write_all, write_buffers
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,9 +123,7 @@ class BlobFile:
         with self._lock, map_errors():
             if not self._abandoned:
                 self._create()
-                if piece:
-                    self._write(piece)
-                self._finish(1, 0)
+                self._complete(piece)
 
     def abandon(self) -> None:
         """Take away what was written, as far as the mount lets us: a rest is the sweep's."""
@@ -158,12 +156,29 @@ class BlobFile:
         self._spent("write", started)
         self._at("put.written")
 
+    def _complete(self, piece: Buffer) -> None:
+        """Write and finish what came in one piece: with its footer it is one write."""
+        started = perf_counter()
+        if piece:
+            self._source.digest(piece)
+            self._checks.update(piece)
+        self._source.verify()
+        footer = self._checks.footer(self._claim(), 1, 0)
+        write_buffers(self._fd, [piece, footer], 0)
+        self._spent("write", started)
+        self._at("put.written")
+        self._end(len(footer))
+
     def _finish(self, parts: int, last: int) -> None:
         self._source.verify()
-        started = perf_counter()
-        directory = self._place.directory
         footer = self._checks.footer(self._claim(), parts, last)
         write_all(self._fd, footer)
+        self._end(len(footer))
+
+    def _end(self, footer: int) -> None:
+        """Make what was written durable, and close it."""
+        started = perf_counter()
+        directory = self._place.directory
         if directory is not None:
             os.fsync(self._fd)
             self._at("put.synced")
@@ -171,7 +186,7 @@ class BlobFile:
         fd, self._fd = self._fd, -1
         os.close(fd)
         self._at("put.closed")
-        self._look_again(self._checks.size + len(footer))
+        self._look_again(self._checks.size + footer)
         if directory is not None and not self._entry_synced:
             directory.sync()
             self._at("put.directory_synced")

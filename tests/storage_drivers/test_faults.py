@@ -55,6 +55,8 @@ async def test_a_failed_call_fails_the_put(
     code: int,
     expected: type[DriverError],
 ) -> None:
+    if call == "write" and len(pieces) == 1:
+        call = "pwritev"  # of body and footer
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(f"storage_drivers.files.os.{call}", fail_nth(getattr(os, call), OSError(code, "injected"), nth))
         with pytest.raises(expected):
@@ -90,7 +92,7 @@ async def test_what_cannot_be_unlinked_is_left(
     driver: ObjectsDriver, root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as patch:
-        patch.setattr("storage_drivers.files.os.write", fail_nth(os.write, OSError(errno.EIO, "injected")))
+        patch.setattr("storage_drivers.files.os.pwritev", fail_nth(os.pwritev, OSError(errno.EIO, "injected")))
         patch.setattr("storage_drivers.files.os.close", fail_nth(os.close, OSError(errno.EIO, "injected")))
         patch.setattr("storage_drivers.files.os.unlink", fail_nth(os.unlink, OSError(errno.EIO, "injected")))
         with pytest.raises(StoreFailed):

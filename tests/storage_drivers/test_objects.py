@@ -217,12 +217,16 @@ async def test_a_link_is_not_followed(driver: ObjectsDriver, root: Path) -> None
 
 
 async def test_short_writes_and_reads(driver: ObjectsDriver, monkeypatch: pytest.MonkeyPatch) -> None:
-    write, pread = os.write, os.pread
+    write, pwritev, pread = os.write, os.pwritev, os.pread
     monkeypatch.setattr("storage_drivers.files.os.write", lambda fd, piece: write(fd, memoryview(piece)[:7]))
+    monkeypatch.setattr(
+        "storage_drivers.files.os.pwritev", lambda fd, pieces, at: pwritev(fd, [b"".join(pieces)[:7]], at)
+    )
     monkeypatch.setattr("storage_drivers.files.os.pread", lambda fd, n, at: pread(fd, min(n, 5), at))
     body = os.urandom(100)
-    locator = await driver.put(1, Pieces(body[:60], body[60:]))
-    assert await content(driver, locator, 0, 100) == body
+    for number, pieces in enumerate([(body[:60], body[60:]), (body,)], start=1):
+        locator = await driver.put(number, Pieces(*pieces))
+        assert await content(driver, locator, 0, 100) == body
 
 
 def test_write_all_counts_bytes(tmp_path: Path) -> None:

@@ -28,6 +28,9 @@ from tests.storage_drivers.tools import Pieces, blobs, content, fail_nth, split,
 
 SIZE = 11 * CHUNK + 777
 BODY = os.urandom(SIZE)
+SHORT = BODY[: 8 * LEAST_PART + 777]
+"""Is gathered in memory before it is written."""
+BODIES = pytest.mark.parametrize("body", [BODY, SHORT], ids=["long", "short"])
 ID = 0xFD
 """Its parts lie in the directories fd, fe, ff, 00, …"""
 NAMES = sorted([f"{ID:016x}", *(f"{ID:016x}.{part}" for part in range(1, 8))])
@@ -42,8 +45,8 @@ def source(body: bytes = BODY) -> Pieces:
     return Pieces(*split(body, [CHUNK] * (len(body) // CHUNK)))
 
 
-async def written(driver: ObjectsDriver, blob_id: int = ID) -> str:
-    return await driver.put(blob_id, source(), claim=lambda: b"claim")
+async def written(driver: ObjectsDriver, blob_id: int = ID, body: bytes = BODY) -> str:
+    return await driver.put(blob_id, source(body), claim=lambda: b"claim")
 
 
 async def read_all(driver: ObjectsDriver, locator: str, offset: int, length: int) -> bytes:
@@ -158,47 +161,57 @@ async def test_a_body_of_unknown_size_is_one_file(driver: ObjectsDriver, root: P
     assert stored(root) == NAMES[:1]
 
 
+@BODIES
 @pytest.mark.parametrize("error", [-1, 1])
-async def test_a_body_of_another_size(driver: ObjectsDriver, root: Path, error: int) -> None:
-    body = source()
-    body.size = SIZE + error
+async def test_a_body_of_another_size(driver: ObjectsDriver, root: Path, body: bytes, error: int) -> None:
+    wrong = source(body)
+    wrong.size = len(body) + error
     with pytest.raises(StoreFailed, match="came"):
-        await driver.put(ID, body)
+        await driver.put(ID, wrong)
     assert stored(root) == []
 
 
-async def test_pieces_of_odd_sizes(driver: ObjectsDriver) -> None:
+@BODIES
+async def test_pieces_of_odd_sizes(driver: ObjectsDriver, root: Path, body: bytes) -> None:
     cut = [1, LEAST_PART, 3, CHUNK - 1, 2 * CHUNK + 5, 70_000]
-    locator = await driver.put(ID, Pieces(*split(BODY, cut)))
-    assert await content(driver, locator, 0, SIZE) == BODY
+    locator = await driver.put(ID, Pieces(*split(body, cut)))
+    assert stored(root) == NAMES
+    assert await content(driver, locator, 0, len(body)) == body
 
 
-@pytest.mark.parametrize("call", ["open", "write", "fsync", "fdatasync", "close"])
+@BODIES
+@pytest.mark.parametrize("call", ["open", "write", "pwritev", "fsync", "fdatasync", "close"])
 @pytest.mark.parametrize("nth", [1, 2, 5, 8])
-async def test_a_failed_call_leaves_nothing(driver: ObjectsDriver, root: Path, call: str, nth: int) -> None:
-    if call == "fdatasync" and nth > 1:
-        pytest.skip("only the first part is synced twice")
+async def test_a_failed_call_leaves_nothing(
+    driver: ObjectsDriver, root: Path, body: bytes, call: str, nth: int
+) -> None:
+    most = {"write": 2, "pwritev": 7, "fdatasync": 0} if body is SHORT else {"pwritev": 0, "fdatasync": 1}
+    if nth > most.get(call, 8):
+        pytest.skip("is not called so often")
     failing = fail_nth(getattr(os, call), OSError(errno.ENOSPC, "injected"), nth)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(f"storage_drivers.files.os.{call}", failing)
         with pytest.raises(StoreFull):
-            await written(driver)
+            await written(driver, body=body)
     assert stored(root) == []
-    assert await content(driver, await written(driver), 0, SIZE) == BODY
+    assert await content(driver, await written(driver, body=body), 0, len(body)) == body
 
 
-async def test_a_refused_or_broken_body_leaves_nothing(driver: ObjectsDriver, root: Path) -> None:
+@BODIES
+async def test_a_refused_or_broken_body_leaves_nothing(driver: ObjectsDriver, root: Path, body: bytes) -> None:
+    piece = len(body) // 11
     with pytest.raises(ValueError, match="bad digest"):
-        await driver.put(ID, Pieces(*split(BODY, [CHUNK] * 11), refuse=ValueError("bad digest")))
-    broken = Pieces(BODY[:CHUNK], BODY[CHUNK : 5 * CHUNK], ValueError("broken off"))
-    broken.size = SIZE
+        await driver.put(ID, Pieces(*split(body, [piece] * 11), refuse=ValueError("bad digest")))
+    broken = Pieces(body[:piece], body[piece : 5 * piece], ValueError("broken off"))
+    broken.size = len(body)
     with pytest.raises(ValueError, match="broken off"):
         await driver.put(ID, broken)
     assert stored(root) == []
 
 
 @pytest.mark.parametrize("step", ["put.created", "put.written", "put.synced", "put.closed", "put.directory_synced"])
-async def test_cancelled_in_every_step(make_driver: MakeDriver, root: Path, step: str) -> None:
+@BODIES
+async def test_cancelled_in_every_step(make_driver: MakeDriver, root: Path, body: bytes, step: str) -> None:
     loop = asyncio.get_running_loop()
     reached, go_on = asyncio.Event(), threading.Event()
 
@@ -208,7 +221,7 @@ async def test_cancelled_in_every_step(make_driver: MakeDriver, root: Path, step
             assert go_on.wait(30)
 
     driver = await make_driver(at=at)
-    put = asyncio.create_task(written(driver))
+    put = asyncio.create_task(written(driver, body=body))
     await reached.wait()
     put.cancel()
     await asyncio.sleep(0)
