@@ -100,6 +100,11 @@ class Driver(Protocol):
         """How many calls failed by the mount so far: when there are more, a look at it is due."""
         ...
 
+    @property
+    def held(self) -> int:
+        """Bytes of what was read that are kept in memory for who asks next."""
+        ...
+
     def give_up(self, error: DriverError) -> None:
         """Fail at once whatever runs or waits, and take no more; instead of `close`. Never waits.
 

@@ -59,12 +59,12 @@ class Processes(Protocol):
     @property
     def counters(self) -> Rendered: ...
 
-    def tell_store(self, name: str, condition: str, running: int, stuck: int) -> None:
+    def tell_store(self, name: str, condition: str, running: int, stuck: int, held: int) -> None:
         """How a store is in this process."""
         ...
 
-    def states_of(self, name: str) -> list[tuple[str, int, int]]:
-        """Condition, running and stuck calls of a store in every process."""
+    def states_of(self, name: str) -> list[tuple[str, int, int, int]]:
+        """Condition, running and stuck calls, and bytes held in memory, of a store in every process."""
         ...
 
 

@@ -23,6 +23,7 @@ HELP = {
     "sluice_store_writable": "Whether the store takes writes, in every process.",
     "sluice_store_running_calls": "Blocking calls on the store that run now.",
     "sluice_store_stuck_calls": "Those that run for longer than `hang_timeout`.",
+    "sluice_store_memory_bytes": "Small objects that all processes keep in memory (`read_cache`).",
     "sluice_store_bytes": "Size of the store's filesystem.",
     "sluice_store_free_bytes": "Space left on the store's filesystem.",
     "sluice_store_free_inodes": "Inodes left on the store's filesystem, 0 where it does not count them.",
@@ -34,8 +35,8 @@ Sample = tuple[str, str, float]
 """Name, further labels, value."""
 
 
-States = Callable[[str], list[tuple[str, int, int]]]
-"""Condition, running and stuck calls of a store in every process."""
+States = Callable[[str], list[tuple[str, int, int, int]]]
+"""Condition, running and stuck calls, and bytes held in memory, of a store in every process."""
 
 
 async def of_stores(store: Store, states_of: States) -> bytes:
@@ -85,12 +86,13 @@ async def _of_packs(store: Store, packs: list[Pack]) -> list[Sample]:
     ]
 
 
-def _calls(states: list[tuple[str, int, int]]) -> list[Sample]:
+def _calls(states: list[tuple[str, int, int, int]]) -> list[Sample]:
     return [
-        ("sluice_store_down_processes", "", sum(condition == "down" for condition, _, _ in states)),
-        ("sluice_store_writable", "", all(condition == "up" for condition, _, _ in states)),
-        ("sluice_store_running_calls", "", sum(running for _, running, _ in states)),
-        ("sluice_store_stuck_calls", "", sum(stuck for _, _, stuck in states)),
+        ("sluice_store_down_processes", "", sum(condition == "down" for condition, _, _, _ in states)),
+        ("sluice_store_writable", "", all(condition == "up" for condition, _, _, _ in states)),
+        ("sluice_store_running_calls", "", sum(running for _, running, _, _ in states)),
+        ("sluice_store_stuck_calls", "", sum(stuck for _, _, stuck, _ in states)),
+        ("sluice_store_memory_bytes", "", sum(held for _, _, _, held in states)),
     ]
 
 

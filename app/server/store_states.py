@@ -10,8 +10,9 @@ from app.server.shared import open_shared
 FILE = "stores"
 CONDITIONS = ("", "up", "full", "read-only", "failing", "down")
 """Of a store in a process, by their numbers; the first: there is no process. See `app.store.breaker`."""
-_WORDS = 3
-"""Of a store at a place: its condition, calls that run, calls that are stuck."""
+_WORDS = 4
+"""Of a store at a place: its condition, calls that run, calls that are stuck, bytes that are held in memory."""
+_WORD = 8
 
 
 class StoreStates:
@@ -20,12 +21,12 @@ class StoreStates:
     def __init__(self, run_dir: Path, names: Sequence[str], places: int, *, create: bool = False) -> None:
         self._names = list(names)
         self._size = len(self._names) * _WORDS
-        self._words = memoryview(open_shared(run_dir / FILE, places * self._size * 4, create=create)).cast("I")
+        self._words = memoryview(open_shared(run_dir / FILE, places * self._size * _WORD, create=create)).cast("Q")
 
-    def publish(self, place: int, name: str, condition: str, running: int, stuck: int) -> None:
+    def publish(self, place: int, name: str, condition: str, running: int, stuck: int, held: int) -> None:
         """Say how a store is here."""
         at = place * self._size + self._names.index(name) * _WORDS
-        for offset, number in enumerate((CONDITIONS.index(condition), running, stuck)):
+        for offset, number in enumerate((CONDITIONS.index(condition), running, stuck, held)):
             self._words[at + offset] = number
 
     def clear(self, place: int) -> None:
@@ -33,12 +34,12 @@ class StoreStates:
         for at in range(place * self._size, (place + 1) * self._size):
             self._words[at] = 0
 
-    def of(self, name: str) -> list[tuple[str, int, int]]:
-        """Condition, running and stuck calls of a store, of every process that runs."""
+    def of(self, name: str) -> list[tuple[str, int, int, int]]:
+        """Condition, running and stuck calls, and bytes held, of a store, of every process that runs."""
         first = self._names.index(name) * _WORDS
         found = []
         for at in range(first, len(self._words), self._size):
-            condition, running, stuck = self._words[at : at + _WORDS]
+            condition, running, stuck, held = self._words[at : at + _WORDS]
             if condition:
-                found.append((CONDITIONS[condition], running, stuck))
+                found.append((CONDITIONS[condition], running, stuck, held))
         return found

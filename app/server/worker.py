@@ -129,12 +129,12 @@ class WorkerContext:
         if self._log is not None:
             self._log.write(request_id, "", "Unknown", None, None, status, 0, sent, 0.0, None, client, {}, code)
 
-    def tell_store(self, name: str, condition: str, running: int, stuck: int) -> None:
+    def tell_store(self, name: str, condition: str, running: int, stuck: int, held: int) -> None:
         """Tell the other processes how a store is in this one."""
-        self._stores.publish(self.place, name, condition, running, stuck)
+        self._stores.publish(self.place, name, condition, running, stuck, held)
 
-    def states_of(self, name: str) -> list[tuple[str, int, int]]:
-        """Condition, running and stuck calls of a store in every process."""
+    def states_of(self, name: str) -> list[tuple[str, int, int, int]]:
+        """Condition, running and stuck calls, and bytes held in memory, of a store in every process."""
         return self._stores.of(name)
 
     def publish(self, now: int, oldest: int | None, running: int, connections: int) -> None:

@@ -54,6 +54,8 @@ class State(NamedTuple):
     """Blocking calls under way."""
     stuck: int
     """Those that run longer than the limit, with those of drivers that were given up."""
+    held: int
+    """Bytes of small objects that the driver keeps in memory."""
 
 
 class _Trial:
@@ -134,7 +136,7 @@ class Breaker:
         now = time.monotonic()
         stuck = sum(now - since >= self._limit for since in self._seen.values())
         left = sum(len(driver.running()) for driver in self._given_up) + (0 if self.up else len(self._of_tree()))
-        return State(self.up, self._condition, len(self._seen), stuck + left)
+        return State(self.up, self._condition, len(self._seen), stuck + left, self._place.held)
 
     # life
     async def start(self, known: tuple[str, int] | None) -> None:
@@ -177,11 +179,11 @@ class Breaker:
         self._book = book
         self._place.open_packs(book)
 
-    async def run(self, tell: Callable[[str, str, int, int], None]) -> None:
-        """Until cancelled. `tell` is told after every look: name, condition, running and stuck calls."""
+    async def run(self, tell: Callable[[str, str, int, int, int], None]) -> None:
+        """Until cancelled. `tell` is told after every look: name, condition, running and stuck calls, bytes held."""
         while True:
             state = self.state
-            tell(self._place.name, state.condition, state.running, state.stuck)
+            tell(self._place.name, state.condition, state.running, state.stuck, state.held)
             await asyncio.sleep(min(LOOK, self._limit / 4))
             try:
                 await self.look()

@@ -62,6 +62,11 @@ class Down:
         """There were none."""
         return 0
 
+    @property
+    def held(self) -> int:
+        """Nothing is kept."""
+        return 0
+
     def give_up(self, error: DriverError) -> None:
         """Nothing is under way."""
 

@@ -94,6 +94,10 @@ class Place:
     def troubles(self) -> int:
         return self.driver.troubles
 
+    @property
+    def held(self) -> int:
+        return self.driver.held
+
     def give_up(self, error: DriverError) -> None:
         self.driver.give_up(error)
 

@@ -136,6 +136,11 @@ class ObjectsDriver(Putting, Getting, Discarding, Upkeep, PackUpkeep):
         """Calls that failed by the mount."""
         return self._threads.troubles + self._packs.troubles
 
+    @property
+    def held(self) -> int:
+        """Bytes of packs that are kept in memory."""
+        return 0 if self._memory is None else self._memory.held
+
     def give_up(self, error: DriverError) -> None:
         """Fail what is under way."""
         self._threads.give_up(error)

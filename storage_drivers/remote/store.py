@@ -126,6 +126,11 @@ class FsspecDriver(WithoutPacks, Streaming, Journaling):
         """Calls that failed."""
         return self._threads.troubles
 
+    @property
+    def held(self) -> int:
+        """Nothing is kept."""
+        return 0
+
     def give_up(self, error: DriverError) -> None:
         """Fail what is under way."""
         self._threads.give_up(error)

@@ -233,7 +233,7 @@ async def test_it_is_bounded(make_driver: MakeDriver) -> None:
             assert memory.held <= budget
     real = sum(len(kept.whole) + OVERHEAD for kept in memory._records.values())
     real += sum(len(window.piece) + OVERHEAD for window in memory._windows.values())
-    assert memory.held == real > budget // 2
+    assert driver.held == memory.held == real > budget // 2
 
 
 async def test_what_is_asked_for_stays(make_driver: MakeDriver) -> None:
@@ -281,6 +281,7 @@ async def test_windows_that_are_of_no_use_are_not_read(make_driver: MakeDriver) 
 
 async def test_without_a_budget_nothing_is_kept(make_driver: MakeDriver) -> None:
     driver = await make_driver(pack_threshold=LIMIT, read_cache=0)
+    assert driver.held == 0
     driver.open_packs(Book())
     (locator,) = await put_each(driver, b"body")
     assert await driver.read(locator, 0, 4) == b"body"
