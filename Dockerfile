@@ -47,7 +47,6 @@ CMD ["sluice", "bench", "--help"]
 
 FROM base AS sluice
 COPY --from=installed /opt/sluice /opt/sluice
-VOLUME /data
 EXPOSE 9000 9001
 HEALTHCHECK --interval=10s --timeout=8s --start-period=60s --retries=3 \
     CMD ["python3", "-I", "-S", "/opt/deploy/healthcheck.py"]

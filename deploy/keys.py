@@ -24,7 +24,6 @@ SINGLE = ROOT / "secrets" / "single.toml"
 CLUSTER = ROOT / "secrets" / "cluster.toml"
 POSTGRES = ROOT / "postgres-secret" / "password"
 GRAFANA = ROOT / "grafana-secret" / "password"
-INDEX_SETTING = "index"
 INDEX = "postgresql://sluice:{password}@postgres:5432/sluice"
 
 
@@ -41,7 +40,7 @@ def make() -> None:
     }  # fmt: skip
     wanted = {"admin_token": kept.get("admin_token", secrets.token_urlsafe(30)), **wanted}
     write(SINGLE, toml(wanted), 0o400)
-    write(CLUSTER, toml({**wanted, INDEX_SETTING: INDEX.format(password=POSTGRES.read_text())}), 0o400)
+    write(CLUSTER, toml({**wanted, "index": INDEX.format(password=POSTGRES.read_text())}), 0o400)
 
 
 def given() -> dict[str, str]:

@@ -79,7 +79,9 @@ def test_the_index_of_the_cluster(run: Run, tmp_path: Path) -> None:
     password = (tmp_path / "postgres-secret" / "password").read_text()
     assert len(password) >= 40
     settings = Settings(config=tmp_path / "secrets" / "cluster.toml")
-    assert settings.index == f"postgresql://sluice:{password}@postgres:5432/sluice"
+    assert settings.index is not None
+    assert settings.index.get_secret_value() == f"postgresql://sluice:{password}@postgres:5432/sluice"
+    assert settings.index_url is not None
     assert Settings(config=tmp_path / "secrets" / "single.toml").index is None
 
 

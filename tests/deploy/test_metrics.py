@@ -69,11 +69,6 @@ def test_what_is_asked_for_is_there(exported: dict[str, set[str]], title: str, q
         assert {label.strip() for label in group.split(",")} <= labels
 
 
-def test_nothing_that_is_exported_goes_unseen(exported: dict[str, set[str]]) -> None:
-    shown = {name for _, query in _panels() for name in NAME.findall(query)}
-    assert exported.keys() - shown == set()
-
-
 def test_integrity_alarms_count(tmp_path: Path) -> None:
     """The metric of the most important alert, from a disk that lost something."""
     options = ("--admin-port", "0")
