@@ -48,16 +48,22 @@ class Judgement:
     limited: list[str]
 
     @property
+    def winners(self) -> list[str]:
+        """The fastest and those that are not told from it, when there is one that is slower than it; else nobody."""
+        calls = {target: difference.call for target, difference in self.over.items()}
+        if "faster" not in calls.values():
+            return []
+        return [target for target in self.scores if target == self.best or calls.get(target, "faster") != "faster"]
+
+    @property
     def call(self) -> str:
-        """In short: the best one's name, `no difference`, or why nothing is said."""
-        if len(self.scores) < 2 or not self.best:
-            return "nothing to compare"
+        """In short: who wins, `no difference`, or why nothing is said."""
+        if self.winners:
+            return listed(self.winners, "or")
         calls = {difference.call for difference in self.over.values()}
-        if not calls or calls == {"faster"}:
-            return self.best
         for one in ("too few repeats", "too noisy", "no difference"):
             if one in calls:
-                return one if len(calls) == 1 else f"{self.best}, or one like it"
+                return one
         return "nothing to compare"
 
 
@@ -234,9 +240,9 @@ def _bound(ratio: float) -> str:
     return f"{(ratio - 1) * 100:.0f}"
 
 
-def listed(names: Sequence[str]) -> str:
+def listed(names: Sequence[str], word: str = "and") -> str:
     """`a, b and c`."""
-    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} {word} {names[-1]}"
 
 
 def headline(judgements: Sequence[Judgement]) -> list[str]:

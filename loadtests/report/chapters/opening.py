@@ -70,7 +70,7 @@ def calmest(model: Model) -> float:
 def by_use(verdict: Verdict) -> Table:
     """A sentence for each use."""
     rows: list[list[str | Cell]] = [
-        [one.use.name, Cell(_call(one), "best" if one.call == one.best else "quiet"), Cell(sentence(one))]
+        [one.use.name, Cell(_call(one), "best" if one.winners else "quiet"), Cell(sentence(one))]
         for one in verdict.judgements
     ]
     return Table(["Use", "Take", "Why"], rows, "", "", 3)

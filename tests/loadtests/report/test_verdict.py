@@ -16,7 +16,7 @@ from loadtests.report.uses import measures
 from tests.environment import sized
 from tests.loadtests.report.making import Made, row, steady, target
 
-TRIES = sized(60, 600)
+TRIES = sized(40, 600)
 
 
 def drawn(source: random.Random, speed: float, sigma: float, repeats: int = 3) -> list[float]:
@@ -217,3 +217,23 @@ def test_a_restless_run_is_called_noisy(tmp_path: Path) -> None:
     quiet = verdict.judge(of_run(run_of(tmp_path / "s", 1.0, 0.02, 3).write()))
     assert quiet.restless is not None
     assert quiet.restless < 0.06
+
+
+def test_two_that_are_told_from_a_third_but_not_from_each_other(tmp_path: Path) -> None:
+    made = Made(tmp_path / "r", ("a", "slow", "b"))
+    for repeat in (1, 2, 3):
+        for name, seconds in (("a", 0.01), ("slow", 0.0125), ("b", 0.0099)):
+            made.cell(name, "mixed", repeat, steady([seconds * (1 + 0.005 * repeat)] * 9))
+    found = verdict.judge(of_run(made.write()))
+    (mixed,) = found.judgements
+    assert (mixed.best, mixed.winners, mixed.call) == ("b", ["a", "b"], "a or b")
+    assert verdict.headline(found.judgements) == ["Take a or b for mixed load."]
+    assert "b is faster than slow by 26 %" in verdict.sentence(mixed)
+    assert "No difference between b and a" in verdict.sentence(mixed)
+
+
+def test_nobody_wins_where_one_is_too_noisy_and_the_other_the_same() -> None:
+    scores = {name: verdict.Score(name, {1: 1.0}, 0.0) for name in "abc"}
+    over = {"b": noise.Difference(1.01, 0.9, 1.1, "no difference"), "c": noise.Difference(1.2, 0.6, 2.4, "too noisy")}
+    one = verdict.Judgement(verdict.TOGETHER, [], scores, "a", over, [])
+    assert (one.winners, one.call) == ([], "too noisy")
