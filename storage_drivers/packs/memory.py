@@ -9,6 +9,7 @@ window is not there: it may have been written after the window was read.
 from __future__ import annotations
 
 import asyncio
+import time
 from collections import OrderedDict
 from collections.abc import Collection, Hashable, Iterable
 from typing import NamedTuple
@@ -28,6 +29,10 @@ WORTH = 0.2
 time of a round trip moves about five of them."""
 TRIALS = 64
 """One record in so many has its windows read all the same, to see whether that has changed."""
+GROWING = 10.0
+"""Seconds for which nothing is read around the records of a pack that was seen to grow: it would soon be old again."""
+MOST_GROWING = 1024
+"""Packs of which that is remembered."""
 SPEED = 0.02
 """Weight of each window that goes, in the share."""
 
@@ -68,6 +73,8 @@ class Memory:
         self._window_bytes = 0
         self._useful = 1.0
         self._trial = 0
+        self._growing: dict[int, float] = {}
+        """Until when, by `time.monotonic()`."""
         self.coming: dict[Hashable, asyncio.Future[Read]] = {}
         """Records (by locator) and windows on their way."""
 
@@ -97,6 +104,8 @@ class Memory:
     def around(self, place: Place) -> range:
         """The windows that are worth to be read for a record: those around it that are neither here nor coming."""
         pack, first = place.pack, place.offset // self.window
+        if self._growing.get(pack, 0.0) > time.monotonic():
+            return range(0)
         self._trial = (self._trial + 1) % TRIALS
         if self._useful < WORTH and self._trial and self.held + GROUP * self.window > self._budget:
             return range(0)
@@ -167,6 +176,7 @@ class Memory:
         kept = Kept(place, whole, found[0].salt)
         body = _body(kept)
         if body is None:  # or written since: whoever reads it from the mount will know
+            self._grows(place.pack)
             for key in keys:
                 self._drop_window(key)
             return None
@@ -175,6 +185,11 @@ class Memory:
             self._windows.move_to_end(key)
         self._keep(locator, kept)
         return body
+
+    def _grows(self, pack: int) -> None:
+        if len(self._growing) >= MOST_GROWING:
+            self._growing.clear()
+        self._growing[pack] = time.monotonic() + GROWING
 
     def _keep(self, locator: str, kept: Kept) -> None:
         self._drop_record(locator)

@@ -11,7 +11,7 @@ import pytest
 
 from storage_drivers.errors import BlobDamaged, BlobMissing
 from storage_drivers.objects.driver import ObjectsDriver
-from storage_drivers.packs.memory import GROUP, OVERHEAD, WORTH, Memory
+from storage_drivers.packs.memory import GROUP, GROWING, OVERHEAD, WORTH, Memory
 from storage_drivers.packs.reader import Place
 from tests.storage_drivers.conftest import HastyEfs, HastyFuse, MakeDriver
 from tests.storage_drivers.packs.test_packs import Appends, Book, packs
@@ -138,6 +138,24 @@ async def test_what_is_written_after_its_window_was_read(driver: ObjectsDriver) 
     for number in range(30):
         locators += await put_each(driver, b"%d" % number)
         assert await driver.read(locators[-1], 0, len(b"%d" % number)) == b"%d" % number
+
+
+async def test_a_pack_that_grows_is_read_by_records(driver: ObjectsDriver, monkeypatch: pytest.MonkeyPatch) -> None:
+    lengths: list[int] = []
+    stretch = driver._packs.stretch
+
+    def counted(pack_id: int, offset: int, length: int) -> tuple[bytes, int]:
+        lengths.append(length)
+        return stretch(pack_id, offset, length)
+
+    monkeypatch.setattr(driver._packs, "stretch", counted)
+    for number in range(20):
+        (locator,) = await put_each(driver, b"%d" % number)
+        assert await driver.read(locator, 0, len(b"%d" % number)) == b"%d" % number
+    assert sum(length > 1000 for length in lengths) <= 2
+    assert len(lengths) <= 21
+    memory_of(driver)._growing[0x101] -= GROWING
+    assert memory_of(driver).around(Place(0x101, 0, 100, 1)), "not for ever"
 
 
 async def test_damage_is_told(driver: ObjectsDriver, root: Path) -> None:
