@@ -12,7 +12,7 @@ import typer
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 
-from app.access.bucket_access import initial_settings
+from app.access.bucket_access import ENFORCED, initial_settings
 from app.cli_common import fail, load_settings
 from app.errors import BucketAlreadyExists, BucketAlreadyOwnedByYou, DomainError
 from app.index.rows import Bucket, Unhashed
@@ -94,7 +94,7 @@ async def _bucket(store: Store, settings: Settings, name: str, owner: str | None
         raise CannotStart(f"there is no account {owner_id}")
     try:
         await store.index.create_bucket(
-            name, owner_id, settings.region, settings.max_buckets, store.name, initial_settings(settings)
+            name, owner_id, settings.region, settings.max_buckets, store.name, initial_settings(settings, ENFORCED)
         )
     except BucketAlreadyOwnedByYou:
         pass

@@ -7,7 +7,7 @@ import logging
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 
-from app.access.bucket_access import initial_settings
+from app.access.bucket_access import ENFORCED, initial_settings
 from app.access.credentials import Credentials, WeakCredentials, ensure_root, root_credentials
 from app.errors import AccountExists, BucketAlreadyExists, BucketAlreadyOwnedByYou, DomainError, TooManyBuckets
 from app.index import Index, open_index
@@ -178,11 +178,10 @@ def _default_buckets(settings: Settings) -> list[str]:
 
 async def _make_buckets(store: Store, settings: Settings, names: list[str], owner_id: str) -> None:
     """Make those that are missing; another gateway may make them at the same moment."""
+    made = initial_settings(settings, None if store.tree is None else ENFORCED)
     for name in names:
         try:
-            await create_bucket(
-                store, name, owner_id, settings.region, settings.max_buckets, initial_settings(settings)
-            )
+            await create_bucket(store, name, owner_id, settings.region, settings.max_buckets, made)
         except BucketAlreadyOwnedByYou:
             pass
         except BucketAlreadyExists:

@@ -30,6 +30,7 @@ from app.s3.errors import (
     MalformedACLError,
     UnresolvableGrantByEmailAddress,
 )
+from app.s3.refused import USUAL
 from app.s3.request import S3Request
 
 if TYPE_CHECKING:
@@ -72,7 +73,7 @@ def in_headers(request: S3Request) -> bool:
 def written_now(request: S3Request) -> Written:
     """What becomes of an object that the request writes. Raises NotNow when accounts must be looked up."""
     bucket = request.bucket_row
-    if not bucket.settings and "x-amz-acl" not in request.headers and HEADERS.keys().isdisjoint(request.amazon):
+    if not bucket.settings and (USUAL.issuperset(request.amazon) or not in_headers(request)):
         return Written(bucket.owner_id, None)
     access = access_of(bucket)
     if not access.has_acls:

@@ -304,3 +304,16 @@ def test_only_the_owner_configures(other: Any, bucket: str) -> None:
         (other.delete_public_access_block, {}),
     ):
         denied(call, Bucket=bucket, **arguments)
+
+
+def test_policies_are_left_to_the_owners_account(s3: Any, other: Any, public: str) -> None:
+    put(s3, public, statement(public, "s3:*", principal={"AWS": OTHER}))
+    for call, arguments in (
+        (other.get_bucket_policy, {}),
+        (other.put_bucket_policy, {"Policy": "{}"}),
+        (other.delete_bucket_policy, {}),
+    ):
+        with pytest.raises(ClientError) as error:
+            call(Bucket=public, **arguments)
+        assert code_of(error) == (405, "MethodNotAllowed")
+    assert other.get_bucket_policy_status(Bucket=public)["PolicyStatus"] == {"IsPublic": False}

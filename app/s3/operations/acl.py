@@ -62,6 +62,8 @@ async def put_object_acl(gateway: Gateway, request: S3Request) -> Response:
     """https://docs.aws.amazon.com/AmazonS3/latest/API/API_PutObjectAcl.html"""
     version = await find(gateway, request)
     has_acls = access_of(request.bucket_row).has_acls
+    if has_acls and gateway.tree_of(request.bucket_row) is not None:
+        raise NotImplemented()
     owner_id = version.owner_id if has_acls else request.bucket_row.owner_id
     grants = await _asked(gateway, request, owner_id)
     if has_acls:

@@ -10,7 +10,7 @@ from app.access.policy import Malformed
 from app.s3 import xml
 from app.s3.body import Body
 from app.s3.dispatch import operation
-from app.s3.errors import AccessDenied, MalformedPolicy, NoSuchBucketPolicy
+from app.s3.errors import AccessDenied, MalformedPolicy, MethodNotAllowed, NoSuchBucketPolicy
 from app.s3.request import S3Request
 from app.s3.response import XML, Response
 
@@ -18,9 +18,16 @@ if TYPE_CHECKING:
     from app.s3.gateway import Gateway
 
 
+def _check_owner(request: S3Request) -> None:
+    """Policies can be left to others, but only within the owner's account ("Permissions" of these operations)."""
+    if request.account_id != request.bucket_row.owner_id:
+        raise MethodNotAllowed(Method=request.method, ResourceType="BUCKETPOLICY")
+
+
 @operation("PUT", "bucket", "policy", name="PutBucketPolicy", action="s3:PutBucketPolicy")
 async def put_bucket_policy(gateway: Gateway, request: S3Request) -> Response:
     """https://docs.aws.amazon.com/AmazonS3/latest/API/API_PutBucketPolicy.html"""
+    _check_owner(request)
     bucket = request.bucket_row
     text = await Body(request, checksum="", etag=False).collect()
     try:
@@ -36,6 +43,7 @@ async def put_bucket_policy(gateway: Gateway, request: S3Request) -> Response:
 @operation("GET", "bucket", "policy", name="GetBucketPolicy", action="s3:GetBucketPolicy")
 async def get_bucket_policy(gateway: Gateway, request: S3Request) -> Response:
     """https://docs.aws.amazon.com/AmazonS3/latest/API/API_GetBucketPolicy.html"""
+    _check_owner(request)
     text = policy_text(request.bucket_row)
     if text is None:
         raise NoSuchBucketPolicy(BucketName=request.bucket)
@@ -45,6 +53,7 @@ async def get_bucket_policy(gateway: Gateway, request: S3Request) -> Response:
 @operation("DELETE", "bucket", "policy", name="DeleteBucketPolicy", action="s3:DeleteBucketPolicy")
 async def delete_bucket_policy(gateway: Gateway, request: S3Request) -> Response:
     """https://docs.aws.amazon.com/AmazonS3/latest/API/API_DeleteBucketPolicy.html"""
+    _check_owner(request)
     if policy_text(request.bucket_row) is not None:
         await gateway.index.configure_bucket(request.bucket_row.id, POLICY, None)
     return Response(204)
