@@ -104,7 +104,7 @@ def relative(model: Model, verdict: Verdict) -> Table:
         top = one.scores[one.best].speed if one.best else 0.0
         row: list[str | Cell] = [Cell(one.use.name, title=one.use.what)]
         for name in model.stores:
-            row.append(_share(one.scores.get(name), top, name == one.best))
+            row.append(_share(one.scores.get(name), top, name in one.winners))
         rows.append(row)
     note = "Speed as a share of the fastest's, ± the standard deviation between repeats. What is in each use: "
     note += "; ".join(f"{one.use.name} ({one.use.what})" for one in verdict.judgements) + "."
