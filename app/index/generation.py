@@ -17,7 +17,7 @@ class Generation:
         self._descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
             if os.fstat(self._descriptor).st_size < SIZE:
-                os.ftruncate(self._descriptor, SIZE)
+                os.posix_fallocate(self._descriptor, 0, SIZE)  # see app.server.shared.open_shared
             self._map = mmap.mmap(self._descriptor, SIZE)
         except BaseException:
             os.close(self._descriptor)

@@ -19,6 +19,7 @@ from app.index.connection import open_connection, refuse_network, translated
 from app.index.generation import Generation
 from app.index.incarnation import LifeLock, is_gone
 from app.index.methods import Methods
+from app.index.reserve import Reserve
 from app.index.rows import AccessKey, Bucket, Committed, Held, Holder, Pack, Suspect, Version
 from app.index.rows import Writer as WriterRow
 from app.index.schema import DEFAULT
@@ -99,6 +100,7 @@ class SqliteIndex(Methods):
             queue_limit=self._commit_queue,
             changed=self._generation.bump,
             lost=self._lost,
+            reserve=Reserve(self._wal),
         )
         self._writer.start()
         self._opened.push_async_callback(self._writer.close)

@@ -17,9 +17,10 @@ from typing import Any
 import apsw
 
 from app.crash import crash_point
-from app.errors import CommitUnknown, DomainError, Overloaded, StoreUnavailable, WriterDead
+from app.errors import CommitUnknown, DomainError, Overloaded, StoreFull, StoreUnavailable, WriterDead
 from app.index.connection import translated
 from app.index.queued import ChainedJob, Job, State
+from app.index.reserve import GROWING, Reserve
 from app.index.run import Group
 from app.index.statements import SEQUENCE
 from app.index.steps import Transaction
@@ -46,6 +47,7 @@ class Writer:
         queue_limit: int,
         changed: Callable[[], None],
         lost: Callable[[], None] | None = None,
+        reserve: Reserve | None = None,
     ) -> None:
         self._connect = connect
         self._lock_path = lock_path
@@ -53,6 +55,7 @@ class Writer:
         self._queue_limit = queue_limit
         self._changed = changed
         self._lost = lost
+        self._reserve = reserve
         self._queue: queue.SimpleQueue[Job | None] = queue.SimpleQueue()
         self._fresh: list[Job] = []
         self._pending: deque[Job] = deque()
@@ -185,8 +188,8 @@ class Writer:
                 fcntl.flock(self._lock, fcntl.LOCK_EX)
                 try:
                     jobs = self._take(first)
-                    if jobs:
-                        self._commit_group(jobs)
+                    if possible := self._possible(jobs):
+                        self._commit_group(possible)
                 finally:
                     fcntl.flock(self._lock, fcntl.LOCK_UN)
             except Exception as error:
@@ -216,6 +219,13 @@ class Writer:
             for job in group:
                 job.state = State.RUNNING
         return group
+
+    def _possible(self, jobs: list[Job]) -> list[Job]:
+        """Refuse what would make the index larger when its disk is full; the others."""
+        if self._reserve is None or not jobs or not self._reserve.is_short():
+            return jobs
+        _fail([job for job in jobs if job.function in GROWING], StoreFull(reason="the index has no space left"))
+        return [job for job in jobs if job.function not in GROWING]
 
     def _commit_group(self, jobs: list[Job]) -> None:
         """Commit all of them in one transaction; if one breaks it, each in its own, so that it hurts no other."""

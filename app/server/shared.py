@@ -26,7 +26,7 @@ def open_shared(path: Path, size: int, *, create: bool) -> mmap.mmap:
     fd = os.open(path, flags, 0o600)
     try:
         if create:
-            os.ftruncate(fd, size)
+            os.posix_fallocate(fd, 0, size)  # a write to a mapped hole of a full disk would kill the process
         return mmap.mmap(fd, size)
     finally:
         os.close(fd)

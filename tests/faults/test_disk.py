@@ -25,13 +25,13 @@ INODES = 1024
 class Disk:
     """An ext4 in a file, mounted at `path`."""
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path, size: int = IMAGE_BYTES, block: int = 1024) -> None:
         self.path = directory / "odd"
         self.path.mkdir()
         self._image = directory / "image"
         with self._image.open("wb") as image:
-            image.truncate(IMAGE_BYTES)
-        self._run("mkfs.ext4", "-q", "-F", "-m", "0", "-N", str(INODES), str(self._image))
+            image.truncate(size)
+        self._run("mkfs.ext4", "-q", "-F", "-b", str(block), "-m", "0", "-N", str(INODES), str(self._image))
 
     def _run(self, *command: str) -> None:
         subprocess.run(command, check=True, capture_output=True)
