@@ -72,12 +72,16 @@ class Heart:
 
     async def run(self) -> None:
         """Until cancelled."""
+        told = False
         while True:
             try:
                 async with asyncio.timeout(self._limit):
                     await self.once()
+                told = False
             except (DomainError, TimeoutError) as error:
-                logger.warning("no sign of life could be given: %s, to be tried again", type(error).__name__)
+                if not told:
+                    logger.warning("no sign of life can be given: %s, to be tried again", type(error).__name__)
+                told = True
             except Exception:
                 logger.exception("no sign of life could be given, to be tried again")
             await asyncio.sleep(PERIOD)

@@ -7,12 +7,16 @@ import fcntl
 import os
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
+from time import monotonic
 from typing import Protocol
 
 from app.errors import DomainError
 from app.index.base import Index
 from app.index.leased import under
 from app.index.rows import Lease
+
+ASK_AGAIN = 2.0
+"""Seconds before a lease that another process holds is asked for again: most processes of many gateways only do that."""
 
 
 class Turn(Protocol):
@@ -110,6 +114,7 @@ class LeaseTurn:
         self._name = name
         self._lease: Lease | None = None
         self._asking = asyncio.Lock()
+        self._again = 0.0
 
     async def mine(self) -> bool:
         """See `Turn.mine`."""
@@ -117,8 +122,10 @@ class LeaseTurn:
             if self._lease is not None and not await self._index.holds_lease(self._lease):
                 self._lease = None
                 return False  # what was done under it must end first
-            if self._lease is None:
+            if self._lease is None and monotonic() >= self._again:
                 self._lease = await self._index.take_lease(self._name)
+                if self._lease is None:
+                    self._again = monotonic() + ASK_AGAIN
             return self._lease is not None
 
     def using(self) -> AbstractContextManager[None]:
