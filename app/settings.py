@@ -236,7 +236,7 @@ class Settings(BaseSettings):
         256 * MIB, ge=MIB, le=64 * 1024 * MIB, description="Bytes at which a pack is closed and the next one begun."
     )
     read_cache: int = Field(
-        64 * MIB,
+        128 * MIB,
         ge=0,
         description="Bytes of small objects that a worker keeps in memory, of each store of driver `efs` or `fuse`; 0: "
         "none.",

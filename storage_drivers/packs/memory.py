@@ -24,16 +24,16 @@ LEAST_WINDOWS = 4
 """Records leave windows one part in so many of the budget; the rest of it too while nobody else wants it."""
 GROUP = 8
 """Windows that are read at a time."""
-WORTH = 0.2
-"""Windows are read while they have room, and beyond that while this share of them was of use before it had to go: the
-time of a round trip moves about five of them."""
+WORTH = 0.5
+"""Windows are read while they have room, and beyond that while this share of them was of use before it had to go: one
+costs as much CPU as a read of a record that it saves does, or half of that."""
 TRIALS = 64
 """One record in so many has its windows read all the same, to see whether that has changed."""
 GROWING = 10.0
 """Seconds for which nothing is read around the records of a pack that was seen to grow: it would soon be old again."""
 MOST_GROWING = 1024
 """Packs of which that is remembered."""
-SPEED = 0.02
+SPEED = 0.05
 """Weight of each window that goes, in the share."""
 
 WindowKey = tuple[int, int]
