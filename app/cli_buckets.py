@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import fcntl
-import os
 import sys
 from typing import Annotated
 
@@ -19,6 +17,7 @@ from app.index import Index, open_index
 from app.index.rows import Bucket
 from app.index.transactions.gateways import LIVE
 from app.jobs.move import note_of
+from app.server.lock import take
 from app.settings import Settings
 
 buckets = typer.Typer(name="bucket", help="Buckets and their stores.", no_args_is_help=True)
@@ -87,13 +86,10 @@ async def _is_served(index: Index, settings: Settings) -> bool:
     """Whether a server holds the lock that is its own; with several gateways, whether one is not known to be dead."""
     if index.many_hosts:
         return any(writer.state == LIVE for writer in await index.writers())
-    descriptor = os.open(settings.run_dir / "server.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
+    lock = take(settings.run_dir)
+    if lock is None:
         return True
-    finally:
-        os.close(descriptor)
+    lock.close()
     return False
 
 

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import fcntl
 import json
-import os
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import Annotated, Any
@@ -20,6 +18,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from app.cli_common import ConfigOption, DataOption, IndexOption, JsonOption, fail, load_settings
 from app.errors import DomainError
 from app.jobs.rebuild import Rebuild, Report
+from app.server.lock import take
 from app.settings import Settings
 from app.store.offline import open_all
 from storage_drivers.errors import DriverError
@@ -72,15 +71,11 @@ def rebuild_command(
 def _no_server(settings: Settings) -> Iterator[None]:
     """Hold what a server holds while it runs."""
     settings.run_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
-    lock = os.open(settings.run_dir / "server.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    try:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise DriverError("a server runs on this directory") from None
+    lock = take(settings.run_dir)
+    if lock is None:
+        raise DriverError("a server runs on this directory")
+    with closing(lock):
         yield
-    finally:
-        os.close(lock)
 
 
 @contextmanager

@@ -9,7 +9,14 @@ from contextlib import AsyncExitStack, asynccontextmanager
 
 from app.access.bucket_access import ENFORCED, initial_settings
 from app.access.credentials import Credentials, WeakCredentials, ensure_root, root_credentials
-from app.errors import AccountExists, BucketAlreadyExists, BucketAlreadyOwnedByYou, DomainError, TooManyBuckets
+from app.errors import (
+    AccountExists,
+    BucketAlreadyExists,
+    BucketAlreadyOwnedByYou,
+    DomainError,
+    StoreUnavailable,
+    TooManyBuckets,
+)
 from app.index import Index, open_index
 from app.index.leased import under
 from app.index.schema import DEFAULT
@@ -20,9 +27,14 @@ from app.settings import Settings
 from app.store.buckets import create_bucket
 from app.store.driver import make_stores
 from app.store.store import Store
-from storage_drivers.errors import DriverError
+from storage_drivers.errors import DriverError, StoreGone, StoreReplaced, StoreSilent, StoreUnfit
+from storage_drivers.identity import Identity
+from storage_drivers.looking import check_identity
 
 logger = logging.getLogger("sluice.store")
+
+Known = Mapping[str, tuple[str, int]]
+"""The stores that the index knows by their names: UUID and generation."""
 
 
 class CannotStart(Exception):
@@ -57,27 +69,90 @@ async def _prepare(settings: Settings, buckets: list[str]) -> Credentials:
         known = await index.identities()
         await refuse_missing(index, settings)
         store = make_stores(index, settings, known)
-        for one in store.all.values():
-            stack.push_async_callback(one.close)
-            if one.driver.capabilities.one_process:
-                if settings.workers > 1:
-                    raise CannotStart(f"store {one.name}: it is of one process, which wants --workers 1")
-                if one.name in known:
-                    raise CannotStart(
-                        f"store {one.name}: what was in it ended with its process, but not the index of it"
-                    )
-                continue
-            await start(one, known)
-            if one.driver.probe is not None:
-                logger.info("store %s: %s", one.name, one.driver.probe.line)
+        await _start_all(store, known, settings.workers, stack)
         credentials = root_credentials(settings)
         try:
             root_id = await ensure_root(index, await _root_of(store), credentials)
         except AccountExists:
             raise CannotStart("the root access key belongs to another account (see `sluice user list`)") from None
         await _make_buckets(store, settings, buckets, root_id)
-        await sweep(store, index.writer_is_gone)
+        try:
+            await sweep(store, index.writer_is_gone)
+        except StoreUnavailable as error:
+            logger.warning("sweep: %s, which the workers go on with", type(error).__name__)
         return credentials
+
+
+async def _start_all(store: Store, known: Known, workers: int, stack: AsyncExitStack) -> None:
+    """Start all stores; one must be in service, or hang, which no other start would change. Raises CannotStart."""
+    stores: list[Store] = []
+    for one in store.all.values():
+        stack.push_async_callback(one.close)
+        if not one.driver.capabilities.one_process:
+            stores.append(one)
+        elif workers > 1:
+            raise CannotStart(f"store {one.name}: it is of one process, which wants --workers 1")
+        elif one.name in known:
+            raise CannotStart(f"store {one.name}: what was in it ended with its process, but not the index of it")
+    # together: each that hangs takes as long as it may
+    for error in await asyncio.gather(*(_start_watched(one, known, stack) for one in stores), return_exceptions=True):
+        if error is not None:
+            raise error
+    refusals = [one.breaker.refused for one in store.all.values() if one.breaker is not None]
+    if refusals and not any(error is None or _is_silent(error) for error in refusals):
+        raise CannotStart(_of(store, refusals[0]))
+
+
+async def _start_watched(store: Store, known: Known, stack: AsyncExitStack) -> None:
+    """Start a store, which may go out of service from then on; one that the index knows may be so already.
+
+    Raises CannotStart: for a mount that cannot keep its promise, for another store, for a new one that cannot be made.
+    """
+    breaker = store.breaker
+    assert breaker is not None
+    try:
+        await breaker.start(known.get(store.name))
+        refused = breaker.refused
+        if refused is not None and not _may_pass(refused):
+            raise refused
+    except DriverError as error:
+        raise CannotStart(_of(store, error, known)) from error
+    stack.push_async_callback(_ended, asyncio.create_task(breaker.run(_nobody)))
+    if refused is None:
+        await _bind(store, known)
+        if store.driver.probe is not None:
+            logger.info("store %s: %s", store.name, store.driver.probe.line)
+
+
+def _may_pass(error: DriverError) -> bool:
+    """Whether a store that said so may be good again by itself; else somebody must do something."""
+    if isinstance(error, StoreUnfit):
+        return error.kind in ("no-answer", "error")
+    if isinstance(error, StoreGone):
+        return not isinstance(error, StoreReplaced)
+    return _is_silent(error) or isinstance(error.__cause__, OSError)
+
+
+def _is_silent(error: DriverError) -> bool:
+    return isinstance(error, StoreSilent) or (isinstance(error, StoreUnfit) and error.kind == "no-answer")
+
+
+def _of(store: Store, what: DriverError | str | None, known: Known | None = None) -> str:
+    """What is wrong with a store, for the operator."""
+    named = "" if store.name == DEFAULT else f"store {store.name}: "
+    if isinstance(what, StoreReplaced) and known is not None:
+        uuid, generation = known[store.name]
+        return f"{named}the index is of store {uuid} generation {generation}, but {what}"
+    return f"{named}{what}"
+
+
+def _nobody(_name: str, _condition: str, _running: int, _stuck: int) -> None:
+    """Told how a store is, before there are workers who ask."""
+
+
+async def _ended(watching: asyncio.Task[None]) -> None:
+    watching.cancel()
+    await asyncio.gather(watching, return_exceptions=True)
 
 
 @asynccontextmanager
@@ -120,26 +195,29 @@ async def opened(settings: Settings) -> AsyncIterator[Store]:
         yield store
 
 
-async def start(store: Store, known: Mapping[str, tuple[str, int]]) -> None:
+async def start(store: Store, known: Known) -> None:
     """Start a store, and bind the index to it if that knows none of its name. Raises CannotStart."""
-    named = "" if store.name == DEFAULT else f"store {store.name}: "
     try:
         await store.start()
-        empty = await store.driver.empty() if store.name not in known else False
     except DriverError as error:
-        raise CannotStart(f"{named}{error}") from error
+        raise CannotStart(_of(store, error)) from error
+    await _bind(store, known)
+
+
+async def _bind(store: Store, known: Known) -> None:
     found = store.driver.identity
     assert found is not None
-    if store.name not in known:
-        # a crash right after the store was made leaves one without an index, too
-        if not empty:
-            raise CannotStart(f"{named}there is data here but no index of it: `sluice rebuild` makes it anew")
-        await store.index.set_identity(*found, store.name)
-    elif known[store.name] != tuple(found):
-        raise CannotStart(
-            f"{named}the index is of store {known[store.name][0]} generation {known[store.name][1]}, the directory of "
-            f"store {found.store} generation {found.generation}"
-        )
+    try:
+        if store.name in known:
+            check_identity(found, Identity(*known[store.name]))
+            return
+        empty = await store.driver.empty()
+    except DriverError as error:
+        raise CannotStart(_of(store, error, known)) from error
+    # a crash right after the store was made leaves one without an index, too
+    if not empty:
+        raise CannotStart(_of(store, "there is data here but no index of it: `sluice rebuild` makes it anew"))
+    await store.index.set_identity(*found, store.name)
 
 
 async def refuse_missing(index: Index, settings: Settings) -> None:
@@ -158,7 +236,8 @@ async def _root_of(store: Store) -> str:
     index = store.index
     kept = await index.note(ROOT)
     if not kept:
-        kept = (await index.identities()).get(DEFAULT, (store.driver.identity or ("",))[:1])[0]
+        known = await index.identities()
+        kept = (known.get(DEFAULT) or known.get(store.name) or store.driver.identity or ("",))[0]
         await index.set_note(ROOT, kept)
     return kept
 

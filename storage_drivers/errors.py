@@ -5,7 +5,8 @@ DriverError
   ReadOnlyStore     the mount takes no writes (EROFS)
   StoreFailed       anything else the mount answered (EIO, ESTALE, EACCES, EMFILE, …), or not the store we expect
     StoreUnfit      at start: the mount cannot keep the promise asked of it
-    StoreGone       there is no store where it was, or another one
+    StoreGone       there is no store where it was, or it cannot be read
+      StoreReplaced there is another one
     StoreSilent     the mount does not answer: what was begun may still be done
   BlobMissing       a committed blob is not there (ENOENT): an integrity alarm, never "no such key"
   BlobDamaged       a committed blob is not what was written
@@ -47,6 +48,10 @@ class StoreUnfit(StoreFailed):
 
 class StoreGone(StoreFailed):
     """There is no store where it was, it cannot be read, or it is another one."""
+
+
+class StoreReplaced(StoreGone):
+    """There is another store, or another generation of it. The message says which."""
 
 
 class StoreSilent(StoreFailed):

@@ -6,7 +6,7 @@ import os
 import secrets
 from pathlib import Path
 
-from storage_drivers.errors import DriverError, StoreGone, map_errors
+from storage_drivers.errors import DriverError, StoreGone, StoreReplaced, map_errors
 from storage_drivers.files import DIRECTORY_MODE, FILE_MODE, sync_directory, write_all
 from storage_drivers.identity import Identity, read_identity
 from storage_drivers.probing.probe import DIRECTORY
@@ -32,7 +32,7 @@ def check_identity(found: Identity | None, known: Identity) -> None:
     if found is None:
         raise StoreGone("there is no store: is the mount missing?")
     if found != known:
-        raise StoreGone(f"it is store {found.store} generation {found.generation} now")
+        raise StoreReplaced(f"it is store {found.store} generation {found.generation} now")
 
 
 def _write(directory: str) -> None:

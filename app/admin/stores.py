@@ -21,7 +21,8 @@ PATIENCE = 2.0
 async def _shown(settings: Settings, store: Store, buckets: int) -> StoreOut:
     kept = settings.named_stores[store.name]
     usage = await store.usage(PATIENCE)
-    identity = store.driver.identity
+    # the driver of one that was never in service here knows none
+    identity = store.driver.identity or (await store.index.identities()).get(store.name)
     return StoreOut(
         name=store.name,
         default=store.name == settings.first_store,
@@ -30,8 +31,8 @@ async def _shown(settings: Settings, store: Store, buckets: int) -> StoreOut:
         durability=kept.durability or "full",
         state="down" if usage is None else _condition(store),
         buckets=buckets,
-        store=identity and identity.store,
-        generation=identity and identity.generation,
+        store=identity and identity[0],
+        generation=identity and identity[1],
         stored=None if kept.max_bytes is None else int(await store.index.note(store.stored_note) or 0),
         max_bytes=kept.max_bytes,
         min_free=kept.min_free,

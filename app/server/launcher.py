@@ -8,19 +8,21 @@ share it for a moment).
 from __future__ import annotations
 
 import asyncio
-import fcntl
 import logging
 import os
 import signal
 import socket
 import sys
-import time
 from collections.abc import Callable, Coroutine
+from contextlib import closing
+from functools import partial
 from typing import Any
 
+from app.server.apart import apart
 from app.server.child import Child, ChildFailed, Role, spawn
 from app.server.counters import Counters
 from app.server.listen import CannotListen, listen, url_host
+from app.server.lock import ServerLock, take
 from app.server.shared import OldestRequests
 from app.server.store_states import StoreStates
 from app.server.worker import COUNTERS, OLDEST
@@ -57,18 +59,19 @@ def run(
     """Serve until SIGTERM or SIGINT; SIGHUP replaces every process, one by one. Returns the exit code.
 
     `before_workers` runs once, before any process starts, under the lock of the data directory; what it raises is
-    raised. `after_death` runs in a thread for each process that died unasked, before the next one starts.
+    raised. In a process of its own, so that no thread of this one ever hangs with a mount. `after_death` runs in a
+    thread for each process that died unasked, before the next one starts.
     """
     try:
-        lock = _lock(settings)
+        settings.home.mkdir(mode=0o700, parents=True, exist_ok=True)
+        settings.run_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
+        lock = take(settings.run_dir, LOCK_WAIT)
         if lock is None:
             return _fail("another sluice serves this data directory")
-        try:
+        with closing(lock):
             if before_workers is not None:
-                before_workers(settings)
+                apart(partial(before_workers, settings))
             return _serve(settings, lock, after_death, app, admin)
-        finally:
-            os.close(lock)
     except CannotListen as error:
         return _fail(str(error))
     except OSError as error:
@@ -80,23 +83,7 @@ def _fail(message: str) -> int:
     return 1
 
 
-def _lock(settings: Settings) -> int | None:
-    settings.home.mkdir(mode=0o700, parents=True, exist_ok=True)
-    settings.run_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
-    lock = os.open(settings.run_dir / "server.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    deadline = time.monotonic() + LOCK_WAIT
-    while True:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            return lock
-        except BlockingIOError:
-            if time.monotonic() > deadline:
-                os.close(lock)
-                return None
-            time.sleep(0.05)
-
-
-def _serve(settings: Settings, lock: int, after_death: Hook | None, app: str, admin: str | None) -> int:
+def _serve(settings: Settings, lock: ServerLock, after_death: Hook | None, app: str, admin: str | None) -> int:
     sockets = listen(settings.host, settings.port, settings.workers)
     tls = settings.tls_cert is not None
     roles = [Role("worker", slot, app, (sockets[slot].fileno(),), tls) for slot in range(settings.workers)]
@@ -120,7 +107,7 @@ class Launcher:
         self,
         settings: Settings,
         roles: list[Role],
-        lock: int,
+        lock: ServerLock,
         sockets: list[socket.socket],
         after_death: Hook | None,
     ) -> None:
@@ -182,11 +169,12 @@ class Launcher:
                 await self._freed.wait()
             self._oldest.claim(place)
             try:
-                child = await spawn(self._settings, role, place, self._places, self._lock)
+                child = await spawn(self._settings, role, place, self._places, self._lock.fd)
             except BaseException:
                 self._oldest.free(place)
                 raise
             self._children.add(child)
+            self._lock.note([os.getpid(), *(one.process.pid for one in self._children)])
             self._background(self._watch(child))
             try:
                 await child.wait_ready()

@@ -262,7 +262,7 @@ def _raise_descriptor_limit(settings: Settings) -> None:
         resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
 
 
-def _die_with(parent: int) -> None:
+def die_with(parent: int) -> None:
     """Ask the kernel to kill this process when its parent dies: two servers must never run on one directory."""
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != parent:
@@ -273,7 +273,7 @@ def main(pipe: BinaryIO) -> None:
     """Entry of the child process, which reads its `Spec` from a pipe of its parent."""
     with pipe:
         spec: Spec = pickle.load(pipe)  # noqa: S301 - our own parent wrote it
-    _die_with(spec.parent)
+    die_with(spec.parent)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
     logging.basicConfig(level=logging.INFO, format="%(levelname)s %(name)s: %(message)s")

@@ -22,6 +22,7 @@ from app.store.place import Place
 from storage_drivers.base import Driver, PackBook
 from storage_drivers.errors import DriverError, ReadOnlyStore, StoreFull, StoreGone, StoreSilent, map_errors
 from storage_drivers.identity import Identity
+from storage_drivers.looking import check_identity
 from storage_drivers.mountinfo import changes
 
 logger = logging.getLogger("sluice.store")
@@ -120,6 +121,8 @@ class Breaker:
         self._hanging: list[_Trial] = []
         self._given_up: list[Driver] = []
         self._tree: PlainFiles | None = None
+        self.refused: DriverError | None = None
+        """Why it did not come into service when it started."""
 
     def also(self, tree: PlainFiles) -> None:
         """Plain files lie on the same mount."""
@@ -153,12 +156,13 @@ class Breaker:
             if self._tree is not None:
                 await self._tree.start()
             found = driver.identity
-            if known is not None and found != self._known:
-                raise StoreGone(f"it is another one now: {found}")
+            if known is not None:
+                check_identity(found, Identity(*known))
             self._known = found
         except DriverError as error:
             if known is None:
                 raise
+            self.refused = error
             self._open(str(error))
 
     async def _first_look(self) -> None:
@@ -280,8 +284,8 @@ class Breaker:
             if self._tree is not None:
                 self._tree.suspend(None)
                 await self._tree.start()
-            if self._known is not None and driver.identity != self._known:
-                raise StoreGone(f"it is another one now: {driver.identity}")
+            if self._known is not None:
+                check_identity(driver.identity, self._known)
         except DriverError as error:
             self._tell(str(error))
             driver.give_up(StoreSilent("not started"))

@@ -15,10 +15,12 @@ from typing import Any, NamedTuple, ParamSpec, TypeVar
 
 from storage_drivers.base import UNTOLD, Buffer, Capabilities, Durability, Source, Usage, no_claim
 from storage_drivers.blobs.rereading import next_piece
-from storage_drivers.errors import BlobMissing, DriverError, StoreFailed, StoreGone
+from storage_drivers.errors import BlobMissing, DriverError, StoreFailed, StoreGone, StoreUnfit
 from storage_drivers.identity import Identity
 from storage_drivers.journaling import Journaling
 from storage_drivers.looking import check_identity
+from storage_drivers.probing.probe import with_patience
+from storage_drivers.probing.scratch import Progress
 from storage_drivers.remote.contents import PREFIX, RemoteContents, make_identity, read_identity
 from storage_drivers.remote.filesystem import NewObject, Remote
 from storage_drivers.remote.journals import DIRECTORY, RemoteJournals
@@ -95,8 +97,9 @@ class FsspecDriver(WithoutPacks, Streaming, Journaling):
         durability is asked for than such a place can promise.
         """
         if self._asked is not Durability.RELAXED:
-            raise StoreFailed("a store over fsspec cannot promise that data survives a power cut: set it to relaxed")
-        self.identity = await self._hop(self._open_store)
+            raise StoreUnfit("durability", "no place that fsspec reaches survives a power cut: set it to relaxed")
+        progress = Progress()
+        self.identity = await with_patience(progress, lambda: self._open_store(progress))
         if self.identity is None:
             await asyncio.gather(*(self._hop(self._make_directory, low) for low in range(256)))
             self.identity = await self._hop(make_identity, self._remote)
@@ -135,12 +138,14 @@ class FsspecDriver(WithoutPacks, Streaming, Journaling):
         """Fail what is under way."""
         self._threads.give_up(error)
 
-    def _open_store(self) -> Identity | None:
+    def _open_store(self, progress: Progress) -> Identity | None:
         found = read_identity(self._remote)
         if found is None:
             if not self._create:
                 raise StoreFailed("there is no store here: is this the right place?")
+            progress.step("mkdir")
             self._remote.make_directory(f"{self._remote.root}/{DIRECTORY}")
+        progress.step("probe")
         self.probe = Found(self._remote.probe(f"{self._remote.root}/probe-{secrets.token_hex(8)}"))
         return found
 
