@@ -66,7 +66,6 @@ def test_one_hangs(tmp_path: Path, layout: str) -> None:
         with gateway:
             filled(gateway)
             identity = shown(gateway, "odd")["store"]
-            gateway.kill()  # so that something is left to be swept
         hang = mount.fault("*", "hang", times=None)
         with gateway:
             is_down(gateway, identity)
