@@ -146,7 +146,7 @@ def _of(store: Store, what: DriverError | str | None, known: Known | None = None
     return f"{named}{what}"
 
 
-def _nobody(_name: str, _condition: str, _running: int, _stuck: int) -> None:
+def _nobody(_name: str, _condition: str, *_counts: int) -> None:
     """Told how a store is, before there are workers who ask."""
 
 
