@@ -223,17 +223,15 @@ def _said(one: Judgement) -> list[str]:
 
 
 def margin(difference: Difference) -> str:
-    """` by 23 % (12 to 35 %)`, or as a factor where it is large."""
-    ratio = difference.ratio or 1.0
-    if ratio >= 2:
-        between = ""
-        if difference.low and difference.high:
-            between = f" ({significant(difference.low, 2)} to {significant(difference.high, 2)})"
-        return f" by a factor of {significant(ratio, 2)}{between}"
+    """` by 23 % (12 to 35 %)`; as factors where it is large, or the interval wide."""
+    ratio, low, high = difference.ratio or 1.0, difference.low, difference.high
     between = ""
-    if difference.low and difference.high:
-        between = f" ({_bound(difference.low)} to {_bound(difference.high)} %)"
-    return f" by {percent(ratio - 1)}{between}"
+    if low and high:
+        between = f" ({_bound(low)} to {_bound(high)} %)"
+        if max(ratio, high / 3) >= 2 or low < 1 / 3:
+            between = f" ({significant(low, 2)} to {significant(high, 2)} times as fast)"
+    by = f"a factor of {significant(ratio, 2)}" if ratio >= 2 else percent(ratio - 1)
+    return f" by {by}{between}"
 
 
 def _bound(ratio: float) -> str:

@@ -171,7 +171,7 @@ def plots(model: Model, scenario: str) -> list[Block]:
         if one.heat is not None
     ]
     found: list[Block] = [Figures([*curves, *courses], "Latency and throughput", "", model.targets)]
-    note = "First repeat. Along: when a request ended; up: how long it took; darker: more of them (logarithmic)."
+    note = "First repeat. Along: when a request ended; up: its time; the stronger the colour, the more (logarithmic)."
     return [*found, Figures(heats, "Heat maps of latency", note)] if heats else found
 
 

@@ -237,3 +237,17 @@ def test_nobody_wins_where_one_is_too_noisy_and_the_other_the_same() -> None:
     over = {"b": noise.Difference(1.01, 0.9, 1.1, "no difference"), "c": noise.Difference(1.2, 0.6, 2.4, "too noisy")}
     one = verdict.Judgement(verdict.TOGETHER, [], scores, "a", over, [])
     assert (one.winners, one.call) == ([], "too noisy")
+
+
+@pytest.mark.parametrize(
+    ("ratio", "low", "high", "said"),
+    [
+        (1.23, 1.12, 1.35, " by 23 % (12 to 35 %)"),
+        (1.1, 0.8, 1.5, " by 10 % (-20 to 50 %)"),
+        (3.5, 2.9, 4.2, " by a factor of 3.5 (2.9 to 4.2 times as fast)"),
+        (1.36, 0.014, 137.0, " by 36 % (0.014 to 137 times as fast)"),
+        (1.5, None, None, " by 50 %"),
+    ],
+)
+def test_margins_in_words(ratio: float, low: float | None, high: float | None, said: str) -> None:
+    assert verdict.margin(noise.Difference(ratio, low, high, "faster")) == said
