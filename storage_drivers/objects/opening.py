@@ -70,7 +70,16 @@ class Opening:
             self.progress.step("fsync directory")
             files.sync_directory(self._names.data)
             files.sync_directory(self._root)
+            self._sync_way()
+
+    def _sync_way(self) -> None:
+        """The directories above the root, up to that of the mount: we made some of them, now or before a crash."""
+        root = self._root.resolve()
+        device = root.stat().st_dev
+        for above in root.parents:
+            if above.stat().st_dev != device:
+                return
             try:
-                files.sync_directory(self._root.resolve().parent)
-            except PermissionError:  # then the root is not ours to make, and was there before
-                pass
+                files.sync_directory(above)
+            except PermissionError:  # then what is in it is not ours to make, and was there before
+                return

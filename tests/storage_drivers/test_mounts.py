@@ -176,6 +176,26 @@ async def test_nothing_acknowledged_is_lost_by_a_power_cut(make_mount: MakeMount
             assert await content(driver, locator, 0, len(BODY)) == BODY
 
 
+@pytest.mark.parametrize("way", ["store", "a/b/store"])
+async def test_a_new_store_outlives_a_power_cut_with_all_directories_above_it(make_mount: MakeMount, way: str) -> None:
+    mount = make_mount(personality="nfs", tracked=True)
+    if way != "store":
+        (mount.path / "a").mkdir()  # as by a start that crashed, before it was synced
+    driver = EfsDriver(mount.path / way, threads=8)
+    try:
+        await driver.start()
+        locator = await put(driver)
+    finally:
+        await driver.close()
+    mount.crash()
+    driver = EfsDriver(mount.path / way, threads=8, create=False)
+    try:
+        await driver.start()
+        assert await content(driver, locator, 0, len(BODY)) == BODY
+    finally:
+        await driver.close()
+
+
 @pytest.mark.parametrize(("driver_class", "personality"), [(EfsDriver, "nfs"), (FuseDriver, "zdbfs")])
 async def test_readers_while_others_are_discarded(
     make_mount: MakeMount, driver_class: type[ObjectsDriver], personality: str
