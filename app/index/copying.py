@@ -22,7 +22,7 @@ from app.index.postgres import migrate as postgres_migrate
 from app.index.postgres.dialect import escaped, unescaped
 from app.index.postgres.link import Connection, Link
 from app.index.postgres.running import SNAPSHOT
-from app.index.schema import GROUP_BITS, metadata, operations, sequence
+from app.index.schema import GROUP_BITS, REVISION, metadata, operations, sequence
 from app.index.statements import POSITION
 
 BATCH = 2000
@@ -141,8 +141,8 @@ async def opened(url: str, *, write: bool = False) -> AsyncIterator[End]:
         connection = await link.connect()
         stack.push_async_callback(connection.close)
         await postgres_migrate.check(connection, durability="full" if write else "relaxed")
-        if write:
-            await postgres_migrate.upgrade(link, connection)
+        if write and await postgres_migrate.revision(connection) != REVISION:
+            await postgres_migrate.upgrade(link)
         await postgres_migrate.check_revision(connection)
         # no time limit: a table may take long to read while nothing is asked of the other side
         await connection.execute("SET idle_in_transaction_session_timeout = 0")

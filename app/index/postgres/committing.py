@@ -86,6 +86,8 @@ class Committer:
     async def _call(self, jobs: Sequence[Job], locks: Locks, kind: Kind) -> Sequence[Job]:
         """Have the server do all of it; those are returned with which nothing was done."""
         wanted = call(kind, jobs)
+        if self._link.pooler:
+            wanted = wanted._replace(must_know=True)
         for left in (1, 0):
             try:
                 connection = await self._pool.acquire()
@@ -144,7 +146,8 @@ class Committer:
                 return error
             connection = await self._pool.acquire()
             try:
-                await answer_later(kind, jobs, number, connection)
+                async with self._link.transaction(connection):
+                    await answer_later(kind, jobs, number, connection)
             finally:
                 self._pool.drop(connection)
         except Exception as second:
@@ -267,8 +270,9 @@ class Committer:
             try:
                 connection = await self._pool.acquire()
                 try:
-                    patience = max(deadline - time.monotonic(), 0.1)
-                    number = await connection.fetchval(RESOLVE, operation, now_ms(), timeout=patience)
+                    async with asyncio.timeout(max(deadline - time.monotonic(), 0.1)):
+                        async with self._link.transaction(connection):
+                            number = await connection.fetchval(RESOLVE, operation, now_ms())
                 except BaseException:
                     self._pool.drop(connection)
                     raise
@@ -293,8 +297,9 @@ class Committer:
             return
         connection = await self._pool.acquire()
         try:
-            await connection.execute(FORGET, self._forgotten, until)
-            await connection.execute(FORGET_OLD, now_ms() - KEPT_MS)
+            async with self._link.transaction(connection):
+                await connection.execute(FORGET, self._forgotten, until)
+                await connection.execute(FORGET_OLD, now_ms() - KEPT_MS)
         except BaseException:
             self._pool.drop(connection)
             raise

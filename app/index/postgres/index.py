@@ -26,6 +26,7 @@ from app.index.postgres.watch import Watch
 from app.index.postgres.writer import Writer
 from app.index.rows import Beat, Committed, Conditions, Discard, NewVersion, Part, Unhashed, Upload
 from app.index.rows import Writer as WriterRow
+from app.index.schema import REVISION
 from app.index.steps import Transaction
 from app.index.transactions import discards, gateways, intents, multipart, objects, writers
 
@@ -104,10 +105,13 @@ class PostgresIndex(Readings, Methods):
         self._opened.push_async_callback(self.link.close)
         connection = await self.link.connect()
         try:
-            await migrate.check(connection, durability=self._durability)
-            if upgrade:
-                await migrate.upgrade(self.link, connection)
-            await migrate.check_revision(connection)
+            async with self.link.transaction(connection):
+                await migrate.check(connection, durability=self._durability)
+                due = upgrade and await migrate.revision(connection) != REVISION
+            if due:
+                await migrate.upgrade(self.link)
+            async with self.link.transaction(connection):
+                await migrate.check_revision(connection)
         finally:
             await connection.close()
         self._generation = Generation(self._run_dir / "generation")
@@ -151,8 +155,9 @@ class PostgresIndex(Readings, Methods):
         sign = BEAT, (self.incarnation, number, settled)
 
         async def give(connection: Connection) -> list[Beat]:
-            await running.rows_of(connection, *sign, self.link.timeout)
-            return await running.read(connection, gateways.beats(), self.link.timeout)
+            async with self.link.transaction(connection):
+                await running.rows_of(connection, *sign, self.link.timeout)
+                return await running.read(connection, gateways.beats(), self.link.timeout)
 
         return await asked(self.link, self.reads, give)
 

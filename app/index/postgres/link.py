@@ -9,7 +9,8 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
@@ -76,6 +77,16 @@ class Link:
                 statement_cache_size=0 if self.pooler else 512,
                 max_cached_statement_lifetime=0,
             )
+
+    @asynccontextmanager
+    async def transaction(self, connection: Connection) -> AsyncIterator[None]:
+        """A transaction around what needs none but through a pooler, where a statement is told and run in two steps."""
+        if not self.pooler:
+            yield
+            return
+        await connection.execute(self.begin)
+        yield
+        await connection.execute("COMMIT")
 
     def failed(self) -> None:
         """It does not answer: refuse everybody until it does."""

@@ -52,10 +52,10 @@ async def check_revision(connection: Connection) -> None:
         raise StoreUnavailable(reason=f"the index is of revision {found} and this version needs {REVISION}")
 
 
-async def upgrade(link: Link, connection: Connection) -> None:
-    """Make or upgrade the tables; of several that come at once, one does."""
-    if await revision(connection) == REVISION:
-        return
+async def upgrade(link: Link) -> None:
+    """Make or upgrade the tables; of several that come at once, one does. Raises StoreUnavailable through a pooler."""
+    if link.pooler:
+        raise StoreUnavailable(reason="the tables are missing or old: `sluice migrate` with a URL of the server itself")
     await _run_alembic(link.connect)
 
 

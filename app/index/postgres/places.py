@@ -94,7 +94,8 @@ async def barrier(index: PostgresIndex) -> int:
     """The last number that was drawn, once all that drew one up to it have ended."""
 
     async def ask(connection: Connection) -> int:
-        found = await connection.fetchval(POSITION)
+        async with index.link.transaction(connection):
+            found = await connection.fetchval(POSITION)
         await connection.execute(BARRIER)
         return int(found)
 

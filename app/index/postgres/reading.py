@@ -18,7 +18,7 @@ from app.index import decisions, holders, moving, scrubbing
 from app.index.postgres import running
 from app.index.postgres.dialect import escaped, unescaped, unescaped_json
 from app.index.postgres.errors import translated
-from app.index.postgres.link import Connection, Pool
+from app.index.postgres.link import Connection, Link, Pool
 from app.index.rows import Held, Holder, Pack, Suspect
 from app.index.schema import DEFAULT, SEALED, SWEPT
 from app.index.transactions import compaction
@@ -110,6 +110,11 @@ class Lent:
         return Cursor([tuple([plain(value) if type(value) is str else value for value in row]) for row in rows])
 
 
+def begins(function: Callable[..., Any]) -> bool:
+    """Whether a function begins and ends a state of the index itself."""
+    return function in (holders.held_in, decisions.changes)
+
+
 def _given(name: str, value: Any) -> Any:
     if name == "pattern":  # GLOB's to LIKE's, of names that hold none of its own
         value = value.replace("?", "_").replace("*", "%")
@@ -119,13 +124,19 @@ def _given(name: str, value: Any) -> Any:
 class Readings:
     """A part of `PostgresIndex`."""
 
+    link: Link
     long: Pool
     """Connections for readings that may take long."""
 
-    async def _on(self, ask: Callable[[Connection], Any]) -> Any:
+    async def _on(self, ask: Callable[[Connection], Any], *, alone: bool = False) -> Any:
+        """`alone` for what begins a transaction itself."""
         connection = await self.long.acquire()
         try:
-            answer = await ask(connection)
+            if alone:
+                answer = await ask(connection)
+            else:
+                async with self.link.transaction(connection):
+                    answer = await ask(connection)
         except Exception as error:
             self.long.drop(connection)
             raise translated(error) from error
@@ -141,7 +152,7 @@ class Readings:
         async def ask(connection: Connection) -> T:
             return await greenlet_spawn(function, Lent(connection, json), *arguments)
 
-        answer: T = await self._on(ask)
+        answer: T = await self._on(ask, alone=begins(function))
         return answer
 
     async def _stream(self, connection: Connection, sql: str, *parameters: Any) -> AsyncIterator[Any]:
@@ -179,13 +190,13 @@ class Readings:
                 async for prefix, locator in self._stream(connection, HELD_LOCATORS, wanted):
                     found[prefix] = found.get(prefix, 0) + size_of(locator)
 
-        await self._on(ask)
+        await self._on(ask, alone=True)
         return found
 
     async def find_holders(self, suspects: Sequence[Suspect]) -> dict[str, tuple[Holder, ...]]:
         """See `Index.find_holders`."""
         answer: dict[str, tuple[Holder, ...]] = await self._on(
-            lambda connection: running.snapshot(connection, compaction.find_holders(suspects))
+            lambda connection: running.snapshot(connection, compaction.find_holders(suspects)), alone=True
         )
         return answer
 
@@ -204,7 +215,7 @@ class Readings:
                         live[place[0]] = live.get(place[0], 0) + place[1]
             found.extend((pack, live.get(pack.id, 0)) for pack in packs if pack.id not in written)
 
-        await self._on(ask)
+        await self._on(ask, alone=True)
         return found
 
     async def bodies(self, bucket_id: int, after: int) -> list[moving.Body]:

@@ -50,7 +50,8 @@ class Watch:
         if not self._link.pooler:  # a pooler gives us another session each time
             await connection.add_listener(CHANNEL, lambda *_: self._changed())
         while not ended.is_set():
-            found = await connection.fetchval(COUNTER, timeout=PATIENCE)
+            async with asyncio.timeout(PATIENCE), self._link.transaction(connection):
+                found = await connection.fetchval(COUNTER)
             if found != self._known:
                 self._known = found
                 self._changed()
