@@ -59,6 +59,7 @@ class App:
         self._fast_lane = settings.fast_lane
         self._context = context
         self._index: Index = open_index(settings, lost=_end)
+        self._reads_now = settings.fast_lane and self._index.at_once
         self._store = make_stores(self._index, settings)
         """The default one, which knows the others."""
         self._gateway = Gateway(settings, self._store, Known(self._index), context.observe, context.memory)
@@ -85,7 +86,7 @@ class App:
     def answer_now(self, request: S3Request) -> Response | None:
         """The fast lane: see `Gateway.answer_now`."""
         path = request.raw_path
-        if not self._fast_lane or path in HEALTH or path == MINIO_HEALTH:
+        if not self._reads_now or path in HEALTH or path == MINIO_HEALTH:
             return None
         return self._gateway.answer_now(request)
 

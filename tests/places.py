@@ -16,10 +16,11 @@ from pathlib import Path
 from typing import Any
 
 from loadtests.mounts import PROFILES, Mount, mounted
+from tests import postgres
 from tests.environment import need, need_fuse, need_root
 
 CHOSEN = os.environ.get("SLUICE_TEST_PLACE", "here")
-USUAL = (CHOSEN,) if "SLUICE_TEST_PLACE" in os.environ else ("here", "tree", "zdbfs", "memory")
+USUAL = (CHOSEN,) if "SLUICE_TEST_PLACE" in os.environ else ("here", "postgres", "tree", "zdbfs", "memory")
 
 
 @dataclass
@@ -32,6 +33,8 @@ class Place:
     """As many as the store allows, None for any number."""
     cut: Callable[[], None] | None = None
     """Cut the power under it, where that can be done; what was not synced is gone after `restore`."""
+    in_postgres: bool = False
+    """The index is in Postgres."""
     restore: Callable[[], None] | None = None
     """What survived is there again. The gateway must have been killed before."""
 
@@ -42,6 +45,8 @@ class Place:
 
     def environment(self, home: Path) -> dict[str, str]:
         """Settings of a gateway whose own directory is `home`."""
+        if self.in_postgres:
+            return postgres.environment_here(home)
         if not self.store:
             return {}
         return {
@@ -53,6 +58,11 @@ class Place:
 @contextmanager
 def _here(_: Path) -> Iterator[Place]:
     yield Place()
+
+
+@contextmanager
+def _postgres(_: Path) -> Iterator[Place]:
+    yield Place(in_postgres=True)
 
 
 def tree_at(path: Path) -> Place:
@@ -138,6 +148,7 @@ def _lose(mount: Mount) -> None:
 
 PLACES: dict[str, Callable[[Path], AbstractContextManager[Place]]] = {
     "here": _here,
+    "postgres": _postgres,
     "tree": _tree,
     "ext4": _disk("ext4"),
     "xfs": _disk("xfs"),

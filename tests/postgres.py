@@ -206,6 +206,9 @@ def _index_of(data: Path) -> str:
 
 def environment(data: Path) -> dict[str, str]:
     """Settings of a gateway with the home `data`, whose index is the same one each time when it is in Postgres."""
-    if CHOSEN == "sqlite":
-        return {}
+    return {} if CHOSEN == "sqlite" else environment_here(data)
+
+
+def environment_here(data: Path) -> dict[str, str]:
+    """The same, whatever was chosen."""
     return {"SLUICE_INDEX": _index_of(data), "SLUICE_RUNTIME_DIR": str(data / "index" / "run")}

@@ -96,6 +96,9 @@ class Index(Upkeep, Trees, Gateways, Protocol):
     async def set_identity(self, store: str, generation: int, name: str = DEFAULT) -> None: ...
 
     # without an await, for answers that are given before there is a task (DESIGN §6, the fast lane)
+    at_once: bool
+    """False for an engine that raises NotNow for each of these: it need not be asked."""
+
     def access_key_now(self, access_key: str) -> AccessKey | None:
         """Like `access_key`. Raises NotNow where an engine would have to wait."""
         ...

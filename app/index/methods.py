@@ -54,6 +54,7 @@ class Methods(TreeMethods, GatewayMethods):
     """An engine gives the underscored ones. What each method means stands in `Index`."""
 
     incarnation = 0
+    at_once = True
 
     async def _read(self, transaction: Transaction[T]) -> T:
         raise NotImplementedError

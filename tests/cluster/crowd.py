@@ -42,7 +42,7 @@ class Crowd:
         self._sources: dict[str, str] = {}
         caller = self._caller("maker")
         for number in range(SOURCES):
-            key, body = f"source-{seed}-{number}", self._body(random.Random(number))
+            key, body = f"{seed}/source-{number}", self._body(random.Random(number))
             made = caller.put(0, key, body)
             assert made.told is Told.DONE
             self._sources[key] = made.value
@@ -102,7 +102,7 @@ class Crowd:
     def _key(self, rng: random.Random) -> str:
         with self._lock:
             if len(self._keys) < KEYS:
-                self._keys.append(f"key-{self._seed}-{next(self._numbers)}")
+                self._keys.append(f"{self._seed}/key-{next(self._numbers)}")
             key = rng.choice(self._keys)
             self._begun[key] += 1
             if self._begun[key] >= LENGTH:
@@ -150,7 +150,7 @@ class Crowd:
         while True:
             s3 = self._cluster.s3(rng.randrange(len(self._cluster.gateways)))
             try:
-                page = s3.list_objects_v2(Bucket=BUCKET, StartAfter=after, MaxKeys=50)
+                page = s3.list_objects_v2(Bucket=BUCKET, Prefix=f"{self._seed}/", StartAfter=after, MaxKeys=50)
             except Exception:
                 return None  # that gateway is gone just now
             for entry in page.get("Contents", []):

@@ -100,6 +100,24 @@ def test_stopped_and_started_under_load(gateway: Gateway, server: postgres.Serve
         assert report.returncode == 0, report.stdout + report.stderr
 
 
+def test_the_gateway_is_killed(gateway: Gateway) -> None:
+    """kill -9 of all its processes under load, as tests/crash/test_kill.py does on SQLite."""
+    rng = random.Random(3)
+    ledger = Ledger("killed")
+    with gateway:
+        client(gateway.endpoint).create_bucket(Bucket=ledger.bucket)
+        for number in range(ROUNDS):
+            with Clients(ledger, gateway.endpoint, threads=4, seed=number) as clients:
+                clients.wait_for(ledger.acknowledged + 30)
+                clients.wait(rng.uniform(0, 1))
+                gateway.kill()
+            assert clients.faults == []
+            gateway.start()
+            assert ledger.check(client(gateway.endpoint)).wrong == []
+        report = gateway.run("fsck", "--json", check=False)
+        assert report.returncode == 0, report.stdout + report.stderr
+
+
 def test_a_server_that_does_not_answer_counts_as_away(gateway: Gateway, server: postgres.Server) -> None:
     """Stopped by a signal, with all of its processes: connections stay, and nothing comes."""
     ledger = Ledger("silent")

@@ -21,6 +21,7 @@ from app.index.postgres.committing import Committer
 from app.index.postgres.errors import translated
 from app.index.postgres.link import Connection, Link, asked
 from app.index.postgres.locks import MOST, locks_of
+from app.index.postgres.lookups import Lookups
 from app.index.postgres.reading import Readings
 from app.index.postgres.watch import Watch
 from app.index.postgres.writer import Writer
@@ -73,9 +74,10 @@ class PostgresIndex(Readings, Methods):
         self._heart: Heart | None = None
         writing = WRITING if writer else 1
         self.reads = self.link.pool(max(connections - writing - LONG - 1, 1))
-        self.long = self.link.pool(LONG)
+        self.long = self.link.pool(LONG, hot=False)
         self._writes = self.link.pool(writing)
         self._slots = writing
+        self._lookups = Lookups(self.link, self.reads)
         self._opened = AsyncExitStack()
         self._settled = 0
 
@@ -103,6 +105,7 @@ class PostgresIndex(Readings, Methods):
     async def _open(self, upgrade: bool) -> None:
         self._run_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
         self._opened.push_async_callback(self.link.close)
+        self._opened.push_async_callback(self._lookups.close)
         connection = await self.link.connect()
         try:
             async with self.link.transaction(connection):
@@ -237,6 +240,12 @@ class PostgresIndex(Readings, Methods):
         """See `Index.wal_bytes`."""
         return 0
 
+    async def version(self, bucket_id: int, key: str, version_id: str | None = None) -> Version | None:
+        """See `Index.version`."""
+        if version_id is None and not self.link.pooler:
+            return await self._lookups.find(bucket_id, key)
+        return await super().version(bucket_id, key, version_id)
+
     def version_now(self, bucket_id: int, key: str) -> Version | None:
         """See `Index.version_now`."""
         raise NotNow
@@ -282,6 +291,7 @@ class PostgresIndex(Readings, Methods):
         return answers
 
     many_hosts = True
+    at_once = False
 
     def across(self, oldest: Callable[[], int]) -> Callable[[], int]:
         """See `Gateways.across`."""

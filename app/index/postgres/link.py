@@ -47,6 +47,8 @@ class Link:
         local = {"idle_in_transaction_session_timeout": str(IDLE_IN_TRANSACTION_MS), "synchronous_commit": durable}
         # a pooler hands connections on, and refuses most settings of a session
         self._settings = {} if pooler else {**local, "jit": "off", "client_connection_check_interval": "1000"}
+        # plans are kept: one that was made when a table was small must not read it whole when it is not
+        self._hot = {} if pooler else {"enable_seqscan": "off"}
         self.begin = "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE"
         if pooler:
             self.begin += "".join(f"; SET LOCAL {name} = '{value}'" for name, value in local.items())
@@ -58,22 +60,22 @@ class Link:
         parts = urlsplit(self._url)
         return f"Link({parts.hostname}:{parts.port or 5432}{parts.path})"
 
-    async def connect(self) -> Connection:
-        """A new connection. Raises DomainError."""
+    async def connect(self, *, hot: bool = False) -> Connection:
+        """A new connection, `hot` for statements that find what they want by a key. Raises DomainError."""
         if self.away:
             raise StoreUnavailable(reason="the index is away")
         try:
-            return await self._connect()
+            return await self._connect(hot)
         except Exception as error:
             if state_of(error) != TOO_MANY:
                 self.failed()
             raise translated(error) from None
 
-    async def _connect(self) -> Connection:
+    async def _connect(self, hot: bool = False) -> Connection:
         async with asyncio.timeout(CONNECT_SECONDS):
             return await asyncpg.connect(
                 self._url,
-                server_settings={"application_name": "sluice", **self._settings},
+                server_settings={"application_name": "sluice", **self._settings, **(self._hot if hot else {})},
                 statement_cache_size=0 if self.pooler else 512,
                 max_cached_statement_lifetime=0,
             )
@@ -114,9 +116,9 @@ class Link:
         self.away, self._task = False, None
         logger.warning("index: Postgres answers again")
 
-    def pool(self, size: int) -> Pool:
+    def pool(self, size: int, *, hot: bool = True) -> Pool:
         """A pool of at most so many connections."""
-        made = Pool(self, size)
+        made = Pool(self, size, hot)
         self._pools.append(made)
         return made
 
@@ -135,8 +137,9 @@ class Link:
 class Pool:
     """Connections of one worker for one purpose, the last used first."""
 
-    def __init__(self, link: Link, size: int) -> None:
+    def __init__(self, link: Link, size: int, hot: bool) -> None:
         self._link = link
+        self._hot = hot
         self._size = size
         self._open = 0
         self._idle: list[Connection] = []
@@ -157,7 +160,7 @@ class Pool:
             await self._wait()
         self._open += 1
         try:
-            return await self._link.connect()
+            return await self._link.connect(hot=self._hot)
         except BaseException:
             self._open -= 1
             self._wake()
