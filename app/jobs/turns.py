@@ -16,7 +16,7 @@ from app.index.leased import under
 from app.index.rows import Lease
 
 ASK_AGAIN = 2.0
-"""Seconds before a lease that another process holds is asked for again: most processes of many gateways only do that."""
+"""Seconds before a lease that another process holds is asked for again, which is all that most processes do."""
 
 
 class Turn(Protocol):
