@@ -45,7 +45,7 @@ def disturb(found: Cluster, rng: random.Random) -> str:
 
 
 def start(gateway: Gateway) -> None:
-    """As a supervisor does: on a busy machine what was killed may hold its lock, or Postgres be slow, at the first try."""
+    """As a supervisor does: where much else goes on, what was killed may hold its lock still, or Postgres be slow."""
     for left in reversed(range(5)):
         try:
             gateway.start()
