@@ -1,0 +1,95 @@
+"""What requests say to conditions: each key from its one source, and from nowhere else."""
+
+from __future__ import annotations
+
+import pytest
+
+from app.index.rows import Bucket
+from app.s3.errors import InvalidArgument
+from app.s3.facts import ANYWHERE, OF_TARGET, Facts
+from app.s3.request import S3Request
+
+BUCKET = Bucket(1, "b", "123456789012", "eu-west-1", 0)
+
+
+def facts(
+    headers: dict[str, str] | None = None,
+    query: dict[str, str] | None = None,
+    operation: str = "PutObject",
+    *,
+    copying_from: bool = False,
+    version_id: str | None = None,
+) -> Facts:
+    request = S3Request()
+    found = headers or {}
+    request.take_fields([name.encode() for name in found], [value.encode("latin-1") for value in found.values()])
+    request.query = query or {}
+    request.operation = operation
+    request.client, request.scheme = "192.0.2.7", "http"
+    return Facts(request, BUCKET, copying_from=copying_from, version_id=version_id)
+
+
+@pytest.mark.parametrize("key", sorted(ANYWHERE.keys() | OF_TARGET.keys()))
+def test_f69_no_header_or_parameter_bears_the_name_of_a_key(key: str) -> None:
+    short = key.partition(":")[2]
+    spoofed = {key: "evil", short: "evil", f"x-amz-{short}": "evil"}
+    own = {"referer", "user-agent", "if-match", "if-none-match", "x-amz-copy-source"}
+    headers = {name: value for name, value in spoofed.items() if name not in own and not name.startswith("x-amz-x-")}
+    headers = {name: value for name, value in headers.items() if not key.startswith("s3:x-amz-") and name != "referer"}
+    assert facts(headers, spoofed, "ListBuckets").values(key) in (facts().values(key), ("false",))
+
+
+def test_keys_of_listings_are_of_listings_only() -> None:
+    query = {"prefix": "p/", "delimiter": "/", "max-keys": "5"}
+    for key, expected in (("s3:prefix", "p/"), ("s3:delimiter", "/"), ("s3:max-keys", "5")):
+        assert facts(query=query, operation="ListObjects").values(key) == (expected,)
+        assert facts(query=query, operation="ListObjectVersions").values(key) == (expected,)
+        assert facts(query=query, operation="GetObject").values(key) is None
+        assert facts(operation="ListObjects").values(key) is None
+
+
+def test_the_source_of_a_copy_has_no_keys_of_its_target() -> None:
+    headers = {"x-amz-copy-source": "/b/k%20y?versionId=null", "x-amz-acl": "private", "referer": "r"}
+    assert facts(headers).values("s3:x-amz-copy-source") == ("b/k y",)
+    source = facts(headers, copying_from=True, version_id="null")
+    assert source.values("s3:x-amz-copy-source") is None
+    assert source.values("s3:x-amz-acl") is None
+    assert source.values("s3:versionid") == ("null",)
+    assert source.values("aws:referer") == ("r",)
+
+
+def test_a_copy_source_that_is_none() -> None:
+    with pytest.raises(InvalidArgument):
+        facts({"x-amz-copy-source": "b"}).values("s3:x-amz-copy-source")
+
+
+def test_who_and_where() -> None:
+    found = facts()
+    assert found.values("aws:sourceip") == ("192.0.2.7",)
+    assert found.values("aws:securetransport") == ("false",)
+    assert found.values("aws:principaltype") == ("Anonymous",)
+    assert found.values("aws:principalarn") is None
+    assert found.values("aws:resourceaccount") == ("123456789012",)
+    assert found.values("aws:requestedregion") == ("eu-west-1",)
+    assert found.values("aws:sourcevpce") is None
+    found.request.account_id = "210987654321"
+    assert found.values("aws:principalarn") == ("arn:aws:iam::210987654321:root",)
+    assert found.values("aws:principalaccount") == ("210987654321",)
+    assert found.values("aws:userid") == ("210987654321",)
+    assert found.values("aws:username") is None
+
+
+class Claim:
+    version, via = "v4", "query"
+
+
+def test_signatures() -> None:
+    found = facts(query={"X-Amz-Date": "20200101T000000Z"})
+    assert found.values("s3:signatureage") is None
+    found.request.signature = Claim()
+    assert found.values("s3:authtype") == ("REST-QUERY-STRING",)
+    assert found.values("s3:signatureversion") == ("AWS4-HMAC-SHA256",)
+    (age,) = found.values("s3:signatureage") or ("",)
+    assert int(age) == int((found.now - 1577836800) * 1000)
+    found.request.query = {"X-Amz-Date": "yesterday"}
+    assert found.values("s3:signatureage") is None
