@@ -218,7 +218,7 @@ def _grant(element: Element) -> Named:
 
 
 async def shown(gateway: Gateway, request: S3Request, owner_id: str, grants: Grants | None) -> bytes:
-    """The document that shows an ACL."""
+    """The document that shows an ACL, groups before accounts as Ceph has them; AWS documents no order."""
     if grants is None:
         grants = (Grant(owner_id, FULL_CONTROL),)
     names = {request.account_id: request.display_name}
@@ -227,7 +227,7 @@ async def shown(gateway: Gateway, request: S3Request, owner_id: str, grants: Gra
             account = await gateway.index.account(account_id)
             names[account_id] = "" if account is None else account.display_name
     entries = ""
-    for grantee, permission in grants:
+    for grantee, permission in sorted(grants, key=lambda grant: not grant.grantee.startswith(GROUPS)):
         if grantee.startswith(GROUPS):
             kind, who = "Group", xml.element("URI", grantee)
         else:

@@ -50,12 +50,17 @@ class Facts:
         *,
         copying_from: bool = False,
         version_id: str | None = None,
+        sought: str | None = None,
     ) -> None:
-        """`copying_from`: the bucket is the source of a copy, of which nothing but the version is asked."""
+        """`copying_from`: the bucket is the source of a copy, of which nothing but the version is asked.
+
+        `sought`: whether there is such a key is asked, which is a listing with that prefix.
+        """
         self.request = request
         self.bucket = bucket
         self.now = time.time()
         self.version_id = version_id
+        self.sought = sought
         self._of_target = not copying_from
 
     def values(self, key: str) -> tuple[str, ...] | None:
@@ -73,6 +78,13 @@ def _header(name: str) -> Fact:
 
 def _of_list(name: str) -> Fact:
     return lambda facts: facts.request.query.get(name) if facts.request.operation in LISTS else None
+
+
+def _prefix(facts: Facts) -> str | None:
+    return _listed_prefix(facts) if facts.sought is None else facts.sought
+
+
+_listed_prefix = _of_list("prefix")
 
 
 def _of_account(take: Callable[[str], str]) -> Fact:
@@ -136,7 +148,8 @@ ANYWHERE: dict[str, Fact] = {
 
 OF_TARGET: dict[str, Fact] = {
     **{f"s3:{name}": _header(name) for name in HEADERS},
-    **{f"s3:{name}": _of_list(name) for name in ("prefix", "delimiter", "max-keys")},
+    **{f"s3:{name}": _of_list(name) for name in ("delimiter", "max-keys")},
+    "s3:prefix": _prefix,
     "s3:if-match": _header("if-match"),
     "s3:if-none-match": _header("if-none-match"),
     "s3:objectcreationoperation": lambda facts: (

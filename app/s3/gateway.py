@@ -280,7 +280,7 @@ class Gateway:
         try:
             version = await self.find(bucket, key, version_id)
         except (NoSuchKey, NoSuchVersion):
-            rights.check_may_list(request, bucket)
+            rights.check_may_list(request, bucket, key)
             raise
         rights.check_version(request, bucket, version)
         return version

@@ -95,11 +95,11 @@ def check_version(request: S3Request, bucket: Bucket, version: Version) -> None:
     request.undecided = False
 
 
-def check_may_list(request: S3Request, bucket: Bucket) -> None:
-    """Raises AccessDenied unless the caller may know which keys there are, and so that there is none."""
+def check_may_list(request: S3Request, bucket: Bucket, key: str) -> None:
+    """Raises AccessDenied unless the caller may list keys like this one, and so may know that there is none."""
     if not bucket.settings:
         return  # it is the owner: nobody else has come as far as to ask
-    facts = Facts(request, bucket)
+    facts = Facts(request, bucket, sought=key)
     if authorize(request.account_id, "s3:ListBucket", bucket, None, facts.values) is not Verdict.YES:
         raise AccessDenied()
 

@@ -79,7 +79,7 @@ def find_now(gateway: Gateway, request: S3Request) -> Version:
         raise NotNow
     version = gateway.index.version_now(request.bucket_row.id, request.key)
     if version is None:
-        rights.check_may_list(request, request.bucket_row)
+        rights.check_may_list(request, request.bucket_row, request.key)
         raise NoSuchKey(key=request.key)
     if request.by_object:
         rights.check_version(request, request.bucket_row, version)
