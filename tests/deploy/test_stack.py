@@ -119,7 +119,7 @@ class Stack:
 
     def run_health_checks(self) -> None:
         """Until the end, for those who wait for a healthy container."""
-        while not self._over.wait(1):
+        while not self._over.wait(2):
             for name in podman("ps", "-q", "--filter", f"name=^{NAME}[_-]", check=False).split():
                 subprocess.run(["podman", "healthcheck", "run", name], capture_output=True, check=False)
 
