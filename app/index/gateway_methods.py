@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeVar
 
-from app.index.rows import Lease
+from app.index.gateways import Lease
 from app.index.steps import Transaction
 from app.index.transactions import gateways
 

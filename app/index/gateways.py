@@ -3,9 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
-from app.index.rows import Lease
+
+class Beat(NamedTuple):
+    """The last sign of life of a writer; see `app.index.heart`."""
+
+    incarnation: int
+    state: str
+    number: int
+    settled: int
+    """Every request that runs where the writer is began after that sign."""
+
+
+class Lease(NamedTuple):
+    """The right of one writer to do what only one may; it ends with the writer, or when that leaves it."""
+
+    name: str
+    holder: int
+    term: int
 
 
 class Gateways(Protocol):

@@ -19,7 +19,7 @@ from collections import deque
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 
 from app.errors import DomainError
-from app.index.rows import Beat
+from app.index.gateways import Beat
 from app.index.transactions.gateways import LIVE
 
 logger = logging.getLogger("sluice.index")

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import TypeVar
 
-from app.index.rows import Lease
+from app.index.gateways import Lease
 from app.index.steps import Transaction
 from app.index.transactions.gateways import check_lease
 

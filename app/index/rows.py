@@ -323,24 +323,6 @@ class Held(NamedTuple):
     """All holders were found, not only the first ones."""
 
 
-class Beat(NamedTuple):
-    """The last sign of life of a writer; see `app.index.heart`."""
-
-    incarnation: int
-    state: str
-    number: int
-    settled: int
-    """Every request that runs where the writer is began after that sign."""
-
-
-class Lease(NamedTuple):
-    """The right of one writer to do what only one may; it ends with the writer, or when that leaves it."""
-
-    name: str
-    holder: int
-    term: int
-
-
 class Writer(NamedTuple):
     """A writer incarnation: one life of one worker process."""
 

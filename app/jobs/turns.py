@@ -12,8 +12,8 @@ from typing import Protocol
 
 from app.errors import DomainError
 from app.index.base import Index
+from app.index.gateways import Lease
 from app.index.leased import under
-from app.index.rows import Lease
 
 ASK_AGAIN = 2.0
 """Seconds before a lease that another process holds is asked for again, which is all that most processes do."""

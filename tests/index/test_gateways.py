@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from app.errors import LeaseLost
+from app.index.gateways import Lease
 from app.index.leased import fenced, under
-from app.index.rows import Lease
 from app.index.steps import Transaction
 from app.index.transactions import gateways, writers
 from tests.index.tools import Memory

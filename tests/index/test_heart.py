@@ -9,8 +9,8 @@ from contextlib import suppress
 import pytest
 
 from app.errors import StoreUnavailable
+from app.index.gateways import Beat
 from app.index.heart import Heart
-from app.index.rows import Beat
 from tests.environment import sized
 
 LIMIT = 5.0

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, TypeVar
 from app.errors import DomainError, NotNow, StoreUnavailable
 from app.index.base import Chained, Deletion
 from app.index.gateway_statements import BEAT
+from app.index.gateways import Beat
 from app.index.generation import Generation
 from app.index.heart import Heart
 from app.index.incarnation import LifeLock, is_gone
@@ -25,7 +26,7 @@ from app.index.postgres.lookups import Lookups
 from app.index.postgres.reading import Readings
 from app.index.postgres.watch import Watch
 from app.index.postgres.writer import Writer
-from app.index.rows import Beat, Committed, Conditions, Discard, NewVersion, Part, Unhashed, Upload
+from app.index.rows import Committed, Conditions, Discard, NewVersion, Part, Unhashed, Upload
 from app.index.rows import Writer as WriterRow
 from app.index.schema import REVISION
 from app.index.steps import Transaction

@@ -19,7 +19,7 @@ from app.index.gateway_statements import (
     REMOVE_BEATS,
     SET_LEASE,
 )
-from app.index.rows import Beat, Lease
+from app.index.gateways import Beat, Lease
 from app.index.steps import Transaction
 
 LIVE = "live"
