@@ -76,9 +76,9 @@ class StoreJobs:
                 if had and turn.can_leave and not self._store.up:
                     return  # others may reach the store
                 if self._store.up and (mine := await _is_mine(turn)) is not None:
-                    if had and not mine:
+                    lost, had = had and not mine, mine
+                    if lost:
                         return
-                    had = mine
                 if had and self._store.up:
                     with turn.using():
                         if not long:
@@ -154,7 +154,8 @@ class Jobs:
             await asyncio.gather(*tasks)
         finally:
             for task in tasks:
-                task.cancel()
+                if not task.cancelling():  # a second time would cut off the last round
+                    task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
             await self._turns.close()
 
