@@ -242,14 +242,21 @@ def test_starts_and_refusals(tmp_path: Path) -> None:
         log = (tmp_path / "gateway.log").read_text().splitlines()[-1]
         assert all(word in log for word in words), log
 
+    def down() -> None:
+        config.write_text(whole)
+        with gateway, pytest.raises(ClientError) as away:
+            client(gateway.endpoint, region="eu-west-1").get_object(Bucket="kept", Key="large")
+        assert away.value.response["Error"]["Code"] == "ServiceUnavailable"
+
     without = whole[: whole.index("[stores.slow]")]
     refused(without, "'slow'", "1 buckets")
     third = f'{whole}[stores.third]\npath = "{tmp_path}/third"\n'
     refused(third.replace('third"\n', 'third"\ndriver = "tape"\n'), "third", "tape")
     (tmp_path / "slow").rename(tmp_path / "away")
-    refused(whole, "store slow", "mount")
+    down()
     (tmp_path / "slow").mkdir()  # an empty mount point
-    refused(whole, "store slow", "mount")
+    down()
+    assert list((tmp_path / "slow").iterdir()) == []
     (tmp_path / "slow").rmdir()
     shutil.copytree(tmp_path / "fast", tmp_path / "slow")
     refused(whole, "store slow", "generation")
