@@ -29,6 +29,8 @@ PACK = "/data/??/*.pack"
 DIRECTORY = "/data/??"
 CUT = (0, "cut")
 STORES = ("fuse", "local", "efs")
+ATTEMPTS = 5
+"""Writes until the fault strikes one of them and not a job beside it."""
 
 
 class Scene(NamedTuple):
@@ -74,33 +76,50 @@ ACTS = sized(
 )
 
 
+class Struck(NamedTuple):
+    """A write with a fault in its way: whether it was struck and should have failed, its answer, and its upload."""
+
+    hit: bool
+    failed: bool
+    answer: tuple[int, str]
+    upload: dict[str, str]
+
+
+def write(scene: Scene, store: str, fault: tuple[str, str, int, str], key: str, new: bytes, multipart: bool) -> Struck:
+    """PUT, or a part, with the fault set before it."""
+    call, act, nth, path = fault
+    place = {"Bucket": store, "Key": key}
+    number = scene.mount.fault(call, act, f"/{store}{path}", nth=nth)
+    if multipart:
+        place["UploadId"] = scene.s3.create_multipart_upload(**place)["UploadId"]
+        answer = outcome(scene.s3.upload_part, **place, PartNumber=1, Body=new)
+    else:
+        answer = outcome(scene.s3.put_object, **place, Body=new)
+    hit = scene.mount.struck(number)
+    scene.mount.clear()
+    # a close that fails is never done again, whatever it says
+    failed = hit and (call, act) != AGAIN and (act not in HARMLESS or call == "flush")
+    return Struck(hit, failed, answer, place)
+
+
 @pytest.mark.parametrize("store", STORES)
 @pytest.mark.parametrize(("call", "path", "body"), WRITES, ids=lambda value: value if isinstance(value, str) else "")
 def test_writes(scene: Scene, store: str, call: str, path: str, body: bytes) -> None:
     """PUT over an old object, and a part: an error leaves the old one, and the next PUT is as good as any."""
-    s3, mount = scene
+    s3 = scene.s3
     struck = 0
     for (act, nth), multipart in itertools.product(ACTS, (False, True) if body is LARGE else (False,)):
-        key = f"{call}-{act}-{nth}-{multipart}"
-        old, new = b"old " + body, b"new " + body
-        s3.put_object(Bucket=store, Key=key, Body=old)
-        if body is SMALL and call in ("create", "fsyncdir"):
-            new_pack(scene, store)
         if act == "short" and call != "write":
             continue
-        number = mount.fault(call, act, f"/{store}{path}", nth=nth)
-        if multipart:
-            place = {"Bucket": store, "Key": key}
-            place["UploadId"] = s3.create_multipart_upload(**place)["UploadId"]
-            answer = outcome(s3.upload_part, **place, PartNumber=1, Body=new)
-        else:
-            answer = outcome(s3.put_object, Bucket=store, Key=key, Body=new)
-        hit = mount.struck(number)
-        mount.clear()
-        # a close that fails is never done again, whatever it says
-        failed = hit and (call, act) != AGAIN and (act not in HARMLESS or call == "flush")
-        if (path is DIRECTORY or call == "flush") and answer == (200, ""):  # it struck the garbage job
-            failed = hit = False
+        key = f"{call}-{act}-{nth}-{multipart}"
+        old, new = b"old " + body, b"new " + body
+        for _ in range(ATTEMPTS):
+            s3.put_object(Bucket=store, Key=key, Body=old)
+            if body is SMALL and call in ("create", "fsyncdir"):
+                new_pack(scene, store)
+            hit, failed, answer, place = write(scene, store, (call, act, nth, path), key, new, multipart)
+            if not failed or answer != (200, "") or (path is not DIRECTORY and call != "flush"):
+                break  # else it struck the garbage job, which closes files and syncs directories too
         struck += hit
         assert answer == (ANSWERS.get(act, FAILED) if failed else (200, "")), key
         if multipart and not failed:
