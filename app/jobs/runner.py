@@ -149,14 +149,11 @@ class Jobs:
         loops += [self._repeat("sweep", self._sweep.forget)]
         loops += [self._repeat(None if self._turns.many_hosts else "sweep", self._sweep.declare)]
         loops += [self._repeat(name, job) for name, job in self._others.items()]
-        tasks = [asyncio.create_task(loop) for loop in loops]
         try:
-            await asyncio.gather(*tasks)
+            async with asyncio.TaskGroup() as group:  # cancels each once: a second time would cut off the last round
+                for loop in loops:
+                    group.create_task(loop)
         finally:
-            for task in tasks:
-                if not task.cancelling():  # a second time would cut off the last round
-                    task.cancel()
-            await asyncio.gather(*tasks, return_exceptions=True)
             await self._turns.close()
 
     async def _turn_by_turn(self, store: Store) -> None:

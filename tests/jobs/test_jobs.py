@@ -11,6 +11,8 @@ import pytest
 
 from app.errors import PreconditionFailed
 from app.index.rows import Conditions
+from app.jobs import runner
+from app.jobs.decisions import Decisions
 from app.jobs.fsck import fsck
 from app.jobs.garbage import Garbage
 from app.jobs.runner import Jobs, StoreJobs
@@ -168,3 +170,33 @@ async def test_one_worker_is_elected_and_another_takes_over(settings: Settings, 
         await wait_for(lambda: "second" in rounds)
         second.cancel()
         await asyncio.gather(second, return_exceptions=True)
+
+
+async def test_the_last_round_is_not_cut_off(
+    settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(runner, "PERIOD", 0.01)
+    begun = 0
+    ended: list[int] = []
+
+    class Slow(Decisions):
+        async def run_once(self) -> int:
+            nonlocal begun
+            begun += 1
+            mine = begun
+            for _ in range(20):  # long enough for whoever would cancel it again
+                await asyncio.sleep(0)
+            ended.append(mine)
+            return 0
+
+    async with opened(settings) as store:
+        make = lambda store: StoreJobs(store, Garbage(store, lambda: 0, lambda: 0, 0), Slow(store))  # noqa: E731
+        running = asyncio.create_task(
+            Jobs(FileTurns(tmp_path / "jobs.lock"), store, store.index.writer_is_gone, make).run()
+        )
+        await wait_for(lambda: bool(ended))
+        rounds = begun
+        running.cancel()
+        await asyncio.gather(running, return_exceptions=True)
+        assert begun > rounds
+        assert ended[-1] == begun
