@@ -9,7 +9,6 @@ import os
 import queue
 import threading
 import time
-from collections import deque
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -17,9 +16,9 @@ from typing import Any
 import apsw
 
 from app.crash import crash_point
-from app.errors import CommitUnknown, DomainError, Overloaded, StoreFull, StoreUnavailable, WriterDead
+from app.errors import CommitUnknown, DomainError, StoreFull, WriterDead
 from app.index.connection import translated
-from app.index.queued import ChainedJob, Job, State
+from app.index.queued import Job, JobQueue, State
 from app.index.reserve import GROWING, Reserve
 from app.index.run import Group
 from app.index.statements import SEQUENCE
@@ -30,7 +29,7 @@ logger = logging.getLogger("sluice.index")
 LARGEST_GROUP = 256
 
 
-class Writer:
+class Writer(JobQueue):
     """Owns the writing connection, in a thread of its own.
 
     The file lock around each group makes the processes of one index take turns: SQLite's own busy handler polls, and
@@ -49,20 +48,15 @@ class Writer:
         lost: Callable[[], None] | None = None,
         reserve: Reserve | None = None,
     ) -> None:
+        self._queue: queue.SimpleQueue[Job | None] = queue.SimpleQueue()
+        super().__init__(self._queue.qsize, timeout=timeout, limit=queue_limit)
         self._connect = connect
         self._lock_path = lock_path
-        self._timeout = timeout
-        self._queue_limit = queue_limit
         self._changed = changed
         self._lost = lost
         self._reserve = reserve
-        self._queue: queue.SimpleQueue[Job | None] = queue.SimpleQueue()
         self._fresh: list[Job] = []
-        self._pending: deque[Job] = deque()
-        self._claim = threading.Lock()
-        self._timer: asyncio.TimerHandle | None = None
         self._connection: apsw.Connection | None = None
-        self._stopping = False
         self._thread = threading.Thread(target=self._run, name="sluice-index", daemon=True)
         self.incarnation = 0
 
@@ -70,7 +64,6 @@ class Writer:
 
     def start(self) -> None:
         """Start the thread."""
-        self._loop = asyncio.get_running_loop()
         self._lock = os.open(self._lock_path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         self._thread.start()
 
@@ -78,18 +71,12 @@ class Writer:
         self, function: Callable[..., Transaction[Any]], arguments: tuple[Any, ...], notifies: bool = False
     ) -> asyncio.Future[Any]:
         """Queue an operation. Raises Overloaded when the queue is full; so does the future when it waited too long."""
-        if self._stopping:
-            raise StoreUnavailable(reason="the index is closed")
-        if self._queue.qsize() + len(self._fresh) >= self._queue_limit:
-            raise Overloaded(reason="commit queue")
         job = Job(function, arguments, notifies, self._loop.create_future(), time.monotonic() + self._timeout)
-        self._pending.append(job)
+        self._enter(job, self._queue.qsize() + len(self._fresh))
         # those of one tick of the loop are queued together: the thread, once woken, finds a group
         if not self._fresh:
             self._loop.call_soon(self._queue_fresh)
         self._fresh.append(job)
-        if self._timer is None:
-            self._timer = self._loop.call_later(self._timeout, self._expire)
         return job.future
 
     def _queue_fresh(self) -> None:
@@ -97,40 +84,9 @@ class Writer:
             self._queue.put(job)
         self._fresh.clear()
 
-    def begin(self, function: Callable[..., Transaction[Any]], make: Callable[[str], tuple[Any, ...]]) -> ChainedJob:
-        """An operation that is queued later, from any thread. Its time to wait begins now. Raises as `submit`."""
-        if self._stopping:
-            raise StoreUnavailable(reason="the index is closed")
-        if self._queue.qsize() >= self._queue_limit:
-            raise Overloaded(reason="commit queue")
-        job = ChainedJob(self, function, make, self._loop.create_future(), time.monotonic() + self._timeout)
-        self._pending.append(job)
-        if self._timer is None:
-            self._timer = self._loop.call_later(self._timeout, self._expire)
-        return job
-
     def take(self, job: Job) -> None:
-        """Queue a job that `begin` made. Called in any thread."""
+        """See `JobQueue.take`."""
         self._queue.put(job)
-
-    def refuse(self, job: Job, error: Exception) -> None:
-        """A job that `begin` made will not be queued. Called in any thread."""
-        with self._claim:
-            if job.state is not State.QUEUED:
-                return
-            job.state = State.RUNNING
-        job.error = error
-        try:
-            self._loop.call_soon_threadsafe(self._deliver, [job])
-        except RuntimeError:
-            pass  # the loop is closed: nobody waits any more
-
-    def abandon(self, job: Job) -> bool:
-        """Give up a job that does not run yet; True when it never will."""
-        with self._claim:
-            if job.state is State.QUEUED:
-                job.state = State.ABANDONED
-            return job.state is State.ABANDONED
 
     async def close(self) -> None:
         """Let the thread finish what is queued, and close the connection."""
@@ -145,38 +101,6 @@ class Writer:
             self._timer.cancel()
         if not self._thread.is_alive():
             os.close(self._lock)
-
-    def _expire(self) -> None:
-        """Abandon what waits for too long; come back when the next could."""
-        self._timer = None
-        now = time.monotonic()
-        pending = self._pending
-        while pending:
-            job = pending[0]
-            if job.state is State.QUEUED:
-                if job.deadline > now:
-                    break
-                with self._claim:
-                    if job.state is State.QUEUED:
-                        job.state = State.ABANDONED
-                if job.state is State.ABANDONED and not job.future.done():
-                    job.future.set_exception(Overloaded(reason="commit timeout"))
-            pending.popleft()
-        if pending:
-            self._timer = self._loop.call_later(max(pending[0].deadline - now, 0.01), self._expire)
-
-    def _deliver(self, jobs: list[Job]) -> None:
-        for job in jobs:
-            job.state = State.DONE
-            if job.future.done():
-                continue  # whoever waited was cancelled
-            if job.error is not None:
-                job.future.set_exception(job.error)
-            else:
-                job.future.set_result(job.result)
-        pending = self._pending
-        while pending and pending[0].state >= State.ABANDONED:
-            pending.popleft()
 
     # in the thread
 

@@ -8,17 +8,16 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import threading
 import time
 from collections import deque
 from collections.abc import Callable
 from typing import Any
 
-from app.errors import DomainError, Overloaded, StoreUnavailable
+from app.errors import DomainError, StoreUnavailable
 from app.index.postgres.committing import Committer
 from app.index.postgres.fast import Kind, kind_of
 from app.index.postgres.locks import EVERYTHING, MOST, Locks, locks_of
-from app.index.queued import ChainedJob, Job, State
+from app.index.queued import ChainedJob, Job, JobQueue, State
 from app.index.steps import Transaction
 
 logger = logging.getLogger("sluice.index")
@@ -49,25 +48,21 @@ class LockedLater(ChainedJob):
 Queued = Locked | LockedLater
 
 
-class Writer:
+class Writer(JobQueue):
     """Runs operations in groups. All of it on the event loop, but for what says that it is called in any thread."""
 
+    chained = LockedLater
+
     def __init__(self, committer: Committer, *, slots: int, timeout: float, queue_limit: int) -> None:
+        self._queue: deque[Queued] = deque()
+        super().__init__(self._queue.__len__, timeout=timeout, limit=queue_limit)
         self._committer = committer
         self._slots = slots
-        self._timeout = timeout
-        self._queue_limit = queue_limit
-        self._queue: deque[Queued] = deque()
-        self._pending: deque[Job] = deque()
         self._arrived: deque[Queued] = deque()
         self._woken = False
-        self._claim = threading.Lock()
-        self._timer: asyncio.TimerHandle | None = None
-        self._stopping = False
         self._soon = False
         self._held: set[int] = set()
         self._running: set[asyncio.Task[None]] = set()
-        self._loop = asyncio.get_running_loop()
 
     def submit(
         self,
@@ -81,40 +76,18 @@ class Writer:
 
         So does the future when it waited too long.
         """
-        self._admit()
         job = Locked(function, arguments, notifies, self._loop.create_future(), time.monotonic() + self._timeout)
         job.locks = locks
         job.kind = kind_of(function, arguments)
-        self._expect(job)
-        self._put(job)
-        return job.future
-
-    def begin(self, function: Callable[..., Transaction[Any]], make: Callable[[str], tuple[Any, ...]]) -> ChainedJob:
-        """An operation that is queued later, from any thread. Its time to wait begins now. Raises as `submit`."""
-        self._admit()
-        job = LockedLater(self, function, make, self._loop.create_future(), time.monotonic() + self._timeout)
-        self._expect(job)
-        return job
-
-    def _admit(self) -> None:
-        if self._stopping:
-            raise StoreUnavailable(reason="the index is closed")
-        if len(self._queue) >= self._queue_limit:
-            raise Overloaded(reason="commit queue")
-
-    def _expect(self, job: Job) -> None:
-        self._pending.append(job)
-        if self._timer is None:
-            self._timer = self._loop.call_later(self._timeout, self._expire)
-
-    def _put(self, job: Queued) -> None:
+        self._enter(job, len(self._queue))
         self._queue.append(job)
         if not self._soon:
             self._soon = True
             self._loop.call_soon(self._dispatch)
+        return job.future
 
-    def take(self, job: Job) -> None:
-        """Queue a job that `begin` made. Called in any thread."""
+    def take(self, job: ChainedJob) -> None:
+        """See `JobQueue.take`."""
         assert isinstance(job, LockedLater)
         self._arrived.append(job)
         if not self._woken:
@@ -134,25 +107,6 @@ class Writer:
             self._queue.append(job)
         self._dispatch()
 
-    def refuse(self, job: Job, error: Exception) -> None:
-        """A job that `begin` made will not be queued. Called in any thread."""
-        with self._claim:
-            if job.state is not State.QUEUED:
-                return
-            job.state = State.RUNNING
-        job.error = error
-        try:
-            self._loop.call_soon_threadsafe(self._deliver, [job])
-        except RuntimeError:
-            pass  # the loop is closed: nobody waits any more
-
-    def abandon(self, job: Job) -> bool:
-        """Give up a job that does not run yet; True when it never will."""
-        with self._claim:
-            if job.state is State.QUEUED:
-                job.state = State.ABANDONED
-            return job.state is State.ABANDONED
-
     async def close(self) -> None:
         """Finish what is queued."""
         self._stopping = True
@@ -162,22 +116,6 @@ class Writer:
             self._dispatch()
         if self._timer is not None:
             self._timer.cancel()
-
-    def _expire(self) -> None:
-        """Abandon what waits for too long; come back when the next could."""
-        self._timer = None
-        now = time.monotonic()
-        pending = self._pending
-        while pending:
-            job = pending[0]
-            if job.state is State.QUEUED:
-                if job.deadline > now:
-                    break
-                if self.abandon(job) and not job.future.done():
-                    job.future.set_exception(Overloaded(reason="commit timeout"))
-            pending.popleft()
-        if pending:
-            self._timer = self._loop.call_later(max(pending[0].deadline - now, 0.01), self._expire)
 
     def _dispatch(self) -> None:
         self._soon = False
@@ -251,16 +189,3 @@ class Writer:
                 self._running.discard(task)
             self._deliver(jobs)
             self._dispatch()
-
-    def _deliver(self, jobs: list[Any]) -> None:
-        for job in jobs:
-            job.state = State.DONE
-            if job.future.done():
-                continue  # whoever waited was cancelled
-            if job.error is not None:
-                job.future.set_exception(job.error)
-            else:
-                job.future.set_result(job.result)
-        pending = self._pending
-        while pending and pending[0].state >= State.ABANDONED:
-            pending.popleft()
