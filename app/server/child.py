@@ -7,10 +7,12 @@ import os
 import pickle
 import signal
 import sys
-from asyncio.subprocess import Process
+import time
 from dataclasses import dataclass, field
+from functools import partial
 
-from app.server.worker import DRAIN, LEAVE, READY, Spec
+from app.server.processes import Process, execute, fork
+from app.server.worker import DRAIN, LEAVE, READY, Spec, play
 from app.settings import Settings
 
 BOOTSTRAP = (
@@ -48,14 +50,18 @@ class Child:
     role: Role
     place: int
     process: Process
-    ready: asyncio.StreamReader
+    ready: int
+    """Descriptor of the pipe on which it says that it serves, or why not."""
     retired: bool = False
     """It was told to stop: its end is no accident."""
-    started: float = 0.0
+    started: float = field(default_factory=time.monotonic)
 
     async def wait_ready(self) -> None:
         """Raises ChildFailed when the process ends, or says why it cannot start."""
-        said = await self.ready.read()
+        reader = asyncio.StreamReader()
+        pipe = os.fdopen(self.ready, "rb")
+        await asyncio.get_running_loop().connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), pipe)
+        said = await reader.read()
         if said == READY:
             return
         self.kill()
@@ -80,17 +86,18 @@ class Child:
 
     def _signal(self, number: signal.Signals) -> None:
         self.retired = self.retired or number is not LEAVE
-        # not send_signal: before 3.12 that may take the process's end away from asyncio
-        if self.process.returncode is None:
-            try:
-                os.kill(self.process.pid, number)
-            except ProcessLookupError:
-                pass
+        try:
+            self.process.send(number)
+        except ProcessLookupError:
+            pass
 
 
-async def spawn(settings: Settings, role: Role, place: int, places: int, lock_fd: int) -> Child:
-    """Start a process. It inherits its sockets, and the server's lock, which so is held until the last one is dead."""
-    spec_read, spec_write = os.pipe()
+def begin(settings: Settings, role: Role, place: int, places: int, lock_fd: int, *, forked: bool) -> Child:
+    """Start a process. It inherits its sockets, and the server's lock, which so is held until the last one is dead.
+
+    Forked off this one, which has all imported, or anew, with the code that is installed now. Raises ChildFailed and
+    OSError.
+    """
     ready_read, ready_write = os.pipe()
     try:
         spec = Spec(
@@ -105,26 +112,24 @@ async def spawn(settings: Settings, role: Role, place: int, places: int, lock_fd
             parent=os.getpid(),
             tls=role.tls,
         )
-        message = pickle.dumps(sys.path) + pickle.dumps(spec)
-        os.set_blocking(spec_write, False)
-        if os.write(spec_write, message) != len(message):
-            raise ChildFailed("the module path is too long for a pipe")
-        process = await asyncio.create_subprocess_exec(
-            sys.executable,
-            "-c",
-            BOOTSTRAP.format(fd=spec_read),
-            f"sluice {role}",
-            stdin=asyncio.subprocess.DEVNULL,
-            pass_fds=(spec_read, ready_write, lock_fd, *role.sockets),
-            process_group=0,
-        )
+        keep = (ready_write, lock_fd, *role.sockets)
+        process = fork(partial(play, spec), keep) if forked else _execute(spec, f"sluice {role}", keep)
     except BaseException:
         os.close(ready_read)
         raise
     finally:
-        for fd in (spec_read, spec_write, ready_write):
-            os.close(fd)
-    reader = asyncio.StreamReader()
-    loop = asyncio.get_running_loop()
-    await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), os.fdopen(ready_read, "rb"))
-    return Child(role, place, process, reader, started=loop.time())
+        os.close(ready_write)
+    return Child(role, place, process, ready_read)
+
+
+def _execute(spec: Spec, name: str, keep: tuple[int, ...]) -> Process:
+    reading, writing = os.pipe()
+    try:
+        message = pickle.dumps(sys.path) + pickle.dumps(spec)
+        os.set_blocking(writing, False)
+        if os.write(writing, message) != len(message):
+            raise ChildFailed("the module path is too long for a pipe")
+        return execute(BOOTSTRAP.format(fd=reading), name, (reading, *keep))
+    finally:
+        os.close(reading)
+        os.close(writing)

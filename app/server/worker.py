@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import ctypes
 import gc
 import importlib
 import logging
@@ -28,6 +27,7 @@ from app.server.cycle import Application
 from app.server.lane import Begin, Lane
 from app.server.lifespan import Lifespan
 from app.server.limits import BodyMemory
+from app.server.processes import call_myself, die_with
 from app.server.protocol import REFUSED_CONNECTIONS, Connection
 from app.server.shared import OldestRequests
 from app.server.state import WorkerState
@@ -36,7 +36,6 @@ from app.settings import Settings
 
 logger = logging.getLogger("sluice.server")
 
-PR_SET_PDEATHSIG = 1
 DRAIN = signal.SIGUSR1
 """Stop, but patiently: another process has taken the socket over, and clients on old connections must not notice."""
 LEAVE = signal.SIGUSR2
@@ -262,18 +261,17 @@ def _raise_descriptor_limit(settings: Settings) -> None:
         resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
 
 
-def die_with(parent: int) -> None:
-    """Ask the kernel to kill this process when its parent dies: two servers must never run on one directory."""
-    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
-    if os.getppid() != parent:
-        sys.exit(1)
-
-
 def main(pipe: BinaryIO) -> None:
-    """Entry of the child process, which reads its `Spec` from a pipe of its parent."""
+    """Entry of a child process that was started anew: it reads its `Spec` from a pipe of its parent."""
     with pipe:
         spec: Spec = pickle.load(pipe)  # noqa: S301 - our own parent wrote it
+    play(spec)
+
+
+def play(spec: Spec) -> None:
+    """Be the process that the parent asked for, until told to stop."""
     die_with(spec.parent)
+    call_myself(f"sluice {spec.kind}")
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
     logging.basicConfig(level=logging.INFO, format="%(levelname)s %(name)s: %(message)s")

@@ -98,6 +98,10 @@ def alive(pid: int) -> bool:
         return False
 
 
+def command_of(pid: int) -> bytes:
+    return Path(f"/proc/{pid}/cmdline").read_bytes()
+
+
 @pytest.fixture
 def launch(tmp_path: Path) -> Iterator[Any]:
     launched: list[Launched] = []
@@ -344,3 +348,19 @@ def test_a_worker_that_cannot_be_replaced_is_tried_again(launch: Any) -> None:
     until(lambda: server.log.read_text().count("trying again") >= 2)
     (server.data / "broken").unlink()
     assert server.get("/") == b"ok"
+
+
+def test_first_processes_are_forked_and_later_ones_begun_anew(launch: Any) -> None:
+    """No one holds another's listening socket, or it would be open after a stop."""
+    server = launch().ready()
+    command = command_of(server.process.pid)
+    first = server.pids()
+    assert {command_of(pid) for pid in first} == {command}
+    table = [line.split() for line in Path("/proc/net/tcp").read_text().splitlines()[1:]]
+    listening = {f"socket:[{row[9]}]" for row in table if row[3] == "0A"}
+    held = [{os.readlink(fd) for fd in Path(f"/proc/{pid}/fd").iterdir()} & listening for pid in first]
+    assert [len(sockets) for sockets in held] == [1, 1]
+    server.signal(signal.SIGHUP)
+    until(lambda: "rolling restart done" in server.log.read_text())
+    until(lambda: not any(alive(pid) for pid in first))
+    assert command not in {command_of(pid) for pid in server.pids()}

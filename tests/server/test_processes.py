@@ -1,0 +1,81 @@
+"""Child processes: what they inherit, and how their end is told."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from textwrap import dedent
+
+import pytest
+
+from app.server.processes import Process, execute
+
+ROOT = Path(__file__).parent.parent.parent
+
+
+async def test_an_end_is_told_to_all_who_wait() -> None:
+    child = execute("import time; time.sleep(60)", "sleeper", ())
+    waiting = [asyncio.create_task(child.wait()) for _ in range(3)]
+    await asyncio.sleep(0)
+    assert child.returncode is None
+    child.send(signal.SIGTERM)
+    assert await asyncio.gather(*waiting) == [-signal.SIGTERM] * 3
+    assert await child.wait() == child.returncode == -signal.SIGTERM
+    child.send(signal.SIGKILL)  # nobody has the number now, or somebody else
+
+
+@pytest.mark.parametrize("code", [0, 3])
+async def test_an_exit_code(code: int) -> None:
+    assert await execute(f"raise SystemExit({code})", "ends", ()).wait() == code
+
+
+async def test_a_process_anew_has_only_what_is_kept() -> None:
+    kept, left = os.memfd_create("kept"), os.memfd_create("left")
+    try:
+        code = (
+            f"import os; os.fstat({kept}); assert open(0).read() == ''\ntry: os.fstat({left})\nexcept OSError: exit(5)"
+        )
+        assert await execute(code, "looks", (kept,)).wait() == 5
+    finally:
+        os.close(kept)
+        os.close(left)
+
+
+def forked(call: str) -> tuple[int, str]:
+    """What `fork` makes of a call, in a program that has no threads; its exit code, and what was printed."""
+    code = f"""
+        import asyncio, logging, os, sys
+        from app.server.processes import fork
+        logging.basicConfig()
+        kept, left = os.memfd_create("kept"), os.memfd_create("left")
+        def call():
+            {call}
+        child = fork(call, (kept,))
+        print("code", asyncio.run(child.wait()))
+    """
+    done = subprocess.run([sys.executable, "-c", dedent(code)], cwd=ROOT, capture_output=True, text=True, check=True)
+    lines = done.stdout.splitlines()
+    return int(lines.pop().removeprefix("code ")), "\n".join(lines) + done.stderr
+
+
+def test_a_forked_process_has_only_what_is_kept() -> None:
+    code, said = forked("print(sorted(map(int, os.listdir('/proc/self/fd')))[:-1] == [0, 1, 2, kept], flush=True)")
+    assert (code, said) == (0, "True")
+    assert forked("print(repr(sys.stdin.read()), os.getpgid(0) == os.getpid(), flush=True)") == (0, "'' True")
+
+
+@pytest.mark.parametrize(("call", "code", "words"), [("sys.exit(4)", 4, ""), ("1 / 0", 1, "ZeroDivisionError")])
+def test_how_a_forked_process_ends(call: str, code: int, words: str) -> None:
+    """Never into the code of its parent."""
+    ended, said = forked(call)
+    assert ended == code
+    assert words in said
+
+
+def test_a_process_that_was_there() -> None:
+    with pytest.raises(ProcessLookupError):
+        Process(2**22 - 1)
