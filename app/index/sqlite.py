@@ -5,19 +5,18 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any, TypeVar
 
 import apsw
 import orjson
 
-from app.errors import DomainError
 from app.index import checkpoint, decisions, holders, migrate, moving, run, scrubbing
 from app.index.base import Chained
 from app.index.connection import open_connection, refuse_network, translated
 from app.index.generation import Generation
-from app.index.incarnation import LifeLock, is_gone
+from app.index.incarnation import is_gone
+from app.index.life import Life
 from app.index.methods import Methods
 from app.index.reserve import Reserve
 from app.index.rows import AccessKey, Bucket, Committed, Held, Holder, Pack, Suspect, Version
@@ -25,14 +24,14 @@ from app.index.rows import Writer as WriterRow
 from app.index.schema import DEFAULT
 from app.index.statements import VERSION
 from app.index.steps import Transaction
-from app.index.transactions import accounts, bucket, packs, writers
+from app.index.transactions import accounts, bucket, packs
 from app.index.upkeep import Reference
 from app.index.writer import Writer
 
 T = TypeVar("T")
 
 
-class SqliteIndex(Methods):
+class SqliteIndex(Life, Methods):
     """See `app.index.base.Index`. Its read methods never suspend, so that no read transaction spans an await.
 
     With `writer=False` it commits without an incarnation: for the command line beside a running server, which makes
@@ -51,8 +50,8 @@ class SqliteIndex(Methods):
         local_only: bool = True,
         lost: Callable[[], None] | None = None,
     ) -> None:
+        super().__init__(run_dir)
         self._path = path
-        self._run_dir = run_dir
         self._durability = durability
         self._commit_timeout = commit_timeout
         self._commit_queue = commit_queue
@@ -60,7 +59,6 @@ class SqliteIndex(Methods):
         self._local_only = local_only
         self._lost = lost
         self._wal = path.with_name(path.name + "-wal")
-        self._opened = AsyncExitStack()
 
     # life
 
@@ -106,31 +104,13 @@ class SqliteIndex(Methods):
         self._opened.push_async_callback(self._writer.close)
 
     async def _register(self) -> None:
-        life = LifeLock(self._run_dir / "writers")
-        try:
-            self.incarnation = await self._commit(writers.register, life.name)
-        except BaseException:
-            life.close(remove=False)
-            raise
+        await super()._register()
         self._writer.incarnation = self.incarnation
-        self._opened.push_async_callback(self._retire, life)
         checkpointer = checkpoint.Checkpointer(
             self._connect, self._wal, self._run_dir / "checkpoint.lock", self._run_dir / "index.lock"
         )
         checkpointer.start()
         self._opened.push_async_callback(asyncio.to_thread, checkpointer.stop)
-
-    async def close(self) -> None:
-        """Finish what is queued and let go; see `Index.close`."""
-        await self._opened.aclose()
-
-    async def _retire(self, life: LifeLock) -> None:
-        retired = False
-        try:
-            retired = await self._commit(writers.retire, self.incarnation)
-        except DomainError:
-            pass  # the sweep finds it
-        life.close(remove=retired)
 
     def _connect(self) -> apsw.Connection:
         return open_connection(self._path, durability=self._durability)
@@ -180,11 +160,6 @@ class SqliteIndex(Methods):
     # what differs from `Methods`
 
     @property
-    def generation(self) -> int:
-        """See `Index.generation`."""
-        return self._generation.read()
-
-    @property
     def wal_bytes(self) -> int:
         """See `Index.wal_bytes`."""
         return checkpoint.wal_size(self._wal)
@@ -219,13 +194,7 @@ class SqliteIndex(Methods):
 
     def writer_is_gone(self, writer: WriterRow) -> bool:
         """See `Index.writer_is_gone`."""
-        return is_gone(self._run_dir / "writers", writer.lock_name)
-
-    async def forget_writer(self, incarnation: int) -> None:
-        """See `Index.forget_writer`."""
-        lock_name = await self._commit(writers.forget_writer, incarnation)
-        if lock_name is not None:
-            (self._run_dir / "writers" / lock_name).unlink(missing_ok=True)
+        return is_gone(self._life_locks, writer.lock_name)
 
     async def held(self, locators: Sequence[str], since: int = 0) -> set[str]:
         """See `Index.held`."""

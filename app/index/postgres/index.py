@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterable, Sequence
-from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
@@ -14,8 +13,9 @@ from app.index.gateway_statements import BEAT
 from app.index.gateways import Beat
 from app.index.generation import Generation
 from app.index.heart import Heart
-from app.index.incarnation import LifeLock, is_gone
+from app.index.incarnation import is_gone
 from app.index.leased import fenced
+from app.index.life import Life
 from app.index.methods import Methods
 from app.index.postgres import migrate, places, running
 from app.index.postgres.committing import Committer
@@ -30,7 +30,7 @@ from app.index.rows import Committed, Conditions, Discard, NewVersion, Part, Unh
 from app.index.rows import Writer as WriterRow
 from app.index.schema import REVISION
 from app.index.steps import Transaction
-from app.index.transactions import discards, gateways, intents, multipart, objects, writers
+from app.index.transactions import discards, gateways, intents, multipart, objects
 
 if TYPE_CHECKING:
     from app.index.rows import Version
@@ -43,7 +43,7 @@ LONG = 2
 """And those for what may take long; one more waits for notifications."""
 
 
-class PostgresIndex(Readings, Methods):
+class PostgresIndex(Life, Readings, Methods):
     """`connections` are those of this process at most. Nothing of the URL is ever in a message.
 
     With `writer=False` it commits without an incarnation: for the command line beside a running server.
@@ -64,8 +64,8 @@ class PostgresIndex(Readings, Methods):
         lost: Callable[[], None] | None = None,
         limit: float = 15,
     ) -> None:
+        super().__init__(run_dir)
         self.link = Link(url, durability=durability, pooler=pooler, timeout=timeout)
-        self._run_dir = run_dir
         self._durability = durability
         self._commit_timeout = commit_timeout
         self._commit_queue = commit_queue
@@ -79,7 +79,6 @@ class PostgresIndex(Readings, Methods):
         self._writes = self.link.pool(writing)
         self._slots = writing
         self._lookups = Lookups(self.link, self.reads)
-        self._opened = AsyncExitStack()
         self._settled = 0
 
     def __repr__(self) -> str:
@@ -130,30 +129,12 @@ class PostgresIndex(Readings, Methods):
         self._opened.push_async_callback(self._writer.close)
 
     async def _register(self) -> None:
-        life = LifeLock(self._run_dir / "writers")
-        try:
-            self.incarnation = await self._commit(writers.register, life.name)
-        except BaseException:
-            life.close(remove=False)
-            raise
+        await super()._register()
         self._committer.incarnation = self.incarnation
-        self._opened.push_async_callback(self._retire, life)
         self._heart = Heart(self.incarnation, self._beat, self._limit, self._tell_lost)
         for job in (self._heart.run(), Watch(self.link, self._generation.bump).run(), self._tidy()):
             task = asyncio.create_task(job)
             self._opened.push_async_callback(_ended, task)
-
-    async def close(self) -> None:
-        """Finish what is queued and let go; see `Index.close`."""
-        await self._opened.aclose()
-
-    async def _retire(self, life: LifeLock) -> None:
-        retired = False
-        try:
-            retired = await self._commit(writers.retire, self.incarnation)
-        except DomainError:
-            pass  # the sweep finds it
-        life.close(remove=retired)
 
     async def _beat(self, number: int, settled: int) -> list[Beat]:
         sign = BEAT, (self.incarnation, number, settled)
@@ -232,11 +213,6 @@ class PostgresIndex(Readings, Methods):
     # what differs from `Methods`
 
     @property
-    def generation(self) -> int:
-        """See `Index.generation`."""
-        return self._generation.read()
-
-    @property
     def wal_bytes(self) -> int:
         """See `Index.wal_bytes`."""
         return 0
@@ -253,15 +229,9 @@ class PostgresIndex(Readings, Methods):
 
     def writer_is_gone(self, writer: WriterRow) -> bool:
         """See `Index.writer_is_gone`. The kernel tells it of those of this gateway, their silence of others."""
-        if (self._run_dir / "writers" / writer.lock_name).exists():
-            return is_gone(self._run_dir / "writers", writer.lock_name)
+        if (self._life_locks / writer.lock_name).exists():
+            return is_gone(self._life_locks, writer.lock_name)
         return self._heart is not None and self._heart.silent(writer.incarnation)
-
-    async def forget_writer(self, incarnation: int) -> None:
-        """See `Index.forget_writer`."""
-        lock_name = await self._commit(writers.forget_writer, incarnation)
-        if lock_name is not None:
-            (self._run_dir / "writers" / lock_name).unlink(missing_ok=True)
 
     async def make_durable(self) -> None:
         """See `Index.make_durable`. A commit with full sync has all before it synced, too."""
