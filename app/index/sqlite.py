@@ -4,34 +4,32 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
 import apsw
-import orjson
 
-from app.index import checkpoint, decisions, holders, migrate, moving, run, scrubbing
+from app.index import checkpoint, holders, migrate, run
 from app.index.base import Chained
 from app.index.connection import open_connection, refuse_network, translated
 from app.index.generation import Generation
 from app.index.incarnation import is_gone
 from app.index.life import Life
+from app.index.long_methods import LongMethods
 from app.index.methods import Methods
 from app.index.reserve import Reserve
-from app.index.rows import AccessKey, Bucket, Committed, Held, Holder, Pack, Suspect, Version
+from app.index.rows import AccessKey, Bucket, Committed, Holder, Pack, Suspect, Version
 from app.index.rows import Writer as WriterRow
-from app.index.schema import DEFAULT
 from app.index.statements import VERSION
 from app.index.steps import Transaction
 from app.index.transactions import accounts, bucket, packs
-from app.index.upkeep import Reference
 from app.index.writer import Writer
 
 T = TypeVar("T")
 
 
-class SqliteIndex(Life, Methods):
+class SqliteIndex(Life, LongMethods, Methods):
     """See `app.index.base.Index`. Its read methods never suspend, so that no read transaction spans an await.
 
     With `writer=False` it commits without an incarnation: for the command line beside a running server, which makes
@@ -142,8 +140,8 @@ class SqliteIndex(Life, Methods):
         answer: T = await self._writer.submit(function, arguments, notifies=True)
         return answer
 
-    async def _in_thread(self, function: Callable[..., T], *arguments: Any) -> T:
-        """Run a long reading on a connection of its own."""
+    async def _long(self, function: Callable[..., T], *arguments: Any) -> T:
+        """See `LongMethods`: in a thread, on a connection of its own."""
 
         def call() -> T:
             connection = self._connect()
@@ -196,110 +194,26 @@ class SqliteIndex(Life, Methods):
         """See `Index.writer_is_gone`."""
         return is_gone(self._life_locks, writer.lock_name)
 
-    async def held(self, locators: Sequence[str], since: int = 0) -> set[str]:
-        """See `Index.held`."""
-        return await self._in_thread(holders.held, locators, since)
-
-    async def miscounted(self) -> list[tuple[str, int, int]]:
-        """See `Index.miscounted`."""
-        return await self._in_thread(holders.miscounted)
-
     async def packs(self) -> list[Pack]:
         """See `Index.packs`."""
-        return await self._in_thread(lambda connection: run.read(connection.cursor(), packs.all_packs()))
-
-    async def held_in(self, prefixes: Sequence[str], limit: int) -> Held:
-        """See `Index.held_in`."""
-        return await self._in_thread(holders.held_in, prefixes, limit)
+        return await self._long(lambda connection: run.read(connection.cursor(), packs.all_packs()))
 
     async def held_bytes(self, prefixes: Sequence[str], size_of: Callable[[str], int]) -> dict[str, int]:
         """See `Index.held_bytes`."""
-        return await self._in_thread(holders.held_bytes, prefixes, size_of)
+        return await self._long(holders.held_bytes, prefixes, size_of)
 
     async def find_holders(self, suspects: Sequence[Suspect]) -> dict[str, tuple[Holder, ...]]:
         """See `Index.find_holders`."""
-        return await self._in_thread(holders.find_holders, suspects)
+        return await self._long(holders.find_holders, suspects)
 
     async def live_bytes(self, packed: Callable[[str], tuple[int, int] | None]) -> list[tuple[Pack, int]]:
         """See `Index.live_bytes`."""
-        return await self._in_thread(holders.live_bytes, packed)
-
-    async def bodies(self, bucket_id: int, after: int) -> list[moving.Body]:
-        """See `Index.bodies`."""
-        return await self._in_thread(moving.bodies, bucket_id, after)
-
-    async def held_by_pieces(self, upload: int) -> list[moving.Held]:
-        """See `Index.held_by_pieces`."""
-        return await self._in_thread(moving.pieces, upload)
-
-    async def held_by_parts(self, bucket_id: int) -> list[tuple[str, moving.Held]]:
-        """See `Index.held_by_parts`."""
-        return await self._in_thread(moving.parts, bucket_id)
-
-    async def any_on(self, store: str) -> bool:
-        """See `Index.any_on`."""
-        return await self._in_thread(moving.any_on, store)
-
-    async def bucket_size(self, bucket_id: int) -> tuple[int, int]:
-        """See `Index.bucket_size`."""
-        return await self._in_thread(moving.size, bucket_id)
+        return await self._long(holders.live_bytes, packed)
 
     async def make_durable(self) -> None:
         """See `Index.make_durable`. Commits that are not in the log any more were synced when they were copied."""
         if self._durability != "full":
             await asyncio.to_thread(_sync_file, self._wal)
-
-    async def references(self) -> AsyncIterator[Reference]:
-        """See `Index.references`."""
-        for kind, _ in holders.REFERENCES:
-            position: holders.Position | None = holders.BEGIN
-            while position is not None:
-                found, position = await self._in_thread(holders.references, kind, position)
-                for reference in found:
-                    yield reference
-
-    async def changes(self, after: int, until: int | None = None, store: str = DEFAULT) -> decisions.Changes:
-        """See `Index.changes`."""
-        return await self._in_thread(decisions.changes, after, decisions.BATCH, until, store)
-
-    async def settings_rows(self) -> str:
-        """See `Index.settings_rows`."""
-        return await self._in_thread(decisions.settings)
-
-    async def upload_rows(self, ids: Sequence[int]) -> str:
-        """See `Index.upload_rows`."""
-        return await self._in_thread(decisions.uploads_of, orjson.dumps(ids).decode())
-
-    async def upload_rows_after(self, after: int, store: str = DEFAULT) -> tuple[str, int | None]:
-        """See `Index.upload_rows_after`."""
-        return await self._in_thread(decisions.uploads_after, after, store)
-
-    async def piece_rows(
-        self, ids: Sequence[int] | None, after: decisions.Place, store: str = DEFAULT
-    ) -> tuple[str, decisions.Place | None]:
-        """See `Index.piece_rows`."""
-        wanted = None if ids is None else orjson.dumps(ids).decode()
-        return await self._in_thread(decisions.pieces_of, wanted, after, store)
-
-    async def versions_count(self, store: str = DEFAULT) -> int:
-        """See `Index.versions_count`."""
-        return await self._in_thread(decisions.versions_count, store)
-
-    async def stored_bytes(self, store: str) -> int:
-        """See `Index.stored_bytes`."""
-        return await self._in_thread(decisions.stored_bytes, store)
-
-    async def undecided(self, store: str = DEFAULT) -> tuple[int, int]:
-        """See `Index.undecided`."""
-        return await self._in_thread(decisions.undecided, store)
-
-    async def live(self, kind: str, after: decisions.Place) -> tuple[list[scrubbing.Live], decisions.Place | None]:
-        """See `Index.live`."""
-        return await self._in_thread(scrubbing.live, kind, after)
-
-    async def holds(self, row: scrubbing.Live) -> bool:
-        """See `Index.holds`."""
-        return await self._in_thread(scrubbing.holds, row)
 
 
 def _sync_file(path: Path) -> None:

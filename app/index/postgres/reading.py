@@ -14,16 +14,16 @@ from typing import Any, TypeVar
 import orjson
 from sqlalchemy.util.concurrency import await_only, greenlet_spawn
 
-from app.index import decisions, holders, moving, scrubbing
+from app.index import decisions, holders
+from app.index.long_methods import LongMethods
 from app.index.postgres import running
 from app.index.postgres.dialect import escaped, unescaped, unescaped_json
 from app.index.postgres.errors import translated
 from app.index.postgres.link import Connection, Link, Pool
-from app.index.rows import Held, Holder, Pack, Suspect
+from app.index.rows import Holder, Pack, Suspect
 from app.index.schema import DEFAULT, SEALED, SWEPT
 from app.index.transactions import compaction
 from app.index.transactions.packs import all_packs
-from app.index.upkeep import Reference
 
 T = TypeVar("T")
 
@@ -54,6 +54,13 @@ WORDS: tuple[tuple[str, str], ...] = (
     (r"IN mine\b", r"IN (SELECT id FROM mine)"),
 )
 NUMBERS = frozenset({"a", "b", "c", "after", "until", "limit", "since", "bucket", "upload"})
+
+BEGIN: frozenset[Callable[..., Any]] = frozenset({holders.held_in, decisions.changes})
+"""Functions that begin and end a state of the index themselves."""
+IN_JSON: frozenset[Callable[..., Any]] = frozenset(
+    {decisions.changes, decisions.settings, decisions.uploads_of, decisions.uploads_after, decisions.pieces_of}
+)
+"""Those whose texts are JSON documents."""
 
 
 @cache
@@ -110,18 +117,13 @@ class Lent:
         return Cursor([tuple([plain(value) if type(value) is str else value for value in row]) for row in rows])
 
 
-def begins(function: Callable[..., Any]) -> bool:
-    """Whether a function begins and ends a state of the index itself."""
-    return function in (holders.held_in, decisions.changes)
-
-
 def _given(name: str, value: Any) -> Any:
     if name == "pattern":  # GLOB's to LIKE's, of names that hold none of its own
         value = value.replace("?", "_").replace("*", "%")
     return escaped(value) if type(value) is str else value
 
 
-class Readings:
+class Readings(LongMethods):
     """A part of `PostgresIndex`."""
 
     link: Link
@@ -146,13 +148,13 @@ class Readings:
         self.long.release(connection)
         return answer
 
-    async def _long(self, function: Callable[..., T], *arguments: Any, json: bool = False) -> T:
-        """Run a function that was written for a connection of SQLite."""
+    async def _long(self, function: Callable[..., T], *arguments: Any) -> T:
+        """See `LongMethods`."""
 
         async def ask(connection: Connection) -> T:
-            return await greenlet_spawn(function, Lent(connection, json), *arguments)
+            return await greenlet_spawn(function, Lent(connection, function in IN_JSON), *arguments)
 
-        answer: T = await self._on(ask, alone=begins(function))
+        answer: T = await self._on(ask, alone=function in BEGIN)
         return answer
 
     async def _stream(self, connection: Connection, sql: str, *parameters: Any) -> AsyncIterator[Any]:
@@ -163,22 +165,10 @@ class Readings:
             for row in rows:
                 yield row
 
-    async def held(self, locators: Sequence[str], since: int = 0) -> set[str]:
-        """See `Index.held`."""
-        return await self._long(holders.held, locators, since)
-
-    async def miscounted(self) -> list[tuple[str, int, int]]:
-        """See `Index.miscounted`."""
-        return await self._long(holders.miscounted)
-
     async def packs(self) -> list[Pack]:
         """See `Index.packs`."""
         answer: list[Pack] = await self._on(lambda connection: running.read(connection, all_packs()))
         return answer
-
-    async def held_in(self, prefixes: Sequence[str], limit: int) -> Held:
-        """See `Index.held_in`."""
-        return await self._long(holders.held_in, prefixes, limit)
 
     async def held_bytes(self, prefixes: Sequence[str], size_of: Callable[[str], int]) -> dict[str, int]:
         """See `Index.held_bytes`."""
@@ -218,82 +208,14 @@ class Readings:
         await self._on(ask, alone=True)
         return found
 
-    async def bodies(self, bucket_id: int, after: int) -> list[moving.Body]:
-        """See `Index.bodies`."""
-        return await self._long(moving.bodies, bucket_id, after)
-
-    async def held_by_pieces(self, upload: int) -> list[moving.Held]:
-        """See `Index.held_by_pieces`."""
-        return await self._long(moving.pieces, upload)
-
-    async def held_by_parts(self, bucket_id: int) -> list[tuple[str, moving.Held]]:
-        """See `Index.held_by_parts`."""
-        return await self._long(moving.parts, bucket_id)
-
-    async def any_on(self, store: str) -> bool:
-        """See `Index.any_on`."""
-        return await self._long(moving.any_on, store)
-
-    async def bucket_size(self, bucket_id: int) -> tuple[int, int]:
-        """See `Index.bucket_size`."""
-        return await self._long(moving.size, bucket_id)
-
-    async def references(self) -> AsyncIterator[Reference]:
-        """See `Index.references`."""
-        for kind, _ in holders.REFERENCES:
-            position: holders.Position | None = holders.BEGIN
-            while position is not None:
-                found, position = await self._long(holders.references, kind, position)
-                for reference in found:
-                    yield reference
-
     async def changes(self, after: int, until: int | None = None, store: str = DEFAULT) -> decisions.Changes:
-        """See `Index.changes`."""
+        """See `Index.changes`. Numbers are not committed in their order."""
         if until is None:
             until = await self.barrier()
-        return await self._long(decisions.changes, after, decisions.BATCH, until, store, json=True)
+        return await super().changes(after, until, store)
 
     async def barrier(self) -> int:
         raise NotImplementedError
-
-    async def settings_rows(self) -> str:
-        """See `Index.settings_rows`."""
-        return await self._long(decisions.settings, json=True)
-
-    async def upload_rows(self, ids: Sequence[int]) -> str:
-        """See `Index.upload_rows`."""
-        return await self._long(decisions.uploads_of, orjson.dumps(ids).decode(), json=True)
-
-    async def upload_rows_after(self, after: int, store: str = DEFAULT) -> tuple[str, int | None]:
-        """See `Index.upload_rows_after`."""
-        return await self._long(decisions.uploads_after, after, store, json=True)
-
-    async def piece_rows(
-        self, ids: Sequence[int] | None, after: decisions.Place, store: str = DEFAULT
-    ) -> tuple[str, decisions.Place | None]:
-        """See `Index.piece_rows`."""
-        wanted = None if ids is None else orjson.dumps(ids).decode()
-        return await self._long(decisions.pieces_of, wanted, after, store, json=True)
-
-    async def versions_count(self, store: str = DEFAULT) -> int:
-        """See `Index.versions_count`."""
-        return await self._long(decisions.versions_count, store)
-
-    async def stored_bytes(self, store: str) -> int:
-        """See `Index.stored_bytes`."""
-        return await self._long(decisions.stored_bytes, store)
-
-    async def undecided(self, store: str = DEFAULT) -> tuple[int, int]:
-        """See `Index.undecided`."""
-        return await self._long(decisions.undecided, store)
-
-    async def live(self, kind: str, after: decisions.Place) -> tuple[list[scrubbing.Live], decisions.Place | None]:
-        """See `Index.live`."""
-        return await self._long(scrubbing.live, kind, after)
-
-    async def holds(self, row: scrubbing.Live) -> bool:
-        """See `Index.holds`."""
-        return await self._long(scrubbing.holds, row)
 
 
 _HELD, _, _ = holders.HELD_BYTES.rpartition("SELECT substr(locator")
