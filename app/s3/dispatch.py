@@ -48,6 +48,8 @@ class Operation(NamedTuple):
     """The same for an operation that changes something: it is given the whole body and ends by itself."""
     each: bool = False
     """The right is asked on each object that the body names, by `rights.check_key`."""
+    form: bool = False
+    """Who asks, and for which key, stands in the body: the right is asked by `rights.admit_form`."""
 
 
 VERSIONED = {
@@ -118,9 +120,6 @@ SUBRESOURCES = frozenset(
 HEADER_VARIANTS = {("PUT", "key", ""): "copy", ("PUT", "key", "uploadId"): "uploadId+copy"}
 """Places where `x-amz-copy-source` makes it another operation."""
 
-POST_OBJECT = ("POST", "bucket", "")
-"""The place of uploads by HTML forms, which are not built."""
-
 TABLE: dict[tuple[str, str, str], Operation] = {}
 
 
@@ -136,6 +135,7 @@ def operation(
     now: HandlerNow | None = None,
     begin: Begin | None = None,
     each: bool = False,
+    form: bool = False,
 ) -> Callable[[Handler], Handler]:
     """Register a handler. Raises ValueError for a place that is taken or an action that is none."""
     if action not in KNOWN:
@@ -145,7 +145,8 @@ def operation(
         place = (method, level, subresource)
         if place in TABLE:
             raise ValueError(f"{place} is {TABLE[place].name} already")
-        TABLE[place] = Operation(name, action, handler, on_bucket and level != "service", streams, now, begin, each)
+        in_bucket = on_bucket and level != "service"
+        TABLE[place] = Operation(name, action, handler, in_bucket, streams, now, begin, each, form)
         return handler
 
     return register
@@ -169,6 +170,6 @@ def find(request: S3Request) -> Operation:
     found = TABLE.get(place)
     if found is not None:
         return found
-    if subresource or place == POST_OBJECT:
+    if subresource:
         raise NotImplemented()
     raise MethodNotAllowed(Method=request.method, ResourceType=level.upper())

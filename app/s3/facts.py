@@ -38,6 +38,8 @@ HEADERS = frozenset(
     ]
 )
 """Headers that are condition keys with `s3:` before them."""
+AUTH_TYPES = {"query": "REST-QUERY-STRING", "header": "REST-HEADER", "form": "POST"}
+CREATIONS = frozenset({"PutObject", "PostObject", "CopyObject", "CompleteMultipartUpload"})
 
 
 class Facts:
@@ -97,7 +99,7 @@ def _of_account(take: Callable[[str], str]) -> Fact:
 
 def _via(facts: Facts) -> str | None:
     claim = facts.request.signature
-    return None if claim is None else "REST-QUERY-STRING" if claim.via == "query" else "REST-HEADER"
+    return None if claim is None else AUTH_TYPES[claim.via]
 
 
 def _signature_version(facts: Facts) -> str | None:
@@ -152,9 +154,7 @@ OF_TARGET: dict[str, Fact] = {
     "s3:prefix": _prefix,
     "s3:if-match": _header("if-match"),
     "s3:if-none-match": _header("if-none-match"),
-    "s3:objectcreationoperation": lambda facts: (
-        "true" if facts.request.operation in ("PutObject", "CopyObject", "CompleteMultipartUpload") else "false"
-    ),
+    "s3:objectcreationoperation": lambda facts: "true" if facts.request.operation in CREATIONS else "false",
     "s3:x-amz-copy-source": _copy_source,
 }
 """Keys of the request on the bucket that it names, not on one that it copies from."""

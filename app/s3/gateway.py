@@ -157,11 +157,7 @@ class Gateway:
             self._read_target(request)
             claim = self._read_claim(request)
             if claim is not None:
-                try:
-                    key = self._known.key_now(claim.access_key)
-                except NotNow:
-                    key = await self._known.key(claim.access_key)
-                self._authenticate(request, claim, key)
+                await self.authenticate(request, claim)
         operation = self._find_operation(request)
         bucket = None
         if operation.on_bucket and request.bucket is not None:
@@ -221,6 +217,14 @@ class Gateway:
         if claim is None and not metadata.OVERRIDES.keys().isdisjoint(request.query):
             raise InvalidRequest("Request specific response headers cannot be used for anonymous GET requests.")
         return claim
+
+    async def authenticate(self, request: S3Request, claim: signing.Claim) -> None:
+        """Believe a claim. Raises InvalidAccessKeyId, SignatureDoesNotMatch."""
+        try:
+            key = self._known.key_now(claim.access_key)
+        except NotNow:
+            key = await self._known.key(claim.access_key)
+        self._authenticate(request, claim, key)
 
     def _authenticate(self, request: S3Request, claim: signing.Claim, key: AccessKey | None) -> None:
         if key is None:

@@ -22,7 +22,7 @@ NAMES = frozenset(
 USUAL = frozenset({"x-amz-date", "x-amz-content-sha256", "x-amz-checksum-mode", "x-amz-decoded-content-length"})
 """Looked at elsewhere: most requests have no others."""
 TAKE_ACLS = frozenset(
-    {"PutObject", "CopyObject", "CreateMultipartUpload", "CreateBucket", "PutBucketAcl", "PutObjectAcl"}
+    {"PutObject", "PostObject", "CopyObject", "CreateMultipartUpload", "CreateBucket", "PutBucketAcl", "PutObjectAcl"}
 )
 """Operations that can say something of an ACL in their headers."""
 

@@ -23,7 +23,7 @@ logger = logging.getLogger("sluice.s3")
 def admit(request: S3Request, operation: Operation, bucket: Bucket | None) -> None:
     """Raises AccessDenied unless the caller may do what it asks for, or only its objects can tell."""
     request.undecided, request.by_object = False, ()
-    if operation.each and bucket is not None and bucket.settings:
+    if operation.form or (operation.each and bucket is not None and bucket.settings):
         request.undecided = True
     else:
         version_id = request.query.get("versionId") if request.query else None
@@ -31,6 +31,12 @@ def admit(request: S3Request, operation: Operation, bucket: Bucket | None) -> No
         check(request, action, bucket, request.key, version_id)
     if bucket is not None:
         _check_owner(bucket, request.headers.get("x-amz-expected-bucket-owner"))
+
+
+def admit_form(request: S3Request, action: str) -> None:
+    """The right of an upload whose form was read: by whom and for which key is known. Raises AccessDenied."""
+    request.undecided = False
+    check(request, action, request.bucket_row, request.key)
 
 
 def check(

@@ -24,14 +24,24 @@ from tests.negative.wire import Request, cases, xml
 COMPLETE = xml("CompleteMultipartUpload", f"<Part><PartNumber>1</PartNumber><ETag>{PART_ETAG}</ETag></Part>")
 
 
-def test_d40_forms_are_not_taken(site: Site) -> None:
-    """PostObject is not built: neither a form without a policy nor one with a bad one stores anything."""
-    fields = {"key": "evil", "policy": "e30=", "x-amz-algorithm": "AWS4-HMAC-SHA256", "file": "evil"}
-    form = "".join(f'--b\r\ncontent-disposition: form-data; name="{n}"\r\n\r\n{v}\r\n' for n, v in fields.items())
-    content_type = ("content-type", "multipart/form-data; boundary=b")
-    request = Request("POST", path_of(GROUND), headers=(content_type,), body=(form + "--b--\r\n").encode())
-    site.refused(request, 501, "NotImplemented")
-    site.refused(site.sign(request), 501, "NotImplemented")
+def test_d40_forms(site: Site) -> None:
+    """Neither a form without a signature nor one with a bad one, nor one beside another signature, stores anything."""
+    unsigned = {"key": "evil", "file": "evil"}
+    for fields, status, code in (
+        (unsigned, 403, "AccessDenied"),
+        ({"policy": "e30=", **unsigned}, 400, "InvalidArgument"),
+        ({"policy": "e30=", "x-amz-algorithm": "AWS4-HMAC-SHA256", **unsigned}, 400, "InvalidArgument"),
+        (
+            {"policy": "e30=", "AWSAccessKeyId": site.root.access, "signature": "AAAA", **unsigned},
+            403,
+            "SignatureDoesNotMatch",
+        ),
+    ):
+        form = "".join(f'--b\r\ncontent-disposition: form-data; name="{n}"\r\n\r\n{v}\r\n' for n, v in fields.items())
+        content_type = ("content-type", "multipart/form-data; boundary=b")
+        request = Request("POST", path_of(GROUND), headers=(content_type,), body=(form + "--b--\r\n").encode())
+        site.refused(request, status, code)
+        site.refused(site.sign(request), 400, "InvalidArgument")
 
 
 def copy(bucket: str, key: str, source: str, **fields: str) -> Request:

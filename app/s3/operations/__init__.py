@@ -12,6 +12,7 @@ MODULES = (
     "public_access",
     "object_read",
     "object_write",
+    "post_object",
     "delete_objects",
     "copy",
     "attributes",

@@ -20,7 +20,7 @@ from app.s3.errors import (
     NoSuchUpload,
 )
 from app.s3.operations.multipart import stored_algorithm
-from app.s3.operations.object_write import version_header
+from app.s3.operations.object_write import url_of, version_header
 from app.s3.request import S3Request
 from app.s3.response import XML, Response
 from app.store import multipart, reading
@@ -164,12 +164,8 @@ def _is_md5(text: str) -> bool:
 
 
 def _result(request: S3Request, etag: str, algorithm: str, kind: str, checksum: str) -> Response:
-    scheme = request.scheme
-    host = request.headers.get("host", "")
-    path = "" if request.virtual_host else f"/{request.bucket}"
-    location = f"{scheme}://{host}{path}/{xml.url_encode(request.key or '')}"
     content = (
-        xml.element("Location", location)
+        xml.element("Location", url_of(request))
         + xml.element("Bucket", request.bucket)
         + xml.element("Key", request.key)
         + f"<ETag>&quot;{etag}&quot;</ETag>"

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from app.errors import NotNow
 from app.index.rows import Committed, NewVersion
-from app.s3 import acls, conditions, metadata
+from app.s3 import acls, conditions, metadata, xml
 from app.s3.body import Body
 from app.s3.dispatch import Change, operation
 from app.s3.operations.object_read import version_id
@@ -20,15 +20,15 @@ if TYPE_CHECKING:
     from app.s3.gateway import Gateway
 
 
-class _Put:
-    """One PutObject: what both ways of it share. Raises what its headers can be wrong in."""
+class Put:
+    """One object that is put: what all ways of it share. Raises what its headers can be wrong in."""
 
-    def __init__(self, gateway: Gateway, request: S3Request, written: acls.Written) -> None:
+    def __init__(self, gateway: Gateway, request: S3Request, written: acls.Written, body: Body | None = None) -> None:
         self.owner_id = written.owner_id
         self.conditions = conditions.write_conditions(request)
         self.kept = metadata.encode(metadata.kept_headers(request), written.grants)
         self.storage_class = metadata.storage_class(request)
-        self.body = Body(request, largest=gateway.settings.max_put)
+        self.body = body or Body(request, largest=gateway.settings.max_put)
 
     def describe(self, locator: str) -> NewVersion:
         """The version, once the body's hashes are known."""
@@ -51,7 +51,7 @@ class _Put:
 
 def _begin_put(gateway: Gateway, request: S3Request, data: bytes) -> Change:
     assert request.key is not None
-    put = _Put(gateway, request, acls.written_now(request))
+    put = Put(gateway, request, acls.written_now(request))
     piece = put.body.take_whole(data)
     place = (gateway.store_of(request), request.bucket_row.id, request.key)
     future = objects.begin_put(*place, piece, put.body, put.describe, put.conditions, request.timings)
@@ -61,14 +61,24 @@ def _begin_put(gateway: Gateway, request: S3Request, data: bytes) -> Change:
 @operation("PUT", "key", name="PutObject", action="s3:PutObject", streams=True, begin=_begin_put)
 async def put_object(gateway: Gateway, request: S3Request) -> Response:
     """https://docs.aws.amazon.com/AmazonS3/latest/API/API_PutObject.html"""
-    assert request.key is not None
-    put = _Put(gateway, request, await acls.written(gateway, request))
+    put = Put(gateway, request, await acls.written(gateway, request))
+    return put.answer(await write(gateway, request, put))
+
+
+async def write(gateway: Gateway, request: S3Request, put: Put) -> Committed:
+    """Write what is put, and make it the current version of the request's key."""
+    key = request.key or ""
     tree = gateway.tree_of(request.bucket_row)
     if tree is not None:
-        at = (request.bucket_row, request.key)
-        return put.answer(await tree.put(*at, put.body, put.describe, put.conditions, request.timings))
-    place = (gateway.store_of(request), request.bucket_row.id, request.key)
-    return put.answer(await objects.put(*place, put.body, put.describe, put.conditions, request.timings))
+        return await tree.put(request.bucket_row, key, put.body, put.describe, put.conditions, request.timings)
+    place = (gateway.store_of(request), request.bucket_row.id, key)
+    return await objects.put(*place, put.body, put.describe, put.conditions, request.timings)
+
+
+def url_of(request: S3Request) -> str:
+    """Where the request's object is, as its client names this gateway."""
+    path = "" if request.virtual_host else f"/{request.bucket}"
+    return f"{request.scheme}://{request.headers.get('host', '')}{path}/{xml.url_encode(request.key or '')}"
 
 
 def version_header(committed: Committed) -> Headers:

@@ -151,8 +151,7 @@ def parse_query(request: S3Request, *, now: float, region: str, clock_skew: floa
             )
     fields = query_fields(request.raw_query)
     _check_duplicates(fields)
-    scope = _scope(query["X-Amz-Credential"], _bad_credential)
-    _check_scope(scope, region, _bad_credential)
+    scope = credential_scope(query["X-Amz-Credential"], region)
     timestamp = query["X-Amz-Date"]
     seconds = parse_basic(timestamp)
     if seconds is None:
@@ -204,6 +203,16 @@ def too_skewed(request_time: str, now: float, clock_skew: float) -> errors.Reque
     return errors.RequestTimeTooSkewed(
         RequestTime=request_time, ServerTime=format_extended(now), MaxAllowedSkewMilliseconds=int(clock_skew * 1000)
     )
+
+
+def credential_scope(credential: str, region: str) -> tuple[str, ...]:
+    """The parts of an X-Amz-Credential: access key, day, region and what is always the same.
+
+    Raises AuthorizationQueryParametersError for one that is not of this region and service.
+    """
+    scope = _scope(credential, _bad_credential)
+    _check_scope(scope, region, _bad_credential)
+    return scope
 
 
 _EXPECTED = '"<YOUR-AKID>/YYYYMMDD/REGION/SERVICE/aws4_request"'
