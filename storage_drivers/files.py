@@ -7,8 +7,8 @@ import os
 import threading
 from pathlib import Path
 
-from storage_drivers.base import Buffer
 from storage_drivers.errors import BlobDamaged
+from storage_drivers.values import Buffer
 
 FILE_MODE = 0o600
 DIRECTORY_MODE = 0o700

@@ -18,7 +18,8 @@ from app.errors import CommitUnknown, DataDamaged, DomainError
 from app.index.rows import Held, Holder, Move, Pack
 from app.index.schema import SEALED, SWEPT
 from app.store import claims
-from app.store.store import Store, driver_calls
+from app.store.calls import driver_calls
+from app.store.store import Store
 
 logger = logging.getLogger("sluice.jobs")
 

@@ -17,8 +17,9 @@ from xxhash import xxh3_64_intdigest
 from app.crash import crash_point
 from app.index.decisions import FIRST, Place
 from app.index.rows import Journal
+from app.store.calls import driver_calls
 from app.store.decisions import CHANGES, END, SNAPSHOT, SUPPLEMENT, Heading, encode
-from app.store.store import Store, driver_calls
+from app.store.store import Store
 from storage_drivers.base import Decision
 from storage_drivers.errors import StoreFull
 

@@ -8,8 +8,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field, fields
 
 from app.index.rows import PIECES, is_tree
+from app.store.calls import driver_calls
 from app.store.place import owner
-from app.store.store import Store, driver_calls
+from app.store.store import Store
 from storage_drivers.base import FileSlice
 from storage_drivers.errors import BlobMissing, DriverError
 

@@ -13,8 +13,9 @@ from typing import NamedTuple
 
 from app.crash import crash_point
 from app.index.rows import PIECES, Discard
+from app.store.calls import driver_calls
 from app.store.place import owner
-from app.store.store import Store, driver_calls
+from app.store.store import Store
 
 logger = logging.getLogger("sluice.jobs")
 

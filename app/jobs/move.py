@@ -22,8 +22,9 @@ from app.errors import CommitUnknown, DomainError
 from app.index.moving import Body, Held
 from app.index.rows import PIECES, Bucket, Holder, Swap, is_tree
 from app.store import claims
+from app.store.calls import driver_calls, translated
 from app.store.place import owner
-from app.store.store import Kept, Store, driver_calls, translated
+from app.store.store import Kept, Store
 from storage_drivers.base import Buffer
 from storage_drivers.errors import BlobDamaged, BlobMissing, DriverError
 

@@ -24,7 +24,8 @@ from app.jobs.space import Space
 from app.jobs.sweep import Sweep
 from app.jobs.tree import TreeJobs
 from app.jobs.turns import Turn, Turns
-from app.store.store import Store, driver_calls
+from app.store.calls import driver_calls
+from app.store.store import Store
 
 logger = logging.getLogger("sluice.jobs")
 

@@ -21,8 +21,9 @@ from app.index.decisions import FIRST, Place
 from app.index.rows import is_tree
 from app.index.schema import DEFAULT
 from app.index.scrubbing import KINDS, Live
+from app.store.calls import driver_calls, translated
 from app.store.place import owner
-from app.store.store import Store, driver_calls, translated
+from app.store.store import Store
 from storage_drivers.base import Buffer
 from storage_drivers.errors import BlobDamaged, BlobMissing, DriverError
 

@@ -11,7 +11,8 @@ import time
 from collections.abc import Callable
 
 from app.settings import StoreSettings
-from app.store.store import Store, driver_calls
+from app.store.calls import driver_calls
+from app.store.store import Store
 
 logger = logging.getLogger("sluice.jobs")
 

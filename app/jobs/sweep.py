@@ -8,8 +8,9 @@ from collections.abc import Callable
 
 from app.crash import crash_point
 from app.index.rows import IdRange, Writer, is_tree
+from app.store.calls import driver_calls
 from app.store.place import owner
-from app.store.store import Store, driver_calls
+from app.store.store import Store
 
 logger = logging.getLogger("sluice.jobs")
 

@@ -12,7 +12,8 @@ from collections.abc import Sequence
 from app.errors import DomainError
 from app.index.rows import Bucket, is_tree
 from app.store.adoption import BATCH, Scanned, adopt, scan
-from app.store.store import Store, driver_calls
+from app.store.calls import driver_calls
+from app.store.store import Store
 from app.store.tree import Tree
 from storage_drivers.errors import DriverError
 from storage_drivers.tree import Found

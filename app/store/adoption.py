@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from app.index.rows import Bucket, is_tree
 from app.index.rows import Found as NewRow
-from app.store.store import driver_calls
+from app.store.calls import driver_calls
 from app.store.tree import Tree
 from app.store.tree_reading import describe
 from storage_drivers.tree import Found, Seen

@@ -5,7 +5,8 @@ from __future__ import annotations
 from app.errors import BucketNotEmpty
 from app.index.rows import Bucket
 from app.store.adoption import Scanned, adopt, forget_vanished
-from app.store.store import Store, driver_calls
+from app.store.calls import driver_calls
+from app.store.store import Store
 from app.store.tree import Tree
 
 

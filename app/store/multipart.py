@@ -8,9 +8,10 @@ from app.errors import ConditionalRequestConflict, EntityTooSmall, InvalidPart, 
 from app.index.base import extents_of
 from app.index.rows import Committed, Conditions, Extent, NewVersion, Part, Upload, Version
 from app.store import claims
+from app.store.calls import Timings
 from app.store.objects import COPY_ATTEMPTS
 from app.store.reading import extents
-from app.store.store import Store, Timings, timed
+from app.store.store import Store, timed
 from storage_drivers.base import Source
 
 MIN_PART = 5 * 1024 * 1024

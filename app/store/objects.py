@@ -9,7 +9,8 @@ from app.errors import ConditionalRequestConflict, NoSuchKey, NoSuchVersion, Sou
 from app.index.base import Chained, Deletion
 from app.index.rows import NULL_VERSION, Committed, Conditions, NewVersion, Version
 from app.store import claims
-from app.store.store import Store, Timings, timed
+from app.store.calls import Timings
+from app.store.store import Store, timed
 from storage_drivers.base import Buffer, Source
 
 COPY_ATTEMPTS = 10

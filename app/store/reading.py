@@ -8,7 +8,8 @@ from typing import Protocol
 
 from app.errors import DataDamaged, NotNow, StoreUnavailable
 from app.index.rows import PIECES, Extent, Part, Version, is_tree
-from app.store.store import Store, Timings, driver_calls
+from app.store.calls import Timings, driver_calls
+from app.store.store import Store
 from storage_drivers.base import Buffer, FileSlice
 from storage_drivers.errors import DriverError
 

@@ -8,24 +8,24 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Awaitable, Callable
 from functools import partial
 from time import perf_counter
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from app.crash import crash_point
-from app.errors import CommitUnknown, DataDamaged, DomainError, NotNow, StoreFull, StoreUnavailable
+from app.errors import CommitUnknown, DomainError, NotNow, StoreFull, StoreUnavailable
 from app.index.base import Chained, Index
 from app.index.rows import Committed
 from app.index.schema import DEFAULT
 from app.index.steps import of_store
 from app.store.blobs import BlobIds
 from app.store.breaker import Breaker
+from app.store.calls import Timings, driver_calls, translated
 from app.store.place import owner
 from app.store.quarantine import Quarantine
-from storage_drivers import errors as driver_errors
 from storage_drivers.base import Append, Buffer, Driver, Source, Usage
+from storage_drivers.errors import DriverError
 
 if TYPE_CHECKING:
     from app.store.tree import Tree
@@ -36,33 +36,7 @@ BOOK_TIMEOUT = 30.0
 """Seconds that a new pack waits for the index; its records fail then."""
 REFUSED_AT_ONCE = 1000
 
-Timings = dict[str, float]
 T = TypeVar("T")
-
-
-def translated(error: Exception) -> Exception:
-    """The domain error for what a driver raised, in one place; any other error is itself."""
-    if not isinstance(error, driver_errors.DriverError):
-        return error
-    made: Exception
-    if isinstance(error, driver_errors.StoreFull):
-        made = StoreFull()
-    elif isinstance(error, driver_errors.BlobMissing | driver_errors.BlobDamaged):
-        logger.error("integrity alarm: %s: %s", type(error).__name__, error)
-        made = DataDamaged()
-    else:
-        made = StoreUnavailable()
-    made.__cause__ = error
-    return made
-
-
-@contextmanager
-def driver_calls() -> Iterator[None]:
-    """Raise what a driver raises as domain errors."""
-    try:
-        yield
-    except driver_errors.DriverError as error:
-        raise translated(error) from error
 
 
 class Book:
@@ -162,7 +136,7 @@ class Store:
         try:
             async with asyncio.timeout(patience):
                 return await self.driver.usage()
-        except (driver_errors.DriverError, TimeoutError):
+        except (DriverError, TimeoutError):
             return None
 
     async def pack_bytes(self, pack_id: int) -> int:
@@ -360,14 +334,14 @@ class Store:
         """Take away what may be left under an id; False when it is left to the sweep."""
         try:
             await self.driver.discard_id(blob_id)
-        except driver_errors.DriverError:
+        except DriverError:
             return False
         return True
 
     async def _take_back(self, blob_id: int, locator: str) -> None:
         try:
             await self.driver.discard(locator)
-        except driver_errors.DriverError:
+        except DriverError:
             return
         await self.ids.settle(blob_id)
 

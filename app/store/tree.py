@@ -28,7 +28,7 @@ from app.errors import (
 from app.index.base import Deletion, Index
 from app.index.rows import Bucket, Committed, Conditions, Intent, NewVersion, Part, Upload, is_tree
 from app.store.blobs import BlobIds
-from app.store.store import Timings, driver_calls
+from app.store.calls import Timings, driver_calls
 from app.store.tree_reading import Pause, TreeReader
 from storage_drivers.base import FileSlice, Source
 from storage_drivers.errors import DriverError

@@ -11,7 +11,7 @@ from awscrt.checksums import crc64nvme
 
 from app.errors import SourceGone
 from app.index.rows import Unhashed
-from app.store.store import driver_calls
+from app.store.calls import driver_calls
 from app.store.tree import Tree
 from app.store.tree_reading import SMALL
 from storage_drivers.base import Buffer

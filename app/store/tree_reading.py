@@ -20,7 +20,7 @@ from xxhash import xxh3_128_hexdigest
 from app.errors import Overloaded, SourceGone, StoreUnavailable
 from app.index.base import Index
 from app.index.rows import Bucket, Found, Version, is_tree, without_upload
-from app.store.store import driver_calls
+from app.store.calls import driver_calls
 from storage_drivers.base import Buffer, FileSlice
 from storage_drivers.errors import BlobDamaged, map_errors
 from storage_drivers.files import read_exactly

@@ -15,9 +15,9 @@ from typing import NamedTuple
 
 from xxhash import xxh3_64, xxh3_64_intdigest
 
-from storage_drivers.base import Buffer
 from storage_drivers.errors import BlobDamaged
 from storage_drivers.files import read_exactly
+from storage_drivers.values import Buffer
 
 PACK = struct.Struct("<8sHHIQQ24s")
 RECORD = struct.Struct("<4sBBHQQIIQ")

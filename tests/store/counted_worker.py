@@ -23,7 +23,8 @@ from app.jobs.sweep import sweep
 from app.settings import Settings
 from app.store import multipart, objects, reading
 from app.store.blobs import BlobIds
-from app.store.store import Store, driver_calls
+from app.store.calls import driver_calls
+from app.store.store import Store
 from tests.store.counted_model import Look, Name, Seen
 from tests.store.site import Bytes, opened
 
