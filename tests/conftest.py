@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.environment import SIZE, sized
+
+UNMEASURED = ("cluster", "crash", "faults")
+"""Tests that start a gateway each: measuring coverage doubles what a start costs, and one that is killed tells none."""
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -23,3 +27,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def size() -> Callable[[Any, Any], Any]:
     """`size(ci, soak)` gives one of the two."""
     return sized
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _measured(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Whether processes of tests tell their coverage: those that many tests share do."""
+    with pytest.MonkeyPatch.context() as patch:
+        if request.path.relative_to(Path(__file__).parent).parts[0] in UNMEASURED:
+            patch.delenv("COVERAGE_PROCESS_CONFIG", raising=False)
+        yield
