@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import sys
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
-import orjson
 import typer
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 
-from app.cli_common import ConfigOption, DataOption, IndexOption, fail, load_settings
+from app.cli_common import ConfigOption, DataOption, IndexOption, fail, load_settings, progress_bar
 from app.errors import BucketBusy, DomainError, NoSuchBucket
-from app.index import Index, open_index
-from app.index.rows import Bucket
-from app.index.transactions.gateways import LIVE
-from app.jobs.move import note_of
-from app.server.lock import take
 from app.settings import Settings
+
+if TYPE_CHECKING:
+    from app.index import Index
+    from app.index.rows import Bucket
 
 buckets = typer.Typer(name="bucket", help="Buckets and their stores.", no_args_is_help=True)
 
@@ -61,6 +58,8 @@ def move(
 
 
 async def _move(settings: Settings, name: str, store: str, wait: bool) -> int:
+    from app.index import open_index
+
     if settings.index_is_missing:
         fail("there is no index here")
     index = open_index(settings, writer=False)
@@ -84,6 +83,9 @@ async def _move(settings: Settings, name: str, store: str, wait: bool) -> int:
 
 async def _is_served(index: Index, settings: Settings) -> bool:
     """Whether a server holds the lock that is its own; with several gateways, whether one is not known to be dead."""
+    from app.index.transactions.gateways import LIVE
+    from app.server.lock import take
+
     if index.many_hosts:
         return any(writer.state == LIVE for writer in await index.writers())
     lock = take(settings.run_dir)
@@ -95,14 +97,15 @@ async def _is_served(index: Index, settings: Settings) -> bool:
 
 async def _watch(index: Index, bucket: Bucket) -> int:
     """Show how far the move has come until it ends, or has only left what cannot be read: how many blobs."""
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    with Progress(*columns, console=Console(stderr=True), disable=not sys.stderr.isatty()) as progress:
-        task: TaskID = progress.add_task(f"{bucket.name} → {bucket.store}", total=None)
+    from app.jobs.move import note_of
+
+    with progress_bar(disable=not sys.stderr.isatty()) as progress:
+        task = progress.add_task(f"{bucket.name} → {bucket.store}", total=None)
         while True:
             found = await index.bucket(bucket.name)
             if found is None or not found.source:
                 return 0
-            told = orjson.loads(await index.note(note_of(bucket.id)) or b"{}")
+            told = json.loads(await index.note(note_of(bucket.id)) or b"{}")
             progress.update(task, completed=told.get("rows", 0), total=told.get("of"))
             if told.get("stuck") and told["rows"] >= told["of"]:
                 return int(told["stuck"])

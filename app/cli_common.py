@@ -1,15 +1,21 @@
-"""What all commands begin and end with."""
+"""What all commands begin and end with.
+
+Every command imports all of their modules: what only one of them needs, it imports when it is called.
+"""
 
 from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Annotated, Any, NoReturn
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
 from pydantic import ValidationError
 
 from app.settings import ConfigError, Settings
+
+if TYPE_CHECKING:
+    from rich.progress import Progress
 
 DataOption = Annotated[Path | None, typer.Option("--data", help="Directory of the backing store [env SLUICE_DATA].")]
 ConfigOption = Annotated[Path | None, typer.Option("--config", help="TOML file of settings [env SLUICE_CONFIG].")]
@@ -31,6 +37,15 @@ def load_settings(**options: Any) -> Settings:
             message = fault["msg"].removeprefix("Value error, ")
             print(f"sluice: {place}: {message}" if place else f"sluice: {message}", file=sys.stderr)
         raise typer.Exit(2) from None
+
+
+def progress_bar(*, disable: bool = False) -> Progress:
+    """A bar a task, on standard error."""
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    return Progress(*columns, console=Console(stderr=True), disable=disable)
 
 
 def fail(message: str, code: int = 1) -> NoReturn:

@@ -5,16 +5,17 @@ from __future__ import annotations
 import asyncio
 import json
 from dataclasses import asdict
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from app.cli_common import ConfigOption, DataOption, IndexOption, JsonOption, fail, load_settings
 from app.errors import DomainError
-from app.jobs.fsck import Report, fsck
 from app.settings import Settings
-from app.startup import CannotStart, opened
 from storage_drivers.errors import DriverError
+
+if TYPE_CHECKING:
+    from app.jobs.fsck import Report
 
 
 def fsck_command(
@@ -31,6 +32,8 @@ def fsck_command(
     Exit codes: 0 nothing is wrong (or all mended), 1 fsck could not run, 4 blobs that no row holds were found,
     8 a row's blob is missing, short or miscounted (restore it from a backup), or too much of a pack is counted dead.
     """
+    from app.startup import CannotStart
+
     settings = load_settings(data=data, config=config, index=index)
     try:
         report = asyncio.run(_run(settings, repair))
@@ -47,6 +50,9 @@ def fsck_command(
 
 
 async def _run(settings: Settings, repair: bool) -> Report:
+    from app.jobs.fsck import Report, fsck
+    from app.startup import opened
+
     async with opened(settings) as store:
         report = Report()
         for one in store.all.values():

@@ -6,24 +6,22 @@ import asyncio
 import json
 import time
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 
-from app.access.bucket_access import ENFORCED, initial_settings
-from app.cli_common import fail, load_settings
+from app.cli_common import fail, load_settings, progress_bar
 from app.errors import BucketAlreadyExists, BucketAlreadyOwnedByYou, DomainError
-from app.index.rows import Bucket, Unhashed
-from app.s3.target import valid_bucket_name
 from app.settings import Settings
-from app.startup import CannotStart, opened
-from app.store.adoption import Scanned, scan
-from app.store.store import Store
-from app.store.tree import Tree
-from app.store.tree_hashing import hash_files
 from storage_drivers.errors import DriverError
+
+if TYPE_CHECKING:
+    from rich.progress import Progress
+
+    from app.index.rows import Bucket, Unhashed
+    from app.store.adoption import Scanned
+    from app.store.store import Store
+    from app.store.tree import Tree
 
 BATCH = 256
 
@@ -45,6 +43,9 @@ def import_command(
     All of them are listed at once, with ETags that stand for the true ones until these are made. Exit codes: 0 done,
     1 it could not be done.
     """
+    from app.s3.target import valid_bucket_name
+    from app.startup import CannotStart
+
     settings = load_settings(data=data, config=config, index=index)
     if not valid_bucket_name(bucket):
         fail(f"{bucket!r} is no bucket name")
@@ -63,13 +64,15 @@ def import_command(
 
 
 async def _run(settings: Settings, name: str, store: str | None, owner: str | None, hashes: bool) -> dict[str, object]:
+    from app.startup import CannotStart, opened
+
     started = time.monotonic()
     async with opened(settings) as first:
         chosen = first.of(store or first.name)
         if chosen.tree is None:
             raise CannotStart(f"store {chosen.name} has not the layout `tree`")
         bucket = await _bucket(chosen, settings, name, owner)
-        with _progress() as progress:
+        with progress_bar() as progress:
             scanned = await _scan(chosen.tree, bucket, progress)
             hashed = await _hash(chosen.tree, bucket, progress) if hashes else 0
     seen = scanned.seen
@@ -86,6 +89,9 @@ async def _run(settings: Settings, name: str, store: str | None, owner: str | No
 
 async def _bucket(store: Store, settings: Settings, name: str, owner: str | None) -> Bucket:
     """The bucket, made if it is missing. Raises CannotStart when it is not this store's, or another account's."""
+    from app.access.bucket_access import ENFORCED, initial_settings
+    from app.startup import CannotStart
+
     accounts = [account.id for account, _ in await store.index.accounts()]
     if not accounts:
         raise CannotStart("there is no account: start the server once, or give the root keys")
@@ -109,12 +115,9 @@ async def _bucket(store: Store, settings: Settings, name: str, owner: str | None
     return bucket
 
 
-def _progress() -> Progress:
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    return Progress(*columns, console=Console(stderr=True))
-
-
 async def _scan(tree: Tree, bucket: Bucket, progress: Progress) -> Scanned:
+    from app.store.adoption import scan
+
     task = progress.add_task("files", total=None)
 
     def tell(scanned: Scanned) -> None:
@@ -127,9 +130,11 @@ async def _scan(tree: Tree, bucket: Bucket, progress: Progress) -> Scanned:
 
 async def _hash(tree: Tree, bucket: Bucket, progress: Progress) -> int:
     """Hash all files of the bucket that wait for it."""
+    from app.store.tree_hashing import hash_files
+
     task = progress.add_task("hashes", total=await _waiting(tree, bucket))
 
-    def tell(_: Unhashed, task: TaskID = task) -> None:
+    def tell(_: Unhashed) -> None:
         progress.update(task, advance=1)
 
     hashed, after = 0, 0

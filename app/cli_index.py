@@ -5,16 +5,16 @@ from __future__ import annotations
 import asyncio
 import sys
 from collections.abc import Coroutine
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
-import apsw
 import typer
 
 from app.cli_common import ConfigOption, DataOption, IndexOption, fail, load_settings
 from app.errors import DomainError
-from app.index import copying, open_index
-from app.index.copying import Held
 from app.settings import is_index_url
+
+if TYPE_CHECKING:
+    from app.index.copying import Held
 
 indexes = typer.Typer(name="index", help="The index itself: copies, comparisons.", no_args_is_help=True)
 
@@ -25,6 +25,8 @@ To = Annotated[str, typer.Argument(metavar="TO", help="URL of another.")]
 def migrate_command(data: DataOption = None, config: ConfigOption = None, index: IndexOption = None) -> None:
     """Make the tables of the index, or bring them to this version. `sluice serve` does it too; gateways that are
     started together do it once."""
+    from app.index import open_index
+
     settings = load_settings(data=data, config=config, index=index)
 
     async def run() -> None:
@@ -63,6 +65,8 @@ def _check(*urls: str) -> None:
 
 
 def _run(work: Coroutine[object, object, bool]) -> None:
+    import apsw
+
     try:
         same = asyncio.run(work)
     except (DomainError, apsw.Error, OSError) as error:
@@ -72,6 +76,8 @@ def _run(work: Coroutine[object, object, bool]) -> None:
 
 
 async def _copy(source: str, target: str) -> bool:
+    from app.index import copying
+
     async with copying.opened(source) as one, copying.opened(target, write=True) as other:
         before = await one.position()
         read = await copying.copy(one, other, _progress)
@@ -83,6 +89,8 @@ async def _copy(source: str, target: str) -> bool:
 
 
 async def _compare(source: str, target: str) -> bool:
+    from app.index import copying
+
     async with copying.opened(source) as one, copying.opened(target) as other:
         return _show(await copying.compare(one, other))
 

@@ -5,17 +5,15 @@ from __future__ import annotations
 import asyncio
 import json
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.console import Console
-from rich.table import Table
 
 from app.cli_common import fail
-from storage_drivers.base import Durability
 from storage_drivers.errors import DriverError
-from storage_drivers.probing.probe import Probe, measure, unfit, with_patience
-from storage_drivers.probing.scratch import Progress
+
+if TYPE_CHECKING:
+    from storage_drivers.probing.probe import Probe
 
 SIGNS = {True: "[green]yes[/]", False: "[red]no[/]", None: "[yellow]?[/]"}
 
@@ -29,6 +27,10 @@ def probe_command(
     Exit codes: 0 a store with full durability can be here, 1 the probe could not run, 8 such a store would refuse to
     start.
     """
+    from storage_drivers.base import Durability
+    from storage_drivers.probing.probe import measure, unfit, with_patience
+    from storage_drivers.probing.scratch import Progress
+
     progress = Progress()
     try:
         found = asyncio.run(with_patience(progress, lambda: measure(path, progress)))
@@ -43,6 +45,12 @@ def probe_command(
 
 
 def _print(probe: Probe, path: Path) -> None:
+    from rich.console import Console
+    from rich.table import Table
+
+    from storage_drivers.base import Durability
+    from storage_drivers.probing.probe import unfit
+
     console = Console()
     trials = Table(
         title=f"{path}: {probe.mount.kind} {probe.mount.source} at {probe.mount.point}", title_justify="left"

@@ -8,20 +8,17 @@ from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import asdict
 from datetime import UTC, datetime
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
-import apsw
 import typer
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-from app.cli_common import ConfigOption, DataOption, IndexOption, JsonOption, fail, load_settings
+from app.cli_common import ConfigOption, DataOption, IndexOption, JsonOption, fail, load_settings, progress_bar
 from app.errors import DomainError
-from app.jobs.rebuild import Rebuild, Report
-from app.server.lock import take
 from app.settings import Settings
-from app.store.offline import open_all
 from storage_drivers.errors import DriverError
+
+if TYPE_CHECKING:
+    from app.jobs.rebuild import Rebuild, Report
 
 
 def rebuild_command(
@@ -37,6 +34,11 @@ def rebuild_command(
     Exit codes: 0 everything that was decided is restored, and nothing else was found; 1 it could not be done; 4 some
     writes whose outcome is not known were left out (listed); 8 decided data is missing or damaged (listed).
     """
+    import apsw
+
+    from app.jobs.rebuild import Rebuild
+    from app.store.offline import open_all
+
     settings = load_settings(data=data, config=config, index=index)
     if settings.index_url is not None:
         fail(
@@ -70,6 +72,8 @@ def rebuild_command(
 @contextmanager
 def _no_server(settings: Settings) -> Iterator[None]:
     """Hold what a server holds while it runs."""
+    from app.server.lock import take
+
     settings.run_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
     lock = take(settings.run_dir)
     if lock is None:
@@ -84,8 +88,7 @@ def _progress() -> Iterator[Callable[[str, int, int], None]]:
     if not sys.stderr.isatty():
         yield lambda what, done, total: None
         return
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    with Progress(*columns, console=Console(stderr=True)) as bar:
+    with progress_bar() as bar:
         tasks: dict[str, Any] = {}
 
         def tell(what: str, done: int, total: int) -> None:

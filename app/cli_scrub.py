@@ -7,18 +7,17 @@ import json
 import sys
 from contextlib import nullcontext
 from dataclasses import asdict
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.console import Console
-from rich.status import Status
 
 from app.cli_common import ConfigOption, DataOption, IndexOption, JsonOption, fail, load_settings
 from app.errors import DomainError
-from app.jobs.scrub import Report, Scrubber
 from app.settings import Settings
-from app.startup import CannotStart, opened
 from storage_drivers.errors import DriverError
+
+if TYPE_CHECKING:
+    from app.jobs.scrub import Report
 
 
 def scrub_command(
@@ -33,6 +32,8 @@ def scrub_command(
     What is damaged goes into quarantine (503 at once), what is whole again leaves it. Exit codes: 0 nothing is damaged,
     1 it could not run, 8 something is.
     """
+    from app.startup import CannotStart
+
     settings = load_settings(data=data, config=config, index=index)
     try:
         report = asyncio.run(_run(settings, rate))
@@ -47,6 +48,12 @@ def scrub_command(
 
 
 async def _run(settings: Settings, rate: int) -> Report:
+    from rich.console import Console
+    from rich.status import Status
+
+    from app.jobs.scrub import Report, Scrubber
+    from app.startup import opened
+
     async with opened(settings) as store:
         with Status("reading", console=Console(stderr=True)) if sys.stderr.isatty() else nullcontext() as status:
 

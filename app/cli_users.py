@@ -9,17 +9,16 @@ import secrets
 import sys
 import time
 from collections.abc import Awaitable, Callable
-from typing import Annotated, TypeVar
+from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import typer
-from rich.console import Console
-from rich.table import Table
 
 from app.cli_common import ConfigOption, DataOption, IndexOption, JsonOption, fail, load_settings
 from app.errors import AccountExists, DomainError, NoSuchAccount
-from app.index import Index, open_index
-from app.index.rows import Account
 from app.settings import Settings
+
+if TYPE_CHECKING:
+    from app.index import Index
 
 users = typer.Typer(name="user", help="Accounts and their keys.", no_args_is_help=True)
 
@@ -46,6 +45,8 @@ def add(
     as_json: JsonOption = False,
 ) -> None:
     """Add an account with a key, or a key to an account. Exit code 3: the id's email or the key is taken."""
+    from app.index.rows import Account
+
     access_key = access_key or "SL" + secrets.token_hex(9).upper()
     given = secret_key is not None or SECRET_ENV in os.environ
     secret = _secret(secret_key)
@@ -99,6 +100,9 @@ def list_users(
             )
         )
         return
+    from rich.console import Console
+    from rich.table import Table
+
     table = Table("id", "display name", "email", "state", "access keys")
     for account, keys in found:
         state = "disabled" if account.disabled else "active"
@@ -151,6 +155,7 @@ async def _account_id(opened: Index, who: str) -> str:
 
 
 def _run(settings: Settings, call: Callable[[Index], Awaitable[T]]) -> T:
+    from app.index import open_index
 
     async def run() -> T:
         opened = open_index(settings, writer=False)

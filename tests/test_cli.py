@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -22,6 +24,15 @@ def gateway(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gateway]:
 def added(gateway: Gateway, *options: str) -> dict[str, Any]:
     made: dict[str, Any] = json.loads(gateway.run("user", "add", "--json", *options).stdout)
     return made
+
+
+def test_a_command_imports_nothing_that_only_others_need() -> None:
+    loaded = subprocess.run(
+        [sys.executable, "-c", "import sys, app.cli; print(*sys.modules)"], check=True, capture_output=True, text=True
+    ).stdout.split()
+    heavy = {"alembic", "apsw", "asyncpg", "awscrt", "fastapi", "fsspec", "locust", "rich", "sqlalchemy", "uvicorn"}
+    assert not heavy & set(loaded)
+    assert not {"app.index", "app.jobs", "app.s3", "app.server", "app.store"} & set(loaded)
 
 
 def test_default_buckets(gateway: Gateway) -> None:

@@ -37,7 +37,7 @@ def test_a_mount_that_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 
 def test_a_mount_that_hangs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     go_on = threading.Event()
-    monkeypatch.setattr("app.cli_probe.with_patience", lambda *args: with_patience(*args, patience=0.3))
+    monkeypatch.setattr("storage_drivers.probing.probe.with_patience", lambda *args: with_patience(*args, patience=0.3))
     monkeypatch.setitem(probe_trials.TRIALS, Ability.FSYNC_FILE, lambda _: (go_on.wait(30), ""))
     told = CliRunner().invoke(cli, ["probe", str(tmp_path)])
     go_on.set()
