@@ -17,6 +17,7 @@ from app.index.rows import (
     Bucket,
     Committed,
     Conditions,
+    Deleted,
     Extent,
     NewVersion,
     ObjectPart,
@@ -25,6 +26,7 @@ from app.index.rows import (
     Piece,
     Upload,
     Version,
+    VersionsPage,
 )
 from app.index.schema import DEFAULT
 from app.index.trees import Trees
@@ -37,6 +39,10 @@ class Deletion(NamedTuple):
     key: str
     version_id: str | None
     conditions: Conditions
+
+
+Done = Committed | Deleted | Exception | None
+"""What became of an entry of DeleteObjects."""
 
 
 class Chained(Protocol):
@@ -142,6 +148,10 @@ class Index(Upkeep, Trees, Gateways, Protocol):
         """Set one of the bucket's settings to a JSON value, or forget it when that is None. Raises NoSuchBucket."""
         ...
 
+    async def set_versioning(self, bucket_id: int, versioning: int) -> None:
+        """Enable or suspend versioning; see the schema. Raises NoSuchBucket."""
+        ...
+
     async def stores_in_use(self) -> dict[str, int]:
         """How many buckets have data on which store."""
         ...
@@ -152,7 +162,20 @@ class Index(Upkeep, Trees, Gateways, Protocol):
 
     # objects
     async def version(self, bucket_id: int, key: str, version_id: str | None = None) -> Version | None:
-        """The current object of a key, or the version of that id."""
+        """The current object of a key, or the version of that id, which may be a delete marker."""
+        ...
+
+    async def current_marker(self, bucket_id: int, key: str) -> Version | None:
+        """The delete marker that is the newest version of a key."""
+        ...
+
+    async def list_versions(
+        self, bucket_id: int, prefix: str, delimiter: str, key_marker: str, version_id_marker: str, limit: int
+    ) -> VersionsPage:
+        """A page of all versions, those of a key the newest first, behind that version of `key_marker`.
+
+        Without `version_id_marker` behind all of that key. Prefixes count as in `list_current`.
+        """
         ...
 
     async def list_current(self, bucket_id: int, prefix: str, delimiter: str, after: str, limit: int) -> Page:
@@ -169,7 +192,8 @@ class Index(Upkeep, Trees, Gateways, Protocol):
     ) -> Committed:
         """Make `new` the current version. Raises NoSuchBucket, PreconditionFailed, NoSuchKey (If-Match on no key).
 
-        What it replaces goes to the discard queue in the same transaction.
+        What it replaces goes to the discard queue in the same transaction; where versions are kept, it becomes an
+        older version. Conditions look at the current object, and a delete marker is none.
         """
         ...
 
@@ -189,28 +213,29 @@ class Index(Upkeep, Trees, Gateways, Protocol):
         ...
 
     async def set_headers(self, bucket_id: int, key: str, seq: int, headers: str) -> None:
-        """Give the current version `seq` of a key other headers; it gets another `seq`, but is not modified.
+        """Give the version `seq` of a key other headers; it gets another `seq`, but is not modified.
 
-        Raises ConditionalRequestConflict when that is not the current version any more.
+        Raises ConditionalRequestConflict when there is no such version any more.
         """
         ...
 
     async def delete_version(
         self, bucket_id: int, key: str, version_id: str | None = None, conditions: Conditions | None = None
-    ) -> Committed | None:
+    ) -> Committed | Deleted | None:
         """Delete a key's object. None when there was none (which is no error without a condition).
 
-        Raises NoSuchKey for If-Match on a missing key, PreconditionFailed.
+        Where versions are kept, it makes a delete marker, or with `version_id` removes that version (None: there is
+        none). Raises NoSuchKey for If-Match on a missing key, PreconditionFailed.
         """
         ...
 
     def begin_delete(
         self, bucket_id: int, key: str, version_id: str | None = None, conditions: Conditions | None = None
-    ) -> asyncio.Future[Committed | None]:
+    ) -> asyncio.Future[Committed | Deleted | None]:
         """`delete_version` without an await. Raises NotNow where the engine cannot."""
         ...
 
-    async def delete_versions(self, bucket_id: int, entries: Sequence[Deletion]) -> list[Committed | Exception | None]:
+    async def delete_versions(self, bucket_id: int, entries: Sequence[Deletion]) -> list[Done]:
         """DeleteObjects: each entry answered alone, all in one transaction."""
         ...
 

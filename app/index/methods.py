@@ -7,8 +7,8 @@ from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 from app.errors import NotNow
-from app.index import listing
-from app.index.base import Chained, Deletion
+from app.index import listing, listing_versions
+from app.index.base import Chained, Deletion, Done
 from app.index.gateway_methods import GatewayMethods
 from app.index.rows import (
     AccessKey,
@@ -16,6 +16,7 @@ from app.index.rows import (
     Bucket,
     Committed,
     Conditions,
+    Deleted,
     Discard,
     IdRange,
     Journal,
@@ -29,6 +30,7 @@ from app.index.rows import (
     Swap,
     Upload,
     Version,
+    VersionsPage,
     Writer,
 )
 from app.index.schema import DEFAULT
@@ -43,6 +45,7 @@ from app.index.transactions import (
     multipart,
     objects,
     packs,
+    versions,
     writers,
 )
 from app.index.tree_methods import TreeMethods
@@ -138,6 +141,9 @@ class Methods(TreeMethods, GatewayMethods):
     async def configure_bucket(self, bucket_id: int, name: str, value: Any) -> None:
         await self._commit_and_notify(bucket.configure_bucket, bucket_id, name, value)
 
+    async def set_versioning(self, bucket_id: int, versioning: int) -> None:
+        await self._commit_and_notify(versions.set_versioning, bucket_id, versioning)
+
     async def stores_in_use(self) -> dict[str, int]:
         return await self._read(bucket.stores_in_use())
 
@@ -148,6 +154,15 @@ class Methods(TreeMethods, GatewayMethods):
 
     async def version(self, bucket_id: int, key: str, version_id: str | None = None) -> Version | None:
         return await self._read(objects.version(bucket_id, key, version_id))
+
+    async def current_marker(self, bucket_id: int, key: str) -> Version | None:
+        return await self._read(versions.current_marker(bucket_id, key))
+
+    async def list_versions(
+        self, bucket_id: int, prefix: str, delimiter: str, key_marker: str, version_id_marker: str, limit: int
+    ) -> VersionsPage:
+        marker = (key_marker, version_id_marker)
+        return await self._read_together(listing_versions.page(bucket_id, prefix, delimiter, marker, limit))
 
     async def list_current(self, bucket_id: int, prefix: str, delimiter: str, after: str, limit: int) -> Page:
         read = self._read_together if delimiter else self._read
@@ -173,15 +188,15 @@ class Methods(TreeMethods, GatewayMethods):
 
     async def delete_version(
         self, bucket_id: int, key: str, version_id: str | None = None, conditions: Conditions | None = None
-    ) -> Committed | None:
+    ) -> Committed | Deleted | None:
         return await self._commit(objects.delete_version, bucket_id, key, version_id, conditions)
 
     def begin_delete(
         self, bucket_id: int, key: str, version_id: str | None = None, conditions: Conditions | None = None
-    ) -> asyncio.Future[Committed | None]:
+    ) -> asyncio.Future[Committed | Deleted | None]:
         return self._submit(objects.delete_version, bucket_id, key, version_id, conditions)
 
-    async def delete_versions(self, bucket_id: int, entries: Sequence[Deletion]) -> list[Committed | Exception | None]:
+    async def delete_versions(self, bucket_id: int, entries: Sequence[Deletion]) -> list[Done]:
         return await self._commit(objects.delete_versions, bucket_id, entries)
 
     # multipart

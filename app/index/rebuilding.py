@@ -23,7 +23,7 @@ from app.index.transactions.accounts import IDENTITY
 MARGIN = 1 << 20
 """Numbers of the commit sequence that are left out: some were drawn and left no trace."""
 CACHE_KIB = 256 * 1024
-LATER = {"store": DEFAULT, "source": "", "moved": 0, "settings": ""}
+LATER = {"store": DEFAULT, "source": "", "moved": 0, "settings": "", "versioning": 0}
 """Columns of a bucket that older journals do not tell, and what they were then."""
 
 Row = Sequence[Any]

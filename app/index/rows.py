@@ -82,6 +82,8 @@ class Bucket(NamedTuple):
     """The number of the commit sequence at which it last began or ended to be moved, 0 when never."""
     settings: str = ""
     """What was configured of it: a JSON object by name of the setting; empty when nothing ever was."""
+    versioning: int = 0
+    """0 while it never kept versions; then see `ENABLED` and `SUSPENDED` in the schema."""
 
 
 class Version(NamedTuple):
@@ -108,6 +110,11 @@ class Version(NamedTuple):
     parts: int
     """Number of parts of a multipart object, 0 for others."""
     owner_id: str
+
+    @property
+    def is_marker(self) -> bool:
+        """It is a delete marker, and so no object: every object has an ETag."""
+        return not self.etag
 
 
 class NewVersion(NamedTuple):
@@ -156,6 +163,33 @@ class Page(NamedTuple):
         return list(map(ListedVersion._make, self.rows))
 
 
+class ListedAny(NamedTuple):
+    """What a listing of versions shows of one: what a listing shows of an object, and which version it is."""
+
+    key: str
+    size: int
+    etag: str
+    modified: int
+    storage_class: str
+    checksum_algorithm: str
+    checksum_type: str
+    version_id: str
+    state: int
+    """See `CURRENT`, `MARKER`, `NONCURRENT` and `OLD_MARKER` in the schema."""
+
+
+class VersionsPage(NamedTuple):
+    """One page of a listing of versions: by key, of one key the newest first; with common prefixes."""
+
+    entries: list[ListedAny]
+    prefixes: list[str]
+    truncated: bool
+    last_key: str
+    """The last key or common prefix of the page, empty for an empty page."""
+    last_version_id: str
+    """Empty when a common prefix came last. The next page goes on from both."""
+
+
 class Upload(NamedTuple):
     """A multipart upload. `id` is the number behind the public `upload_id`."""
 
@@ -171,6 +205,7 @@ class Upload(NamedTuple):
     owner_id: str
     completed_seq: int
     """The sequence of the version that Complete made, 0 while the upload is open."""
+    completed_version_id: str = ""
 
 
 class Extent(NamedTuple):
@@ -220,6 +255,16 @@ class Committed(NamedTuple):
     seq: int
     version_id: str
     modified: int
+
+
+class Deleted(NamedTuple):
+    """What a delete answers in a bucket that keeps versions: the delete marker it made, or the version it removed."""
+
+    seq: int
+    version_id: str
+    modified: int
+    marker: bool
+    """It is, or was, a delete marker."""
 
 
 class Conditions(NamedTuple):

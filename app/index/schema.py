@@ -18,14 +18,17 @@ from sqlalchemy import (
     text,
 )
 
-REVISION = "0007"
+REVISION = "0008"
 """The migration that this code needs."""
 
 DEFAULT = "default"
 """The store whose blobs have locators without a name."""
 
-CURRENT, MARKER, NONCURRENT = 1, 2, 0
-"""`versions.state`: the current object, a current delete marker, an older version."""
+CURRENT, MARKER, NONCURRENT, OLD_MARKER = 1, 2, 0, 3
+"""`versions.state`: the current object, a current delete marker, an older version, an older delete marker."""
+
+UNVERSIONED, ENABLED, SUSPENDED = 0, 1, 2
+"""`buckets.versioning`. A bucket that was ever versioned is never unversioned again."""
 
 GROUP_BITS = 20
 """Postgres only: how many bits of a number of the commit sequence count within one group of changes."""
@@ -106,12 +109,14 @@ buckets = Table(
     Column("source", Words, nullable=False, server_default=""),
     Column("moved", Number, nullable=False, server_default="0"),
     Column("settings", Text, nullable=False, server_default=""),
+    Column("versioning", Number, nullable=False, server_default="0"),
     Index("buckets_name", "name", unique=True),
     Index("buckets_owner", "owner_id", "name"),
 )
 """`store` is where what is written goes, `source` the store that older data is moved from (or empty). `moved` is the
 number of the commit sequence at which a move of it last began or ended: see app/jobs/rebuild.py. `settings` is a JSON
-object, empty when nothing was ever configured, so that the row of a bucket tells all that a request must know of it."""
+object, empty when nothing was ever configured, so that the row of a bucket tells all that a request must know of it.
+`versioning` has a column of its own, because every write must know it inside its transaction."""
 
 LISTED = ("size", "etag", "modified", "storage_class", "checksum_algorithm", "checksum_type")
 """What a listing shows of a version beside its key."""
@@ -156,16 +161,28 @@ versions = Table(
         postgresql_where=text("state = 1"),
         info={ONLY: "postgresql"},
     ).ddl_if(dialect="postgresql"),
+    # newest first, as they are listed; a version's id tells the time that it is found by here
     Index(
         "versions_others",
         "bucket_id",
         "key",
-        "seq",
+        text("modified DESC"),
         "state",
         sqlite_where=text("state != 1"),
         postgresql_where=text("state != 1"),
     ),
+    # the id `null` tells no time
+    Index(
+        "versions_null",
+        "bucket_id",
+        "key",
+        sqlite_where=text("state != 1 AND version_id = 'null'"),
+        postgresql_where=text("state != 1 AND version_id = 'null'"),
+    ),
 )
+"""Newer of two versions of a key is the one whose `modified` is later: under the key's lock a new one is given a later
+time than all that are there, whatever the clock says. `seq` is drawn anew when a version gets other headers, and so
+does not tell. Exactly one version of a key is CURRENT or MARKER: the newest."""
 
 uploads = Table(
     "uploads",
@@ -267,8 +284,9 @@ removals = Table(
     _text("key"),
     _number("at"),
     Column("store", Words, nullable=False, server_default=""),
+    Column("version_id", Words, nullable=False, server_default="null"),
 )
-"""What leaves no row behind and must be written down beside the data: objects that were deleted (`object`), and blobs
+"""What leaves no row behind and must be written down beside the data: versions that were deleted (`object`), and blobs
 whose commit was refused (`blob`, its locator as the key, and the store that it lies in)."""
 
 journals = Table(

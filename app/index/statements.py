@@ -153,40 +153,24 @@ VERSION = Statement(
         versions.c.bucket_id == number("bucket"), versions.c.key == text("name"), IS_CURRENT
     )
 )
-OTHER_VERSION = Statement(
-    select(*columns(versions, Version._fields)).where(
-        versions.c.bucket_id == number("bucket"),
-        versions.c.key == text("name"),
-        versions.c.version_id == text("version"),
-        versions.c.state == literal_column("0"),
-        versions.c.state != literal_column("1"),
-    )
-)
-_TO_DELETE = (
-    *columns(versions, ("seq", "version_id", "etag", "size", "modified", "body")),
-    select(shared.c.holders).where(shared.c.body == versions.c.body).scalar_subquery(),
+_WITH_CURRENT = buckets.outerjoin(
+    versions, and_(versions.c.bucket_id == buckets.c.id, versions.c.key == text("name"), IS_CURRENT)
 )
 TO_DELETE = Statement(
-    select(*_TO_DELETE).where(versions.c.bucket_id == number("bucket"), versions.c.key == text("name"), IS_CURRENT)
-)
-"""What a delete must know of an object. The last column is NULL where the row alone holds its body."""
-OTHER_TO_DELETE = Statement(
-    select(*_TO_DELETE).where(
-        versions.c.bucket_id == number("bucket"),
-        versions.c.key == text("name"),
-        versions.c.version_id == text("version"),
-        versions.c.state == literal_column("0"),
-        versions.c.state != literal_column("1"),
+    select(
+        *columns(versions, ("seq", "version_id", "etag", "size", "modified", "body")),
+        buckets.c.versioning,
+        select(shared.c.holders).where(shared.c.body == versions.c.body).scalar_subquery(),
     )
+    .select_from(_WITH_CURRENT)
+    .where(buckets.c.id == number("bucket"))
 )
+"""What a delete must know of an object and of its bucket. The last column is NULL where the row alone holds its body;
+no row when the bucket is gone."""
 BODY = Statement(select(versions.c.body).where(versions.c.seq == number("version")))
 REPLACED = Statement(
-    select(versions.c.seq, versions.c.etag, versions.c.size, versions.c.modified, versions.c.body, buckets.c.id)
-    .select_from(
-        buckets.outerjoin(
-            versions, and_(versions.c.bucket_id == buckets.c.id, versions.c.key == text("name"), IS_CURRENT)
-        )
-    )
+    select(*columns(versions, ("seq", "etag", "size", "modified", "body")), buckets.c.id, buckets.c.versioning)
+    .select_from(_WITH_CURRENT)
     .where(buckets.c.id == number("bucket"))
 )
 """The current object of a key as far as a write must know it, and the bucket; no row when the bucket is gone."""
@@ -202,9 +186,9 @@ REPLACE_VERSION = Statement(
 RENEW_HEADERS = Statement(
     update(versions)
     .values(**new_values(versions, "seq", "headers"))
-    .where(versions.c.seq == number("old"), versions.c.bucket_id == number("bucket"), IS_CURRENT)
+    .where(versions.c.seq == number("old"), versions.c.bucket_id == number("bucket"))
 )
-VERSION_SEQ = Statement(select(versions.c.seq).where(versions.c.seq == number("old"), IS_CURRENT))
+VERSION_SEQ = Statement(select(versions.c.seq).where(versions.c.seq == number("old")))
 REMOVE_VERSION = Statement(delete(versions).where(versions.c.seq == number("old")))
 LIST_CURRENT = Statement(
     select(*columns(versions, ListedVersion._fields))

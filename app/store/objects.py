@@ -6,8 +6,8 @@ import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 
 from app.errors import ConditionalRequestConflict, NoSuchKey, NoSuchVersion, SourceGone
-from app.index.base import Chained, Deletion
-from app.index.rows import NULL_VERSION, Committed, Conditions, NewVersion, Version
+from app.index.base import Chained, Deletion, Done
+from app.index.rows import NULL_VERSION, Committed, Conditions, Deleted, NewVersion, Version
 from app.store import claims
 from app.store.calls import Timings
 from app.store.store import Store, timed
@@ -103,20 +103,21 @@ async def copy(
 
 async def delete(
     store: Store, bucket_id: int, key: str, version_id: str | None, conditions: Conditions | None, timings: Timings
-) -> Committed | None:
-    """Delete a key's object; None when there was none. Raises PreconditionFailed, NoSuchKey (If-Match)."""
+) -> Committed | Deleted | None:
+    """Delete a key's object; None when there was none. Raises PreconditionFailed, NoSuchKey (If-Match).
+
+    Where versions are kept, see `Index.delete_version`.
+    """
     return await timed(store.index.delete_version(bucket_id, key, version_id, conditions), timings)
 
 
 def begin_delete(
     store: Store, bucket_id: int, key: str, version_id: str | None, conditions: Conditions | None
-) -> asyncio.Future[Committed | None]:
+) -> asyncio.Future[Committed | Deleted | None]:
     """`delete` without an await, and without its time. Raises NotNow."""
     return store.index.begin_delete(bucket_id, key, version_id, conditions)
 
 
-async def delete_many(
-    store: Store, bucket_id: int, entries: Sequence[Deletion], timings: Timings
-) -> list[Committed | Exception | None]:
+async def delete_many(store: Store, bucket_id: int, entries: Sequence[Deletion], timings: Timings) -> list[Done]:
     """Delete each entry alone, all in one transaction."""
     return await timed(store.index.delete_versions(bucket_id, entries), timings)

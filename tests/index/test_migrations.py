@@ -53,8 +53,14 @@ def test_alembic_finds_no_difference_to_the_tables(template: Path) -> None:
 
 def differences(connection: Any) -> list[Any]:
     """What Alembic would still have to do."""
-    only = {"include_object": lambda item, *_: item.info.get(ONLY, connection.dialect.name) == connection.dialect.name}
-    return compare_metadata(MigrationContext.configure(connection, opts=only), metadata)
+    engine = connection.dialect.name
+
+    def is_compared(item: Any, name: str, *_: Any) -> bool:
+        # SQLite does not tell what is descending: see `test_migrations_make_the_very_tables`
+        told = engine != "sqlite" or name != "versions_others"
+        return told and item.info.get(ONLY, engine) == engine
+
+    return compare_metadata(MigrationContext.configure(connection, opts={"include_object": is_compared}), metadata)
 
 
 def test_alembic_finds_no_difference_on_postgres() -> None:

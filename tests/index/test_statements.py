@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from app.index import statements, tree_statements, upkeep_statements
+from app.index import statements, tree_statements, upkeep_statements, version_statements
 from app.index.steps import Statement
 from tests.index.tools import Memory
 
 ALL = {
     name: value
-    for name, value in (vars(statements) | vars(upkeep_statements) | vars(tree_statements)).items()
+    for module in (statements, upkeep_statements, tree_statements, version_statements)
+    for name, value in vars(module).items()
     if isinstance(value, Statement)
 }
 
@@ -33,7 +34,20 @@ PLANS = {
     "COUNT_BUCKETS": ["SEARCH buckets USING COVERING INDEX buckets_owner (owner_id=?)"],
     "ANY_CURRENT": ["SEARCH versions USING COVERING INDEX versions_current (bucket_id=?)"],
     "ANY_OTHER": ["SEARCH versions USING COVERING INDEX versions_others (bucket_id=?)"],
-    "OTHER_VERSION": ["SEARCH versions USING INDEX versions_others (bucket_id=? AND key=?)"],
+    "OTHER_VERSION": ["SEARCH versions USING INDEX versions_others (bucket_id=? AND key=? AND modified=?)"],
+    "OTHER_OF": ["SEARCH versions USING INDEX versions_others (bucket_id=? AND key=? AND modified=?)"],
+    "NULL_OF": ["SEARCH versions USING INDEX versions_null (bucket_id=? AND key=?)"],
+    "NULL_VERSION_OF": ["SEARCH versions USING INDEX versions_null (bucket_id=? AND key=?)"],
+    "NEWEST_OTHER": ["SEARCH versions USING INDEX versions_others (bucket_id=? AND key=?)"],
+    "LIST_OTHERS": ["SEARCH versions USING INDEX versions_others (bucket_id=? AND key>? AND key<?)"],
+    "LIST_OTHERS_OF_KEY": ["SEARCH versions USING INDEX versions_others (bucket_id=? AND key=? AND modified<?)"],
+    "LIST_CURRENT_VERSIONS": ["SEARCH versions USING INDEX versions_current (bucket_id=? AND key>? AND key<?)"],
+    "TO_DELETE": [
+        "SEARCH buckets USING INTEGER PRIMARY KEY (rowid=?)",
+        "SEARCH versions USING INDEX versions_current (bucket_id=? AND key=?) LEFT-JOIN",
+        "CORRELATED SCALAR SUBQUERY 1",
+        "SEARCH shared USING PRIMARY KEY (body=?)",
+    ],
     "UPLOADS": ["SEARCH uploads USING INDEX uploads_open (bucket_id=? AND key>? AND key<?)"],
     "OPEN_UPLOADS": ["SEARCH uploads USING COVERING INDEX uploads_open (bucket_id=?)"],
     "PARTS": ["SEARCH parts USING PRIMARY KEY (upload=? AND number>?)"],

@@ -1,11 +1,12 @@
 """Whole groups of PUTs or DELETEs in one call of a function in the server (migration 0005): one round trip a group.
 
 They do what `app.index.transactions.objects` does. What they leave to it (bodies that more than one row holds, plain
-files) comes back as it went, to be run there.
+files, buckets that keep versions) comes back as it went, to be run there.
 """
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from enum import IntEnum
 from typing import Any, NamedTuple
@@ -33,6 +34,14 @@ MADE = "SELECT modified FROM versions WHERE seq = $1::bigint"
 GONE = "SELECT at FROM removals WHERE seq = $1::bigint"
 
 
+LEFT = frozenset({"slow", "versions"})
+"""What they say of an entry with which they did nothing."""
+REMEMBERED = 10_000
+
+_versioned: OrderedDict[int, None] = OrderedDict()
+"""Buckets that keep versions, as far as it was learned: they always will, and their ids are never used again."""
+
+
 class Kind(IntEnum):
     """How an operation is run. A group is of one kind."""
 
@@ -44,6 +53,8 @@ class Kind(IntEnum):
 
 def kind_of(function: Callable[..., Any], arguments: tuple[Any, ...]) -> Kind:
     """The way that an operation can go."""
+    if arguments and arguments[0] in _versioned:
+        return Kind.ANY
     if function is objects.put_version:
         conditions: Conditions | None = arguments[3]
         plain = conditions is None or (conditions.if_match_size is None and conditions.if_match_modified is None)
@@ -108,8 +119,9 @@ def answer(kind: Kind, jobs: Sequence[Job], rows: Sequence[Any]) -> list[Job]:
     left: list[Job] = []
     if kind is Kind.PUT:
         for job, (seq, modified, failed) in zip(jobs, rows, strict=True):
-            if failed == "slow":
+            if failed in LEFT:
                 left.append(job)
+                _learn(job, failed)
             elif failed:
                 job.error = _refusal(failed)
             else:
@@ -120,10 +132,19 @@ def answer(kind: Kind, jobs: Sequence[Job], rows: Sequence[Any]) -> list[Job]:
         mine = [next(given) for _ in _keys(job)]
         # of DeleteObjects the rest is done, and is not there any more when all is run again
         done = [None if failed else Committed(seq, version, modified) for seq, version, modified, failed in mine]
-        if any(failed == "slow" for *_, failed in mine):
+        reasons = LEFT.intersection(failed for *_, failed in mine)
+        if reasons:
             left.append(job)
+            _learn(job, *reasons)
         job.result = done[0] if job.function is objects.delete_version else done
     return left
+
+
+def _learn(job: Job, *reasons: str) -> None:
+    if "versions" in reasons:
+        _versioned[job.arguments[0]] = None
+        if len(_versioned) > REMEMBERED:
+            _versioned.popitem(last=False)
 
 
 def _refusal(failed: str) -> DomainError:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from app.errors import DomainError, NotNow, StoreUnavailable
-from app.index.base import Chained, Deletion
+from app.index.base import Chained, Deletion, Done
 from app.index.gateway_statements import BEAT
 from app.index.gateways import Beat
 from app.index.generation import Generation
@@ -248,9 +248,9 @@ class PostgresIndex(Life, Readings, Methods):
                 raise
             self._writes.release(connection)
 
-    async def delete_versions(self, bucket_id: int, entries: Sequence[Deletion]) -> list[Committed | Exception | None]:
+    async def delete_versions(self, bucket_id: int, entries: Sequence[Deletion]) -> list[Done]:
         """See `Index.delete_versions`; not in one transaction, because each holds no more than so many locks."""
-        answers: list[Committed | Exception | None] = []
+        answers: list[Done] = []
         for first in range(0, len(entries), MOST):
             some = entries[first : first + MOST]
             try:

@@ -130,7 +130,8 @@ def commit_intent(number: int) -> Transaction[Committed | None]:
         return None
     intent = Intent._make(rows[0])
     if intent.kind == DELETE:
-        made = yield from delete_version(intent.bucket_id, intent.key, None, None)
+        removed = yield from delete_version(intent.bucket_id, intent.key, None, None)
+        made = None if removed is None else Committed(*removed[:3])
     else:
         old = yield from find_replaced(intent.bucket_id, intent.key, None)
         made = yield from make_current(old, intent.key, NewVersion._make(orjson.loads(intent.new)))
@@ -227,7 +228,7 @@ def forget_vanished(bucket_id: int, vanished: Sequence[tuple[str, int]]) -> Tran
             continue
         yield REMOVE_VERSION, (seq,)
         number = yield DRAW
-        yield ADD_REMOVAL, (number, "object", bucket_id, key, now_ms(), "")
+        yield ADD_REMOVAL, (number, "object", bucket_id, key, now_ms(), "", NULL_VERSION)
         if seen[2]:
             yield from release(seen[2])
     return made

@@ -95,7 +95,7 @@ def create_upload(
     upload_id = f"{number:0{NUMBER_DIGITS}x}{secrets.token_hex(NUMBER_DIGITS)}"
     described = (headers, storage_class, checksum_algorithm, checksum_type, owner_id)
     made = Upload(number, upload_id, bucket_id, key, now_ms(), *described, completed_seq=OPEN)
-    yield ADD_UPLOAD, (*made, "", 0)
+    yield ADD_UPLOAD, (*made, 0)
     return made
 
 

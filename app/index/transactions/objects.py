@@ -6,14 +6,12 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from app.errors import ConditionalRequestConflict, DomainError, NoSuchBucket, SourceGone
-from app.index.base import Deletion
-from app.index.rows import NULL_VERSION, Committed, Conditions, NewVersion, Version
+from app.index.base import Deletion, Done
+from app.index.rows import NULL_VERSION, Committed, Conditions, Deleted, NewVersion, Version
 from app.index.schema import CURRENT
 from app.index.statements import (
     ADD_VERSION,
     BODY,
-    OTHER_TO_DELETE,
-    OTHER_VERSION,
     REMOVE_VERSION,
     RENEW_HEADERS,
     REPLACE_VERSION,
@@ -25,7 +23,11 @@ from app.index.statements import (
 from app.index.steps import DRAW, Transaction, now_ms
 from app.index.transactions.conditions import check
 from app.index.transactions.counting import discard, release, share
+from app.index.transactions.versions import add_marker, add_version, delete_one, other_version
 from app.index.upkeep_statements import ADD_REMOVAL
+
+NOTHING = (None, None, None, 0, 0, "", 0, None)
+"""What a delete finds where the bucket is gone."""
 
 
 class Replaced(NamedTuple):
@@ -37,17 +39,17 @@ class Replaced(NamedTuple):
     modified: int
     body: str
     bucket_id: int
+    versioning: int
 
 
 def version(bucket_id: int, key: str, version_id: str | None) -> Transaction[Version | None]:
-    """The current object of a key, or the version of that id."""
+    """The current object of a key, or the version of that id, which may be a delete marker."""
     rows = yield VERSION, (bucket_id, key)
     if rows and version_id in (None, rows[0][2]):
         return Version._make(rows[0])
     if version_id is None:
         return None
-    rows = yield OTHER_VERSION, (bucket_id, key, version_id)
-    return Version._make(rows[0]) if rows else None
+    return (yield from other_version(bucket_id, key, version_id))
 
 
 def find_replaced(bucket_id: int, key: str, conditions: Conditions | None) -> Transaction[Replaced]:
@@ -62,7 +64,12 @@ def find_replaced(bucket_id: int, key: str, conditions: Conditions | None) -> Tr
 
 
 def make_current(old: Replaced, key: str, new: NewVersion) -> Transaction[Committed]:
-    """Write `new` in the place of `old`, whose body is released unless it is the new one's too."""
+    """Write `new` in the place of `old`, whose body is released unless it is the new one's too.
+
+    Where versions are kept, beside it: then what it holds was counted up, if another row holds it already.
+    """
+    if old.versioning:
+        return (yield from add_version(old.bucket_id, old.versioning, key, new))
     seq = yield DRAW
     modified = now_ms()
     if old.seq is None:
@@ -90,14 +97,14 @@ def copy_version(
     if not rows:
         raise SourceGone()
     body = rows[0][0]
-    if body and body != old.body:
+    if body and (old.versioning or body != old.body):
         yield from share(body)
     return (yield from make_current(old, key, new._replace(body=body)))
 
 
 def set_headers(bucket_id: int, key: str, seq: int, headers: str) -> Transaction[None]:
-    """Give the current version `seq` of a key other headers. It gets another number, so that they are written down
-    beside the data as everything is that is decided later."""
+    """Give the version `seq` of a key other headers. It gets another number, so that they are written down beside the
+    data as everything is that is decided later."""
     if not (yield VERSION_SEQ, (seq,)):
         raise ConditionalRequestConflict()
     number = yield DRAW
@@ -106,29 +113,31 @@ def set_headers(bucket_id: int, key: str, seq: int, headers: str) -> Transaction
 
 def delete_version(
     bucket_id: int, key: str, version_id: str | None, conditions: Conditions | None
-) -> Transaction[Committed | None]:
-    """Delete an object and release its body."""
-    rows = yield TO_DELETE, (bucket_id, key)
-    if version_id is not None and (not rows or rows[0][1] != version_id):
-        rows = yield OTHER_TO_DELETE, (bucket_id, key, version_id)
-    if not rows:
-        if conditions is not None:
-            check(conditions, None, 0, 0)
-        return None
-    seq, found, etag, size, modified, body, holders = rows[0]
+) -> Transaction[Committed | Deleted | None]:
+    """Delete an object and release its body; where versions are kept, make a delete marker or remove the one named."""
+    rows = yield TO_DELETE, (key, bucket_id)
+    seq, found, etag, size, modified, body, versioning, holders = rows[0] if rows else NOTHING
+    if versioning and version_id is not None:
+        return (yield from delete_one(bucket_id, key, version_id, conditions))
+    if seq is None or version_id not in (None, found):
+        seq = etag = None
     if conditions is not None:
         check(conditions, etag, size, modified)
+    if versioning:
+        return (yield from add_marker(bucket_id, versioning, key))
+    if seq is None:
+        return None
     yield REMOVE_VERSION, (seq,)
     number = yield DRAW
-    yield ADD_REMOVAL, (number, "object", bucket_id, key, now_ms(), "")
+    yield ADD_REMOVAL, (number, "object", bucket_id, key, now_ms(), "", NULL_VERSION)
     if body:
         yield from (discard(body) if holders is None else release(body))
-    return Committed(seq, found, modified)
+    return Committed(seq, NULL_VERSION, modified)
 
 
-def delete_versions(bucket_id: int, entries: Sequence[Deletion]) -> Transaction[list[Committed | Exception | None]]:
+def delete_versions(bucket_id: int, entries: Sequence[Deletion]) -> Transaction[list[Done]]:
     """Delete each entry; one whose condition fails has its error in its place."""
-    answers: list[Committed | Exception | None] = []
+    answers: list[Done] = []
     for entry in entries:
         try:
             answers.append((yield from delete_version(bucket_id, *entry)))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from app.errors import WriterDead
-from app.index.rows import Pack
+from app.index.rows import NULL_VERSION, Pack
 from app.index.schema import RETIRED, SEALED, SWEPT
 from app.index.statements import ADD_DISCARD
 from app.index.steps import DRAW, Transaction, now_ms
@@ -74,7 +74,7 @@ def refuse_blobs(refused: Sequence[tuple[str, int, int]], store: str) -> Transac
     at = now_ms()
     for locator, pack_id, size in refused:
         number = yield DRAW
-        yield ADD_REMOVAL, (number, "blob", 0, locator, at, store)
+        yield ADD_REMOVAL, (number, "blob", 0, locator, at, store, NULL_VERSION)
         yield ADD_DEAD, (size, pack_id)
 
 

@@ -1,0 +1,149 @@
+"""Buckets that keep versions: what a write or a delete does to a key there, and which version is the newest.
+
+The newest version of a key is CURRENT or MARKER, all others are NONCURRENT or OLD_MARKER. While versioning is suspended
+what is written has the id `null`, and takes the place of the version that had it.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from app.errors import NoSuchBucket
+from app.index import version_ids
+from app.index.rows import NULL_VERSION, Committed, Conditions, Deleted, NewVersion, Version
+from app.index.schema import CURRENT, ENABLED, MARKER, NONCURRENT, OLD_MARKER
+from app.index.statements import ADD_VERSION, REMOVE_VERSION
+from app.index.steps import DRAW, Transaction, now_ms
+from app.index.transactions.conditions import check
+from app.index.transactions.counting import release
+from app.index.upkeep_statements import ADD_REMOVAL
+from app.index.version_statements import (
+    CURRENT_OF,
+    NEWEST_OTHER,
+    NEWEST_OTHER_VERSION,
+    NULL_OF,
+    NULL_VERSION_OF,
+    OTHER_OF,
+    OTHER_VERSION,
+    SET_STATE,
+    SET_VERSIONING,
+    VERSIONING,
+)
+
+OLDER = {CURRENT: NONCURRENT, MARKER: OLD_MARKER}
+NEWEST = {older: newest for newest, older in OLDER.items()}
+
+
+class Stored(NamedTuple):
+    """What a change must know of a version."""
+
+    seq: int
+    version_id: str
+    state: int
+    etag: str
+    size: int
+    modified: int
+    body: str
+
+
+def set_versioning(bucket_id: int, versioning: int) -> Transaction[None]:
+    """Enable or suspend versioning."""
+    if not (yield VERSIONING, (bucket_id,)):
+        raise NoSuchBucket()
+    yield SET_VERSIONING, (versioning, bucket_id)
+
+
+def other_version(bucket_id: int, key: str, version_id: str) -> Transaction[Version | None]:
+    """The version of that id, if it is not the current object."""
+    if version_id == NULL_VERSION:
+        rows = yield NULL_VERSION_OF, (bucket_id, key)
+    else:
+        at = version_ids.time_of(version_id)
+        if at is None:
+            return None
+        rows = yield OTHER_VERSION, (bucket_id, key, at, version_id)
+    return Version._make(rows[0]) if rows else None
+
+
+def current_marker(bucket_id: int, key: str) -> Transaction[Version | None]:
+    """The delete marker that is the newest version of a key."""
+    rows = yield NEWEST_OTHER_VERSION, (bucket_id, key)
+    return Version._make(rows[0][:-1]) if rows and rows[0][-1] == MARKER else None
+
+
+def add_version(bucket_id: int, versioning: int, key: str, new: NewVersion) -> Transaction[Committed]:
+    """Make `new` the newest version of a key."""
+    after = yield from _make_way(bucket_id, versioning, key)
+    seq, version_id, modified = yield from _next(versioning, after)
+    yield ADD_VERSION, (seq, bucket_id, key, version_id, CURRENT, modified, *new)
+    return Committed(seq, version_id, modified)
+
+
+def add_marker(bucket_id: int, versioning: int, key: str) -> Transaction[Deleted]:
+    """Make a delete marker the newest version of a key. It is its bucket's owner's."""
+    ((_, owner_id),) = yield VERSIONING, (bucket_id,)
+    after = yield from _make_way(bucket_id, versioning, key)
+    seq, version_id, modified = yield from _next(versioning, after)
+    nothing = NewVersion(0, "", "{}", "STANDARD", "", "", "", "", 0, owner_id)
+    yield ADD_VERSION, (seq, bucket_id, key, version_id, MARKER, modified, *nothing)
+    return Deleted(seq, version_id, modified, True)
+
+
+def _next(versioning: int, after: int) -> Transaction[tuple[int, str, int]]:
+    """Sequence, id and time of a version that is made behind another."""
+    seq = yield DRAW
+    modified = max(now_ms(), after + 1)
+    return seq, version_ids.made(modified, seq) if versioning == ENABLED else NULL_VERSION, modified
+
+
+def _make_way(bucket_id: int, versioning: int, key: str) -> Transaction[int]:
+    """Let a key have no newest version; the time of the one that was, 0 when there was none."""
+    rows = (yield CURRENT_OF, (bucket_id, key)) or (yield NEWEST_OTHER, (bucket_id, key))
+    newest = Stored._make(rows[0]) if rows else None
+    if versioning != ENABLED:
+        null = yield from _find(bucket_id, key, NULL_VERSION)
+        if null is not None:
+            # what takes its place has its id, and so tells the journals that it is gone
+            yield from _remove(null)
+            if newest is not None and newest.seq == null.seq:
+                return newest.modified
+    if newest is None:
+        return 0
+    yield SET_STATE, (OLDER[newest.state], newest.seq)
+    return newest.modified
+
+
+def delete_one(bucket_id: int, key: str, version_id: str, conditions: Conditions | None) -> Transaction[Deleted | None]:
+    """Remove a version for good; None when there is none of that id."""
+    found = yield from _find(bucket_id, key, version_id)
+    if conditions is not None:
+        facts = (None, 0, 0) if found is None or not found.etag else (found.etag, found.size, found.modified)
+        check(conditions, *facts)
+    if found is None:
+        return None
+    yield from _remove(found)
+    number = yield DRAW
+    yield ADD_REMOVAL, (number, "object", bucket_id, key, now_ms(), "", version_id)
+    if found.state in OLDER:
+        rows = yield NEWEST_OTHER, (bucket_id, key)
+        if rows:
+            newest = Stored._make(rows[0])
+            yield SET_STATE, (NEWEST[newest.state], newest.seq)
+    return Deleted(found.seq, version_id, found.modified, found.state in (MARKER, OLD_MARKER))
+
+
+def _find(bucket_id: int, key: str, version_id: str) -> Transaction[Stored | None]:
+    rows = yield CURRENT_OF, (bucket_id, key)
+    if not rows or rows[0][1] != version_id:
+        if version_id == NULL_VERSION:
+            rows = yield NULL_OF, (bucket_id, key)
+        else:
+            at = version_ids.time_of(version_id)
+            rows = [] if at is None else (yield OTHER_OF, (bucket_id, key, at, version_id))
+    return Stored._make(rows[0]) if rows else None
+
+
+def _remove(found: Stored) -> Transaction[None]:
+    yield REMOVE_VERSION, (found.seq,)
+    if found.body:
+        yield from release(found.body)

@@ -1,0 +1,85 @@
+"""The statements of buckets that keep versions. `state != 1` and the like are literals, as in `statements`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sqlalchemy import ColumnElement, literal_column, select, update
+
+from app.index.building import LIMIT, NO_OFFSET, columns, new_values, number, text
+from app.index.rows import ListedAny, Version
+from app.index.schema import buckets, versions
+from app.index.statements import IS_CURRENT
+from app.index.steps import Statement
+
+IS_OTHER = versions.c.state != literal_column("1")
+IS_NULL = versions.c.version_id == literal_column("'null'")
+IS_OF_KEY = (versions.c.bucket_id == number("bucket"), versions.c.key == text("name"))
+
+STORED = ("seq", "version_id", "state", "etag", "size", "modified", "body")
+"""What a change must know of a version."""
+
+
+def _found(fields: tuple[str, ...], *conditions: ColumnElement[Any]) -> Statement:
+    return Statement(select(*columns(versions, fields)).where(*IS_OF_KEY, *conditions))
+
+
+# one version of a key; the other ones are found by the time that their id tells
+CURRENT_OF = _found(STORED, IS_CURRENT)
+NULL_OF = _found(STORED, IS_OTHER, IS_NULL)
+OTHER_OF = _found(STORED, versions.c.modified == number("at"), versions.c.version_id == text("version"), IS_OTHER)
+NULL_VERSION_OF = _found(Version._fields, IS_OTHER, IS_NULL)
+OTHER_VERSION = _found(
+    Version._fields, versions.c.modified == number("at"), versions.c.version_id == text("version"), IS_OTHER
+)
+NEWEST_OTHER = Statement(
+    select(*columns(versions, STORED))
+    .where(*IS_OF_KEY, IS_OTHER)
+    .order_by(versions.c.modified.desc())
+    .limit(literal_column("1"))
+    .offset(NO_OFFSET)
+)
+NEWEST_OTHER_VERSION = Statement(
+    select(*columns(versions, Version._fields), versions.c.state)
+    .where(*IS_OF_KEY, IS_OTHER)
+    .order_by(versions.c.modified.desc())
+    .limit(literal_column("1"))
+    .offset(NO_OFFSET)
+)
+SET_STATE = Statement(
+    update(versions).values(**new_values(versions, "state")).where(versions.c.seq == number("version"))
+)
+
+# a bucket
+VERSIONING = Statement(select(buckets.c.versioning, buckets.c.owner_id).where(buckets.c.id == number("bucket")))
+SET_VERSIONING = Statement(
+    update(buckets).values(**new_values(buckets, "versioning")).where(buckets.c.id == number("bucket"))
+)
+
+# listings
+_FROM_TO = (
+    versions.c.bucket_id == number("bucket"),
+    versions.c.key >= text("first"),
+    versions.c.key < text("end"),
+)
+LIST_CURRENT_VERSIONS = Statement(
+    select(*columns(versions, ListedAny._fields))
+    .where(*_FROM_TO, IS_CURRENT)
+    .order_by(versions.c.key)
+    .limit(LIMIT)
+    .offset(NO_OFFSET)
+)
+LIST_OTHERS = Statement(
+    select(*columns(versions, ListedAny._fields))
+    .where(*_FROM_TO, IS_OTHER)
+    .order_by(versions.c.key, versions.c.modified.desc())
+    .limit(LIMIT)
+    .offset(NO_OFFSET)
+)
+LIST_OTHERS_OF_KEY = Statement(
+    select(*columns(versions, ListedAny._fields))
+    .where(*IS_OF_KEY, versions.c.modified < number("before"), IS_OTHER)
+    .order_by(versions.c.modified.desc())
+    .limit(LIMIT)
+    .offset(NO_OFFSET)
+)
