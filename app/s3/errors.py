@@ -391,6 +391,11 @@ class XAmzContentSHA256Mismatch(S3Error):
     message = "The provided 'x-amz-content-sha256' header does not match what was computed."
 
 
+class IllegalVersioningConfigurationException(S3Error):
+    status = 400
+    message = "The Versioning element must be specified"
+
+
 class InsufficientStorage(S3Error):
     """The backing store is full. Not an AWS code (theirs never fills): 507 in AWS's XML form, as MinIO does."""
 

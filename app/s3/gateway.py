@@ -13,7 +13,7 @@ from typing import Any
 from app.access.known import Known
 from app.errors import DomainError, NoSuchKey, NoSuchVersion, NotNow
 from app.index.rows import AccessKey, Bucket, Version
-from app.s3 import dispatch, metadata, operations, rights, signing, target
+from app.s3 import dispatch, metadata, operations, rights, signing, target, versions
 from app.s3.domain_errors import from_domain
 from app.s3.errors import (
     AccessForbidden,
@@ -273,20 +273,26 @@ class Gateway:
         """The current object of a key, or the version of that id. Raises NoSuchKey, NoSuchVersion."""
         tree = self.tree_of(bucket)
         if tree is None:
-            return await objects.find(self.store, bucket.id, key, version_id)
-        return objects.found(await tree.find(bucket, key, version_id), key, version_id)
+            return await objects.find(self.store, bucket, key, version_id)
+        return objects.found(await tree.find(bucket, key, version_id), bucket, key, version_id)
 
     async def find_for(self, request: S3Request, bucket: Bucket, key: str, version_id: str | None) -> Version:
         """`find`, with what was left open of the caller's right to it decided.
 
-        Raises AccessDenied, also for what is not there when the caller may not know that.
+        Raises AccessDenied, also for what is not there when the caller may not know that, and MethodNotAllowed where
+        there is a delete marker.
         """
         try:
             version = await self.find(bucket, key, version_id)
         except (NoSuchKey, NoSuchVersion):
             rights.check_may_list(request, bucket, key)
+            marker = await self.index.current_marker(bucket.id, key) if bucket.versioning and not version_id else None
+            if marker is not None:
+                raise versions.deleted(request, marker) from None
             raise
         rights.check_version(request, bucket, version)
+        if version.is_marker:
+            raise versions.not_allowed(request, version)
         return version
 
     async def bucket(self, name: str) -> Bucket:

@@ -17,6 +17,7 @@ MODULES = (
     "copy",
     "attributes",
     "listing",
+    "versioning",
     "multipart",
     "multipart_complete",
     "multipart_listing",

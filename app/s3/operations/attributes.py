@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from app.index.rows import Version
-from app.s3 import conditions, rights, xml
+from app.s3 import conditions, rights, versions, xml
 from app.s3.dates import http_date
 from app.s3.dispatch import operation, right_on
 from app.s3.errors import InvalidArgument
@@ -34,6 +34,7 @@ async def get_object_attributes(gateway: Gateway, request: S3Request) -> Respons
     after = _number(request, "x-amz-part-number-marker", 0)
     version = await find(gateway, request)
     headers = [*XML, (b"last-modified", http_date(version.modified // 1000).encode())]
+    headers += versions.of(request.bucket_row, version.version_id)
     if conditions.check_read(request.headers, version.etag, version.modified):
         return Response(304)
     content = ""

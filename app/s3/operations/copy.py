@@ -12,11 +12,10 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from app.errors import ConditionalRequestConflict, SourceGone
 from app.index.rows import Bucket, Committed, Conditions, Extent, NewVersion, Part, Upload, Version, is_tree
-from app.s3 import acls, checksums, conditions, copy_source, metadata, rights, xml
+from app.s3 import acls, checksums, conditions, copy_source, metadata, rights, versions, xml
 from app.s3.dispatch import operation
-from app.s3.errors import InvalidArgument, InvalidRequest
+from app.s3.errors import InvalidArgument, InvalidRequest, MethodNotAllowed
 from app.s3.operations.multipart import open_upload, part_number, stored_algorithm
-from app.s3.operations.object_write import version_header
 from app.s3.ranges import parse_copy_range
 from app.s3.request import S3Request
 from app.s3.response import XML, Headers, Response
@@ -50,11 +49,18 @@ async def _source(gateway: Gateway, request: S3Request) -> Source:
     bucket, key, version_id = copy_source.parse(request.headers["x-amz-copy-source"])
     row = await gateway.bucket(bucket)
     rights.check_source(request, row, key, version_id)
+    if version_id is not None:
+        versions.check(row, version_id)
     return Source(row, key, version_id)
 
 
 async def _find(gateway: Gateway, request: S3Request, source: Source) -> Version:
-    version = await gateway.find_for(request, source.bucket, source.key, source.version_id)
+    try:
+        version = await gateway.find_for(request, source.bucket, source.key, source.version_id)
+    except MethodNotAllowed:
+        raise InvalidRequest(
+            "The source of a copy request may not specifically refer to a delete marker by version id."
+        ) from None
     conditions.check_copy_source(request.headers, version.etag, version.modified)
     return version
 
@@ -96,14 +102,15 @@ async def copy_object(gateway: Gateway, request: S3Request) -> Response:
         )
     else:
         found, committed = await _retried(lambda: _copy_bytes(gateway, request, source, describe, wanted))
-    version = await gateway.index.version(bucket.id, key)
+    version = await gateway.index.version(bucket.id, key, committed.version_id)
     shown = version if version is not None and version.seq == committed.seq else found
     content = (
         f"<LastModified>{xml.timestamp(committed.modified)}</LastModified><ETag>&quot;{shown.etag}&quot;</ETag>"
         + (xml.element("Checksum" + shown.checksum_algorithm, shown.checksum) if shown.checksum else "")
         + xml.optional("ChecksumType", shown.checksum_type)
     )
-    return Response(200, [*XML, *version_header(committed)], xml.document("CopyObjectResult", content))
+    headers = [*XML, *versions.of_copied(found), *versions.of(bucket, committed.version_id)]
+    return Response(200, headers, xml.document("CopyObjectResult", content))
 
 
 def _shares(gateway: Gateway, source: Source, bucket: Bucket) -> bool:
@@ -232,26 +239,26 @@ async def upload_part_copy(gateway: Gateway, request: S3Request) -> Response:
         return await _hash(gateway, upload, number, found, offset, length), offset, length
 
     if _shares(gateway, source, request.bucket_row):
-        _, part, committed = await multipart.copy_part(
+        found, part, committed = await multipart.copy_part(
             gateway.store, lambda: _find(gateway, request, source), upload, describe, request.timings
         )
     else:
 
-        async def copy() -> tuple[Part, Committed]:
+        async def copy() -> tuple[Version, Part, Committed]:
             found = await _find(gateway, request, source)
             offset, length = bounds(found)
             hashes = _PartHashes(upload, number, length)
             body = reading.VersionBytes(gateway.store, found, offset, length, hashes.take)
             place = (gateway.store_of(request), upload)
             made = await multipart.put_part(*place, body, hashes.part, request.timings)
-            return hashes.part(()), made
+            return found, hashes.part(()), made
 
-        part, committed = await _retried(copy)
+        found, part, committed = await _retried(copy)
     content = (
         f"<LastModified>{xml.timestamp(committed.modified)}</LastModified><ETag>&quot;{part.etag}&quot;</ETag>"
         + (xml.element("Checksum" + part.checksum_algorithm, part.checksum) if upload.checksum_algorithm else "")
     )
-    headers: Headers = list(XML)
+    headers: Headers = [*XML, *versions.of_copied(found)]
     return Response(200, headers, xml.document("CopyPartResult", content))
 
 

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING
 from xml.etree.ElementTree import Element
 
 from app.errors import DomainError, NoSuchKey
-from app.index.base import Deletion
-from app.index.rows import Committed, Conditions
-from app.s3 import rights, target, xml
+from app.index.base import Deletion, Done
+from app.index.rows import Conditions, Deleted
+from app.s3 import rights, target, versions, xml
 from app.s3.body import Body
 from app.s3.conditions import parse_date
 from app.s3.dispatch import operation
 from app.s3.domain_errors import from_domain
-from app.s3.errors import AccessDenied, InternalError, InvalidRequest, MalformedXML, S3Error
+from app.s3.errors import AccessDenied, InternalError, InvalidRequest, MalformedXML, NoSuchVersion, S3Error
 from app.s3.request import S3Request
 from app.s3.response import XML, Response
 from app.store import objects
@@ -41,22 +41,17 @@ async def delete_objects(gateway: Gateway, request: S3Request) -> Response:
     if not 1 <= len(found) <= MAX_ENTRIES:
         raise MalformedXML()
     entries = [_entry(element) for element in found]
-    answers: list[Exception | None] = [_refusal(request, entry) for entry in entries]
-    if request.account_id is None and all(isinstance(error, AccessDenied) for error in answers):
+    refusals = [_refusal(request, entry) for entry in entries]
+    if request.account_id is None and all(isinstance(error, AccessDenied) for error in refusals):
         raise AccessDenied()
-    allowed = [entry for entry, error in zip(entries, answers, strict=True) if error is None]
+    allowed = [entry for entry, error in zip(entries, refusals, strict=True) if error is None]
     results = iter(await _delete(gateway, request, allowed) if allowed else [])
-    for place, error in enumerate(answers):
-        if error is None:
-            result = next(results)
-            answers[place] = result if isinstance(result, Exception) else None
-    content = "".join(_answer(entry, error, quiet) for entry, error in zip(entries, answers, strict=True))
+    answers: list[Done] = [next(results) if error is None else error for error in refusals]
+    content = "".join(_answer(entry, done, quiet) for entry, done in zip(entries, answers, strict=True))
     return Response(200, list(XML), xml.document("DeleteResult", content))
 
 
-async def _delete(
-    gateway: Gateway, request: S3Request, entries: Sequence[Deletion]
-) -> list[Committed | Exception | None]:
+async def _delete(gateway: Gateway, request: S3Request, entries: Sequence[Deletion]) -> Sequence[Done]:
     tree = gateway.tree_of(request.bucket_row)
     if tree is not None:
         return await tree.delete_many(request.bucket_row, entries, request.timings)
@@ -91,17 +86,20 @@ def _refusal(request: S3Request, entry: Deletion) -> S3Error | None:
     try:
         target.check_key(entry.key)
         rights.check_key(request, "s3:DeleteObject", entry.key, entry.version_id)
+        if entry.version_id is not None and not versions.is_possible(request.bucket_row, entry.version_id):
+            raise NoSuchVersion()
     except S3Error as error:
         return error
     return None
 
 
-def _answer(entry: Deletion, error: Exception | None, quiet: bool) -> str:
+def _answer(entry: Deletion, done: Done, quiet: bool) -> str:
     version = xml.optional("VersionId", entry.version_id)
-    if error is None or (isinstance(error, NoSuchKey) and entry.conditions == Conditions()):
+    if not isinstance(done, Exception) or (isinstance(done, NoSuchKey) and entry.conditions == Conditions()):
+        if isinstance(done, Deleted) and done.marker:
+            version += "<DeleteMarker>true</DeleteMarker>" + xml.element("DeleteMarkerVersionId", done.version_id)
         return "" if quiet else f"<Deleted>{xml.element('Key', entry.key)}{version}</Deleted>"
-    if isinstance(error, DomainError):
-        error = from_domain(error)
+    error = from_domain(done) if isinstance(done, DomainError) else done
     if not isinstance(error, S3Error):
         error = InternalError()
     return (

@@ -1,4 +1,4 @@
-"""ListObjects, ListObjectsV2 and ListObjectVersions."""
+"""ListObjects and ListObjectsV2."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ async def _version_1(gateway: Gateway, request: S3Request, encode: Encode, limit
     if page.truncated and delimiter:
         next_marker = f"<NextMarker>{encode(page.last)}</NextMarker>"
     content = (
-        f"{_opening(request, encode, xml.escape)}<Marker>{encode(marker)}</Marker>{next_marker}"
+        f"{opening(request, encode, xml.escape)}<Marker>{encode(marker)}</Marker>{next_marker}"
         f"{_limits(request, limit, page)}{_entries(gateway, request, page, encode, True)}"
     )
     return Response(200, list(XML), xml.document("ListBucketResult", content))
@@ -72,7 +72,7 @@ async def _version_2(gateway: Gateway, request: S3Request, encode: Encode, limit
         echoed += f"<StartAfter>{encode(start_after)}</StartAfter>"
     with_owner = query.get("fetch-owner", "").lower() == "true"
     content = (
-        f"{_opening(request, encode, encode)}{echoed}<KeyCount>{len(page.rows) + len(page.prefixes)}</KeyCount>"
+        f"{opening(request, encode, encode)}{echoed}<KeyCount>{len(page.rows) + len(page.prefixes)}</KeyCount>"
         f"{_limits(request, limit, page)}{_entries(gateway, request, page, encode, with_owner)}"
     )
     return Response(200, list(XML), xml.document("ListBucketResult", content))
@@ -90,7 +90,7 @@ async def _page(gateway: Gateway, request: S3Request, after: str, limit: int) ->
     return page
 
 
-def _opening(request: S3Request, encode: Encode, encode_prefix: Encode) -> str:
+def opening(request: S3Request, encode: Encode, encode_prefix: Encode) -> str:
     """Name, prefix and delimiter. ListObjects gives the prefix as it is: its clients do not decode that one."""
     query = request.query
     delimiter = query.get("delimiter", "")
@@ -107,15 +107,15 @@ def _limits(request: S3Request, limit: int, page: Page) -> str:
 
 def _entries(gateway: Gateway, request: S3Request, page: Page, encode: Encode, with_owner: bool) -> str:
     owner = xml.owner(*request.bucket_owner) if with_owner else ""
-    return "".join(_shown("Contents", page, encode, owner)) + _prefixes(page, encode)
+    return "".join(_shown(page, encode, owner)) + _prefixes(page, encode)
 
 
 def _prefixes(page: Page, encode: Encode) -> str:
     return "".join([f"<CommonPrefixes><Prefix>{encode(prefix)}</Prefix></CommonPrefixes>" for prefix in page.prefixes])
 
 
-def _shown(name: str, page: Page, encode: Encode, owner: str, state: str = "") -> list[str]:
-    """Each entry of a page as an element `name`. What is the same for many entries is made once for all of them."""
+def _shown(page: Page, encode: Encode, owner: str) -> list[str]:
+    """Each entry of a page. What is the same for many of them is made once."""
     rows = page.rows
     keys = [row[0] for row in rows]
     if not xml.plain(keys, encode):
@@ -131,9 +131,9 @@ def _shown(name: str, page: Page, encode: Encode, owner: str, state: str = "") -
         if kind is None or kind[0] != storage_class or kind[1] != algorithm or kind[2] != checksum_type:
             kind = storage_class, algorithm, checksum_type
             checksum, tail = _around_size(*kind)
-            tail = f"</Size>{owner}{tail}</{name}>"
+            tail = f"</Size>{owner}{tail}</Contents>"
         parts.append(
-            f"<{name}><Key>{key}</Key>{state}<LastModified>{day}{MILLISECONDS[modified % 1000]}{etag}&quot;</ETag>"
+            f"<Contents><Key>{key}</Key><LastModified>{day}{MILLISECONDS[modified % 1000]}{etag}&quot;</ETag>"
             f"{checksum}<Size>{size}{tail}"
         )
     return parts
@@ -147,31 +147,3 @@ def _around_size(storage_class: str, algorithm: str, checksum_type: str) -> tupl
     if algorithm:
         checksum = f"<ChecksumAlgorithm>{algorithm}</ChecksumAlgorithm><ChecksumType>{checksum_type}</ChecksumType>"
     return checksum, f"<StorageClass>{storage_class}</StorageClass>"
-
-
-@operation("GET", "bucket", "versions", name="ListObjectVersions", action="s3:ListBucketVersions")
-async def list_object_versions(gateway: Gateway, request: S3Request) -> Response:
-    """On buckets without versioning every object is its own and latest version, `null`.
-
-    https://docs.aws.amazon.com/AmazonS3/latest/API/API_ListObjectVersions.html
-    """
-    query = request.query
-    encode = xml.url_encode if url_encoding(request) else xml.escape
-    limit = integer(request, "max-keys", MAX_KEYS, 0, MAX_KEYS, cap=True)
-    marker = query.get("key-marker", "")
-    version_marker = query.get("version-id-marker")
-    if version_marker is not None and not marker:
-        raise InvalidArgument(
-            "A version-id marker cannot be specified without a key marker.", ArgumentName="version-id-marker"
-        )
-    page = await _page(gateway, request, marker, limit)
-    markers = f"<KeyMarker>{encode(marker)}</KeyMarker>{xml.element('VersionIdMarker', version_marker or '')}"
-    if page.truncated:
-        markers += f"<NextKeyMarker>{encode(page.last)}</NextKeyMarker>"
-        if page.rows and page.rows[-1][0] == page.last:
-            markers += "<NextVersionIdMarker>null</NextVersionIdMarker>"
-    owner = xml.owner(*request.bucket_owner)
-    state = "<VersionId>null</VersionId><IsLatest>true</IsLatest>"
-    versions = "".join(_shown("Version", page, encode, owner, state)) + _prefixes(page, encode)
-    content = f"{_opening(request, encode, encode)}{markers}{_limits(request, limit, page)}{versions}"
-    return Response(200, list(XML), xml.document("ListVersionsResult", content))

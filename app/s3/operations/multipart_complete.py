@@ -8,8 +8,8 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 from xml.etree.ElementTree import Element
 
-from app.index.rows import NewVersion, Part, Upload
-from app.s3 import checksums, conditions, xml
+from app.index.rows import NULL_VERSION, NewVersion, Part, Upload
+from app.s3 import checksums, conditions, versions, xml
 from app.s3.body import Body
 from app.s3.dispatch import operation
 from app.s3.errors import (
@@ -20,7 +20,7 @@ from app.s3.errors import (
     NoSuchUpload,
 )
 from app.s3.operations.multipart import stored_algorithm
-from app.s3.operations.object_write import url_of, version_header
+from app.s3.operations.object_write import url_of
 from app.s3.request import S3Request
 from app.s3.response import XML, Response
 from app.store import multipart, reading
@@ -63,7 +63,7 @@ async def complete_multipart_upload(gateway: Gateway, request: S3Request) -> Res
         pieces = reading.bytes_of_parts(gateway.store, chosen)
         committed = await tree.complete(bucket, upload, chosen, pieces, new, wanted, request.timings)
     response = _result(request, new.etag, new.checksum_algorithm, new.checksum_type, new.checksum)
-    response.headers += version_header(committed)
+    response.headers += versions.of(bucket, committed.version_id)
     return response
 
 
@@ -150,13 +150,15 @@ def _check_promised(request: S3Request, upload: Upload, new: NewVersion, promise
 
 async def _again(gateway: Gateway, request: S3Request, upload: Upload, named: Sequence[Named]) -> Response:
     """The recorded result for the same parts, while the version that they made is there. Raises NoSuchUpload."""
-    version = await gateway.index.version(upload.bucket_id, upload.key)
-    if version is None or version.seq != upload.completed_seq:
+    version = await gateway.index.version(upload.bucket_id, upload.key, upload.completed_version_id)
+    if version is None or (version.version_id == NULL_VERSION and version.seq != upload.completed_seq):
         raise NoSuchUpload(UploadId=upload.upload_id)
     digests = b"".join(bytes.fromhex(etag) for _, etag, _ in named if _is_md5(etag))
     if version.etag != f"{hashlib.md5(digests, usedforsecurity=False).hexdigest()}-{len(named)}":
         raise InvalidPart(UploadId=upload.upload_id)
-    return _result(request, version.etag, version.checksum_algorithm, version.checksum_type, version.checksum)
+    response = _result(request, version.etag, version.checksum_algorithm, version.checksum_type, version.checksum)
+    response.headers += versions.of(request.bucket_row, version.version_id)
+    return response
 
 
 def _is_md5(text: str) -> bool:

@@ -6,8 +6,8 @@ from time import perf_counter
 from typing import TYPE_CHECKING
 
 from app.errors import NoSuchKey, NotNow, SourceGone
-from app.index.rows import ObjectPart, Version
-from app.s3 import conditions, metadata, rights
+from app.index.rows import NULL_VERSION, Bucket, ObjectPart, Version
+from app.s3 import conditions, metadata, rights, versions
 from app.s3.dates import http_date
 from app.s3.dispatch import operation
 from app.s3.errors import InvalidArgument, InvalidPartNumber, InvalidRequest, ServiceUnavailable
@@ -63,10 +63,11 @@ async def head_object(gateway: Gateway, request: S3Request) -> Response:
 
 
 async def find(gateway: Gateway, request: S3Request) -> Version:
-    """The version that a request names. Raises NoSuchKey, NoSuchVersion, InvalidArgument for an empty version id."""
+    """The version that a request names. Raises NoSuchKey, NoSuchVersion, MethodNotAllowed for a delete marker, and
+    InvalidArgument for an id that no version has."""
     started = perf_counter()
     assert request.key is not None
-    version = await gateway.find_for(request, request.bucket_row, request.key, version_id(request))
+    version = await gateway.find_for(request, request.bucket_row, request.key, versions.asked(request))
     request.timings["index"] = perf_counter() - started
     return version
 
@@ -79,6 +80,8 @@ def find_now(gateway: Gateway, request: S3Request) -> Version:
         raise NotNow
     version = gateway.index.version_now(request.bucket_row.id, request.key)
     if version is None:
+        if request.bucket_row.versioning:
+            raise NotNow  # to see whether it was deleted
         rights.check_may_list(request, request.bucket_row, request.key)
         raise NoSuchKey(key=request.key)
     if request.by_object:
@@ -87,17 +90,9 @@ def find_now(gateway: Gateway, request: S3Request) -> Version:
     return version
 
 
-def version_id(request: S3Request) -> str | None:
-    """The `versionId` of the query. Raises InvalidArgument when it is empty."""
-    value = request.query.get("versionId")
-    if value == "":
-        raise InvalidArgument("Version id cannot be the empty string", ArgumentName="versionId", ArgumentValue="")
-    return value
-
-
 def _describe(request: S3Request, version: Version, part: ObjectPart | None) -> tuple[Response, int, int]:
     """The answer without its body, and offset and length of the bytes that it sends."""
-    head = object_head(version)
+    head = object_head(version, request.bucket_row)
     if conditions.check_read(request.headers, version.etag, version.modified):
         return Response(304, [field for field in _fields(head) if field[0] not in NOT_ON_304]), 0, 0
     headers: Headers = []
@@ -133,14 +128,14 @@ def _describe(request: S3Request, version: Version, part: ObjectPart | None) -> 
 NOT_ON_304 = frozenset({b"content-type", b"content-encoding", b"content-language", b"content-disposition"})
 
 
-def object_head(version: Version) -> bytes:
+def object_head(version: Version, bucket: Bucket) -> bytes:
     """The header lines that an object answers with."""
     modified = http_date(version.modified // 1000)
     head = f'etag: "{version.etag}"\r\nlast-modified: {modified}\r\naccept-ranges: bytes\r\n'.encode()
     head += metadata.rendered(version.headers)
     if version.storage_class != "STANDARD":
         head += b"x-amz-storage-class: %b\r\n" % version.storage_class.encode()
-    if version.version_id != "null":
+    if bucket.versioning or version.version_id != NULL_VERSION:
         head += b"x-amz-version-id: %b\r\n" % version.version_id.encode()
     return head
 

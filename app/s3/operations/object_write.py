@@ -7,11 +7,10 @@ from time import perf_counter
 from typing import TYPE_CHECKING
 
 from app.errors import NotNow
-from app.index.rows import Committed, NewVersion
-from app.s3 import acls, conditions, metadata, xml
+from app.index.rows import Bucket, Committed, Deleted, NewVersion
+from app.s3 import acls, conditions, metadata, versions, xml
 from app.s3.body import Body
 from app.s3.dispatch import Change, operation
-from app.s3.operations.object_read import version_id
 from app.s3.request import S3Request
 from app.s3.response import Headers, Response
 from app.store import objects
@@ -24,6 +23,7 @@ class Put:
     """One object that is put: what all ways of it share. Raises what its headers can be wrong in."""
 
     def __init__(self, gateway: Gateway, request: S3Request, written: acls.Written, body: Body | None = None) -> None:
+        self.bucket: Bucket = request.bucket_row
         self.owner_id = written.owner_id
         self.conditions = conditions.write_conditions(request)
         self.kept = metadata.encode(metadata.kept_headers(request), written.grants)
@@ -46,7 +46,7 @@ class Put:
         ]
         if self.storage_class != "STANDARD":
             headers.append((b"x-amz-storage-class", self.storage_class.encode()))
-        return Response(200, headers + version_header(committed))
+        return Response(200, headers + versions.of(self.bucket, committed.version_id))
 
 
 def _begin_put(gateway: Gateway, request: S3Request, data: bytes) -> Change:
@@ -81,26 +81,18 @@ def url_of(request: S3Request) -> str:
     return f"{request.scheme}://{request.headers.get('host', '')}{path}/{xml.url_encode(request.key or '')}"
 
 
-def version_header(committed: Committed) -> Headers:
-    """`x-amz-version-id`, where the bucket keeps versions."""
-    if committed.version_id == "null":
-        return []
-    return [(b"x-amz-version-id", committed.version_id.encode())]
-
-
 def _begin_delete(gateway: Gateway, request: S3Request, data: bytes) -> Change:
     if data:
         raise NotNow
-    asked, wanted = version_id(request), conditions.write_conditions(request)
+    asked, wanted = versions.asked(request), conditions.write_conditions(request)
     place = (gateway.store, request.bucket_row.id, request.key or "")
     started = perf_counter()
     future = objects.begin_delete(*place, asked, wanted)
 
-    def answer(done: asyncio.Future[Committed | None]) -> Response:
+    def answer(done: asyncio.Future[Committed | Deleted | None]) -> Response:
         # here, since a callback of its own is a hundredth of a DELETE
         request.timings["commit"] = perf_counter() - started
-        done.result()
-        return _deleted(asked)
+        return Response(204, versions.of_delete(asked, done.result()))
 
     return Change(future, answer)
 
@@ -108,15 +100,10 @@ def _begin_delete(gateway: Gateway, request: S3Request, data: bytes) -> Change:
 @operation("DELETE", "key", name="DeleteObject", action="s3:DeleteObject", begin=_begin_delete)
 async def delete_object(gateway: Gateway, request: S3Request) -> Response:
     """https://docs.aws.amazon.com/AmazonS3/latest/API/API_DeleteObject.html"""
-    asked, wanted = version_id(request), conditions.write_conditions(request)
+    asked, wanted = versions.asked(request), conditions.write_conditions(request)
     tree = gateway.tree_of(request.bucket_row)
     if tree is not None:
         await tree.delete(request.bucket_row, request.key or "", asked, wanted, request.timings)
-        return _deleted(asked)
+        return Response(204, versions.of_delete(asked, None))
     place = (gateway.store, request.bucket_row.id, request.key or "")
-    await objects.delete(*place, asked, wanted, request.timings)
-    return _deleted(asked)
-
-
-def _deleted(asked: str | None) -> Response:
-    return Response(204, [(b"x-amz-version-id", asked.encode())] if asked == "null" else [])
+    return Response(204, versions.of_delete(asked, await objects.delete(*place, asked, wanted, request.timings)))

@@ -73,12 +73,6 @@ _nothing_to_delete("bucket", "encryption", "DeleteBucketEncryption", "s3:PutEncr
 _nothing_to_delete("key", "tagging", "DeleteObjectTagging", "s3:DeleteObjectTagging")
 
 
-@operation("GET", "bucket", "versioning", name="GetBucketVersioning", action="s3:GetBucketVersioning")
-async def get_bucket_versioning(gateway: Gateway, request: S3Request) -> Response:
-    """https://docs.aws.amazon.com/AmazonS3/latest/API/API_GetBucketVersioning.html"""
-    return Response(200, list(XML), xml.document("VersioningConfiguration", ""))
-
-
 @operation("GET", "key", "tagging", name="GetObjectTagging", action="s3:GetObjectTagging")
 async def get_object_tagging(gateway: Gateway, request: S3Request) -> Response:
     """https://docs.aws.amazon.com/AmazonS3/latest/API/API_GetObjectTagging.html"""
