@@ -273,8 +273,8 @@ class Gateway:
         """The current object of a key, or the version of that id. Raises NoSuchKey, NoSuchVersion."""
         tree = self.tree_of(bucket)
         if tree is None:
-            return await objects.find(self.store, bucket, key, version_id)
-        return objects.found(await tree.find(bucket, key, version_id), bucket, key, version_id)
+            return await objects.find(self.store, bucket.id, key, version_id)
+        return objects.found(await tree.find(bucket, key, version_id), key, version_id)
 
     async def find_for(self, request: S3Request, bucket: Bucket, key: str, version_id: str | None) -> Version:
         """`find`, with what was left open of the caller's right to it decided.
@@ -289,6 +289,8 @@ class Gateway:
             marker = await self.index.current_marker(bucket.id, key) if bucket.versioning and not version_id else None
             if marker is not None:
                 raise versions.deleted(request, marker) from None
+            if version_id is not None and bucket.versioning:
+                raise NoSuchVersion(key=key, version_id=version_id) from None
             raise
         rights.check_version(request, bucket, version)
         if version.is_marker:

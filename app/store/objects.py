@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Sequence
 
 from app.errors import ConditionalRequestConflict, NoSuchKey, NoSuchVersion, SourceGone
 from app.index.base import Chained, Deletion, Done
-from app.index.rows import NULL_VERSION, Bucket, Committed, Conditions, Deleted, NewVersion, Version
+from app.index.rows import NULL_VERSION, Committed, Conditions, Deleted, NewVersion, Version
 from app.store import claims
 from app.store.calls import Timings
 from app.store.store import Store, timed
@@ -17,18 +17,18 @@ COPY_ATTEMPTS = 10
 UNCONDITIONAL = Conditions()
 
 
-async def find(store: Store, bucket: Bucket, key: str, version_id: str | None = None) -> Version:
+async def find(store: Store, bucket_id: int, key: str, version_id: str | None = None) -> Version:
     """The current object of a key, or the version of that id, which may be a delete marker.
 
     Raises NoSuchKey, NoSuchVersion.
     """
-    return found(await store.index.version(bucket.id, key, version_id), bucket, key, version_id)
+    return found(await store.index.version(bucket_id, key, version_id), key, version_id)
 
 
-def found(version: Version | None, bucket: Bucket, key: str, version_id: str | None) -> Version:
+def found(version: Version | None, key: str, version_id: str | None) -> Version:
     """The version. Raises NoSuchKey, NoSuchVersion when there is none."""
     if version is None:
-        if version_id is not None and (bucket.versioning or version_id != NULL_VERSION):
+        if version_id is not None and version_id != NULL_VERSION:
             raise NoSuchVersion(key=key, version_id=version_id)
         raise NoSuchKey(key=key)
     return version
