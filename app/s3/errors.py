@@ -27,11 +27,6 @@ class AccessForbidden(S3Error):
     message = "CORSResponse: CORS is not enabled for this bucket."
 
 
-class AccountProblem(S3Error):
-    status = 403
-    message = "There is a problem with your account that prevents the operation from completing successfully."
-
-
 class AuthorizationHeaderMalformed(S3Error):
     status = 400
     message = "The authorization header that you provided is not valid."
