@@ -27,12 +27,12 @@ lint: $(VENV)/.dev ## ruff, mypy, import arrows, the README's table of settings
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
-	$(BIN)/python scripts/settings_table.py --check
+	$(BIN)/python -m scripts.settings_table --check
 
 format: $(VENV)/.dev ## Let ruff mend what it can, and write the table of settings
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
-	$(BIN)/python scripts/settings_table.py
+	$(BIN)/python -m scripts.settings_table
 
 soak: $(VENV)/.dev ## The same tests at full size (hours; root for power cuts)
 	SLUICE_TEST_SIZE=soak $(BIN)/python -m pytest -rP --timeout=14400 $(or $(TESTS),tests/crash tests/faults tests/limits tests/functional tests/clients)

@@ -21,14 +21,12 @@ from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
+from scripts.readme import put_table
 from tests.environment import SIZE
 from tests.places import PLACES
 
 ROOT = Path(__file__).parent.parent
-README = ROOT / "README.md"
 RESULTS = ROOT / "tests" / "places.json"
-BEGIN = "<!-- places: made by scripts/places.py -->\n"
-END = "<!-- end of places -->\n"
 
 OWN = ("damage", "fsspec", "moves", "stores", "tree", "tree_watch")
 """Functional tests that make gateways of their own, and lie elsewhere whatever the place is."""
@@ -177,19 +175,8 @@ def table(found: dict[str, dict[str, Outcome]]) -> str:
 
 def write_table(*, check: bool = False) -> int:
     """Put the table into the README, or say whether it is there. Returns the exit code."""
-    text = README.read_text()
-    head, _, rest = text.partition(BEGIN)
-    _, end, tail = rest.partition(END)
-    if not end:
-        print(f"{README.name} has no place for the table of places", file=sys.stderr)
-        return 1
-    fresh = head + BEGIN + table(load()) + END + tail
-    if check and fresh != text:
-        print("the README's table of places is old: run `python -m scripts.places --table`", file=sys.stderr)
-        return 1
-    if not check:
-        README.write_text(fresh)
-    return 0
+    remedy = "python -m scripts.places --table"
+    return put_table("places", "scripts/places.py", table(load()), check=check, remedy=remedy)
 
 
 def main() -> int:

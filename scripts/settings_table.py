@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 import sys
-from pathlib import Path
 from typing import Any
 
 from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
 
 from app.settings import Settings
-
-README = Path(__file__).parent.parent / "README.md"
-BEGIN = "<!-- settings: made by scripts/settings_table.py -->\n"
-END = "<!-- end of settings -->\n"
+from scripts.readme import put_table
 
 
 def default(field: FieldInfo) -> str:
@@ -35,20 +31,8 @@ def table() -> str:
 
 def main() -> int:
     """Exit code 1 when --check finds an old table."""
-    text = README.read_text()
-    head, _, rest = text.partition(BEGIN)
-    _, end, tail = rest.partition(END)
-    if not end:
-        print(f"{README.name} has no place for the table of settings", file=sys.stderr)
-        return 1
-    fresh = head + BEGIN + table() + END + tail
-    if "--check" in sys.argv:
-        if fresh != text:
-            print("the README's table of settings is old: run `make format`", file=sys.stderr)
-            return 1
-        return 0
-    README.write_text(fresh)
-    return 0
+    check = "--check" in sys.argv
+    return put_table("settings", "scripts/settings_table.py", table(), check=check, remedy="make format")
 
 
 if __name__ == "__main__":

@@ -28,6 +28,7 @@ class Disk:
     def __init__(self, directory: Path, size: int = IMAGE_BYTES, block: int = 1024) -> None:
         self.path = directory / "odd"
         self.path.mkdir()
+        self.ballast = self.path / "ballast"
         self._image = directory / "image"
         with self._image.open("wb") as image:
             image.truncate(size)
@@ -47,6 +48,17 @@ class Disk:
     def break_down(self) -> None:
         """What an error of the filesystem does: the kernel makes it read-only (ext4(5), `abort`)."""
         self._run("mount", "-o", "remount,abort", str(self.path))
+
+    def fill(self) -> None:
+        """Take the last free block for the file `ballast`."""
+        ballast = os.open(self.ballast, os.O_CREAT | os.O_WRONLY | os.O_APPEND)
+        for size in (1 << 20, 4096, 512):
+            while True:
+                try:
+                    os.write(ballast, b"b" * size)
+                except OSError:
+                    break
+        os.close(ballast)
 
 
 @pytest.fixture
@@ -109,14 +121,7 @@ def test_the_kernel_tells_of_mounts(disk: Disk) -> None:
 
 def test_full(s3: Any, disk: Disk) -> None:
     keys = fill(s3, disk, LARGE)
-    ballast = os.open(disk.path / "ballast", os.O_CREAT | os.O_WRONLY)
-    for size in (65536, 512):  # the rest, so that not even a journal can grow
-        while True:
-            try:
-                os.write(ballast, b"b" * size)
-            except OSError:
-                break
-    os.close(ballast)
+    disk.fill()  # the rest, so that not even a journal can grow
     for body in BODIES.values():
         assert outcome(s3.put_object, Bucket="odd", Key="refused", Body=body) == FULL
         assert outcome(s3.head_object, Bucket="odd", Key="refused")[0] == 404

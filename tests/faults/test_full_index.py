@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -40,18 +39,6 @@ def gateway(tmp_path: Path, disk: Disk) -> Iterator[Gateway]:
         yield started
 
 
-def fill(disk: Disk) -> None:
-    """The last free block."""
-    ballast = os.open(disk.path / "ballast", os.O_CREAT | os.O_WRONLY | os.O_APPEND)
-    for size in (1 << 20, 4096, 512):
-        while True:
-            try:
-                os.write(ballast, b"b" * size)
-            except OSError:
-                break
-    os.close(ballast)
-
-
 def read(s3: Any, key: str) -> bytes:
     body: bytes = s3.get_object(Bucket=BUCKET, Key=key)["Body"].read()
     return body
@@ -67,7 +54,7 @@ def test_deletes_when_all_is_full(gateway: Gateway, disk: Disk) -> None:
     large: list[str] = []
     while outcome(s3.put_object, Bucket=BUCKET, Key=f"large-{len(large):04}", Body=LARGE) == (200, ""):
         large.append(f"large-{len(large):04}")
-    fill(disk)
+    disk.fill()
     # until also what the log had before is used up, and nothing goes in that asks nothing of the data's disk
     for number in range(100_000):
         if outcome(s3.put_object, Bucket=BUCKET, Key=f"empty-{number:06}", Body=b"") == FULL:
@@ -110,12 +97,12 @@ def test_a_restart_when_all_is_full(gateway: Gateway, disk: Disk) -> None:
     s3 = client(gateway.endpoint)
     s3.create_bucket(Bucket=BUCKET)
     s3.put_object(Bucket=BUCKET, Key="k", Body=LARGE)
-    fill(disk)
+    disk.fill()
     assert outcome(s3.put_object, Bucket=BUCKET, Key="new", Body=LARGE) == FULL
     gateway.kill()
     gateway.start()
     assert read(s3, "k") == LARGE
     assert outcome(s3.put_object, Bucket=BUCKET, Key="new", Body=LARGE) == FULL
     assert outcome(s3.delete_object, Bucket=BUCKET, Key="k") == (204, "")
-    (disk.path / "ballast").unlink()
+    disk.ballast.unlink()
     wait_for(lambda: outcome(s3.put_object, Bucket=BUCKET, Key="k", Body=LARGE) == (200, ""), "space came back")
