@@ -157,7 +157,10 @@ def test_it_refuses_beside_a_server_and_over_an_index(tmp_path: Path) -> None:
     with gateway:
         s3 = client(gateway.endpoint)
         s3.create_bucket(Bucket=BUCKET)
-        s3.put_object(Bucket=BUCKET, Key="k", Body=b"x", Metadata={"a": "b"})
+        s3.put_object(Bucket=BUCKET, Key="k", Body=b"x", Metadata={"a": "b"}, Tagging="put=1")
+        tags = {"TagSet": [{"Key": "later", "Value": "2"}]}
+        s3.put_object_tagging(Bucket=BUCKET, Key="k", Tagging=tags)
+        s3.put_bucket_tagging(Bucket=BUCKET, Tagging=tags)
         before = s3.head_object(Bucket=BUCKET, Key="k")
         assert "there is an index" in gateway.run("rebuild", check=False).stderr
         refused = gateway.run("rebuild", "--replace", check=False)
@@ -176,6 +179,9 @@ def test_it_refuses_beside_a_server_and_over_an_index(tmp_path: Path) -> None:
         assert "before-rebuild-1" in done.stdout
         assert not list(index.glob("rebuild-*"))
         gateway.start()
-        after = client(gateway.endpoint).head_object(Bucket=BUCKET, Key="k")
+        s3 = client(gateway.endpoint)
+        assert s3.get_object_tagging(Bucket=BUCKET, Key="k")["TagSet"] == tags["TagSet"]
+        assert s3.get_bucket_tagging(Bucket=BUCKET)["TagSet"] == tags["TagSet"]
+        after = s3.head_object(Bucket=BUCKET, Key="k")
         for name in ("ETag", "LastModified", "Metadata", "ContentLength", "ChecksumCRC32"):
             assert after.get(name) == before.get(name), name

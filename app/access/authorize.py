@@ -19,14 +19,20 @@ ALWAYS_OWNERS = frozenset({"s3:GetBucketPolicy", "s3:PutBucketPolicy", "s3:Delet
 permissions in Amazon S3", User Guide)."""
 
 
+class NeedsObject(Exception):
+    """A condition asks for what is only known once the object was found."""
+
+
 class Verdict(Enum):
-    """An answer. The last two are open: only the object's own ACL decides, by `authorize_object`."""
+    """An answer. The last three are open: only the object's own ACL decides, by `authorize_object`, or its tags."""
 
     YES = 1
     NO = 2
     BY_OBJECT = 3
     BY_OBJECT_OR_POLICY = 4
     """The policy allows it, which counts for objects of the bucket's owner."""
+    BY_TAGS = 5
+    """The policy asks for the object's tags: ask again when `values` knows them."""
 
     def __bool__(self) -> bool:
         return self is Verdict.YES
@@ -42,14 +48,17 @@ def authorize(
 ) -> Verdict:
     """Whether an account (None: anonymous) may do `action`, on `bucket` or its object `key` if the action is on one.
 
-    `values` are the condition keys of the request, in lower case.
+    `values` are the condition keys of the request, in lower case; it may raise NeedsObject.
     """
     if bucket is None:
         return Verdict.YES if account_id is not None and action in SERVICE_ACTIONS else Verdict.NO
     if not bucket.settings:  # as AWS makes new buckets: all is the owner's, and nobody else may do anything
         return Verdict.YES if account_id is not None and account_id == bucket.owner_id else Verdict.NO
     access = access_of(bucket)
-    said = _policy_says(access, account_id, action, bucket, key, values)
+    try:
+        said = _policy_says(access, account_id, action, bucket, key, values)
+    except NeedsObject:
+        return Verdict.BY_TAGS
     owner = account_id is not None and account_id == bucket.owner_id
     if owner and action in ALWAYS_OWNERS:
         return Verdict.YES
@@ -62,6 +71,23 @@ def authorize(
     if owner or said is Decision.ALLOW:
         return Verdict.YES
     return Verdict.YES if may_by_acl(account_id, action, bucket) else Verdict.NO
+
+
+def may_while_writing(account_id: str | None, action: str, bucket: Bucket, key: str, values: Values) -> bool:
+    """Whether who may put an object may give it, while it is written, what is otherwise given by `action`.
+
+    The writer owns what he writes, so that nothing but a policy speaks against it; but who may write only because a
+    policy says so needs it to say this too (API reference, PutObject, "s3:PutObjectAcl" and "s3:PutObjectTagging").
+    """
+    if not bucket.settings:
+        return account_id is not None and account_id == bucket.owner_id
+    access = access_of(bucket)
+    said = _policy_says(access, account_id, action, bucket, key, values)
+    if said is Decision.DENY:
+        return False
+    if said is Decision.ALLOW and not (access.block.restrict and access.public):
+        return True
+    return may_by_acl(account_id, "s3:PutObject", bucket)
 
 
 def may_by_acl(account_id: str | None, action: str, bucket: Bucket) -> bool:

@@ -43,6 +43,8 @@ REMOVED_SINCE = Statement(
 
 ADD_UNHASHED = upsertion(unhashed, ("seq",))
 REMOVE_UNHASHED = Statement(delete(unhashed).where(unhashed.c.seq == number("version")))
+MOVE_UNHASHED = Statement(update(unhashed).values(**new_values(unhashed, "seq")).where(unhashed.c.seq == number("old")))
+"""A version that waits for its hashes got another number."""
 UNHASHED = Statement(
     select(
         unhashed.c.seq,

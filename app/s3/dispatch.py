@@ -47,7 +47,8 @@ class Operation(NamedTuple):
     begin: Begin | None = None
     """The same for an operation that changes something: it is given the whole body and ends by itself."""
     each: bool = False
-    """The right is asked on each object that the body names, by `rights.check_key`."""
+    """Where there can be a policy, the right is asked once the body was read, by `rights.check_key`: on each object
+    that it names, or with the tags that it gives."""
     form: bool = False
     """Who asks, and for which key, stands in the body: the right is asked by `rights.admit_form`."""
 

@@ -7,6 +7,7 @@ Source of codes, statuses and messages: "Error responses", Amazon S3 API Referen
 from __future__ import annotations
 
 from app.s3.form_errors import InvalidPolicyDocument as InvalidPolicyDocument
+from app.s3.form_errors import InvalidTag as InvalidTag
 from app.s3.form_errors import MalformedPOSTRequest as MalformedPOSTRequest
 from app.s3.form_errors import MaxPostPreDataLengthExceeded as MaxPostPreDataLengthExceeded
 from app.s3.s3_error import S3Error as S3Error

@@ -11,12 +11,17 @@ import time
 from collections.abc import Callable
 from datetime import UTC, datetime
 
-from app.access.authorize import account_number, caller_of
+from app.access.authorize import NeedsObject, account_number, caller_of
+from app.access.policy.keys import EXISTING_TAG, REQUEST_TAG, REQUEST_TAG_KEYS
 from app.index.rows import Bucket
 from app.s3.copy_source import resource_of
 from app.s3.request import S3Request
+from app.s3.tags import of_request
 
 Fact = Callable[["Facts"], str | None]
+
+UNKNOWN: dict[str, str] = {}
+"""The tags of an object that was not looked for yet; known by what it is, not by what is in it."""
 
 LISTS = frozenset({"ListObjects", "ListObjectsV2", "ListObjectVersions", "ListMultipartUploads"})
 HEADERS = frozenset(
@@ -53,8 +58,11 @@ class Facts:
         copying_from: bool = False,
         version_id: str | None = None,
         sought: str | None = None,
+        tags: dict[str, str] | None = None,
     ) -> None:
         """`copying_from`: the bucket is the source of a copy, of which nothing but the version is asked.
+
+        `tags` are those of the object, None where the action has nothing to do with them.
 
         `sought`: whether there is such a key is asked, which is a listing with that prefix.
         """
@@ -63,15 +71,33 @@ class Facts:
         self.now = time.time()
         self.version_id = version_id
         self.sought = sought
+        self.tags = tags
         self._of_target = not copying_from
 
     def values(self, key: str) -> tuple[str, ...] | None:
-        """The values of a key, None when the request has none."""
+        """The values of a key, None when the request has none. Raises NeedsObject for tags that are not known yet."""
         fact = ANYWHERE.get(key)
         if fact is None and self._of_target:
             fact = OF_TARGET.get(key)
-        found = None if fact is None else fact(self)
+        if fact is None:
+            return self._of_tags(key)
+        found = fact(self)
         return None if found is None else (found,)
+
+    def _of_tags(self, key: str) -> tuple[str, ...] | None:
+        """Values of keys that have a tag's key in their name, whose case does not matter, and the keys themselves."""
+        if key.startswith(EXISTING_TAG):
+            if self.tags is UNKNOWN:
+                raise NeedsObject
+            return _values(self.tags or {}, key.removeprefix(EXISTING_TAG))
+        if not self._of_target or not key.startswith((REQUEST_TAG, REQUEST_TAG_KEYS)):
+            return None
+        given = of_request(self.request)
+        return tuple(given) or None if key == REQUEST_TAG_KEYS else _values(given, key.removeprefix(REQUEST_TAG))
+
+
+def _values(tags: dict[str, str], key: str) -> tuple[str, ...] | None:
+    return tuple(value for name, value in tags.items() if name.lower() == key) or None
 
 
 def _header(name: str) -> Fact:

@@ -1,4 +1,4 @@
-"""Errors of uploads by HTML forms; see `app.s3.errors`, where they are looked for."""
+"""Errors of uploads by HTML forms and of tags; see `app.s3.errors`, where they are looked for."""
 
 from __future__ import annotations
 
@@ -8,6 +8,11 @@ from app.s3.s3_error import S3Error
 class InvalidPolicyDocument(S3Error):
     status = 400
     message = "The content of the form does not meet the conditions specified in the policy document."
+
+
+class InvalidTag(S3Error):
+    status = 400
+    message = "The tag provided was not a valid tag."
 
 
 class MalformedPOSTRequest(S3Error):

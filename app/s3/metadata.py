@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import lru_cache
+from typing import Any
 
 import orjson
 
 from app.access.acl import Grants, from_json, to_json
+from app.index.rows import Version
 from app.s3.errors import InvalidArgument, InvalidStorageClass, MetadataTooLarge
 from app.s3.request import S3Request
 from app.s3.response import render
@@ -40,8 +43,10 @@ STORAGE_CLASSES = frozenset(
         "GLACIER_IR",
     ]
 )
-ACL = "acl"
-"""Beside the headers of an object, whose names are never this one: its access control list."""
+ACL, TAGS = "acl", "tags"
+"""Beside the headers of an object, whose names are never these: its access control list, and its tags."""
+TAGGED = f'"{TAGS}":'
+"""In a row's headers when there are tags: a name with a quote before it stands nowhere else in JSON."""
 OVERRIDES = {
     "response-" + name: name.encode()
     for name in (
@@ -84,15 +89,17 @@ def kept_headers(request: S3Request) -> dict[str, str]:
     return kept
 
 
-def encode(kept: dict[str, str], grants: Grants | None = None) -> str:
-    """The index's form of kept headers, and of the object's access control list."""
-    return orjson.dumps(kept if grants is None else {**kept, ACL: to_json(grants)}).decode()
+def encode(kept: dict[str, str], grants: Grants | None = None, tags: Mapping[str, str] | None = None) -> str:
+    """The index's form of kept headers, and of the object's access control list and tags."""
+    row: dict[str, Any] = kept if grants is None else {**kept, ACL: to_json(grants)}
+    return orjson.dumps({**row, TAGS: tags} if tags else row).decode()
 
 
 def decode(kept: str) -> dict[str, str]:
     """The headers of an index row."""
     headers: dict[str, str] = orjson.loads(kept)
     headers.pop(ACL, None)
+    headers.pop(TAGS, None)
     return headers
 
 
@@ -100,6 +107,18 @@ def grants(kept: str) -> Grants | None:
     """The access control list of an index row, None when the owner has everything and nobody else anything."""
     found = orjson.loads(kept).get(ACL) if ACL in kept else None
     return None if found is None else from_json(found)
+
+
+def tags(kept: str) -> dict[str, str]:
+    """The tags of an index row."""
+    found: dict[str, str] = orjson.loads(kept)[TAGS] if TAGGED in kept else {}
+    return found
+
+
+def renewed(version: Version, **changed: Any) -> str:
+    """The index's form of what a version keeps, with other `grants` or `tags`."""
+    kept = version.headers
+    return encode(decode(kept), **{"grants": grants(kept), "tags": tags(kept), **changed})
 
 
 def rendered(kept: str) -> bytes:

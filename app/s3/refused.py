@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from app.s3 import tags
 from app.s3.errors import NotImplemented
 from app.s3.request import S3Request
 
@@ -12,7 +13,6 @@ PREFIXES = (
 )
 NAMES = frozenset(
     {
-        "x-amz-tagging",
         "x-amz-write-offset-bytes",
         "x-amz-create-session-mode",
         "x-amz-bucket-namespace",
@@ -36,6 +36,8 @@ def refuse_unbuilt_headers(request: S3Request) -> None:
         if name.startswith(PREFIXES) or name in NAMES:
             raise NotImplemented(Header=name)
         if (name == "x-amz-acl" or name.startswith("x-amz-grant-")) and request.operation not in TAKE_ACLS:
+            raise NotImplemented(Header=name)
+        if name == tags.HEADER and request.operation not in tags.OPERATIONS:
             raise NotImplemented(Header=name)
         if name == "x-amz-bucket-object-lock-enabled" and value.lower() != "false":
             raise NotImplemented(Header=name)

@@ -110,10 +110,12 @@ class S3Request:
     """Seconds by phase: auth, index, open, write, sync, commit, read."""
     bucket_row: Any = None
     """The bucket that the operation is on, authorised."""
+    tags: dict[str, str] | None = None
+    """The tags that it gives an object, once they were read: see `app.s3.tags`."""
     undecided = False
     """The right to do it is still to be decided, by the ACL of the object or for each object of the body."""
-    by_object: tuple[tuple[str, Any], ...] = ()
-    """Actions that only the ACL of the object decides, with what is known so far."""
+    by_object: tuple[tuple[str, Any, Any], ...] = ()
+    """Actions that only the object's ACL or tags decide, with what is known so far and the condition keys."""
 
     def take_fields(self, names: list[bytes], values: list[bytes]) -> None:
         """Fill in what comes from the fields of the head."""

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import logging
 
-from app.access.authorize import Verdict, account_number, authorize, authorize_object, may_by_acl
+from app.access.authorize import Verdict, account_number, authorize, authorize_object, may_while_writing
+from app.access.policy.keys import ON_TAGGED
 from app.index.rows import Bucket, Version
 from app.s3 import metadata
 from app.s3.dispatch import Operation, right_on
 from app.s3.errors import AccessDenied
-from app.s3.facts import Facts
+from app.s3.facts import UNKNOWN, Facts
 from app.s3.request import S3Request
 from app.s3.response import Response
 
@@ -51,21 +52,21 @@ def check(
     Where only the object's ACL can tell, nothing is answered until `check_version` was asked.
     """
     if bucket is not None and bucket.settings:
-        facts = Facts(request, bucket, version_id=version_id)
+        facts = Facts(request, bucket, version_id=version_id, tags=UNKNOWN if action in ON_TAGGED else None)
         verdict = authorize(request.account_id, action, bucket, key, facts.values)
-    else:
-        verdict = authorize(request.account_id, action, bucket)
-    if verdict is not Verdict.YES:
-        _leave_open(request, action, verdict)
+        if verdict is not Verdict.YES:
+            _leave_open(request, action, verdict, facts)
+    elif authorize(request.account_id, action, bucket) is not Verdict.YES:
+        raise AccessDenied()
 
 
 def check_source(request: S3Request, bucket: Bucket, key: str, version_id: str | None) -> None:
     """Raises AccessDenied unless the caller may read what a copy names; leaves open what `check` does."""
-    facts = Facts(request, bucket, copying_from=True, version_id=version_id)
+    facts = Facts(request, bucket, copying_from=True, version_id=version_id, tags=UNKNOWN)
     action = right_on("s3:GetObject", version_id)
     verdict = authorize(request.account_id, action, bucket, key, facts.values)
     if verdict is not Verdict.YES:
-        _leave_open(request, action, verdict)
+        _leave_open(request, action, verdict, facts)
     _check_owner(bucket, request.headers.get("x-amz-source-expected-bucket-owner"))
 
 
@@ -76,26 +77,49 @@ def check_key(request: S3Request, action: str, key: str, version_id: str | None)
 
 
 def check_put_acl(request: S3Request) -> None:
-    """The right to give an object its ACL while it is written. Raises AccessDenied.
+    """The right to give an object its ACL while it is written. Raises AccessDenied."""
+    _check_while_writing(request, "s3:PutObjectAcl")
 
-    The writer owns what he writes, so that nothing but a policy speaks against it; but who may write only because a
-    policy says so needs it to say this too (API reference, PutObject, "s3:PutObjectAcl").
-    """
+
+def check_put_tags(request: S3Request) -> None:
+    """The same for its tags."""
+    _check_while_writing(request, "s3:PutObjectTagging")
+
+
+def _check_while_writing(request: S3Request, action: str) -> None:
     bucket = request.bucket_row
-    facts = Facts(request, bucket)
-    verdict = authorize(request.account_id, "s3:PutObjectAcl", bucket, request.key, facts.values)
-    if verdict is Verdict.BY_OBJECT and not may_by_acl(request.account_id, "s3:PutObject", bucket):
-        verdict = Verdict.NO
-    if verdict is Verdict.NO:
+    values = Facts(request, bucket).values
+    if not may_while_writing(request.account_id, action, bucket, request.key or "", values):
         raise AccessDenied()
 
 
+def check_source_tags(request: S3Request, bucket: Bucket, version: Version, version_id: str | None) -> None:
+    """The right to the tags of what is copied, which the copy gets. Raises AccessDenied."""
+    known = metadata.tags(version.headers)
+    facts = Facts(request, bucket, copying_from=True, version_id=version_id, tags=known)
+    action = right_on("s3:GetObjectTagging", version_id)
+    if authorize(request.account_id, action, bucket, version.key, facts.values) is not Verdict.YES:
+        raise AccessDenied()
+
+
+def may_read_tags(request: S3Request, version: Version) -> bool:
+    """Whether an answer may say how many tags a version has."""
+    bucket = request.bucket_row
+    version_id = request.query.get("versionId") if request.query else None
+    facts = Facts(request, bucket, version_id=version_id, tags=metadata.tags(version.headers))
+    action = right_on("s3:GetObjectTagging", version_id)
+    return authorize(request.account_id, action, bucket, version.key, facts.values) is Verdict.YES
+
+
 def check_version(request: S3Request, bucket: Bucket, version: Version) -> None:
-    """Decide by an object's ACL what was left open. Raises AccessDenied."""
+    """Decide by an object's ACL and tags what was left open. Raises AccessDenied."""
     if not request.by_object:
         return
     grants = metadata.grants(version.headers)
-    for action, verdict in request.by_object:
+    for action, verdict, facts in request.by_object:
+        if verdict is Verdict.BY_TAGS:
+            facts.tags = metadata.tags(version.headers)
+            verdict = authorize(request.account_id, action, bucket, version.key, facts.values)
         if not authorize_object(request.account_id, action, bucket, version.owner_id, grants, verdict):
             raise AccessDenied()
     request.undecided = False
@@ -123,8 +147,8 @@ def _check_owner(bucket: Bucket, expected: str | None) -> None:
         raise AccessDenied()
 
 
-def _leave_open(request: S3Request, action: str, verdict: Verdict) -> None:
+def _leave_open(request: S3Request, action: str, verdict: Verdict, facts: Facts) -> None:
     if verdict is Verdict.NO:
         raise AccessDenied()
     request.undecided = True
-    request.by_object = (*request.by_object, (action, verdict))
+    request.by_object = (*request.by_object, (action, verdict, facts))

@@ -104,7 +104,6 @@ def test_what_holds_anyway(s3: Any, bucket: str) -> None:
 @pytest.mark.parametrize(
     ("call", "options"),
     [
-        ("put_bucket_tagging", {"Tagging": {"TagSet": []}}),
         ("put_bucket_cors", {"CORSConfiguration": {"CORSRules": []}}),
         ("get_bucket_website", {}),
         ("get_bucket_logging", {}),
@@ -122,7 +121,6 @@ def test_not_built(s3: Any, bucket: str, call: str, options: dict[str, Any]) -> 
     [
         {"ServerSideEncryption": "AES256"},
         {"SSECustomerAlgorithm": "AES256", "SSECustomerKey": "x" * 32},
-        {"Tagging": "a=b"},
         {"ObjectLockMode": "GOVERNANCE"},
         {"ObjectLockLegalHoldStatus": "ON"},
         {"WriteOffsetBytes": 0},

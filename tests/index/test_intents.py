@@ -317,6 +317,19 @@ def test_hashes_come_later(memory: Memory, bucket_id: int) -> None:
     assert not memory.run(intents.set_hashes(seq, FIRST, "e" * 32, "", ""))
 
 
+def test_what_got_tags_meanwhile_still_gets_its_hashes(memory: Memory, bucket_id: int) -> None:
+    (seq,) = memory.run(intents.adopt(bucket_id, OWNER, 0, [found(FIRST, 0)]))
+    memory.run(objects.set_headers(bucket_id, "key", seq, '{"tags":{"a":"b"}}'))
+    (waiting,) = memory.run(intents.unhashed(0, 10))
+    assert waiting.seq > seq
+    assert not memory.run(intents.set_hashes(seq, FIRST, "e" * 32, "", ""))
+    assert memory.run(intents.set_hashes(waiting.seq, FIRST, "f" * 32, "CRC64NVME", "AAAAAAAAAAA="))
+    row = current(memory, bucket_id)
+    assert row is not None
+    assert (row.etag, row.headers) == ("f" * 32, '{"tags":{"a":"b"}}')
+    assert memory.run(intents.unhashed(0, 10)) == []
+
+
 def test_what_was_replaced_needs_no_hashes(memory: Memory, bucket_id: int) -> None:
     (seq,) = memory.run(intents.adopt(bucket_id, OWNER, 0, [found(FIRST, 0)]))
     put(memory, bucket_id, SECOND)

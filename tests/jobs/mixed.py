@@ -74,6 +74,7 @@ class Past:
             self._copy: 14,
             self._upload: 4,
             self._empty: 3,
+            self._tag: 6,
         }
         change = self._random.choices(list(kinds), list(kinds.values()))[0]
         bucket, key = self._random.choice(self.buckets), self._random.choice(self._keys)
@@ -95,6 +96,11 @@ class Past:
 
     async def _empty(self, bucket: Bucket, key: str) -> None:
         await put(self._store, bucket, key, b"")
+
+    async def _tag(self, bucket: Bucket, key: str) -> None:
+        found = await objects.find(self._store, bucket.id, key)
+        headers = f'{{"tags":{{"mark":"{self._random.randrange(1 << 30)}"}}}}'
+        await self._store.index.set_headers(bucket.id, key, found.seq, headers)
 
     async def _create(self, bucket: Bucket, key: str) -> None:
         source = Bytes(self._body(self._random.choice((100, LARGE))))

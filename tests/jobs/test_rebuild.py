@@ -66,7 +66,10 @@ async def test_a_store_with_a_past_comes_back_exactly(settings: Settings) -> Non
         while decisions._snapshot is not None:
             await decisions.run_once()
         assert any(journal.snapshot == 2 for journal in await store.index.journals())
-        assert min(past.done.get(name, 0) for name in ("_create refused", "_broken refused", "_copy", "_upload")) > 3
+        assert (
+            min(past.done.get(name, 0) for name in ("_create refused", "_broken refused", "_copy", "_upload", "_tag"))
+            > 3
+        )
     async with writing(settings) as store:
         await store.index.create_bucket("last", "owner", "us-east-1", 10)
         await Decisions(store).run_once()

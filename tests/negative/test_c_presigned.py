@@ -260,9 +260,12 @@ def test_c39_signed_field_that_is_not_sent_or_sent_otherwise(site: Site) -> None
 def test_c39_the_same_as_parameters(site: Site, name: str) -> None:
     request = site.presign(put(GROUND, "evil"))
     site.refused(replace(request, query=f"{request.query}&{name}=x"), 403, "SignatureDoesNotMatch")
-    signed = site.presign(replace(put(GROUND, "evil"), query=f"{name}=public-read"))
+    value = "aws:a=b" if name == "X-Amz-Tagging" else "public-read"
+    signed = site.presign(replace(put(GROUND, "evil"), query=f"{name}={quote(value, safe='')}"))
     if name == "X-Amz-Acl":  # it counts like the field, and new buckets have no ACLs
         site.refused(signed, 400, "AccessControlListNotSupported")
+    elif name == "X-Amz-Tagging":
+        site.refused(signed, 400, "InvalidTag")
     elif name != "X-Amz-Meta-Evil":
         site.refused(signed, 501, "NotImplemented")
 

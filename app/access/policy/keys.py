@@ -57,6 +57,9 @@ ON: dict[str, frozenset[str]] = {
     "s3:if-match": _PUT | {"s3:DeleteObject"},
     "s3:if-none-match": _PUT,
     "s3:objectcreationoperation": _PUT,
+    "s3:requestobjecttagkeys": frozenset(
+        {"s3:PutObject", "s3:PutObjectTagging", "s3:PutObjectVersionTagging", "s3:ReplicateTags"}
+    ),
     "s3:object-lock-mode": _LOCKS,
     "s3:object-lock-retain-until-date": _LOCKS,
     "s3:object-lock-remaining-retention-days": _LOCKS,
@@ -67,11 +70,23 @@ ON: dict[str, frozenset[str]] = {
 _NAMES_ANYWHERE = """
 s3:authtype s3:signatureage s3:signatureversion s3:tlsversion s3:resourceaccount s3:x-amz-content-sha256
 s3:dataaccesspointarn s3:dataaccesspointaccount s3:accesspointnetworkorigin s3:accessgrantsinstancearn
-s3:requestobjecttagkeys s3:inventoryaccessibleoptionalfields
+s3:inventoryaccessibleoptionalfields
 """
 ANYWHERE = frozenset(_NAMES_ANYWHERE.lower().split())
 """Keys that any request may have. In lower case, as all keys here."""
-ANYWHERE_PREFIXES = ("s3:existingobjecttag/", "s3:requestobjecttag/", "s3:buckettag/", "s3:existingbuckettag/")
+ANYWHERE_PREFIXES = ("s3:buckettag/", "s3:existingbuckettag/")
+EXISTING_TAG, REQUEST_TAG, REQUEST_TAG_KEYS = "s3:existingobjecttag/", "s3:requestobjecttag/", "s3:requestobjecttagkeys"
+_NAMES_TAGGED = """
+GetObject GetObjectVersion GetObjectAcl GetObjectVersionAcl GetObjectAttributes GetObjectVersionAttributes
+GetObjectTagging GetObjectVersionTagging GetObjectTorrent GetObjectVersionTorrent PutObjectAcl PutObjectVersionAcl
+PutObjectTagging PutObjectVersionTagging DeleteObjectTagging DeleteObjectVersionTagging
+"""
+ON_TAGGED = frozenset("s3:" + name for name in _NAMES_TAGGED.split())
+"""Actions whose conditions can ask for the tags that the object has. Writing and deleting it are none of them ("Tagging
+and access control policies", Amazon S3 User Guide)."""
+_TAGGING = frozenset({"s3:PutObject", "s3:PutObjectTagging", "s3:PutObjectVersionTagging", "s3:ReplicateTags"})
+ON_PREFIXES = {EXISTING_TAG: ON_TAGGED | {"s3:ObjectOwnerOverrideToBucketOwner"}, REQUEST_TAG: _TAGGING}
+"""The same for keys that begin so."""
 
 
 def check(key: str, actions: frozenset[str]) -> None:
@@ -79,8 +94,15 @@ def check(key: str, actions: frozenset[str]) -> None:
     if key in ON:
         if ON[key].isdisjoint(actions):
             raise Malformed(malformed.CONDITION_MISMATCH)
+    elif prefix := _on_prefix(key):
+        if ON_PREFIXES[prefix].isdisjoint(actions):
+            raise Malformed(malformed.CONDITION_MISMATCH)
     elif key not in GLOBAL and key not in ANYWHERE and not _prefixed(key):
         raise Malformed(malformed.CONDITION_KEY)
+
+
+def _on_prefix(key: str) -> str:
+    return next((prefix for prefix in ON_PREFIXES if key.startswith(prefix) and len(key) > len(prefix)), "")
 
 
 def _prefixed(key: str) -> bool:

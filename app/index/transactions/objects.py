@@ -24,6 +24,7 @@ from app.index.steps import DRAW, Transaction, now_ms
 from app.index.transactions.conditions import check
 from app.index.transactions.counting import discard, release, share
 from app.index.transactions.versions import add_marker, add_version, delete_one, other_version
+from app.index.tree_statements import MOVE_UNHASHED
 from app.index.upkeep_statements import ADD_REMOVAL
 
 NOTHING = (None, None, None, 0, 0, "", 0, None)
@@ -109,6 +110,7 @@ def set_headers(bucket_id: int, key: str, seq: int, headers: str) -> Transaction
         raise ConditionalRequestConflict()
     number = yield DRAW
     yield RENEW_HEADERS, (number, headers, seq, bucket_id)
+    yield MOVE_UNHASHED, (number, seq)
 
 
 def delete_version(

@@ -15,6 +15,7 @@ MODULES = (
     "post_object",
     "delete_objects",
     "copy",
+    "tagging",
     "attributes",
     "listing",
     "versioning",

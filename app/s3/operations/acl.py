@@ -20,6 +20,7 @@ from app.s3.errors import (
     OwnershipControlsNotFoundError,
 )
 from app.s3.operations.object_read import find
+from app.s3.operations.renewing import renew
 from app.s3.request import S3Request
 from app.s3.response import XML, Response
 
@@ -67,8 +68,7 @@ async def put_object_acl(gateway: Gateway, request: S3Request) -> Response:
     owner_id = version.owner_id if has_acls else request.bucket_row.owner_id
     grants = await _asked(gateway, request, owner_id)
     if has_acls:
-        kept = metadata.encode(metadata.decode(version.headers), grants)
-        await gateway.index.set_headers(request.bucket_row.id, version.key, version.seq, kept)
+        await renew(gateway, request, lambda old: metadata.renewed(old, grants=grants))
     return Response(200)
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from app.errors import ConditionalRequestConflict, SourceGone
 from app.index.rows import Bucket, Committed, Conditions, Extent, NewVersion, Part, Upload, Version, is_tree
-from app.s3 import acls, checksums, conditions, copy_source, metadata, rights, versions, xml
+from app.s3 import acls, checksums, conditions, copy_source, metadata, rights, tags, versions, xml
 from app.s3.dispatch import operation
 from app.s3.errors import InvalidArgument, InvalidRequest, MethodNotAllowed
 from app.s3.operations.multipart import open_upload, part_number, stored_algorithm
@@ -79,7 +79,8 @@ async def copy_object(gateway: Gateway, request: S3Request) -> Response:
     bucket, key = request.bucket_row, request.key or ""
     wanted = conditions.write_conditions(request)
     replace = _directive(request, "x-amz-metadata-directive")
-    _directive(request, "x-amz-tagging-directive")
+    _directive(request, tags.DIRECTIVE)
+    given = tags.of_request(request)
     algorithm = checksums.chosen(request)[0]
     storage_class = metadata.storage_class(request)
     written = await acls.written(gateway, request)
@@ -94,7 +95,13 @@ async def copy_object(gateway: Gateway, request: S3Request) -> Response:
         unchanged = storage_class == found.storage_class and "x-amz-website-redirect-location" not in request.headers
         if onto_itself and not replace and unchanged:
             raise InvalidRequest(ONTO_ITSELF)
-        return await _new_version(gateway, request, found, replace, storage_class, algorithm, written)
+        kept_tags = given if tags.takes_tags(request) else metadata.tags(found.headers)
+        if kept_tags:
+            rights.check_put_tags(request)
+            if kept_tags is not given:
+                rights.check_source_tags(request, source.bucket, found, source.version_id)
+        kept = metadata.encode(_kept(request, found, replace), written.grants, kept_tags)
+        return await _new_version(gateway, found, kept, storage_class, algorithm, written)
 
     if _shares(gateway, source, bucket):
         found, committed = await objects.copy(
@@ -185,22 +192,25 @@ class _Hashed:
         return new
 
 
+def _kept(request: S3Request, found: Version, replace: bool) -> dict[str, str]:
+    """The headers that a copy keeps: those of the request with `replace`, else those of its source."""
+    if replace:
+        return metadata.kept_headers(request)
+    kept = metadata.decode(found.headers)
+    kept.pop("x-amz-website-redirect-location", None)
+    if "x-amz-website-redirect-location" in request.headers:
+        kept["x-amz-website-redirect-location"] = request.headers["x-amz-website-redirect-location"]
+    return kept
+
+
 async def _new_version(
     gateway: Gateway,
-    request: S3Request,
     found: Version,
-    replace: bool,
+    kept: str,
     storage_class: str,
     algorithm: str,
     written: acls.Written,
 ) -> NewVersion:
-    if replace:
-        kept = metadata.kept_headers(request)
-    else:
-        kept = metadata.decode(found.headers)
-        kept.pop("x-amz-website-redirect-location", None)
-        if "x-amz-website-redirect-location" in request.headers:
-            kept["x-amz-website-redirect-location"] = request.headers["x-amz-website-redirect-location"]
     checksum = found.checksum_algorithm, found.checksum_type, found.checksum
     if algorithm and (algorithm != found.checksum_algorithm or found.checksum_type != "FULL_OBJECT"):
         hasher = checksums.ALGORITHMS[algorithm].new()
@@ -209,7 +219,7 @@ async def _new_version(
     return NewVersion(
         found.size,
         found.etag,
-        metadata.encode(kept, written.grants),
+        kept,
         storage_class,
         *checksum,
         body=found.body,

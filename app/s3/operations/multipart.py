@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from app.index.rows import Extent, Part, Upload
-from app.s3 import acls, checksums, metadata, xml
+from app.s3 import acls, checksums, metadata, rights, tags, xml
 from app.s3.body import Body
 from app.s3.dispatch import operation
 from app.s3.errors import InvalidArgument, InvalidRequest
@@ -24,10 +24,13 @@ async def create_multipart_upload(gateway: Gateway, request: S3Request) -> Respo
     algorithm, kind = checksums.chosen(request)
     await Body(request, checksum="", etag=False).collect()
     written = await acls.written(gateway, request)
+    given = tags.of_request(request)
+    if given:
+        rights.check_put_tags(request)
     upload = await gateway.index.create_upload(
         bucket.id,
         request.key or "",
-        metadata.encode(metadata.kept_headers(request), written.grants),
+        metadata.encode(metadata.kept_headers(request), written.grants, given),
         metadata.storage_class(request),
         algorithm,
         kind,

@@ -93,6 +93,8 @@ def find_now(gateway: Gateway, request: S3Request) -> Version:
 def _describe(request: S3Request, version: Version, part: ObjectPart | None) -> tuple[Response, int, int]:
     """The answer without its body, and offset and length of the bytes that it sends."""
     head = object_head(version, request.bucket_row)
+    if metadata.TAGGED in version.headers and rights.may_read_tags(request, version):
+        head += b"x-amz-tagging-count: %d\r\n" % len(metadata.tags(version.headers))
     if conditions.check_read(request.headers, version.etag, version.modified):
         return Response(304, [field for field in _fields(head) if field[0] not in NOT_ON_304]), 0, 0
     headers: Headers = []

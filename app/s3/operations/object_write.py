@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from app.errors import NotNow
 from app.index.rows import Bucket, Committed, Deleted, NewVersion
-from app.s3 import acls, conditions, metadata, versions, xml
+from app.s3 import acls, conditions, metadata, rights, tags, versions, xml
 from app.s3.body import Body
 from app.s3.dispatch import Change, operation
 from app.s3.request import S3Request
@@ -26,7 +26,10 @@ class Put:
         self.bucket: Bucket = request.bucket_row
         self.owner_id = written.owner_id
         self.conditions = conditions.write_conditions(request)
-        self.kept = metadata.encode(metadata.kept_headers(request), written.grants)
+        given = tags.of_request(request)
+        if given:
+            rights.check_put_tags(request)
+        self.kept = metadata.encode(metadata.kept_headers(request), written.grants, given)
         self.storage_class = metadata.storage_class(request)
         self.body = body or Body(request, largest=gateway.settings.max_put)
 

@@ -9,7 +9,7 @@ import time
 from typing import TYPE_CHECKING
 from urllib.parse import quote, urlsplit
 
-from app.s3 import acls, metadata, rights, target, xml
+from app.s3 import acls, metadata, rights, tags, target, xml
 from app.s3.body import Body
 from app.s3.dispatch import operation
 from app.s3.errors import EntityTooSmall, InvalidArgument, NotImplemented
@@ -29,7 +29,7 @@ OF_CONNECTION = ("host", "user-agent", "referer", "origin", "access-control-requ
 """Headers that a browser sends; all others are the form's, lest they say what its policy does not allow."""
 TAKEN = frozenset({"x-amz-user-agent", "x-amz-expected-bucket-owner", "x-amz-date", "x-amz-content-sha256"})
 """Headers of Amazon's that may come beside a form."""
-RENAMED = {"acl": "x-amz-acl", "tagging": "x-amz-tagging"}
+RENAMED = {"acl": "x-amz-acl", "tagging": tags.HEADER}
 OTHER_OPERATIONS = ("x-amz-copy-source", "x-amz-rename-source", "x-amz-write-offset-bytes")
 STATUSES = {"200": 200, "201": 201}
 """Of `success_action_status`; any other is 204."""
@@ -115,6 +115,8 @@ def _make_put(request: S3Request, form: Form) -> None:
             continue
         if name.startswith(OTHER_OPERATIONS):
             raise NotImplemented(Header=name)
+        if name == tags.HEADER:
+            value = tags.to_header(tags.of_document(value.encode("utf-8"), tags.MAX_OBJECT))
         if any(character < " " or character == "\x7f" for character in value):
             raise InvalidArgument(ArgumentName=name)
         # header values are the bytes on the wire read as latin-1

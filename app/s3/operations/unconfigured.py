@@ -4,20 +4,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from app.s3 import xml
 from app.s3.dispatch import Handler, Level, operation
 from app.s3.errors import (
     InvalidRequest,
     NoSuchCORSConfiguration,
     NoSuchLifecycleConfiguration,
-    NoSuchTagSet,
     ObjectLockConfigurationNotFoundError,
     S3Error,
     ServerSideEncryptionConfigurationNotFoundError,
 )
 from app.s3.operations.object_read import find
 from app.s3.request import S3Request
-from app.s3.response import XML, Response
+from app.s3.response import Response
 
 if TYPE_CHECKING:
     from app.s3.gateway import Gateway
@@ -31,7 +29,6 @@ def _missing(level: Level, subresource: str, name: str, action: str, error: type
     operation("GET", level, subresource, name=name, action=action)(register)
 
 
-_missing("bucket", "tagging", "GetBucketTagging", "s3:GetBucketTagging", NoSuchTagSet)
 _missing("bucket", "cors", "GetBucketCors", "s3:GetBucketCORS", NoSuchCORSConfiguration)
 _missing(
     "bucket",
@@ -58,26 +55,15 @@ _missing(
 
 def _nothing_to_delete(level: Level, subresource: str, name: str, action: str) -> None:
     async def handler(gateway: Gateway, request: S3Request) -> Response:
-        if level == "key":
-            await find(gateway, request)
         return Response(204)
 
     register: Handler = handler
     operation("DELETE", level, subresource, name=name, action=action)(register)
 
 
-_nothing_to_delete("bucket", "tagging", "DeleteBucketTagging", "s3:PutBucketTagging")
 _nothing_to_delete("bucket", "cors", "DeleteBucketCors", "s3:PutBucketCORS")
 _nothing_to_delete("bucket", "lifecycle", "DeleteBucketLifecycle", "s3:PutLifecycleConfiguration")
 _nothing_to_delete("bucket", "encryption", "DeleteBucketEncryption", "s3:PutEncryptionConfiguration")
-_nothing_to_delete("key", "tagging", "DeleteObjectTagging", "s3:DeleteObjectTagging")
-
-
-@operation("GET", "key", "tagging", name="GetObjectTagging", action="s3:GetObjectTagging")
-async def get_object_tagging(gateway: Gateway, request: S3Request) -> Response:
-    """https://docs.aws.amazon.com/AmazonS3/latest/API/API_GetObjectTagging.html"""
-    await find(gateway, request)
-    return Response(200, list(XML), xml.document("Tagging", "<TagSet></TagSet>"))
 
 
 async def _no_lock(gateway: Gateway, request: S3Request) -> Response:
