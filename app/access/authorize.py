@@ -73,6 +73,16 @@ def authorize(
     return Verdict.YES if may_by_acl(account_id, action, bucket) else Verdict.NO
 
 
+def pays(account_id: str | None, bucket: Bucket, payer: str | None) -> bool | None:
+    """Whether an account pays for its request where the requester pays; None where the owner does, or is the account.
+
+    `payer` is the request's word for it ("Using Requester Pays buckets", Amazon S3 User Guide).
+    """
+    if not access_of(bucket).requester_pays or account_id == bucket.owner_id:
+        return None
+    return account_id is not None and payer == "requester"
+
+
 def may_while_writing(account_id: str | None, action: str, bucket: Bucket, key: str, values: Values) -> bool:
     """Whether who may put an object may give it, while it is written, what is otherwise given by `action`.
 

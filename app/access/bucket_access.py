@@ -18,7 +18,10 @@ from app.index.rows import Bucket
 from app.settings import Settings
 
 POLICY, BLOCK, OWNERSHIP, ACL = "policy", "public_access_block", "ownership", "acl"
+PAYER = "payer"
 """Names of the settings."""
+REQUESTER = "Requester"
+"""The one value of PAYER."""
 ENFORCED, PREFERRED, WRITER = "BucketOwnerEnforced", "BucketOwnerPreferred", "ObjectWriter"
 OWNERSHIPS = frozenset({ENFORCED, PREFERRED, WRITER})
 
@@ -49,6 +52,7 @@ class BucketAccess(NamedTuple):
     """Something in the settings could not be read."""
     acl: Grants | None = None
     """None: the owner has everything."""
+    requester_pays: bool = False
 
     @property
     def has_acls(self) -> bool:
@@ -101,6 +105,7 @@ def _parsed(name: str, settings: str) -> BucketAccess:
             policy=parsed,
             public=parsed is not None and policy.is_public(parsed),
             acl=from_json(found[ACL]) if ACL in found else None,
+            requester_pays=PAYER in found,
         )
     except (ValueError, TypeError, AttributeError):
         return BROKEN

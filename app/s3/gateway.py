@@ -13,10 +13,9 @@ from typing import Any
 from app.access.known import Known
 from app.errors import DomainError, NoSuchKey, NoSuchVersion, NotNow
 from app.index.rows import AccessKey, Bucket, Version
-from app.s3 import dispatch, metadata, operations, rights, signing, target, versions
+from app.s3 import cors, dispatch, metadata, operations, rights, signing, target, versions
 from app.s3.domain_errors import from_domain
 from app.s3.errors import (
-    AccessForbidden,
     BadRequest,
     InternalError,
     InvalidAccessKeyId,
@@ -82,6 +81,8 @@ class Gateway:
                 answer = _answer_to(error, request)
                 code = answer.code
                 response = error_response(request, answer)
+            if cors.ORIGIN in request.headers:
+                await self._add_cors(request, response)
             complete(request, response)
             status = response.status
             sent = await send_response(response, scope, send)
@@ -155,6 +156,9 @@ class Gateway:
     async def _answer(self, request: S3Request, started: float) -> Response:
         if request.signature is None:  # else the fast lane has come as far as this
             self._read_target(request)
+            if request.method == "OPTIONS":
+                cors.check_preflight(request)
+                return cors.preflight(await self._known.bucket(request.bucket or ""), request)
             claim = self._read_claim(request)
             if claim is not None:
                 await self.authenticate(request, claim)
@@ -178,7 +182,9 @@ class Gateway:
     def _admit_now(self, request: S3Request, started: float) -> dispatch.Operation:
         """The operation that a request asks for and may run. Raises NotNow for one that has no way without an await."""
         self._read_target(request)
-        if request.key is None or (request.query and not dispatch.SUBRESOURCES.isdisjoint(request.query)):
+        if request.key is None or cors.ORIGIN in request.headers:
+            raise NotNow
+        if request.query and not dispatch.SUBRESOURCES.isdisjoint(request.query):
             raise NotNow
         claim = self._read_claim(request)
         if claim is not None:
@@ -208,8 +214,6 @@ class Gateway:
             if not (length.isascii() and length.isdigit()) or len(length) > 19:
                 raise BadRequest()
             request.content_length = int(length)
-        if request.method == "OPTIONS":
-            raise _preflight(request)
         settings = self.settings
         claim = signing.parse(
             request, now=time.time(), region=self.region, clock_skew=settings.clock_skew, sigv2=settings.sigv2
@@ -259,6 +263,20 @@ class Gateway:
             response.head += self._always.get(self.store.name if row is None else row.store, b"")
         if self._server_timing and request.account_id is not None:
             response.headers.append((b"server-timing", _server_timing(request)))
+
+        if request.charged:
+            response.headers.append((b"x-amz-request-charged", b"requester"))
+
+    async def _add_cors(self, request: S3Request, response: Response) -> None:
+        """Tell a browser, of errors too, what its page may see."""
+        if request.bucket is None or request.method == "OPTIONS":
+            return
+        try:
+            bucket = request.bucket_row or await self._known.bucket(request.bucket)
+        except DomainError:
+            return
+        if bucket is not None:
+            response.headers += cors.headers(bucket, request)
 
     # what handlers ask
     def store_of(self, request: S3Request) -> Store:
@@ -329,17 +347,6 @@ def _answer_to(error: Exception, request: S3Request) -> S3Error:
         return from_domain(error)
     logger.error("request %s failed", request.request_id, exc_info=error)
     return InternalError()
-
-
-def _preflight(request: S3Request) -> S3Error:
-    """The answer to a browser that asks before a cross-origin request: no bucket has a CORS configuration.
-
-    https://docs.aws.amazon.com/AmazonS3/latest/API/RESTOPTIONSobject.html
-    """
-    for name in ("origin", "access-control-request-method"):
-        if name not in request.headers:
-            return BadRequest(f"Insufficient information. {name.title()} request header needed.")
-    return AccessForbidden(Method=request.headers["access-control-request-method"], ResourceType="OBJECT")
 
 
 def _server_timing(request: S3Request) -> bytes:

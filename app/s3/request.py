@@ -110,6 +110,8 @@ class S3Request:
     """Seconds by phase: auth, index, open, write, sync, commit, read."""
     bucket_row: Any = None
     """The bucket that the operation is on, authorised."""
+    charged = False
+    """Its sender pays for it."""
     tags: dict[str, str] | None = None
     """The tags that it gives an object, once they were read: see `app.s3.tags`."""
     undecided = False

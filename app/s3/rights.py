@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 
-from app.access.authorize import Verdict, account_number, authorize, authorize_object, may_while_writing
+from app.access.authorize import Verdict, account_number, authorize, authorize_object, may_while_writing, pays
 from app.access.policy.keys import ON_TAGGED
 from app.index.rows import Bucket, Version
 from app.s3 import metadata
@@ -52,6 +52,7 @@ def check(
     Where only the object's ACL can tell, nothing is answered until `check_version` was asked.
     """
     if bucket is not None and bucket.settings:
+        _check_payer(request, bucket)
         facts = Facts(request, bucket, version_id=version_id, tags=UNKNOWN if action in ON_TAGGED else None)
         verdict = authorize(request.account_id, action, bucket, key, facts.values)
         if verdict is not Verdict.YES:
@@ -62,6 +63,7 @@ def check(
 
 def check_source(request: S3Request, bucket: Bucket, key: str, version_id: str | None) -> None:
     """Raises AccessDenied unless the caller may read what a copy names; leaves open what `check` does."""
+    _check_payer(request, bucket)
     facts = Facts(request, bucket, copying_from=True, version_id=version_id, tags=UNKNOWN)
     action = right_on("s3:GetObject", version_id)
     verdict = authorize(request.account_id, action, bucket, key, facts.values)
@@ -145,6 +147,14 @@ def decided(request: S3Request, response: Response) -> Response:
 def _check_owner(bucket: Bucket, expected: str | None) -> None:
     if expected is not None and expected not in (bucket.owner_id, account_number(bucket.owner_id)):
         raise AccessDenied()
+
+
+def _check_payer(request: S3Request, bucket: Bucket) -> None:
+    """Raises AccessDenied for a request that does not say it is paid, where the requester pays."""
+    paid = pays(request.account_id, bucket, request.headers.get("x-amz-request-payer"))
+    if paid is False:
+        raise AccessDenied()
+    request.charged = request.charged or bool(paid)
 
 
 def _leave_open(request: S3Request, action: str, verdict: Verdict, facts: Facts) -> None:

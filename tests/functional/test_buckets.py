@@ -104,7 +104,6 @@ def test_what_holds_anyway(s3: Any, bucket: str) -> None:
 @pytest.mark.parametrize(
     ("call", "options"),
     [
-        ("put_bucket_cors", {"CORSConfiguration": {"CORSRules": []}}),
         ("get_bucket_website", {}),
         ("get_bucket_logging", {}),
         ("get_bucket_notification_configuration", {}),

@@ -16,6 +16,8 @@ MODULES = (
     "delete_objects",
     "copy",
     "tagging",
+    "cors",
+    "request_payment",
     "attributes",
     "listing",
     "versioning",

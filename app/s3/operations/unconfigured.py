@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 from app.s3.dispatch import Handler, Level, operation
 from app.s3.errors import (
     InvalidRequest,
-    NoSuchCORSConfiguration,
     NoSuchLifecycleConfiguration,
     ObjectLockConfigurationNotFoundError,
     S3Error,
@@ -29,7 +28,6 @@ def _missing(level: Level, subresource: str, name: str, action: str, error: type
     operation("GET", level, subresource, name=name, action=action)(register)
 
 
-_missing("bucket", "cors", "GetBucketCors", "s3:GetBucketCORS", NoSuchCORSConfiguration)
 _missing(
     "bucket",
     "lifecycle",
@@ -61,7 +59,6 @@ def _nothing_to_delete(level: Level, subresource: str, name: str, action: str) -
     operation("DELETE", level, subresource, name=name, action=action)(register)
 
 
-_nothing_to_delete("bucket", "cors", "DeleteBucketCors", "s3:PutBucketCORS")
 _nothing_to_delete("bucket", "lifecycle", "DeleteBucketLifecycle", "s3:PutLifecycleConfiguration")
 _nothing_to_delete("bucket", "encryption", "DeleteBucketEncryption", "s3:PutEncryptionConfiguration")
 
