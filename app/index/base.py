@@ -17,7 +17,6 @@ from app.index.rows import (
     Bucket,
     Committed,
     Conditions,
-    Deleted,
     Extent,
     NewVersion,
     ObjectPart,
@@ -26,11 +25,11 @@ from app.index.rows import (
     Piece,
     Upload,
     Version,
-    VersionsPage,
 )
 from app.index.schema import DEFAULT
 from app.index.trees import Trees
 from app.index.upkeep import Upkeep
+from app.index.version_rows import Deleted, VersionsPage
 
 
 class Deletion(NamedTuple):

@@ -11,8 +11,9 @@ from itertools import islice
 
 from app.index import version_ids
 from app.index.listing import LARGEST, begin, successor
-from app.index.rows import NULL_VERSION, ListedAny, VersionsPage
+from app.index.rows import NULL_VERSION
 from app.index.steps import Row, Transaction
+from app.index.version_rows import ListedAny, VersionsPage
 from app.index.version_statements import (
     CURRENT_OF,
     LIST_CURRENT_VERSIONS,

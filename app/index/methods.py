@@ -16,7 +16,6 @@ from app.index.rows import (
     Bucket,
     Committed,
     Conditions,
-    Deleted,
     Discard,
     IdRange,
     Journal,
@@ -30,7 +29,6 @@ from app.index.rows import (
     Swap,
     Upload,
     Version,
-    VersionsPage,
     Writer,
 )
 from app.index.schema import DEFAULT
@@ -49,6 +47,7 @@ from app.index.transactions import (
     writers,
 )
 from app.index.tree_methods import TreeMethods
+from app.index.version_rows import Deleted, VersionsPage
 
 T = TypeVar("T")
 

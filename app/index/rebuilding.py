@@ -12,11 +12,11 @@ from typing import Any, NamedTuple
 
 from sqlalchemy import Table, Text
 
-from app.index import migrate
+from app.index import migrate, version_ids
 from app.index.connection import one_row, open_connection
 from app.index.decisions import WATERMARK
-from app.index.rows import PIECES, TREE, NewVersion
-from app.index.schema import DEFAULT, access_keys, accounts, buckets, pieces, uploads, versions
+from app.index.rows import NULL_VERSION, PIECES, TREE, NewVersion
+from app.index.schema import CURRENT, DEFAULT, ENABLED, access_keys, accounts, buckets, pieces, uploads, versions
 from app.index.steps import of_store
 from app.index.transactions.accounts import IDENTITY
 
@@ -54,6 +54,7 @@ CREATE TABLE scratch.lost (bucket_id INTEGER, key TEXT, size INTEGER, at INTEGER
 CREATE TABLE scratch.packs (id INTEGER PRIMARY KEY, size INTEGER, total INTEGER, store TEXT);
 CREATE TABLE scratch.summed (upload INTEGER PRIMARY KEY, size INTEGER, missing INTEGER);
 CREATE TABLE scratch.judged (seq INTEGER PRIMARY KEY, reason TEXT);
+CREATE TABLE scratch.several (bucket_id INTEGER, key TEXT, PRIMARY KEY (bucket_id, key)) WITHOUT ROWID;
 CREATE TABLE scratch.holders (body TEXT PRIMARY KEY, holders INTEGER) WITHOUT ROWID;
 CREATE TABLE scratch.living (pack INTEGER PRIMARY KEY, bytes INTEGER);
 """
@@ -102,6 +103,21 @@ LEFT JOIN scratch.uploads AS uploads ON uploads.id = summed.upload
 WHERE NOT decided.removed;
 """  # noqa: S608 - constants
 
+# which version of a key is the newest is not written down when that changes, but follows from those that are there
+STATES = """
+INSERT INTO scratch.several SELECT bucket_id, key FROM scratch.decided WHERE NOT removed
+    GROUP BY bucket_id, key HAVING count(*) > 1 OR min(state) != 1 OR max(state) != 1;
+UPDATE scratch.decided SET state = 3 * (etag = '')
+    WHERE NOT removed AND (bucket_id, key) IN (SELECT bucket_id, key FROM scratch.several);
+UPDATE scratch.decided SET state = 1 + (etag = '') WHERE (bucket_id, key, version_id) IN (
+    SELECT bucket_id, key, version_id FROM (
+        SELECT decided.bucket_id, decided.key, decided.version_id, max(decided.modified)
+        FROM scratch.several AS several
+        JOIN scratch.decided AS decided ON decided.bucket_id = several.bucket_id AND decided.key = several.key
+        JOIN scratch.judged AS judged ON judged.seq = decided.seq AND judged.reason = ''
+        WHERE NOT decided.removed GROUP BY decided.bucket_id, decided.key));
+"""
+
 _TAKEN = [f"decided.{name}" if name != "body" else "coalesce(blobs.locator, decided.body)" for name in VERSION]
 MAKE = f"""
 INSERT INTO main.versions ({_VERSION})
@@ -109,6 +125,8 @@ SELECT {", ".join(_TAKEN)} FROM scratch.decided AS decided
 JOIN scratch.judged AS judged ON judged.seq = decided.seq AND judged.reason = ''
 LEFT JOIN scratch.blobs AS blobs ON blobs.blob = decided.blob
 WHERE NOT decided.removed ORDER BY decided.seq;
+UPDATE main.buckets SET versioning = 1 WHERE versioning = 0
+    AND id IN (SELECT bucket_id FROM main.versions WHERE version_id != 'null');
 INSERT INTO scratch.lost
 SELECT decided.bucket_id, decided.key, decided.size, decided.modified, judged.reason FROM scratch.decided AS decided
 JOIN scratch.judged AS judged ON judged.seq = decided.seq AND judged.reason != '' WHERE NOT decided.removed;
@@ -134,7 +152,8 @@ SELECT packs.id, 0, 1, packs.size, packs.total - coalesce(living.bytes, 0), pack
 FROM scratch.packs AS packs LEFT JOIN scratch.living AS living ON living.pack = packs.id;
 """  # noqa: S608 - constants
 
-# a claim without a decision counts only when nothing says otherwise; of several for one key the newest
+# a claim without a decision counts only when nothing says otherwise; of several for one key the newest, unless its
+# bucket keeps them all
 JUDGE_CLAIMS = """
 CREATE INDEX scratch.claims_key ON claims (bucket_id, key, at, blob);
 UPDATE scratch.claims AS claims SET reason = CASE
@@ -142,7 +161,8 @@ UPDATE scratch.claims AS claims SET reason = CASE
         AND decided.key = claims.key AND decided.modified >= claims.at) THEN 'what was decided for its key is as new'
     WHEN claims.conditional THEN 'it carried a condition, and what was decided is not known'
     WHEN NOT EXISTS (SELECT 1 FROM main.buckets WHERE buckets.id = claims.bucket_id) THEN 'its bucket is not known'
-    WHEN EXISTS (SELECT 1 FROM scratch.claims AS other WHERE other.bucket_id = claims.bucket_id
+    WHEN (SELECT versioning FROM main.buckets WHERE buckets.id = claims.bucket_id) != 1
+        AND EXISTS (SELECT 1 FROM scratch.claims AS other WHERE other.bucket_id = claims.bucket_id
         AND other.key = claims.key AND (other.at, other.blob) > (claims.at, claims.blob) AND NOT other.conditional)
         THEN 'a newer one for its key is not decided either'
     ELSE '' END;
@@ -167,6 +187,8 @@ class Claimed(NamedTuple):
     key: str
     fields: str
     """The row's fields as JSON."""
+    versioning: int
+    """Of its bucket."""
 
 
 class Rebuilding:
@@ -185,6 +207,8 @@ class Rebuilding:
         connection.execute(f"PRAGMA scratch.cache_size=-{CACHE_KIB}")
         connection.execute(SCRATCH)
         connection.execute("BEGIN")
+        self._restored: dict[tuple[int, str], int] = {}
+        """Times of what was restored last of keys that keep versions."""
 
     def close(self) -> None:
         """Let go of the files."""
@@ -195,16 +219,12 @@ class Rebuilding:
         """Decided versions, in the order of the columns, each with the id of its blob if it is one."""
         self._connection.executemany(ADD_DECIDED, ((*row, blob, 0) for row, blob in rows))
 
-    def add_removals(self, removed: Iterable[tuple[int, int, str, int]]) -> None:
-        """Objects that were deleted: (number, bucket, key, milliseconds)."""
-        empty = dict.fromkeys(VERSION, "") | {"version_id": "null", "state": 0, "size": 0, "parts": 0}
-        self._connection.executemany(
-            ADD_DECIDED,
-            (
-                (*(empty | {"seq": seq, "bucket_id": bucket, "key": key, "modified": at}).values(), None, 1)
-                for seq, bucket, key, at in removed
-            ),
-        )
+    def add_removals(self, removed: Iterable[tuple[int, int, str, int, str]]) -> None:
+        """Versions that were deleted: (number, bucket, key, milliseconds, version id)."""
+        empty = dict.fromkeys(VERSION, "") | {"state": 0, "size": 0, "parts": 0}
+        names = ("seq", "bucket_id", "key", "modified", "version_id")
+        rows = (empty | dict(zip(names, one, strict=True)) for one in removed)
+        self._connection.executemany(ADD_DECIDED, ((*row.values(), None, 1) for row in rows))
 
     def add_voids(self, blobs: Iterable[int]) -> None:
         """Blobs whose commit was refused."""
@@ -272,7 +292,8 @@ class Rebuilding:
         self._script(FORGET_DECIDED_CLAIMS)
         self._script(JUDGE_CLAIMS)
         found = self._connection.execute(
-            "SELECT blob, locator, at, bucket_id, key, fields FROM scratch.claims JOIN scratch.blobs USING (blob) "
+            "SELECT blob, locator, at, bucket_id, key, fields, buckets.versioning FROM scratch.claims AS claims "
+            "JOIN scratch.blobs USING (blob) JOIN main.buckets AS buckets ON buckets.id = claims.bucket_id "
             "WHERE reason = '' ORDER BY at, blob"
         )
         for row in found.fetchall():
@@ -283,13 +304,17 @@ class Rebuilding:
         self._connection.execute("UPDATE scratch.claims SET reason = ? WHERE blob = ?", (reason, claimed.blob))
 
     def restore(self, claimed: Claimed, seq: int, new: NewVersion) -> None:
-        """It becomes the current version of its key."""
-        row = (seq, claimed.bucket_id, claimed.key, "null", 1, claimed.at, *new)
-        self.add_versions([(row, claimed.blob)])
+        """It becomes the current version of its key. Which id it had, where versions have ids, nothing tells."""
+        place = claimed.bucket_id, claimed.key
+        modified, version_id = claimed.at, NULL_VERSION
+        if claimed.versioning == ENABLED:
+            modified = self._restored[place] = max(modified, self._restored.get(place, 0) + 1)
+            version_id = version_ids.made(modified, seq)
+        self.add_versions([((seq, *place, version_id, CURRENT, modified, *new), claimed.blob)])
 
     def make(self) -> None:
         """Make the rows of the new index."""
-        for script in (SUMMED, REASONS, MAKE):
+        for script in (SUMMED, REASONS, STATES, MAKE):
             self._script(script)
         self._connection.execute(
             "INSERT INTO scratch.lost SELECT bucket_id, key, size, at, reason FROM scratch.claims WHERE reason != ''"

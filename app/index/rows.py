@@ -163,33 +163,6 @@ class Page(NamedTuple):
         return list(map(ListedVersion._make, self.rows))
 
 
-class ListedAny(NamedTuple):
-    """What a listing of versions shows of one: what a listing shows of an object, and which version it is."""
-
-    key: str
-    size: int
-    etag: str
-    modified: int
-    storage_class: str
-    checksum_algorithm: str
-    checksum_type: str
-    version_id: str
-    state: int
-    """See `CURRENT`, `MARKER`, `NONCURRENT` and `OLD_MARKER` in the schema."""
-
-
-class VersionsPage(NamedTuple):
-    """One page of a listing of versions: by key, of one key the newest first; with common prefixes."""
-
-    entries: list[ListedAny]
-    prefixes: list[str]
-    truncated: bool
-    last_key: str
-    """The last key or common prefix of the page, empty for an empty page."""
-    last_version_id: str
-    """Empty when a common prefix came last. The next page goes on from both."""
-
-
 class Upload(NamedTuple):
     """A multipart upload. `id` is the number behind the public `upload_id`."""
 
@@ -257,16 +230,6 @@ class Committed(NamedTuple):
     modified: int
 
 
-class Deleted(NamedTuple):
-    """What a delete answers in a bucket that keeps versions: the delete marker it made, or the version it removed."""
-
-    seq: int
-    version_id: str
-    modified: int
-    marker: bool
-    """It is, or was, a delete marker."""
-
-
 class Conditions(NamedTuple):
     """Conditions of a write, decided inside its transaction. ETags without quotes."""
 
@@ -322,6 +285,8 @@ class Suspect(NamedTuple):
     upload: int
     """0 for an object's."""
     part: int
+    at: int = 0
+    """Milliseconds: when it was written, shortly before its version was made; 0 when the claim tells another time."""
 
 
 class Holder(NamedTuple):

@@ -7,10 +7,11 @@ from typing import Any
 from sqlalchemy import ColumnElement, literal_column, select, update
 
 from app.index.building import LIMIT, NO_OFFSET, columns, new_values, number, text
-from app.index.rows import ListedAny, Version
+from app.index.rows import Version
 from app.index.schema import buckets, versions
 from app.index.statements import IS_CURRENT
 from app.index.steps import Statement
+from app.index.version_rows import ListedAny
 
 IS_OTHER = versions.c.state != literal_column("1")
 IS_NULL = versions.c.version_id == literal_column("'null'")
@@ -44,6 +45,13 @@ NEWEST_OTHER_VERSION = Statement(
     .where(*IS_OF_KEY, IS_OTHER)
     .order_by(versions.c.modified.desc())
     .limit(literal_column("1"))
+    .offset(NO_OFFSET)
+)
+CLAIMED_OTHERS = Statement(
+    select(versions.c.seq, versions.c.body)
+    .where(*IS_OF_KEY, versions.c.modified >= number("at"), IS_OTHER)
+    .order_by(versions.c.modified)
+    .limit(LIMIT)
     .offset(NO_OFFSET)
 )
 SET_STATE = Statement(

@@ -18,7 +18,7 @@ from typing import Any
 import orjson
 
 from app.index.rebuilding import Claimed, Rebuilding
-from app.index.rows import Bucket, NewVersion
+from app.index.rows import NULL_VERSION, Bucket, NewVersion
 from app.index.schema import DEFAULT
 from app.store import decisions
 from app.store.claims import MOVED, PART, PUT
@@ -246,7 +246,9 @@ class Rebuild:
                 self._progress("decisions", done, 0)
 
     def _replay_removals(self, rows: Any) -> None:
-        self._made.add_removals((row[0], row[2], row[3], row[4]) for row in rows if row[1] == "object")
+        # older journals tell of no other versions
+        deleted = ((row, row[6] if len(row) > 6 else NULL_VERSION) for row in rows if row[1] == "object")
+        self._made.add_removals((row[0], *row[2:5], version_id) for row, version_id in deleted)
         blobs = (blob_id(row[3]) for row in rows if row[1] == "blob")
         self._made.add_voids(blob for blob in blobs if blob is not None)
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from app.index import version_ids
-from app.index.rows import NULL_VERSION, Bucket, Committed, Deleted, Version
+from app.index.rows import NULL_VERSION, Bucket, Committed, Version
+from app.index.version_rows import Deleted
 from app.s3.dates import http_date
 from app.s3.errors import InvalidArgument, MethodNotAllowed, NoSuchKey, S3Error
 from app.s3.request import S3Request

@@ -39,8 +39,8 @@ def suspect(locator: str, claim: bytes) -> Suspect | None:
         match orjson.loads(claim):
             case ["moved", int(), int(bucket_id), str(key), int(upload), int(number), *_]:
                 return Suspect(locator, bucket_id, key, upload, number)
-            case ["put", int(), int(bucket_id), str(key), *_]:
-                return Suspect(locator, bucket_id, key, 0, 0)
+            case ["put", int(at), int(bucket_id), str(key), *_]:
+                return Suspect(locator, bucket_id, key, 0, 0, at)
             case ["part", int(), int(bucket_id), str(key), int(upload), int(number), *_] if upload:
                 return Suspect(locator, bucket_id, key, upload, number)
     except orjson.JSONDecodeError:

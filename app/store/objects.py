@@ -7,7 +7,8 @@ from collections.abc import Awaitable, Callable, Sequence
 
 from app.errors import ConditionalRequestConflict, NoSuchKey, NoSuchVersion, SourceGone
 from app.index.base import Chained, Deletion, Done
-from app.index.rows import NULL_VERSION, Committed, Conditions, Deleted, NewVersion, Version
+from app.index.rows import NULL_VERSION, Committed, Conditions, NewVersion, Version
+from app.index.version_rows import Deleted
 from app.store import claims
 from app.store.calls import Timings
 from app.store.store import Store, timed

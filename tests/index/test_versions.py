@@ -11,9 +11,10 @@ import pytest
 from app.errors import BucketNotEmpty, NoSuchBucket, NoSuchKey, PreconditionFailed
 from app.index import listing_versions, steps, version_ids
 from app.index.base import Deletion, extents_of
-from app.index.rows import NULL_VERSION, Bucket, Committed, Conditions, Deleted, Part, VersionsPage
+from app.index.rows import NULL_VERSION, Bucket, Committed, Conditions, Part
 from app.index.schema import CURRENT, ENABLED, MARKER, NONCURRENT, OLD_MARKER, SUSPENDED
 from app.index.sqlite import SqliteIndex
+from app.index.version_rows import Deleted, VersionsPage
 from tests.index.tools import OWNER, new
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import random
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -46,6 +46,18 @@ class Past:
         self.buckets: list[Bucket] = []
         self.done: dict[str, int] = {}
         """How often each kind of change succeeded, and how often it was refused."""
+        self.kinds: dict[Callable[[Bucket, str], Awaitable[None]], int] = {
+            self._put: 40,
+            self._put_large: 4,
+            self._create: 14,
+            self._broken: 3,
+            self._delete: 12,
+            self._copy: 14,
+            self._upload: 4,
+            self._empty: 3,
+            self._tag: 6,
+        }
+        """Changes, and how often each is made."""
 
     async def begin(self) -> None:
         """Two buckets, one of them the second of its name."""
@@ -65,18 +77,7 @@ class Past:
             await asyncio.gather(*(self._change() for _ in range(self._at_once)))
 
     async def _change(self) -> None:
-        kinds = {
-            self._put: 40,
-            self._put_large: 4,
-            self._create: 14,
-            self._broken: 3,
-            self._delete: 12,
-            self._copy: 14,
-            self._upload: 4,
-            self._empty: 3,
-            self._tag: 6,
-        }
-        change = self._random.choices(list(kinds), list(kinds.values()))[0]
+        change = self._random.choices(list(self.kinds), list(self.kinds.values()))[0]
         bucket, key = self._random.choice(self.buckets), self._random.choice(self._keys)
         name = change.__name__
         try:

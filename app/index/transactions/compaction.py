@@ -21,8 +21,11 @@ from app.index.statements import (
 )
 from app.index.steps import Transaction
 from app.index.upkeep_statements import ADD_DEAD
+from app.index.version_statements import CLAIMED_OTHERS
 
 Holders = tuple[Holder, ...]
+LOOKED_AT = 4
+"""Older versions of a key, from the time of the claim on, among which its record's is looked for."""
 
 
 def find_holders(suspects: Sequence[Suspect]) -> Transaction[dict[str, Holders]]:
@@ -42,6 +45,8 @@ def _count(locator: str) -> Transaction[int]:
 
 def _in_bucket(suspect: Suspect) -> Transaction[Holders]:
     rows = yield CLAIMED_VERSION, (suspect.bucket_id, suspect.key)
+    if suspect.at and suspect.locator not in [body for _, body in rows]:
+        rows = yield CLAIMED_OTHERS, (suspect.bucket_id, suspect.key, suspect.at, LOOKED_AT)
     return tuple(Holder("version", seq) for seq, body in rows if body == suspect.locator)
 
 

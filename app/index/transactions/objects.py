@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from app.errors import ConditionalRequestConflict, DomainError, NoSuchBucket, SourceGone
 from app.index.base import Deletion, Done
-from app.index.rows import NULL_VERSION, Committed, Conditions, Deleted, NewVersion, Version
+from app.index.rows import NULL_VERSION, Committed, Conditions, NewVersion, Version
 from app.index.schema import CURRENT
 from app.index.statements import (
     ADD_VERSION,
@@ -26,6 +26,7 @@ from app.index.transactions.counting import discard, release, share
 from app.index.transactions.versions import add_marker, add_version, delete_one, other_version
 from app.index.tree_statements import MOVE_UNHASHED
 from app.index.upkeep_statements import ADD_REMOVAL
+from app.index.version_rows import Deleted
 
 NOTHING = (None, None, None, 0, 0, "", 0, None)
 """What a delete finds where the bucket is gone."""

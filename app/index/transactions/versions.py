@@ -10,13 +10,14 @@ from typing import NamedTuple
 
 from app.errors import NoSuchBucket
 from app.index import version_ids
-from app.index.rows import NULL_VERSION, Committed, Conditions, Deleted, NewVersion, Version
+from app.index.rows import NULL_VERSION, Committed, Conditions, NewVersion, Version
 from app.index.schema import CURRENT, ENABLED, MARKER, NONCURRENT, OLD_MARKER
 from app.index.statements import ADD_VERSION, REMOVE_VERSION
 from app.index.steps import DRAW, Transaction, now_ms
 from app.index.transactions.conditions import check
 from app.index.transactions.counting import release
 from app.index.upkeep_statements import ADD_REMOVAL
+from app.index.version_rows import Deleted
 from app.index.version_statements import (
     CURRENT_OF,
     NEWEST_OTHER,

@@ -8,7 +8,8 @@ from xml.etree.ElementTree import Element
 
 from app.errors import DomainError, NoSuchKey
 from app.index.base import Deletion, Done
-from app.index.rows import Conditions, Deleted
+from app.index.rows import Conditions
+from app.index.version_rows import Deleted
 from app.s3 import rights, target, versions, xml
 from app.s3.body import Body
 from app.s3.conditions import parse_date

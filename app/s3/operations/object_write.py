@@ -7,7 +7,8 @@ from time import perf_counter
 from typing import TYPE_CHECKING
 
 from app.errors import NotNow
-from app.index.rows import Bucket, Committed, Deleted, NewVersion
+from app.index.rows import Bucket, Committed, NewVersion
+from app.index.version_rows import Deleted
 from app.s3 import acls, conditions, metadata, rights, tags, versions, xml
 from app.s3.body import Body
 from app.s3.dispatch import Change, operation

@@ -5,8 +5,8 @@ from __future__ import annotations
 from time import perf_counter
 from typing import TYPE_CHECKING
 
-from app.index.rows import ListedAny, VersionsPage
 from app.index.schema import CURRENT, ENABLED, MARKER, OLD_MARKER, SUSPENDED, UNVERSIONED
+from app.index.version_rows import ListedAny, VersionsPage
 from app.s3 import versions, xml
 from app.s3.body import Body
 from app.s3.dispatch import operation

@@ -1,0 +1,61 @@
+"""A past with buckets that keep versions."""
+
+from __future__ import annotations
+
+from app.index.rows import Bucket
+from app.index.schema import ENABLED, SUSPENDED
+from app.index.version_rows import ListedAny
+from app.store import objects, reading
+from app.store.store import Store
+from tests.jobs.mixed import Past
+
+
+async def every_version(store: Store, bucket: Bucket) -> list[ListedAny]:
+    """All versions of a bucket, in the order of listings."""
+    return (await store.index.list_versions(bucket.id, "", "", "", "", 1_000_000)).entries
+
+
+async def content_of(store: Store, bucket: Bucket, entry: ListedAny) -> bytes:
+    """The bytes of a version."""
+    version = await store.index.version(bucket.id, entry.key, entry.version_id)
+    assert version is not None
+    taken = bytearray()
+    await reading.feed(store, version, 0, version.size, taken.extend)
+    return bytes(taken)
+
+
+async def contents(store: Store, bucket: Bucket) -> dict[tuple[str, str, int], bytes]:
+    """The bytes of all versions of a bucket, by key, id and state."""
+    return {
+        (entry.key, entry.version_id, entry.state): await content_of(store, bucket, entry)
+        for entry in await every_version(store, bucket)
+    }
+
+
+class VersionedPast(Past):
+    """Changes of two buckets; the second comes to keep versions, stops, and goes on."""
+
+    def __init__(self, store: Store, seed: int, keys: int, at_once: int = 8) -> None:
+        super().__init__(store, seed, keys, at_once)
+        self.kinds |= {self._delete_one: 25, self._switch: 2, self._describe: 4}
+
+    async def _delete_one(self, bucket: Bucket, key: str) -> None:
+        """A version for good."""
+        page = await self._store.index.list_versions(bucket.id, key, "", "", "", 100)
+        found = [entry for entry in page.entries if entry.key == key]
+        if found:
+            await objects.delete(self._store, bucket.id, key, self._random.choice(found).version_id, None, {})
+
+    async def _switch(self, bucket: Bucket, key: str) -> None:
+        bucket = self.buckets[1]
+        await self._store.index.set_versioning(bucket.id, self._random.choice((ENABLED, ENABLED, SUSPENDED)))
+
+    async def _describe(self, bucket: Bucket, key: str) -> None:
+        """Other headers for a version."""
+        page = await self._store.index.list_versions(bucket.id, key, "", "", "", 100)
+        found = [entry for entry in page.entries if entry.key == key and entry.etag]
+        if found:
+            entry = self._random.choice(found)
+            version = await objects.find(self._store, bucket.id, key, entry.version_id)
+            headers = f'{{"x-amz-meta-mark":"{self._random.randrange(1 << 30)}"}}'
+            await self._store.index.set_headers(bucket.id, key, version.seq, headers)
