@@ -35,10 +35,15 @@ def is_possible(bucket: Bucket, version_id: str) -> bool:
 
 
 def of(bucket: Bucket, version_id: str) -> Headers:
-    """`x-amz-version-id`, where the bucket keeps versions or did."""
+    """`x-amz-version-id` of a version that is there, where the bucket keeps versions or did."""
     if version_id == NULL_VERSION and not bucket.versioning:
         return []
     return [(b"x-amz-version-id", version_id.encode())]
+
+
+def of_written(version_id: str) -> Headers:
+    """The same of a version that was made: one without an id of its own is not told (API reference, PutObject)."""
+    return [] if version_id == NULL_VERSION else [(b"x-amz-version-id", version_id.encode())]
 
 
 def of_copied(found: Version) -> Headers:

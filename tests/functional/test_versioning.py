@@ -153,7 +153,11 @@ def test_a_deleted_object_is_marked(s3: Any, gateway: Gateway, versioned: str) -
 def test_while_suspended_versions_are_null(s3: Any, bucket: str, versioned: str) -> None:
     (kept,) = put_all(s3, versioned, b"kept")
     switch(s3, versioned, "Suspended")
-    assert s3.put_object(Bucket=versioned, Key="k", Body=b"null")["VersionId"] == "null"
+    source = {"Bucket": versioned, "Key": "k", "VersionId": kept}
+    answer = s3.copy_object(Bucket=versioned, Key="k", CopySource=source)
+    assert "VersionId" not in answer
+    assert answer["CopySourceVersionId"] == kept
+    assert "VersionId" not in s3.put_object(Bucket=versioned, Key="k", Body=b"null")
     assert s3.get_object(Bucket=versioned, Key="k")["VersionId"] == "null"
     answer = s3.delete_object(Bucket=versioned, Key="k")
     assert (answer["VersionId"], answer["DeleteMarker"]) == ("null", True)

@@ -116,7 +116,7 @@ async def copy_object(gateway: Gateway, request: S3Request) -> Response:
         + (xml.element("Checksum" + shown.checksum_algorithm, shown.checksum) if shown.checksum else "")
         + xml.optional("ChecksumType", shown.checksum_type)
     )
-    headers = [*XML, *versions.of_copied(found), *versions.of(bucket, committed.version_id)]
+    headers = [*XML, *versions.of_copied(found), *versions.of_written(committed.version_id)]
     return Response(200, headers, xml.document("CopyObjectResult", content))
 
 

@@ -63,7 +63,7 @@ async def complete_multipart_upload(gateway: Gateway, request: S3Request) -> Res
         pieces = reading.bytes_of_parts(gateway.store, chosen)
         committed = await tree.complete(bucket, upload, chosen, pieces, new, wanted, request.timings)
     response = _result(request, new.etag, new.checksum_algorithm, new.checksum_type, new.checksum)
-    response.headers += versions.of(bucket, committed.version_id)
+    response.headers += versions.of_written(committed.version_id)
     return response
 
 
@@ -157,7 +157,7 @@ async def _again(gateway: Gateway, request: S3Request, upload: Upload, named: Se
     if version.etag != f"{hashlib.md5(digests, usedforsecurity=False).hexdigest()}-{len(named)}":
         raise InvalidPart(UploadId=upload.upload_id)
     response = _result(request, version.etag, version.checksum_algorithm, version.checksum_type, version.checksum)
-    response.headers += versions.of(request.bucket_row, version.version_id)
+    response.headers += versions.of_written(version.version_id)
     return response
 
 

@@ -7,7 +7,7 @@ from time import perf_counter
 from typing import TYPE_CHECKING
 
 from app.errors import NotNow
-from app.index.rows import Bucket, Committed, NewVersion
+from app.index.rows import Committed, NewVersion
 from app.index.version_rows import Deleted
 from app.s3 import acls, conditions, metadata, rights, tags, versions, xml
 from app.s3.body import Body
@@ -24,7 +24,6 @@ class Put:
     """One object that is put: what all ways of it share. Raises what its headers can be wrong in."""
 
     def __init__(self, gateway: Gateway, request: S3Request, written: acls.Written, body: Body | None = None) -> None:
-        self.bucket: Bucket = request.bucket_row
         self.owner_id = written.owner_id
         self.conditions = conditions.write_conditions(request)
         given = tags.of_request(request)
@@ -50,7 +49,7 @@ class Put:
         ]
         if self.storage_class != "STANDARD":
             headers.append((b"x-amz-storage-class", self.storage_class.encode()))
-        return Response(200, headers + versions.of(self.bucket, committed.version_id))
+        return Response(200, headers + versions.of_written(committed.version_id))
 
 
 def _begin_put(gateway: Gateway, request: S3Request, data: bytes) -> Change:
