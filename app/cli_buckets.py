@@ -1,4 +1,4 @@
-"""`sluice bucket …`: where buckets lie. Works beside a running server, which does what is asked."""
+"""`sluice bucket …`: where buckets lie, and what they may hold. Works beside a running server."""
 
 from __future__ import annotations
 
@@ -77,6 +77,57 @@ async def _move(settings: Settings, name: str, store: str, wait: bool) -> int:
             print("no server runs: the next one moves what is there", file=sys.stderr)
             return 0
         return await _watch(index, moved)
+    finally:
+        await index.close()
+
+
+@buckets.command()
+def quota(
+    bucket: Annotated[str, typer.Argument(help="The bucket.")],
+    data: DataOption = None,
+    config: ConfigOption = None,
+    index: IndexOption = None,
+    most_bytes: Annotated[int | None, typer.Option("--bytes", min=0, help="Bytes that it may hold.")] = None,
+    objects: Annotated[int | None, typer.Option(min=0, help="Objects that it may hold, versions counted.")] = None,
+    none: Annotated[bool, typer.Option("--none", help="It may hold all that there is room for.")] = False,
+) -> None:
+    """Say what a bucket may hold, or show it: what is not given stays as it is. Prints quota and usage as JSON.
+
+    Exit codes: 0 done, 1 it could not be done, 3 no such bucket.
+    """
+    if none and (most_bytes is not None or objects is not None):
+        fail("--none goes with no other option", 2)
+    settings = load_settings(data=data, config=config, index=index)
+    try:
+        print(json.dumps(asyncio.run(_quota(settings, bucket, most_bytes, objects, none))))
+    except NoSuchBucket:
+        fail("no such bucket", 3)
+    except (DomainError, OSError) as error:
+        fail(f"the index cannot be used: {type(error).__name__} {error}")
+
+
+async def _quota(
+    settings: Settings, name: str, most_bytes: int | None, objects: int | None, none: bool
+) -> dict[str, int | None]:
+    from app.index import open_index
+    from app.store.quotas import SETTING, Quota, quota_of, to_setting
+
+    if settings.index_is_missing:
+        fail("there is no index here")
+    index = open_index(settings, writer=False)
+    await index.start()
+    try:
+        found = await index.bucket(name)
+        if found is None:
+            raise NoSuchBucket()
+        old = quota_of(found) or Quota()
+        new = Quota(old.bytes if most_bytes is None else most_bytes, old.objects if objects is None else objects)
+        if none:
+            new = Quota()
+        if new != old:
+            await index.configure_bucket(found.id, SETTING, to_setting(new))
+        used = await index.bucket_usage(found.id)
+        return {**new._asdict(), "used_bytes": used.bytes, "used_objects": used.objects}
     finally:
         await index.close()
 

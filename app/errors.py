@@ -5,6 +5,7 @@ answer. The tree:
 
     DomainError
       NoSuchBucket, BucketAlreadyExists, BucketAlreadyOwnedByYou, BucketNotEmpty, TooManyBuckets, BucketBusy
+      QuotaExceeded       the bucket may not hold more
       NoSuchKey, NoSuchVersion, PreconditionFailed, ConditionalRequestConflict, SourceGone
       KeyBusy             something is being done to the key's file: nothing was done, try again
       NoSuchUpload, InvalidPart, InvalidPartOrder, EntityTooSmall
@@ -53,6 +54,10 @@ class TooManyBuckets(DomainError):
 
 class BucketBusy(DomainError):
     """The bucket is on its way to another store."""
+
+
+class QuotaExceeded(DomainError):
+    """The bucket may not hold so much."""
 
 
 class NoSuchKey(DomainError):

@@ -16,7 +16,7 @@ from fastapi.openapi.docs import get_swagger_ui_html
 
 from app import __version__
 from app.access.credentials import read_or_write
-from app.admin import accounts, stores
+from app.admin import accounts, buckets, stores
 from app.admin.metrics import of_stores
 from app.index import open_index
 from app.settings import Settings
@@ -107,7 +107,7 @@ def create_admin(settings: Settings, context: Processes) -> FastAPI:
         telemetry={"tracing": False, "metrics": False, "logs": False, "auto_configure": False},
     )
     guarded = [Depends(authorised)]
-    for part in (accounts, stores):
+    for part in (accounts, buckets, stores):
         app.include_router(part.router, prefix="/api/v1", dependencies=guarded)
 
     @app.get("/metrics", include_in_schema=False)

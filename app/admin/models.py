@@ -65,6 +65,20 @@ class BucketOut(BaseModel):
         )
 
 
+class QuotaIn(BaseModel):
+    """What a bucket may hold; null: as much as there is room for."""
+
+    bytes: int | None = Field(None, ge=0)
+    objects: int | None = Field(None, ge=0, description="Versions too.")
+
+
+class QuotaOut(QuotaIn):
+    """The same, and what it holds."""
+
+    used_bytes: int = Field(description="Of all versions, and of parts of open uploads.")
+    used_objects: int
+
+
 class StoreOut(BaseModel):
     """A backing store; sizes are bytes."""
 

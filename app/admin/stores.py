@@ -1,4 +1,4 @@
-"""Backing stores over the admin API, and which one a bucket is on."""
+"""Backing stores over the admin API."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import asdict
 
 from fastapi import APIRouter, HTTPException, Request
 
-from app.admin.models import BucketOut, StoreOut
+from app.admin.models import StoreOut
 from app.settings import Settings
 from app.store.breaker import Condition
 from app.store.store import Store
@@ -61,13 +61,3 @@ async def get_store(request: Request, name: str) -> StoreOut:
         raise HTTPException(404, "no such store")
     used = await store.index.stores_in_use()
     return await _shown(request.app.state.settings, store.of(name), used.get(name, 0))
-
-
-@router.get("/buckets/{name}")
-async def get_bucket(request: Request, name: str) -> BucketOut:
-    """One bucket, with the store that it is on."""
-    store: Store = request.app.state.store
-    bucket = await store.index.bucket(name)
-    if bucket is None:
-        raise HTTPException(404, "no such bucket")
-    return BucketOut.of(bucket)

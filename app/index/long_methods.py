@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 import orjson
 
-from app.index import decisions, holders, moving, scrubbing
+from app.index import decisions, holders, moving, scrubbing, usage
 from app.index.rows import Held
 from app.index.schema import DEFAULT
 from app.index.upkeep import Reference
@@ -57,6 +57,9 @@ class LongMethods:
 
     async def bucket_size(self, bucket_id: int) -> tuple[int, int]:
         return await self._long(moving.size, bucket_id)
+
+    async def bucket_usage(self, bucket_id: int) -> usage.Usage:
+        return await self._long(usage.of_bucket, bucket_id)
 
     # decisions
 

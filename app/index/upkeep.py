@@ -11,6 +11,7 @@ from app.index.moving import Held as HeldBlob
 from app.index.rows import Bucket, Discard, Held, Holder, IdRange, Journal, Move, Pack, Suspect, Swap, Writer
 from app.index.schema import DEFAULT
 from app.index.scrubbing import Live
+from app.index.usage import Usage
 
 
 class Reference(NamedTuple):
@@ -235,6 +236,10 @@ class Upkeep(Protocol):
         ...
 
     async def versions_count(self, store: str = DEFAULT) -> int: ...
+    async def bucket_usage(self, bucket_id: int) -> Usage:
+        """What a bucket holds. Reads all of its rows."""
+        ...
+
     async def stored_bytes(self, store: str) -> int:
         """Bytes of the objects and parts of a store's buckets. Reads all of its rows."""
         ...

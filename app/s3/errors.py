@@ -10,6 +10,7 @@ from app.s3.form_errors import InvalidPolicyDocument as InvalidPolicyDocument
 from app.s3.form_errors import InvalidTag as InvalidTag
 from app.s3.form_errors import MalformedPOSTRequest as MalformedPOSTRequest
 from app.s3.form_errors import MaxPostPreDataLengthExceeded as MaxPostPreDataLengthExceeded
+from app.s3.form_errors import QuotaExceeded as QuotaExceeded
 from app.s3.s3_error import S3Error as S3Error
 
 

@@ -1,4 +1,4 @@
-"""Errors of uploads by HTML forms and of tags; see `app.s3.errors`, where they are looked for."""
+"""Errors of uploads by HTML forms, of tags and quotas; see `app.s3.errors`, where they are looked for."""
 
 from __future__ import annotations
 
@@ -23,3 +23,10 @@ class MalformedPOSTRequest(S3Error):
 class MaxPostPreDataLengthExceeded(S3Error):
     status = 400
     message = "Your POST request fields preceding the upload file were too large."
+
+
+class QuotaExceeded(S3Error):
+    """The bucket holds what it may. Not an AWS code (theirs have no quotas): 403 as Ceph's gateway answers."""
+
+    status = 403
+    message = "The quota set for the bucket is exceeded."

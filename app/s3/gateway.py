@@ -31,6 +31,7 @@ from app.s3.response import Response, render
 from app.s3.send import Send, complete, error_response, send_response
 from app.settings import Settings
 from app.store import objects
+from app.store.quotas import Quotas
 from app.store.store import Store
 from app.store.tree import Tree
 
@@ -52,6 +53,7 @@ class Gateway:
         self.store = store
         self.index = store.index
         self._known = known
+        self.quotas = Quotas(store.index)
         self.region = settings.region
         self.domains = settings.domains
         self._observe = observe

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from app.errors import ConditionalRequestConflict, SourceGone
@@ -87,11 +88,14 @@ async def copy_object(gateway: Gateway, request: S3Request) -> Response:
     source = await _source(gateway, request)
     onto_itself = source.bucket.id == bucket.id and source.key == key and source.version_id is None
 
+    room = gateway.quotas.room(bucket)
+
     async def describe(found: Version) -> NewVersion:
         if found.size > MAX_COPY:
             raise InvalidRequest(
                 f"The specified copy source is larger than the maximum allowable size for a copy source: {MAX_COPY}"
             )
+        await room.take(found.size)
         unchanged = storage_class == found.storage_class and "x-amz-website-redirect-location" not in request.headers
         if onto_itself and not replace and unchanged:
             raise InvalidRequest(ONTO_ITSELF)
@@ -103,12 +107,13 @@ async def copy_object(gateway: Gateway, request: S3Request) -> Response:
         kept = metadata.encode(_kept(request, found, replace), written.grants, kept_tags)
         return await _new_version(gateway, found, kept, storage_class, algorithm, written)
 
-    if _shares(gateway, source, bucket):
-        found, committed = await objects.copy(
-            gateway.store, lambda: _find(gateway, request, source), bucket.id, key, describe, wanted, request.timings
-        )
-    else:
-        found, committed = await _retried(lambda: _copy_bytes(gateway, request, source, describe, wanted))
+    find = partial(_find, gateway, request, source)
+    async with room:
+        if _shares(gateway, source, bucket):
+            place = (bucket.id, key)
+            found, committed = await objects.copy(gateway.store, find, *place, describe, wanted, request.timings)
+        else:
+            found, committed = await _retried(lambda: _copy_bytes(gateway, request, source, describe, wanted))
     version = await gateway.index.version(bucket.id, key, committed.version_id)
     shown = version if version is not None and version.seq == committed.seq else found
     content = (
@@ -244,26 +249,28 @@ async def upload_part_copy(gateway: Gateway, request: S3Request) -> Response:
             )
         return offset, length
 
+    room = gateway.quotas.room(request.bucket_row)
+
     async def describe(found: Version) -> tuple[Part, int, int]:
         offset, length = bounds(found)
+        await room.take(length, 0)
         return await _hash(gateway, upload, number, found, offset, length), offset, length
 
-    if _shares(gateway, source, request.bucket_row):
-        found, part, committed = await multipart.copy_part(
-            gateway.store, lambda: _find(gateway, request, source), upload, describe, request.timings
-        )
-    else:
+    async def copy() -> tuple[Version, Part, Committed]:
+        found = await find()
+        offset, length = bounds(found)
+        await room.take(length, 0)
+        hashes = _PartHashes(upload, number, length)
+        body = reading.VersionBytes(gateway.store, found, offset, length, hashes.take)
+        made = await multipart.put_part(gateway.store_of(request), upload, body, hashes.part, request.timings)
+        return found, hashes.part(()), made
 
-        async def copy() -> tuple[Version, Part, Committed]:
-            found = await _find(gateway, request, source)
-            offset, length = bounds(found)
-            hashes = _PartHashes(upload, number, length)
-            body = reading.VersionBytes(gateway.store, found, offset, length, hashes.take)
-            place = (gateway.store_of(request), upload)
-            made = await multipart.put_part(*place, body, hashes.part, request.timings)
-            return found, hashes.part(()), made
-
-        found, part, committed = await _retried(copy)
+    find = partial(_find, gateway, request, source)
+    async with room:
+        if _shares(gateway, source, request.bucket_row):
+            found, part, committed = await multipart.copy_part(gateway.store, find, upload, describe, request.timings)
+        else:
+            found, part, committed = await _retried(copy)
     content = (
         f"<LastModified>{xml.timestamp(committed.modified)}</LastModified><ETag>&quot;{part.etag}&quot;</ETag>"
         + (xml.element("Checksum" + part.checksum_algorithm, part.checksum) if upload.checksum_algorithm else "")

@@ -86,7 +86,9 @@ async def upload_part(gateway: Gateway, request: S3Request) -> Response:
     def describe(extents: tuple[Extent, ...]) -> Part:
         return Part(number, body.size or 0, body.etag, 0, body.algorithm, body.checksum, extents)
 
-    await multipart.put_part(gateway.store_of(request), upload, body, describe, request.timings)
+    async with gateway.quotas.room(request.bucket_row) as room:
+        await room.take(body.size, 0)
+        await multipart.put_part(gateway.store_of(request), upload, body, describe, request.timings)
     return Response(
         200,
         [

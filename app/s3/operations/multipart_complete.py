@@ -57,11 +57,13 @@ async def complete_multipart_upload(gateway: Gateway, request: S3Request) -> Res
     new = _describe(upload, chosen)
     _check_promised(request, upload, new, promised)
     tree = gateway.tree_of(bucket)
-    if tree is None:
-        committed = await multipart.complete(gateway.store, upload, chosen, new, wanted, request.timings)
-    else:
-        pieces = reading.bytes_of_parts(gateway.store, chosen)
-        committed = await tree.complete(bucket, upload, chosen, pieces, new, wanted, request.timings)
+    async with gateway.quotas.room(bucket) as room:
+        await room.take(0)  # its bytes count as parts already
+        if tree is None:
+            committed = await multipart.complete(gateway.store, upload, chosen, new, wanted, request.timings)
+        else:
+            pieces = reading.bytes_of_parts(gateway.store, chosen)
+            committed = await tree.complete(bucket, upload, chosen, pieces, new, wanted, request.timings)
     response = _result(request, new.etag, new.checksum_algorithm, new.checksum_type, new.checksum)
     response.headers += versions.of_written(committed.version_id)
     return response

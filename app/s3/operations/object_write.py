@@ -15,6 +15,7 @@ from app.s3.dispatch import Change, operation
 from app.s3.request import S3Request
 from app.s3.response import Headers, Response
 from app.store import objects
+from app.store.quotas import quota_of
 
 if TYPE_CHECKING:
     from app.s3.gateway import Gateway
@@ -54,6 +55,8 @@ class Put:
 
 def _begin_put(gateway: Gateway, request: S3Request, data: bytes) -> Change:
     assert request.key is not None
+    if quota_of(request.bucket_row) is not None:
+        raise NotNow
     put = Put(gateway, request, acls.written_now(request))
     piece = put.body.take_whole(data)
     place = (gateway.store_of(request), request.bucket_row.id, request.key)
@@ -68,14 +71,17 @@ async def put_object(gateway: Gateway, request: S3Request) -> Response:
     return put.answer(await write(gateway, request, put))
 
 
-async def write(gateway: Gateway, request: S3Request, put: Put) -> Committed:
-    """Write what is put, and make it the current version of the request's key."""
+async def write(gateway: Gateway, request: S3Request, put: Put, size: int | None = None) -> Committed:
+    """Write what is put, and make it the current version of the request's key. `size` is what its size counts as until
+    it is known."""
     key = request.key or ""
     tree = gateway.tree_of(request.bucket_row)
-    if tree is not None:
-        return await tree.put(request.bucket_row, key, put.body, put.describe, put.conditions, request.timings)
-    place = (gateway.store_of(request), request.bucket_row.id, key)
-    return await objects.put(*place, put.body, put.describe, put.conditions, request.timings)
+    how = (put.body, put.describe, put.conditions, request.timings)
+    async with gateway.quotas.room(request.bucket_row) as room:
+        await room.take(size if put.body.size is None else put.body.size)
+        if tree is not None:
+            return await tree.put(request.bucket_row, key, *how)
+        return await objects.put(gateway.store_of(request), request.bucket_row.id, key, *how)
 
 
 def url_of(request: S3Request) -> str:

@@ -57,6 +57,7 @@ async def post_object(gateway: Gateway, request: S3Request) -> Response:
     for name in request.amazon:
         if name not in TAKEN:
             raise NotImplemented(Header=name)
+    size = request.content_length
     form = Form(request.headers.get("content-type", ""), request.receive)
     await form.read_fields()
     allowed = await _believe(gateway, request, form.fields)
@@ -70,7 +71,7 @@ async def post_object(gateway: Gateway, request: S3Request) -> Response:
     body = _File(request, largest=largest)
     body.smallest = 0 if allowed is None else allowed.smallest
     put = Put(gateway, request, await acls.written(gateway, request), body)
-    committed = await write(gateway, request, put)
+    committed = await write(gateway, request, put, size)
     return _answer(request, form.fields, body.etag, put.answer(committed).headers)
 
 
