@@ -1,7 +1,7 @@
 """Quotas of buckets: how many bytes and objects one may hold.
 
 What a bucket holds is counted by each worker for itself, from the index, and what the worker lets in is added until it
-counts again. So a quota is passed at most by what other workers let in between two counts, and by what is on its way.
+counts again. So a quota is passed at most by what other workers let in between two of its counts.
 """
 
 from __future__ import annotations
