@@ -231,3 +231,11 @@ async def test_keys_are_any_text(index: SqliteIndex, bucket: Bucket) -> None:
         assert (found.key, found.seq) == (key, made[key].seq)
     listed = [entry.key for entry in (await index.list_current(bucket.id, "", "", "", 100)).entries]
     assert listed == sorted(keys, key=str.encode)
+
+
+async def test_what_was_discarded_is_forgotten(index: SqliteIndex, bucket: Bucket) -> None:
+    await index.put_version(bucket.id, "key", new("old"))
+    await index.put_version(bucket.id, "key", new("blob"))
+    (entry,) = await index.discards(0, 100)
+    await index.forget_discards([(entry.id, 0, 0)])
+    assert await bodies(index) == []

@@ -34,6 +34,8 @@ MADE = "SELECT modified FROM versions WHERE seq = $1::bigint"
 GONE = "SELECT at FROM removals WHERE seq = $1::bigint"
 
 
+FAST = frozenset({objects.put_version, objects.delete_version, objects.delete_versions})
+"""What may go so. The first argument of each is a bucket's id."""
 LEFT = frozenset({"slow", "versions"})
 """What they say of an entry with which they did nothing."""
 REMEMBERED = 10_000
@@ -53,7 +55,7 @@ class Kind(IntEnum):
 
 def kind_of(function: Callable[..., Any], arguments: tuple[Any, ...]) -> Kind:
     """The way that an operation can go."""
-    if arguments and arguments[0] in _versioned:
+    if function not in FAST or arguments[0] in _versioned:
         return Kind.ANY
     if function is objects.put_version:
         conditions: Conditions | None = arguments[3]
@@ -61,11 +63,9 @@ def kind_of(function: Callable[..., Any], arguments: tuple[Any, ...]) -> Kind:
         return Kind.PUT if plain else Kind.ANY
     if function is objects.delete_version:
         return Kind.DELETE if arguments[2] is None and arguments[3] is None else Kind.ANY
-    if function is objects.delete_versions:
-        entries: Sequence[Deletion] = arguments[1]
-        plain = all(entry.version_id is None and entry.conditions == Conditions() for entry in entries)
-        return Kind.DELETE if plain and len({entry.key for entry in entries}) == len(entries) else Kind.ANY
-    return Kind.ANY
+    entries: Sequence[Deletion] = arguments[1]
+    plain = all(entry.version_id is None and entry.conditions == Conditions() for entry in entries)
+    return Kind.DELETE if plain and len({entry.key for entry in entries}) == len(entries) else Kind.ANY
 
 
 class Call(NamedTuple):
