@@ -122,6 +122,15 @@ async def test_a_removed_version_gives_up_its_blob_and_the_next_is_the_newest(
     await index.delete_bucket(versioned.id)
 
 
+async def test_what_was_discarded_is_forgotten(index: SqliteIndex, versioned: Bucket) -> None:
+    """The queue of a bucket of which it is known by then that it keeps versions."""
+    made = await put_three(index, versioned)
+    await delete(index, versioned, "key", made[1].version_id)
+    (entry,) = await index.discards(0, 10)
+    await index.forget_discards([(entry.id, 0, 0)])
+    assert await discarded(index) == []
+
+
 async def test_what_was_there_before_has_the_id_null(index: SqliteIndex, bucket: Bucket) -> None:
     await index.put_version(bucket.id, "key", new("old", etag="old"))
     await index.set_versioning(bucket.id, ENABLED)
