@@ -7,6 +7,8 @@ answer. The tree:
       NoSuchBucket, BucketAlreadyExists, BucketAlreadyOwnedByYou, BucketNotEmpty, TooManyBuckets, BucketBusy
       QuotaExceeded       the bucket may not hold more
       NoSuchKey, NoSuchVersion, PreconditionFailed, ConditionalRequestConflict, SourceGone
+      ObjectLocked        a retention or a legal hold keeps the version as it is
+      InvalidBucketState  versioning and object lock of the bucket do not allow it
       KeyBusy             something is being done to the key's file: nothing was done, try again
       NoSuchUpload, InvalidPart, InvalidPartOrder, EntityTooSmall
       AccountExists, NoSuchAccount
@@ -74,6 +76,14 @@ class PreconditionFailed(DomainError):
 
 class ConditionalRequestConflict(DomainError):
     """A conflicting write won while this one was under way."""
+
+
+class ObjectLocked(DomainError):
+    """A retention or a legal hold keeps the version as it is."""
+
+
+class InvalidBucketState(DomainError):
+    """Object lock needs a bucket that keeps versions, and goes on to keep them."""
 
 
 class SourceGone(DomainError):

@@ -38,6 +38,8 @@ class Deletion(NamedTuple):
     key: str
     version_id: str | None
     conditions: Conditions
+    bypass: bool = False
+    """Remove it also when a retention of GOVERNANCE keeps it."""
 
 
 Done = Committed | Deleted | Exception | None
@@ -138,7 +140,14 @@ class Index(Upkeep, Trees, Gateways, Protocol):
         ...
 
     async def create_bucket(
-        self, name: str, owner_id: str, region: str, maximum: int, store: str = DEFAULT, settings: str = ""
+        self,
+        name: str,
+        owner_id: str,
+        region: str,
+        maximum: int,
+        store: str = DEFAULT,
+        settings: str = "",
+        versioning: int = 0,
     ) -> Bucket:
         """Raises BucketAlreadyExists, BucketAlreadyOwnedByYou or TooManyBuckets (over `maximum` for the owner)."""
         ...
@@ -148,7 +157,13 @@ class Index(Upkeep, Trees, Gateways, Protocol):
         ...
 
     async def set_versioning(self, bucket_id: int, versioning: int) -> None:
-        """Enable or suspend versioning; see the schema. Raises NoSuchBucket."""
+        """Enable or suspend versioning; see the schema. Raises NoSuchBucket, and InvalidBucketState for suspending it
+        where there is object lock."""
+        ...
+
+    async def set_object_lock(self, bucket_id: int, default: Sequence[object]) -> None:
+        """Enable object lock for good, with that default retention; see `locks.SETTING`. Raises NoSuchBucket, and
+        InvalidBucketState unless versions are kept."""
         ...
 
     async def stores_in_use(self) -> dict[str, int]:
@@ -211,25 +226,37 @@ class Index(Upkeep, Trees, Gateways, Protocol):
         """
         ...
 
-    async def set_headers(self, bucket_id: int, key: str, seq: int, headers: str) -> None:
-        """Give the version `seq` of a key other headers; it gets another `seq`, but is not modified.
+    async def set_headers(self, bucket_id: int, key: str, seq: int, headers: str, bypass: bool = False) -> int:
+        """Give the version `seq` of a key other headers; it gets another `seq`, the answer, but is not modified.
 
-        Raises ConditionalRequestConflict when there is no such version any more.
+        Raises ConditionalRequestConflict when there is no such version any more, and ObjectLocked for an earlier end
+        of its retention; with `bypass` only when that is of COMPLIANCE.
         """
         ...
 
     async def delete_version(
-        self, bucket_id: int, key: str, version_id: str | None = None, conditions: Conditions | None = None
+        self,
+        bucket_id: int,
+        key: str,
+        version_id: str | None = None,
+        conditions: Conditions | None = None,
+        bypass: bool = False,
     ) -> Committed | Deleted | None:
         """Delete a key's object. None when there was none (which is no error without a condition).
 
         Where versions are kept, it makes a delete marker, or with `version_id` removes that version (None: there is
-        none). Raises NoSuchKey for If-Match on a missing key, PreconditionFailed.
+        none). Raises NoSuchKey for If-Match on a missing key, PreconditionFailed, and ObjectLocked for a version that
+        its legal hold or its retention keeps; `bypass` passes a retention of GOVERNANCE.
         """
         ...
 
     def begin_delete(
-        self, bucket_id: int, key: str, version_id: str | None = None, conditions: Conditions | None = None
+        self,
+        bucket_id: int,
+        key: str,
+        version_id: str | None = None,
+        conditions: Conditions | None = None,
+        bypass: bool = False,
     ) -> asyncio.Future[Committed | Deleted | None]:
         """`delete_version` without an await. Raises NotNow where the engine cannot."""
         ...

@@ -86,7 +86,7 @@ def _time_of(bucket_id: int, key: str, version_id: str) -> Transaction[int | Non
     if version_id != NULL_VERSION:
         return version_ids.time_of(version_id)
     for statement in (CURRENT_OF, NULL_OF):
-        for _, found, _, _, _, modified, _ in (yield statement, (bucket_id, key)):
+        for _, found, _, _, _, modified, *_ in (yield statement, (bucket_id, key)):
             if found == NULL_VERSION:
                 return int(modified)
     return None

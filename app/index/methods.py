@@ -133,15 +133,26 @@ class Methods(TreeMethods, GatewayMethods):
         return await self._read(bucket.buckets(owner_id, prefix, after, limit))
 
     async def create_bucket(
-        self, name: str, owner_id: str, region: str, maximum: int, store: str = DEFAULT, settings: str = ""
+        self,
+        name: str,
+        owner_id: str,
+        region: str,
+        maximum: int,
+        store: str = DEFAULT,
+        settings: str = "",
+        versioning: int = 0,
     ) -> Bucket:
-        return await self._commit_and_notify(bucket.create_bucket, name, owner_id, region, maximum, store, settings)
+        described = (name, owner_id, region, maximum, store, settings, versioning)
+        return await self._commit_and_notify(bucket.create_bucket, *described)
 
     async def configure_bucket(self, bucket_id: int, name: str, value: Any) -> None:
         await self._commit_and_notify(bucket.configure_bucket, bucket_id, name, value)
 
     async def set_versioning(self, bucket_id: int, versioning: int) -> None:
         await self._commit_and_notify(versions.set_versioning, bucket_id, versioning)
+
+    async def set_object_lock(self, bucket_id: int, default: Sequence[object]) -> None:
+        await self._commit_and_notify(versions.set_object_lock, bucket_id, default)
 
     async def stores_in_use(self) -> dict[str, int]:
         return await self._read(bucket.stores_in_use())
@@ -182,18 +193,28 @@ class Methods(TreeMethods, GatewayMethods):
     ) -> Committed:
         return await self._commit(objects.copy_version, source_seq, bucket_id, key, new, conditions)
 
-    async def set_headers(self, bucket_id: int, key: str, seq: int, headers: str) -> None:
-        await self._commit(objects.set_headers, bucket_id, key, seq, headers)
+    async def set_headers(self, bucket_id: int, key: str, seq: int, headers: str, bypass: bool = False) -> int:
+        return await self._commit(objects.set_headers, bucket_id, key, seq, headers, bypass)
 
     async def delete_version(
-        self, bucket_id: int, key: str, version_id: str | None = None, conditions: Conditions | None = None
+        self,
+        bucket_id: int,
+        key: str,
+        version_id: str | None = None,
+        conditions: Conditions | None = None,
+        bypass: bool = False,
     ) -> Committed | Deleted | None:
-        return await self._commit(objects.delete_version, bucket_id, key, version_id, conditions)
+        return await self._commit(objects.delete_version, bucket_id, key, version_id, conditions, bypass)
 
     def begin_delete(
-        self, bucket_id: int, key: str, version_id: str | None = None, conditions: Conditions | None = None
+        self,
+        bucket_id: int,
+        key: str,
+        version_id: str | None = None,
+        conditions: Conditions | None = None,
+        bypass: bool = False,
     ) -> asyncio.Future[Committed | Deleted | None]:
-        return self._submit(objects.delete_version, bucket_id, key, version_id, conditions)
+        return self._submit(objects.delete_version, bucket_id, key, version_id, conditions, bypass)
 
     async def delete_versions(self, bucket_id: int, entries: Sequence[Deletion]) -> list[Done]:
         return await self._commit(objects.delete_versions, bucket_id, entries)

@@ -188,7 +188,7 @@ RENEW_HEADERS = Statement(
     .values(**new_values(versions, "seq", "headers"))
     .where(versions.c.seq == number("old"), versions.c.bucket_id == number("bucket"))
 )
-VERSION_SEQ = Statement(select(versions.c.seq).where(versions.c.seq == number("old")))
+VERSION_HEADERS = Statement(select(versions.c.headers).where(versions.c.seq == number("old")))
 REMOVE_VERSION = Statement(delete(versions).where(versions.c.seq == number("old")))
 LIST_CURRENT = Statement(
     select(*columns(versions, ListedVersion._fields))

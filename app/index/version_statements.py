@@ -17,7 +17,7 @@ IS_OTHER = versions.c.state != literal_column("1")
 IS_NULL = versions.c.version_id == literal_column("'null'")
 IS_OF_KEY = (versions.c.bucket_id == number("bucket"), versions.c.key == text("name"))
 
-STORED = ("seq", "version_id", "state", "etag", "size", "modified", "body")
+STORED = ("seq", "version_id", "state", "etag", "size", "modified", "body", "headers")
 """What a change must know of a version."""
 
 
@@ -59,7 +59,9 @@ SET_STATE = Statement(
 )
 
 # a bucket
-VERSIONING = Statement(select(buckets.c.versioning, buckets.c.owner_id).where(buckets.c.id == number("bucket")))
+VERSIONING = Statement(
+    select(buckets.c.versioning, buckets.c.owner_id, buckets.c.settings).where(buckets.c.id == number("bucket"))
+)
 SET_VERSIONING = Statement(
     update(buckets).values(**new_values(buckets, "versioning")).where(buckets.c.id == number("bucket"))
 )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from app import errors as domain
 from app.s3.errors import (
+    AccessDenied,
     BucketAlreadyExists,
     BucketAlreadyOwnedByYou,
     BucketNotEmpty,
@@ -11,6 +12,7 @@ from app.s3.errors import (
     EntityTooSmall,
     InsufficientStorage,
     InternalError,
+    InvalidBucketState,
     InvalidPart,
     InvalidPartOrder,
     NoSuchBucket,
@@ -36,6 +38,8 @@ _OF_DOMAIN: dict[type[domain.DomainError], type[S3Error]] = {
     domain.NoSuchVersion: NoSuchVersion,
     domain.PreconditionFailed: PreconditionFailed,
     domain.ConditionalRequestConflict: ConditionalRequestConflict,
+    domain.ObjectLocked: AccessDenied,
+    domain.InvalidBucketState: InvalidBucketState,
     domain.NoSuchUpload: NoSuchUpload,
     domain.InvalidPart: InvalidPart,
     domain.InvalidPartOrder: InvalidPartOrder,
@@ -52,12 +56,17 @@ _EXTRA_NAMES = {"bucket": "BucketName", "key": "Key", "upload_id": "UploadId", "
                 "condition": "Condition", "part_number": "PartNumber", "etag": "ETag",
                 "size": "ProposedSize", "minimum": "MinSizeAllowed"}  # fmt: skip
 
+MESSAGES: dict[type[domain.DomainError], str] = {
+    domain.ObjectLocked: "Access Denied because object protected by object lock."
+}
+"""Where AWS says more than the error's usual message."""
+
 
 def from_domain(error: domain.DomainError) -> S3Error:
     """The S3 answer to a domain error; anything unknown is an InternalError."""
     answer = _OF_DOMAIN.get(type(error), InternalError)
     if answer.status >= 500:
         return answer()
-    made = answer()
+    made = answer(MESSAGES.get(type(error)))
     made.extra = {_EXTRA_NAMES[name]: str(value) for name, value in error.detail.items() if name in _EXTRA_NAMES}
     return made

@@ -11,6 +11,10 @@ from app.s3.form_errors import InvalidTag as InvalidTag
 from app.s3.form_errors import MalformedPOSTRequest as MalformedPOSTRequest
 from app.s3.form_errors import MaxPostPreDataLengthExceeded as MaxPostPreDataLengthExceeded
 from app.s3.form_errors import QuotaExceeded as QuotaExceeded
+from app.s3.lock_errors import InvalidBucketState as InvalidBucketState
+from app.s3.lock_errors import InvalidRetentionPeriod as InvalidRetentionPeriod
+from app.s3.lock_errors import NoSuchObjectLockConfiguration as NoSuchObjectLockConfiguration
+from app.s3.lock_errors import ObjectLockConfigurationNotFoundError as ObjectLockConfigurationNotFoundError
 from app.s3.s3_error import S3Error as S3Error
 
 
@@ -266,11 +270,6 @@ class NoSuchLifecycleConfiguration(S3Error):
     message = "The lifecycle configuration does not exist."
 
 
-class NoSuchObjectLockConfiguration(S3Error):
-    status = 404
-    message = "The specified object does not have a ObjectLock configuration."
-
-
 class NoSuchPublicAccessBlockConfiguration(S3Error):
     status = 404
     message = "The public access block configuration was not found."
@@ -299,11 +298,6 @@ class NoSuchWebsiteConfiguration(S3Error):
 class NotImplemented(S3Error):
     status = 501
     message = "A header or operation that you provided implies functionality that is not implemented."
-
-
-class ObjectLockConfigurationNotFoundError(S3Error):
-    status = 404
-    message = "Object Lock configuration does not exist for this bucket."
 
 
 class OwnershipControlsNotFoundError(S3Error):

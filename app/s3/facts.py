@@ -7,13 +7,17 @@ Guide; "Actions, resources, and condition keys for Amazon S3", Service Authoriza
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime
 
 from app.access.authorize import NeedsObject, account_number, caller_of
 from app.access.policy.keys import EXISTING_TAG, REQUEST_TAG, REQUEST_TAG_KEYS
+from app.index.locks import MODES, Lock
 from app.index.rows import Bucket
+from app.s3 import lock_documents as documents
+from app.s3 import xml
 from app.s3.copy_source import resource_of
 from app.s3.request import S3Request
 from app.s3.tags import of_request
@@ -149,6 +153,33 @@ def _copy_source(facts: Facts) -> str | None:
     return None if value is None else resource_of(value)
 
 
+def _lock(facts: Facts) -> Lock:
+    """What the request says of a lock: in its document, else in its headers, where what is no lock says nothing."""
+    request = facts.request
+    if request.lock is not None:
+        return request.lock  # type: ignore[no-any-return]
+    mode = request.headers.get(documents.MODE, "")
+    until = documents.moment(request.headers.get(documents.UNTIL, ""))
+    hold = documents.HOLDS.get(request.headers.get(documents.HOLD, ""))
+    return Lock(mode if mode in MODES else "", until or 0, hold)
+
+
+def _retain_until(facts: Facts) -> str | None:
+    until = _lock(facts).until
+    return xml.timestamp(until) if until else None
+
+
+def _remaining_days(facts: Facts) -> str | None:
+    """Days from now to the end of the retention, a begun one counted whole."""
+    until = _lock(facts).until
+    return str(math.ceil((until / 1000 - facts.now) / 86400)) if until else None
+
+
+def _legal_hold(facts: Facts) -> str | None:
+    hold = _lock(facts).hold
+    return None if hold is None else "ON" if hold else "OFF"
+
+
 ANYWHERE: dict[str, Fact] = {
     "aws:currenttime": lambda facts: datetime.fromtimestamp(facts.now, UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
     "aws:epochtime": lambda facts: str(int(facts.now)),
@@ -182,5 +213,9 @@ OF_TARGET: dict[str, Fact] = {
     "s3:if-none-match": _header("if-none-match"),
     "s3:objectcreationoperation": lambda facts: "true" if facts.request.operation in CREATIONS else "false",
     "s3:x-amz-copy-source": _copy_source,
+    "s3:object-lock-mode": lambda facts: _lock(facts).mode or None,
+    "s3:object-lock-retain-until-date": _retain_until,
+    "s3:object-lock-remaining-retention-days": _remaining_days,
+    "s3:object-lock-legal-hold": _legal_hold,
 }
 """Keys of the request on the bucket that it names, not on one that it copies from."""

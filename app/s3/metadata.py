@@ -9,7 +9,8 @@ from typing import Any
 import orjson
 
 from app.access.acl import Grants, from_json, to_json
-from app.index.rows import Version
+from app.index import locks
+from app.index.locks import LOCK, NONE, Lock
 from app.s3.errors import InvalidArgument, InvalidStorageClass, MetadataTooLarge
 from app.s3.request import S3Request
 from app.s3.response import render
@@ -44,7 +45,7 @@ STORAGE_CLASSES = frozenset(
     ]
 )
 ACL, TAGS = "acl", "tags"
-"""Beside the headers of an object, whose names are never these: its access control list, and its tags."""
+"""Beside the headers of an object, whose names are never these: its access control list, and its tags. So is LOCK."""
 TAGGED = f'"{TAGS}":'
 """In a row's headers when there are tags: a name with a quote before it stands nowhere else in JSON."""
 OVERRIDES = {
@@ -89,9 +90,13 @@ def kept_headers(request: S3Request) -> dict[str, str]:
     return kept
 
 
-def encode(kept: dict[str, str], grants: Grants | None = None, tags: Mapping[str, str] | None = None) -> str:
-    """The index's form of kept headers, and of the object's access control list and tags."""
+def encode(
+    kept: dict[str, str], grants: Grants | None = None, tags: Mapping[str, str] | None = None, lock: Lock = NONE
+) -> str:
+    """The index's form of kept headers, and of the object's access control list, tags and lock."""
     row: dict[str, Any] = kept if grants is None else {**kept, ACL: to_json(grants)}
+    if lock != NONE:
+        row = {**row, LOCK: list(lock)}
     return orjson.dumps({**row, TAGS: tags} if tags else row).decode()
 
 
@@ -100,6 +105,7 @@ def decode(kept: str) -> dict[str, str]:
     headers: dict[str, str] = orjson.loads(kept)
     headers.pop(ACL, None)
     headers.pop(TAGS, None)
+    headers.pop(LOCK, None)
     return headers
 
 
@@ -115,10 +121,15 @@ def tags(kept: str) -> dict[str, str]:
     return found
 
 
-def renewed(version: Version, **changed: Any) -> str:
-    """The index's form of what a version keeps, with other `grants` or `tags`."""
-    kept = version.headers
-    return encode(decode(kept), **{"grants": grants(kept), "tags": tags(kept), **changed})
+def lock(kept: str) -> Lock:
+    """The lock of an index row."""
+    return locks.of(kept)
+
+
+def renewed(kept: str, **changed: Any) -> str:
+    """An index row's form of what is kept, with other `grants`, `tags` or `lock`."""
+    same = {"grants": grants(kept), "tags": tags(kept), "lock": lock(kept)}
+    return encode(decode(kept), **{**same, **changed})
 
 
 def rendered(kept: str) -> bytes:

@@ -9,7 +9,6 @@ from app.s3.request import S3Request
 PREFIXES = (
     "x-amz-server-side-encryption",
     "x-amz-copy-source-server-side-encryption",
-    "x-amz-object-lock-",
 )
 NAMES = frozenset(
     {
@@ -25,6 +24,8 @@ TAKE_ACLS = frozenset(
     {"PutObject", "PostObject", "CopyObject", "CreateMultipartUpload", "CreateBucket", "PutBucketAcl", "PutObjectAcl"}
 )
 """Operations that can say something of an ACL in their headers."""
+TAKE_LOCKS = tags.OPERATIONS
+"""The same of an object's lock."""
 
 
 def refuse_unbuilt_headers(request: S3Request) -> None:
@@ -32,14 +33,15 @@ def refuse_unbuilt_headers(request: S3Request) -> None:
     if USUAL.issuperset(request.amazon):
         return
     for name in request.amazon:
-        value = request.headers[name]
         if name.startswith(PREFIXES) or name in NAMES:
             raise NotImplemented(Header=name)
         if (name == "x-amz-acl" or name.startswith("x-amz-grant-")) and request.operation not in TAKE_ACLS:
             raise NotImplemented(Header=name)
         if name == tags.HEADER and request.operation not in tags.OPERATIONS:
             raise NotImplemented(Header=name)
-        if name == "x-amz-bucket-object-lock-enabled" and value.lower() != "false":
+        if name.startswith("x-amz-object-lock-") and request.operation not in TAKE_LOCKS:
+            raise NotImplemented(Header=name)
+        if name == "x-amz-bucket-object-lock-enabled" and request.operation != "CreateBucket":
             raise NotImplemented(Header=name)
         if name == "x-amz-object-ownership" and request.operation != "CreateBucket":
             raise NotImplemented(Header=name)

@@ -114,6 +114,8 @@ class S3Request:
     """Its sender pays for it."""
     tags: dict[str, str] | None = None
     """The tags that it gives an object, once they were read: see `app.s3.tags`."""
+    lock: Any = None
+    """The `app.index.locks.Lock` that its document gives an object, once it was read."""
     undecided = False
     """The right to do it is still to be decided, by the ACL of the object or for each object of the body."""
     by_object: tuple[tuple[str, Any, Any], ...] = ()

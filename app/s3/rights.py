@@ -88,6 +88,30 @@ def check_put_tags(request: S3Request) -> None:
     _check_while_writing(request, "s3:PutObjectTagging")
 
 
+def check_put_retention(request: S3Request) -> None:
+    """The same for its retention ("How S3 Object Lock works", Amazon S3 User Guide)."""
+    _check_while_writing(request, "s3:PutObjectRetention")
+
+
+def check_put_legal_hold(request: S3Request) -> None:
+    """The same for its legal hold."""
+    _check_while_writing(request, "s3:PutObjectLegalHold")
+
+
+def may_bypass_retention(request: S3Request, key: str, version_id: str | None) -> bool:
+    """Whether the caller may do what a retention of GOVERNANCE forbids."""
+    bucket = request.bucket_row
+    facts = Facts(request, bucket, version_id=version_id)
+    return authorize(request.account_id, "s3:BypassGovernanceRetention", bucket, key, facts.values) is Verdict.YES
+
+
+def may_see(request: S3Request, action: str, version: Version) -> bool:
+    """Whether an answer may tell what `action` asks of a version."""
+    bucket = request.bucket_row
+    facts = Facts(request, bucket, version_id=request.query.get("versionId") if request.query else None)
+    return authorize(request.account_id, action, bucket, version.key, facts.values) is Verdict.YES
+
+
 def _check_while_writing(request: S3Request, action: str) -> None:
     bucket = request.bucket_row
     values = Facts(request, bucket).values

@@ -11,13 +11,13 @@ from app.store.tree import Tree
 
 
 async def create_bucket(
-    store: Store, name: str, owner_id: str, region: str, maximum: int, settings: str = ""
+    store: Store, name: str, owner_id: str, region: str, maximum: int, settings: str = "", versioning: int = 0
 ) -> Bucket:
     """Raises BucketAlreadyExists, BucketAlreadyOwnedByYou, TooManyBuckets, StoreUnavailable."""
     if store.tree is not None and await store.index.bucket(name) is None:
         with driver_calls():
             await store.tree.files.make_bucket(name)  # first: a bucket without its directory looks like one unmounted
-    return await store.index.create_bucket(name, owner_id, region, maximum, store.name, settings)
+    return await store.index.create_bucket(name, owner_id, region, maximum, store.name, settings, versioning)
 
 
 async def delete_bucket(store: Store, bucket: Bucket) -> None:

@@ -106,20 +106,26 @@ async def copy(
 
 
 async def delete(
-    store: Store, bucket_id: int, key: str, version_id: str | None, conditions: Conditions | None, timings: Timings
+    store: Store,
+    bucket_id: int,
+    key: str,
+    version_id: str | None,
+    conditions: Conditions | None,
+    timings: Timings,
+    bypass: bool = False,
 ) -> Committed | Deleted | None:
-    """Delete a key's object; None when there was none. Raises PreconditionFailed, NoSuchKey (If-Match).
+    """Delete a key's object; None when there was none. Raises PreconditionFailed, NoSuchKey (If-Match), ObjectLocked.
 
     Where versions are kept, see `Index.delete_version`.
     """
-    return await timed(store.index.delete_version(bucket_id, key, version_id, conditions), timings)
+    return await timed(store.index.delete_version(bucket_id, key, version_id, conditions, bypass), timings)
 
 
 def begin_delete(
-    store: Store, bucket_id: int, key: str, version_id: str | None, conditions: Conditions | None
+    store: Store, bucket_id: int, key: str, version_id: str | None, conditions: Conditions | None, bypass: bool
 ) -> asyncio.Future[Committed | Deleted | None]:
     """`delete` without an await, and without its time. Raises NotNow."""
-    return store.index.begin_delete(bucket_id, key, version_id, conditions)
+    return store.index.begin_delete(bucket_id, key, version_id, conditions, bypass)
 
 
 async def delete_many(store: Store, bucket_id: int, entries: Sequence[Deletion], timings: Timings) -> list[Done]:

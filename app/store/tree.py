@@ -189,7 +189,7 @@ class Tree(TreeReader):
         async def delete(entry: Deletion) -> Committed | Exception | None:
             async with gate:
                 try:
-                    return await self.delete(bucket, *entry, timings)
+                    return await self.delete(bucket, *entry[:3], timings)
                 except DomainError as error:
                     return error
 

@@ -48,7 +48,7 @@ def buckets(owner_id: str, prefix: str, after: str, limit: int) -> Transaction[l
 
 
 def create_bucket(
-    name: str, owner_id: str, region: str, maximum: int, store: str = DEFAULT, settings: str = ""
+    name: str, owner_id: str, region: str, maximum: int, store: str = DEFAULT, settings: str = "", versioning: int = 0
 ) -> Transaction[Bucket]:
     """Make a bucket with an id that was never another one's."""
     rows = yield BUCKET, (name,)
@@ -59,7 +59,7 @@ def create_bucket(
     if rows[0][0] >= maximum:
         raise TooManyBuckets(maximum=maximum)
     number = yield DRAW
-    made = Bucket(number, name, owner_id, region, now_ms(), store, settings=settings)
+    made = Bucket(number, name, owner_id, region, now_ms(), store, settings=settings, versioning=versioning)
     yield ADD_BUCKET, made
     return made
 

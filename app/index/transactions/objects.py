@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from app.errors import ConditionalRequestConflict, DomainError, NoSuchBucket, SourceGone
+from app.index import locks
 from app.index.base import Deletion, Done
 from app.index.rows import NULL_VERSION, Committed, Conditions, NewVersion, Version
 from app.index.schema import CURRENT
@@ -18,7 +19,7 @@ from app.index.statements import (
     REPLACED,
     TO_DELETE,
     VERSION,
-    VERSION_SEQ,
+    VERSION_HEADERS,
 )
 from app.index.steps import DRAW, Transaction, now_ms
 from app.index.transactions.conditions import check
@@ -104,24 +105,30 @@ def copy_version(
     return (yield from make_current(old, key, new._replace(body=body)))
 
 
-def set_headers(bucket_id: int, key: str, seq: int, headers: str) -> Transaction[None]:
+def set_headers(bucket_id: int, key: str, seq: int, headers: str, bypass: bool = False) -> Transaction[int]:
     """Give the version `seq` of a key other headers. It gets another number, so that they are written down beside the
-    data as everything is that is decided later."""
-    if not (yield VERSION_SEQ, (seq,)):
+    data as everything is that is decided later. Raises ObjectLocked when they end a retention; see `locks`."""
+    rows = yield VERSION_HEADERS, (seq,)
+    if not rows:
         raise ConditionalRequestConflict()
+    locks.check_change(rows[0][0], headers, bypass=bypass)
     number = yield DRAW
     yield RENEW_HEADERS, (number, headers, seq, bucket_id)
     yield MOVE_UNHASHED, (number, seq)
+    return int(number)
 
 
 def delete_version(
-    bucket_id: int, key: str, version_id: str | None, conditions: Conditions | None
+    bucket_id: int, key: str, version_id: str | None, conditions: Conditions | None, bypass: bool = False
 ) -> Transaction[Committed | Deleted | None]:
-    """Delete an object and release its body; where versions are kept, make a delete marker or remove the one named."""
+    """Delete an object and release its body; where versions are kept, make a delete marker or remove the one named.
+
+    Raises ObjectLocked for a version that is kept; with `bypass` only for one that nothing lets go.
+    """
     rows = yield TO_DELETE, (key, bucket_id)
     seq, found, etag, size, modified, body, versioning, holders = rows[0] if rows else NOTHING
     if versioning and version_id is not None:
-        return (yield from delete_one(bucket_id, key, version_id, conditions))
+        return (yield from delete_one(bucket_id, key, version_id, conditions, bypass))
     if seq is None or version_id not in (None, found):
         seq = etag = None
     if conditions is not None:

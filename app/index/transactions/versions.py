@@ -6,13 +6,16 @@ what is written has the id `null`, and takes the place of the version that had i
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
-from app.errors import NoSuchBucket
-from app.index import version_ids
+import orjson
+
+from app.errors import InvalidBucketState, NoSuchBucket
+from app.index import locks, version_ids
 from app.index.rows import NULL_VERSION, Committed, Conditions, NewVersion, Version
 from app.index.schema import CURRENT, ENABLED, MARKER, NONCURRENT, OLD_MARKER
-from app.index.statements import ADD_VERSION, REMOVE_VERSION
+from app.index.statements import ADD_VERSION, REMOVE_VERSION, SET_SETTINGS
 from app.index.steps import DRAW, Transaction, now_ms
 from app.index.transactions.conditions import check
 from app.index.transactions.counting import release
@@ -45,13 +48,30 @@ class Stored(NamedTuple):
     size: int
     modified: int
     body: str
+    headers: str
 
 
 def set_versioning(bucket_id: int, versioning: int) -> Transaction[None]:
-    """Enable or suspend versioning."""
-    if not (yield VERSIONING, (bucket_id,)):
+    """Enable or suspend versioning. Raises InvalidBucketState for suspending it where there is object lock."""
+    rows = yield VERSIONING, (bucket_id,)
+    if not rows:
         raise NoSuchBucket()
+    if versioning != ENABLED and locks.SETTING in orjson.loads(rows[0][2] or "{}"):
+        raise InvalidBucketState()
     yield SET_VERSIONING, (versioning, bucket_id)
+
+
+def set_object_lock(bucket_id: int, default: Sequence[object]) -> Transaction[None]:
+    """Enable object lock, for good, or give it another default retention. Raises InvalidBucketState where no versions
+    are kept."""
+    rows = yield VERSIONING, (bucket_id,)
+    if not rows:
+        raise NoSuchBucket()
+    versioning, _, settings = rows[0]
+    if versioning != ENABLED:
+        raise InvalidBucketState()
+    changed = {**orjson.loads(settings or "{}"), locks.SETTING: list(default)}
+    yield SET_SETTINGS, (orjson.dumps(changed).decode(), bucket_id)
 
 
 def other_version(bucket_id: int, key: str, version_id: str) -> Transaction[Version | None]:
@@ -82,7 +102,7 @@ def add_version(bucket_id: int, versioning: int, key: str, new: NewVersion) -> T
 
 def add_marker(bucket_id: int, versioning: int, key: str) -> Transaction[Deleted]:
     """Make a delete marker the newest version of a key. It is its bucket's owner's."""
-    ((_, owner_id),) = yield VERSIONING, (bucket_id,)
+    ((_, owner_id, _),) = yield VERSIONING, (bucket_id,)
     after = yield from _make_way(bucket_id, versioning, key)
     seq, version_id, modified = yield from _next(versioning, after)
     nothing = NewVersion(0, "", "{}", "STANDARD", "", "", "", "", 0, owner_id)
@@ -114,15 +134,17 @@ def _make_way(bucket_id: int, versioning: int, key: str) -> Transaction[int]:
     return newest.modified
 
 
-def delete_one(bucket_id: int, key: str, version_id: str, conditions: Conditions | None) -> Transaction[Deleted | None]:
-    """Remove a version for good; None when there is none of that id."""
+def delete_one(
+    bucket_id: int, key: str, version_id: str, conditions: Conditions | None, bypass: bool
+) -> Transaction[Deleted | None]:
+    """Remove a version for good; None when there is none of that id. Raises ObjectLocked."""
     found = yield from _find(bucket_id, key, version_id)
     if conditions is not None:
         facts = (None, 0, 0) if found is None or not found.etag else (found.etag, found.size, found.modified)
         check(conditions, *facts)
     if found is None:
         return None
-    yield from _remove(found)
+    yield from _remove(found, bypass)
     number = yield DRAW
     yield ADD_REMOVAL, (number, "object", bucket_id, key, now_ms(), "", version_id)
     if found.state in OLDER:
@@ -144,7 +166,9 @@ def _find(bucket_id: int, key: str, version_id: str) -> Transaction[Stored | Non
     return Stored._make(rows[0]) if rows else None
 
 
-def _remove(found: Stored) -> Transaction[None]:
+def _remove(found: Stored, bypass: bool = False) -> Transaction[None]:
+    """Raises ObjectLocked, before the first write."""
+    locks.check_removal(found.headers, bypass=bypass)
     yield REMOVE_VERSION, (found.seq,)
     if found.body:
         yield from release(found.body)

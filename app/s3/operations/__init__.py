@@ -21,6 +21,7 @@ MODULES = (
     "attributes",
     "listing",
     "versioning",
+    "object_lock",
     "multipart",
     "multipart_complete",
     "multipart_listing",

@@ -68,7 +68,7 @@ async def put_object_acl(gateway: Gateway, request: S3Request) -> Response:
     owner_id = version.owner_id if has_acls else request.bucket_row.owner_id
     grants = await _asked(gateway, request, owner_id)
     if has_acls:
-        await renew(gateway, request, lambda old: metadata.renewed(old, grants=grants))
+        await renew(gateway, request, lambda old: metadata.renewed(old.headers, grants=grants))
     return Response(200)
 
 

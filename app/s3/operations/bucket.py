@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import orjson
+
 from app.access.bucket_access import ENFORCED, OWNERSHIPS, initial_settings
 from app.errors import BucketAlreadyOwnedByYou
+from app.index.locks import SETTING
+from app.index.schema import ENABLED, UNVERSIONED
 from app.s3 import acls, target, xml
 from app.s3.body import Body
 from app.s3.dispatch import operation
@@ -26,6 +30,7 @@ if TYPE_CHECKING:
     from app.s3.gateway import Gateway
 
 STORE = b"x-sluice-store"
+LOCK_ENABLED = "x-amz-bucket-object-lock-enabled"
 OLD_REGION = "us-east-1"
 """The region that answers 200 to the owner who makes a bucket again, and names itself by an empty constraint."""
 
@@ -38,6 +43,7 @@ async def create_bucket(gateway: Gateway, request: S3Request) -> Response:
     assert request.account_id is not None
     if not target.valid_bucket_name(name):
         raise InvalidBucketName(BucketName=name)
+    lock = _lock(request)
     store = _store(gateway, await Body(request, checksum="", etag=False).collect())
     try:
         request.bucket_row = await create(
@@ -46,7 +52,8 @@ async def create_bucket(gateway: Gateway, request: S3Request) -> Response:
             request.account_id,
             gateway.region,
             gateway.settings.max_buckets,
-            await _settings(gateway, request, store),
+            await _settings(gateway, request, store, lock=lock),
+            ENABLED if lock else UNVERSIONED,
         )
     except BucketAlreadyOwnedByYou:
         if gateway.region != OLD_REGION:
@@ -56,11 +63,19 @@ async def create_bucket(gateway: Gateway, request: S3Request) -> Response:
     return Response(200, [*headers, (STORE, request.bucket_row.store.encode())])
 
 
-async def _settings(gateway: Gateway, request: S3Request, store: str) -> str:
-    """What the new bucket's headers and our settings say of access.
+def _lock(request: S3Request) -> bool:
+    """Whether the new bucket has object lock. Raises InvalidArgument."""
+    asked = request.headers.get(LOCK_ENABLED, "false")
+    if asked.lower() not in ("true", "false"):
+        raise InvalidArgument(ArgumentName=LOCK_ENABLED, ArgumentValue=asked)
+    return asked.lower() == "true"
+
+
+async def _settings(gateway: Gateway, request: S3Request, store: str, *, lock: bool) -> str:
+    """What the new bucket's headers and our settings say of access and of object lock.
 
     Raises InvalidArgument, InvalidBucketAclWithObjectOwnership, InvalidBucketAclWithBlockPublicAccessError, and
-    NotImplemented for ACLs on plain files.
+    NotImplemented for ACLs and object lock on plain files.
     """
     asked = request.headers.get("x-amz-object-ownership")
     if asked is not None and asked not in OWNERSHIPS:
@@ -68,13 +83,16 @@ async def _settings(gateway: Gateway, request: S3Request, store: str) -> str:
     plain_files = gateway.store.of(store).tree is not None
     if plain_files and asked not in (None, ENFORCED):
         raise NotImplemented(Header="x-amz-object-ownership")
+    if plain_files and lock:
+        raise NotImplemented(Header=LOCK_ENABLED)
     ownership = ENFORCED if plain_files else asked or gateway.settings.default_object_ownership
     grants = await acls.of_new_bucket(gateway, request) if acls.in_headers(request) else None
     if grants is not None and ownership == ENFORCED:
         raise InvalidBucketAclWithObjectOwnership()
     if grants is not None and gateway.settings.default_public_access_block and any(one.public for one in grants):
         raise InvalidBucketAclWithBlockPublicAccessError()
-    return initial_settings(gateway.settings, ownership, grants)
+    made = initial_settings(gateway.settings, ownership, grants)
+    return orjson.dumps({**orjson.loads(made or "{}"), SETTING: []}).decode() if lock else made
 
 
 def _store(gateway: Gateway, document: bytes) -> str:

@@ -12,8 +12,9 @@ from functools import partial
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from app.errors import ConditionalRequestConflict, SourceGone
+from app.index.locks import NONE
 from app.index.rows import Bucket, Committed, Conditions, Extent, NewVersion, Part, Upload, Version, is_tree
-from app.s3 import acls, checksums, conditions, copy_source, metadata, rights, tags, versions, xml
+from app.s3 import acls, checksums, conditions, copy_source, locks, metadata, rights, tags, versions, xml
 from app.s3.dispatch import operation
 from app.s3.errors import InvalidArgument, InvalidRequest, MethodNotAllowed
 from app.s3.operations.multipart import open_upload, part_number, stored_algorithm
@@ -21,6 +22,7 @@ from app.s3.ranges import parse_copy_range
 from app.s3.request import S3Request
 from app.s3.response import XML, Headers, Response
 from app.store import multipart, objects, reading
+from app.store.locked import written_down
 from app.store.tree_reading import is_placeholder
 from storage_drivers.base import Buffer
 
@@ -85,6 +87,7 @@ async def copy_object(gateway: Gateway, request: S3Request) -> Response:
     algorithm = checksums.chosen(request)[0]
     storage_class = metadata.storage_class(request)
     written = await acls.written(gateway, request)
+    lock = locks.of_new(request)
     source = await _source(gateway, request)
     onto_itself = source.bucket.id == bucket.id and source.key == key and source.version_id is None
 
@@ -104,7 +107,7 @@ async def copy_object(gateway: Gateway, request: S3Request) -> Response:
             rights.check_put_tags(request)
             if kept_tags is not given:
                 rights.check_source_tags(request, source.bucket, found, source.version_id)
-        kept = metadata.encode(_kept(request, found, replace), written.grants, kept_tags)
+        kept = metadata.encode(_kept(request, found, replace), written.grants, kept_tags, lock)
         return await _new_version(gateway, found, kept, storage_class, algorithm, written)
 
     find = partial(_find, gateway, request, source)
@@ -114,6 +117,8 @@ async def copy_object(gateway: Gateway, request: S3Request) -> Response:
             found, committed = await objects.copy(gateway.store, find, *place, describe, wanted, request.timings)
         else:
             found, committed = await _retried(lambda: _copy_bytes(gateway, request, source, describe, wanted))
+    if lock != NONE:
+        await written_down(gateway.store_of(request), metadata.encode({}, lock=lock), committed.seq)
     version = await gateway.index.version(bucket.id, key, committed.version_id)
     shown = version if version is not None and version.seq == committed.seq else found
     content = (

@@ -10,7 +10,7 @@ from app.errors import DomainError, NoSuchKey
 from app.index.base import Deletion, Done
 from app.index.rows import Conditions
 from app.index.version_rows import Deleted
-from app.s3 import rights, target, versions, xml
+from app.s3 import locks, rights, target, versions, xml
 from app.s3.body import Body
 from app.s3.conditions import parse_date
 from app.s3.dispatch import operation
@@ -46,6 +46,8 @@ async def delete_objects(gateway: Gateway, request: S3Request) -> Response:
     if request.account_id is None and all(isinstance(error, AccessDenied) for error in refusals):
         raise AccessDenied()
     allowed = [entry for entry, error in zip(entries, refusals, strict=True) if error is None]
+    if locks.BYPASS in request.headers:
+        allowed = [_with_bypass(request, entry) for entry in allowed]
     results = iter(await _delete(gateway, request, allowed) if allowed else [])
     answers: list[Done] = [next(results) if error is None else error for error in refusals]
     content = "".join(_answer(entry, done, quiet) for entry, done in zip(entries, answers, strict=True))
@@ -80,6 +82,11 @@ def _entry(element: Element) -> Deletion:
         if_match_modified=wanted_time * 1000 if wanted_time is not None else None,
     )
     return Deletion(key, xml.text_of(element, "VersionId") or None, wanted)
+
+
+def _with_bypass(request: S3Request, entry: Deletion) -> Deletion:
+    named = entry.version_id is not None
+    return entry._replace(bypass=named and locks.may_bypass(request, entry.key, entry.version_id))
 
 
 def _refusal(request: S3Request, entry: Deletion) -> S3Error | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from app.index.rows import Extent, Part, Upload
-from app.s3 import acls, checksums, metadata, rights, tags, xml
+from app.s3 import acls, checksums, locks, metadata, rights, tags, xml
 from app.s3.body import Body
 from app.s3.dispatch import operation
 from app.s3.errors import InvalidArgument, InvalidRequest
@@ -30,7 +30,7 @@ async def create_multipart_upload(gateway: Gateway, request: S3Request) -> Respo
     upload = await gateway.index.create_upload(
         bucket.id,
         request.key or "",
-        metadata.encode(metadata.kept_headers(request), written.grants, given),
+        metadata.encode(metadata.kept_headers(request), written.grants, given, locks.of_request(request)),
         metadata.storage_class(request),
         algorithm,
         kind,

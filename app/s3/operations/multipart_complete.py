@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from xml.etree.ElementTree import Element
 
 from app.index.rows import NULL_VERSION, NewVersion, Part, Upload
-from app.s3 import checksums, conditions, versions, xml
+from app.s3 import checksums, conditions, locks, versions, xml
 from app.s3.body import Body
 from app.s3.dispatch import operation
 from app.s3.errors import (
@@ -24,6 +24,7 @@ from app.s3.operations.object_write import url_of
 from app.s3.request import S3Request
 from app.s3.response import XML, Response
 from app.store import multipart, reading
+from app.store.locked import written_down
 
 if TYPE_CHECKING:
     from app.s3.gateway import Gateway
@@ -54,7 +55,7 @@ async def complete_multipart_upload(gateway: Gateway, request: S3Request) -> Res
         return await _again(gateway, request, upload, named)
     chosen = await multipart.choose(gateway.store, upload, [(number, etag) for number, etag, _ in named])
     _check_checksums(upload, chosen, named)
-    new = _describe(upload, chosen)
+    new = _describe(upload, chosen)._replace(headers=locks.completed(bucket, upload.headers))
     _check_promised(request, upload, new, promised)
     tree = gateway.tree_of(bucket)
     async with gateway.quotas.room(bucket) as room:
@@ -64,6 +65,7 @@ async def complete_multipart_upload(gateway: Gateway, request: S3Request) -> Res
         else:
             pieces = reading.bytes_of_parts(gateway.store, chosen)
             committed = await tree.complete(bucket, upload, chosen, pieces, new, wanted, request.timings)
+    await written_down(gateway.store_of(request), new.headers, committed.seq)
     response = _result(request, new.etag, new.checksum_algorithm, new.checksum_type, new.checksum)
     response.headers += versions.of_written(committed.version_id)
     return response
@@ -158,6 +160,7 @@ async def _again(gateway: Gateway, request: S3Request, upload: Upload, named: Se
     digests = b"".join(bytes.fromhex(etag) for _, etag, _ in named if _is_md5(etag))
     if version.etag != f"{hashlib.md5(digests, usedforsecurity=False).hexdigest()}-{len(named)}":
         raise InvalidPart(UploadId=upload.upload_id)
+    await written_down(gateway.store_of(request), version.headers, version.seq)
     response = _result(request, version.etag, version.checksum_algorithm, version.checksum_type, version.checksum)
     response.headers += versions.of_written(version.version_id)
     return response

@@ -6,8 +6,9 @@ from time import perf_counter
 from typing import TYPE_CHECKING
 
 from app.errors import NoSuchKey, NotNow, SourceGone
+from app.index.locks import LOCKED
 from app.index.rows import NULL_VERSION, Bucket, ObjectPart, Version
-from app.s3 import conditions, metadata, rights, versions
+from app.s3 import conditions, locks, metadata, rights, versions
 from app.s3.dates import http_date
 from app.s3.dispatch import operation
 from app.s3.errors import InvalidArgument, InvalidPartNumber, InvalidRequest, ServiceUnavailable
@@ -95,6 +96,8 @@ def _describe(request: S3Request, version: Version, part: ObjectPart | None) -> 
     head = object_head(version, request.bucket_row)
     if metadata.TAGGED in version.headers and rights.may_read_tags(request, version):
         head += b"x-amz-tagging-count: %d\r\n" % len(metadata.tags(version.headers))
+    if LOCKED in version.headers:
+        head += locks.lines(request, version)
     if conditions.check_read(request.headers, version.etag, version.modified):
         return Response(304, [field for field in _fields(head) if field[0] not in NOT_ON_304]), 0, 0
     headers: Headers = []

@@ -7,14 +7,16 @@ from time import perf_counter
 from typing import TYPE_CHECKING
 
 from app.errors import NotNow
+from app.index.locks import NONE
 from app.index.rows import Committed, NewVersion
 from app.index.version_rows import Deleted
-from app.s3 import acls, conditions, metadata, rights, tags, versions, xml
+from app.s3 import acls, conditions, locks, metadata, rights, tags, versions, xml
 from app.s3.body import Body
 from app.s3.dispatch import Change, operation
 from app.s3.request import S3Request
 from app.s3.response import Headers, Response
 from app.store import objects
+from app.store.locked import written_down
 from app.store.quotas import quota_of
 
 if TYPE_CHECKING:
@@ -30,9 +32,12 @@ class Put:
         given = tags.of_request(request)
         if given:
             rights.check_put_tags(request)
-        self.kept = metadata.encode(metadata.kept_headers(request), written.grants, given)
+        lock = locks.of_new(request)
+        self.kept = metadata.encode(metadata.kept_headers(request), written.grants, given, lock)
         self.storage_class = metadata.storage_class(request)
         self.body = body or Body(request, largest=gateway.settings.max_put)
+        if lock != NONE and body is None:
+            locks.check_sum(request, self.body)
 
     def describe(self, locator: str) -> NewVersion:
         """The version, once the body's hashes are known."""
@@ -55,8 +60,8 @@ class Put:
 
 def _begin_put(gateway: Gateway, request: S3Request, data: bytes) -> Change:
     assert request.key is not None
-    if quota_of(request.bucket_row) is not None:
-        raise NotNow
+    if quota_of(request.bucket_row) is not None or locks.default_of(request.bucket_row) is not None:
+        raise NotNow  # to wait for the journals, or for room
     put = Put(gateway, request, acls.written_now(request))
     piece = put.body.take_whole(data)
     place = (gateway.store_of(request), request.bucket_row.id, request.key)
@@ -81,7 +86,10 @@ async def write(gateway: Gateway, request: S3Request, put: Put, size: int | None
         await room.take(size if put.body.size is None else put.body.size)
         if tree is not None:
             return await tree.put(request.bucket_row, key, *how)
-        return await objects.put(gateway.store_of(request), request.bucket_row.id, key, *how)
+        store = gateway.store_of(request)
+        committed = await objects.put(store, request.bucket_row.id, key, *how)
+    await written_down(store, put.kept, committed.seq)
+    return committed
 
 
 def url_of(request: S3Request) -> str:
@@ -95,8 +103,9 @@ def _begin_delete(gateway: Gateway, request: S3Request, data: bytes) -> Change:
         raise NotNow
     asked, wanted = versions.asked(request), conditions.write_conditions(request)
     place = (gateway.store, request.bucket_row.id, request.key or "")
+    bypass = asked is not None and locks.may_bypass(request, place[2], asked)
     started = perf_counter()
-    future = objects.begin_delete(*place, asked, wanted)
+    future = objects.begin_delete(*place, asked, wanted, bypass)
 
     def answer(done: asyncio.Future[Committed | Deleted | None]) -> Response:
         # here, since a callback of its own is a hundredth of a DELETE
@@ -115,4 +124,6 @@ async def delete_object(gateway: Gateway, request: S3Request) -> Response:
         await tree.delete(request.bucket_row, request.key or "", asked, wanted, request.timings)
         return Response(204, versions.of_delete(asked, None))
     place = (gateway.store, request.bucket_row.id, request.key or "")
-    return Response(204, versions.of_delete(asked, await objects.delete(*place, asked, wanted, request.timings)))
+    bypass = asked is not None and locks.may_bypass(request, place[2], asked)
+    done = await objects.delete(*place, asked, wanted, request.timings, bypass)
+    return Response(204, versions.of_delete(asked, done))

@@ -15,10 +15,13 @@ if TYPE_CHECKING:
     from app.s3.gateway import Gateway
 
 
-async def renew(gateway: Gateway, request: S3Request, change: Callable[[Version], str]) -> Version:
+async def renew(
+    gateway: Gateway, request: S3Request, change: Callable[[Version], str], *, bypass: bool = False
+) -> Version:
     """Give the version that a request names what `change` makes of it; done again when another change came first.
 
-    Raises what `find` raises, and ConditionalRequestConflict when that happens too often.
+    Raises what `find` raises, ConditionalRequestConflict when that happens too often, and ObjectLocked for an earlier
+    end of a retention that does not allow it, also with `bypass`.
     """
     for _ in range(COPY_ATTEMPTS):
         version = await find(gateway, request)
@@ -26,8 +29,9 @@ async def renew(gateway: Gateway, request: S3Request, change: Callable[[Version]
         if kept == version.headers:
             return version
         try:
-            await gateway.index.set_headers(request.bucket_row.id, version.key, version.seq, kept)
+            place = (request.bucket_row.id, version.key)
+            seq = await gateway.index.set_headers(*place, version.seq, kept, bypass)
         except ConditionalRequestConflict:
             continue
-        return version
+        return version._replace(seq=seq, headers=kept)
     raise ConditionalRequestConflict()

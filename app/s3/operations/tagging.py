@@ -41,14 +41,14 @@ async def put_object_tagging(gateway: Gateway, request: S3Request) -> Response:
     given = request.tags = tags.of_document(await _document(request), tags.MAX_OBJECT)
     if request.undecided:  # policies can speak of the tags that are given
         rights.check_key(request, "s3:PutObjectTagging", request.key or "", asked)
-    version = await renew(gateway, request, lambda old: metadata.renewed(old, tags=given))
+    version = await renew(gateway, request, lambda old: metadata.renewed(old.headers, tags=given))
     return Response(200, versions.of(request.bucket_row, version.version_id))
 
 
 @operation("DELETE", "key", "tagging", name="DeleteObjectTagging", action="s3:DeleteObjectTagging")
 async def delete_object_tagging(gateway: Gateway, request: S3Request) -> Response:
     """https://docs.aws.amazon.com/AmazonS3/latest/API/API_DeleteObjectTagging.html"""
-    version = await renew(gateway, request, lambda old: metadata.renewed(old, tags={}))
+    version = await renew(gateway, request, lambda old: metadata.renewed(old.headers, tags={}))
     return Response(204, versions.of(request.bucket_row, version.version_id))
 
 

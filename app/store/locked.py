@@ -1,0 +1,32 @@
+"""What locks an object is beside its data before it is acknowledged (DESIGN §4): the journals are waited for."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+
+from app.errors import StoreUnavailable
+from app.index import locks
+from app.store.store import Store
+
+PATIENCE = 30.0
+"""Seconds: journals are written every second or so, where the store can be written at all."""
+FIRST_LOOK, LAST_LOOK = 0.02, 0.2
+"""Seconds between looks, at first and at last."""
+
+
+async def written_down(store: Store, headers: str, seq: int, patience: float = PATIENCE) -> None:
+    """Return once the journals of a bucket's store tell of the version `seq`, if its headers hold a lock.
+
+    Raises StoreUnavailable when they do not in time. Then the version is there with its lock, but the index alone knows
+    of that.
+    """
+    if locks.LOCKED not in headers:
+        return
+    until = time.monotonic() + patience
+    pause = FIRST_LOOK
+    while await store.index.watermark(store.name) < seq:
+        if time.monotonic() > until:
+            raise StoreUnavailable(reason="the lock is not written down beside the data")
+        await asyncio.sleep(pause)
+        pause = min(pause * 1.5, LAST_LOOK)

@@ -1,0 +1,115 @@
+"""Locks and the jobs: they are written down before they are acknowledged, come back with a rebuild, and keep data."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import orjson
+import pytest
+
+from app.errors import ObjectLocked, StoreUnavailable
+from app.index import locks
+from app.index.locks import COMPLIANCE, GOVERNANCE, SETTING, Lock
+from app.index.schema import ENABLED
+from app.jobs.decisions import Decisions
+from app.jobs.fsck import fsck
+from app.jobs.garbage import Garbage
+from app.settings import Settings
+from app.store import objects
+from app.store.locked import written_down
+from tests.jobs.mixed import THRESHOLD, writing
+from tests.jobs.test_rebuild import lose_index, rebuilt
+from tests.jobs.versioned import contents
+from tests.store.site import opened, prepare, put, settings_for
+
+FAR = 4_102_444_800_000
+
+
+@pytest.fixture
+def settings(tmp_path: Path) -> Settings:
+    made = settings_for(tmp_path, pack_size=1 << 20, pack_threshold=THRESHOLD)
+    prepare(made)
+    return made
+
+
+def headers(lock: Lock) -> str:
+    return orjson.dumps({locks.LOCK: list(lock)}).decode()
+
+
+async def test_a_lock_waits_for_the_journals(settings: Settings) -> None:
+    lock = headers(Lock(COMPLIANCE, FAR))
+    async with writing(settings) as store:
+        bucket = await store.index.create_bucket("b", "owner", "us-east-1", 10)
+        made = await put(store, bucket, "key", b"body")
+        seq = await store.index.set_headers(bucket.id, "key", made.seq, lock)
+        await written_down(store, "{}", seq, 0)  # without a lock nothing is waited for
+        with pytest.raises(StoreUnavailable):
+            await written_down(store, lock, seq, 0.05)
+        waiting = asyncio.create_task(written_down(store, lock, seq))
+        await asyncio.sleep(0.05)
+        assert not waiting.done()
+        await Decisions(store).run_once()
+        await waiting
+
+
+@pytest.mark.parametrize("snapshot", [False, True])
+async def test_locks_come_back_with_a_rebuild(settings: Settings, snapshot: bool) -> None:
+    wanted = [Lock(GOVERNANCE, FAR), Lock(COMPLIANCE, FAR, True), Lock(hold=True), Lock(hold=False)]
+    async with writing(settings) as store:
+        made = f'{{"{SETTING}":["GOVERNANCE",1,0]}}'
+        bucket = await store.index.create_bucket("b", "owner", "r", 10, settings=made, versioning=ENABLED)
+        decisions = Decisions(store)
+        ids = []
+        for number, lock in enumerate(wanted):
+            version = await put(store, bucket, "key", b"body" * (number + 1) * (1 + THRESHOLD * (number % 2)))
+            await store.index.set_headers(bucket.id, "key", version.seq, headers(lock))
+            ids.append(version.version_id)
+        await store.index.delete_version(bucket.id, "key")
+        if snapshot:
+            decisions.renew()
+        await decisions.run_once()
+        while decisions._snapshot is not None:
+            await decisions.run_once()
+        held = await contents(store, bucket)
+    lose_index(settings)
+    report, lost = rebuilt(settings)
+    assert (lost, report.damage) == ([], [])
+    async with writing(settings) as store:
+        assert await store.index.bucket("b") == bucket
+        assert await contents(store, bucket) == held
+        for version_id, lock in zip(ids, wanted, strict=True):
+            found = await store.index.version(bucket.id, "key", version_id)
+            assert found is not None
+            assert locks.of(found.headers) == lock
+            if lock.hold or lock.mode:
+                with pytest.raises(ObjectLocked):
+                    await objects.delete(store, bucket.id, "key", version_id, None, {})
+
+
+async def test_fsck_and_garbage_take_nothing_that_is_locked(settings: Settings) -> None:
+    """Their reach is what no row holds; and rows that are locked stay."""
+    async with writing(settings) as store:
+        bucket = await store.index.create_bucket(
+            "b", "owner", "r", 10, settings=f'{{"{SETTING}":[]}}', versioning=ENABLED
+        )
+        large = await put(store, bucket, "key", b"large" * THRESHOLD)
+        small = await put(store, bucket, "key", b"small")
+        for version in (large, small):
+            await store.index.set_headers(bucket.id, "key", version.seq, headers(Lock(COMPLIANCE, FAR)))
+        gone = await put(store, bucket, "key", b"gone" * THRESHOLD)
+        for version in (gone, large, small):
+            try:
+                await objects.delete(store, bucket.id, "key", version.version_id, None, {}, bypass=True)
+            except ObjectLocked:
+                assert version is not gone
+        decisions = Decisions(store)
+        await decisions.run_once()
+        held = await contents(store, bucket)
+        assert len(held) == 2
+        await Garbage(store, lambda: 2, lambda: 1, 0, decisions.bound).run_once()
+        assert (await fsck(store, repair=True)).clean
+        assert await contents(store, bucket) == held
+    async with opened(settings) as store:
+        assert (await fsck(store, repair=True)).clean
+        assert await contents(store, bucket) == held
