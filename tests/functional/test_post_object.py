@@ -199,6 +199,17 @@ def test_policies_that_are_none(gateway: Gateway, bucket: str, text: str) -> Non
     assert error(post(gateway, bucket, {"key": "k", **signed_v2(text)}))[:2] == (400, "InvalidPolicyDocument")
 
 
+@pytest.mark.parametrize(
+    "name", ["x-amz-meta-日", "x-amz-meta-a b", "x-amz-meta-a:b", "x-amz-meta-ä", "x-amz-meta-a\tb"]
+)
+def test_fields_that_no_header_can_be(gateway: Gateway, s3: Any, bucket: str, name: str) -> None:
+    signed = signed_v2(policy_of({"bucket": bucket}, {"key": "k"}, ["starts-with", f"${name}", ""]))
+    assert error(post(gateway, bucket, {"key": "k", name: "v", **signed}))[:2] == (400, "InvalidArgument")
+    signed = signed_v2(policy_of({"bucket": bucket}, {"key": "k"}, ["starts-with", "$x-amz-meta-a", ""]))
+    found = error(post(gateway, bucket, {"key": "k", "x-amz-meta-a": "v\r\nevil: 1", **signed}))
+    assert found[:2] == (400, "InvalidArgument")
+
+
 def test_a_policy_expires(gateway: Gateway, bucket: str) -> None:
     signed = signed_v2(policy_of({"bucket": bucket}, {"key": "k"}, seconds=-1))
     assert error(post(gateway, bucket, {"key": "k", **signed})) == (

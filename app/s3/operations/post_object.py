@@ -5,6 +5,7 @@ The fields are read, believed and made into the headers of that PUT; the file th
 
 from __future__ import annotations
 
+import re
 import time
 from typing import TYPE_CHECKING
 from urllib.parse import quote, urlsplit
@@ -31,6 +32,8 @@ TAKEN = frozenset({"x-amz-user-agent", "x-amz-expected-bucket-owner", "x-amz-dat
 """Headers of Amazon's that may come beside a form."""
 RENAMED = {"acl": "x-amz-acl", "tagging": tags.HEADER}
 OTHER_OPERATIONS = ("x-amz-copy-source", "x-amz-rename-source", "x-amz-write-offset-bytes")
+_TOKEN = re.compile(r"[!#$%&'*+\-.^_`|~0-9a-z]+")
+"""What the name of a header can be (RFC 9110 §5.6.2)."""
 STATUSES = {"200": 200, "201": 201}
 """Of `success_action_status`; any other is 204."""
 
@@ -107,7 +110,7 @@ def _take_key(request: S3Request, fields: dict[str, str]) -> None:
 def _make_put(request: S3Request, form: Form) -> None:
     """Make the request the PUT that the form asks for: its fields are the headers, its file the body.
 
-    Raises InvalidArgument for values that no header can have, NotImplemented for fields of other operations.
+    Raises InvalidArgument for names and values that no header can have, NotImplemented for fields of other operations.
     """
     headers = {name: request.headers[name] for name in OF_CONNECTION if name in request.headers}
     for field, value in form.fields.items():
@@ -118,7 +121,7 @@ def _make_put(request: S3Request, form: Form) -> None:
             raise NotImplemented(Header=name)
         if name == tags.HEADER:
             value = tags.to_header(tags.of_document(value.encode("utf-8"), tags.MAX_OBJECT))
-        if any(character < " " or character == "\x7f" for character in value):
+        if _TOKEN.fullmatch(name) is None or any(character < " " or character == "\x7f" for character in value):
             raise InvalidArgument(ArgumentName=name)
         # header values are the bytes on the wire read as latin-1
         headers[name] = value.encode("utf-8").decode("latin-1")
