@@ -66,6 +66,16 @@ VERSIONED = {
 """The right that the same operation needs on a version that it names."""
 
 
+OF_VERSIONS = VERSIONED.keys() | {
+    "s3:GetObjectLegalHold",
+    "s3:GetObjectRetention",
+    "s3:PutObjectLegalHold",
+    "s3:PutObjectRetention",
+    "s3:RestoreObject",
+}
+"""The rights of operations that take a `versionId`."""
+
+
 def right_on(action: str, version_id: str | None) -> str:
     """The right that an operation needs on an object, or on that version of it."""
     return action if version_id is None else VERSIONED.get(action, action)

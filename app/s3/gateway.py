@@ -252,6 +252,8 @@ class Gateway:
             raise NotImplemented(Header="x-amz-content-sha256")
         if request.bucket is not None and request.key is not None:
             target.check_key(request.key)
+        if request.query and "versionId" in request.query:
+            versions.check_is_taken(request, operation)
         return operation
 
     def _admit(self, request: S3Request, operation: dispatch.Operation, bucket: Bucket | None) -> None:

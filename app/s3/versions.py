@@ -6,6 +6,7 @@ from app.index import version_ids
 from app.index.rows import NULL_VERSION, Bucket, Committed, Version
 from app.index.version_rows import Deleted
 from app.s3.dates import http_date
+from app.s3.dispatch import OF_VERSIONS, Operation
 from app.s3.errors import InvalidArgument, MethodNotAllowed, NoSuchKey, S3Error
 from app.s3.request import S3Request
 from app.s3.response import Headers
@@ -19,6 +20,14 @@ def asked(request: S3Request) -> str | None:
     if value is not None:
         check(request.bucket_row, value)
     return value
+
+
+def check_is_taken(request: S3Request, operation: Operation) -> None:
+    """Raises InvalidArgument for a `versionId` given to what is not done to versions."""
+    if request.key is not None and operation.action not in OF_VERSIONS:
+        value = request.query["versionId"][:1024]
+        message = "This operation does not accept a version-id."
+        raise InvalidArgument(message, ArgumentName="versionId", ArgumentValue=value)
 
 
 def check(bucket: Bucket, version_id: str) -> None:

@@ -112,6 +112,27 @@ def test_ids_that_no_version_has(s3: Any, versioned: str, bucket: str) -> None:
     assert listed(s3, versioned) == [("k", version_id, True, False)]
 
 
+def test_what_writes_takes_no_version_id(s3: Any, gateway: Gateway, versioned: str) -> None:
+    (version_id,) = put_all(s3, versioned, b"body")
+    upload = s3.create_multipart_upload(Bucket=versioned, Key="k")["UploadId"]
+    for operation, arguments in (
+        ("put_object", {}),
+        ("upload_part", {"UploadId": upload, "PartNumber": 1}),
+        ("list_parts", {"UploadId": upload}),
+    ):
+        names = {"Bucket": versioned, "Key": "k", **arguments}
+        s3.meta.events.register_first("before-sign.s3", add_version, unique_id="add")
+        try:
+            refused(getattr(s3, operation), 400, "InvalidArgument", **names)
+        finally:
+            s3.meta.events.unregister("before-sign.s3", unique_id="add")
+    assert listed(s3, versioned) == [("k", version_id, True, False)]
+
+
+def add_version(request: Any, **_: Any) -> None:
+    request.url += ("&" if "?" in request.url else "?") + "versionId=null"
+
+
 def test_a_bucket_without_versions_knows_only_null(s3: Any, bucket: str) -> None:
     answer = s3.put_object(Bucket=bucket, Key="k", Body=b"body")
     assert "VersionId" not in answer

@@ -12,6 +12,7 @@ import pytest
 
 from app.errors import BucketBusy, NoSuchBucket, NoSuchKey
 from app.index.rows import PIECES, Bucket, NewVersion
+from app.index.schema import ENABLED
 from app.jobs import move as job
 from app.jobs.decisions import Decisions
 from app.jobs.fsck import fsck
@@ -26,6 +27,7 @@ from tests.crash.operations import MOVE_POINTS
 from tests.jobs.mixed import tables
 from tests.jobs.packed import compact, complete, content, copy, copy_part, put_part, start_upload
 from tests.jobs.two import LARGE, fill, make, rebuilt, settings_of, stores
+from tests.jobs.versioned import contents
 from tests.store.site import prepare, put
 
 
@@ -82,6 +84,23 @@ async def lies_on(store: Store, bucket: Bucket) -> set[str]:
     parts = [one for _, one in await store.index.held_by_parts(bucket.id)]
     found = {owner(body) for body in bodies if not body.startswith(PIECES)}
     return found | {owner(one.locator) for one in [*held, *parts]}
+
+
+async def test_all_versions_move(store: Store, settings: Settings) -> None:
+    bucket = await make(store, "fast")
+    own = store.of("fast")
+    await put(own, bucket, "k", b"before")
+    await store.index.set_versioning(bucket.id, ENABLED)
+    for text in (b"one", LARGE, b""):
+        await put(own, bucket, "k", text)
+    await copy(own, bucket, "k", "copied")
+    await objects.delete(own, bucket.id, "k", None, None, {})
+    expected = await contents(store, bucket)
+    assert len(expected) == 6
+    await move(store, bucket, "slow")
+    assert await lies_on(store, bucket) == {"slow"}
+    assert await contents(store, bucket) == expected
+    await clean(store)
 
 
 async def clean(store: Store) -> None:
