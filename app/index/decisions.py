@@ -1,18 +1,21 @@
 """What is written down beside the data, read from the index: batches of changes, and everything for a snapshot.
 
-SQLite makes the JSON itself: that costs no more than the rows alone as Python objects, and holds up no other thread.
-Each batch is read in one state of the index, on a connection of its own.
+The engine makes the JSON itself: on SQLite that costs no more than the rows alone as Python objects, and holds up no
+other thread. Each batch is read in one state of the index.
 """
+# ruff: noqa: S608 - statements of constants, see `app.index.words`
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-import apsw
+from sqlalchemy import Table
 
-from app.index.connection import all_rows, one_row
 from app.index.schema import DEFAULT, access_keys, accounts, buckets, pieces, removals, uploads, versions
-from app.index.steps import of_store
+from app.index.statements import SEQUENCE
+from app.index.steps import Transaction, of_store
+from app.index.words import Query, Words
 
 WATERMARK = "decided"
 """Note of each store: all up to there is in its journals."""
@@ -27,60 +30,153 @@ PIECE_COLUMNS = tuple(pieces.c.keys())
 REMOVAL_COLUMNS = tuple(removals.c.keys())
 
 
-MINE = "bucket_id IN (SELECT id FROM buckets WHERE :store IN (store, source))"
-"""What the journals of a store are for: its buckets, and those whose data is being moved away from it."""
-MINE_OR_NOBODYS = f"({MINE} OR bucket_id NOT IN (SELECT id FROM buckets))"  # noqa: S608 - a constant
+def _mine(words: Words) -> str:
+    """What the journals of a store are for: its buckets, and those whose data is being moved away from it."""
+    return f"bucket_id IN (SELECT id FROM buckets WHERE {words.text('store')} IN (store, source))"
 
 
-def _rows(columns: tuple[str, ...], source: str, *more: str) -> str:
-    wanted = ", ".join((f"json_group_array(json_array({', '.join(columns)}))", *more))
-    return f"SELECT {wanted} FROM {source}"  # noqa: S608 - names of columns and our own subqueries
+def _mine_or_nobodys(words: Words) -> str:
+    return f"({_mine(words)} OR bucket_id NOT IN (SELECT id FROM buckets))"
 
 
-_VERSIONS = f"FROM versions WHERE seq > :after AND seq <= :until AND {MINE} ORDER BY seq"
-_REMOVALS = f"""FROM removals WHERE seq > :after AND seq <= :until
-    AND (store = :store OR store = '' AND {MINE_OR_NOBODYS}) ORDER BY seq"""
-VERSIONS_END = f"SELECT count(*), max(seq) FROM (SELECT seq {_VERSIONS} LIMIT :limit) AS changed"  # noqa: S608
-REMOVALS_END = f"SELECT count(*), max(seq) FROM (SELECT seq {_REMOVALS} LIMIT :limit) AS changed"  # noqa: S608
-CHANGED_VERSIONS = _rows(VERSION_COLUMNS, f"(SELECT * {_VERSIONS}) AS changed")
-CHANGED_REMOVALS = _rows(REMOVAL_COLUMNS, f"(SELECT * {_REMOVALS}) AS changed")
-COMPLETED = f"""
-SELECT id FROM uploads WHERE completed_seq > :after AND id IN (
-    SELECT CAST(substr(body, 8) AS INTEGER) FROM versions WHERE seq > :after AND seq <= :until AND body >= 'pieces:'
-    AND body < 'pieces;' AND {MINE})
-"""  # noqa: S608 - constants
-CHANGED_UPLOADS = _rows(UPLOAD_COLUMNS, "uploads WHERE id IN (SELECT value FROM json_each(:ids))")
-PIECES_OF = """(SELECT * FROM pieces WHERE upload IN (SELECT value FROM json_each(:ids))
-    AND (upload, start, part_number) > (:a, :b, :c) ORDER BY upload, start, part_number LIMIT :limit) AS batch"""
-ALL_UPLOADS = f"""(SELECT * FROM uploads WHERE id > :after AND completed_seq > 0 AND {MINE_OR_NOBODYS}
-    ORDER BY id LIMIT :limit) AS batch"""  # noqa: S608 - constants
-ALL_PIECES = f"""(SELECT * FROM pieces WHERE (upload, start, part_number) > (:a, :b, :c)
-    AND EXISTS (SELECT 1 FROM uploads WHERE uploads.id = pieces.upload AND {MINE_OR_NOBODYS})
-    ORDER BY upload, start, part_number LIMIT :limit) AS batch"""  # noqa: S608 - constants
-SETTINGS = f"""
-SELECT json_object(
-    'accounts', json(({_rows(tuple(accounts.c.keys()), "accounts")})),
-    'access_keys', json(({_rows(tuple(access_keys.c.keys()), "access_keys")})),
-    'buckets', json(({_rows(tuple(buckets.c.keys()), "buckets")})),
-    'root', (SELECT value FROM meta WHERE name = 'root')
-)
-"""  # noqa: S608 - names of columns
-UNDECIDED = f"""
-WITH decided(seq) AS (SELECT coalesce((SELECT CAST(value AS INTEGER) FROM meta WHERE name = :watermark), 0))
-SELECT count(*), coalesce(min(at), 0) FROM (
-    SELECT modified AS at FROM
-        (SELECT modified FROM versions WHERE seq > (SELECT seq FROM decided) AND {MINE} LIMIT :limit) AS made
-    UNION ALL SELECT at FROM (SELECT at FROM removals WHERE seq > (SELECT seq FROM decided)
-        AND (store = :store OR store = '' AND {MINE}) LIMIT :limit) AS gone
-) AS changed
-"""  # noqa: S608 - constants
+def _between(words: Words) -> str:
+    return f"seq > {words.number('after')} AND seq <= {words.number('until')}"
 
-STORED = """
-WITH mine(id) AS MATERIALIZED (SELECT id FROM buckets WHERE store = :store)
-SELECT coalesce((SELECT sum(size) FROM versions WHERE bucket_id IN mine), 0) + coalesce((SELECT sum(parts.size)
-    FROM uploads JOIN parts ON parts.upload = uploads.id
-    WHERE uploads.completed_seq = 0 AND uploads.bucket_id IN mine), 0)
-"""
+
+# where rows come from: what stands behind `SELECT *`
+Source = Callable[[Words], str]
+
+
+def _changed_versions(words: Words) -> str:
+    return f"FROM versions WHERE {_between(words)} AND {_mine(words)} ORDER BY seq"
+
+
+def _changed_removals(words: Words) -> str:
+    return f"""FROM removals WHERE {_between(words)}
+        AND (store = {words.text("store")} OR store = '' AND {_mine_or_nobodys(words)}) ORDER BY seq"""
+
+
+def _uploads_of(words: Words) -> str:
+    return f"FROM uploads WHERE id IN ({words.numbers('ids')})"
+
+
+def _all_uploads(words: Words) -> str:
+    return f"""FROM uploads WHERE id > {words.number("after")} AND completed_seq > 0 AND {_mine_or_nobodys(words)}
+        ORDER BY id LIMIT {words.number("limit")}"""
+
+
+def _behind(words: Words) -> str:
+    return f"(upload, start, part_number) > ({', '.join(map(words.number, 'abc'))})"
+
+
+def _pieces_of(words: Words) -> str:
+    return f"""FROM pieces WHERE upload IN ({words.numbers("ids")}) AND {_behind(words)}
+        ORDER BY upload, start, part_number LIMIT {words.number("limit")}"""
+
+
+def _all_pieces(words: Words) -> str:
+    return f"""FROM pieces WHERE {_behind(words)}
+        AND EXISTS (SELECT 1 FROM uploads WHERE uploads.id = pieces.upload AND {_mine_or_nobodys(words)})
+        ORDER BY upload, start, part_number LIMIT {words.number("limit")}"""
+
+
+def _documents(columns: tuple[str, ...], source: Source, *more: str) -> Query:
+    """The rows as one JSON array, and more about them."""
+
+    def said(words: Words) -> str:
+        wanted = ", ".join((words.rows(columns), *more))
+        return f"SELECT {wanted} FROM (SELECT * {source(words)}) AS batch"
+
+    return Query(said, documents=True)
+
+
+def _end(source: Source) -> Query:
+    """How many the first rows are, and the last of them."""
+
+    def said(words: Words) -> str:
+        first = f"SELECT seq {source(words)} LIMIT {words.number('limit')}"
+        return f"SELECT count(*), max(seq) FROM ({first}) AS batch"
+
+    return Query(said)
+
+
+def _last_piece(source: Source) -> Query:
+    """The place of the last row of a batch that is full."""
+
+    def said(words: Words) -> str:
+        wanted = f"SELECT upload, start, part_number FROM (SELECT * {source(words)}) AS batch"
+        return f"{wanted} LIMIT 1 OFFSET {words.number('limit')} - 1"
+
+    return Query(said)
+
+
+VERSIONS_END = _end(_changed_versions)
+REMOVALS_END = _end(_changed_removals)
+CHANGED_VERSIONS = _documents(VERSION_COLUMNS, _changed_versions)
+CHANGED_REMOVALS = _documents(REMOVAL_COLUMNS, _changed_removals)
+UPLOADS_OF = _documents(UPLOAD_COLUMNS, _uploads_of)
+ALL_UPLOADS = _documents(UPLOAD_COLUMNS, _all_uploads, "count(*)", "max(id)")
+PIECES_OF = _documents(PIECE_COLUMNS, _pieces_of, "count(*)")
+LAST_OF_PIECES = _last_piece(_pieces_of)
+ALL_PIECES = _documents(PIECE_COLUMNS, _all_pieces, "count(*)")
+LAST_OF_ALL_PIECES = _last_piece(_all_pieces)
+
+
+def _completed(words: Words) -> str:
+    return f"""
+    SELECT id FROM uploads WHERE completed_seq > {words.number("after")} AND id IN (
+        SELECT CAST(substr(body, 8) AS BIGINT) FROM versions WHERE {_between(words)}
+        AND body >= 'pieces:' AND body < 'pieces;' AND {_mine(words)})
+    """
+
+
+def _versions_count(words: Words) -> str:
+    return f"SELECT count(*) FROM versions WHERE {_mine(words)}"
+
+
+def _all_rows(words: Words, table: Table) -> str:
+    return words.json(f"SELECT {words.rows(tuple(table.c.keys()))} FROM {table.name}")
+
+
+def _settings(words: Words) -> str:
+    return f"""
+    SELECT {words.json_object}(
+        'accounts', {_all_rows(words, accounts)},
+        'access_keys', {_all_rows(words, access_keys)},
+        'buckets', {_all_rows(words, buckets)},
+        'root', (SELECT value FROM meta WHERE name = 'root')
+    )
+    """
+
+
+def _undecided(words: Words) -> str:
+    return f"""
+    WITH decided(seq) AS (
+        SELECT coalesce((SELECT CAST(value AS BIGINT) FROM meta WHERE name = {words.text("watermark")}), 0)
+    )
+    SELECT count(*), coalesce(min(at), 0) FROM (
+        SELECT modified AS at FROM (SELECT modified FROM versions WHERE seq > (SELECT seq FROM decided)
+            AND {_mine(words)} LIMIT {words.number("limit")}) AS made
+        UNION ALL SELECT at FROM (SELECT at FROM removals WHERE seq > (SELECT seq FROM decided)
+            AND (store = {words.text("store")} OR store = '' AND {_mine(words)}) LIMIT {words.number("limit")}) AS gone
+    ) AS changed
+    """
+
+
+def _stored(words: Words) -> str:
+    return f"""
+    WITH mine(id) AS MATERIALIZED (SELECT id FROM buckets WHERE store = {words.text("store")})
+    SELECT coalesce((SELECT sum(size) FROM versions WHERE bucket_id IN (SELECT id FROM mine)), 0)
+        + coalesce((SELECT sum(parts.size) FROM uploads JOIN parts ON parts.upload = uploads.id
+            WHERE uploads.completed_seq = 0 AND uploads.bucket_id IN (SELECT id FROM mine)), 0)
+    """
+
+
+COMPLETED = Query(_completed)
+VERSIONS_COUNT = Query(_versions_count)
+SETTINGS = Query(_settings, documents=True)
+UNDECIDED = Query(_undecided)
+STORED = Query(_stored)
 
 Place = tuple[int, int, int]
 FIRST: Place = (-1, -1, -1)
@@ -100,74 +196,70 @@ class Changes(NamedTuple):
     """Uploads whose Complete is among the changes."""
 
 
-def changes(
-    connection: apsw.Connection, after: int, limit: int = BATCH, until: int | None = None, store: str = DEFAULT
-) -> Changes:
+def changes(after: int, until: int | None = None, store: str = DEFAULT) -> Transaction[Changes]:
     """The first changes of a store's buckets behind `after`: versions as they are now, and removals."""
-    connection.execute("BEGIN")
-    try:
-        if until is None:
-            (until,) = one_row(connection, "SELECT value FROM sequence")
-        bounds = {"after": after, "until": until, "limit": limit, "store": store}
-        count = 0
-        more = False
-        for end in (VERSIONS_END, REMOVALS_END):
-            found, last = one_row(connection, end, bounds)
-            count += found
-            if found >= limit:
-                more, bounds["until"] = True, last
-        (changed,) = one_row(connection, CHANGED_VERSIONS, bounds)
-        (gone,) = one_row(connection, CHANGED_REMOVALS, bounds)
-        completed = [number for (number,) in all_rows(connection, COMPLETED, bounds)]
-        return Changes(int(bounds["until"] or 0), more, count, changed, gone, completed)
-    finally:
-        connection.execute("ROLLBACK")
+    if until is None:
+        ((until,),) = yield SEQUENCE, ()
+    bounds = {"after": after, "until": until, "limit": BATCH, "store": store}
+    count = 0
+    more = False
+    for end in (VERSIONS_END, REMOVALS_END):
+        ((found, last),) = yield end.given(**bounds)
+        count += found
+        if found >= BATCH:
+            more, bounds["until"] = True, last
+    ((changed,),) = yield CHANGED_VERSIONS.given(**bounds)
+    ((gone,),) = yield CHANGED_REMOVALS.given(**bounds)
+    completed = yield COMPLETED.given(**bounds)
+    return Changes(int(bounds["until"] or 0), more, count, changed, gone, [number for (number,) in completed])
 
 
-def settings(connection: apsw.Connection) -> str:
+def settings() -> Transaction[str]:
     """Accounts, keys and buckets as a JSON object of arrays of rows."""
-    return str(one_row(connection, SETTINGS)[0])
+    ((document,),) = yield SETTINGS.given()
+    return str(document)
 
 
-def uploads_of(connection: apsw.Connection, ids: str) -> str:
-    """Rows of the uploads whose ids a JSON array names."""
-    return str(one_row(connection, CHANGED_UPLOADS, {"ids": ids})[0])
+def uploads_of(ids: Sequence[int]) -> Transaction[str]:
+    """Rows of the uploads of these ids."""
+    ((rows,),) = yield UPLOADS_OF.given(ids=ids)
+    return str(rows)
 
 
-def pieces_of(
-    connection: apsw.Connection, ids: str | None, after: Place, store: str = DEFAULT
-) -> tuple[str, Place | None]:
+def pieces_of(ids: Sequence[int] | None, after: Place, store: str = DEFAULT) -> Transaction[tuple[str, Place | None]]:
     """A batch of pieces behind `after` (of all a store's uploads without `ids`), and the place to go on from."""
-    source = ALL_PIECES if ids is None else PIECES_OF
-    bounds: dict[str, object] = {**dict(zip("abc", after, strict=True)), "ids": ids, "limit": BATCH, "store": store}
+    bounds: dict[str, object] = {**dict(zip("abc", after, strict=True)), "limit": BATCH, "store": store}
+    batch, end = ALL_PIECES, LAST_OF_ALL_PIECES
+    if ids is not None:
+        batch, end = PIECES_OF, LAST_OF_PIECES
+        bounds["ids"] = ids
     # pieces never change, so that two statements may see two states of the index
-    rows, count = one_row(connection, _rows(PIECE_COLUMNS, source, "count(*)"), bounds)
+    ((rows, count),) = yield batch.given(**bounds)
     if count < BATCH:
         return rows, None
-    last = f"SELECT upload, start, part_number FROM {source} LIMIT 1 OFFSET {BATCH - 1}"  # noqa: S608
-    return rows, one_row(connection, last, bounds)
+    ((a, b, c),) = yield end.given(**bounds)
+    return rows, (a, b, c)
 
 
-def uploads_after(connection: apsw.Connection, after: int, store: str = DEFAULT) -> tuple[str, int | None]:
+def uploads_after(after: int, store: str = DEFAULT) -> Transaction[tuple[str, int | None]]:
     """A batch of completed uploads behind `after`, and the one to go on from, None at the end."""
-    bounds = {"after": after, "limit": BATCH, "store": store}
-    rows, count, last = one_row(connection, _rows(UPLOAD_COLUMNS, ALL_UPLOADS, "count(*)", "max(id)"), bounds)
+    ((rows, count, last),) = yield ALL_UPLOADS.given(after=after, limit=BATCH, store=store)
     return rows, last if count >= BATCH else None
 
 
-def stored_bytes(connection: apsw.Connection, store: str) -> int:
+def stored_bytes(store: str) -> Transaction[int]:
     """Bytes of the objects of a store's buckets and of parts of their open uploads; a copy counts like its source."""
-    return int(one_row(connection, STORED, {"store": store})[0])
+    ((total,),) = yield STORED.given(store=store)
+    return int(total)
 
 
-def versions_count(connection: apsw.Connection, store: str = DEFAULT) -> int:
+def versions_count(store: str = DEFAULT) -> Transaction[int]:
     """How many versions a store's buckets have. Reads the whole of an index of theirs."""
-    counted = f"SELECT count(*) FROM versions WHERE {MINE}"  # noqa: S608 - a constant
-    return int(one_row(connection, counted, {"store": store})[0])
+    ((count,),) = yield VERSIONS_COUNT.given(store=store)
+    return int(count)
 
 
-def undecided(connection: apsw.Connection, store: str = DEFAULT) -> tuple[int, int]:
+def undecided(store: str = DEFAULT) -> Transaction[tuple[int, int]]:
     """How many changes (up to about COUNTED) are not written down yet, and when the oldest was made; 0 for none."""
-    wanted = {"limit": COUNTED, "store": store, "watermark": of_store(WATERMARK, store)}
-    count, oldest = one_row(connection, UNDECIDED, wanted)
+    ((count, oldest),) = yield UNDECIDED.given(limit=COUNTED, store=store, watermark=of_store(WATERMARK, store))
     return int(count), int(oldest)

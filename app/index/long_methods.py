@@ -1,15 +1,15 @@
-"""Long readings of `app.index.base.Index`, the same for every engine: which function each one runs."""
+"""Long readings of `app.index.base.Index`, the same for every engine: which transaction each one runs."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Sequence
-from typing import Any, TypeVar
-
-import orjson
+from collections.abc import AsyncIterator, Sequence
+from typing import TypeVar
 
 from app.index import decisions, holders, moving, scrubbing, usage
-from app.index.rows import Held
+from app.index.rows import Held, Holder, Pack, Suspect
 from app.index.schema import DEFAULT
+from app.index.steps import Transaction
+from app.index.transactions import compaction, packs
 from app.index.upkeep import Reference
 
 T = TypeVar("T")
@@ -18,82 +18,87 @@ T = TypeVar("T")
 class LongMethods:
     """A part of both engines, which give `_long`. What each method means stands in `Index`."""
 
-    async def _long(self, function: Callable[..., T], *arguments: Any) -> T:
-        """Run a function on a connection of SQLite, or on what looks so, beside the event loop's other work."""
+    async def _long(self, transaction: Transaction[T], *, together: bool = False) -> T:
+        """Run a transaction that only reads, beside the loop's other work; `together` in one state of the index."""
         raise NotImplementedError
+
+    async def packs(self) -> list[Pack]:
+        return await self._long(packs.all_packs())
 
     # whose a blob is
 
+    async def find_holders(self, suspects: Sequence[Suspect]) -> dict[str, tuple[Holder, ...]]:
+        return await self._long(compaction.find_holders(suspects), together=True)
+
     async def held(self, locators: Sequence[str], since: int = 0) -> set[str]:
-        return await self._long(holders.held, locators, since)
+        return await self._long(holders.held(locators, since))
 
     async def held_in(self, prefixes: Sequence[str], limit: int) -> Held:
-        return await self._long(holders.held_in, prefixes, limit)
+        return await self._long(holders.held_in(prefixes, limit), together=True)
 
     async def miscounted(self) -> list[tuple[str, int, int]]:
-        return await self._long(holders.miscounted)
+        return await self._long(holders.miscounted())
 
     async def references(self) -> AsyncIterator[Reference]:
-        for kind, _ in holders.REFERENCES:
+        for kind in holders.REFERENCES:
             position: holders.Position | None = holders.BEGIN
             while position is not None:
-                found, position = await self._long(holders.references, kind, position)
+                found, position = await self._long(holders.references(kind, position))
                 for reference in found:
                     yield reference
 
     # moves between stores
 
     async def bodies(self, bucket_id: int, after: int) -> list[moving.Body]:
-        return await self._long(moving.bodies, bucket_id, after)
+        return await self._long(moving.bodies(bucket_id, after))
 
     async def held_by_pieces(self, upload: int) -> list[moving.Held]:
-        return await self._long(moving.pieces, upload)
+        return await self._long(moving.pieces(upload))
 
     async def held_by_parts(self, bucket_id: int) -> list[tuple[str, moving.Held]]:
-        return await self._long(moving.parts, bucket_id)
+        return await self._long(moving.parts(bucket_id))
 
     async def any_on(self, store: str) -> bool:
-        return await self._long(moving.any_on, store)
+        return await self._long(moving.any_on(store))
 
     async def bucket_size(self, bucket_id: int) -> tuple[int, int]:
-        return await self._long(moving.size, bucket_id)
+        return await self._long(moving.size(bucket_id))
 
     async def bucket_usage(self, bucket_id: int) -> usage.Usage:
-        return await self._long(usage.of_bucket, bucket_id)
+        return await self._long(usage.of_bucket(bucket_id))
 
     # decisions
 
     async def changes(self, after: int, until: int | None = None, store: str = DEFAULT) -> decisions.Changes:
-        return await self._long(decisions.changes, after, decisions.BATCH, until, store)
+        return await self._long(decisions.changes(after, until, store), together=True)
 
     async def settings_rows(self) -> str:
-        return await self._long(decisions.settings)
+        return await self._long(decisions.settings())
 
     async def upload_rows(self, ids: Sequence[int]) -> str:
-        return await self._long(decisions.uploads_of, orjson.dumps(ids).decode())
+        return await self._long(decisions.uploads_of(ids))
 
     async def upload_rows_after(self, after: int, store: str = DEFAULT) -> tuple[str, int | None]:
-        return await self._long(decisions.uploads_after, after, store)
+        return await self._long(decisions.uploads_after(after, store))
 
     async def piece_rows(
         self, ids: Sequence[int] | None, after: decisions.Place, store: str = DEFAULT
     ) -> tuple[str, decisions.Place | None]:
-        wanted = None if ids is None else orjson.dumps(ids).decode()
-        return await self._long(decisions.pieces_of, wanted, after, store)
+        return await self._long(decisions.pieces_of(ids, after, store))
 
     async def versions_count(self, store: str = DEFAULT) -> int:
-        return await self._long(decisions.versions_count, store)
+        return await self._long(decisions.versions_count(store))
 
     async def stored_bytes(self, store: str) -> int:
-        return await self._long(decisions.stored_bytes, store)
+        return await self._long(decisions.stored_bytes(store))
 
     async def undecided(self, store: str = DEFAULT) -> tuple[int, int]:
-        return await self._long(decisions.undecided, store)
+        return await self._long(decisions.undecided(store))
 
     # scrub
 
     async def live(self, kind: str, after: decisions.Place) -> tuple[list[scrubbing.Live], decisions.Place | None]:
-        return await self._long(scrubbing.live, kind, after)
+        return await self._long(scrubbing.live(kind, after))
 
     async def holds(self, row: scrubbing.Live) -> bool:
-        return await self._long(scrubbing.holds, row)
+        return await self._long(scrubbing.holds(row))

@@ -1,43 +1,85 @@
 """What of a bucket lies on which store: batches of rows, each read in one state, on a connection of its own."""
+# ruff: noqa: S608 - statements of constants, see `app.index.words`
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
-import apsw
-
-from app.index.connection import all_rows, one_row
 from app.index.schema import DEFAULT
+from app.index.steps import Transaction
+from app.index.words import Query, Words
 
 BATCH = 500
 
+
 # in the order of their numbers, so that one pass sees every row that was there when it began
-VERSIONS = """
-SELECT seq, key, versions.body, size, coalesce(shared.holders, 1)
-FROM versions LEFT JOIN shared ON shared.body = versions.body
-WHERE seq > :after AND bucket_id = :bucket AND versions.body != '' ORDER BY seq LIMIT :limit
-"""
-PIECES = """
-SELECT start, part_number, pieces.locator, coalesce(shared.holders, 1)
-FROM pieces LEFT JOIN shared ON shared.body = pieces.locator
-WHERE upload = :upload AND pieces.locator != '' ORDER BY start, part_number
-"""
-PARTS = """
-SELECT parts.upload, parts.number, uploads.key, json_extract(extent.value, '$[0]') AS locator,
-    coalesce(shared.holders, 1)
-FROM uploads JOIN parts ON parts.upload = uploads.id JOIN json_each(parts.extents) AS extent
-LEFT JOIN shared ON shared.body = json_extract(extent.value, '$[0]')
-WHERE uploads.bucket_id = :bucket AND uploads.completed_seq = 0
-"""
-SIZE = "SELECT count(*), coalesce(sum(size), 0) FROM versions WHERE bucket_id = :bucket"
+def _versions(words: Words) -> str:
+    return f"""
+    SELECT seq, key, versions.body, size, coalesce(shared.holders, 1)
+    FROM versions LEFT JOIN shared ON shared.body = versions.body
+    WHERE seq > {words.number("after")} AND bucket_id = {words.number("bucket")} AND versions.body != ''
+    ORDER BY seq LIMIT {words.number("limit")}
+    """
 
 
-ANY_ON = """
-SELECT 1 FROM versions WHERE body GLOB :pattern
-UNION ALL SELECT 1 FROM pieces WHERE locator GLOB :pattern
-UNION ALL SELECT 1 FROM parts, json_each(parts.extents) AS extent WHERE json_extract(extent.value, '$[0]') GLOB :pattern
-LIMIT 1
-"""
+VERSIONS = Query(_versions)
+
+
+def _pieces(words: Words) -> str:
+    return f"""
+    SELECT start, part_number, pieces.locator, coalesce(shared.holders, 1)
+    FROM pieces LEFT JOIN shared ON shared.body = pieces.locator
+    WHERE upload = {words.number("upload")} AND pieces.locator != '' ORDER BY start, part_number
+    """
+
+
+PIECES = Query(_pieces)
+
+
+def _parts(words: Words) -> str:
+    return f"""
+    SELECT parts.upload, parts.number, uploads.key, {words.locator} AS locator, coalesce(shared.holders, 1)
+    FROM uploads JOIN parts ON parts.upload = uploads.id JOIN {words.extents} ON true
+    LEFT JOIN shared ON shared.body = {words.locator}
+    WHERE uploads.bucket_id = {words.number("bucket")} AND uploads.completed_seq = 0
+    """
+
+
+PARTS = Query(_parts)
+
+
+def _size(words: Words) -> str:
+    return f"SELECT count(*), coalesce(sum(size), 0) FROM versions WHERE bucket_id = {words.number('bucket')}"
+
+
+def _any(on: Callable[[str, Words], str]) -> Query:
+    """Whether a row holds a blob of whose locator that is true."""
+
+    def said(words: Words) -> str:
+        return f"""
+        SELECT 1 FROM versions WHERE {on("body", words)}
+        UNION ALL SELECT 1 FROM pieces WHERE {on("locator", words)}
+        UNION ALL SELECT 1 FROM parts, {words.extents} WHERE {on(words.locator, words)}
+        LIMIT 1
+        """
+
+    return Query(said)
+
+
+def _of_store(locator: str, words: Words) -> str:
+    """The locators of all stores but the default one begin with the store's name and a slash."""
+    return f"substr({locator}, 1, length({words.text('start')})) = {words.text('start')}"
+
+
+def _of_default(locator: str, words: Words) -> str:
+    """Those of the default store begin with the letter of their kind and a colon."""
+    return f"substr({locator}, 2, 1) = ':'"
+
+
+SIZE = Query(_size)
+ANY_ON = _any(_of_store)
+ANY_ON_DEFAULT = _any(_of_default)
 
 
 class Body(NamedTuple):
@@ -59,30 +101,31 @@ class Held(NamedTuple):
     holders: int
 
 
-def bodies(connection: apsw.Connection, bucket_id: int, after: int) -> list[Body]:
+def bodies(bucket_id: int, after: int) -> Transaction[list[Body]]:
     """A batch of a bucket's versions behind `after` that have a body."""
-    wanted = {"bucket": bucket_id, "after": after, "limit": BATCH}
-    return [Body._make(row) for row in all_rows(connection, VERSIONS, wanted)]
+    rows = yield VERSIONS.given(bucket=bucket_id, after=after, limit=BATCH)
+    return [Body._make(row) for row in rows]
 
 
-def pieces(connection: apsw.Connection, upload: int) -> list[Held]:
+def pieces(upload: int) -> Transaction[list[Held]]:
     """The blobs that a completed upload is made of."""
-    return [Held._make(row) for row in all_rows(connection, PIECES, {"upload": upload})]
+    rows = yield PIECES.given(upload=upload)
+    return [Held._make(row) for row in rows]
 
 
-def parts(connection: apsw.Connection, bucket_id: int) -> list[tuple[str, Held]]:
+def parts(bucket_id: int) -> Transaction[list[tuple[str, Held]]]:
     """The blobs that the parts of a bucket's open uploads hold, each with its key."""
-    rows = all_rows(connection, PARTS, {"bucket": bucket_id})
+    rows = yield PARTS.given(bucket=bucket_id)
     return [(key, Held(upload, part, locator, holders)) for upload, part, key, locator, holders in rows]
 
 
-def any_on(connection: apsw.Connection, store: str) -> bool:
+def any_on(store: str) -> Transaction[bool]:
     """Whether any row holds a blob of a store."""
-    pattern = "?:*" if store == DEFAULT else f"{store}/*"
-    return bool(all_rows(connection, ANY_ON, {"pattern": pattern}))
+    rows = yield ANY_ON_DEFAULT.given() if store == DEFAULT else ANY_ON.given(start=f"{store}/")
+    return bool(rows)
 
 
-def size(connection: apsw.Connection, bucket_id: int) -> tuple[int, int]:
+def size(bucket_id: int) -> Transaction[tuple[int, int]]:
     """Versions of a bucket, and their bytes."""
-    count, total = one_row(connection, SIZE, {"bucket": bucket_id})
+    ((count, total),) = yield SIZE.given(bucket=bucket_id)
     return int(count), int(total)

@@ -1,41 +1,78 @@
 """What the scrubber reads: every row that holds a blob, in batches, each in one state of the index."""
+# ruff: noqa: S608 - statements of constants, see `app.index.words`
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
-import apsw
-
-from app.index.connection import all_rows, one_row
 from app.index.decisions import FIRST, Place
 from app.index.rows import PIECES
+from app.index.steps import Transaction
+from app.index.words import Query, Words
 
 BATCH = 500
 
 KINDS = ("version", "piece", "part")
+
+
+def _versions(words: Words) -> str:
+    return f"""
+    SELECT seq, 0, 0, body, 0, size, CASE WHEN parts = 0 THEN etag ELSE '' END, buckets.name, key
+    FROM (SELECT * FROM versions WHERE seq > {words.number("a")} ORDER BY seq LIMIT {words.number("limit")}) AS versions
+    LEFT JOIN buckets ON buckets.id = versions.bucket_id ORDER BY seq
+    """
+
+
+def _pieces(words: Words) -> str:
+    return f"""
+    SELECT upload, start, part_number, locator, blob_offset, size, '', buckets.name, uploads.key
+    FROM (SELECT * FROM pieces WHERE (upload, start, part_number) > ({", ".join(map(words.number, "abc"))})
+          ORDER BY upload, start, part_number LIMIT {words.number("limit")}) AS pieces
+    LEFT JOIN uploads ON uploads.id = pieces.upload LEFT JOIN buckets ON buckets.id = uploads.bucket_id
+    ORDER BY upload, start, part_number
+    """
+
+
+def _parts(words: Words) -> str:
+    return f"""
+    SELECT parts.upload, parts.number, 0, {words.locator}, {words.offset}, {words.size}, '', buckets.name, uploads.key
+    FROM (SELECT * FROM parts WHERE (upload, number) > ({", ".join(map(words.number, "ab"))})
+          ORDER BY upload, number LIMIT {words.number("limit")}) AS parts
+    LEFT JOIN {words.extents} ON true
+    LEFT JOIN uploads ON uploads.id = parts.upload LEFT JOIN buckets ON buckets.id = uploads.bucket_id
+    ORDER BY parts.upload, parts.number
+    """
+
+
 QUERIES = {
-    "version": """SELECT seq, 0, 0, body, 0, size, CASE WHEN parts = 0 THEN etag ELSE '' END, buckets.name, key
-        FROM (SELECT * FROM versions WHERE seq > :a ORDER BY seq LIMIT :limit) AS versions
-        LEFT JOIN buckets ON buckets.id = versions.bucket_id ORDER BY seq""",
-    "piece": """SELECT upload, start, part_number, locator, blob_offset, size, '', buckets.name, uploads.key
-        FROM (SELECT * FROM pieces WHERE (upload, start, part_number) > (:a, :b, :c)
-              ORDER BY upload, start, part_number LIMIT :limit) AS pieces
-        LEFT JOIN uploads ON uploads.id = pieces.upload LEFT JOIN buckets ON buckets.id = uploads.bucket_id
-        ORDER BY upload, start, part_number""",
-    "part": """SELECT parts.upload, parts.number, 0, json_extract(extent.value, '$[0]'),
-            json_extract(extent.value, '$[1]'), json_extract(extent.value, '$[2]'), '', buckets.name, uploads.key
-        FROM (SELECT * FROM parts WHERE (upload, number) > (:a, :b) ORDER BY upload, number LIMIT :limit) AS parts
-        LEFT JOIN json_each(parts.extents) AS extent
-        LEFT JOIN uploads ON uploads.id = parts.upload LEFT JOIN buckets ON buckets.id = uploads.bucket_id
-        ORDER BY parts.upload, parts.number""",
+    "version": Query(_versions),
+    "piece": Query(_pieces),
+    "part": Query(_parts),
 }
 
 
+def _holds_version(words: Words) -> str:
+    return f"SELECT 1 FROM versions WHERE seq = {words.number('a')} AND body = {words.text('locator')}"
+
+
+def _holds_piece(words: Words) -> str:
+    return f"""
+    SELECT 1 FROM pieces WHERE (upload, start, part_number) = ({", ".join(map(words.number, "abc"))})
+    AND locator = {words.text("locator")}
+    """
+
+
+def _holds_part(words: Words) -> str:
+    return f"""
+    SELECT 1 FROM parts, {words.extents} WHERE (upload, number) = ({", ".join(map(words.number, "ab"))})
+    AND {words.locator} = {words.text("locator")}
+    """
+
+
 HOLDS = {
-    "version": "SELECT 1 FROM versions WHERE seq = :a AND body = :locator",
-    "piece": "SELECT 1 FROM pieces WHERE (upload, start, part_number) = (:a, :b, :c) AND locator = :locator",
-    "part": """SELECT 1 FROM parts, json_each(parts.extents) AS extent
-        WHERE (upload, number) = (:a, :b) AND json_extract(extent.value, '$[0]') = :locator""",
+    "version": Query(_holds_version),
+    "piece": Query(_holds_piece),
+    "part": Query(_holds_part),
 }
 
 
@@ -54,10 +91,9 @@ class Live(NamedTuple):
     key: str
 
 
-def live(connection: apsw.Connection, kind: str, after: Place = FIRST) -> tuple[list[Live], Place | None]:
+def live(kind: str, after: Place = FIRST) -> Transaction[tuple[list[Live], Place | None]]:
     """A batch of rows behind `after`, and the position to go on from, None at the end of the kind."""
-    named = dict(zip("abc", after, strict=True)) | {"limit": BATCH}
-    rows = all_rows(connection, QUERIES[kind], named)
+    rows = yield QUERIES[kind].given(**dict(zip("abc", after, strict=True)), limit=BATCH)
     if not rows:
         return [], None
     found = [
@@ -65,10 +101,11 @@ def live(connection: apsw.Connection, kind: str, after: Place = FIRST) -> tuple[
         for a, b, c, locator, offset, size, etag, bucket, key in rows
         if locator and not locator.startswith(PIECES)
     ]
-    return found, rows[-1][:3]
+    a, b, c, *_ = rows[-1]
+    return found, (a, b, c)
 
 
-def holds(connection: apsw.Connection, row: Live) -> bool:
+def holds(row: Live) -> Transaction[bool]:
     """Whether a row still holds that blob at that place."""
-    named = dict(zip("abc", row.place, strict=True)) | {"locator": row.locator}
-    return one_row(connection, HOLDS[row.kind], named) is not None
+    rows = yield HOLDS[row.kind].given(**dict(zip("abc", row.place, strict=True)), locator=row.locator)
+    return bool(rows)

@@ -6,7 +6,7 @@ import asyncio
 import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import apsw
 
@@ -19,11 +19,11 @@ from app.index.life import Life
 from app.index.long_methods import LongMethods
 from app.index.methods import Methods
 from app.index.reserve import Reserve
-from app.index.rows import AccessKey, Bucket, Committed, Holder, Pack, Suspect, Version
+from app.index.rows import AccessKey, Bucket, Committed, Pack, Version
 from app.index.rows import Writer as WriterRow
 from app.index.statements import VERSION
 from app.index.steps import Transaction
-from app.index.transactions import accounts, bucket, packs
+from app.index.transactions import accounts, bucket
 from app.index.writer import Writer
 
 T = TypeVar("T")
@@ -140,13 +140,18 @@ class SqliteIndex(Life, LongMethods, Methods):
         answer: T = await self._writer.submit(function, arguments, notifies=True)
         return answer
 
-    async def _long(self, function: Callable[..., T], *arguments: Any) -> T:
-        """See `LongMethods`: in a thread, on a connection of its own."""
+    async def _long(self, transaction: Transaction[T], *, together: bool = False) -> T:
+        """See `LongMethods`."""
+        drive = run.snapshot if together else run.read
+        return await self._on_own(lambda connection: drive(connection.cursor(), transaction))
+
+    async def _on_own(self, function: Callable[[apsw.Connection], T]) -> T:
+        """Run a function in a thread, on a connection of its own."""
 
         def call() -> T:
             connection = self._connect()
             try:
-                return function(connection, *arguments)
+                return function(connection)
             finally:
                 connection.close()
 
@@ -194,21 +199,13 @@ class SqliteIndex(Life, LongMethods, Methods):
         """See `Index.writer_is_gone`."""
         return is_gone(self._life_locks, writer.lock_name)
 
-    async def packs(self) -> list[Pack]:
-        """See `Index.packs`."""
-        return await self._long(lambda connection: run.read(connection.cursor(), packs.all_packs()))
-
     async def held_bytes(self, prefixes: Sequence[str], size_of: Callable[[str], int]) -> dict[str, int]:
         """See `Index.held_bytes`."""
-        return await self._long(holders.held_bytes, prefixes, size_of)
-
-    async def find_holders(self, suspects: Sequence[Suspect]) -> dict[str, tuple[Holder, ...]]:
-        """See `Index.find_holders`."""
-        return await self._long(holders.find_holders, suspects)
+        return await self._on_own(lambda connection: holders.held_bytes(connection, prefixes, size_of))
 
     async def live_bytes(self, packed: Callable[[str], tuple[int, int] | None]) -> list[tuple[Pack, int]]:
         """See `Index.live_bytes`."""
-        return await self._long(holders.live_bytes, packed)
+        return await self._on_own(lambda connection: holders.live_bytes(connection, packed))
 
     async def make_durable(self) -> None:
         """See `Index.make_durable`. Commits that are not in the log any more were synced when they were copied."""

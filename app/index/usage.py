@@ -1,25 +1,31 @@
 """How much a bucket holds, read from the index on a connection of its own."""
+# ruff: noqa: S608 - statements of constants, see `app.index.words`
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
-import apsw
+from app.index.steps import Transaction
+from app.index.words import Query, Words
 
-from app.index.connection import one_row
 
 # each condition is that of an index, of which the first has all that is asked
-USAGE = """
-WITH current(bytes, objects) AS (
-    SELECT coalesce(sum(size), 0), count(*) FROM versions WHERE bucket_id = :bucket AND state = 1
-), older(bytes, objects) AS (
-    SELECT coalesce(sum(size), 0), count(*) FROM versions WHERE bucket_id = :bucket AND state != 1 AND state = 0
-), parts_of(bytes) AS (
-    SELECT coalesce(sum(parts.size), 0) FROM uploads JOIN parts ON parts.upload = uploads.id
-    WHERE uploads.bucket_id = :bucket AND uploads.completed_seq = 0
-)
-SELECT current.bytes + older.bytes + parts_of.bytes, current.objects + older.objects FROM current, older, parts_of
-"""
+def _usage(words: Words) -> str:
+    return f"""
+    WITH current(bytes, objects) AS (
+        SELECT coalesce(sum(size), 0), count(*) FROM versions WHERE bucket_id = {words.number("bucket")} AND state = 1
+    ), older(bytes, objects) AS (
+        SELECT coalesce(sum(size), 0), count(*) FROM versions
+        WHERE bucket_id = {words.number("bucket")} AND state != 1 AND state = 0
+    ), parts_of(bytes) AS (
+        SELECT coalesce(sum(parts.size), 0) FROM uploads JOIN parts ON parts.upload = uploads.id
+        WHERE uploads.bucket_id = {words.number("bucket")} AND uploads.completed_seq = 0
+    )
+    SELECT current.bytes + older.bytes + parts_of.bytes, current.objects + older.objects FROM current, older, parts_of
+    """
+
+
+USAGE = Query(_usage)
 
 
 class Usage(NamedTuple):
@@ -30,6 +36,7 @@ class Usage(NamedTuple):
     """Versions, without delete markers."""
 
 
-def of_bucket(connection: apsw.Connection, bucket_id: int) -> Usage:
+def of_bucket(bucket_id: int) -> Transaction[Usage]:
     """The usage of a bucket. Reads all of its rows."""
-    return Usage(*map(int, one_row(connection, USAGE, {"bucket": bucket_id})))
+    ((size, count),) = yield USAGE.given(bucket=bucket_id)
+    return Usage(int(size), int(count))

@@ -207,9 +207,9 @@ class CountedBlobs(RuleBasedStateMachine):
 
     @invariant()
     def the_counts_are_true(self) -> None:
-        assert holders.miscounted(self.memory.connection) == []
+        assert self.memory.run(holders.miscounted()) == []
         blobs = sorted(self.blobs - self.taken_away)
-        assert holders.held(self.memory.connection, blobs, 0) == set(blobs)
+        assert self.memory.run(holders.held(blobs, 0)) == set(blobs)
 
 
 CountedBlobs.TestCase.settings = settings(

@@ -6,13 +6,17 @@ as U+0001 U+0002, which keeps both the order of keys and what begins with what.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import orjson
 from sqlalchemy.dialects.postgresql import asyncpg
 
 from app.index.steps import Statement
+from app.index.words import Query
+
+Rows = list[Any]
 
 ESCAPE, NUL = "\1", "\0"
 KEYS = frozenset({"key"})
@@ -26,24 +30,38 @@ class Prepared(NamedTuple):
     """A statement for asyncpg, which keeps it prepared by its text."""
 
     sql: str
-    keys: tuple[int, ...]
-    """Which of its columns are keys."""
+    plain: Callable[[Rows], Rows] | None
+    """Makes its rows what they were before texts in them were escaped."""
 
 
-_prepared: dict[Statement, Prepared] = {}
+_prepared: dict[Statement | Query, Prepared] = {}
 
 
-def prepared(statement: Statement) -> Prepared:
+def prepared(statement: Statement | Query) -> Prepared:
     """The statement, compiled when it is asked for the first time."""
     found = _prepared.get(statement)
     if found is None:
-        compiled: Any = statement.postgres.compile(dialect=_POSTGRES)
-        if tuple(compiled.positiontup or ()) != statement.names:
-            raise AssertionError(f"parameters in another order than SQLite's: {compiled}")
-        given = getattr(statement.postgres, "selected_columns", ())
-        keys = tuple(at for at, column in enumerate(given) if getattr(column, "name", "") in KEYS)
-        found = _prepared[statement] = Prepared(str(compiled), keys)
+        made = _of_query(statement) if isinstance(statement, Query) else _compiled(statement)
+        found = _prepared[statement] = made
     return found
+
+
+def _compiled(statement: Statement) -> Prepared:
+    compiled: Any = statement.postgres.compile(dialect=_POSTGRES)
+    if tuple(compiled.positiontup or ()) != statement.names:
+        raise AssertionError(f"parameters in another order than SQLite's: {compiled}")
+    given = getattr(statement.postgres, "selected_columns", ())
+    keys = tuple(at for at, column in enumerate(given) if getattr(column, "name", "") in KEYS)
+    return Prepared(str(compiled), partial(unescaped_rows, keys) if keys else None)
+
+
+def _of_query(query: Query) -> Prepared:
+    one = unescaped_json if query.documents else unescaped
+
+    def plain(rows: Rows) -> Rows:
+        return [tuple([one(value) if type(value) is str else value for value in row]) for row in rows]
+
+    return Prepared(query.postgres, plain)
 
 
 def escaped(text: str) -> str:
@@ -68,7 +86,7 @@ def escaped_all(parameters: Sequence[Any]) -> Sequence[Any]:
     return parameters
 
 
-def unescaped_rows(rows: list[Any], keys: tuple[int, ...]) -> list[Any]:
+def unescaped_rows(keys: tuple[int, ...], rows: Rows) -> Rows:
     """Rows of a statement with these columns of keys."""
     for row in rows:
         for at in keys:

@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import Any, Generic, TypeVar
 
 from app.errors import StoreUnavailable
-from app.index.postgres.dialect import escaped_all, prepared, unescaped_rows
+from app.index.postgres.dialect import escaped_all, prepared
 from app.index.postgres.link import Connection
 from app.index.schema import GROUP_BITS
 from app.index.steps import Draw, Statement, Transaction
+from app.index.words import Query
 
 T = TypeVar("T")
 
@@ -18,11 +19,13 @@ SNAPSHOT = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 NEXT = "SELECT nextval('commit_sequence')"
 
 
-async def rows_of(connection: Connection, statement: Statement, parameters: Any, timeout: float | None) -> list[Any]:
+async def rows_of(
+    connection: Connection, statement: Statement | Query, parameters: Any, timeout: float | None
+) -> list[Any]:
     """The rows of one statement."""
-    sql, keys = prepared(statement)
+    sql, plain = prepared(statement)
     rows: list[Any] = await connection.fetch(sql, *escaped_all(parameters), timeout=timeout)
-    return unescaped_rows(rows, keys) if keys and rows else rows
+    return plain(rows) if plain and rows else rows
 
 
 class Reading(Generic[T]):

@@ -1,0 +1,100 @@
+"""Statements that are written once as text: each engine can read all of them, whoever runs them."""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import asyncpg
+import pytest
+
+import app.index
+from app.index.rows import Bucket
+from app.index.sqlite import SqliteIndex
+from app.index.words import Query, Words
+from tests import postgres
+from tests.index.tools import Memory, new
+
+
+def _queries() -> Iterator[tuple[str, Query]]:
+    for found in pkgutil.walk_packages(app.index.__path__, "app.index."):
+        for name, value in vars(importlib.import_module(found.name)).items():
+            for key, query in value.items() if isinstance(value, dict) else [("", value)]:
+                if isinstance(query, Query):
+                    yield f"{found.name.removeprefix('app.index.')}.{name}.{key}".rstrip("."), query
+
+
+ALL = dict(_queries())
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_sqlite_reads_it(memory: Memory, name: str) -> None:
+    query = ALL[name]
+    given = ["[]" if kind == "json" else "1" for kind in query.types.values()]
+    assert memory.connection.execute(f"EXPLAIN QUERY PLAN {query.sql}", given).fetchall()
+
+
+@pytest.fixture(scope="module")
+def url() -> Iterator[str]:
+    with postgres.server().lent() as lent:
+        yield lent
+
+
+async def test_postgres_reads_all(url: str) -> None:
+    connection = await asyncpg.connect(url)
+    try:
+        for name, query in ALL.items():
+            prepared = await connection.prepare(query.postgres)
+            kinds = ["bigint" if one.name == "int8" else one.name for one in prepared.get_parameters()]
+            assert kinds == [*query.types.values()], name
+    finally:
+        await connection.close()
+
+
+def test_parameters_have_the_places_of_their_first_use() -> None:
+    def said(words: Words) -> str:
+        later = words.text("later")
+        return f"SELECT {words.number('first')}, {later}, {words.number('first')} WHERE 1 IN ({words.numbers('list')})"
+
+    query = Query(said)
+    assert [*query.types] == ["later", "first", "list"]
+    assert query.sql == "SELECT ?2, ?1, ?2 WHERE 1 IN (SELECT value FROM json_each(?3))"
+    assert query.postgres.startswith("SELECT $2::bigint, $1::text, $2::bigint WHERE 1 IN (")
+    assert query.given(first=1, later="x", list=(2, 3), more=4) == (query, ("x", 1, "[2,3]"))
+    with pytest.raises(KeyError):
+        query.given(first=1, later="x")
+
+
+def test_a_parameter_has_one_type() -> None:
+    with pytest.raises(TypeError, match="a is bigint in one place and text in another"):
+        Query(lambda words: f"SELECT {words.number('a')}, {words.text('a')}")
+
+
+def test_what_one_engine_alone_says_is_nowhere_else() -> None:
+    """Which the other would not always refuse: what it calls the same may be something else there."""
+    engines = re.compile(r"json_\w+\(|\bGLOB\b|\bLIKE\b|\binstr\(|\bstrpos\(|::")
+    for module in ("decisions", "holders", "moving", "scrubbing", "usage"):
+        found = engines.findall((Path(app.index.__file__).parent / f"{module}.py").read_text())
+        assert not found, module
+
+
+@pytest.mark.parametrize("name", ["plain", "é"])
+async def test_a_locator_of_any_characters_is_found(index: SqliteIndex, bucket: Bucket, name: str) -> None:
+    locator = f"t:1.2.3:bucket/{name}"
+    await index.put_version(bucket.id, f"key {name}", new(locator))
+    assert await index.held([locator, "other"]) == {locator}
+    assert [reference.locator async for reference in index.references()] == [locator]
+
+
+async def test_which_stores_hold_anything(index: SqliteIndex, bucket: Bucket) -> None:
+    assert not await index.any_on("default")
+    await index.put_version(bucket.id, "a", new("slow/p:1.2.3.4"))
+    assert not await index.any_on("default")
+    assert not await index.any_on("slo")
+    assert await index.any_on("slow")
+    await index.put_version(bucket.id, "b", new("p:1.2.3.4"))
+    assert await index.any_on("default")
+    assert not await index.any_on("p")
