@@ -122,8 +122,9 @@ class PostgresWords(Words):
         return f"SELECT value::bigint FROM json_array_elements_text({self._placed(name, ARRAY)}) AS value"
 
     def texts(self, name: str) -> str:
-        """See `Words`."""
-        return f"SELECT value FROM json_array_elements_text({self._placed(name, ARRAY)}) AS value"
+        """See `Words`. Inside of JSON they are not escaped as those in rows are: see `dialect.escaped`."""
+        escaped = "replace(value, chr(1), chr(1) || chr(2))"  # no locator has a NUL
+        return f"SELECT {escaped} FROM json_array_elements_text({self._placed(name, ARRAY)}) AS value"
 
     def dot(self, locator: str) -> str:
         """See `Words`."""

@@ -81,7 +81,7 @@ def test_what_one_engine_alone_says_is_nowhere_else() -> None:
         assert not found, module
 
 
-@pytest.mark.parametrize("name", ["plain", "é"])
+@pytest.mark.parametrize("name", ["plain", "\1 and \1\2", "é"])
 async def test_a_locator_of_any_characters_is_found(index: SqliteIndex, bucket: Bucket, name: str) -> None:
     locator = f"t:1.2.3:bucket/{name}"
     await index.put_version(bucket.id, f"key {name}", new(locator))
