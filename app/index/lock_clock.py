@@ -1,7 +1,8 @@
-"""The time by which retentions are judged: no later than what passed since this process started.
+"""The time by which retentions are judged: no later than what passed since the server started.
 
-A wall clock that is set forward would end every retention at once. While a process runs it knows better: the kernel
-counts the time since boot, suspended or not. What happened to the wall clock before the start it cannot know.
+A wall clock that is set forward would end every retention at once. A server that runs knows better: the kernel counts
+the time since boot, suspended or not. What happened to the wall clock before the start it cannot know. The launcher
+tells its processes when it started, so that one that takes the place of another learns no new time.
 """
 
 from __future__ import annotations
@@ -27,26 +28,26 @@ def _steady_ms() -> int:
 
 
 class LockClock:
-    """Milliseconds since the epoch, by two clocks that are compared from when this was made."""
+    """Milliseconds since the epoch, by two clocks that are compared from when they `began`."""
 
     def __init__(self, wall: Callable[[], int] = _wall_ms, steady: Callable[[], int] = _steady_ms) -> None:
         self._wall = wall
         self._steady = steady
-        self._began = wall(), steady()
+        self.began = wall(), steady()
         self._told = False
 
     def now_ms(self) -> int:
         """The wall clock's time, or an earlier one when the wall clock jumped forward."""
         wall = self._wall()
-        expected = self._began[0] + self._steady() - self._began[1]
+        expected = self.began[0] + self._steady() - self.began[1]
         if wall <= expected + TOLERANCE_MS:
             self._told = False
             return wall
         if not self._told:
             self._told = True
             logger.error(
-                "the wall clock is %d s ahead of what passed since this process started: retentions are judged "
-                "without them until it is started again",
+                "the wall clock is %d s ahead of what passed since the server started: retentions are judged "
+                "without them until it is started anew",
                 (wall - expected) // 1000,
             )
         return expected

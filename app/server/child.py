@@ -11,6 +11,7 @@ import time
 from dataclasses import dataclass, field
 from functools import partial
 
+from app.index.lock_clock import clock
 from app.server.processes import Process, execute, fork
 from app.server.worker import DRAIN, LEAVE, READY, Spec, play
 from app.settings import Settings
@@ -111,6 +112,7 @@ def begin(settings: Settings, role: Role, place: int, places: int, lock_fd: int,
             ready_fd=ready_write,
             parent=os.getpid(),
             tls=role.tls,
+            clock=clock.began,
         )
         keep = (ready_write, lock_fd, *role.sockets)
         process = fork(partial(play, spec), keep) if forked else _execute(spec, f"sluice {role}", keep)

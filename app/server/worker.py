@@ -20,6 +20,7 @@ from typing import Any, BinaryIO, cast
 import uvicorn
 import uvloop
 
+from app.index import lock_clock
 from app.s3.request import S3Request
 from app.server.access_log import AccessLog
 from app.server.counters import Counters
@@ -63,6 +64,8 @@ class Spec:
     ready_fd: int
     parent: int
     tls: bool
+    clock: tuple[int, int] | None = None
+    """When the server started; see `app.index.lock_clock`. None of a launcher that is older than this code."""
 
 
 class WorkerContext:
@@ -277,6 +280,8 @@ def play(spec: Spec) -> None:
     logging.basicConfig(level=logging.INFO, format="%(levelname)s %(name)s: %(message)s")
     logging.getLogger("uvicorn").setLevel(logging.WARNING)
     ready = os.fdopen(spec.ready_fd, "wb", buffering=0)
+    if spec.clock is not None:
+        lock_clock.clock.began = spec.clock
     try:
         _serve(spec, ready)
     except Exception as error:

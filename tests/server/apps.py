@@ -6,6 +6,8 @@ import asyncio
 import os
 from typing import Any
 
+from app.index import lock_clock
+
 
 async def lifespan(receive: Any, send: Any) -> None:
     await receive()
@@ -32,7 +34,7 @@ async def read_body(receive: Any) -> bytes | None:
 
 
 class Served:
-    """Answers by path: /pid, /echo, /sleep?SECONDS, and `ok` for the rest."""
+    """Answers by path: /pid, /clock, /echo, /sleep?SECONDS, and `ok` for the rest."""
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         if scope["type"] == "lifespan":
@@ -41,6 +43,8 @@ class Served:
         path = scope["raw_path"]
         if path == b"/pid":
             await answer(send, b"%d" % os.getpid())
+        elif path == b"/clock":
+            await answer(send, b"%d %d" % lock_clock.clock.began)
         elif path == b"/echo":
             await answer(send, await read_body(receive) or b"")
         elif path == b"/sleep":

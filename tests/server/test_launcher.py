@@ -316,6 +316,20 @@ def test_a_rolling_restart_replaces_every_process(launch: Any) -> None:
     assert b"sluice_connections" in Launched.get(_on(server, server.admin_port), "/metrics")
 
 
+def test_a_process_that_replaces_another_learns_no_new_time(launch: Any) -> None:
+    """By which retentions would end: see `app.index.lock_clock`."""
+    server = launch(workers=1).ready()
+    (pid,), began = server.pids(), server.get("/clock")
+    server.signal(signal.SIGHUP)
+    until(lambda: "rolling restart done" in server.log.read_text())
+    until(lambda: not alive(pid))
+    assert server.get("/clock") == began
+    (pid,) = server.pids()
+    os.kill(pid, signal.SIGKILL)
+    until(lambda: not alive(pid))
+    assert server.get("/clock") == began
+
+
 def test_a_connection_that_was_idle_over_a_rolling_restart_is_used_again(launch: Any) -> None:
     server = launch(workers=1).ready()
     connection = server.connect()
