@@ -37,6 +37,17 @@ def test_sqlite_reads_it(memory: Memory, name: str) -> None:
     assert memory.connection.execute(f"EXPLAIN QUERY PLAN {query.sql}", given).fetchall()
 
 
+@pytest.mark.parametrize("name", [name for name, query in ALL.items() if {"a", "after"} & {*query.types}])
+def test_a_batch_is_found_by_its_key_and_is_not_sorted(memory: Memory, name: str) -> None:
+    query = ALL[name]
+    given = ["[]" if kind == "json" else "1" for kind in query.types.values()]
+    plan = [row[3] for row in memory.connection.execute(f"EXPLAIN QUERY PLAN {query.sql}", given)]
+    assert not [step for step in plan if "TEMP B-TREE" in step]
+    tables = ("versions", "parts", "pieces", "uploads", "removals", "discards")
+    first = next(step for step in plan if step.split()[1] in tables and not step.startswith("CO-ROUTINE"))
+    assert first.startswith("SEARCH"), plan
+
+
 @pytest.fixture(scope="module")
 def url() -> Iterator[str]:
     with postgres.server().lent() as lent:
@@ -76,7 +87,9 @@ def test_a_parameter_has_one_type() -> None:
 def test_what_one_engine_alone_says_is_nowhere_else() -> None:
     """Which the other would not always refuse: what it calls the same may be something else there."""
     engines = re.compile(r"json_\w+\(|\bGLOB\b|\bLIKE\b|\binstr\(|\bstrpos\(|::")
-    for module in ("decisions", "holders", "moving", "scrubbing", "usage"):
+    modules = {name.partition(".")[0] for name in ALL}
+    assert "holders" in modules
+    for module in modules:
         found = engines.findall((Path(app.index.__file__).parent / f"{module}.py").read_text())
         assert not found, module
 

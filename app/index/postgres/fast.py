@@ -38,7 +38,6 @@ FAST = frozenset({objects.put_version, objects.delete_version, objects.delete_ve
 """What may go so. The first argument of each is a bucket's id."""
 LEFT = frozenset({"slow", "versions"})
 """What they say of an entry with which they did nothing."""
-FAST = frozenset({objects.put_version, objects.delete_version, objects.delete_versions})
 REMEMBERED = 10_000
 
 _versioned: OrderedDict[int, None] = OrderedDict()
