@@ -16,7 +16,7 @@ from app.index.rows import Bucket
 from app.index.sqlite import SqliteIndex
 from app.index.words import Query, Words
 from tests import postgres
-from tests.index.tools import Memory, new
+from tests.index.tools import OWNER, Memory, new, open_at, part
 
 
 def _queries() -> Iterator[tuple[str, Query]]:
@@ -111,3 +111,43 @@ async def test_which_stores_hold_anything(index: SqliteIndex, bucket: Bucket) ->
     await index.put_version(bucket.id, "b", new("p:1.2.3.4"))
     assert await index.any_on("default")
     assert not await index.any_on("p")
+
+
+async def test_how_much_is_held(index: SqliteIndex, bucket: Bucket) -> None:
+    assert await index.bucket_size(bucket.id) == (0, 0)
+    assert await index.bucket_usage(bucket.id) == (0, 0)
+    await index.put_version(bucket.id, "a", new("p:1.1", size=7))
+    await index.put_version(bucket.id, "b", new("f:whole", size=9))
+    upload = await index.create_upload(bucket.id, "c", "{}", "STANDARD", "", "", OWNER)
+    await index.put_part(upload, part(1, "p:1.2", "p:2.1", size=5))
+    assert await index.bucket_size(bucket.id) == (2, 16)
+    assert await index.bucket_usage(bucket.id) == (26, 2)
+    assert await index.stored_bytes("default") == 26
+    assert await index.versions_count() == 2
+    assert await index.held_bytes(["p:1.", "p:3."], len) == {"p:1.": 10}
+    held = await index.held_in(["p:1.", "p:2."], 10)
+    assert set(held.holders) == {"p:1.1", "p:1.2", "p:2.1"}
+    assert [(blob.locator, key) for key, blob in await index.held_by_parts(bucket.id)] == [
+        ("p:1.2", "c"),
+        ("p:2.1", "c"),
+    ]
+
+
+async def test_what_lives_of_a_pack_counts_once(index: SqliteIndex, directory: Path, bucket: Bucket) -> None:
+    other = open_at(directory)
+    await other.start()
+    pack = await other.open_pack()
+    await other.seal_pack(pack, 100)
+    await index.put_version(bucket.id, "a", new(f"p:{pack}.1"))
+    source = await index.version(bucket.id, "a")
+    assert source is not None
+    await index.copy_version(source.seq, bucket.id, "copy", new(f"p:{pack}.1"))
+    await index.put_version(bucket.id, "b", new(f"p:{pack}.2"))
+
+    def packed(locator: str) -> tuple[int, int]:
+        number, _, _ = locator.removeprefix("p:").partition(".")
+        return int(number), 10
+
+    assert await index.live_bytes(packed) == [], "its writer lives"
+    await other.close()
+    assert [(found.id, live) for found, live in await index.live_bytes(packed)] == [(pack, 20)]
