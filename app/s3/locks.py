@@ -17,7 +17,6 @@ from app.s3 import metadata, rights, xml
 from app.s3.body import Body
 from app.s3.errors import InvalidArgument, InvalidRequest
 from app.s3.lock_documents import HEADERS, HOLD, HOLDS, MODE, PAST, UNTIL, Default, moment, now
-from app.s3.refused import USUAL
 from app.s3.request import S3Request
 
 BYPASS = "x-amz-bypass-governance-retention"
@@ -44,11 +43,10 @@ def check_enabled(bucket: Bucket) -> None:
 # what a request gives what it makes
 def of_request(request: S3Request) -> Lock:
     """The lock in a request's headers, if it may give it. Raises InvalidArgument, InvalidRequest, AccessDenied."""
-    if not request.bucket_row.settings and USUAL.issuperset(request.amazon):
+    headers = request.headers
+    if MODE not in headers and UNTIL not in headers and HOLD not in headers:
         return NONE
-    mode, until, hold = map(request.headers.get, HEADERS)
-    if mode is None and until is None and hold is None:
-        return NONE
+    mode, until, hold = map(headers.get, HEADERS)
     check_enabled(request.bucket_row)
     if (mode is None) != (until is None):
         raise InvalidArgument(f"{UNTIL} and {MODE} must both be supplied", ArgumentName=UNTIL if mode else MODE)
@@ -79,7 +77,8 @@ def _future(text: str | None) -> int:
 
 def of_new(request: S3Request) -> Lock:
     """The lock of an object that a request makes: what it says, else what its bucket gives. Raises as `of_request`."""
-    return with_default(request.bucket_row, of_request(request))
+    lock = of_request(request)
+    return with_default(request.bucket_row, lock) if request.bucket_row.settings else lock
 
 
 def check_sum(request: S3Request, body: Body) -> None:

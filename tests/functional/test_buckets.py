@@ -120,8 +120,6 @@ def test_not_built(s3: Any, bucket: str, call: str, options: dict[str, Any]) -> 
     [
         {"ServerSideEncryption": "AES256"},
         {"SSECustomerAlgorithm": "AES256", "SSECustomerKey": "x" * 32},
-        {"ObjectLockMode": "GOVERNANCE"},
-        {"ObjectLockLegalHoldStatus": "ON"},
         {"WriteOffsetBytes": 0},
     ],
 )
