@@ -234,6 +234,11 @@ class Body:
         return b"".join(pieces)
 
 
+async def document(request: S3Request, limit: int = MAX_DOCUMENT) -> bytes:
+    """The body of a request that is a document: XML or JSON. Raises MaxMessageLengthExceeded over `limit` bytes."""
+    return await Body(request, checksum="", etag=False).collect(limit)
+
+
 def _plain_length(request: S3Request) -> int | None:
     """Bytes of the body, or None when it comes in HTTP's own chunks."""
     if request.content_length is None and "transfer-encoding" not in request.headers:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from app.access.acl import FULL_CONTROL, Grant, Grants, to_json
 from app.access.bucket_access import ACL, ENFORCED, OWNERSHIP, OWNERSHIPS, access_of
 from app.s3 import acls, metadata, xml
-from app.s3.body import Body
+from app.s3.body import document
 from app.s3.dispatch import operation
 from app.s3.errors import (
     AccessControlListNotSupported,
@@ -74,11 +74,11 @@ async def put_object_acl(gateway: Gateway, request: S3Request) -> Response:
 
 async def _asked(gateway: Gateway, request: S3Request, owner_id: str) -> Grants:
     """The ACL that is to be set. Raises AccessControlListNotSupported unless ACLs are looked at or it holds anyway."""
-    document = await Body(request, checksum="", etag=False).collect()
+    said = await document(request)
     access = access_of(request.bucket_row)
     if not access.has_acls:
         acls.check_held_anyway(request)
-    grants = await acls.asked(gateway, request, document, owner_id, request.bucket_row.owner_id)
+    grants = await acls.asked(gateway, request, said, owner_id, request.bucket_row.owner_id)
     if not access.has_acls and grants != (Grant(owner_id, FULL_CONTROL),):
         raise AccessControlListNotSupported()
     acls.check_public(access, grants)
@@ -95,7 +95,7 @@ async def _asked(gateway: Gateway, request: S3Request, owner_id: str) -> Grants:
 async def put_bucket_ownership_controls(gateway: Gateway, request: S3Request) -> Response:
     """https://docs.aws.amazon.com/AmazonS3/latest/API/API_PutBucketOwnershipControls.html"""
     bucket = request.bucket_row
-    tree = xml.parse(await Body(request, checksum="", etag=False).collect(), "OwnershipControls")
+    tree = xml.parse(await document(request), "OwnershipControls")
     xml.check_children(tree, {"Rule"})
     if len(tree) != 1:
         raise MalformedXML()

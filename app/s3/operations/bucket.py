@@ -11,7 +11,7 @@ from app.errors import BucketAlreadyOwnedByYou
 from app.index.locks import SETTING
 from app.index.schema import ENABLED, UNVERSIONED
 from app.s3 import acls, target, xml
-from app.s3.body import Body
+from app.s3.body import document
 from app.s3.dispatch import operation
 from app.s3.errors import (
     InvalidArgument,
@@ -44,7 +44,7 @@ async def create_bucket(gateway: Gateway, request: S3Request) -> Response:
     if not target.valid_bucket_name(name):
         raise InvalidBucketName(BucketName=name)
     lock = _lock(request)
-    store = _store(gateway, await Body(request, checksum="", etag=False).collect())
+    store = _store(gateway, await document(request))
     try:
         request.bucket_row = await create(
             gateway.store.of(store),

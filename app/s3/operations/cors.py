@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from app.s3 import cors
-from app.s3.body import Body
+from app.s3.body import document
 from app.s3.dispatch import operation
 from app.s3.errors import NoSuchCORSConfiguration
 from app.s3.request import S3Request
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 @operation("PUT", "bucket", "cors", name="PutBucketCors", action="s3:PutBucketCORS")
 async def put_bucket_cors(gateway: Gateway, request: S3Request) -> Response:
     """https://docs.aws.amazon.com/AmazonS3/latest/API/API_PutBucketCors.html"""
-    rules = cors.parse(await Body(request, checksum="", etag=False).collect(cors.MAX_DOCUMENT))
+    rules = cors.parse(await document(request, cors.MAX_DOCUMENT))
     await gateway.index.configure_bucket(request.bucket_row.id, cors.SETTING, [list(rule) for rule in rules])
     return Response(200)
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from app.index.rows import Extent, Part, Upload
 from app.s3 import acls, checksums, locks, metadata, rights, tags, xml
-from app.s3.body import Body
+from app.s3.body import Body, document
 from app.s3.dispatch import operation
 from app.s3.errors import InvalidArgument, InvalidRequest
 from app.s3.request import S3Request
@@ -22,7 +22,7 @@ async def create_multipart_upload(gateway: Gateway, request: S3Request) -> Respo
     """https://docs.aws.amazon.com/AmazonS3/latest/API/API_CreateMultipartUpload.html"""
     bucket = request.bucket_row
     algorithm, kind = checksums.chosen(request)
-    await Body(request, checksum="", etag=False).collect()
+    await document(request)
     written = await acls.written(gateway, request)
     given = tags.of_request(request)
     if given:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from app.index.locks import Lock
 from app.index.rows import Version
 from app.s3 import lock_documents, locks, metadata, rights, versions
-from app.s3.body import Body
+from app.s3.body import document
 from app.s3.dispatch import operation
 from app.s3.errors import (
     NoSuchObjectLockConfiguration,
@@ -23,10 +23,6 @@ from app.store.locked import written_down
 
 if TYPE_CHECKING:
     from app.s3.gateway import Gateway
-
-
-async def _document(request: S3Request) -> bytes:
-    return await Body(request, checksum="", etag=False).collect()
 
 
 @operation(
@@ -53,7 +49,7 @@ async def get_object_lock_configuration(gateway: Gateway, request: S3Request) ->
 )
 async def put_object_lock_configuration(gateway: Gateway, request: S3Request) -> Response:
     """https://docs.aws.amazon.com/AmazonS3/latest/API/API_PutObjectLockConfiguration.html"""
-    default = lock_documents.default_of_document(await _document(request))
+    default = lock_documents.default_of_document(await document(request))
     if gateway.tree_of(request.bucket_row) is not None:
         raise NotImplemented()  # others may change plain files
     await gateway.index.set_object_lock(request.bucket_row.id, default if default.mode else ())
@@ -73,7 +69,7 @@ async def get_object_retention(gateway: Gateway, request: S3Request) -> Response
 async def put_object_retention(gateway: Gateway, request: S3Request) -> Response:
     """https://docs.aws.amazon.com/AmazonS3/latest/API/API_PutObjectRetention.html"""
     asked = versions.asked(request)
-    given = request.lock = lock_documents.retention_of_document(await _document(request))
+    given = request.lock = lock_documents.retention_of_document(await document(request))
     if request.undecided:  # policies can speak of the retention that is given
         rights.check_key(request, "s3:PutObjectRetention", request.key or "", asked)
     locks.check_enabled(request.bucket_row)
@@ -94,7 +90,7 @@ async def get_object_legal_hold(gateway: Gateway, request: S3Request) -> Respons
 async def put_object_legal_hold(gateway: Gateway, request: S3Request) -> Response:
     """https://docs.aws.amazon.com/AmazonS3/latest/API/API_PutObjectLegalHold.html"""
     asked = versions.asked(request)
-    hold = lock_documents.hold_of_document(await _document(request))
+    hold = lock_documents.hold_of_document(await document(request))
     request.lock = Lock(hold=hold)
     if request.undecided:
         rights.check_key(request, "s3:PutObjectLegalHold", request.key or "", asked)

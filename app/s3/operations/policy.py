@@ -8,7 +8,7 @@ from app.access import policy
 from app.access.bucket_access import POLICY, access_of, policy_text
 from app.access.policy import Malformed
 from app.s3 import xml
-from app.s3.body import Body
+from app.s3.body import document
 from app.s3.dispatch import operation
 from app.s3.errors import AccessDenied, MalformedPolicy, MethodNotAllowed, NoSuchBucketPolicy
 from app.s3.request import S3Request
@@ -29,7 +29,7 @@ async def put_bucket_policy(gateway: Gateway, request: S3Request) -> Response:
     """https://docs.aws.amazon.com/AmazonS3/latest/API/API_PutBucketPolicy.html"""
     _check_owner(request)
     bucket = request.bucket_row
-    text = await Body(request, checksum="", etag=False).collect()
+    text = await document(request)
     try:
         parsed = policy.parse(text, bucket.name)
     except Malformed as error:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from app.access.bucket_access import BLOCK, Block, access_of
 from app.s3 import xml
-from app.s3.body import Body
+from app.s3.body import document
 from app.s3.dispatch import operation
 from app.s3.errors import MalformedXML, NoSuchPublicAccessBlockConfiguration
 from app.s3.request import S3Request
@@ -24,7 +24,7 @@ TRUTH = {"true": True, "false": False, None: False}
 @operation("PUT", "bucket", "publicAccessBlock", name="PutPublicAccessBlock", action="s3:PutBucketPublicAccessBlock")
 async def put_public_access_block(gateway: Gateway, request: S3Request) -> Response:
     """https://docs.aws.amazon.com/AmazonS3/latest/API/API_PutPublicAccessBlock.html"""
-    tree = xml.parse(await Body(request, checksum="", etag=False).collect(), ROOT)
+    tree = xml.parse(await document(request), ROOT)
     xml.check_children(tree, set(NAMES))
     texts = [xml.text_of(tree, name) for name in NAMES]
     try:

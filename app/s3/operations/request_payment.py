@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from app.access.bucket_access import PAYER, REQUESTER, access_of
 from app.s3 import xml
-from app.s3.body import Body
+from app.s3.body import document
 from app.s3.dispatch import operation
 from app.s3.errors import MalformedXML
 from app.s3.request import S3Request
@@ -25,7 +25,7 @@ OWNER = "BucketOwner"
 @operation("PUT", "bucket", "requestPayment", name="PutBucketRequestPayment", action="s3:PutBucketRequestPayment")
 async def put_bucket_request_payment(gateway: Gateway, request: S3Request) -> Response:
     """https://docs.aws.amazon.com/AmazonS3/latest/API/API_PutBucketRequestPayment.html"""
-    tree = xml.parse(await Body(request, checksum="", etag=False).collect(), ROOT)
+    tree = xml.parse(await document(request), ROOT)
     xml.check_children(tree, {"Payer"})
     payer = xml.text_of(tree, "Payer")
     if payer not in (OWNER, REQUESTER):

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import orjson
 
 from app.s3 import metadata, rights, tags, versions
-from app.s3.body import Body
+from app.s3.body import document
 from app.s3.dispatch import operation
 from app.s3.errors import NoSuchTagSet
 from app.s3.operations.object_read import find
@@ -22,10 +22,6 @@ SETTING = "tags"
 """Name of the bucket's setting."""
 
 
-async def _document(request: S3Request) -> bytes:
-    return await Body(request, checksum="", etag=False).collect(tags.MAX_DOCUMENT)
-
-
 @operation("GET", "key", "tagging", name="GetObjectTagging", action="s3:GetObjectTagging")
 async def get_object_tagging(gateway: Gateway, request: S3Request) -> Response:
     """https://docs.aws.amazon.com/AmazonS3/latest/API/API_GetObjectTagging.html"""
@@ -38,7 +34,7 @@ async def get_object_tagging(gateway: Gateway, request: S3Request) -> Response:
 async def put_object_tagging(gateway: Gateway, request: S3Request) -> Response:
     """https://docs.aws.amazon.com/AmazonS3/latest/API/API_PutObjectTagging.html"""
     asked = versions.asked(request)
-    given = request.tags = tags.of_document(await _document(request), tags.MAX_OBJECT)
+    given = request.tags = tags.of_document(await document(request, tags.MAX_DOCUMENT), tags.MAX_OBJECT)
     if request.undecided:  # policies can speak of the tags that are given
         rights.check_key(request, "s3:PutObjectTagging", request.key or "", asked)
     version = await renew(gateway, request, lambda old: metadata.renewed(old.headers, tags=given))
@@ -64,7 +60,7 @@ async def get_bucket_tagging(gateway: Gateway, request: S3Request) -> Response:
 @operation("PUT", "bucket", "tagging", name="PutBucketTagging", action="s3:PutBucketTagging")
 async def put_bucket_tagging(gateway: Gateway, request: S3Request) -> Response:
     """https://docs.aws.amazon.com/AmazonS3/latest/API/API_PutBucketTagging.html"""
-    given = tags.of_document(await _document(request), tags.MAX_BUCKET)
+    given = tags.of_document(await document(request, tags.MAX_DOCUMENT), tags.MAX_BUCKET)
     await gateway.index.configure_bucket(request.bucket_row.id, SETTING, given or None)
     return Response(204)
 

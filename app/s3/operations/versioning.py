@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from app.index.schema import CURRENT, ENABLED, MARKER, OLD_MARKER, SUSPENDED, UNVERSIONED
 from app.index.version_rows import ListedAny, VersionsPage
 from app.s3 import versions, xml
-from app.s3.body import Body
+from app.s3.body import document
 from app.s3.dispatch import operation
 from app.s3.errors import (
     AccessDenied,
@@ -42,7 +42,7 @@ async def put_bucket_versioning(gateway: Gateway, request: S3Request) -> Respons
 
     https://docs.aws.amazon.com/AmazonS3/latest/API/API_PutBucketVersioning.html
     """
-    tree = xml.parse(await Body(request, checksum="", etag=False).collect(), ROOT)
+    tree = xml.parse(await document(request), ROOT)
     xml.check_children(tree, {"Status", "MfaDelete"})
     status, mfa_delete = xml.text_of(tree, "Status"), xml.text_of(tree, "MfaDelete")
     if mfa_delete not in (None, "Enabled", "Disabled"):
