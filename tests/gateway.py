@@ -8,12 +8,14 @@ import selectors
 import signal
 import subprocess
 import sys
+import threading
 import time
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import IO, Any
 
-from tests import postgres
+from tests import postgres, quick
 from tests.places import Place
 
 ROOT = Path(__file__).parent.parent
@@ -22,6 +24,8 @@ SECRET_KEY = "test-secret-key-0123456789"
 READY = re.compile(r"sluice: ready on (https?://\S+)")
 START_SECONDS = 120.0
 """Of a busy machine, on a mount where a directory takes 10 ms."""
+
+_making_clients = threading.Lock()
 
 
 @dataclass
@@ -43,7 +47,7 @@ class Gateway:
     """The admin listener, if there is one."""
     port: int = 0
     place: Place = field(default_factory=Place)
-    process: subprocess.Popen[str] | None = None
+    process: quick.Process | None = None
 
     def start(self) -> Gateway:
         """Start and wait until it is ready. Raises RuntimeError with what it printed when it ends before."""
@@ -53,15 +57,7 @@ class Gateway:
         arguments = ["serve", "--port", str(self.port), *self.where(), "--workers", str(workers)]
         if "--admin-port" not in self.options:
             arguments += ["--admin-port", "-1"]
-        self.process = subprocess.Popen(
-            [*self.command, *arguments, *self.options],
-            stdout=subprocess.PIPE,
-            stderr=log,
-            text=True,
-            cwd=ROOT,
-            env=self.environment(),
-            start_new_session=True,
-        )
+        self.process = quick.popen([*self.command, *arguments, *self.options], self.environment(), log)
         log.close()
         assert self.process.stdout is not None
         try:
@@ -91,15 +87,7 @@ class Gateway:
 
     def run(self, *arguments: str, check: bool = True) -> subprocess.CompletedProcess[str]:
         """Run `sluice ARGUMENTS --data DATA`."""
-        return subprocess.run(
-            [*self.command, *arguments, *self.where()],
-            capture_output=True,
-            text=True,
-            cwd=ROOT,
-            env=self.environment(),
-            check=check,
-            timeout=120,
-        )
+        return quick.run([*self.command, *arguments, *self.where()], self.environment(), check=check, timeout=120)
 
     def where(self) -> tuple[str, ...]:
         """Options that say where the data is, unless the environment does."""
@@ -136,11 +124,11 @@ class Gateway:
         path = Path(f"/proc/{self._running().pid}/task/{self._running().pid}/children")
         return [int(pid) for pid in path.read_text().split()]
 
-    def _running(self) -> subprocess.Popen[str]:
+    def _running(self) -> quick.Process:
         assert self.process is not None, "the gateway does not run"
         return self.process
 
-    def _ended(self, process: subprocess.Popen[str]) -> None:
+    def _ended(self, process: quick.Process) -> None:
         assert process.stdout is not None
         process.stdout.close()
         self.process = None
@@ -157,7 +145,7 @@ class Gateway:
             self.kill()
 
 
-def _wait_ready(output: IO[str], process: subprocess.Popen[str]) -> str:
+def _wait_ready(output: IO[str], process: quick.Process) -> str:
     seen = ""
     deadline = time.monotonic() + START_SECONDS
     with selectors.DefaultSelector() as selector:
@@ -184,14 +172,22 @@ def client(
     **config: Any,
 ) -> Any:
     """A boto3 client with its defaults untouched, but for `config` and an attempt count of 1."""
-    import boto3
     from botocore.config import Config
 
-    return boto3.session.Session().client(
-        "s3",
-        endpoint_url=endpoint,
-        aws_access_key_id=access_key,
-        aws_secret_access_key=secret_key,
-        region_name=region,
-        config=Config(**{"retries": {"total_max_attempts": 1}, **config}),
-    )
+    with _making_clients:
+        return _session().client(
+            "s3",
+            endpoint_url=endpoint,
+            aws_access_key_id=access_key,
+            aws_secret_access_key=secret_key,
+            region_name=region,
+            config=Config(**{"retries": {"total_max_attempts": 1}, **config}),
+        )
+
+
+@cache
+def _session() -> Any:
+    """One for all: each would read botocore's descriptions of S3 anew, for a tenth of a second. Not for two threads."""
+    import boto3
+
+    return boto3.session.Session()
