@@ -240,7 +240,11 @@ def test_g82_continue_comes_only_behind_the_checks(site: Site) -> None:
         (site.sign(put(GROUND, "../evil", body, expect="100-continue")), "InvalidURI"),
         (site.sign(put("no-such-bucket", "evil", body, expect="100-continue")), "NoSuchBucket"),
         (site.sign(put(GROUND, "evil", body, expect="100-continue", content_md5="x")), "InvalidDigest"),
-        (site.sign(put(GROUND, "evil", body, expect="100-continue", x_amz_tagging="a=b")), "NotImplemented"),
+        (site.sign(put(GROUND, "evil", body, expect="100-continue", x_amz_tagging="a=b&a=c")), "InvalidArgument"),
+        (
+            site.sign(put(GROUND, "evil", body, expect="100-continue", x_amz_server_side_encryption="AES256")),
+            "NotImplemented",
+        ),
     ):
         with site.connect() as connection:
             connection.send(request.head(site.host))
