@@ -100,16 +100,20 @@ def check_put_legal_hold(request: S3Request) -> None:
 
 def may_bypass_retention(request: S3Request, key: str, version_id: str | None) -> bool:
     """Whether the caller may do what a retention of GOVERNANCE forbids."""
-    bucket = request.bucket_row
-    facts = Facts(request, bucket, version_id=version_id)
-    return authorize(request.account_id, "s3:BypassGovernanceRetention", bucket, key, facts.values) is Verdict.YES
+    return _may(request, "s3:BypassGovernanceRetention", key, Facts(request, request.bucket_row, version_id=version_id))
 
 
 def may_see(request: S3Request, action: str, version: Version) -> bool:
     """Whether an answer may tell what `action` asks of a version."""
-    bucket = request.bucket_row
-    facts = Facts(request, bucket, version_id=request.query.get("versionId") if request.query else None)
-    return authorize(request.account_id, action, bucket, version.key, facts.values) is Verdict.YES
+    return _may(request, action, version.key, Facts(request, request.bucket_row, version_id=_version_asked(request)))
+
+
+def _may(request: S3Request, action: str, key: str, facts: Facts) -> bool:
+    return authorize(request.account_id, action, request.bucket_row, key, facts.values) is Verdict.YES
+
+
+def _version_asked(request: S3Request) -> str | None:
+    return request.query.get("versionId") if request.query else None
 
 
 def _check_while_writing(request: S3Request, action: str) -> None:
@@ -130,11 +134,9 @@ def check_source_tags(request: S3Request, bucket: Bucket, version: Version, vers
 
 def may_read_tags(request: S3Request, version: Version) -> bool:
     """Whether an answer may say how many tags a version has."""
-    bucket = request.bucket_row
-    version_id = request.query.get("versionId") if request.query else None
-    facts = Facts(request, bucket, version_id=version_id, tags=metadata.tags(version.headers))
-    action = right_on("s3:GetObjectTagging", version_id)
-    return authorize(request.account_id, action, bucket, version.key, facts.values) is Verdict.YES
+    version_id = _version_asked(request)
+    facts = Facts(request, request.bucket_row, version_id=version_id, tags=metadata.tags(version.headers))
+    return _may(request, right_on("s3:GetObjectTagging", version_id), version.key, facts)
 
 
 def check_version(request: S3Request, bucket: Bucket, version: Version) -> None:
