@@ -5,12 +5,13 @@ BIN := $(VENV)/bin
 DATA ?= data
 PORT ?= 9000
 TESTS ?=
+PROCESSES ?= 3
 S3TESTS ?=
 PLACES ?=
 COMPARE ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help run test lint format soak s3tests places compare install-check clean
+.PHONY: help run test coverage lint format soak s3tests places compare install-check clean
 
 help: ## Show this list
 	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/\1|\2/p' $(MAKEFILE_LIST) | while IFS='|' read -r name text; do printf '  make %-14s %s\n' "$$name" "$$text"; done
@@ -18,9 +19,13 @@ help: ## Show this list
 run: $(VENV)/.run ## Start the gateway on DATA (./data) and PORT (9000)
 	@$(BIN)/python scripts/run.py --data $(DATA) --port $(PORT)
 
-test: lint ## Everything CI checks: lint, types, arrows, tests with coverage, an install outside the checkout
-	$(BIN)/python -m pytest -n 2 --dist loadgroup --cov --cov-report=term:skip-covered $(TESTS)
+test: lint ## Everything CI checks: lint, types, arrows, tests, an install outside the checkout
+	$(BIN)/python -m pytest -n $(PROCESSES) --dist loadgroup $(TESTS)
+	$(if $(TESTS),,SLUICE_TEST_INDEX=postgres $(BIN)/python -m pytest -n $(PROCESSES) --dist loadgroup tests/crash)
 	sh scripts/check_install.sh
+
+coverage: $(VENV)/.dev ## The tests again, with the lines and branches that they reach (three times as long; 90 % are asked)
+	$(BIN)/python -m pytest -n $(PROCESSES) --dist loadgroup --cov --cov-report=term:skip-covered $(TESTS)
 
 lint: $(VENV)/.dev ## ruff, mypy, import arrows, the README's table of settings
 	$(BIN)/ruff check .
@@ -40,6 +45,7 @@ soak: $(VENV)/.dev ## The same tests at full size (hours; root for power cuts)
 s3tests: $(VENV)/.dev ## Our subset of ceph/s3-tests; S3TESTS=DIR is a checkout of it
 	@test -n "$(S3TESTS)" || { echo "usage: make s3tests S3TESTS=DIR (a checkout of ceph/s3-tests)"; exit 2; }
 	BIN=$(abspath $(BIN)) tests/conformance/run $(S3TESTS)
+	BIN=$(abspath $(BIN)) tests/conformance/run $(S3TESTS) --identities
 
 places: $(VENV)/.dev ## Functional, crash and (with S3TESTS) conformance tests on every kind of mount, into the README's table; PLACES="zdbfs memory" for some
 	$(BIN)/python -m scripts.places $(if $(S3TESTS),--s3tests $(S3TESTS)) $(PLACES)

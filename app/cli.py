@@ -15,8 +15,10 @@ from app.cli_bench import bench
 from app.cli_buckets import buckets
 from app.cli_common import ConfigOption, DataOption, IndexOption, fail, load_settings
 from app.cli_fsck import fsck_command
+from app.cli_iam import iam_command
 from app.cli_import import import_command
 from app.cli_index import indexes, migrate_command
+from app.cli_keys import keys
 from app.cli_probe import probe_command
 from app.cli_rebuild import rebuild_command
 from app.cli_scrub import scrub_command
@@ -34,7 +36,9 @@ cli.add_typer(users, name="user")
 cli.add_typer(bench, name="bench")
 cli.add_typer(buckets, name="bucket")
 cli.add_typer(indexes, name="index")
+cli.add_typer(keys, name="key")
 cli.command("fsck")(fsck_command)
+cli.command("iam")(iam_command)
 cli.command("import")(import_command)
 cli.command("migrate")(migrate_command)
 cli.command("probe")(probe_command)

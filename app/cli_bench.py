@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 bench = typer.Typer(invoke_without_command=True, help="Compare stores and endpoints under load.")
 PARTIAL = 3
 STORES = ("local", "fuse")
-REPEATS = 3
+REPEATS = 5
 
 
 @bench.callback()

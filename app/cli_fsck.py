@@ -30,7 +30,8 @@ def fsck_command(
     """Compare index and store both ways; may run beside a server.
 
     Exit codes: 0 nothing is wrong (or all mended), 1 fsck could not run, 4 blobs that no row holds were found,
-    8 a row's blob is missing, short or miscounted (restore it from a backup), or too much of a pack is counted dead.
+    8 a row's blob is missing, short or miscounted (restore it from a backup), too much of a pack is counted dead, or a
+    key has not exactly one newest version (--repair sets these two right).
     """
     from app.startup import CannotStart
 
@@ -43,7 +44,7 @@ def fsck_command(
         print(json.dumps({**asdict(report), "clean": report.clean}))
     else:
         _print(report)
-    if report.missing or report.short or report.miscounted or report.overcounted:
+    if report.missing or report.short or report.miscounted or report.overcounted or report.newest:
         raise typer.Exit(8)
     if not report.clean:
         raise typer.Exit(4)
@@ -70,6 +71,10 @@ def _print(report: Report) -> None:
         print(f"COUNT    {fact['body']}  kept {fact['kept']}, true {fact['true']}")
     for wrong in report.overcounted:
         print(f"DEAD     pack {wrong['pack']:x}  counted {wrong['counted']}, true {wrong['true']}")
+    for fact in report.newest:
+        print(f"NEWEST   {fact['bucket']}/{fact['key']}  not exactly one version is its newest")
+    if report.reordered:
+        print(f"{report.reordered} keys have the newest version again that was made last")
     if report.uncounted:
         print(f"{report.uncounted} dead bytes of packs {'are counted now' if report.recounted else 'are not counted'}")
     for locator in report.orphans:

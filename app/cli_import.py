@@ -100,7 +100,12 @@ async def _bucket(store: Store, settings: Settings, name: str, owner: str | None
         raise CannotStart(f"there is no account {owner_id}")
     try:
         await store.index.create_bucket(
-            name, owner_id, settings.region, settings.max_buckets, store.name, initial_settings(settings, ENFORCED)
+            name,
+            owner_id,
+            settings.region,
+            settings.max_buckets,
+            store.name,
+            initial_settings(settings, ENFORCED, plain_files=True),
         )
     except BucketAlreadyOwnedByYou:
         pass

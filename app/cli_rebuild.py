@@ -145,3 +145,5 @@ def _print_counts(report: Report) -> None:
     print(f"decided until {decided} UTC; {report.restored_claims} later writes restored by their claims")
     for text in report.damage:
         print(f"DAMAGED  {text}")
+    if report.damage:
+        print("what no row holds stays in its packs, for another rebuild, until `sluice fsck --repair`")

@@ -9,9 +9,14 @@ answer. The tree:
       NoSuchKey, NoSuchVersion, PreconditionFailed, ConditionalRequestConflict, SourceGone
       ObjectLocked        a retention or a legal hold keeps the version as it is
       InvalidBucketState  versioning and object lock of the bucket do not allow it
+      TokenReused         another request was made by this token
       KeyBusy             something is being done to the key's file: nothing was done, try again
       NoSuchUpload, InvalidPart, InvalidPartOrder, EntityTooSmall
       AccountExists, NoSuchAccount
+      IdentityExists, NoSuchIdentity, IdentityInUse, TooManyIdentities: users, groups, roles, their keys and policies
+      CustomerKeyNeeded, CustomerKeyWrong  the object is encrypted with a key that only its customer has
+      KeyUnavailable, KeyDisabled          a key of the key ring
+      NoKeyRing                            no master key was ever given
       Overloaded          a queue, lock or limit said no: nothing was done, try again
       StoreUnavailable    the backing store or the index cannot be used now
         StoreFull         no space, inodes or quota left
@@ -90,6 +95,10 @@ class SourceGone(DomainError):
     """The version to copy from was replaced or deleted before the copy committed: look it up again."""
 
 
+class TokenReused(DomainError):
+    """The token of the request was another one's."""
+
+
 class KeyBusy(DomainError):
     """Something is being done to the plain file of the key. Nothing was done: try again shortly."""
 
@@ -116,6 +125,42 @@ class AccountExists(DomainError):
 
 class NoSuchAccount(DomainError):
     """No such account or access key."""
+
+
+class IdentityExists(DomainError):
+    """The account has a user, group or role of that name. `detail` has `kind` and `name`."""
+
+
+class NoSuchIdentity(DomainError):
+    """The account has no such user, group or role, or that no such key or policy. `detail` has `kind` and `name`."""
+
+
+class IdentityInUse(DomainError):
+    """It cannot be removed while it has keys, policies, groups or members: `detail["what"]`."""
+
+
+class TooManyIdentities(DomainError):
+    """There are as many as there may be. `detail` has `kind` and `most`."""
+
+
+class CustomerKeyNeeded(DomainError):
+    """The object is encrypted with a key that its customer must give."""
+
+
+class CustomerKeyWrong(DomainError):
+    """The object is encrypted with another key than was given."""
+
+
+class KeyUnavailable(DomainError):
+    """The key ring has no such key."""
+
+
+class KeyDisabled(DomainError):
+    """A key of the key ring is disabled."""
+
+
+class NoKeyRing(DomainError):
+    """There is no key ring, because no master key was ever given."""
 
 
 class Overloaded(DomainError):

@@ -24,6 +24,8 @@ from pydantic import (
 )
 from pydantic_settings import BaseSettings, InitSettingsSource, PydanticBaseSettingsSource, SettingsConfigDict
 
+from app.feature_settings import FeatureSettings, names_in
+
 POSTGRES = ("postgresql", "postgres", "postgresql+asyncpg")
 """Schemes of a URL that leads to Postgres."""
 
@@ -109,7 +111,7 @@ class ConfigError(Exception):
     """The settings file cannot be used; the message says why, for the operator."""
 
 
-class Settings(BaseSettings):
+class Settings(FeatureSettings):
     """Everything an operator can choose. Sizes are bytes and times are seconds."""
 
     # a variable that is empty counts as not there: compose files and the like cannot leave one out
@@ -167,7 +169,7 @@ class Settings(BaseSettings):
     admin_host: str = Field("127.0.0.1", description="Address of the admin listener (metrics, admin API).")
     admin_port: int = Field(9001, ge=-1, le=65535, description="Port of the admin listener; -1 turns it off.")
     admin_token: SecretStr | None = Field(
-        None, description="Bearer token of the admin API; unset: generated into `DATA/admin-token`."
+        None, min_length=8, description="Bearer token of the admin API; unset: generated into `DATA/admin-token`."
     )
     region: str = Field("us-east-1", min_length=1, description="Region that clients sign with.")
     domain: str = Field(
@@ -252,6 +254,12 @@ class Settings(BaseSettings):
     scrub_rate: int = Field(
         10 * MIB, ge=0, description="Bytes a second that the scrubber reads again in the background; 0 turns it off."
     )
+    lifecycle_day_seconds: int = Field(
+        86_400, ge=1, le=86_400, description="Seconds of a day of lifecycle rules; fewer are for tests of rules."
+    )
+    lifecycle_rate: int = Field(
+        1000, ge=1, description="Versions and uploads that lifecycle rules take away in a second at most."
+    )
     tree_scan_interval: float = Field(
         300,
         ge=0,
@@ -293,6 +301,9 @@ class Settings(BaseSettings):
             raise ValueError(f"default_store: there is no store {self.default_store!r}")
         if self.stores and "data" in self.model_fields_set:
             raise ValueError("give data or stores, not both: with stores, the one without a name is called 'default'")
+        for storage_class, name in self.class_stores.items():
+            if name not in self.named_stores or self.named_stores[name].layout == "tree":
+                raise ValueError(f"storage_classes: {storage_class}: there is no store {name!r} of layout objects")
         paths = [store.path for store in self.named_stores.values() if store.path is not None]
         if len({path.absolute() for path in paths}) < len(paths):
             raise ValueError("stores: two have the same path")
@@ -375,4 +386,4 @@ class Settings(BaseSettings):
     @property
     def domains(self) -> tuple[str, ...]:
         """Domains for virtual-host addressing, lower case."""
-        return tuple(name.strip().lower() for name in self.domain.split(",") if name.strip())
+        return names_in(self.domain)

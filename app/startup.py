@@ -6,9 +6,12 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
+from functools import partial
 
 from app.access.bucket_access import ENFORCED, initial_settings
 from app.access.credentials import Credentials, WeakCredentials, ensure_root, root_credentials
+from app.encryption.master import is_given, read_master
+from app.encryption.ring import RingError
 from app.errors import (
     AccountExists,
     BucketAlreadyExists,
@@ -26,6 +29,7 @@ from app.s3.target import valid_bucket_name
 from app.settings import Settings
 from app.store.buckets import create_bucket
 from app.store.driver import make_stores
+from app.store.keyring import make_ring
 from app.store.store import Store
 from storage_drivers.errors import DriverError, StoreGone, StoreReplaced, StoreSilent, StoreUnfit
 from storage_drivers.identity import Identity
@@ -70,6 +74,10 @@ async def _prepare(settings: Settings, buckets: list[str]) -> Credentials:
         await refuse_missing(index, settings)
         store = make_stores(index, settings, known)
         await _start_all(store, known, settings.workers, stack)
+        try:
+            await make_ring(index, partial(read_master, settings), given=is_given(settings))
+        except RingError as error:
+            raise CannotStart(str(error)) from None
         credentials = root_credentials(settings)
         try:
             root_id = await ensure_root(index, await _root_of(store), credentials)
@@ -92,6 +100,8 @@ async def _start_all(store: Store, known: Known, workers: int, stack: AsyncExitS
             stores.append(one)
         elif workers > 1:
             raise CannotStart(f"store {one.name}: it is of one process, which wants --workers 1")
+        elif one.name in store.classes.values():
+            raise CannotStart(f"store {one.name}: it ends with its process, so that no storage class can have it")
         elif one.name in known:
             raise CannotStart(f"store {one.name}: what was in it ended with its process, but not the index of it")
     # together: each that hangs takes as long as it may
@@ -257,10 +267,12 @@ def _default_buckets(settings: Settings) -> list[str]:
 
 async def _make_buckets(store: Store, settings: Settings, names: list[str], owner_id: str) -> None:
     """Make those that are missing; another gateway may make them at the same moment."""
-    made = initial_settings(settings, None if store.tree is None else ENFORCED)
+    plain_files = store.tree is not None
+    made = initial_settings(settings, ENFORCED if plain_files else None, plain_files=plain_files)
     for name in names:
         try:
-            await create_bucket(store, name, owner_id, settings.region, settings.max_buckets, made)
+            place = (name, owner_id, settings.region, settings.max_buckets)
+            await create_bucket(store, *place, made, with_files=True)
         except BucketAlreadyOwnedByYou:
             pass
         except BucketAlreadyExists:

@@ -58,6 +58,9 @@ def _pids(texts: list[str]) -> dict[str, int]:
 def run(
     target: Annotated[list[str], typer.Option(help="sluice[:full|:relaxed], NAME=http://HOST:PORT or NAME=COMMAND.")],
     pid: Annotated[list[str] | None, typer.Option(help="NAME=PID: root process of an endpoint that runs.")] = None,
+    beside: Annotated[
+        int | None, typer.Option(help="Root process of what serves the servers, a database: its CPU is told apart.")
+    ] = None,
     rounds: Annotated[int, typer.Option(min=1, help="Rounds; the order of targets turns with each.")] = 5,
     durability: Annotated[str, typer.Option(help="Of the target `sluice`: relaxed or full.")] = "relaxed",
     driver: Annotated[str, typer.Option(help="Of the target `sluice`: local, efs, fuse.")] = "local",
@@ -71,7 +74,7 @@ def run(
     part: Annotated[str, typer.Option(help="Size of its parts.")] = "16m",
     mix_size: Annotated[str, typer.Option(help="Size of the mix's objects.")] = "10m",
     mix_clients: Annotated[int, typer.Option(min=1, help="Connections of the mix.")] = 20,
-    server_core: Annotated[int, typer.Option(help="Core of the server.")] = 0,
+    server_core: Annotated[int, typer.Option(help="Core of the server; -1: any.")] = 0,
     client_core: Annotated[int, typer.Option(help="Core of the client.")] = 1,
     directory: Annotated[Path | None, typer.Option(help="Where launched targets get their data.")] = None,
     data_directory: Annotated[
@@ -95,12 +98,14 @@ def run(
             mix_bytes=size_of(mix_size),
             mix_clients=mix_clients,
         )
-        if {server_core, client_core} - os.sched_getaffinity(0) or server_core == client_core:
+        named = {core for core in (server_core, client_core) if core >= 0}
+        if named - os.sched_getaffinity(0) or client_core < 0 or server_core == client_core:
             raise ValueError("server and client want a core each")
     except ValueError as error:
         raise typer.BadParameter(str(error)) from error
     os.sched_setaffinity(0, {client_core})
-    bench = Bench(plan, chosen, server_core, client_core, directory, output, data_directory)
+    core = server_core if server_core >= 0 else None
+    bench = Bench(plan, chosen, core, client_core, directory, output, data_directory, beside)
     try:
         bench.run(rounds)
     except (Refused, Stalled, OSError) as error:
@@ -151,6 +156,42 @@ def files_command(
         print(f"{found.rate:,.0f} objects/s ({latency})")
 
 
+@cli.command()
+def hang(
+    rounds: Annotated[int, typer.Option(min=1)] = 3,
+    seconds: Annotated[float, typer.Option(min=0.5, help="Length of each of the three phases.")] = 15.0,
+    server_core: Annotated[int, typer.Option(help="Core of the server; -1: any.")] = -1,
+    directory: Annotated[Path | None, typer.Option(help="Where the stores are made.")] = None,
+) -> None:
+    """Measure what health and one store answer while the mount of another store hangs."""
+    from benchmarks import hang
+
+    keys = targets.Keys("GK" + secrets.token_hex(12), secrets.token_hex(32))
+    found = []
+    for _ in range(rounds):
+        with scratch("sluice-hang-", directory) as parent:
+            found.append(hang.measure(parent, keys, server_core if server_core >= 0 else None, seconds))
+    Console(width=None if console.is_terminal else 120).print(hang.table(found))
+
+
+@cli.command()
+def features(
+    rounds: Annotated[int, typer.Option(min=1)] = 5,
+    objects: Annotated[int, typer.Option(min=1, help="Of a bucket and round.")] = 5000,
+    size: Annotated[str, typer.Option(help="Of an object.")] = "4k",
+    server_core: Annotated[int, typer.Option(help="Core of the server; -1: any.")] = 0,
+    directory: Annotated[Path | None, typer.Option(help="Where the store is made.")] = None,
+) -> None:
+    """Measure what versions, a policy and encryption cost an operation."""
+    from benchmarks import features
+
+    keys = targets.Keys("GK" + secrets.token_hex(12), secrets.token_hex(32))
+    core = server_core if server_core >= 0 else None
+    with scratch("sluice-features-", directory) as parent:
+        found = features.measure(parent, keys, core, objects, size_of(size), rounds)
+    Console(width=None if console.is_terminal else 170).print(features.table(found))
+
+
 @cli.command("small-files")
 def small_files_command(
     directory: Annotated[Path, typer.Option(help="Where data lie: the mount. What is made there is removed.")],
@@ -159,6 +200,8 @@ def small_files_command(
     straight: Annotated[str, typer.Option(help="Numbers of threads that write it without a gateway.")] = "",
     sync: Annotated[bool, typer.Option(help="Those sync each file.")] = False,
     share: Annotated[float, typer.Option(help="Of the tree of 54,000 files.")] = 1.0,
+    reads: Annotated[int, typer.Option(min=1, help="Of a whole tree.")] = 10_000,
+    read_files: Annotated[int, typer.Option(min=5, help="How many of its files these are of.")] = 10_000,
     clients: Annotated[int, typer.Option(min=1)] = 64,
     workers: Annotated[int, typer.Option(min=1, help="Of the target `sluice`.")] = 1,
     server_core: Annotated[int, typer.Option(help="Core of the server; -1: any.")] = 0,
@@ -169,7 +212,7 @@ def small_files_command(
     from benchmarks import small_files
 
     tree = linux_tree(share)
-    reads = round(small_files.READS * share)
+    chosen = small_files.Reads(round(reads * share), round(read_files * share))
     keys = targets.Keys("GK" + secrets.token_hex(12), secrets.token_hex(32))
     found = []
     own = os.sched_getaffinity(0)
@@ -179,12 +222,12 @@ def small_files_command(
             core = server_core if server_core >= 0 else None
             os.sched_setaffinity(0, {client_core} if client_core >= 0 else own)
             with targets.Running(parsed, keys, Path(local), core, directory.resolve()) as running:
-                found.append(small_files.through(running, tree, clients, reads, mount_pid))
+                found.append(small_files.through(running, tree, clients, chosen, mount_pid))
             os.sched_setaffinity(0, own)
             console.print(found[-1], highlight=False)
     for threads in (int(count) for count in straight.split(",") if count):
         with scratch("sluice-files-", directory) as parent:
-            found.append(small_files.straight(parent, tree, threads, reads, sync=sync))
+            found.append(small_files.straight(parent, tree, threads, chosen, sync=sync))
         console.print(found[-1], highlight=False)
     printer = Console(width=None if console.is_terminal else 120)
     printer.print(small_files.table(found))
@@ -198,12 +241,14 @@ class Bench:
         self,
         plan: Plan,
         chosen: list[targets.Target],
-        server_core: int,
+        server_core: int | None,
         client_core: int,
         directory: Path | None,
         output: Path,
         data_directory: Path | None = None,
+        beside: int | None = None,
     ) -> None:
+        self._beside = beside
         self.measures: list[Measure] = []
         self._plan = plan
         self._targets = chosen
@@ -242,7 +287,7 @@ class Bench:
 
         with targets.Running(target, self._keys, parent, self._server_core, self._data_directory) as running:
             self._servers[target.name] = running.server
-            meter = Meter(running.pid, running.directory, self._server_core, self._client_core)
+            meter = Meter(running.pid, running.directory, self._server_core, self._client_core, self._beside)
             turn = Turn(running, self._plan, meter, number, f"bench-{secrets.token_hex(4)}")
             try:
                 turn.run(tell)

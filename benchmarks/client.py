@@ -7,11 +7,12 @@ a large body is thrown away inside the kernel (`MSG_TRUNC`), so that one core ca
 from __future__ import annotations
 
 import gc
+import itertools
 import select
 import socket
 import time
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -76,10 +77,10 @@ class Connection:
 
 
 class Client:
-    """`connections` keep-alive connections to one endpoint."""
+    """`connections` keep-alive connections to one endpoint, or spread over several that serve the same."""
 
-    def __init__(self, address: tuple[str, int], connections: int) -> None:
-        self._address = address
+    def __init__(self, address: tuple[str, int], connections: int, others: Sequence[tuple[str, int]] = ()) -> None:
+        self._addresses = itertools.cycle((address, *others))
         self._epoll = select.epoll()
         self._by_fd: dict[int, Connection] = {}
         self._head = bytearray(HEAD_BYTES)
@@ -131,7 +132,7 @@ class Client:
         return outcome
 
     def _open(self) -> Connection:
-        connection = Connection(self._address)
+        connection = Connection(next(self._addresses))
         self._by_fd[connection.fd] = connection
         self._epoll.register(connection.fd, select.EPOLLIN)
         return connection

@@ -16,19 +16,22 @@ import time
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import NamedTuple
 from urllib.parse import quote
 
 from rich.console import Console
 from rich.table import Table
 
 from benchmarks import processes
-from benchmarks.calls import Calls, Refused
+from benchmarks.calls import Calls
 from benchmarks.client import Client, Request
 from benchmarks.fill import fill
+from benchmarks.meter import spend
 from benchmarks.signing import Signer
-from benchmarks.targets import ROOT, SLUICE, Keys, _free_port
+from benchmarks.targets import ROOT, SLUICE, Keys, free_port
 
 PAGES = 20
+TURNS = 3
 SPREAD = 7_919_777
 """A prime: keys are put in no order of theirs."""
 
@@ -39,7 +42,11 @@ class State:
 
     objects: int
     put_rate: float
+    empty_put_rate: float
+    """Of an empty store in the same run, in turns with this one: what the machine gives at this time."""
     put_cpu_us: float
+    put_kinstructions: float
+    """Thousands, of all processes; 0.0 where the machine does not count them."""
     list_cpu_ms: float
     list_ms: float
     peak_mib: float
@@ -54,7 +61,7 @@ class Server:
     """The gateway with one worker on a directory that stays."""
 
     def __init__(self, data: Path, keys: Keys, durability: str, core: int) -> None:
-        self._port = _free_port()
+        self._port = free_port()
         self._core = core
         self.address = ("127.0.0.1", self._port)
         self.signer = Signer(f"127.0.0.1:{self._port}", keys.access_key, keys.secret_key, keys.region)
@@ -107,29 +114,50 @@ def _puts(server: Server, bucket: str, prefix: str, size: int) -> Iterator[Reque
         yield Request(server.signer.head("PUT", path, length=size), pool[start : start + size])
 
 
-def _measure(server: Server, bucket: str, objects: int, size: int, seconds: float, clients: int) -> State:
+class Puts(NamedTuple):
+    """What PUTs of one turn came to."""
+
+    rate: float
+    cpu_us: float
+    kinstructions: float
+
+
+def _burst(server: Server, bucket: str, size: int, seconds: float, clients: int) -> Puts:
     feed = iter(list(itertools.islice(_puts(server, bucket, secrets.token_hex(4), size), int(12_000 * seconds))))
     client = Client(server.address, clients)
     try:
         client.run(itertools.islice(feed, 2000), seconds)
-        processes.reset_peak(server.pid)
-        before = processes.cpu_seconds(server.pid)
-        outcome = client.run(feed, seconds)
-        spent = processes.cpu_seconds(server.pid) - before
-        if outcome.errors:
-            raise Refused(f"PUT: {dict(outcome.errors)}")
-        count = len(outcome.latencies)
-        list_cpu, list_seconds = _list_pages(server, bucket)
-        peak = processes.peak_bytes(server.pid) or 0
+        spent = spend(server.pid, client, feed, seconds, "PUT")
     finally:
         client.close()
+    rate = len(spent.outcome.latencies) / spent.outcome.elapsed
+    return Puts(rate, spent.cpu_us, spent.kinstructions or 0.0)
+
+
+def _measure(
+    server: Server, empty: Server, bucket: str, objects: int, size: int, seconds: float, clients: int
+) -> State:
+    """PUTs of this store and of an empty one in turns (medians), then pages."""
+    turns: list[Puts] = []
+    beside: list[Puts] = []
+    empty.start()
+    try:
+        processes.reset_peak(server.pid)
+        for _ in range(TURNS):
+            turns.append(_burst(server, bucket, size, seconds / TURNS, clients))
+            beside.append(_burst(empty, bucket, size, seconds / TURNS, clients))
+    finally:
+        empty.stop()
+    list_cpu, list_seconds = _list_pages(server, bucket)
     return State(
         objects=objects,
-        put_rate=count / outcome.elapsed,
-        put_cpu_us=spent / count * 1e6,
+        put_rate=statistics.median(turn.rate for turn in turns),
+        empty_put_rate=statistics.median(turn.rate for turn in beside),
+        put_cpu_us=statistics.median(turn.cpu_us for turn in turns),
+        put_kinstructions=statistics.median(turn.kinstructions for turn in turns),
         list_cpu_ms=list_cpu * 1e3,
         list_ms=list_seconds * 1e3,
-        peak_mib=peak / (1 << 20),
+        peak_mib=(processes.peak_bytes(server.pid) or 0) / (1 << 20),
         files=0,
         data_bytes=0,
         index_bytes=0,
@@ -184,20 +212,27 @@ def grow(
     """Fill a store to each of the counts and measure it there."""
     keys = Keys("GK" + secrets.token_hex(12), secrets.token_hex(32))
     data = directory / "data"
-    data.mkdir()
     bucket = "many"
-    server = Server(data, keys, durability, 0)
+    servers = []
+    for place in (data, directory / "empty" / "data"):
+        place.mkdir(parents=True)
+        server = Server(place, keys, durability, 0)
+        server.start()
+        try:
+            server.calls.ask("PUT", f"/{bucket}")
+        finally:
+            server.stop()
+        servers.append(server)
+    server, empty = servers
     states: list[State] = []
     have = 0
-    server.start()
     try:
-        server.calls.ask("PUT", f"/{bucket}")
         for count in counts:
             server.stop()
             asyncio.run(fill(data, durability, bucket, have, count, size, console))
             have = count
             server.start()
-            state = _measure(server, bucket, count, size, seconds, clients)
+            state = _measure(server, empty, bucket, count, size, seconds, clients)
             state.restart = _kill_and_restart(server, bucket, size, clients)
             state.files, state.data_bytes, state.index_bytes = _files(data)
             states.append(state)
@@ -215,7 +250,9 @@ def table(states: list[State]) -> Table:
         made.add_column(f"{state.objects:,}", justify="right")
     rows = [
         ("PUT/s", [f"{state.put_rate:,.0f}" for state in states]),
+        ("PUT/s of an empty store beside it", [f"{state.empty_put_rate:,.0f}" for state in states]),
         ("CPU µs a PUT", [f"{state.put_cpu_us:,.0f}" for state in states]),
+        ("thousand instructions a PUT", [f"{state.put_kinstructions:,.0f}" for state in states]),
         ("CPU ms a page of 1000 keys", [f"{state.list_cpu_ms:.2f}" for state in states]),
         ("ms a page of 1000 keys", [f"{state.list_ms:.2f}" for state in states]),
         ("peak memory of the server, MiB", [f"{state.peak_mib:.0f}" for state in states]),

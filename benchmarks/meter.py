@@ -5,12 +5,14 @@ from __future__ import annotations
 import os
 import subprocess
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import NamedTuple
 
 from benchmarks import processes
-from benchmarks.client import Outcome
+from benchmarks.calls import Refused
+from benchmarks.client import Client, Outcome, Request
 from benchmarks.instructions import Counter
 
 BUSY = 0.9
@@ -58,10 +60,13 @@ class Measure:
     server_busy: float | None
     """Shares of their cores' time that somebody used, 0 to 1."""
     others: float
-    """The larger share of the two cores' time that went to other processes, the kernel's own among them."""
+    """The larger share of the two cores' time that went to other processes, the kernel's own among them; 0 when the
+    server had no core of its own."""
     errors: dict[str, int] = field(default_factory=dict)
     instructions: float | None = None
     """Of an operation."""
+    beside_us: float | None = None
+    """CPU time an operation of the process tree that is told apart."""
 
     @property
     def rate(self) -> float:
@@ -91,14 +96,24 @@ def percentiles(latencies: list[float]) -> dict[str, float]:
 class Meter:
     """Measures runs against one server process tree (`pid` may be unknown) with the client on a core of its own.
 
-    `directory` is on the file system that the server writes to; None for one that is not known.
+    `directory` is on the file system that the server writes to; None for one that is not known. `beside` is the root
+    process of what serves the server (a database), or None. `server_core` None: the server runs on any core, the
+    client's too, of which the client is then asked how much it took itself.
     """
 
-    def __init__(self, pid: int | None, directory: Path | None, server_core: int, client_core: int) -> None:
+    def __init__(
+        self,
+        pid: int | None,
+        directory: Path | None,
+        server_core: int | None,
+        client_core: int,
+        beside: int | None = None,
+    ) -> None:
         self._pid = pid
         self._directory = directory
         self._server_core = server_core
         self._client_core = client_core
+        self._beside = beside
 
     def measure(self, round_number: int, target: str, cell: Cell, run: Callable[[], Outcome]) -> Measure:
         """Run it. Written-back pages of what came before are out of the way first."""
@@ -119,10 +134,12 @@ class Meter:
             counter.close()
         count = len(outcome.latencies)
         spent = after.cpu - before.cpu
-        client_busy = after.client.share_since(before.client)
+        client_busy = own = (after.own - before.own) / wall
         server_busy = None
-        others = client_busy - (after.own - before.own) / wall
-        if self._pid is not None:
+        if self._server_core is not None:
+            client_busy = after.client.share_since(before.client)
+        others = client_busy - own
+        if self._pid is not None and after.server is not None and before.server is not None:
             server_busy = after.server.share_since(before.server)
             others = max(others, server_busy - spent / wall)
         return Measure(
@@ -140,14 +157,16 @@ class Meter:
             others=max(0.0, others),
             errors=dict(outcome.errors),
             instructions=None if executed is None or not count else executed / count,
+            beside_us=None if self._beside is None or not count else (after.beside - before.beside) / count * 1e6,
         )
 
     def _read(self) -> _Reading:
         return _Reading(
             cpu=0.0 if self._pid is None else processes.cpu_seconds(self._pid),
             own=time.process_time(),
-            server=processes.core_time(self._server_core),
+            server=None if self._server_core is None else processes.core_time(self._server_core),
             client=processes.core_time(self._client_core),
+            beside=0.0 if self._beside is None else processes.cpu_seconds(self._beside),
         )
 
 
@@ -155,5 +174,32 @@ class Meter:
 class _Reading:
     cpu: float
     own: float
-    server: processes.CoreTime
+    server: processes.CoreTime | None
     client: processes.CoreTime
+    beside: float
+
+
+class Spent(NamedTuple):
+    """What requests took of a server: CPU microseconds and thousand instructions each, in all of its processes."""
+
+    outcome: Outcome
+    cpu_us: float
+    kinstructions: float | None
+    """None where the machine does not count them."""
+
+
+def spend(pid: int, client: Client, requests: Iterator[Request], seconds: float, what: str) -> Spent:
+    """Make requests of the server whose root process is `pid`, for so many seconds at most. Raises Refused when one
+    of them failed, naming `what` it was, and Stalled."""
+    counter = Counter(pid)
+    try:
+        before = processes.cpu_seconds(pid)
+        outcome = client.run(requests, seconds)
+        spent = processes.cpu_seconds(pid) - before
+        executed = counter.read()
+    finally:
+        counter.close()
+    if outcome.errors:
+        raise Refused(f"{what}: {dict(outcome.errors)}")
+    count = len(outcome.latencies)
+    return Spent(outcome, spent / count * 1e6, executed and executed / count / 1000)

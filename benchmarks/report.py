@@ -54,6 +54,7 @@ class Row:
     p50_ms: Interval | None
     p99_ms: Interval | None
     cpu_us: Interval | None
+    beside_us: Interval | None
     instructions: Interval | None
     peak_bytes: Interval | None
     client_bound: bool
@@ -84,6 +85,7 @@ def _row(cell: Cell, target: str, group: list[Measure]) -> Row:
         p50_ms=interval(lambda measure: measure.latency_ms.get("p50")),
         p99_ms=interval(lambda measure: measure.latency_ms.get("p99")),
         cpu_us=interval(lambda measure: measure.cpu_us),
+        beside_us=interval(lambda measure: measure.beside_us),
         instructions=interval(lambda measure: measure.instructions),
         peak_bytes=interval(lambda measure: measure.peak_bytes),
         client_bound=sum(measure.client_bound for measure in group) >= BOUND * len(group),
@@ -135,6 +137,9 @@ def table(found: list[Row]) -> Table:
         result.add_column(name, no_wrap=True)
     for name in ("op/s", "x", "MiB/s", "p50 ms", "p99 ms", "CPU µs/op", "x", "kinstr/op", "x", "RSS MiB"):
         result.add_column(name, justify="right", no_wrap=True)
+    beside = any(row.beside_us is not None for row in found)
+    if beside:
+        result.add_column("beside µs/op", justify="right", no_wrap=True)
     result.add_column("notes")
     last: Cell | None = None
     for row in found:
@@ -154,6 +159,7 @@ def table(found: list[Row]) -> Table:
             number(row.instructions.median / 1000) if row.instructions else "-",
             ratio(row.instructions, [rival.instructions for rival in rivals], min),
             number(row.peak_bytes.median / (1 << 20)) if row.peak_bytes else "-",
+            *([spread(row.beside_us)] if beside else []),
             _notes(row),
         )
         last = row.cell

@@ -1,7 +1,7 @@
 """A source tree put and read through a gateway, or straight on its mount: `python -m benchmarks small-files`.
 
 The tree is that of the published measurement `efs-001` (54,000 files in 3,657 directories, 726 MB): how long clients
-take to put it, and what 16 readers get of 10,000 reads of which a fifth of the files has 80 %.
+take to put it, and what 16 readers get who read 10,000 of the files, 80 % of the reads from a fifth of those.
 """
 
 from __future__ import annotations
@@ -28,9 +28,16 @@ from loadtests.mounts.work import LARGEST, Tree, forget, read
 
 BUCKET = "tree"
 LONG = 36_000.0
-READERS, READS = 16, 10_000
+READERS = 16
 AGAIN_AND_AGAIN = 0.8
-"""Share of the reads that go to a fifth of the files."""
+"""Share of the reads that go to a fifth of the files that are read."""
+
+
+class Reads(NamedTuple):
+    """How many reads, and of how many files of the tree, anywhere in it."""
+
+    count: int
+    files: int
 
 
 @dataclass(frozen=True)
@@ -73,14 +80,13 @@ class Meter:
         return Cpu(*(after - was for after, was in zip(self._last, before, strict=True)))
 
 
-def chosen_reads(tree: Tree, count: int, seed: int = 2) -> list[tuple[str, int]]:
+def chosen_reads(tree: Tree, reads: Reads, seed: int = 2) -> list[tuple[str, int]]:
     """Names and sizes of files to read, in order."""
     chance = random.Random(seed)
-    files = list(tree.files)
-    chance.shuffle(files)
+    files = chance.sample(tree.files, min(reads.files, len(tree.files)))
     fifth = len(files) // 5
     often, seldom = files[:fifth], files[fifth:]
-    return [chance.choice(often if chance.random() < AGAIN_AND_AGAIN else seldom) for _ in range(count)]
+    return [chance.choice(often if chance.random() < AGAIN_AND_AGAIN else seldom) for _ in range(reads.count)]
 
 
 def drop_caches() -> bool:
@@ -93,7 +99,7 @@ def drop_caches() -> bool:
     return True
 
 
-def through(running: Running, tree: Tree, clients: int, reads: int, mount: int | None = None) -> Found:
+def through(running: Running, tree: Tree, clients: int, reads: Reads, mount: int | None = None) -> Found:
     """Put the tree through an endpoint and read from it. Raises Refused, Stalled, OSError."""
     running.calls.ask("PUT", f"/{BUCKET}")
     body = memoryview(os.urandom(2 * LARGEST))
@@ -137,7 +143,7 @@ def _run(running: Running, connections: int, requests: Iterable[Request]) -> Out
     return outcome
 
 
-def straight(directory: Path, tree: Tree, threads: int, reads: int, *, sync: bool) -> Found:
+def straight(directory: Path, tree: Tree, threads: int, reads: Reads, *, sync: bool) -> Found:
     """One file an object, made in `directory` by `threads`; with `sync` each is synced before it is closed."""
     body = memoryview(os.urandom(2 * LARGEST))
     started = time.perf_counter()
@@ -150,7 +156,7 @@ def straight(directory: Path, tree: Tree, threads: int, reads: int, *, sync: boo
         with suppress(OSError):
             forget(directory / name)
     drop_caches()
-    rates = [_rate(directory, chosen) for _ in range(2)] if reads else [0.0, 0.0]
+    rates = [_rate(directory, chosen) for _ in range(2)] if reads.count else [0.0, 0.0]
     name = f"{threads} thread{'s' * (threads > 1)}{', synced' * sync}"
     return Found(name, len(tree.files), tree.total, wrote, *rates)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+import re
 import shlex
 import shutil
 import signal
@@ -13,6 +14,7 @@ import subprocess
 import sys
 import tempfile
 from array import array
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import TracebackType
@@ -28,6 +30,7 @@ SLUICE = (
     " --workers 1 --admin-port -1"
 )
 STOP_SECONDS = 20.0
+PORTS = re.compile(r"\{(port\d+)\}")
 FS_IOC_GETFLAGS, FS_IOC_SETFLAGS, FS_TOPDIR_FL = 0x80086601, 0x40086602, 0x00020000
 """Of linux/fs.h, as most architectures have them."""
 
@@ -124,14 +127,18 @@ class Running:
         self._local: Path | None = None
         self._parent = parent
         self._data_parent = data_parent
+        self._ports = {"port": 0} | dict.fromkeys(PORTS.findall(target.command), 0)
         if target.launched:
-            self.address = ("127.0.0.1", _free_port())
+            self._ports = dict(zip(self._ports, _free_ports(len(self._ports)), strict=True))
+            self.address = ("127.0.0.1", self._ports["port"])
         else:
             parts = urlsplit(target.url)
             self.address = (parts.hostname or "127.0.0.1", parts.port or 80)
         host = f"{self.address[0]}:{self.address[1]}"
         self.signer = Signer(host, keys.access_key, keys.secret_key, keys.region)
         self.calls = Calls(self.address, self.signer)
+        self.others = [("127.0.0.1", port) for port in self._ports.values() if port not in (0, self.address[1])]
+        """Where else the same is served: `{port2}` and the like of its command."""
 
     def __enter__(self) -> Running:
         if self.target.launched:
@@ -140,6 +147,8 @@ class Running:
             processes.pin(self.pid, self._core)
         try:
             self.server = self.calls.wait_ready()
+            for other in self.others:
+                Calls(other, self.signer).wait_ready()
         except Refused as error:
             printed = self.printed()
             self.__exit__(None, None, None)
@@ -169,7 +178,8 @@ class Running:
             self.directory = Path(tempfile.mkdtemp(prefix=f"{self.target.name}-", dir=self._data_parent))
         data = self.directory / "data"
         data.mkdir()
-        values = {"port": str(self.address[1]), "data": str(data), "host": "127.0.0.1"}
+        values = {name: str(port) for name, port in self._ports.items()}
+        values |= {"data": str(data), "host": "127.0.0.1", "python": sys.executable}
         values |= {"access_key": self._keys.access_key, "secret_key": self._keys.secret_key}
         words = shlex.split(self.target.command)
         for name, value in values.items():
@@ -228,7 +238,14 @@ def _stop(process: subprocess.Popen[bytes]) -> None:
         return
 
 
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
+def free_port() -> int:
+    """A port that nobody listens on."""
+    return _free_ports(1)[0]
+
+
+def _free_ports(count: int) -> list[int]:
+    with ExitStack() as open_ones:
+        probes = [open_ones.enter_context(socket.socket()) for _ in range(count)]
+        for probe in probes:
+            probe.bind(("127.0.0.1", 0))
+        return [int(probe.getsockname()[1]) for probe in probes]

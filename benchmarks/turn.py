@@ -96,7 +96,7 @@ class Turn:
 
     @contextmanager
     def _client(self, connections: int) -> Iterator[Client]:
-        client = Client(self._running.address, connections)
+        client = Client(self._running.address, connections, self._running.others)
         try:
             yield client
         finally:

@@ -9,7 +9,7 @@ from locust.exception import StopUser
 
 from loadtests.objects import run_many
 from loadtests.payload import parse_size
-from loadtests.pool import Pool, chosen
+from loadtests.pool import Pool, chosen, parse_mix
 from loadtests.user import S3User
 
 PREPARERS = 8
@@ -18,6 +18,7 @@ PREPARERS = 8
 @events.init_command_line_parser.add_listener
 def _options(parser: Any) -> None:
     parser.add_argument("--size", type=str, default="10MiB", help="Of every object.")
+    parser.add_argument("--mix", type=str, default="", help="Shares of operations: GET=90,PUT=10. Default: warp's.")
     parser.add_argument("--objects", type=int, default=100, help="Objects that are there before the clock starts.")
 
 
@@ -29,7 +30,7 @@ class MixUser(S3User):
 
     def on_start(self) -> None:
         """The first user puts the objects."""
-        self.size = parse_size(self.session.options.size)
+        self.size, self.mix = parse_size(self.session.options.size), parse_mix(self.session.options.mix)
         self.session.begin_once(self.prepare)
 
     def prepare(self) -> str:
@@ -53,7 +54,7 @@ class MixUser(S3User):
         assert pool is not None
         if self.session.over:
             raise StopUser
-        operation = chosen()
+        operation = chosen(self.mix)
         if operation == "PUT":
             name = pool.name()
             if not self.do("PUT", name, self.size).error:

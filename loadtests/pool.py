@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import random
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from itertools import count
 
@@ -12,9 +13,27 @@ MIX = {"GET": 45, "STAT": 30, "PUT": 15, "DELETE": 10}
 """warp's, in percent."""
 
 
-def chosen() -> str:
+def parse_mix(text: str) -> dict[str, float]:
+    """Shares of operations as `GET=90,PUT=10`; empty: warp's. Raises ValueError."""
+    if not text:
+        return dict(MIX)
+    mix: dict[str, float] = {}
+    for word in text.split(","):
+        operation, _, share = word.strip().upper().partition("=")
+        try:
+            mix[operation] = float(share)
+        except ValueError:
+            raise ValueError(f"{word!r} is no share (GET=90,PUT=10)") from None
+        if operation not in MIX or not 0 <= mix[operation] < math.inf:
+            raise ValueError(f"{word!r} is no share of {', '.join(MIX)}")
+    if not sum(mix.values()):
+        raise ValueError(f"{text!r} has no operation")
+    return mix
+
+
+def chosen(mix: Mapping[str, float] = MIX) -> str:
     """The next operation of the mix."""
-    return random.choices(tuple(MIX), tuple(MIX.values()))[0]
+    return random.choices(tuple(mix), tuple(mix.values()))[0]
 
 
 class Pool:

@@ -30,6 +30,11 @@ FINISHED = "sluice-finished"
 FLUSH_SECONDS = 0.5
 GAVE_UP = 3
 """Locust's exit code when a scenario could not go on; the reason is in the file `problem` beside the rows."""
+STOP_SECONDS = 60.0
+"""For who is in a request when a test ends."""
+PAGE_STOP_SECONDS = 20.0
+"""The same with a web page. Locust's workers are away from their master for as long after each test, and after
+MASTER_HEARTBEAT_TIMEOUT (60) they take it for dead and end."""
 REST_SECONDS = 0.1
 """A client rests this long after there was no answer."""
 
@@ -248,7 +253,9 @@ class _InThreads:
 
 @events.init.add_listener
 def _on_init(environment: Environment, **_: Any) -> None:
-    environment.stop_timeout = environment.stop_timeout or 60.0  # who is in a request ends it
+    environment.stop_timeout = environment.stop_timeout or (
+        STOP_SECONDS if environment.web_ui is None else PAGE_STOP_SECONDS
+    )
     finished: set[str] = set()
 
     def on_finished(msg: Any, **_: Any) -> None:

@@ -90,7 +90,11 @@ class ScriptUser(S3User):
         else:
             for number in range(WARM_UPS):
                 self.objects.put(f"warm-up/{number}", 1000)
-            self.script()
+            try:
+                self.script()
+            except Exception as error:  # Locust would only log it, and wait for the end for ever
+                self.session.give_up(f"{type(error).__name__}: {error}")
+                raise
             self.session.finish()
         raise StopUser
 

@@ -23,7 +23,8 @@ def default(field: FieldInfo) -> str:
 def table() -> str:
     """One line a setting."""
     rows = ["| variable | default | |", "|---|---|---|"]
-    for name, field in Settings.model_fields.items():
+    own = Settings.__annotations__
+    for name, field in sorted(Settings.model_fields.items(), key=lambda found: found[0] not in own):  # parts come last
         text = (field.description or "").replace("|", "\\|")
         rows.append(f"| `SLUICE_{name.upper()}` | {default(field)} | {text} |")
     return "\n".join(rows) + "\n"

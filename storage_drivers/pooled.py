@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from concurrent.futures import Executor, Future
 from typing import ParamSpec, TypeVar
 
-from storage_drivers.errors import StoreFailed
+from storage_drivers.threads import Threads
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -16,13 +15,8 @@ T = TypeVar("T")
 class Pooled:
     """What has threads of its own."""
 
-    _threads: Executor
+    _threads: Threads
 
-    def _submit(self, call: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> Future[T]:
-        try:
-            return self._threads.submit(call, *args, **kwargs)
-        except RuntimeError as error:
-            raise StoreFailed("the store is closed") from error
-
-    async def _hop(self, call: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        return await asyncio.wrap_future(self._submit(call, *args, **kwargs))
+    def _hop(self, call: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> asyncio.Future[T]:
+        """Begin a call now, awaited or not. Raises as `Threads.call`; awaited, what the call raises."""
+        return self._threads.call(call, *args, **kwargs)

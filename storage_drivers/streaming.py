@@ -46,16 +46,16 @@ class Streaming(Pooled):
     async def _write_pieces(self, file: NewFile, source: Source, piece: Buffer) -> None:
         step = file.begin
         while piece:
-            writing = self._submit(step, piece)
+            writing = self._hop(step, piece)
             piece = await source.read()
             if not writing.done():
-                await asyncio.wrap_future(writing)
+                await writing
             writing.result()
             step = file.write
 
     async def _abandon(self, file: NewFile) -> None:
         try:
-            cleaning = self._submit(file.abandon)
+            cleaning = self._hop(file.abandon)
         except StoreFailed:  # closed: left for the sweep
             return
-        await asyncio.wait([asyncio.wrap_future(cleaning)])
+        await asyncio.wait([cleaning])

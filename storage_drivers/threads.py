@@ -2,17 +2,21 @@
 
 A call that hangs in the kernel cannot be ended. So whoever waits for it is told, the thread is left alone, and the
 store goes on with other threads. Nothing ever waits for these threads, not even the end of the process.
+
+Futures are the event loop's own, and what comes back while it is busy comes by one wake-up: a call by way of
+`concurrent.futures` costs three times as much CPU.
 """
 
 from __future__ import annotations
 
+import asyncio
 import queue
 import threading
+from collections import deque
 from collections.abc import Callable
-from concurrent.futures import Executor, Future, InvalidStateError
 from typing import Any, ParamSpec, TypeVar
 
-from storage_drivers.errors import BlobDamaged, DriverError
+from storage_drivers.errors import BlobDamaged, DriverError, StoreFailed
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -21,30 +25,78 @@ T = TypeVar("T")
 class Call:
     """A call of somebody's, in a queue or in a thread."""
 
-    __slots__ = ("arguments", "function", "future", "named")
+    __slots__ = ("arguments", "function", "future", "landing", "named")
 
     def __init__(
-        self, future: Future[Any], function: Callable[..., Any], arguments: tuple[Any, ...], named: dict[str, Any]
+        self, landing: Landing, function: Callable[..., Any], arguments: tuple[Any, ...], named: dict[str, Any]
     ) -> None:
-        self.future = future
+        self.landing = landing
+        self.future: asyncio.Future[Any] = landing.loop.create_future()
         self.function = function
         self.arguments = arguments
         self.named = named
 
+    def run(self) -> tuple[Any, BaseException | None]:
+        """In a thread. What it returned, or raised."""
+        try:
+            return self.function(*self.arguments, **self.named), None
+        except StopIteration as error:  # which no future takes
+            return None, RuntimeError(repr(error))
+        except BaseException as error:  # it is for whoever waits
+            return None, error
 
-class Threads(Executor):
+    def end(self, result: Any, error: BaseException | None) -> None:
+        """On the event loop. What nobody takes any more is given back."""
+        if self.future.done():
+            _release(result)
+        elif error is None:
+            self.future.set_result(result)
+        else:
+            self.future.set_exception(error)
+            self.future.exception()  # or asyncio would log it, where its caller has gone
+
+
+class Landing:
+    """Where calls come back to the event loop that made them."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self.loop = loop
+        self.under_way = 0
+        """Calls that did not come back yet."""
+        self._came: deque[tuple[Call, Any, BaseException | None]] = deque()
+        self._woken = False
+
+    def come(self, call: Call, result: Any, error: BaseException | None) -> None:
+        """In a thread."""
+        self._came.append((call, result, error))
+        if self._woken:  # set back before it takes what came
+            return
+        self._woken = True
+        try:
+            self.loop.call_soon_threadsafe(self._take)
+        except RuntimeError:  # the loop is closed, and nobody waits
+            self._woken = False
+            while self._came:
+                _release(self._came.popleft()[1])
+
+    def _take(self) -> None:
+        self._woken = False
+        while self._came:
+            call, result, error = self._came.popleft()
+            self.under_way -= 1
+            call.end(result, error)
+
+
+class Threads:
     """At most `most` threads, made as they are needed; more calls wait in a queue."""
 
     def __init__(self, most: int, name: str = "store") -> None:
         self._most = most
         self._name = name
         self._queue: queue.SimpleQueue[Call | None] = queue.SimpleQueue()
-        self._idle = threading.Semaphore(0)
-        """Threads that wait and were not thought of for a call yet; never fewer than that."""
-        self._lock = threading.Lock()
-        self._threads: list[threading.Thread] = []
         self._running: list[Call | None] = []
         """What each thread does."""
+        self._landing: Landing | None = None
         self._closed = False
         self._given_up: DriverError | None = None
         self.refused: DriverError | None = None
@@ -52,64 +104,52 @@ class Threads(Executor):
         self.troubles = 0
         """Calls that failed by the mount: a reason to look at it."""
 
-    def submit(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:
-        """Call in a thread. Raises RuntimeError once closed, and what `refused` says."""
+    def call(self, function: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> asyncio.Future[T]:
+        """Call in a thread. Raises StoreFailed once closed, and what `refused` says.
+
+        Cancelling the future keeps a call from being begun; one that has begun goes on, and a result with a `release`
+        is released.
+        """
         if self._closed:
-            raise RuntimeError("the threads are closed")
+            raise StoreFailed("the store is closed")
         if self.refused is not None:
             raise self.refused
-        future: Future[T] = Future()
-        call = Call(future, fn, args, kwargs)
-        if self._idle.acquire(blocking=False) or not self._start(call):
-            self._queue.put(call)
-        return future
+        landing = self._landing
+        if landing is None or landing.loop is not asyncio.get_running_loop():
+            landing = self._landing = Landing(asyncio.get_running_loop())
+        call = Call(landing, function, args, kwargs)
+        landing.under_way += 1
+        if len(self._running) < min(self._most, landing.under_way):
+            self._start()
+        self._queue.put(call)
+        return call.future
 
-    def _start(self, first: Call) -> bool:
-        with self._lock:
-            number = len(self._threads)
-            if number == self._most:
-                return False
-            self._running.append(None)
-            name = f"{self._name}-{number}"
-            thread = threading.Thread(target=self._work, args=(number, first), name=name, daemon=True)
-            self._threads.append(thread)
-        thread.start()
-        return True
+    def _start(self) -> None:
+        number = len(self._running)
+        self._running.append(None)
+        threading.Thread(target=self._work, args=(number,), name=f"{self._name}-{number}", daemon=True).start()
 
-    def _work(self, number: int, first: Call) -> None:
+    def _work(self, number: int) -> None:
         running = self._running
-        call: Call | None = first
         while True:
-            if call is None:
-                try:
-                    call = self._queue.get_nowait()
-                except queue.Empty:
-                    self._idle.release()
-                    call = self._queue.get()
+            call = self._queue.get()
             if call is None:
                 self._queue.put(None)
                 return
             running[number] = call
-            if self._given_up is not None:  # after it is noted as running: one of the two sees the other
-                _fail(call, self._given_up)
-            elif _is_wanted(call):
-                self._run(call)
+            self._serve(call)
             running[number] = call = None
 
-    def _run(self, call: Call) -> None:
-        try:
-            result = call.function(*call.arguments, **call.named)
-        except BaseException as error:
-            if isinstance(error, OSError | DriverError) and not isinstance(error, BlobDamaged):
-                self.troubles += 1
-            _fail(call, error)
+    def _serve(self, call: Call) -> None:
+        if (
+            self._given_up is not None or call.future.done()
+        ):  # after it is noted as running: one of the two sees the other
+            call.landing.come(call, None, self._given_up)
             return
-        try:
-            call.future.set_result(result)
-        except InvalidStateError:  # given up: nobody takes it
-            release = getattr(result, "release", None)
-            if release is not None:
-                release()
+        result, error = call.run()
+        if isinstance(error, OSError | DriverError) and not isinstance(error, BlobDamaged):
+            self.troubles += 1
+        call.landing.come(call, result, error)
 
     def running(self) -> list[object]:
         """What runs now, each with an identity of its own: what is there at two looks has run between them."""
@@ -125,39 +165,23 @@ class Threads(Executor):
         self._given_up = error
         for call in self._running:
             if call is not None:
-                _fail(call, error)
-        self._empty(error)
-        self._queue.put(None)
-
-    def _empty(self, error: DriverError | None) -> None:
+                call.end(None, error)
         while True:
             try:
-                call = self._queue.get_nowait()
+                waiting = self._queue.get_nowait()
             except queue.Empty:
-                return
-            if call is not None and (error is None or _is_wanted(call)):
-                call.future.cancel() if error is None else _fail(call, error)
-
-    def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
-        """Take no more; threads end after what is queued. `wait` for them only where nothing can hang."""
-        self._closed = True
-        if cancel_futures:
-            self._empty(None)
+                break
+            if waiting is not None:
+                waiting.end(None, error)
         self._queue.put(None)
-        for thread in self._threads if wait else ():
-            thread.join()
+
+    def shutdown(self) -> None:
+        """Take no more; threads end after what is queued. They are not waited for, since any may hang."""
+        self._closed = True
+        self._queue.put(None)
 
 
-def _is_wanted(call: Call) -> bool:
-    """False when it was cancelled, or given up by now."""
-    try:
-        return not call.future.done() and call.future.set_running_or_notify_cancel()
-    except (InvalidStateError, RuntimeError):
-        return False
-
-
-def _fail(call: Call, error: BaseException) -> None:
-    try:
-        call.future.set_exception(error)
-    except InvalidStateError:
-        pass  # given up, or cancelled
+def _release(result: Any) -> None:
+    release = getattr(result, "release", None)
+    if release is not None:
+        release()

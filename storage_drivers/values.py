@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 from collections.abc import Callable
-from concurrent.futures import Executor
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import partial
 from threading import Lock
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, ParamSpec, Protocol, TypeVar
+
+from storage_drivers.threads import Threads
+
+P = ParamSpec("P")
+T = TypeVar("T")
 
 Buffer = bytes | bytearray | memoryview
 
@@ -152,11 +158,17 @@ class FileSlice:
         self.fd = fd
         self.offset = offset
         self.count = count
-        self.threads: Executor | None = None
-        """Where to read it: on a mount that hangs it is these threads that hang."""
+        self.threads: Threads | None = None
+        """Where to read it: on a mount that hangs it is these threads that hang. None: in any."""
         self._fd = fd
         self._held = 0
         self._lock = Lock()
+
+    def hop(self, call: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> asyncio.Future[T]:
+        """Begin a call that reads it. Raises as `Threads.call`."""
+        if self.threads is not None:
+            return self.threads.call(call, *args, **kwargs)
+        return asyncio.get_running_loop().run_in_executor(None, partial(call, *args, **kwargs))
 
     def hold(self) -> None:
         """Keep the descriptor open beyond `release`, until `let_go`: a thread uses it that nobody may wait for."""

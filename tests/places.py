@@ -45,14 +45,10 @@ class Place:
 
     def environment(self, home: Path) -> dict[str, str]:
         """Settings of a gateway whose own directory is `home`."""
+        stores = {"SLUICE_STORES": json.dumps({"default": self.store})} if self.store else {}
         if self.in_postgres:
-            return postgres.environment_here(home)
-        if not self.store:
-            return {}
-        return {
-            "SLUICE_STORES": json.dumps({"default": self.store}),
-            "SLUICE_INDEX": f"sqlite:///{home}/index/sluice.db",
-        }
+            return stores | postgres.environment_here(home)
+        return stores and stores | {"SLUICE_INDEX": f"sqlite:///{home}/index/sluice.db"}
 
 
 @contextmanager
@@ -61,8 +57,9 @@ def _here(_: Path) -> Iterator[Place]:
 
 
 @contextmanager
-def _postgres(_: Path) -> Iterator[Place]:
-    yield Place(in_postgres=True)
+def _postgres(directory: Path) -> Iterator[Place]:
+    """As several gateways have it: the index in Postgres and the store on NFS, or what passes for it here."""
+    yield Place({"driver": "efs", "path": str(directory / "store")}, in_postgres=True)
 
 
 def tree_at(path: Path) -> Place:

@@ -121,3 +121,29 @@ def test_proxies_are_networks() -> None:
     for wrong in ("balancer", "10.0.0.1/8"):
         with pytest.raises(ValidationError, match="trusted_proxies"):
             Settings(trusted_proxies=wrong)
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        "STANDARD=slow",
+        "STANDARD_IA",
+        "STANDARD_IA=",
+        "COLD=slow",
+        "STANDARD_IA=none",
+        "GLACIER=files",
+        "GLACIER=slow,GLACIER=fast",
+    ],
+)
+def test_storage_classes_that_cannot_be(tmp_path: Path, given: str) -> None:
+    stores = {"fast": {"path": tmp_path / "a"}, "slow": {"path": tmp_path / "b"}}
+    stores["files"] = {"path": tmp_path / "c", "layout": "tree"}
+    with pytest.raises(ValidationError, match="storage_classes"):
+        Settings(stores=stores, storage_classes=given)  # type: ignore[call-arg, arg-type]
+
+
+def test_storage_classes_with_stores(tmp_path: Path) -> None:
+    stores = {"fast": {"path": tmp_path / "a"}, "slow": {"path": tmp_path / "b"}}
+    made = Settings(stores=stores, storage_classes="STANDARD_IA=slow, GLACIER=fast,")  # type: ignore[call-arg, arg-type]
+    assert made.class_stores == {"STANDARD_IA": "slow", "GLACIER": "fast"}
+    assert Settings().class_stores == {}  # type: ignore[call-arg]

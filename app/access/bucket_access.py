@@ -19,6 +19,7 @@ from app.settings import Settings
 
 POLICY, BLOCK, OWNERSHIP, ACL = "policy", "public_access_block", "ownership", "acl"
 PAYER = "payer"
+ENCRYPTION = "encryption"
 """Names of the settings."""
 REQUESTER = "Requester"
 """The one value of PAYER."""
@@ -70,12 +71,14 @@ def access_of(bucket: Bucket) -> BucketAccess:
 
 
 def policy_text(bucket: Bucket) -> str | None:
-    """The policy as it was put, None when there is none."""
+    """The policy as `app.access.named` keeps it, None when there is none."""
     found = orjson.loads(bucket.settings or "{}").get(POLICY)
     return found if isinstance(found, str) else None
 
 
-def initial_settings(settings: Settings, ownership: str | None = None, grants: Grants | None = None) -> str:
+def initial_settings(
+    settings: Settings, ownership: str | None = None, grants: Grants | None = None, *, plain_files: bool = False
+) -> str:
     """The settings of a new bucket, with this object ownership (None: the usual one) and ACL; empty for AWS's own."""
     found: dict[str, Any] = {}
     ownership = ownership or settings.default_object_ownership
@@ -83,6 +86,8 @@ def initial_settings(settings: Settings, ownership: str | None = None, grants: G
         found[OWNERSHIP] = ownership
     if not settings.default_public_access_block:
         found[BLOCK] = []
+    if settings.default_encryption != "none" and not plain_files:
+        found[ENCRYPTION] = [settings.default_encryption]
     if grants is not None:
         found[ACL] = to_json(grants)
     return orjson.dumps(found).decode() if found else ""
@@ -93,7 +98,7 @@ def _parsed(name: str, settings: str) -> BucketAccess:
     try:
         found = orjson.loads(settings)
         text = found.get(POLICY)
-        parsed = None if text is None else policy.parse(text.encode(), name)
+        parsed = None if text is None else policy.parse(text.encode(), name, kept=True)
         ownership = found.get(OWNERSHIP, ENFORCED)
         block = found.get(BLOCK)
         if ownership not in OWNERSHIPS | {""}:

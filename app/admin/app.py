@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import base64
-import binascii
+import errno
 import hmac
 import secrets
 from collections.abc import AsyncIterator
@@ -16,7 +16,8 @@ from fastapi.openapi.docs import get_swagger_ui_html
 
 from app import __version__
 from app.access.credentials import read_or_write
-from app.admin import accounts, buckets, stores
+from app.admin import accounts, buckets, identities, notifications, stores
+from app.admin.bodies import Bounded
 from app.admin.metrics import of_stores
 from app.index import open_index
 from app.settings import Settings
@@ -26,10 +27,17 @@ TOKEN_FILE = "admin-token"  # noqa: S105 - a file's name
 
 
 def admin_token(settings: Settings) -> str:
-    """The token of the settings, or that of `DATA/admin-token`, which is made (mode 0600, synced) when missing."""
+    """The token of the settings, or that of `DATA/admin-token`, which is made (mode 0600, synced) when missing.
+
+    Raises OSError for a file without one, which a request without one would match.
+    """
     if settings.admin_token is not None:
         return settings.admin_token.get_secret_value()
-    return read_or_write(settings.home / TOKEN_FILE, secrets.token_urlsafe(30) + "\n").strip()
+    file = settings.home / TOKEN_FILE
+    token = read_or_write(file, secrets.token_urlsafe(30) + "\n").strip()
+    if not token:
+        raise OSError(errno.ENODATA, "there is no token in this file (remove it, and it is made anew)", str(file))
+    return token
 
 
 def _given_token(request: Request) -> bytes:
@@ -40,7 +48,7 @@ def _given_token(request: Request) -> bytes:
     if scheme.lower() == "basic":
         try:
             return base64.b64decode(value, validate=True).partition(b":")[2]
-        except binascii.Error:
+        except ValueError:  # bytes that are not ASCII, too
             return b""
     return b""
 
@@ -106,14 +114,17 @@ def create_admin(settings: Settings, context: Processes) -> FastAPI:
         lifespan=life,
         telemetry={"tracing": False, "metrics": False, "logs": False, "auto_configure": False},
     )
+    app.add_middleware(Bounded)
     guarded = [Depends(authorised)]
-    for part in (accounts, buckets, stores):
+    for part in (accounts, buckets, identities, stores, notifications):
         app.include_router(part.router, prefix="/api/v1", dependencies=guarded)
 
     @app.get("/metrics", include_in_schema=False)
     async def metrics() -> Response:
         return Response(
-            context.counters.render() + await of_stores(store, context.states_of),
+            context.counters.render()
+            + await of_stores(store, context.states_of)
+            + await notifications.of_targets(index, settings),
             media_type="text/plain; version=0.0.4; charset=utf-8",
         )
 

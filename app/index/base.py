@@ -10,7 +10,11 @@ import asyncio
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, Protocol
 
+from app.index.deliveries import Deliveries
 from app.index.gateways import Gateways
+from app.index.identities import Identities
+from app.index.lifecycles import Lifecycles
+from app.index.rewrites import Rewrites
 from app.index.rows import (
     AccessKey,
     Account,
@@ -70,7 +74,7 @@ class Chained(Protocol):
         ...
 
 
-class Index(Upkeep, Trees, Gateways, Protocol):
+class Index(Upkeep, Trees, Gateways, Lifecycles, Rewrites, Deliveries, Identities, Protocol):
     """What the store and the accounts ask of the index."""
 
     @property
@@ -153,7 +157,10 @@ class Index(Upkeep, Trees, Gateways, Protocol):
         ...
 
     async def configure_bucket(self, bucket_id: int, name: str, value: Any) -> None:
-        """Set one of the bucket's settings to a JSON value, or forget it when that is None. Raises NoSuchBucket."""
+        """Set one of the bucket's settings to a JSON value, or forget it when that is None. Raises NoSuchBucket.
+
+        `value` may be a function that makes it of the value that is there; it may be called more than once.
+        """
         ...
 
     async def set_versioning(self, bucket_id: int, versioning: int) -> None:
@@ -184,15 +191,25 @@ class Index(Upkeep, Trees, Gateways, Protocol):
         ...
 
     async def list_versions(
-        self, bucket_id: int, prefix: str, delimiter: str, key_marker: str, version_id_marker: str, limit: int
+        self,
+        bucket_id: int,
+        prefix: str,
+        delimiter: str,
+        key_marker: str,
+        version_id: str,
+        limit: int,
+        *,
+        headers: bool = False,
     ) -> VersionsPage:
         """A page of all versions, those of a key the newest first, behind that version of `key_marker`.
 
-        Without `version_id_marker` behind all of that key. Prefixes count as in `list_current`.
+        Without `version_id` behind all of that key. Prefixes and `headers` are as in `list_current`.
         """
         ...
 
-    async def list_current(self, bucket_id: int, prefix: str, delimiter: str, after: str, limit: int) -> Page:
+    async def list_current(
+        self, bucket_id: int, prefix: str, delimiter: str, after: str, limit: int, *, headers: bool = False
+    ) -> Page:
         """A page of current objects in UTF-8 byte order with keys (and common prefixes) greater than `after`.
 
         A common prefix counts as one entry, is found by seeking past it, and is not shown when it is not greater

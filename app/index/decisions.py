@@ -12,12 +12,27 @@ from typing import NamedTuple
 
 from sqlalchemy import Table
 
-from app.index.schema import DEFAULT, access_keys, accounts, buckets, pieces, removals, uploads, versions
+from app.index.schema import (
+    DEFAULT,
+    access_keys,
+    accounts,
+    buckets,
+    identities,
+    memberships,
+    pieces,
+    removals,
+    uploads,
+    versions,
+)
 from app.index.statements import SEQUENCE
 from app.index.steps import Transaction, of_store
 from app.index.words import Query, Words
 
 WATERMARK = "decided"
+KEYRING = "keyring"
+"""Note of the index: the sealed key ring."""
+KEYRING_KEPT = "keyring-kept"
+"""Notes of the index, one a store: the number of the key ring that the store's journals tell."""
 """Note of each store: all up to there is in its journals."""
 BATCH = 5000
 """Rows of a batch."""
@@ -124,10 +139,14 @@ LAST_OF_ALL_PIECES = _last_piece(_all_pieces)
 
 def _completed(words: Words) -> str:
     return f"""
-    SELECT id FROM uploads WHERE completed_seq > {words.number("after")} AND id IN (
+    SELECT id FROM uploads WHERE completed_seq > {words.number("completed")} AND id IN (
         SELECT CAST(substr(body, 8) AS BIGINT) FROM versions WHERE {_between(words)}
         AND body >= 'pieces:' AND body < 'pieces;' AND {_mine(words)})
     """
+
+
+def _newest(words: Words) -> str:
+    return "SELECT coalesce(max(seq), 0) FROM versions"
 
 
 def _versions_count(words: Words) -> str:
@@ -143,8 +162,11 @@ def _settings(words: Words) -> str:
     SELECT {words.json_object}(
         'accounts', {_all_rows(words, accounts)},
         'access_keys', {_all_rows(words, access_keys)},
+        'identities', {_all_rows(words, identities)},
+        'memberships', {_all_rows(words, memberships)},
         'buckets', {_all_rows(words, buckets)},
-        'root', (SELECT value FROM meta WHERE name = 'root')
+        'root', (SELECT value FROM meta WHERE name = 'root'),
+        'keyring', (SELECT value FROM meta WHERE name = '{KEYRING}')
     )
     """
 
@@ -173,6 +195,7 @@ def _stored(words: Words) -> str:
 
 
 COMPLETED = Query(_completed)
+NEWEST = Query(_newest)
 VERSIONS_COUNT = Query(_versions_count)
 SETTINGS = Query(_settings, documents=True)
 UNDECIDED = Query(_undecided)
@@ -193,14 +216,23 @@ class Changes(NamedTuple):
     versions: str
     removals: str
     uploads: list[int]
-    """Uploads whose Complete is among the changes."""
+    """Uploads that versions among the changes hold and that may be told nowhere yet."""
+    newest: int
+    """The last number of a version at that time, which may be behind `until`."""
 
 
-def changes(after: int, until: int | None = None, store: str = DEFAULT) -> Transaction[Changes]:
-    """The first changes of a store's buckets behind `after`: versions as they are now, and removals."""
+def changes(
+    after: int, until: int | None = None, store: str = DEFAULT, completed: int | None = None
+) -> Transaction[Changes]:
+    """The first changes of a store's buckets behind `after`: versions as they are now, and removals.
+
+    `completed`: which uploads are told, those completed behind it (None: behind `after`) that versions here hold. What
+    holds one may have gone behind `until`, with new tags or as a copy, before it was read.
+    """
     if until is None:
         ((until,),) = yield SEQUENCE, ()
     bounds = {"after": after, "until": until, "limit": BATCH, "store": store}
+    bounds["completed"] = after if completed is None else completed
     count = 0
     more = False
     for end in (VERSIONS_END, REMOVALS_END):
@@ -210,12 +242,13 @@ def changes(after: int, until: int | None = None, store: str = DEFAULT) -> Trans
             more, bounds["until"] = True, last
     ((changed,),) = yield CHANGED_VERSIONS.given(**bounds)
     ((gone,),) = yield CHANGED_REMOVALS.given(**bounds)
-    completed = yield COMPLETED.given(**bounds)
-    return Changes(int(bounds["until"] or 0), more, count, changed, gone, [number for (number,) in completed])
+    uploads = [number for (number,) in (yield COMPLETED.given(**bounds))]
+    ((newest,),) = yield NEWEST.given()
+    return Changes(int(bounds["until"] or 0), more, count, changed, gone, uploads, int(newest))
 
 
 def settings() -> Transaction[str]:
-    """Accounts, keys and buckets as a JSON object of arrays of rows."""
+    """Accounts, keys, users, groups, roles and buckets as a JSON object of arrays of rows."""
     ((document,),) = yield SETTINGS.given()
     return str(document)
 

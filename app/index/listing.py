@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from app.index.rows import ListedVersion, Page, Upload
-from app.index.statements import LIST_CURRENT, UPLOADS
+from app.index.statements import LIST_CURRENT, LIST_CURRENT_WITH_HEADERS, UPLOADS
 from app.index.steps import Row, Statement, Transaction
 
 END = "\U0010ffff" * 257
@@ -68,6 +68,7 @@ class Order(NamedTuple):
 
 
 CURRENT = Order(LIST_CURRENT, ListedVersion._fields.index("key"))
+CURRENT_WITH_HEADERS = CURRENT._replace(statement=LIST_CURRENT_WITH_HEADERS)
 OPEN_UPLOADS = Order(UPLOADS, Upload._fields.index("key"), Upload._fields.index("id"))
 
 
@@ -106,15 +107,26 @@ def scan(
     return Found(rows, prefixes, False, last)
 
 
-def list_current(bucket_id: int, prefix: str, delimiter: str, after: str, limit: int) -> Transaction[Page]:
-    """A page of current objects."""
+def list_current(
+    bucket_id: int, prefix: str, delimiter: str, after: str, limit: int, *, headers: bool = False
+) -> Transaction[Page]:
+    """A page of current objects; `headers` are in no index, and so cost a look at each row."""
+    if headers:
+        page = yield from _list_current(CURRENT_WITH_HEADERS, bucket_id, prefix, delimiter, after, limit)
+        return page._replace(rows=[row[:-1] for row in page.rows], headers=[row[-1] for row in page.rows])
+    return (yield from _list_current(CURRENT, bucket_id, prefix, delimiter, after, limit))
+
+
+def _list_current(
+    order: Order, bucket_id: int, prefix: str, delimiter: str, after: str, limit: int
+) -> Transaction[Page]:
     first, end = begin(prefix, delimiter, after), successor(prefix)
     if limit <= 0 or first >= end:
         return Page([], [], False, "")
     if delimiter:
-        found = yield from scan(CURRENT, bucket_id, (first,), end, len(prefix), delimiter, limit)
+        found = yield from scan(order, bucket_id, (first,), end, len(prefix), delimiter, limit)
         return Page(*found)
-    rows = yield LIST_CURRENT, (bucket_id, first, end, limit + 1)
+    rows = yield order.statement, (bucket_id, first, end, limit + 1)
     truncated = len(rows) > limit
     if truncated:
         rows.pop()

@@ -14,22 +14,18 @@ from app.index.listing import LARGEST, begin, successor
 from app.index.rows import NULL_VERSION
 from app.index.steps import Row, Transaction
 from app.index.version_rows import ListedAny, VersionsPage
-from app.index.version_statements import (
-    CURRENT_OF,
-    LIST_CURRENT_VERSIONS,
-    LIST_OTHERS,
-    LIST_OTHERS_OF_KEY,
-    NULL_OF,
-)
+from app.index.version_statements import CURRENT_OF, LISTINGS, LISTINGS_WITH_HEADERS, NULL_OF, Listings
 
 KEY, MODIFIED, VERSION_ID = map(ListedAny._fields.index, ("key", "modified", "version_id"))
 
 
-def page(bucket_id: int, prefix: str, delimiter: str, marker: tuple[str, str], limit: int) -> Transaction[VersionsPage]:
-    """A page behind a version (key, version id) or, when that is empty, behind all of a key."""
+def page(
+    bucket_id: int, prefix: str, delimiter: str, marker: tuple[str, str], limit: int, *, headers: bool = False
+) -> Transaction[VersionsPage]:
+    """A page behind a version (key, version id) or, when that is empty, behind all of a key; see `list_current`."""
     key, version_id = marker
     first = begin(prefix, delimiter, key)
-    listed = _Listed(delimiter, len(prefix), limit)
+    listed = _Listed(delimiter, len(prefix), limit, LISTINGS_WITH_HEADERS if headers else LISTINGS)
     if limit <= 0:
         return listed.page()
     if version_id and first == key + "\0":  # else the key is rolled up, or is none of those that are listed
@@ -45,8 +41,9 @@ def page(bucket_id: int, prefix: str, delimiter: str, marker: tuple[str, str], l
 class _Listed:
     """What a page has so far."""
 
-    def __init__(self, delimiter: str, skip: int, limit: int) -> None:
+    def __init__(self, delimiter: str, skip: int, limit: int, listings: Listings) -> None:
         self.delimiter = delimiter
+        self.listings = listings
         self._skip = skip
         self._limit = limit
         self._rows: list[Row] = []
@@ -78,7 +75,11 @@ class _Listed:
 
     def page(self) -> VersionsPage:
         """The page."""
-        return VersionsPage(list(map(ListedAny._make, self._rows)), self._prefixes, self.truncated, *self._last)
+        rows, headers = self._rows, []
+        if self.listings is LISTINGS_WITH_HEADERS:
+            rows, headers = [row[:-1] for row in rows], [row[-1] for row in rows]
+        entries = list(map(ListedAny._make, rows))
+        return VersionsPage(entries, self._prefixes, self.truncated, *self._last, headers)
 
 
 def _time_of(bucket_id: int, key: str, version_id: str) -> Transaction[int | None]:
@@ -97,12 +98,12 @@ def _rest_of_key(
 ) -> Transaction[None]:
     """Versions of one key that are older than `time`."""
     if with_current:  # it is among them when newer ones were removed since
-        for row in (yield LIST_CURRENT_VERSIONS, (bucket_id, key, key + "\0", 1)):
+        for row in (yield listed.listings.current, (bucket_id, key, key + "\0", 1)):
             if row[MODIFIED] < time:
                 listed.take(row)
     while not listed.truncated:
         asked = min(listed.room, LARGEST)
-        rows = yield LIST_OTHERS_OF_KEY, (bucket_id, key, time, asked)
+        rows = yield listed.listings.of_key, (bucket_id, key, time, asked)
         for row in rows:
             listed.take(row)
         if len(rows) < asked:
@@ -115,8 +116,8 @@ def _from_key(listed: _Listed, bucket_id: int, first: str, end: str) -> Transact
     batch = 1 if listed.delimiter else LARGEST
     while first < end and not listed.truncated:
         asked = min(batch, listed.room)
-        current = yield LIST_CURRENT_VERSIONS, (bucket_id, first, end, asked)
-        others = yield LIST_OTHERS, (bucket_id, first, end, asked)
+        current = yield listed.listings.current, (bucket_id, first, end, asked)
+        others = yield listed.listings.others, (bucket_id, first, end, asked)
         rolled, row = "", None
         # each gave its first ones, and so the first of all are among them
         for row in islice(merge(current, others, key=_place), asked):

@@ -18,7 +18,7 @@ MODES = frozenset({GOVERNANCE, COMPLIANCE})
 LOCK = "lock"
 """Name beside the headers, which none of these has."""
 LOCKED = f'"{LOCK}":'
-"""In a row's headers when there is a lock: a name with a quote before it stands nowhere else in JSON."""
+"""In a row's headers when there is a lock, or a tag of that name: `of` tells them apart."""
 SETTING = "object_lock"
 """Name of the bucket's setting, which once made is never taken away: [mode, days, years], or [] without a default."""
 
@@ -44,7 +44,8 @@ def of(headers: str) -> Lock:
     if LOCKED not in headers:
         return NONE
     try:
-        return _lock(orjson.loads(headers)[LOCK])
+        row = orjson.loads(headers)
+        return _lock(row[LOCK]) if LOCK in row else NONE
     except (ValueError, TypeError, KeyError):
         return UNREADABLE
 

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Collection, Mapping, Sequence
 from typing import TypeVar
 
-from app.index import decisions, holders, moving, scrubbing, usage
-from app.index.rows import Held, Holder, Pack, Suspect
+from app.index import decisions, holders, lifecycle, moving, newest, restores, scrubbing, usage
+from app.index.rows import Bucket, Held, Holder, Pack, Suspect
 from app.index.schema import DEFAULT
-from app.index.steps import Transaction
+from app.index.steps import Row, Transaction
 from app.index.transactions import compaction, packs
 from app.index.upkeep import Reference
+from app.index.usage import NO_CLASSES
 
 T = TypeVar("T")
 
@@ -38,6 +39,9 @@ class LongMethods:
 
     async def miscounted(self) -> list[tuple[str, int, int]]:
         return await self._long(holders.miscounted())
+
+    async def newest_wrong(self) -> list[newest.Wrong]:
+        return await self._long(newest.wrong())
 
     async def references(self) -> AsyncIterator[Reference]:
         for kind in holders.REFERENCES:
@@ -67,10 +71,28 @@ class LongMethods:
     async def bucket_usage(self, bucket_id: int) -> usage.Usage:
         return await self._long(usage.of_bucket(bucket_id))
 
+    # lifecycle rules
+
+    async def lifecycle_buckets(self) -> list[Bucket]:
+        return await self._long(lifecycle.buckets())
+
+    async def lifecycle_page(
+        self, bucket_id: int, place: lifecycle.Place, end: str, *, tags: bool
+    ) -> tuple[list[Row], lifecycle.Place | None]:
+        return await self._long(lifecycle.page(bucket_id, place, end, tags=tags), together=True)
+
+    async def restores_due(self, now: int, limit: int) -> list[restores.Pending]:
+        return await self._long(restores.due(now, limit))
+
+    async def bucket_of(self, bucket_id: int) -> Bucket | None:
+        return await self._long(restores.bucket(bucket_id))
+
     # decisions
 
-    async def changes(self, after: int, until: int | None = None, store: str = DEFAULT) -> decisions.Changes:
-        return await self._long(decisions.changes(after, until, store), together=True)
+    async def changes(
+        self, after: int, until: int | None = None, store: str = DEFAULT, completed: int | None = None
+    ) -> decisions.Changes:
+        return await self._long(decisions.changes(after, until, store, completed), together=True)
 
     async def settings_rows(self) -> str:
         return await self._long(decisions.settings())
@@ -89,7 +111,11 @@ class LongMethods:
     async def versions_count(self, store: str = DEFAULT) -> int:
         return await self._long(decisions.versions_count(store))
 
-    async def stored_bytes(self, store: str) -> int:
+    async def stored_bytes(
+        self, store: str, classes: Mapping[str, str] = NO_CLASSES, trees: Collection[str] = ()
+    ) -> int:
+        if classes:
+            return await self._long(usage.stored_of_classes(store, classes, trees))
         return await self._long(decisions.stored_bytes(store))
 
     async def undecided(self, store: str = DEFAULT) -> tuple[int, int]:

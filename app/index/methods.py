@@ -7,8 +7,9 @@ from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 from app.errors import NotNow
-from app.index import listing, listing_versions
+from app.index import listing
 from app.index.base import Chained, Deletion, Done
+from app.index.feature_methods import FeatureMethods
 from app.index.gateway_methods import GatewayMethods
 from app.index.rows import (
     AccessKey,
@@ -23,7 +24,6 @@ from app.index.rows import (
     NewVersion,
     ObjectPart,
     Pack,
-    Page,
     Part,
     Piece,
     Swap,
@@ -33,6 +33,7 @@ from app.index.rows import (
 )
 from app.index.schema import DEFAULT
 from app.index.steps import Transaction
+from app.index.telling import told
 from app.index.transactions import (
     accounts,
     bucket,
@@ -47,12 +48,12 @@ from app.index.transactions import (
     writers,
 )
 from app.index.tree_methods import TreeMethods
-from app.index.version_rows import Deleted, VersionsPage
+from app.index.version_rows import Deleted
 
 T = TypeVar("T")
 
 
-class Methods(TreeMethods, GatewayMethods):
+class Methods(TreeMethods, GatewayMethods, FeatureMethods):
     """An engine gives the underscored ones. What each method means stands in `Index`."""
 
     incarnation = 0
@@ -168,33 +169,23 @@ class Methods(TreeMethods, GatewayMethods):
     async def current_marker(self, bucket_id: int, key: str) -> Version | None:
         return await self._read(versions.current_marker(bucket_id, key))
 
-    async def list_versions(
-        self, bucket_id: int, prefix: str, delimiter: str, key_marker: str, version_id_marker: str, limit: int
-    ) -> VersionsPage:
-        marker = (key_marker, version_id_marker)
-        return await self._read_together(listing_versions.page(bucket_id, prefix, delimiter, marker, limit))
-
-    async def list_current(self, bucket_id: int, prefix: str, delimiter: str, after: str, limit: int) -> Page:
-        read = self._read_together if delimiter else self._read
-        return await read(listing.list_current(bucket_id, prefix, delimiter, after, limit))
-
     async def put_version(
         self, bucket_id: int, key: str, new: NewVersion, conditions: Conditions | None = None
     ) -> Committed:
-        return await self._commit(objects.put_version, bucket_id, key, new, conditions)
+        return await self._commit(told(objects.put_version), bucket_id, key, new, conditions)
 
     def begin_put(
         self, bucket_id: int, key: str, describe: Callable[[str], NewVersion], conditions: Conditions | None = None
     ) -> Chained:
-        return self._begin(objects.put_version, lambda locator: (bucket_id, key, describe(locator), conditions))
+        return self._begin(told(objects.put_version), lambda locator: (bucket_id, key, describe(locator), conditions))
 
     async def copy_version(
         self, source_seq: int, bucket_id: int, key: str, new: NewVersion, conditions: Conditions | None = None
     ) -> Committed:
-        return await self._commit(objects.copy_version, source_seq, bucket_id, key, new, conditions)
+        return await self._commit(told(objects.copy_version), source_seq, bucket_id, key, new, conditions)
 
     async def set_headers(self, bucket_id: int, key: str, seq: int, headers: str, bypass: bool = False) -> int:
-        return await self._commit(objects.set_headers, bucket_id, key, seq, headers, bypass)
+        return await self._commit(told(objects.set_headers), bucket_id, key, seq, headers, bypass)
 
     async def delete_version(
         self,
@@ -204,7 +195,7 @@ class Methods(TreeMethods, GatewayMethods):
         conditions: Conditions | None = None,
         bypass: bool = False,
     ) -> Committed | Deleted | None:
-        return await self._commit(objects.delete_version, bucket_id, key, version_id, conditions, bypass)
+        return await self._commit(told(objects.delete_version), bucket_id, key, version_id, conditions, bypass)
 
     def begin_delete(
         self,
@@ -214,10 +205,10 @@ class Methods(TreeMethods, GatewayMethods):
         conditions: Conditions | None = None,
         bypass: bool = False,
     ) -> asyncio.Future[Committed | Deleted | None]:
-        return self._submit(objects.delete_version, bucket_id, key, version_id, conditions, bypass)
+        return self._submit(told(objects.delete_version), bucket_id, key, version_id, conditions, bypass)
 
     async def delete_versions(self, bucket_id: int, entries: Sequence[Deletion]) -> list[Done]:
-        return await self._commit(objects.delete_versions, bucket_id, entries)
+        return await self._commit(told(objects.delete_versions), bucket_id, entries)
 
     # multipart
 
@@ -258,7 +249,7 @@ class Methods(TreeMethods, GatewayMethods):
     async def complete_upload(
         self, upload: Upload, chosen: Sequence[Part], new: NewVersion, conditions: Conditions | None = None
     ) -> Committed:
-        return await self._commit(multipart.complete_upload, upload, chosen, new, conditions)
+        return await self._commit(told(multipart.complete_upload), upload, chosen, new, conditions)
 
     async def abort_upload(self, upload: Upload) -> None:
         await self._commit(multipart.abort_upload, upload)
@@ -374,8 +365,8 @@ class Methods(TreeMethods, GatewayMethods):
     async def moving(self) -> list[Bucket]:
         return await self._read(moving.moving())
 
-    async def snapshot_is_due(self, store: str) -> bool:
-        return await self._read_together(moving.snapshot_is_due(store))
+    async def snapshot_is_due(self, store: str, told: int) -> bool:
+        return await self._read_together(moving.snapshot_is_due(store, told))
 
     async def ever_moved(self) -> bool:
         return await self._read(moving.ever_moved())

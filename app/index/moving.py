@@ -16,7 +16,7 @@ BATCH = 500
 # in the order of their numbers, so that one pass sees every row that was there when it began
 def _versions(words: Words) -> str:
     return f"""
-    SELECT seq, key, versions.body, size, coalesce(shared.holders, 1)
+    SELECT seq, key, versions.body, size, coalesce(shared.holders, 1), storage_class
     FROM versions LEFT JOIN shared ON shared.body = versions.body
     WHERE seq > {words.number("after")} AND bucket_id = {words.number("bucket")} AND versions.body != ''
     ORDER BY seq LIMIT {words.number("limit")}
@@ -39,7 +39,8 @@ PIECES = Query(_pieces)
 
 def _parts(words: Words) -> str:
     return f"""
-    SELECT parts.upload, parts.number, uploads.key, {words.locator} AS locator, coalesce(shared.holders, 1)
+    SELECT parts.upload, parts.number, uploads.key, {words.locator} AS locator, coalesce(shared.holders, 1),
+        uploads.storage_class
     FROM uploads JOIN parts ON parts.upload = uploads.id JOIN {words.extents} ON true
     LEFT JOIN shared ON shared.body = {words.locator}
     WHERE uploads.bucket_id = {words.number("bucket")} AND uploads.completed_seq = 0
@@ -90,6 +91,7 @@ class Body(NamedTuple):
     body: str
     size: int
     holders: int
+    storage_class: str
 
 
 class Held(NamedTuple):
@@ -99,6 +101,8 @@ class Held(NamedTuple):
     second: int
     locator: str
     holders: int
+    storage_class: str = ""
+    """Of an upload whose part it is."""
 
 
 def bodies(bucket_id: int, after: int) -> Transaction[list[Body]]:
@@ -110,13 +114,13 @@ def bodies(bucket_id: int, after: int) -> Transaction[list[Body]]:
 def pieces(upload: int) -> Transaction[list[Held]]:
     """The blobs that a completed upload is made of."""
     rows = yield PIECES.given(upload=upload)
-    return [Held._make(row) for row in rows]
+    return [Held(*row) for row in rows]
 
 
 def parts(bucket_id: int) -> Transaction[list[tuple[str, Held]]]:
     """The blobs that the parts of a bucket's open uploads hold, each with its key."""
     rows = yield PARTS.given(bucket=bucket_id)
-    return [(key, Held(upload, part, locator, holders)) for upload, part, key, locator, holders in rows]
+    return [(key, Held(upload, part, *held)) for upload, part, key, *held in rows]
 
 
 def any_on(store: str) -> Transaction[bool]:

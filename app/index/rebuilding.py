@@ -14,17 +14,31 @@ from sqlalchemy import Table, Text
 
 from app.index import migrate, version_ids
 from app.index.connection import one_row, open_connection
-from app.index.decisions import WATERMARK
+from app.index.decisions import KEYRING, WATERMARK
+from app.index.rebuilding_pieces import ALIASES, SUMMED
+from app.index.remembering import KEPT, REMEMBERED
 from app.index.rows import NULL_VERSION, PIECES, TREE, NewVersion
-from app.index.schema import CURRENT, DEFAULT, ENABLED, access_keys, accounts, buckets, pieces, uploads, versions
+from app.index.schema import (
+    CURRENT,
+    DEFAULT,
+    ENABLED,
+    access_keys,
+    accounts,
+    buckets,
+    identities,
+    memberships,
+    pieces,
+    uploads,
+    versions,
+)
 from app.index.steps import of_store
 from app.index.transactions.accounts import IDENTITY
 
 MARGIN = 1 << 20
 """Numbers of the commit sequence that are left out: some were drawn and left no trace."""
 CACHE_KIB = 256 * 1024
-LATER = {"store": DEFAULT, "source": "", "moved": 0, "settings": "", "versioning": 0}
-"""Columns of a bucket that older journals do not tell, and what they were then."""
+LATER = {"store": DEFAULT, "source": "", "moved": 0, "settings": "", "versioning": 0, "identity": ""}
+"""Columns of buckets and keys that older journals do not tell, and what they were then."""
 
 Row = Sequence[Any]
 
@@ -52,6 +66,7 @@ CREATE TABLE scratch.aliases (old INTEGER PRIMARY KEY, blob INTEGER);
 CREATE TABLE scratch.voids (blob INTEGER PRIMARY KEY);
 CREATE TABLE scratch.lost (bucket_id INTEGER, key TEXT, size INTEGER, at INTEGER, reason TEXT);
 CREATE TABLE scratch.packs (id INTEGER PRIMARY KEY, size INTEGER, total INTEGER, store TEXT);
+CREATE TABLE scratch.wanted (upload INTEGER PRIMARY KEY, size INTEGER);
 CREATE TABLE scratch.summed (upload INTEGER PRIMARY KEY, size INTEGER, missing INTEGER);
 CREATE TABLE scratch.judged (seq INTEGER PRIMARY KEY, reason TEXT);
 CREATE TABLE scratch.several (bucket_id INTEGER, key TEXT, PRIMARY KEY (bucket_id, key)) WITHOUT ROWID;
@@ -64,20 +79,10 @@ INSERT INTO scratch.decided ({_VERSION}, blob, removed) VALUES ({", ".join("?" *
 ON CONFLICT (bucket_id, key, version_id) DO UPDATE SET {_SET} WHERE excluded.seq >= decided.seq
 """  # noqa: S608 - names of columns
 
-# a blob that was moved to another store is what rows that name the old one mean
-ALIASES = """
-UPDATE scratch.decided SET blob = (SELECT aliases.blob FROM scratch.aliases AS aliases WHERE aliases.old = decided.blob)
-    WHERE blob IN (SELECT old FROM scratch.aliases) AND blob NOT IN (SELECT blob FROM scratch.blobs);
-UPDATE scratch.pieces SET blob = (SELECT aliases.blob FROM scratch.aliases AS aliases WHERE aliases.old = pieces.blob)
-    WHERE blob IN (SELECT old FROM scratch.aliases) AND blob NOT IN (SELECT blob FROM scratch.blobs);
-"""
-# pieces of an upload of which some cannot be found, or do not make its size, make no object
-SUMMED = """
-INSERT INTO scratch.summed
-SELECT pieces.upload AS upload, sum(pieces.size) AS size,
-    sum(pieces.size > 0 AND (blobs.blob IS NULL OR blobs.size < pieces.blob_offset + pieces.size)) AS missing
-FROM scratch.pieces AS pieces LEFT JOIN scratch.blobs AS blobs ON blobs.blob = pieces.blob GROUP BY pieces.upload;
-"""
+_OLDER_REMOVAL = ("",) * 6 + (NULL_VERSION,)
+"""What older journals mean, which do not tell the last columns."""
+KEEP_REMOVAL = "INSERT OR IGNORE INTO main.removals VALUES (?, ?, ?, ?, ?, ?, ?)"
+
 _IS_TREE = f"'{TREE}' IN (substr({{0}}, 1, 2), substr({{0}}, instr({{0}}, '/') + 1, 2))"
 """`app.index.rows.is_tree` in SQL. What has become of a plain file shows when it is looked at next."""
 REASONS = f"""
@@ -226,6 +231,11 @@ class Rebuilding:
         rows = (empty | dict(zip(names, one, strict=True)) for one in removed)
         self._connection.executemany(ADD_DECIDED, ((*row.values(), None, 1) for row in rows))
 
+    def keep_removals(self, rows: Iterable[Row]) -> None:
+        """Removals as they are told, for whoever makes an index anew of this one's journals: claims are there still."""
+        whole = ((*row, *_OLDER_REMOVAL[len(row) :]) for row in rows)
+        self._connection.executemany(KEEP_REMOVAL, whole)
+
     def add_voids(self, blobs: Iterable[int]) -> None:
         """Blobs whose commit was refused."""
         self._connection.executemany("INSERT OR IGNORE INTO scratch.voids VALUES (?)", ((blob,) for blob in blobs))
@@ -239,14 +249,15 @@ class Rebuilding:
         self._replace("scratch.pieces", len(pieces.c) + 1, ((*row, blob) for row, blob in rows))
 
     def set_settings(self, found: dict[str, Any]) -> None:
-        """Accounts, keys and buckets: the last that were written down."""
-        for table in (accounts, access_keys, buckets):
+        """Accounts, keys, users, groups, roles and buckets: the last that were written down."""
+        for table in (accounts, access_keys, identities, memberships, buckets):
             rows = found.get(table.name, [])
-            if table is buckets:
+            if table in (access_keys, buckets):
                 rows = [(*row, *(LATER[name] for name in table.c.keys()[len(row) :])) for row in rows]
             self._replace(f"main.{table.name}", len(table.c), rows)
-        if found.get("root"):
-            self._note("root", str(found["root"]))
+        for name in ("root", KEYRING):
+            if found.get(name):
+                self._note(name, str(found[name]))
 
     def _note(self, name: str, value: str) -> None:
         self._connection.execute("INSERT OR REPLACE INTO main.meta VALUES (?, ?)", (name, value))
@@ -312,9 +323,9 @@ class Rebuilding:
             version_id = version_ids.made(modified, seq)
         self.add_versions([((seq, *place, version_id, CURRENT, modified, *new), claimed.blob)])
 
-    def make(self) -> None:
-        """Make the rows of the new index."""
-        for script in (SUMMED, REASONS, STATES, MAKE):
+    def make(self, *, whole: bool) -> None:
+        """Make the rows of the new index; unless all that tells of them was `whole`, no record counts as dead."""
+        for script in (SUMMED, REASONS, STATES, MAKE, REMEMBERED, "" if whole else KEPT):
             self._script(script)
         self._connection.execute(
             "INSERT INTO scratch.lost SELECT bucket_id, key, size, at, reason FROM scratch.claims WHERE reason != ''"

@@ -13,7 +13,7 @@ import logging
 import os
 from pathlib import Path
 
-from app.index.transactions import accounts, bucket, intents, multipart, objects
+from app.index.transactions import accounts, bucket, intents, multipart, objects, rewriting
 
 logger = logging.getLogger("sluice.index")
 
@@ -36,6 +36,7 @@ GROWING = frozenset(
         intents.begin_put,
         intents.begin_complete,
         intents.adopt,
+        rewriting.append,
     }
 )
 """Transactions that add what somebody stores."""

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
+
+from app.index.identity_rows import AccessKey as AccessKey
+from app.index.identity_rows import Account as Account
 
 NULL_VERSION = "null"
 """The version id of what an unversioned (or suspended) bucket holds."""
@@ -40,30 +44,6 @@ def with_upload(locator: str, upload: int) -> str:
     name, _, rest = locator.partition(TREE)
     stamp, _, path = rest.partition(":")
     return f"{name}{TREE}{stamp}+{upload:x}:{path}"
-
-
-class Account(NamedTuple):
-    """Who owns buckets. `id` is the canonical user id (64 hex digits unless given)."""
-
-    id: str
-    display_name: str
-    email: str
-    disabled: bool
-    created: int
-
-
-class AccessKey(NamedTuple):
-    """A key with what a request needs to know of its account."""
-
-    access_key: str
-    secret: str
-    account_id: str
-    display_name: str
-    disabled: bool
-    """The key or its account is disabled."""
-
-    def __repr__(self) -> str:
-        return f"AccessKey({self.access_key!r})"
 
 
 class Bucket(NamedTuple):
@@ -156,6 +136,8 @@ class Page(NamedTuple):
     truncated: bool
     last: str
     """The last key or common prefix of the page, from which the next page goes on; empty for an empty page."""
+    headers: Sequence[str] = ()
+    """The headers of each entry, if they were asked for."""
 
     @property
     def entries(self) -> list[ListedVersion]:

@@ -6,23 +6,23 @@ writer, blob id, discard) are all drawn from the one commit sequence, so none is
 
 from __future__ import annotations
 
-from sqlalchemy import (
-    BigInteger,
-    Column,
-    Index,
-    Integer,
-    MetaData,
-    PrimaryKeyConstraint,
-    Table,
-    Text,
-    text,
-)
+from sqlalchemy import Column, Index, PrimaryKeyConstraint, Table, Text, text
 
-REVISION = "0008"
+from app.index.columns import DEFAULT as DEFAULT
+from app.index.columns import Number, Words
+from app.index.columns import key as _key
+from app.index.columns import metadata as metadata
+from app.index.columns import number as _number
+from app.index.columns import store as _store
+from app.index.columns import text as _text
+from app.index.identity_schema import access_keys as access_keys
+from app.index.identity_schema import accounts as accounts
+from app.index.identity_schema import identities as identities
+from app.index.identity_schema import memberships as memberships
+from app.index.identity_schema import sessions as sessions
+
+REVISION = "0011"
 """The migration that this code needs."""
-
-DEFAULT = "default"
-"""The store whose blobs have locators without a name."""
 
 CURRENT, MARKER, NONCURRENT, OLD_MARKER = 1, 2, 0, 3
 """`versions.state`: the current object, a current delete marker, an older version, an older delete marker."""
@@ -39,30 +39,6 @@ OPEN, ABORTED = 0, -1
 ONLY = "only"
 """In `info` of what one engine alone has."""
 
-metadata = MetaData()
-
-# SQLite makes INTEGER PRIMARY KEY the rowid and BIGINT not; Postgres needs the 64 bits
-Number = Integer().with_variant(BigInteger(), "postgresql")
-# as SQLite compares: by bytes, whatever the language of the database
-Words = Text().with_variant(Text(collation="C"), "postgresql")
-
-
-def _text(name: str) -> Column[str]:
-    return Column(name, Words, nullable=False)
-
-
-def _number(name: str) -> Column[int]:
-    return Column(name, Number, nullable=False)
-
-
-def _store(name: str = "store") -> Column[str]:
-    return Column(name, Words, nullable=False, server_default=DEFAULT)
-
-
-def _key(name: str) -> Column[int]:
-    return Column(name, Number, primary_key=True, autoincrement=False)
-
-
 meta = Table(
     "meta",
     metadata,
@@ -73,29 +49,6 @@ meta = Table(
 
 sequence = Table("sequence", metadata, _key("id"), _number("value"))
 """One row: the last number drawn. Every transaction writes it, so it also tells whether one took effect."""
-
-accounts = Table(
-    "accounts",
-    metadata,
-    Column("id", Words, primary_key=True, nullable=False),
-    _text("display_name"),
-    _text("email"),
-    _number("disabled"),
-    _number("created"),
-    sqlite_with_rowid=False,
-)
-
-access_keys = Table(
-    "access_keys",
-    metadata,
-    Column("access_key", Words, primary_key=True, nullable=False),
-    _text("secret"),
-    _text("account_id"),
-    _number("disabled"),
-    _number("created"),
-    Index("access_keys_account", "account_id"),
-    sqlite_with_rowid=False,
-)
 
 buckets = Table(
     "buckets",
@@ -331,6 +284,23 @@ quarantine = Table(
     sqlite_with_rowid=False,
 )
 """Blobs that were found damaged."""
+
+outbox = Table(
+    "outbox",
+    metadata,
+    _key("id"),
+    _text("target"),
+    _number("bucket_id"),
+    _text("key"),
+    _number("at"),
+    Column("message", Text, nullable=False),
+    Index("outbox_target", "target", "id"),
+)
+"""Messages of changes that are to be sent, each written in the transaction of its change. Those of a key have their
+order by `id`."""
+
+log_rows = Table("log_rows", metadata, _key("id"), _number("bucket_id"), _text("bucket"), _number("at"), _text("lines"))
+"""Lines of server access logs on their way to an object; one row for what a process collected in a while."""
 
 writers = Table("writers", metadata, _key("incarnation"), _text("state"), _text("lock_name"))
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from app.encryption.scheme import SEALED
 from app.index.decisions import FIRST, Place
 from app.index.rows import PIECES
 from app.index.steps import Transaction
@@ -17,7 +18,8 @@ KINDS = ("version", "piece", "part")
 
 def _versions(words: Words) -> str:
     return f"""
-    SELECT seq, 0, 0, body, 0, size, CASE WHEN parts = 0 THEN etag ELSE '' END, buckets.name, key
+    SELECT seq, 0, 0, body, 0, size,
+        CASE WHEN parts = 0 AND {words.place("headers", SEALED)} = 0 THEN etag ELSE '' END, buckets.name, key
     FROM (SELECT * FROM versions WHERE seq > {words.number("a")} ORDER BY seq LIMIT {words.number("limit")}) AS versions
     LEFT JOIN buckets ON buckets.id = versions.bucket_id ORDER BY seq
     """
@@ -86,7 +88,7 @@ class Live(NamedTuple):
     offset: int
     size: int
     etag: str
-    """The MD5 of the whole blob, if the row says it."""
+    """The MD5 of the whole blob, if the row says it: not that of one that is encrypted."""
     bucket: str
     key: str
 

@@ -33,11 +33,10 @@ from app.index.building import (
     text,
     upsertion,
 )
-from app.index.rows import Account, Bucket, ListedVersion, Upload, Version
+from app.index.restores import KEPT
+from app.index.rows import Bucket, ListedVersion, Upload, Version
 from app.index.schema import (
     GROUP_BITS,
-    access_keys,
-    accounts,
     buckets,
     discards,
     meta,
@@ -74,40 +73,6 @@ BEGIN_AS = Statement(
         sequence.c.value,
         select(writers.c.state).where(writers.c.incarnation == number("who")).scalar_subquery(),
     )
-)
-
-# accounts
-ACCESS_KEY = Statement(
-    select(
-        access_keys.c.access_key,
-        access_keys.c.secret,
-        access_keys.c.account_id,
-        accounts.c.display_name,
-        (access_keys.c.disabled + accounts.c.disabled).label("disabled"),
-    )
-    .join_from(access_keys, accounts, accounts.c.id == access_keys.c.account_id)
-    .where(access_keys.c.access_key == text("ak"))
-)
-ACCOUNT = Statement(select(*columns(accounts, Account._fields)).where(accounts.c.id == text("account")))
-ACCOUNTS = Statement(select(*columns(accounts, Account._fields)).order_by(accounts.c.created, accounts.c.id))
-ACCESS_KEYS = Statement(
-    select(
-        access_keys.c.access_key,
-        access_keys.c.secret,
-        access_keys.c.account_id,
-        accounts.c.display_name,
-        (access_keys.c.disabled + accounts.c.disabled).label("disabled"),
-    )
-    .join_from(access_keys, accounts, accounts.c.id == access_keys.c.account_id)
-    .order_by(access_keys.c.created, access_keys.c.access_key)
-)
-EMAIL_TAKEN = Statement(select(accounts.c.id).where(accounts.c.email == text("mail")))
-ADD_ACCOUNT = insertion(accounts)
-ADD_ACCESS_KEY = insertion(access_keys)
-REMOVE_ACCOUNT = Statement(delete(accounts).where(accounts.c.id == text("account")))
-REMOVE_ACCESS_KEYS = Statement(delete(access_keys).where(access_keys.c.account_id == text("account")))
-SET_DISABLED = Statement(
-    update(accounts).values(**new_values(accounts, "disabled")).where(accounts.c.id == text("account"))
 )
 
 # buckets
@@ -190,18 +155,25 @@ RENEW_HEADERS = Statement(
 )
 VERSION_HEADERS = Statement(select(versions.c.headers).where(versions.c.seq == number("old")))
 REMOVE_VERSION = Statement(delete(versions).where(versions.c.seq == number("old")))
-LIST_CURRENT = Statement(
-    select(*columns(versions, ListedVersion._fields))
-    .where(
-        versions.c.bucket_id == number("bucket"),
-        IS_CURRENT,
-        versions.c.key >= text("first"),
-        versions.c.key < text("end"),
+
+
+def _list_current(*more: str) -> Statement:
+    return Statement(
+        select(*columns(versions, ListedVersion._fields + more))
+        .where(
+            versions.c.bucket_id == number("bucket"),
+            IS_CURRENT,
+            versions.c.key >= text("first"),
+            versions.c.key < text("end"),
+        )
+        .order_by(versions.c.key)
+        .limit(LIMIT)
+        .offset(NO_OFFSET)
     )
-    .order_by(versions.c.key)
-    .limit(LIMIT)
-    .offset(NO_OFFSET)
-)
+
+
+LIST_CURRENT = _list_current()
+LIST_CURRENT_WITH_HEADERS = _list_current("headers")
 
 # counted bodies and discards
 SHARE = upsertion(
@@ -356,7 +328,11 @@ OBJECT_PARTS = Statement(
         cast(func.sum(pieces.c.size), BigInteger),  # a sum is numeric on Postgres
         func.max(pieces.c.checksum),
     )
-    .where(pieces.c.upload == number("of"), pieces.c.part_number > number("after"))
+    .where(
+        pieces.c.upload == number("of"),
+        pieces.c.part_number > number("after"),
+        pieces.c.start < literal_column(str(KEPT)),
+    )
     .group_by(pieces.c.part_number)
     .order_by(pieces.c.part_number)
     .limit(LIMIT)

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
 from typing import NamedTuple, Protocol
 
 from app.index.decisions import Changes, Place
 from app.index.moving import Body
 from app.index.moving import Held as HeldBlob
+from app.index.newest import Wrong
 from app.index.rows import Bucket, Discard, Held, Holder, IdRange, Journal, Move, Pack, Suspect, Swap, Writer
 from app.index.schema import DEFAULT
 from app.index.scrubbing import Live
-from app.index.usage import Usage
+from app.index.usage import NO_CLASSES, Usage
 
 
 class Reference(NamedTuple):
@@ -64,6 +65,14 @@ class Upkeep(Protocol):
 
     async def miscounted(self) -> list[tuple[str, int, int]]:
         """Bodies whose kept count of holders is not the true one: (body, kept, true)."""
+        ...
+
+    async def newest_wrong(self) -> list[Wrong]:
+        """Keys that have not exactly one newest version, which was made last. Reads all versions."""
+        ...
+
+    async def mend_newest(self, bucket_id: int, key: str) -> None:
+        """Let the version of a key that was made last be its newest, and no other."""
         ...
 
     # discards
@@ -156,8 +165,9 @@ class Upkeep(Protocol):
         ...
 
     async def moving(self) -> list[Bucket]: ...
-    async def snapshot_is_due(self, store: str) -> bool:
-        """Whether a bucket came to a store since the newest whole snapshot of its journals was begun."""
+    async def snapshot_is_due(self, store: str, told: int) -> bool:
+        """Whether a bucket came to a store since the newest whole snapshot of its journals was begun, and these tell
+        of changes up to then; they tell up to `told`."""
         ...
 
     async def ever_moved(self) -> bool:
@@ -216,8 +226,10 @@ class Upkeep(Protocol):
 
     async def set_journal(self, journal: Journal) -> None: ...
     async def forget_journals(self, ids: Sequence[int]) -> None: ...
-    async def changes(self, after: int, until: int | None = None, store: str = DEFAULT) -> Changes:
-        """A batch of what changed behind `after` (and up to `until`)."""
+    async def changes(
+        self, after: int, until: int | None = None, store: str = DEFAULT, completed: int | None = None
+    ) -> Changes:
+        """A batch of what changed behind `after` (and up to `until`); see `app.index.decisions.changes`."""
         ...
 
     async def settings_rows(self) -> str:
@@ -240,8 +252,11 @@ class Upkeep(Protocol):
         """What a bucket holds. Reads all of its rows."""
         ...
 
-    async def stored_bytes(self, store: str) -> int:
-        """Bytes of the objects and parts of a store's buckets. Reads all of its rows."""
+    async def stored_bytes(
+        self, store: str, classes: Mapping[str, str] = NO_CLASSES, trees: Collection[str] = ()
+    ) -> int:
+        """Bytes of the objects and parts of a store's buckets, and of the storage `classes` whose store it is, unless
+        they are plain files on the stores `trees`. Reads all of its rows."""
         ...
 
     async def undecided(self, store: str = DEFAULT) -> tuple[int, int]:
@@ -265,3 +280,9 @@ class Upkeep(Protocol):
 
     async def note(self, name: str) -> str: ...
     async def set_note(self, name: str, value: str) -> None: ...
+    async def change_keyring(self, old: str, new: str) -> None:
+        """Put another sealed key ring in the place of `old`, and tell every process.
+
+        Raises ConditionalRequestConflict when `old` is not what is there (empty: none).
+        """
+        ...

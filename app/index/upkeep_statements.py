@@ -18,11 +18,13 @@ from app.index.schema import (
     buckets,
     id_ranges,
     journals,
+    meta,
     packs,
     pieces,
     quarantine,
     removals,
     uploads,
+    versions,
     writers,
 )
 from app.index.steps import Statement
@@ -90,6 +92,21 @@ LAST_SNAPSHOT = Statement(
     select(func.max(journals.c.id)).where(
         journals.c.store == text("of_store"), journals.c.snapshot == literal_column("2")
     )
+)
+RENAME_VERSION = Statement(
+    update(versions).values(**new_values(versions, "seq", "key", "modified")).where(versions.c.seq == number("old"))
+)
+FORGET_TOKENS = Statement(
+    delete(meta).where(
+        meta.c.name >= literal_column("'rename:'"),
+        meta.c.name < literal_column("'rename;'"),
+        meta.c.value < text("until"),
+    )
+)
+"""Their values begin with a time."""
+FORGET_NOTE = Statement(delete(meta).where(meta.c.name == text("n"), meta.c.value == text("seen")))
+MOVE_NOTE = Statement(
+    update(meta).values(**new_values(meta, "value")).where(meta.c.name == text("n"), meta.c.value == text("seen"))
 )
 WHOLE_PIECES = Statement(
     select(*pieces.c).where(pieces.c.upload == number("of")).order_by(pieces.c.start, pieces.c.part_number)

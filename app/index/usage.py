@@ -3,10 +3,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping
+from types import MappingProxyType
 from typing import NamedTuple
 
 from app.index.steps import Transaction
 from app.index.words import Query, Words
+
+NO_CLASSES: Mapping[str, str] = MappingProxyType({})
 
 
 # each condition is that of an index, of which the first has all that is asked
@@ -25,7 +29,22 @@ def _usage(words: Words) -> str:
     """
 
 
+def _stored(words: Words) -> str:
+    def is_here(storage_class: str, bucket: str) -> str:
+        return f"""CASE WHEN {storage_class} IN ({words.texts("classes")})
+            AND {bucket} NOT IN (SELECT id FROM buckets WHERE store IN ({words.texts("trees")}))
+            THEN {storage_class} IN ({words.texts("here")})
+            ELSE {bucket} IN (SELECT id FROM buckets WHERE store = {words.text("store")}) END"""
+
+    return f"""
+    SELECT coalesce((SELECT sum(size) FROM versions WHERE {is_here("storage_class", "bucket_id")}), 0)
+        + coalesce((SELECT sum(parts.size) FROM uploads JOIN parts ON parts.upload = uploads.id
+            WHERE uploads.completed_seq = 0 AND {is_here("uploads.storage_class", "uploads.bucket_id")}), 0)
+    """
+
+
 USAGE = Query(_usage)
+STORED = Query(_stored)
 
 
 class Usage(NamedTuple):
@@ -40,3 +59,12 @@ def of_bucket(bucket_id: int) -> Transaction[Usage]:
     """The usage of a bucket. Reads all of its rows."""
     ((size, count),) = yield USAGE.given(bucket=bucket_id)
     return Usage(int(size), int(count))
+
+
+def stored_of_classes(store: str, classes: Mapping[str, str], trees: Collection[str]) -> Transaction[int]:
+    """`app.index.decisions.stored_bytes` where storage classes have stores, but for objects that are plain files on
+    the stores `trees`."""
+    here = [name for name, own in classes.items() if own == store]
+    given = {"classes": list(classes), "trees": list(trees), "here": here, "store": store}
+    ((total,),) = yield STORED.given(**given)
+    return int(total)

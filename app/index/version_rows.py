@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 
@@ -30,6 +31,8 @@ class VersionsPage(NamedTuple):
     """The last key or common prefix of the page, empty for an empty page."""
     last_version_id: str
     """Empty when a common prefix came last. The next page goes on from both."""
+    headers: Sequence[str] = ()
+    """The headers of each entry, if they were asked for."""
 
 
 class Deleted(NamedTuple):

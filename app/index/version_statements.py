@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 from sqlalchemy import ColumnElement, literal_column, select, update
 
@@ -54,6 +54,11 @@ CLAIMED_OTHERS = Statement(
     .limit(LIMIT)
     .offset(NO_OFFSET)
 )
+RECLASS_VERSION = Statement(
+    update(versions)
+    .values(**new_values(versions, "seq", "headers", "storage_class", "body"))
+    .where(versions.c.seq == number("old"))
+)
 SET_STATE = Statement(
     update(versions).values(**new_values(versions, "state")).where(versions.c.seq == number("version"))
 )
@@ -61,6 +66,11 @@ SET_STATE = Statement(
 # a bucket
 VERSIONING = Statement(
     select(buckets.c.versioning, buckets.c.owner_id, buckets.c.settings).where(buckets.c.id == number("bucket"))
+)
+FOUND_AS = Statement(
+    select(buckets.c.settings, buckets.c.store, buckets.c.source, buckets.c.moved).where(
+        buckets.c.id == number("bucket")
+    )
 )
 SET_VERSIONING = Statement(
     update(buckets).values(**new_values(buckets, "versioning")).where(buckets.c.id == number("bucket"))
@@ -72,24 +82,33 @@ _FROM_TO = (
     versions.c.key >= text("first"),
     versions.c.key < text("end"),
 )
-LIST_CURRENT_VERSIONS = Statement(
-    select(*columns(versions, ListedAny._fields))
-    .where(*_FROM_TO, IS_CURRENT)
-    .order_by(versions.c.key)
-    .limit(LIMIT)
-    .offset(NO_OFFSET)
-)
-LIST_OTHERS = Statement(
-    select(*columns(versions, ListedAny._fields))
-    .where(*_FROM_TO, IS_OTHER)
-    .order_by(versions.c.key, versions.c.modified.desc())
-    .limit(LIMIT)
-    .offset(NO_OFFSET)
-)
-LIST_OTHERS_OF_KEY = Statement(
-    select(*columns(versions, ListedAny._fields))
-    .where(*IS_OF_KEY, versions.c.modified < number("before"), IS_OTHER)
-    .order_by(versions.c.modified.desc())
-    .limit(LIMIT)
-    .offset(NO_OFFSET)
-)
+NEWEST_FIRST = versions.c.modified.desc()
+
+
+def _listing(conditions: tuple[ColumnElement[Any], ...], *order: ColumnElement[Any], more: str = "") -> Statement:
+    fields = (*ListedAny._fields, *more.split())
+    return Statement(
+        select(*columns(versions, fields)).where(*conditions).order_by(*order).limit(LIMIT).offset(NO_OFFSET)
+    )
+
+
+class Listings(NamedTuple):
+    """What a listing of all versions asks."""
+
+    current: Statement
+    others: Statement
+    of_key: Statement
+    """Those of a key that are older than a time."""
+
+
+def _listings(more: str = "") -> Listings:
+    older = (*IS_OF_KEY, versions.c.modified < number("before"), IS_OTHER)
+    return Listings(
+        _listing((*_FROM_TO, IS_CURRENT), versions.c.key, more=more),
+        _listing((*_FROM_TO, IS_OTHER), versions.c.key, NEWEST_FIRST, more=more),
+        _listing(older, NEWEST_FIRST, more=more),
+    )
+
+
+LISTINGS = LIST_CURRENT_VERSIONS, LIST_OTHERS, LIST_OTHERS_OF_KEY = _listings()
+LISTINGS_WITH_HEADERS = _listings("headers")

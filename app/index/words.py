@@ -58,6 +58,10 @@ class Words:
 
     def dot(self, locator: str) -> str:
         """The place of the first dot in it, 0 for none."""
+        return self.place(locator, ".")
+
+    def place(self, text: str, part: str) -> str:
+        """The place of a constant without apostrophes in a text, 0 where it is not."""
         raise NotImplementedError
 
     def rows(self, columns: tuple[str, ...]) -> str:
@@ -92,9 +96,9 @@ class SqliteWords(Words):
 
     texts = numbers
 
-    def dot(self, locator: str) -> str:
+    def place(self, text: str, part: str) -> str:
         """See `Words`."""
-        return f"instr({locator}, '.')"
+        return f"instr({text}, '{part}')"
 
     def rows(self, columns: tuple[str, ...]) -> str:
         """See `Words`."""
@@ -126,9 +130,9 @@ class PostgresWords(Words):
         escaped = "replace(value, chr(1), chr(1) || chr(2))"  # no locator has a NUL
         return f"SELECT {escaped} FROM json_array_elements_text({self._placed(name, ARRAY)}) AS value"
 
-    def dot(self, locator: str) -> str:
+    def place(self, text: str, part: str) -> str:
         """See `Words`."""
-        return f"strpos({locator}, '.')"
+        return f"strpos({text}, '{part}')"
 
     def rows(self, columns: tuple[str, ...]) -> str:
         """See `Words`."""

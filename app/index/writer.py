@@ -148,8 +148,9 @@ class Writer(JobQueue):
         """Refuse what would make the index larger when its disk is full; the others."""
         if self._reserve is None or not jobs or not self._reserve.is_short():
             return jobs
-        _fail([job for job in jobs if job.function in GROWING], StoreFull(reason="the index has no space left"))
-        return [job for job in jobs if job.function not in GROWING]
+        growing = [job for job in jobs if getattr(job.function, "changes", job.function) in GROWING]
+        _fail(growing, StoreFull(reason="the index has no space left"))
+        return [job for job in jobs if job not in growing]
 
     def _commit_group(self, jobs: list[Job]) -> None:
         """Commit all of them in one transaction; if one breaks it, each in its own, so that it hurts no other."""

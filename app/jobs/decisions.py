@@ -12,11 +12,14 @@ import time
 from collections import deque
 from collections.abc import AsyncGenerator, Callable
 
+import orjson
 from xxhash import xxh3_64_intdigest
 
 from app.crash import crash_point
-from app.index.decisions import FIRST, Place
+from app.encryption.ring import number_of
+from app.index.decisions import FIRST, KEYRING, KEYRING_KEPT, Changes, Place
 from app.index.rows import Journal
+from app.index.steps import of_store
 from app.store.calls import driver_calls
 from app.store.decisions import CHANGES, END, SNAPSHOT, SUPPLEMENT, Heading, encode
 from app.store.store import Store
@@ -42,6 +45,16 @@ NO_BOUND = 1 << 63
 Records = AsyncGenerator[tuple[list[Decision], int], None]
 
 
+async def told_elsewhere(store: Store) -> int:
+    """What was queued for discard behind this number must stay, because the journals of other stores than this one do
+    not tell all changes yet. They are of importance where objects of a storage class lie on this store."""
+    bound = NO_BOUND
+    for other in store.all.values() if store.name in store.classes.values() else ():
+        if other is not store and (await store.index.undecided(other.name))[0]:
+            bound = min(bound, await store.index.watermark(other.name))
+    return bound
+
+
 class Decisions:
     """The journals of one store, for its buckets.
 
@@ -60,10 +73,15 @@ class Decisions:
         self._watermark = 0
         self._idle = 0
         """Nothing was decided between the watermark and this number (of the commit sequence, like it)."""
+        self._completed = 0
+        """All uploads that were completed up to this number are written down."""
+        self._held: tuple[int, int] | None = None
+        """A number that `_completed` becomes once all up to another one is written down."""
         self._at = 0
         self._generation = -1
         self._settings = 0
         self._settings_seen = 0.0
+        self._keyring = 0
         self._moved: deque[tuple[int, int]] = deque()
         self._full = False
         self._renewing = False
@@ -98,6 +116,7 @@ class Decisions:
     async def _load(self) -> None:
         index = self._store.index
         self._watermark = await index.watermark(self._name)
+        self._completed, self._held = 0, None  # who ran before may have died between two batches
         found = await index.journals(self._name)
         await self._discard([journal for journal in found if journal.snapshot == 1])
         self._journals = {journal.id: journal for journal in found if journal.snapshot != 1}
@@ -120,10 +139,13 @@ class Decisions:
         while True:
             at = self._now()
             settings = await self._changed_settings()
-            changes = await self._store.index.changes(self._watermark, store=self._name)
+            changes = await self._store.index.changes(self._watermark, store=self._name, completed=self._completed)
             if not changes.number and settings is None and changes.until < self._watermark + IDLE:
                 self._idle = changes.until
+                self._note_completed(changes)
                 return written
+            if changes.more:  # what comes behind these may have been committed long ago
+                at = self._at
             heading = Heading(CHANGES, self._watermark, changes.until, at)
             records: list[Decision] = []
             if changes.uploads:
@@ -133,10 +155,21 @@ class Decisions:
             if settings is not None:
                 fields["settings"] = settings
             await self._append([*records, encode(heading, **fields)], changes.number)
+            if settings is not None:
+                await self._tell_keyring(settings)
             self._at = at
             written += changes.number
             if not changes.more:
+                self._note_completed(changes)
                 return written
+
+    def _note_completed(self, changes: Changes) -> None:
+        """All up to `changes.until` is written down; what held an upload of then may stand up to `changes.newest`."""
+        until, newest = self._held or (changes.until, changes.newest)
+        if changes.until >= newest:
+            self._completed, self._held = until, None
+        else:
+            self._held = until, newest
 
     async def _changed_settings(self) -> str | None:
         """Accounts, keys and buckets when they are not what was written down last."""
@@ -152,6 +185,13 @@ class Decisions:
             return None
         self._settings = digest
         return text
+
+    async def _tell_keyring(self, settings: str) -> None:
+        """Note which key ring is written down: until then nobody encrypts with its new keys."""
+        number = number_of(orjson.loads(settings)[KEYRING] or "")
+        if number != self._keyring:
+            await self._store.index.set_note(of_store(KEYRING_KEPT, self._name), str(number))
+            self._keyring = number
 
     async def _pieces(self, heading: Heading, uploads: list[int] | None) -> AsyncGenerator[Decision, None]:
         """Records of completed uploads (all of them without `uploads`) and of their pieces."""
@@ -227,7 +267,7 @@ class Decisions:
         if self._renewing or len(self._journals) > MOST_JOURNALS:
             self._renewing = False
             return True
-        if await self._store.index.snapshot_is_due(self._name):
+        if await self._store.index.snapshot_is_due(self._name, self._watermark):
             return True
         rows = sum(journal.rows for journal in self._journals.values())
         if rows < self._look_at_rows:
@@ -239,7 +279,9 @@ class Decisions:
     async def _everything(self, heading: Heading) -> Records:
         """Every row up to the watermark as it is when it is read: what changed since comes with the changes."""
         index = self._store.index
-        after, more, records = 0, True, 0
+        after, more, records = 0, True, 1
+        # at both ends: without the buckets all else says nothing
+        yield [encode(heading, settings=await index.settings_rows())], 0
         while more:
             changes = await index.changes(after, heading.until, self._name)
             after, more = changes.until, changes.more

@@ -1,6 +1,7 @@
 """Reconciles index and store both ways. Reads everything.
 
-Changes only what `repair` may: it takes away blobs that no row holds, and sets right how dead packs are counted.
+Changes only what `repair` may: it takes away blobs that no row holds, and sets right how dead packs are counted and
+which version of a key is the newest.
 """
 
 from __future__ import annotations
@@ -35,13 +36,17 @@ class Report:
     """Bytes of sealed packs that no row holds and that are not counted dead: what was written when a process died."""
     overcounted: list[dict[str, int]] = field(default_factory=list)
     """Packs with fewer dead bytes than are counted: compaction would throw away what lives there."""
+    newest: list[dict[str, object]] = field(default_factory=list)
+    """Keys that have no newest version, or several, or not the one that was made last."""
     recounted: int = 0
     """Packs whose count was set right."""
+    reordered: int = 0
+    """Keys whose newest version was set right."""
 
     @property
     def clean(self) -> bool:
         """Nothing is wrong (orphans that were taken away count as mended)."""
-        damaged = self.missing or self.short or self.miscounted or self.overcounted
+        damaged = self.missing or self.short or self.miscounted or self.overcounted or self.newest
         return not damaged and len(self.orphans) == self.repaired
 
     def add(self, other: Report) -> None:
@@ -68,6 +73,7 @@ async def fsck(store: Store, *, repair: bool) -> Report:
         if (owner(body) if not body.startswith(PIECES) else next(iter(store.all))) != store.name:
             continue
         report.miscounted.append({"body": body, "kept": kept, "true": true})
+    await _check_newest(store, report, repair=repair)
     await _check_packs(store, report, repair=repair)
     for locator in sorted(sizes.keys() - held):
         packed = store.driver.packed(locator)
@@ -112,6 +118,18 @@ async def _check_rows(store: Store, sizes: dict[str, int], report: Report) -> se
         elif size < reference.end:
             report.short.append({**fact, "size": size, "needed": reference.end})
     return held
+
+
+async def _check_newest(store: Store, report: Report, *, repair: bool) -> None:
+    """Each key of the store's buckets has one newest version: the one that was made last."""
+    for bucket_id, key, bucket, name in await store.index.newest_wrong():
+        if name != store.name:
+            continue
+        if repair:
+            await store.index.mend_newest(bucket_id, key)
+            report.reordered += 1
+        else:
+            report.newest.append({"bucket": bucket, "key": key})
 
 
 async def _check_packs(store: Store, report: Report, *, repair: bool) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import NamedTuple
 
 from app.crash import crash_point
@@ -34,6 +34,7 @@ class Garbage:
 
     `decided` gives the number up to which changes are written down beside the data: entries behind it wait. `pieces`
     says whether bodies of pieces, which lie in no store, are this one's matter; with False for `blobs` nothing else is.
+    `elsewhere` is the same bound of what the journals of other stores tell, asked when there is something new.
     """
 
     def __init__(
@@ -46,12 +47,14 @@ class Garbage:
         *,
         blobs: bool = True,
         pieces: bool = True,
+        elsewhere: Callable[[], Awaitable[int]] | None = None,
     ) -> None:
         self._store = store
         self._oldest = oldest
         self._now = now
         self._grace = int(grace * 1000)
         self._decided = decided
+        self._elsewhere = elsewhere
         self._blobs = blobs
         self._pieces = pieces
         self._waiting: deque[_Seen] = deque()
@@ -80,6 +83,9 @@ class Garbage:
             now = self._now()  # after the look: before it, a request may still have found them in rows
             if self._decided is not None:
                 bound = self._decided()
+                found = [entry for entry in found if entry.id <= bound]
+            if found and self._elsewhere is not None:
+                bound = await self._elsewhere()
                 found = [entry for entry in found if entry.id <= bound]
             if not found:
                 return

@@ -17,15 +17,15 @@ from typing import Any
 
 import orjson
 
+from app.encryption.ring import number_of
+from app.index.decisions import KEYRING
 from app.index.rebuilding import Claimed, Rebuilding
 from app.index.rows import NULL_VERSION, Bucket, NewVersion
-from app.index.schema import DEFAULT
-from app.store import decisions
+from app.jobs.decisions import RETAINED_MS
+from app.jobs.rebuild_journals import Journals, label
 from app.store.claims import MOVED, PART, PUT
-from app.store.decisions import CHANGES, END, SNAPSHOT, SUPPLEMENT, Heading
 from app.store.offline import Offline, blob_id
 from app.store.place import owner
-from storage_drivers.base import Decision
 from storage_drivers.errors import BlobDamaged, StoreFailed
 from storage_drivers.objects.contents import Blob, Damaged
 
@@ -34,10 +34,15 @@ WORK = "rebuild-"
 """How the directories begin in which new indexes are made."""
 STORE_COLUMN, SOURCE_COLUMN, MOVED_COLUMN = map(Bucket._fields.index, ("store", "source", "moved"))
 SLACK_MS = 1000
-"""A claim is made before its commit begins to wait, by less than this."""
+"""The claim of a record is made before its commit begins to wait, by less than this."""
+SYNC_MS = 40_000
+"""That of a file is made before it is synced, which may take so long: as far as removals are told for certain, see
+`app.jobs.decisions.RETAINED_MS`."""
 
 Progress = Callable[[str, int, int], None]
 """Told what is being done, how much of it is, and of how much."""
+Horizon = Callable[[int], int]
+"""Milliseconds since which claims of a bucket, given by its id, may be undecided."""
 
 
 @dataclass(slots=True)
@@ -64,89 +69,6 @@ class Report:
         return not self.damage and self.journals > 0
 
 
-class _Journals:
-    """Which records of which journals of one store count."""
-
-    def __init__(self, store: Offline, report: Report) -> None:
-        self.store = store
-        self._report = report
-        self.ids = store.journals()
-        report.journals += len(self.ids)
-        self.base = 0
-        self.snapshot = 0
-        """The journal that is the newest whole snapshot."""
-        self.decided_at = 0
-        self.decided_until = 0
-        self.settings: tuple[int, dict[str, Any]] = (-1, {})
-        """The last that were written down, and when."""
-        self._choose()
-
-    def _choose(self) -> None:
-        """Find the newest whole snapshot, and whether the changes behind it are all there."""
-        changes: list[tuple[int, int, int]] = []
-        for number in self.ids:
-            damaged = parts = 0
-            for record in self.store.journal(number):
-                found = _heading(record)
-                if found is None or record is None:
-                    damaged += 1
-                    continue
-                self._look_for_settings(found, record)
-                if found.kind == CHANGES and changes and changes[-1][1] == found.after:
-                    changes[-1] = changes[-1][0], found.until, max(changes[-1][2], found.at)
-                elif found.kind == CHANGES:
-                    changes.append((found.after, found.until, found.at))
-                elif found.kind == SNAPSHOT:
-                    parts += 1
-                elif found.kind == END and found.until >= self.base and not damaged and _counts(record, parts):
-                    self.base, self.snapshot = found.until, number
-                    self.decided_at = max(self.decided_at, found.at)
-            if damaged:
-                self._report.damage.append(f"{_of(self.store)}journal {number:x}: {damaged} records are damaged")
-        covered = self.base
-        for after, until, at in sorted(changes):
-            if until <= covered:
-                continue
-            if after > covered:
-                self._report.damage.append(f"{_of(self.store)}decisions {covered + 1} to {after} are missing")
-            covered = until
-            self.decided_at = max(self.decided_at, at)
-        self.decided_until = covered
-        self._report.decided_at = max(self._report.decided_at, self.decided_at)
-        self._report.decided_until = max(self._report.decided_until, covered)
-
-    def _look_for_settings(self, found: Heading, record: Decision) -> None:
-        if found.kind in (CHANGES, END) and found.until >= self.settings[0]:
-            settings = decisions.settings(record)
-            if settings is not None:
-                self.settings = found.until, settings
-
-    def records(self, number: int) -> Iterator[dict[str, Any]]:
-        """Every record of a journal that counts."""
-        for record in self.store.journal(number):
-            found = _heading(record)
-            if record is None or found is None:
-                continue
-            if found.until > self.base if found.kind in (CHANGES, SUPPLEMENT) else number == self.snapshot:
-                yield decisions.fields(record)
-
-
-def _counts(record: Decision, parts: int) -> bool:
-    """Whether a snapshot that this record ends is whole."""
-    return bool(decisions.fields(record).get("records") == parts)
-
-
-def _heading(record: Decision | None) -> Heading | None:
-    try:
-        return None if record is None else decisions.heading(record)
-    except ValueError:
-        return None
-
-
-def _of(store: Offline) -> str:
-    return "" if store.name == DEFAULT else f"store {store.name}: "
-
-
 class Rebuild:
     """One rebuilding of the index at `index_path` from all its stores: `run`, `lost`, then `install` or not.
 
@@ -165,6 +87,7 @@ class Rebuild:
             shutil.rmtree(left, ignore_errors=True)
         self._work = Path(tempfile.mkdtemp(prefix=WORK, dir=index_path.parent))
         self._made = Rebuilding(self._work / "sluice.db")
+        self._elsewhere: dict[str, set[int]] = {}
 
     def close(self) -> None:
         """Take away what was not installed."""
@@ -182,19 +105,19 @@ class Rebuild:
     def run(self) -> Report:
         """Read everything and make the new index."""
         report = Report()
-        journals = {name: _Journals(store, report) for name, store in self._stores.items()}
-        self._replay(journals)
+        journals = {name: Journals(store, report) for name, store in self._stores.items()}
+        told = self._replay(journals)
         for name, store in self._stores.items():
-            horizon = journals[name].decided_at - self._commit_timeout - SLACK_MS
+            horizon = self._horizon(journals, name, told)
             before = report.files + report.records
             self._read_packs(store, report, horizon)
             self._read_files(store, report, horizon)
             if not journals[name].ids and report.files + report.records > before:
-                report.damage.append(f"{_of(store)}there are no journals")
+                report.damage.append(f"{label(store)}there are no journals")
         numbers = [number for found in journals.values() for number in found.ids]
         self._restore_claims(report, numbers)
         self._progress("making the index", 0, 0)
-        self._made.make()
+        self._made.make(whole=not report.damage)
         report.counts = self._made.counts()
         for name, store in self._stores.items():
             sizes = [(number, store.journal_size(number)) for number in journals[name].ids]
@@ -213,11 +136,11 @@ class Rebuild:
     def install(self, *, replace: bool) -> Path | None:
         """Put the new index in its place; where the old one went if there was one (then `replace` must be true)."""
         self._made.close()
-        old = move_aside(self._index_path) if replace or not self._index_path.exists() else None
-        if self._index_path.exists():
+        if self._index_path.exists() and not replace:
             raise StoreFailed("there is an index")
-        for store in self._stores.values():
+        for store in self._stores.values():  # first: an index that has lost its log, which goes before it, is refused
             store.raise_generation()
+        old = move_aside(self._index_path)
         os.rename(self._work / "sluice.db", self._index_path)
         descriptor = os.open(self._index_path.parent, os.O_RDONLY | os.O_DIRECTORY)
         try:
@@ -226,34 +149,51 @@ class Rebuild:
             os.close(descriptor)
         return old
 
+    def _horizon(self, journals: dict[str, Journals], name: str, told: dict[int, str]) -> Horizon:
+        """When claims on a store may be undecided: that of a bucket of which another one's journals tell, by those."""
+
+        def of(bucket_id: int) -> int:
+            found = journals[told[bucket_id]] if bucket_id in elsewhere else own
+            return found.decided_at - self._commit_timeout - SLACK_MS
+
+        own, elsewhere = journals[name], self._elsewhere[name]
+        return of
+
     # journals
-    def _replay(self, journals: dict[str, _Journals]) -> None:
-        """Enter all that counts, in the order of the journals of all stores: of the same row the last one is right."""
+    def _replay(self, journals: dict[str, Journals]) -> dict[int, str]:
+        """Enter all that counts, in the order of the journals of all stores: of the same row the last one is right.
+
+        The store of each bucket, as far as they tell.
+        """
         _, settings = max((found.settings for found in journals.values()), key=lambda one: one[0])
-        self._made.set_settings(settings)
-        elsewhere = _elsewhere(settings, journals)
+        ring = max((found.keyring for found in journals.values()), key=number_of)
+        self._made.set_settings({**settings, KEYRING: ring})
+        self._elsewhere = elsewhere = _elsewhere(settings, journals)
         numbers = [(number, found) for found in journals.values() for number in found.ids]
+        since = min(found.decided_at for found in journals.values()) - RETAINED_MS
         done = 0
         for number, found in sorted(numbers, key=lambda one: one[0]):
             others = elsewhere[found.store.name]
             for fields in found.records(number):
                 versions = [row for row in fields.get("versions", ()) if row[1] not in others]
                 self._made.add_versions((row, blob_id(row[13])) for row in versions)
-                self._replay_removals(fields.get("removals", ()))
+                self._replay_removals(fields.get("removals", ()), since)
                 self._made.add_uploads(fields.get("uploads", ()))
                 self._made.add_pieces((row, blob_id(row[4])) for row in fields.get("pieces", ()))
                 done += 1
                 self._progress("decisions", done, 0)
+        return {row[0]: row[STORE_COLUMN] for row in settings.get("buckets", ()) if len(row) > STORE_COLUMN}
 
-    def _replay_removals(self, rows: Any) -> None:
+    def _replay_removals(self, rows: Any, since: int) -> None:
         # older journals tell of no other versions
         deleted = ((row, row[6] if len(row) > 6 else NULL_VERSION) for row in rows if row[1] == "object")
         self._made.add_removals((row[0], *row[2:5], version_id) for row, version_id in deleted)
         blobs = (blob_id(row[3]) for row in rows if row[1] == "blob")
         self._made.add_voids(blob for blob in blobs if blob is not None)
+        self._made.keep_removals(row for row in rows if row[4] >= since)
 
     # blobs
-    def _read_packs(self, store: Offline, report: Report, horizon: int) -> None:
+    def _read_packs(self, store: Offline, report: Report, horizon: Horizon) -> None:
         found = store.packs()
         for done, pack in enumerate(found):
             self._progress("packs", done, len(found))
@@ -266,12 +206,12 @@ class Rebuild:
                         self._take(batch, horizon)
             except BlobDamaged as error:  # not entered, so that nothing takes it for dead and away
                 if store.pack_size(pack)[1] > 0:  # else a process died when it had just made it
-                    report.damage.append(f"{_of(store)}{error}")
+                    report.damage.append(f"{label(store)}{error}")
                 continue
             self._take(batch, horizon)
             self._made.add_pack(pack, *store.pack_size(pack), store.name)
 
-    def _read_files(self, store: Offline, report: Report, horizon: int) -> None:
+    def _read_files(self, store: Offline, report: Report, horizon: Horizon) -> None:
         batch: list[Blob] = []
         for found in store.files():
             if isinstance(found, Damaged):
@@ -284,7 +224,7 @@ class Rebuild:
                 self._progress("files", report.files, 0)
         self._take(batch, horizon)
 
-    def _take(self, batch: list[Blob], horizon: int) -> None:
+    def _take(self, batch: list[Blob], horizon: Horizon) -> None:
         """Enter blobs and the claims that may be undecided; empties the batch."""
         rows: dict[str, tuple[int, str, int, int, int, bool]] = {}
         claims, aliases = [], []
@@ -294,8 +234,10 @@ class Rebuild:
             rows[blob.locator] = (blob.blob_id, blob.locator, blob.size, blob.pack, blob.total, part)
             if claim and claim[0] == MOVED and len(claim) == 7 and isinstance(claim[6], int):
                 aliases.append((claim[6], blob.blob_id))
-            if claim and claim[0] == PUT and len(claim) == 5 + len(NewVersion._fields) and claim[1] >= horizon:
+            if claim and claim[0] == PUT and len(claim) == 5 + len(NewVersion._fields):
                 _, at, bucket_id, key, conditional, *described = claim
+                if at < horizon(bucket_id) - (0 if blob.pack else SYNC_MS):
+                    continue
                 described_row = orjson.dumps(described).decode()
                 claims.append((blob.blob_id, at, bucket_id, key, bool(conditional), described_row, blob.size))
         batch.clear()
@@ -321,7 +263,7 @@ class Rebuild:
             report.restored_claims += 1
 
 
-def _elsewhere(settings: dict[str, Any], journals: dict[str, _Journals]) -> dict[str, set[int]]:
+def _elsewhere(settings: dict[str, Any], journals: dict[str, Journals]) -> dict[str, set[int]]:
     """By store, the buckets of which other journals than its own tell all.
 
     A bucket that is being moved is told of by the journals of both stores, until those of its own have a whole snapshot

@@ -12,6 +12,7 @@ import logging
 from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping
 from contextlib import suppress
 from functools import partial
+from time import monotonic
 from typing import Any
 
 from app.errors import DomainError
@@ -86,8 +87,10 @@ class StoreJobs:
                             long = [asyncio.create_task(job) for job in self._long()]
                         for job in self._elected:
                             await attempt(self._store.name, job)
-                await asyncio.sleep(PERIOD)
+                await self._pause(turn, had=had)
         finally:
+            if self._store.bell is not None:
+                self._store.bell.deafen()
             for task in long:
                 task.cancel()
             await asyncio.gather(*long, return_exceptions=True)
@@ -96,6 +99,18 @@ class StoreJobs:
                     await self._last_round()
                 with suppress(DomainError):
                     await turn.leave()
+
+    async def _pause(self, turn: Turn, *, had: bool) -> None:
+        """Until the next round. What somebody waits for is written down meanwhile, if this process has the turn."""
+        bell, decisions = self._store.bell, self._decisions
+        if bell is None or decisions is None or not had:
+            await asyncio.sleep(PERIOD)
+            return
+        until = monotonic() + PERIOD
+        while (left := until - monotonic()) > 0:
+            if await bell.wait(left) and self._store.up:
+                with turn.using():
+                    await attempt(self._store.name, decisions.run_once)
 
     def _long(self) -> Iterator[Coroutine[Any, Any, None]]:
         """What goes on beside the others, which must not wait for it."""

@@ -183,7 +183,8 @@ class Scrubber:
             digest = hashlib.md5(body, usedforsecurity=False).hexdigest() if rows[number].etag else ""
             found[number] = len(body), digest
 
-        errors = await self._store.driver.reread_records([row.locator for row in rows], take)
+        with driver_calls():
+            errors = await self._store.driver.reread_records([row.locator for row in rows], take)
         report.bytes += sum(size for size, _ in found)
         await self._pace(sum(max(size, LEAST) for size, _ in found))
         return [

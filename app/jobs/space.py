@@ -53,7 +53,8 @@ class Space:
         began = self._now()
         if self._most is None or began < self._next:
             return
-        stored = str(await self._store.index.stored_bytes(self._store.name))
+        trees = [name for name, store in self._store.all.items() if store.tree is not None]
+        stored = str(await self._store.index.stored_bytes(self._store.name, self._store.classes, trees))
         self._next = self._now() + SHARE * (self._now() - began)
         if stored != await self._store.index.note(self._note):
             await self._store.index.set_note(self._note, stored)

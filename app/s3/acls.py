@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 from xml.etree.ElementTree import Element
 
@@ -47,7 +47,10 @@ HEADERS = {
     "x-amz-grant-write-acp": "WRITE_ACP",
 }
 HELD_ANYWAY = frozenset({"private", "bucket-owner-full-control"})
-"""Canned ACLs that only say what holds in a bucket without ACLs: the owner has everything and nobody else anything."""
+"""Canned ACLs that only say what holds in a bucket without ACLs: the owner has everything and nobody else anything.
+
+AWS refuses `private` (User Guide, "Controlling ownership of objects and disabling ACLs"), which rclone before 1.61
+sends with every write."""
 
 
 class Written(NamedTuple):
@@ -67,7 +70,12 @@ class Named(NamedTuple):
 
 def in_headers(request: S3Request) -> bool:
     """Whether the headers say anything of an ACL."""
-    return "x-amz-acl" in request.headers or not HEADERS.keys().isdisjoint(request.headers)
+    return _asked_canned(request) is not None or not HEADERS.keys().isdisjoint(request.headers)
+
+
+def _asked_canned(request: S3Request) -> str | None:
+    """The canned ACL that a request asks for. An empty header is none, as on AWS: s3fs of Python sent it with all."""
+    return request.headers.get("x-amz-acl") or None
 
 
 def written_now(request: S3Request) -> Written:
@@ -94,7 +102,7 @@ async def written(gateway: Gateway, request: S3Request) -> Written:
 
 def _written(request: S3Request, access: BucketAccess, given: Grants | None) -> Written:
     bucket = request.bucket_row
-    name = request.headers.get("x-amz-acl")
+    name = _asked_canned(request)
     owner_id = request.account_id or ANONYMOUS
     if access.ownership == PREFERRED and name == "bucket-owner-full-control":
         owner_id = bucket.owner_id
@@ -120,7 +128,7 @@ def _canned(name: str, owner_id: str, bucket_owner_id: str) -> Grants:
 
 def check_held_anyway(request: S3Request) -> None:
     """In a bucket without ACLs. Raises AccessControlListNotSupported for an ACL that says what does not hold."""
-    name = request.headers.get("x-amz-acl", "private")
+    name = _asked_canned(request) or "private"
     if name not in HELD_ANYWAY:
         _canned(name, "", "")
         raise AccessControlListNotSupported()
@@ -144,7 +152,7 @@ def _named(request: S3Request) -> list[Named]:
             if not sign or kind not in ("id", "uri", "emailAddress"):
                 raise InvalidArgument("Argument format not recognized", ArgumentName=header, ArgumentValue=value)
             found.append(Named(kind, grantee.strip().strip('"'), permission))
-    if found and "x-amz-acl" in request.headers:
+    if found and _asked_canned(request):
         raise InvalidRequest("Specifying both Canned ACLs and Header Grants is not allowed")
     return found
 
@@ -175,7 +183,7 @@ async def resolve(gateway: Gateway, named: Sequence[Named]) -> Grants:
 async def asked(gateway: Gateway, request: S3Request, document: bytes, owner_id: str, bucket_owner_id: str) -> Grants:
     """The ACL that PutBucketAcl or PutObjectAcl is to set. Raises MalformedACLError, AccessDenied for another owner."""
     named = _named(request)
-    name = request.headers.get("x-amz-acl")
+    name = _asked_canned(request)
     if document.strip():
         if named or name is not None:
             raise InvalidRequest("This request does not support content")
@@ -217,15 +225,24 @@ def _grant(element: Element) -> Named:
     raise MalformedACLError()
 
 
+async def display_names(gateway: Gateway, request: S3Request, account_ids: Iterable[str]) -> dict[str, str]:
+    """The display names of accounts, empty for one that there is not any more."""
+    names = {}
+    for account_id in account_ids:
+        if account_id == request.account_id:
+            names[account_id] = request.display_name
+        else:
+            account = await gateway.index.account(account_id)
+            names[account_id] = "" if account is None else account.display_name
+    return names
+
+
 async def shown(gateway: Gateway, request: S3Request, owner_id: str, grants: Grants | None) -> bytes:
     """The document that shows an ACL, groups before accounts as Ceph has them; AWS documents no order."""
     if grants is None:
         grants = (Grant(owner_id, FULL_CONTROL),)
-    names = {request.account_id: request.display_name}
-    for account_id in {owner_id, *(grant.grantee for grant in grants)}:
-        if account_id not in names and not account_id.startswith(GROUPS):
-            account = await gateway.index.account(account_id)
-            names[account_id] = "" if account is None else account.display_name
+    people = {owner_id, *(grant.grantee for grant in grants if not grant.grantee.startswith(GROUPS))}
+    names = await display_names(gateway, request, people)
     entries = ""
     for grantee, permission in sorted(grants, key=lambda grant: not grant.grantee.startswith(GROUPS)):
         if grantee.startswith(GROUPS):

@@ -96,7 +96,7 @@ BY_HEADER = {algorithm.header: algorithm for algorithm in ALGORITHMS.values()}
 _NOT_BUILT = frozenset({"MD5", "SHA512", "XXHASH3", "XXHASH64", "XXHASH128"})
 
 # x-amz-checksum-… headers that carry no checksum
-_OPTIONS = frozenset({"x-amz-checksum-algorithm", "x-amz-checksum-type", "x-amz-checksum-mode"})
+OPTIONS = frozenset({"x-amz-checksum-algorithm", "x-amz-checksum-type", "x-amz-checksum-mode"})
 
 
 class Expected(NamedTuple):
@@ -155,7 +155,7 @@ def requested(request: S3Request, *, complete: bool = False) -> Expected:
     if USUAL.issuperset(request.amazon):
         return NOTHING
     headers = request.headers
-    values = [name for name in request.amazon if name[:15] == "x-amz-checksum-" and name not in _OPTIONS]
+    values = [name for name in request.amazon if name[:15] == "x-amz-checksum-" and name not in OPTIONS]
     trailer = headers.get("x-amz-trailer")
     sdk = headers.get("x-amz-sdk-checksum-algorithm")
     kind = headers.get("x-amz-checksum-type")
@@ -230,10 +230,16 @@ def content_md5(request: S3Request) -> bytes | None:
     try:
         digest = a2b_base64(text.strip(), strict_mode=True)
     except (Base64Error, ValueError):
-        raise errors.InvalidDigest from None
+        raise _invalid_digest(text) from None
     if len(digest) != 16:
-        raise errors.InvalidDigest
+        raise _invalid_digest(text)
     return digest
+
+
+def _invalid_digest(text: str) -> errors.InvalidDigest:
+    error = errors.InvalidDigest()
+    error.extra["Content-MD5"] = text[:64]
+    return error
 
 
 def composite(algorithm: str, checksums: Sequence[str]) -> str:

@@ -7,9 +7,13 @@ from app.s3.errors import InvalidArgument
 
 
 def parse(value: str) -> tuple[str, str, str | None]:
-    """Bucket, key and version id. Raises InvalidArgument, InvalidURI, KeyTooLongError."""
+    """Bucket, key and version id; `+` is a blank. Raises InvalidArgument, InvalidURI, KeyTooLongError.
+
+    AWS decodes the header like a form, and s5cmd and Java's URLEncoder write blanks that way
+    (https://github.com/aws/aws-cli/issues/614: a plus must be written `%2B`).
+    """
     path, _, version = value.encode("latin-1").partition(b"?versionId=")
-    text = target.decode(path).removeprefix("/")
+    text = target.decode(path.replace(b"+", b" ")).removeprefix("/")
     bucket, _, key = text.partition("/")
     if not bucket or not key:
         raise InvalidArgument(

@@ -10,15 +10,19 @@ from app.s3.errors import (
     BucketNotEmpty,
     ConditionalRequestConflict,
     EntityTooSmall,
+    IdempotencyParameterMismatch,
     InsufficientStorage,
     InternalError,
     InvalidBucketState,
     InvalidPart,
     InvalidPartOrder,
+    InvalidRequest,
+    KMSDisabledException,
     NoSuchBucket,
     NoSuchKey,
     NoSuchUpload,
     NoSuchVersion,
+    NotImplemented,
     PreconditionFailed,
     QuotaExceeded,
     S3Error,
@@ -40,10 +44,16 @@ _OF_DOMAIN: dict[type[domain.DomainError], type[S3Error]] = {
     domain.ConditionalRequestConflict: ConditionalRequestConflict,
     domain.ObjectLocked: AccessDenied,
     domain.InvalidBucketState: InvalidBucketState,
+    domain.TokenReused: IdempotencyParameterMismatch,
     domain.NoSuchUpload: NoSuchUpload,
     domain.InvalidPart: InvalidPart,
     domain.InvalidPartOrder: InvalidPartOrder,
     domain.EntityTooSmall: EntityTooSmall,
+    domain.CustomerKeyNeeded: InvalidRequest,
+    domain.CustomerKeyWrong: AccessDenied,
+    domain.KeyDisabled: KMSDisabledException,
+    domain.KeyUnavailable: ServiceUnavailable,
+    domain.NoKeyRing: NotImplemented,
     domain.Overloaded: SlowDown,
     domain.StoreFull: InsufficientStorage,
     domain.DataDamaged: ServiceUnavailable,
@@ -57,7 +67,12 @@ _EXTRA_NAMES = {"bucket": "BucketName", "key": "Key", "upload_id": "UploadId", "
                 "size": "ProposedSize", "minimum": "MinSizeAllowed"}  # fmt: skip
 
 MESSAGES: dict[type[domain.DomainError], str] = {
-    domain.ObjectLocked: "Access Denied because object protected by object lock."
+    domain.ObjectLocked: "Access Denied because object protected by object lock.",
+    domain.CustomerKeyNeeded: "The object was stored using a form of Server Side Encryption. The correct parameters "
+    "must be provided to retrieve the object.",
+    domain.CustomerKeyWrong: "Requests specifying Server Side Encryption with Customer provided keys must provide the "
+    "correct secret key.",
+    domain.NoKeyRing: "Encryption with keys of the server is not set up here: it has no master key.",
 }
 """Where AWS says more than the error's usual message."""
 
@@ -66,7 +81,7 @@ def from_domain(error: domain.DomainError) -> S3Error:
     """The S3 answer to a domain error; anything unknown is an InternalError."""
     answer = _OF_DOMAIN.get(type(error), InternalError)
     if answer.status >= 500:
-        return answer()
+        return answer(MESSAGES.get(type(error)))
     made = answer(MESSAGES.get(type(error)))
     made.extra = {_EXTRA_NAMES[name]: str(value) for name, value in error.detail.items() if name in _EXTRA_NAMES}
     return made

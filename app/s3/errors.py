@@ -6,6 +6,12 @@ Source of codes, statuses and messages: "Error responses", Amazon S3 API Referen
 
 from __future__ import annotations
 
+from app.s3.encryption_errors import InvalidEncryptionAlgorithmError as InvalidEncryptionAlgorithmError
+from app.s3.encryption_errors import KMSDisabledException as KMSDisabledException
+from app.s3.encryption_errors import KMSNotFoundException as KMSNotFoundException
+from app.s3.encryption_errors import (
+    ServerSideEncryptionConfigurationNotFoundError as ServerSideEncryptionConfigurationNotFoundError,
+)
 from app.s3.form_errors import InvalidPolicyDocument as InvalidPolicyDocument
 from app.s3.form_errors import InvalidTag as InvalidTag
 from app.s3.form_errors import MalformedPOSTRequest as MalformedPOSTRequest
@@ -15,6 +21,8 @@ from app.s3.lock_errors import InvalidBucketState as InvalidBucketState
 from app.s3.lock_errors import InvalidRetentionPeriod as InvalidRetentionPeriod
 from app.s3.lock_errors import NoSuchObjectLockConfiguration as NoSuchObjectLockConfiguration
 from app.s3.lock_errors import ObjectLockConfigurationNotFoundError as ObjectLockConfigurationNotFoundError
+from app.s3.rewrite_errors import IdempotencyParameterMismatch as IdempotencyParameterMismatch
+from app.s3.rewrite_errors import InvalidWriteOffset as InvalidWriteOffset
 from app.s3.s3_error import S3Error as S3Error
 
 
@@ -60,27 +68,27 @@ class BucketAlreadyExists(S3Error):
 
 class BucketAlreadyOwnedByYou(S3Error):
     status = 409
-    message = "The bucket that you tried to create already exists, and you own it."
+    message = "Your previous request to create the named bucket succeeded and you already own it."
 
 
 class BucketNotEmpty(S3Error):
     status = 409
-    message = "The bucket that you tried to delete is not empty."
+    message = "The bucket you tried to delete is not empty"
 
 
 class ConditionalRequestConflict(S3Error):
     status = 409
-    message = "A conflicting operation occurred during the conditional request. Try again."
+    message = "The conditional request cannot succeed due to a conflicting operation against this resource."
 
 
 class EntityTooLarge(S3Error):
     status = 400
-    message = "Your proposed upload exceeds the maximum allowed object size."
+    message = "Your proposed upload exceeds the maximum allowed size"
 
 
 class EntityTooSmall(S3Error):
     status = 400
-    message = "Your proposed upload is smaller than the minimum allowed object size."
+    message = "Your proposed upload is smaller than the minimum allowed size"
 
 
 class IllegalLocationConstraintException(S3Error):
@@ -97,7 +105,7 @@ class IncompleteBody(S3Error):
 
 class InternalError(S3Error):
     status = 500
-    message = "An internal error occurred. Try again."
+    message = "We encountered an internal error. Please try again."
 
 
 class InvalidAccessKeyId(S3Error):
@@ -132,37 +140,37 @@ class InvalidChunkSizeError(S3Error):
 
 class InvalidDigest(S3Error):
     status = 400
-    message = "The Content-MD5 or checksum value that you specified is not valid."
+    message = "The Content-MD5 you specified was invalid."
 
 
 class InvalidLocationConstraint(S3Error):
     status = 400
-    message = "The specified location (Region) constraint is not valid."
+    message = "The specified location-constraint is not valid"
 
 
 class InvalidObjectState(S3Error):
     status = 403
-    message = "The operation is not valid for the current state of the object."
+    message = "The operation is not valid for the object's storage class"
 
 
 class InvalidPart(S3Error):
     status = 400
-    message = "One or more of the specified parts could not be found. The part may not have been uploaded, or the specified entity tag may not match the part's entity tag."
+    message = "One or more of the specified parts could not be found.  The part may not have been uploaded, or the specified entity tag may not match the part's entity tag."
 
 
 class InvalidPartNumber(S3Error):
     status = 416
-    message = "The requested partnumber is not satisfiable."
+    message = "The requested partnumber is not satisfiable"
 
 
 class InvalidPartOrder(S3Error):
     status = 400
-    message = "The list of parts was not in ascending order. The parts list must be specified in order by part number."
+    message = "The list of parts was not in ascending order. Parts must be ordered by part number."
 
 
 class InvalidRange(S3Error):
     status = 416
-    message = "The requested range is not satisfiable."
+    message = "The requested range is not satisfiable"
 
 
 class InvalidRequest(S3Error):
@@ -172,7 +180,7 @@ class InvalidRequest(S3Error):
 
 class InvalidStorageClass(S3Error):
     status = 400
-    message = "The storage class that you specified is not valid."
+    message = "The storage class you specified is not valid"
 
 
 class InvalidToken(S3Error):
@@ -192,7 +200,7 @@ class KeyTooLongError(S3Error):
 
 class MalformedACLError(S3Error):
     status = 400
-    message = "The XML that you provided was not well formed or did not validate against our published schema."
+    message = "The XML you provided was not well-formed or did not validate against our published schema"
 
 
 class MalformedPolicy(S3Error):
@@ -207,7 +215,7 @@ class MalformedTrailerError(S3Error):
 
 class MalformedXML(S3Error):
     status = 400
-    message = "The XML that you provided was not well formed or did not validate against our published schema."
+    message = "The XML you provided was not well-formed or did not validate against our published schema"
 
 
 class MaxMessageLengthExceeded(S3Error):
@@ -237,7 +245,7 @@ class MissingRequestBodyError(S3Error):
 
 class MissingSecurityHeader(S3Error):
     status = 400
-    message = "Your request was missing a required header."
+    message = "Your request was missing a required header"
 
 
 class NoSuchAccessPointPolicy(S3Error):
@@ -247,17 +255,17 @@ class NoSuchAccessPointPolicy(S3Error):
 
 class NoSuchBucket(S3Error):
     status = 404
-    message = "The specified bucket does not exist."
+    message = "The specified bucket does not exist"
 
 
 class NoSuchBucketPolicy(S3Error):
     status = 404
-    message = "The bucket policy does not exist."
+    message = "The bucket policy does not exist"
 
 
 class NoSuchCORSConfiguration(S3Error):
     status = 404
-    message = "The CORS configuration does not exist."
+    message = "The CORS configuration does not exist"
 
 
 class NoSuchKey(S3Error):
@@ -267,22 +275,22 @@ class NoSuchKey(S3Error):
 
 class NoSuchLifecycleConfiguration(S3Error):
     status = 404
-    message = "The lifecycle configuration does not exist."
+    message = "The lifecycle configuration does not exist"
 
 
 class NoSuchPublicAccessBlockConfiguration(S3Error):
     status = 404
-    message = "The public access block configuration was not found."
+    message = "The public access block configuration was not found"
 
 
 class NoSuchTagSet(S3Error):
     status = 404
-    message = "The TagSet does not exist."
+    message = "The TagSet does not exist"
 
 
 class NoSuchUpload(S3Error):
     status = 404
-    message = "The specified multipart upload does not exist. The upload ID may be invalid, or the upload may have been aborted or completed."
+    message = "The specified upload does not exist. The upload ID may be invalid, or the upload may have been aborted or completed."
 
 
 class NoSuchVersion(S3Error):
@@ -297,22 +305,22 @@ class NoSuchWebsiteConfiguration(S3Error):
 
 class NotImplemented(S3Error):
     status = 501
-    message = "A header or operation that you provided implies functionality that is not implemented."
+    message = "A header you provided implies functionality that is not implemented"
 
 
 class OwnershipControlsNotFoundError(S3Error):
     status = 404
-    message = "The bucket ownership controls were not found."
+    message = "The bucket ownership controls were not found"
 
 
 class PreconditionFailed(S3Error):
     status = 412
-    message = "At least one of the preconditions that you specified did not hold."
+    message = "At least one of the pre-conditions you specified did not hold"
 
 
 class ReplicationConfigurationNotFoundError(S3Error):
     status = 404
-    message = "The replication configuration was not found."
+    message = "The replication configuration was not found"
 
 
 class RequestHeaderSectionTooLarge(S3Error):
@@ -330,11 +338,6 @@ class RequestTimeTooSkewed(S3Error):
     message = "The difference between the request time and the server's time is too large."
 
 
-class ServerSideEncryptionConfigurationNotFoundError(S3Error):
-    status = 404
-    message = "The server side encryption configuration was not found."
-
-
 class ServiceUnavailable(S3Error):
     status = 503
     retry_after = 5
@@ -343,7 +346,7 @@ class ServiceUnavailable(S3Error):
 
 class SignatureDoesNotMatch(S3Error):
     status = 403
-    message = "The request signature that the server calculated does not match the signature that you provided. Check your AWS secret access key and signing method."
+    message = "The request signature we calculated does not match the signature you provided. Check your key and signing method."
 
 
 class SlowDown(S3Error):
@@ -364,7 +367,7 @@ class TooManyParts(S3Error):
 
 class UnexpectedContent(S3Error):
     status = 400
-    message = "This request contains unsupported content."
+    message = "This request does not support content"
 
 
 class UnresolvableGrantByEmailAddress(S3Error):

@@ -12,13 +12,16 @@ import time
 from collections.abc import Callable
 from datetime import UTC, datetime
 
-from app.access.authorize import NeedsObject, account_number, caller_of
+from app.access.account import account_number, caller_of
+from app.access.authorize import NeedsObject
 from app.access.policy.keys import EXISTING_TAG, REQUEST_TAG, REQUEST_TAG_KEYS
+from app.encryption.scheme import CUSTOMER, KMS, Scheme, scheme_of
 from app.index.locks import MODES, Lock
 from app.index.rows import Bucket
 from app.s3 import lock_documents as documents
 from app.s3 import xml
 from app.s3.copy_source import resource_of
+from app.s3.customer_keys import SSE
 from app.s3.request import S3Request
 from app.s3.tags import of_request
 
@@ -38,9 +41,6 @@ HEADERS = frozenset(
         "x-amz-grant-write-acp",
         "x-amz-metadata-directive",
         "x-amz-object-ownership",
-        "x-amz-server-side-encryption",
-        "x-amz-server-side-encryption-aws-kms-key-id",
-        "x-amz-server-side-encryption-customer-algorithm",
         "x-amz-storage-class",
         "x-amz-website-redirect-location",
         "x-amz-content-sha256",
@@ -48,6 +48,9 @@ HEADERS = frozenset(
 )
 """Headers that are condition keys with `s3:` before them."""
 AUTH_TYPES = {"query": "REST-QUERY-STRING", "header": "REST-HEADER", "form": "POST"}
+OF_PARTS = frozenset({"UploadPart", "UploadPartCopy", "CompleteMultipartUpload"})
+"""What says nothing of encryption itself: it is the upload's ("Uploading an object using multipart upload", Amazon S3
+User Guide: parts have the encryption that the upload was begun with)."""
 CREATIONS = frozenset({"PutObject", "PostObject", "CopyObject", "CompleteMultipartUpload"})
 
 
@@ -57,14 +60,16 @@ class Facts:
     def __init__(
         self,
         request: S3Request,
-        bucket: Bucket,
+        bucket: Bucket | None,
         *,
         copying_from: bool = False,
         version_id: str | None = None,
         sought: str | None = None,
         tags: dict[str, str] | None = None,
     ) -> None:
-        """`copying_from`: the bucket is the source of a copy, of which nothing but the version is asked.
+        """`bucket` is None where there is none (yet).
+
+        `copying_from`: the bucket is the source of a copy, of which nothing but the version is asked.
 
         `tags` are those of the object, None where the action has nothing to do with them.
 
@@ -76,17 +81,29 @@ class Facts:
         self.version_id = version_id
         self.sought = sought
         self.tags = tags
-        self._of_target = not copying_from
+        self.upload: str | None = None
+        """The headers kept of the upload that the request is about; None: it was not looked for yet."""
+        self.of_target = not copying_from
 
     def values(self, key: str) -> tuple[str, ...] | None:
-        """The values of a key, None when the request has none. Raises NeedsObject for tags that are not known yet."""
+        """The values of a key, None when the request has none. Raises NeedsObject for what is not known yet: tags of
+        the object, encryption of the upload."""
         fact = ANYWHERE.get(key)
-        if fact is None and self._of_target:
+        if fact is None and self.of_target:
             fact = OF_TARGET.get(key)
         if fact is None:
             return self._of_tags(key)
         found = fact(self)
         return None if found is None else (found,)
+
+    def of_key(self, key: str) -> tuple[str, ...] | None:
+        """The same where a key of the ring is asked for, to which nothing is known of S3's ("Condition keys for AWS
+        KMS", Service Authorization Reference)."""
+        if key == "kms:viaservice" and self.bucket is not None:
+            return (f"s3.{self.bucket.region}.amazonaws.com",)
+        if key == "kms:calleraccount" and self.request.account_id is not None:
+            return (account_number(self.request.account_id),)
+        return self.values(key) if key.startswith("aws:") else None
 
     def _of_tags(self, key: str) -> tuple[str, ...] | None:
         """Values of keys that have a tag's key in their name, whose case does not matter, and the keys themselves."""
@@ -94,7 +111,7 @@ class Facts:
             if self.tags is UNKNOWN:
                 raise NeedsObject
             return _values(self.tags or {}, key.removeprefix(EXISTING_TAG))
-        if not self._of_target or not key.startswith((REQUEST_TAG, REQUEST_TAG_KEYS)):
+        if not self.of_target or not key.startswith((REQUEST_TAG, REQUEST_TAG_KEYS)):
             return None
         given = of_request(self.request)
         return tuple(given) or None if key == REQUEST_TAG_KEYS else _values(given, key.removeprefix(REQUEST_TAG))
@@ -117,6 +134,32 @@ def _prefix(facts: Facts) -> str | None:
 
 
 _listed_prefix = _of_list("prefix")
+
+
+def _of_bucket(take: Callable[[Bucket], str]) -> Fact:
+    return lambda facts: None if facts.bucket is None else take(facts.bucket)
+
+
+def _of_session(take: Callable[[int], str]) -> Fact:
+    """Of when a session began; nothing without a session."""
+
+    def fact(facts: Facts) -> str | None:
+        principal = facts.request.principal
+        return None if principal is None or principal.began is None else take(principal.began)
+
+    return fact
+
+
+def _of_principal(name: str, account: Callable[[str], str]) -> Fact:
+    """A field of whoever acts for an account; of the account itself what `account` makes of its id."""
+
+    def fact(facts: Facts) -> str | None:
+        principal, account_id = facts.request.principal, facts.request.account_id
+        if principal is not None:
+            return getattr(principal, name) or None
+        return account(account_id) or None if account_id is not None else None
+
+    return fact
 
 
 def _of_account(take: Callable[[str], str]) -> Fact:
@@ -146,6 +189,33 @@ def _signature_age(facts: Facts) -> str | None:
     except ValueError:
         return None
     return str(int((facts.now - signed.timestamp()) * 1000))
+
+
+def _location(facts: Facts) -> str | None:
+    """Raises NeedsObject while the document that says it was not read: the right is then asked again."""
+    if facts.request.operation != "CreateBucket":
+        return None
+    if facts.request.location is None:
+        raise NeedsObject
+    return facts.request.location or None
+
+
+def _kms_key(scheme: Scheme) -> str:
+    return scheme.key if scheme.method == KMS else ""
+
+
+def _encryption(name: str, take: Callable[[Scheme], str]) -> Fact:
+    """What the request asks for by a header, or its upload was begun with. Raises NeedsObject."""
+
+    def fact(facts: Facts) -> str | None:
+        if facts.request.operation not in OF_PARTS:
+            return facts.request.headers.get(name)
+        if facts.upload is None:
+            raise NeedsObject
+        scheme = scheme_of(facts.upload)
+        return None if scheme is None else take(scheme) or None
+
+    return fact
 
 
 def _copy_source(facts: Facts) -> str | None:
@@ -180,22 +250,26 @@ def _legal_hold(facts: Facts) -> str | None:
     return None if hold is None else "ON" if hold else "OFF"
 
 
+_principal_type = _of_principal("kind", lambda account_id: "Account")
+_user_id = _of_principal("user_id", account_number)
+
 ANYWHERE: dict[str, Fact] = {
     "aws:currenttime": lambda facts: datetime.fromtimestamp(facts.now, UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
     "aws:epochtime": lambda facts: str(int(facts.now)),
     "aws:principalaccount": _of_account(account_number),
-    "aws:principalarn": _of_account(lambda account_id: caller_of(account_id).arn),
-    "aws:principaltype": lambda facts: "Anonymous" if facts.request.account_id is None else "Account",
+    "aws:principalarn": _of_principal("arn", lambda account_id: caller_of(account_id).arn),
+    "aws:principaltype": lambda facts: _principal_type(facts) or "Anonymous",
+    "aws:username": _of_principal("name", lambda account_id: ""),
+    "aws:tokenissuetime": _of_session(lambda began: xml.second(began // 1000) + "Z"),
+    "aws:multifactorauthpresent": _of_session(lambda began: "false"),
     "aws:principalisawsservice": lambda facts: "false",
     "aws:viaawsservice": lambda facts: "false",
-    "aws:userid": lambda facts: (
-        "anonymous" if facts.request.account_id is None else account_number(facts.request.account_id)
-    ),
+    "aws:userid": lambda facts: _user_id(facts) or "anonymous",
     "aws:referer": _header("referer"),
     "aws:useragent": _header("user-agent"),
-    "aws:requestedregion": lambda facts: facts.bucket.region,
-    "aws:resourceaccount": lambda facts: account_number(facts.bucket.owner_id),
-    "s3:resourceaccount": lambda facts: account_number(facts.bucket.owner_id),
+    "aws:requestedregion": _of_bucket(lambda bucket: bucket.region),
+    "aws:resourceaccount": _of_bucket(lambda bucket: account_number(bucket.owner_id)),
+    "s3:resourceaccount": _of_bucket(lambda bucket: account_number(bucket.owner_id)),
     "aws:securetransport": lambda facts: "true" if facts.request.scheme == "https" else "false",
     "aws:sourceip": lambda facts: facts.request.client or None,
     "s3:authtype": _via,
@@ -208,11 +282,17 @@ ANYWHERE: dict[str, Fact] = {
 OF_TARGET: dict[str, Fact] = {
     **{f"s3:{name}": _header(name) for name in HEADERS},
     **{f"s3:{name}": _of_list(name) for name in ("delimiter", "max-keys")},
+    f"s3:{SSE}": _encryption(SSE, lambda scheme: "" if scheme.method == CUSTOMER else scheme.method),
+    f"s3:{SSE}-aws-kms-key-id": _encryption(f"{SSE}-aws-kms-key-id", _kms_key),
+    f"s3:{SSE}-customer-algorithm": _encryption(
+        f"{SSE}-customer-algorithm", lambda scheme: "AES256" if scheme.method == CUSTOMER else ""
+    ),
     "s3:prefix": _prefix,
     "s3:if-match": _header("if-match"),
     "s3:if-none-match": _header("if-none-match"),
     "s3:objectcreationoperation": lambda facts: "true" if facts.request.operation in CREATIONS else "false",
     "s3:x-amz-copy-source": _copy_source,
+    "s3:locationconstraint": _location,
     "s3:object-lock-mode": lambda facts: _lock(facts).mode or None,
     "s3:object-lock-retain-until-date": _retain_until,
     "s3:object-lock-remaining-retention-days": _remaining_days,

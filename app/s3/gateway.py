@@ -11,12 +11,13 @@ from functools import partial
 from typing import Any
 
 from app.access.known import Known
+from app.access.principal import principal_of
 from app.errors import DomainError, NoSuchKey, NoSuchVersion, NotNow
 from app.index.rows import AccessKey, Bucket, Version
-from app.s3 import cors, dispatch, metadata, operations, rights, signing, target, versions
+from app.index.telling import telling
+from app.s3 import cors, dispatch, identity, metadata, operations, parameters, rights, signing, target, tokens, versions
 from app.s3.domain_errors import from_domain
 from app.s3.errors import (
-    BadRequest,
     InternalError,
     InvalidAccessKeyId,
     InvalidBucketName,
@@ -25,12 +26,16 @@ from app.s3.errors import (
     NotImplemented,
     S3Error,
 )
+from app.s3.events.causes import teller_of
+from app.s3.logs.collector import Collector
 from app.s3.refused import refuse_unbuilt_headers
 from app.s3.request import Memory, Receive, S3Request
 from app.s3.response import Response, render
 from app.s3.send import Send, complete, error_response, send_response
+from app.s3.website import serve
 from app.settings import Settings
 from app.store import objects
+from app.store.events import MARK
 from app.store.quotas import Quotas
 from app.store.store import Store
 from app.store.tree import Tree
@@ -56,10 +61,13 @@ class Gateway:
         self.quotas = Quotas(store.index)
         self.region = settings.region
         self.domains = settings.domains
+        self._websites = settings.website_domains
         self._observe = observe
-        self._memory = memory
+        self.memory = memory
+        self.logs = Collector(store.index, known)
         self._ids = map("%X".__mod__, itertools.count((1 << 63) + secrets.randbits(62)))
         self._server_timing = settings.server_timing
+        self.archives = store.archives
         self._trees = frozenset(name for name, one in store.all.items() if one.tree is not None)
         self._always = {
             name: render([(b"x-sluice-durability", kept.durability.encode())])
@@ -73,8 +81,9 @@ class Gateway:
         started = time.perf_counter()
         request: S3Request = scope[REQUEST]
         request.receive = receive
-        request.memory = self._memory
+        request.memory = self.memory
         code, status, sent = "", 0, 0
+        answered, turned = None, started
         try:
             try:
                 response = await self._answer(request, started)
@@ -86,12 +95,16 @@ class Gateway:
             if cors.ORIGIN in request.headers:
                 await self._add_cors(request, response)
             complete(request, response)
-            status = response.status
+            answered, status, turned = response, response.status, time.perf_counter()
             sent = await send_response(response, scope, send)
         finally:
             if request.body is not None:
                 request.body.close()
-            self._observe(request, status, code, sent, time.perf_counter() - started)
+            seconds = time.perf_counter() - started
+            self._observe(request, status, code, sent, seconds)
+            row = request.bucket_row
+            if row is None or row.settings:
+                self.logs.note(request, answered, code, sent, seconds, turned - started)
 
     def answer_now(self, request: S3Request) -> Response | None:
         """The answer to a GET or HEAD without a body, complete but for what a server adds; None when it must wait.
@@ -113,23 +126,30 @@ class Gateway:
         complete(request, response)
         body = response.body
         assert isinstance(body, bytes)
-        self._observe(request, response.status, code, len(body), time.perf_counter() - started)
+        seconds = time.perf_counter() - started
+        self._observe(request, response.status, code, len(body), seconds)
+        row = request.bucket_row
+        if row is None or row.settings:
+            self.logs.note(request, response, code, len(body), seconds, seconds)
         return response
 
     def begin_now(self, request: S3Request, body: bytes, done: Callable[[Response], None]) -> bool:
-        """Begin a PUT or DELETE whose body is here whole; `done` is given its answer, now or when it has ended.
+        """Begin a PUT or DELETE whose body is here whole, or what is `coming`; `done` is given its answer now or later.
 
         False when it must be awaited: then nothing is done but to the request, as in `answer_now`.
         """
         started = time.perf_counter()
-        request.memory = self._memory
+        request.memory = self.memory
         request.receive = _has_come
         finish = partial(self._finish, request, started, done)
         try:
-            operation = self._admit_now(request, started)
-            if operation.begin is None:
-                raise NotNow
-            change = operation.begin(self, request, body)
+            if request.coming is None:
+                operation = self._admit_now(request, started)
+                if operation.begin is None or MARK in request.bucket_row.settings:
+                    raise NotNow
+                change = operation.begin(self, request, body)
+            else:
+                change = request.coming()
         except NotNow:
             return False
         except Exception as error:
@@ -152,12 +172,21 @@ class Gateway:
         complete(request, response)
         done(response)
         assert isinstance(response.body, bytes)
-        self._observe(request, response.status, code, len(response.body), time.perf_counter() - started)
+        seconds = time.perf_counter() - started
+        self._observe(request, response.status, code, len(response.body), seconds)
+        row = request.bucket_row
+        if row is None or row.settings:
+            self.logs.note(request, response, code, len(response.body), seconds, seconds)
 
     # the steps to an answer, in their order
     async def _answer(self, request: S3Request, started: float) -> Response:
+        if (self._websites or request.website) and (site := serve.site_of(request, self._websites)) is not None:
+            return await serve.answer(self, self._known, request, site)
         if request.signature is None:  # else the fast lane has come as far as this
             self._read_target(request)
+            if identity.is_for(request):
+                parameters.read_length(request)
+                return await identity.answer(self, request)
             if request.method == "OPTIONS":
                 cors.check_preflight(request)
                 return cors.preflight(await self._known.bucket(request.bucket or ""), request)
@@ -173,6 +202,9 @@ class Gateway:
                 bucket = await self.bucket(request.bucket)
         self._admit(request, operation, bucket)
         request.timings["auth"] = time.perf_counter() - started
+        if bucket is not None and MARK in bucket.settings:
+            with telling(teller_of(request)):
+                return rights.decided(request, await operation.handler(self, request))
         return rights.decided(request, await operation.handler(self, request))
 
     def _answer_now(self, request: S3Request, started: float) -> Response:
@@ -183,8 +215,10 @@ class Gateway:
 
     def _admit_now(self, request: S3Request, started: float) -> dispatch.Operation:
         """The operation that a request asks for and may run. Raises NotNow for one that has no way without an await."""
+        if cors.ORIGIN in request.headers or (self._websites and serve.site_of(request, self._websites) is not None):
+            raise NotNow
         self._read_target(request)
-        if request.key is None or cors.ORIGIN in request.headers:
+        if request.key is None:
             raise NotNow
         if request.query and not dispatch.SUBRESOURCES.isdisjoint(request.query):
             raise NotNow
@@ -211,11 +245,7 @@ class Gateway:
         request.query = target.parse_query(request.raw_query) if request.raw_query else {}
 
     def _read_claim(self, request: S3Request) -> signing.Claim | None:
-        length = request.headers.get("content-length")
-        if length is not None:
-            if not (length.isascii() and length.isdigit()) or len(length) > 19:
-                raise BadRequest()
-            request.content_length = int(length)
+        parameters.read_length(request)
         settings = self.settings
         claim = signing.parse(
             request, now=time.time(), region=self.region, clock_skew=settings.clock_skew, sigv2=settings.sigv2
@@ -225,12 +255,15 @@ class Gateway:
         return claim
 
     async def authenticate(self, request: S3Request, claim: signing.Claim) -> None:
-        """Believe a claim. Raises InvalidAccessKeyId, SignatureDoesNotMatch."""
+        """Believe a claim. Raises InvalidAccessKeyId, SignatureDoesNotMatch, InvalidToken, ExpiredToken."""
+        self._authenticate(request, claim, await self.access_key(claim.access_key))
+
+    async def access_key(self, name: str) -> AccessKey | None:
+        """The access key of that name."""
         try:
-            key = self._known.key_now(claim.access_key)
+            return self._known.key_now(name)
         except NotNow:
-            key = await self._known.key(claim.access_key)
-        self._authenticate(request, claim, key)
+            return await self._known.key(name)
 
     def _authenticate(self, request: S3Request, claim: signing.Claim, key: AccessKey | None) -> None:
         if key is None:
@@ -238,12 +271,16 @@ class Gateway:
         claim.verify(key.secret)
         if key.disabled:
             raise InvalidAccessKeyId(AWSAccessKeyId=claim.access_key)
+        if key.token or claim.token is not None:
+            tokens.check(key, claim.token)
         request.signature = claim
         request.secret = key.secret
         request.payload = claim.payload
         request.access_key = key.access_key
         request.account_id = key.account_id
         request.display_name = key.display_name
+        if key.holder is not None:
+            request.principal = principal_of(key.holder)
 
     def _find_operation(self, request: S3Request) -> dispatch.Operation:
         operation = dispatch.find(request)
@@ -264,10 +301,9 @@ class Gateway:
     def _add_always(self, request: S3Request, response: Response) -> None:
         if self._always:
             row = request.bucket_row
-            response.head += self._always.get(self.store.name if row is None else row.store, b"")
+            response.head += self._always.get(self.store.name if row is None else request.placed or row.store, b"")
         if self._server_timing and request.account_id is not None:
             response.headers.append((b"server-timing", _server_timing(request)))
-
         if request.charged:
             response.headers.append((b"x-amz-request-charged", b"requester"))
 
@@ -283,9 +319,16 @@ class Gateway:
             response.headers += cors.headers(bucket, request)
 
     # what handlers ask
-    def store_of(self, request: S3Request) -> Store:
-        """Where what a request writes into its bucket goes."""
-        return self.store.of(request.bucket_row.store)
+    def next_id(self) -> str:
+        """An id for a request of the gateway's own."""
+        return next(self._ids)
+
+    def store_of(self, request: S3Request, storage_class: str = "STANDARD") -> Store:
+        """Where what a request writes into its bucket goes, as an object of that class."""
+        name = request.bucket_row.store
+        if storage_class in self.store.classes and name not in self._trees:
+            name = request.placed = self.store.classes[storage_class]
+        return self.store.of(name)
 
     def tree_of(self, bucket: Bucket) -> Tree | None:
         """The plain files that a bucket is made of, if it is."""

@@ -17,9 +17,9 @@ class InvalidRetentionPeriod(S3Error):
 
 class NoSuchObjectLockConfiguration(S3Error):
     status = 404
-    message = "The specified object does not have a ObjectLock configuration."
+    message = "The specified object does not have a ObjectLock configuration"
 
 
 class ObjectLockConfigurationNotFoundError(S3Error):
     status = 404
-    message = "Object Lock configuration does not exist for this bucket."
+    message = "Object Lock configuration does not exist for this bucket"

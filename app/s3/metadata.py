@@ -9,11 +9,16 @@ from typing import Any
 import orjson
 
 from app.access.acl import Grants, from_json, to_json
-from app.index import locks
+from app.encryption.scheme import CUSTOMER, Scheme, scheme_of
+from app.encryption.scheme import NAME as ENCRYPTION
+from app.encryption.scheme import to_json as to_json_scheme
+from app.index import locks, restores
 from app.index.locks import LOCK, NONE, Lock
+from app.index.restores import RESTORE, Restore, with_restore
+from app.s3.dates import http_date
 from app.s3.errors import InvalidArgument, InvalidStorageClass, MetadataTooLarge
 from app.s3.request import S3Request
-from app.s3.response import render
+from app.s3.response import Headers, render
 
 KEPT = (
     "cache-control",
@@ -45,9 +50,10 @@ STORAGE_CLASSES = frozenset(
     ]
 )
 ACL, TAGS = "acl", "tags"
-"""Beside the headers of an object, whose names are never these: its access control list, and its tags. So is LOCK."""
+"""Beside the headers of an object, whose names are never these: its access control list, and its tags. So are LOCK,
+ENCRYPTION and RESTORE."""
 TAGGED = f'"{TAGS}":'
-"""In a row's headers when there are tags: a name with a quote before it stands nowhere else in JSON."""
+"""In a row's headers when there are tags; else it can only stand within them, as the name of one."""
 OVERRIDES = {
     "response-" + name: name.encode()
     for name in (
@@ -91,12 +97,18 @@ def kept_headers(request: S3Request) -> dict[str, str]:
 
 
 def encode(
-    kept: dict[str, str], grants: Grants | None = None, tags: Mapping[str, str] | None = None, lock: Lock = NONE
+    kept: dict[str, str],
+    grants: Grants | None = None,
+    tags: Mapping[str, str] | None = None,
+    lock: Lock = NONE,
+    scheme: Scheme | None = None,
 ) -> str:
-    """The index's form of kept headers, and of the object's access control list, tags and lock."""
+    """The index's form of kept headers, and of the object's access control list, tags, lock and encryption."""
     row: dict[str, Any] = kept if grants is None else {**kept, ACL: to_json(grants)}
     if lock != NONE:
         row = {**row, LOCK: list(lock)}
+    if scheme is not None:
+        row = {**row, ENCRYPTION: to_json_scheme(scheme)}
     return orjson.dumps({**row, TAGS: tags} if tags else row).decode()
 
 
@@ -106,6 +118,8 @@ def decode(kept: str) -> dict[str, str]:
     headers.pop(ACL, None)
     headers.pop(TAGS, None)
     headers.pop(LOCK, None)
+    headers.pop(ENCRYPTION, None)
+    headers.pop(RESTORE, None)
     return headers
 
 
@@ -128,8 +142,8 @@ def lock(kept: str) -> Lock:
 
 def renewed(kept: str, **changed: Any) -> str:
     """An index row's form of what is kept, with other `grants`, `tags` or `lock`."""
-    same = {"grants": grants(kept), "tags": tags(kept), "lock": lock(kept)}
-    return encode(decode(kept), **{**same, **changed})
+    same = {"grants": grants(kept), "tags": tags(kept), "lock": lock(kept), "scheme": scheme_of(kept)}
+    return with_restore(encode(decode(kept), **{**same, **changed}), restores.of(kept))
 
 
 def rendered(kept: str) -> bytes:
@@ -138,7 +152,32 @@ def rendered(kept: str) -> bytes:
 
 
 def _render(kept: str) -> bytes:
-    return render([(name.encode("latin-1"), value.encode("latin-1")) for name, value in decode(kept).items()])
+    fields = [(name.encode("latin-1"), value.encode("latin-1")) for name, value in decode(kept).items()]
+    scheme = scheme_of(kept)
+    if scheme is not None:
+        fields += encryption_headers(scheme)
+    restore = restores.of(kept)
+    if restore is not None:
+        fields.append((b"x-amz-restore", _restored(restore).encode()))
+    return render(fields)
+
+
+def _restored(restore: Restore) -> str:
+    if not restore.until:
+        return 'ongoing-request="true"'
+    return f'ongoing-request="false", expiry-date="{http_date(restore.until // 1000)}"'
+
+
+def encryption_headers(scheme: Scheme) -> Headers:
+    """What every answer about an object says of its encryption; of a customer's key its request tells the rest."""
+    if scheme.method == CUSTOMER:
+        return []
+    headers = [(b"x-amz-server-side-encryption", scheme.method.encode())]
+    if scheme.key:
+        headers.append((b"x-amz-server-side-encryption-aws-kms-key-id", scheme.key.encode()))
+    if scheme.bucket_key:
+        headers.append((b"x-amz-server-side-encryption-bucket-key-enabled", b"true"))
+    return headers
 
 
 _usual = lru_cache(maxsize=1024)(_render)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import binascii
 
-from app.s3.errors import InvalidArgument
+from app.s3.errors import BadRequest, InvalidArgument
 from app.s3.request import S3Request
 
 
@@ -55,3 +55,12 @@ def read_token(token: str) -> str:
     except (binascii.Error, ValueError):
         pass
     raise InvalidArgument("The continuation token provided is incorrect", ArgumentName="continuation-token")
+
+
+def read_length(request: S3Request) -> None:
+    """Note how long the body says it is. Raises BadRequest."""
+    length = request.headers.get("content-length")
+    if length is not None:
+        if not (length.isascii() and length.isdigit()) or len(length) > 19:
+            raise BadRequest()
+        request.content_length = int(length)

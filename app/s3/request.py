@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, MutableMapping, Set
+from collections.abc import Awaitable, Callable, MutableMapping, Sequence, Set
 from itertools import repeat
 from typing import Any, Protocol
 
@@ -97,6 +97,8 @@ class S3Request:
     content_length: int | None = None
     account_id: str | None = None
     """The authenticated account; None while the request is anonymous."""
+    principal: Any = None
+    """The `app.access.principal.Principal` who acts for the account; None: the account itself, with its own key."""
     access_key: str | None = None
     display_name = ""
     secret = ""
@@ -105,17 +107,31 @@ class S3Request:
     """The verified `app.s3.signing.Claim`, or None."""
     payload = "UNSIGNED-PAYLOAD"
     """What `x-amz-content-sha256` promises of the body, or `UNSIGNED-PAYLOAD`."""
+    coming: Any = None
+    """Begins what the fast lane must wait for and gives the `app.s3.dispatch.Change`; None: it found no such thing."""
     operation = "Unknown"
     timings: dict[str, float]
     """Seconds by phase: auth, index, open, write, sync, commit, read."""
     bucket_row: Any = None
     """The bucket that the operation is on, authorised."""
+    sse = False
+    """Its headers say something of the encryption of the object that it is about."""
     charged = False
     """Its sender pays for it."""
     tags: dict[str, str] | None = None
     """The tags that it gives an object, once they were read: see `app.s3.tags`."""
     lock: Any = None
     """The `app.index.locks.Lock` that its document gives an object, once it was read."""
+    location: str | None = None
+    """The LocationConstraint of the bucket that it makes, empty for none; None: not read yet."""
+    website = False
+    """It is to a website, by its Host or by the port that it came to."""
+    also_logged: Sequence[Any] = ()
+    """What access logs tell of it beside itself: each an `app.s3.logs.record.Also`."""
+    placed = ""
+    """The store of a storage class that it wrote to, instead of its bucket's."""
+    appends = False
+    """It is a PutObject that appends: see `app.s3.operations.append`."""
     undecided = False
     """The right to do it is still to be decided, by the ACL of the object or for each object of the body."""
     by_object: tuple[tuple[str, Any, Any], ...] = ()

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import logging
 
-from app.access.authorize import Verdict, account_number, authorize, authorize_object, may_while_writing, pays
+from app.access.account import account_number
+from app.access.authorize import Verdict, authorize, authorize_key, authorize_object, may_while_writing, pays
 from app.access.policy.keys import ON_TAGGED
-from app.index.rows import Bucket, Version
+from app.index.rows import Bucket, Upload, Version
 from app.s3 import metadata
 from app.s3.dispatch import Operation, right_on
 from app.s3.errors import AccessDenied
@@ -24,7 +25,7 @@ logger = logging.getLogger("sluice.s3")
 def admit(request: S3Request, operation: Operation, bucket: Bucket | None) -> None:
     """Raises AccessDenied unless the caller may do what it asks for, or only its objects can tell."""
     request.undecided, request.by_object = False, ()
-    if operation.form or (operation.each and bucket is not None and bucket.settings):
+    if operation.form or (operation.each and bucket is not None and (bucket.settings or request.principal is not None)):
         request.undecided = True
     else:
         version_id = request.query.get("versionId") if request.query else None
@@ -51,14 +52,37 @@ def check(
 
     Where only the object's ACL can tell, nothing is answered until `check_version` was asked.
     """
-    if bucket is not None and bucket.settings:
-        _check_payer(request, bucket)
+    if (bucket is not None and bucket.settings) or request.principal is not None:
+        if bucket is not None:
+            _check_payer(request, bucket)
         facts = Facts(request, bucket, version_id=version_id, tags=UNKNOWN if action in ON_TAGGED else None)
-        verdict = authorize(request.account_id, action, bucket, key, facts.values)
+        verdict = _verdict(request, action, bucket, key, facts)
         if verdict is not Verdict.YES:
             _leave_open(request, action, verdict, facts)
     elif authorize(request.account_id, action, bucket) is not Verdict.YES:
         raise AccessDenied()
+
+
+def _verdict(request: S3Request, action: str, bucket: Bucket | None, key: str | None, facts: Facts) -> Verdict:
+    return authorize(
+        request.account_id,
+        action,
+        bucket,
+        key,
+        facts.values,
+        principal=request.principal,
+        name=request.bucket,
+    )
+
+
+def check_location(request: S3Request) -> None:
+    """The right to make a bucket, asked again of users and sessions now that its location is known.
+
+    Raises AccessDenied.
+    """
+    if request.principal is not None:
+        request.undecided, request.by_object = False, ()
+        check(request, "s3:CreateBucket", None)
 
 
 def check_source(request: S3Request, bucket: Bucket, key: str, version_id: str | None) -> None:
@@ -66,7 +90,7 @@ def check_source(request: S3Request, bucket: Bucket, key: str, version_id: str |
     _check_payer(request, bucket)
     facts = Facts(request, bucket, copying_from=True, version_id=version_id, tags=UNKNOWN)
     action = right_on("s3:GetObject", version_id)
-    verdict = authorize(request.account_id, action, bucket, key, facts.values)
+    verdict = _verdict(request, action, bucket, key, facts)
     if verdict is not Verdict.YES:
         _leave_open(request, action, verdict, facts)
     _check_owner(bucket, request.headers.get("x-amz-source-expected-bucket-owner"))
@@ -76,6 +100,17 @@ def check_key(request: S3Request, action: str, key: str, version_id: str | None)
     """Raises AccessDenied unless the caller may do `action` to one of the objects that a body names."""
     request.undecided = False
     check(request, right_on(action, version_id), request.bucket_row, key, version_id)
+
+
+def check_key_use(request: S3Request, action: str, key: str, *, of_aws: bool) -> None:
+    """The right to use a key of the ring, by its ARN, for what the request is about. Raises AccessDenied."""
+    principal = request.principal
+    if principal is None and request.account_id is not None:
+        return
+    facts = Facts(request, request.bucket_row)
+    if not authorize_key(request.account_id, principal, action, key, facts.of_key, of_aws=of_aws):
+        who = "anonymous" if principal is None else principal.caller.arn
+        raise AccessDenied(f"User: {who} is not authorized to perform: {action} on resource: {key}")
 
 
 def check_put_acl(request: S3Request) -> None:
@@ -109,7 +144,7 @@ def may_see(request: S3Request, action: str, version: Version) -> bool:
 
 
 def _may(request: S3Request, action: str, key: str, facts: Facts) -> bool:
-    return authorize(request.account_id, action, request.bucket_row, key, facts.values) is Verdict.YES
+    return _verdict(request, action, request.bucket_row, key, facts) is Verdict.YES
 
 
 def _version_asked(request: S3Request) -> str | None:
@@ -119,7 +154,7 @@ def _version_asked(request: S3Request) -> str | None:
 def _check_while_writing(request: S3Request, action: str) -> None:
     bucket = request.bucket_row
     values = Facts(request, bucket).values
-    if not may_while_writing(request.account_id, action, bucket, request.key or "", values):
+    if not may_while_writing(request.account_id, action, bucket, request.key or "", values, request.principal):
         raise AccessDenied()
 
 
@@ -128,7 +163,7 @@ def check_source_tags(request: S3Request, bucket: Bucket, version: Version, vers
     known = metadata.tags(version.headers)
     facts = Facts(request, bucket, copying_from=True, version_id=version_id, tags=known)
     action = right_on("s3:GetObjectTagging", version_id)
-    if authorize(request.account_id, action, bucket, version.key, facts.values) is not Verdict.YES:
+    if _verdict(request, action, bucket, version.key, facts) is not Verdict.YES:
         raise AccessDenied()
 
 
@@ -147,18 +182,40 @@ def check_version(request: S3Request, bucket: Bucket, version: Version) -> None:
     for action, verdict, facts in request.by_object:
         if verdict is Verdict.BY_TAGS:
             facts.tags = metadata.tags(version.headers)
-            verdict = authorize(request.account_id, action, bucket, version.key, facts.values)
+            verdict = _verdict(request, action, bucket, version.key, facts)
         if not authorize_object(request.account_id, action, bucket, version.owner_id, grants, verdict):
             raise AccessDenied()
     request.undecided = False
 
 
+def check_upload(request: S3Request, upload: Upload | None) -> None:
+    """Decide what was left open of the right to an upload, now that it is known; None: there is none.
+
+    Who began it may abort it; of its parts policies may ask how it is encrypted. Raises AccessDenied.
+    """
+    if not request.by_object:
+        return
+    left = []
+    for action, verdict, facts in request.by_object:
+        if not facts.of_target:
+            left.append((action, verdict, facts))
+            continue
+        if verdict is Verdict.BY_TAGS:
+            facts.upload = "" if upload is None else upload.headers
+            verdict = _verdict(request, action, request.bucket_row, request.key, facts)
+        begun = verdict is Verdict.BY_UPLOAD and upload is not None and upload.owner_id == request.account_id
+        if verdict is not Verdict.YES and not begun:
+            raise AccessDenied()
+    request.by_object = tuple(left)
+    request.undecided = bool(left)
+
+
 def check_may_list(request: S3Request, bucket: Bucket, key: str) -> None:
     """Raises AccessDenied unless the caller may list keys like this one, and so may know that there is none."""
-    if not bucket.settings:
+    if not bucket.settings and request.principal is None:
         return  # it is the owner: nobody else has come as far as to ask
     facts = Facts(request, bucket, sought=key)
-    if authorize(request.account_id, "s3:ListBucket", bucket, None, facts.values) is not Verdict.YES:
+    if _verdict(request, "s3:ListBucket", bucket, None, facts) is not Verdict.YES:
         raise AccessDenied()
 
 

@@ -11,6 +11,8 @@ class S3Error(Exception):
     code = ""
     retry_after = 0
     """Seconds of the answer's `Retry-After` (RFC 9110 §10.2.3); 0 for none."""
+    document: bytes | None = None
+    """The body of the answer, where it is not S3's."""
 
     def __init__(
         self,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any
@@ -54,7 +53,7 @@ def error_response(request: S3Request, error: S3Error) -> Response:
     if error.status not in NO_BODY:
         if request.method != "HEAD":
             resource = request.raw_path.decode("latin-1")
-            body = error_document(error, resource, request.request_id)
+            body = error.document or error_document(error, resource, request.request_id)
         headers.append((b"content-type", b"application/xml"))
     return Response(error.status, headers, body)
 
@@ -106,9 +105,8 @@ async def _send_slice(piece: FileSlice | bytes, zero_copy: bool, send: Send) -> 
             message = {"type": ZERO_COPY, "file": piece.fd, "offset": offset, "count": piece.count, "more_body": True}
             await send({**message, "slice": piece})
             return piece.count
-        loop = asyncio.get_running_loop()
         while offset < end:
-            data = await loop.run_in_executor(piece.threads, _read, piece, min(CHUNK, end - offset), offset)
+            data = await piece.hop(_read, piece, min(CHUNK, end - offset), offset)
             if not data:
                 raise OSError("a committed blob ended early")
             offset += len(data)

@@ -50,11 +50,17 @@ def split(raw_path: bytes, host: str, domains: tuple[str, ...]) -> tuple[str | N
     return decode(bucket) or None, decode(key) or None, False
 
 
-def bucket_of_host(host: str, domains: tuple[str, ...]) -> str | None:
-    """The bucket that a Host header names under one of the gateway's domains, or None for the service itself."""
+def host_name(host: str) -> str:
+    """The name in a Host header, in lower case and without the port."""
     name = host.lower()
     if not name.endswith("]"):
         name = name.partition(":")[0] if name.count(":") == 1 else name
+    return name
+
+
+def bucket_of_host(host: str, domains: tuple[str, ...]) -> str | None:
+    """The bucket that a Host header names under one of the gateway's domains, or None for the service itself."""
+    name = host_name(host)
     for domain in domains:
         if name.endswith("." + domain):
             return name[: -len(domain) - 1]

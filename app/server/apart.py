@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable
 from typing import NoReturn
 
-from app.server.processes import die_with
+from app.server.parent import die_with
 
 PATIENCE = 1.0
 """Seconds that the process has to end once it has said what came of the call. One that hangs in the kernel stays."""

@@ -18,9 +18,13 @@ from app.settings import Settings
 
 BOOTSTRAP = (
     "import pickle, sys; pipe = open({fd}, 'rb'); sys.path[:] = pickle.load(pipe); "
+    "from app.server.parent import die_with; die_with({parent}); "
     "from app.server.worker import main; main(pipe)"
 )
-"""The child gets its parent's module path: the directory that it was started in may hold an `app` of somebody else."""
+"""The child gets its parent's module path: the directory that it was started in may hold an `app` of somebody else.
+
+It has the server's lock: were its parent killed while it still imports, the next server would find the lock taken.
+"""
 
 
 class ChildFailed(Exception):
@@ -131,7 +135,7 @@ def _execute(spec: Spec, name: str, keep: tuple[int, ...]) -> Process:
         os.set_blocking(writing, False)
         if os.write(writing, message) != len(message):
             raise ChildFailed("the module path is too long for a pipe")
-        return execute(BOOTSTRAP.format(fd=reading), name, (reading, *keep))
+        return execute(BOOTSTRAP.format(fd=reading, parent=spec.parent), name, (reading, *keep))
     finally:
         os.close(reading)
         os.close(writing)

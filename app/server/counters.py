@@ -10,26 +10,8 @@ from bisect import bisect_left
 from pathlib import Path
 
 from app.s3 import errors
+from app.server.operation_names import OPERATIONS, UNKNOWN
 from app.server.shared import open_shared
-
-UNKNOWN = "Unknown"
-_NAMES = """
-AbortMultipartUpload CompleteMultipartUpload CopyObject CreateBucket CreateMultipartUpload CreateSession DeleteBucket
-DeleteBucketCors DeleteBucketEncryption DeleteBucketLifecycle DeleteBucketOwnershipControls DeleteBucketPolicy
-DeleteBucketReplication DeleteBucketTagging DeleteBucketWebsite DeleteObject DeleteObjectTagging DeleteObjects
-DeletePublicAccessBlock GetBucketAccelerateConfiguration GetBucketAcl GetBucketCors GetBucketEncryption
-GetBucketLifecycleConfiguration GetBucketLocation GetBucketLogging GetBucketNotificationConfiguration
-GetBucketOwnershipControls GetBucketPolicy GetBucketPolicyStatus GetBucketReplication GetBucketRequestPayment
-GetBucketTagging GetBucketVersioning GetBucketWebsite GetObject GetObjectAcl GetObjectAttributes GetObjectLegalHold
-GetObjectLockConfiguration GetObjectRetention GetObjectTagging GetPublicAccessBlock HeadBucket HeadObject ListBuckets
-ListMultipartUploads ListObjectVersions ListObjects ListObjectsV2 ListParts PostObject PutBucketAcl PutBucketCors
-PutBucketEncryption PutBucketLifecycleConfiguration PutBucketLogging PutBucketNotificationConfiguration
-PutBucketOwnershipControls PutBucketPolicy PutBucketReplication PutBucketRequestPayment PutBucketTagging
-PutBucketVersioning PutBucketWebsite PutObject PutObjectAcl PutObjectLegalHold PutObjectLockConfiguration
-PutObjectRetention PutObjectTagging PutPublicAccessBlock RestoreObject SelectObjectContent UploadPart UploadPartCopy
-"""
-OPERATIONS: tuple[str, ...] = (UNKNOWN, *_NAMES.split())
-"""Amazon S3's names of operations; any other name counts as Unknown, so that no client can make new series."""
 
 PHASES = ("auth", "index", "open", "write", "sync", "commit", "read", "total")
 STATUS_CLASSES = ("1xx", "2xx", "3xx", "4xx", "5xx")
@@ -49,7 +31,9 @@ _OPERATION = _STATUS + 2 + len(PHASES) * _HISTOGRAM
 _GAUGES = 2
 _PLACE_OF_JOBS = _GAUGES + len(CODES) + len(OPERATIONS) * _OPERATION
 COMPACTION = ("moved", "freed")
-_ALARMS = _PLACE_OF_JOBS + len(COMPACTION)
+LIFECYCLE = ("object", "older", "marker", "upload", "transition")
+_PLACE_OF_RULES = _PLACE_OF_JOBS + len(COMPACTION)
+_ALARMS = _PLACE_OF_RULES + len(LIFECYCLE)
 _PLACE = _ALARMS + 1
 _OPERATION_BASE = {name: _GAUGES + len(CODES) + number * _OPERATION for number, name in enumerate(OPERATIONS)}
 _CODE_AT = {name: _GAUGES + number for number, name in enumerate(CODES)}
@@ -118,6 +102,10 @@ class Counters:
         self._mine[_PLACE_OF_JOBS] += moved
         self._mine[_PLACE_OF_JOBS + 1] += freed
 
+    def expired(self, kind: str, number: int) -> None:
+        """Count what lifecycle rules took away."""
+        self._mine[_PLACE_OF_RULES + LIFECYCLE.index(kind)] += number
+
     def alarm(self) -> None:
         """Count an integrity alarm: a committed blob, or a journal, is missing or wrong."""
         self._mine[_ALARMS] += 1
@@ -161,6 +149,10 @@ class Counters:
             *_family("sluice_compaction_bytes_total", "counter", "Bytes that compaction moved, and freed net.", [
                 f'sluice_compaction_bytes_total{{kind="{kind}"}} {self._sum(_PLACE_OF_JOBS + number):.0f}'
                 for number, kind in enumerate(COMPACTION)
+            ]),
+            *_family("sluice_lifecycle_total", "counter", "Versions and uploads that rules took away or moved.", [
+                f'sluice_lifecycle_total{{kind="{kind}"}} {self._sum(_PLACE_OF_RULES + number):.0f}'
+                for number, kind in enumerate(LIFECYCLE)
             ]),
             *_family("sluice_integrity_alarms_total", "counter", "Times that data was found missing or damaged.", [
                 f"sluice_integrity_alarms_total {self._sum(_ALARMS):.0f}"

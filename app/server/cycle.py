@@ -30,6 +30,8 @@ Application = Callable[
 HIGH_WATER = 1024 * 1024
 """Bytes of a body that a connection reads ahead of the application."""
 LOW_WATER = 256 * 1024
+SMALL = 1024
+"""Bytes under which a piece of a body is put together with the one before."""
 DRAINED = 64 * 1024
 """An unread body up to this long is read and dropped after an early answer; a longer one ends the connection."""
 FRAMING = frozenset((b"content-length", b"connection", b"transfer-encoding"))
@@ -40,7 +42,7 @@ class Cycle:
     """A request whose head is whole, and the answer to it."""
 
     # the state at the start of every cycle; what changes is set on the instance
-    chunks: deque[bytes] | None = None
+    chunks: deque[bytes | bytearray] | None = None
     """What came of the body and was not given to the application yet."""
     buffered = 0
     """Bytes in `chunks`."""
@@ -91,7 +93,7 @@ class Cycle:
         It counts as running until its answer: what it changes is for it as if it were a task.
         """
         chunks = self.chunks
-        body = b"" if not chunks else chunks[0] if len(chunks) == 1 else b"".join(chunks)
+        body = b"".join(chunks) if chunks else b""
         self.state.running[self] = self.state.boot_ms
         try:
             begun = lane(self.request, body, self._answer)
@@ -178,7 +180,15 @@ class Cycle:
             return
         if self.chunks is None:
             self.chunks = deque()
-        self.chunks.append(data)
+        if size < SMALL and self.chunks:
+            # an object for each takes many times its bytes
+            last = self.chunks[-1]
+            if type(last) is bytearray and len(last) < LOW_WATER:
+                last += data
+            else:
+                self.chunks.append(bytearray(data))
+        else:
+            self.chunks.append(data)
         self.buffered += size
         memory = self.state.memory
         memory.buffered += size
@@ -229,7 +239,7 @@ class Cycle:
                 self.waiter = self.state.loop.create_future()
             await self.waiter
 
-    def _take(self, chunks: deque[bytes]) -> Message:
+    def _take(self, chunks: deque[bytes | bytearray]) -> Message:
         body = chunks.popleft()
         size = len(body)
         self.buffered -= size

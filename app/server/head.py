@@ -45,7 +45,7 @@ def check_target(target: bytes) -> tuple[bytes, bytes]:
     return path, query
 
 
-def check_head(method: bytes, version: str, request: S3Request, upgrade: bool) -> Framing:
+def check_head(method: bytes, version: str, request: S3Request) -> Framing:
     """Raises the S3 error that a head deserves which must not reach the application."""
     headers, repeated = request.headers, request.repeated
     if method not in METHODS:
@@ -67,6 +67,4 @@ def check_head(method: bytes, version: str, request: S3Request, upgrade: bool) -
         raise BadRequest("A request must have one Host header.")
     if version != "1.1" and version != "1.0":
         raise BadRequest("The HTTP version is not supported.")
-    if upgrade and length != 0:
-        raise BadRequest("A request with a body cannot ask for an upgrade.")
     return Framing(length, expects and version == "1.1" and length != 0) if length != 0 else NO_BODY

@@ -20,8 +20,8 @@ Lane = Callable[[S3Request], Response | None]
 """Of an application: gets a request without a body, gives its answer complete, or None when it would have to wait; the
 ordinary way then gets the same request."""
 Begin = Callable[[S3Request, bytes, Callable[[Response], None]], bool]
-"""The same for what changes something: the request, its whole body, and who is to be given the answer; False when it
-must be awaited."""
+"""The same for what changes something, and for what a `Lane` left `coming`: the request, its whole body, and who is to
+be given the answer; False when it must be awaited."""
 
 SMALL = 160 * 1024
 """Bytes of a body up to which a change may go by the lane: a small object's, with the framing of signed chunks."""
@@ -66,7 +66,7 @@ def is_small_change(method: bytes, framing: Framing) -> bool:
 
 
 def begin_held(connection: Connection) -> None:
-    """Begin the small change that was held until the bytes at hand were parsed: by the lane if they hold all of it."""
+    """Begin what was held until the bytes at hand were parsed: by the lane if they hold all of it."""
     held, connection.held = connection.held, None
     assert held is not None
     if not (held.complete and connection.begin is not None and held.begin(connection.begin)):

@@ -26,9 +26,10 @@ from app.server.child import Child, ChildFailed, Role, begin
 from app.server.counters import Counters
 from app.server.listen import CannotListen, listen, url_host
 from app.server.lock import ServerLock, take
+from app.server.quota_shares import QuotaShares
 from app.server.shared import OldestRequests
 from app.server.store_states import StoreStates
-from app.server.worker import COUNTERS, OLDEST
+from app.server.worker import COUNTERS, OLDEST, QUOTAS
 from app.settings import Settings
 
 logger = logging.getLogger("sluice.launcher")
@@ -89,14 +90,20 @@ def _fail(message: str) -> int:
 def _serve(settings: Settings, lock: ServerLock, after_death: Hook | None, app: str, admin: str | None) -> int:
     sockets = listen(settings.host, settings.port, settings.workers)
     tls = settings.tls_cert is not None
-    roles = [Role("worker", slot, app, (sockets[slot].fileno(),), tls) for slot in range(settings.workers)]
+    of_slot: list[tuple[int, ...]] = [(listener.fileno(),) for listener in sockets]
     scheme, host = "https" if tls else "http", url_host(settings.host)
     lines = [f"sluice: ready on {scheme}://{host}:{sockets[0].getsockname()[1]}"]
     try:
+        if settings.website_port >= 0:
+            sockets += (sites := listen(settings.host, settings.website_port, settings.workers))
+            of_slot = [(*fds, site.fileno()) for fds, site in zip(of_slot, sites, strict=True)]
+        roles = [Role("worker", slot, app, fds, tls) for slot, fds in enumerate(of_slot)]
         if admin is not None and settings.admin_port >= 0:
             sockets += listen(settings.admin_host, settings.admin_port, 1)
             roles.append(Role("admin", settings.workers, admin, (sockets[-1].fileno(),), False))
             lines.append(f"sluice: admin on http://{url_host(settings.admin_host)}:{sockets[-1].getsockname()[1]}")
+        if settings.website_port >= 0:
+            lines.append(f"sluice: websites on {scheme}://{host}:{sites[0].getsockname()[1]}")
         launcher = Launcher(settings, roles, lock, sockets, after_death)
         launcher.begin()
         return asyncio.run(launcher.run("\n".join(lines)))
@@ -124,6 +131,7 @@ class Launcher:
         self._places = PLACES * len(roles)
         self._counters = Counters(settings.run_dir / COUNTERS, self._places, create=True)
         self._oldest = OldestRequests(settings.run_dir / OLDEST, self._places, create=True)
+        self._quotas = QuotaShares(settings.run_dir / QUOTAS, self._places, create=True)
         self._stores = StoreStates(settings.run_dir, list(settings.named_stores), self._places, create=True)
         self._children: set[Child] = set()
         self._forked: dict[str, Child] = {}
@@ -217,6 +225,7 @@ class Launcher:
         self._children.discard(child)
         self._counters.clear_gauges(child.place)
         self._stores.clear(child.place)
+        self._quotas.clear(child.place)
         self._oldest.free(child.place)
         self._freed.set()
         if child.retired or role.child is not child:

@@ -13,7 +13,6 @@ from typing import NoReturn
 
 logger = logging.getLogger("sluice.launcher")
 
-PR_SET_PDEATHSIG = 1
 PR_SET_NAME = 15
 STANDARD = (0, 1, 2)
 
@@ -94,13 +93,6 @@ def execute(code: str, name: str, keep: Collection[int]) -> Process:
     actions = [(os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0), *((os.POSIX_SPAWN_DUP2, fd, fd) for fd in keep)]
     command = [sys.executable, "-c", code, name]
     return Process(os.posix_spawn(sys.executable, command, os.environ, file_actions=actions, setpgroup=0))
-
-
-def die_with(parent: int) -> None:
-    """Ask the kernel to kill this process when its parent dies: two servers must never run on one directory."""
-    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
-    if os.getppid() != parent:
-        sys.exit(1)
 
 
 def call_myself(name: str) -> None:

@@ -13,14 +13,7 @@ from typing import Any, cast
 
 import httptools
 
-from app.s3.errors import (
-    BadRequest,
-    InternalError,
-    InvalidURI,
-    RequestHeaderSectionTooLarge,
-    S3Error,
-    SlowDown,
-)
+from app.s3.errors import BadRequest, InternalError, InvalidURI, RequestHeaderSectionTooLarge, S3Error, SlowDown
 from app.s3.request import S3Request
 from app.server.cycle import Application, Cycle
 from app.server.forwarded import Proxies
@@ -29,6 +22,7 @@ from app.server.lane import Begin, Lane, answer_now, begin_held, is_small_change
 from app.server.limits import check_limits
 from app.server.refusal import refusal
 from app.server.state import WorkerState, scope_template
+from app.server.upgrades import parser_of_body
 from app.server.wire import Wire
 from app.server.zerocopy import shut
 
@@ -55,7 +49,7 @@ class Connection(Wire):
         self.lane = lane
         self.begin = begin
         self.held: Cycle | None = None
-        """A small change that the lane may take, if the bytes at hand hold all of it."""
+        """What the lane may take, if the bytes at hand hold all of it."""
         self.lane_open = False
         """No request of the bytes at hand was answered by the lane yet."""
         self.parser = httptools.HttpRequestParser(self)
@@ -66,6 +60,8 @@ class Connection(Wire):
         # the request that is being parsed, the one that is being answered, and those between
         self.parsed: Cycle | None = None
         self.active: Cycle | None = None
+        self.cut_off: Cycle | None = None
+        """One with a body at whose head the parser ended."""
         self.pipeline: deque[Cycle] = deque()
         self.target = b""
         self.names: list[bytes] = []
@@ -179,7 +175,10 @@ class Connection(Wire):
         try:
             self.parser.feed_data(data)
         except httptools.HttpParserUpgrade as upgrade:
-            # an upgrade is not taken: what follows the head is the next request
+            # an upgrade is not taken: what follows is the body, or the next request
+            if self.cut_off is not None:
+                self.parsed, self.cut_off = self.cut_off, None
+                self.parser = parser_of_body(self, self.parsed.length)
             rest = data[upgrade.args[0] :]
             if rest:
                 self._parse(rest)
@@ -214,7 +213,7 @@ class Connection(Wire):
         upgrade = parser.should_upgrade()
         try:
             path, query = check_target(self.target)
-            framing = check_head(method, version, request, upgrade)
+            framing = check_head(method, version, request)
             check_limits(self, framing)
         except S3Error as error:
             self._stop(error)
@@ -244,13 +243,16 @@ class Connection(Wire):
             self.direct = framing.length
         if self.active is None:
             self.active = cycle
-            if keep_alive and not upgrade and self.begin is not None and is_small_change(method, framing):
+            small = request.coming is not None or is_small_change(method, framing)
+            if small and keep_alive and not upgrade and self.begin is not None:
                 self.held = cycle
             else:
                 cycle.start(self.application)
         else:
             self.pipeline.append(cycle)
             self.pause_reading()
+        if upgrade and framing.length != 0:
+            self.cut_off, self.parsed = cycle, None  # so that the end of the message is not taken for the body's
 
     def on_body(self, body: bytes) -> None:
         """A piece of the body."""
@@ -262,9 +264,10 @@ class Connection(Wire):
     def on_message_complete(self) -> None:
         """The body is whole."""
         cycle = self.parsed
-        if cycle is None:  # the lane has answered
+        if cycle is None:  # the lane has answered, or there is a body yet
             return
         cycle.finish()
+        self.direct = 0  # one read may hold a long body whole, and more
         if not cycle.keep_alive:
             self.deaf = True
         if cycle.response_complete and cycle is self.active:
@@ -277,13 +280,9 @@ class Connection(Wire):
     # bodies past the parser
     def _leave_parser(self) -> None:
         """The parser is in the middle of a long body: take the rest of it without a copy, then start a new parser."""
-        cycle = self.parsed
-        assert cycle is not None
-        if cycle.complete:
-            self.direct = 0
-        else:
-            self.direct -= cycle.received
-            self.parser = httptools.HttpRequestParser(self)
+        assert self.parsed is not None
+        self.direct -= self.parsed.received
+        self.parser = httptools.HttpRequestParser(self)
 
     def _feed_direct(self, data: bytes) -> bytes:
         cycle = self.parsed

@@ -14,6 +14,7 @@ import socket
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from io import RawIOBase
 from typing import Any, BinaryIO, cast
 
@@ -28,12 +29,15 @@ from app.server.cycle import Application
 from app.server.lane import Begin, Lane
 from app.server.lifespan import Lifespan
 from app.server.limits import BodyMemory
-from app.server.processes import call_myself, die_with
+from app.server.parent import die_with
+from app.server.processes import call_myself
 from app.server.protocol import REFUSED_CONNECTIONS, Connection
+from app.server.quota_shares import QuotaShares
 from app.server.shared import OldestRequests
 from app.server.state import WorkerState
 from app.server.store_states import StoreStates
 from app.settings import Settings
+from app.store.quotas import Alone, Shares
 
 logger = logging.getLogger("sluice.server")
 
@@ -46,6 +50,7 @@ ALARM = "integrity alarm"
 """How the log's lines of them begin."""
 COUNTERS = "counters"
 OLDEST = "oldest"
+QUOTAS = "quota-shares"
 READY = b"ready\n"
 
 
@@ -80,6 +85,7 @@ class WorkerContext:
         self.memory = BodyMemory(spec.settings.max_body_memory)
         """Budget of bytes for request bodies."""
         self._oldest = OldestRequests(run_dir / OLDEST, spec.places)
+        self.quotas = _quota_shares(spec)
         self._log = AccessLog() if spec.settings.access_log else None
         self.leaving = False
         """The server stops soon: readiness is `down`."""
@@ -145,6 +151,13 @@ class WorkerContext:
         self.counters.gauges(running, connections)
 
 
+def _quota_shares(spec: Spec) -> Shares:
+    try:
+        return QuotaShares(spec.settings.run_dir / QUOTAS, spec.places, spec.place)
+    except FileNotFoundError:  # the launcher is older than this code
+        return Alone()
+
+
 class Alarms(logging.Handler):
     """Counts integrity alarms where they are told to the operator, whichever part found the damage."""
 
@@ -190,7 +203,8 @@ class Server(uvicorn.Server):
         begin: Begin | None = getattr(application, "begin_now", None)
         self.config.http_protocol_class = cast(Any, lambda **_: Connection(state, application, lane, begin))
         self._context.gather_log(loop.call_soon)
-        await self.startup(sockets=sockets)
+        await self.startup(sockets=sockets[:1])
+        await self._serve_websites(state, application, sockets[1:])
         state.start()
         # what is there now stays: the collector need not look at it again and again
         gc.collect()
@@ -205,6 +219,18 @@ class Server(uvicorn.Server):
         await self._drain(state, patient)
         await self.lifespan.shutdown()
         state.stop()
+
+    async def _serve_websites(self, state: WorkerState, application: Application, sockets: list[socket.socket]) -> None:
+        """Listen where there are websites only: no lane takes a request there."""
+        if not sockets:
+            return
+        website: Application = application.website  # type: ignore[attr-defined]
+        for listener in sockets:
+            make = partial(Connection, state, website)
+            loop = asyncio.get_running_loop()
+            self.servers.append(
+                await loop.create_server(make, sock=listener, ssl=self.config.ssl, backlog=self.config.backlog)
+            )
 
     async def _drain(self, state: WorkerState, patient: bool) -> None:
         """Wait until all connections are closed and all requests done, at most the graceful time."""

@@ -11,6 +11,7 @@ import asyncio
 import errno
 import os
 import socket
+from functools import partial
 from threading import Lock
 from typing import TYPE_CHECKING
 
@@ -36,8 +37,7 @@ class _Kept:
 
     def __init__(self, out: socket.socket, opened: FileSlice | None) -> None:
         self.out = out
-        self.threads = opened and opened.threads
-        self._opened = opened
+        self.opened = opened
         self._users = 1
         self._lock = Lock()
 
@@ -47,14 +47,14 @@ class _Kept:
             if not self._users:
                 return False
             self._users += 1
-            if self._opened is not None:
-                self._opened.hold()
+            if self.opened is not None:
+                self.opened.hold()
             return True
 
     def leave(self) -> None:
         """A thread is done."""
-        if self._opened is not None:
-            self._opened.let_go()
+        if self.opened is not None:
+            self.opened.let_go()
         self.close()
 
     def close(self) -> None:
@@ -116,9 +116,9 @@ def _check(cycle: Cycle) -> None:
 
 async def _hop(cycle: Cycle, kept: _Kept, head: bytes, file: int, offset: int, count: int) -> tuple[int, int]:
     out = kept.out
-    threads = kept.threads or cycle.state.pool
+    work = partial(_send_and_leave, kept, head, file, offset, count)
     try:
-        future = cycle.state.loop.run_in_executor(threads, _send_and_leave, kept, head, file, offset, count)
+        future = kept.opened.hop(work) if kept.opened else cycle.state.loop.run_in_executor(cycle.state.pool, work)
     except RuntimeError as error:
         raise StoreFailed("the store is closed") from error
     try:

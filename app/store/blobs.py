@@ -68,7 +68,7 @@ class BlobIds:
                     continue
                 self._current = _Range(await self._index.reserve_ids(self._count))
                 if current is not None and current.unsettled == 0:
-                    await self._index.retire_range(current.ids)
+                    await self._retire(current)
         return current
 
     async def settle(self, blob_id: int) -> None:
@@ -76,14 +76,18 @@ class BlobIds:
         owner = self._owner.pop(blob_id)
         owner.unsettled -= 1
         if owner.unsettled == 0 and owner.next > owner.ids.last:
-            await self._index.retire_range(owner.ids)
+            await self._retire(owner)
 
     async def close(self) -> None:
         """Retire the current range if all of it that was taken is settled."""
         current = self._current
         if current is not None and current.unsettled == 0:
             self._current = None
-            try:
-                await self._index.retire_range(current.ids)
-            except DomainError:
-                pass  # the sweep asks for it
+            await self._retire(current)
+
+    async def _retire(self, done: _Range) -> None:
+        """Forget a range, which is of no matter to whoever settled the last of it."""
+        try:
+            await self._index.retire_range(done.ids)
+        except DomainError:
+            pass  # the sweep asks for it

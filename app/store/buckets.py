@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from app.errors import BucketNotEmpty
+from app.errors import BucketAlreadyExists, BucketNotEmpty
 from app.index.rows import Bucket
 from app.store.adoption import Scanned, adopt, forget_vanished
 from app.store.calls import driver_calls
@@ -11,13 +11,36 @@ from app.store.tree import Tree
 
 
 async def create_bucket(
-    store: Store, name: str, owner_id: str, region: str, maximum: int, settings: str = "", versioning: int = 0
+    store: Store,
+    name: str,
+    owner_id: str,
+    region: str,
+    maximum: int,
+    settings: str = "",
+    versioning: int = 0,
+    *,
+    with_files: bool = False,
 ) -> Bucket:
-    """Raises BucketAlreadyExists, BucketAlreadyOwnedByYou, TooManyBuckets, StoreUnavailable."""
-    if store.tree is not None and await store.index.bucket(name) is None:
+    """Raises BucketAlreadyExists, BucketAlreadyOwnedByYou, TooManyBuckets, StoreUnavailable.
+
+    A directory that holds files becomes a bucket `with_files` only, when the operator says so: else whoever may make
+    buckets would come by what others keep there.
+    """
+    tree, index = store.tree, store.index
+    if tree is not None and await index.bucket(name) is None:
         with driver_calls():
-            await store.tree.files.make_bucket(name)  # first: a bucket without its directory looks like one unmounted
-    return await store.index.create_bucket(name, owner_id, region, maximum, store.name, settings, versioning)
+            await tree.files.make_bucket(name)  # first: a bucket without its directory looks like one unmounted
+        if not with_files and await _has_files(tree, name) and await index.bucket(name) is None:
+            raise BucketAlreadyExists()
+    return await index.create_bucket(name, owner_id, region, maximum, store.name, settings, versioning)
+
+
+async def _has_files(tree: Tree, name: str) -> bool:
+    with driver_calls():
+        async for batch in tree.files.scan(name):
+            if batch:
+                return True
+    return False
 
 
 async def delete_bucket(store: Store, bucket: Bucket) -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from app.crash import crash_point
+from app.encryption.master import read_master
 from app.index import Index
 from app.settings import Settings, StoreSettings
 from app.store.breaker import Breaker
@@ -93,6 +94,8 @@ def make_stores(index: Index, settings: Settings, known: Mapping[str, object] | 
             first.tree = make_tree(first, store)
             breaker.also(first.tree)
     assert first is not None
+    first.keyring.master = partial(read_master, settings)
+    first.classes.update(settings.class_stores)
     return first.of(settings.first_store)
 
 

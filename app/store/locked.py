@@ -10,22 +10,32 @@ from app.index import locks
 from app.store.store import Store
 
 PATIENCE = 30.0
-"""Seconds: journals are written every second or so, where the store can be written at all."""
-FIRST_LOOK, LAST_LOOK = 0.02, 0.2
+"""Seconds: journals are written when the bell is rung, else every second or so, if the store can be written at all."""
+FIRST_LOOK, LAST_LOOK = 0.005, 0.2
 """Seconds between looks, at first and at last."""
 
 
-async def written_down(store: Store, headers: str, seq: int, patience: float = PATIENCE) -> None:
+async def written_down(store: Store, bucket: str, headers: str, seq: int, patience: float = PATIENCE) -> None:
     """Return once the journals of a bucket's store tell of the version `seq`, if its headers hold a lock.
 
+    `store` is the one that the request found; when a move began since, those of the new one soon count alone.
     Raises StoreUnavailable when they do not in time. Then the version is there with its lock, but the index alone knows
     of that.
     """
-    if locks.LOCKED not in headers:
+    if locks.LOCKED not in headers or locks.of(headers) is locks.NONE:
         return
     until = time.monotonic() + patience
+    await _told(store, seq, until)
+    found = await store.index.bucket(bucket)
+    if found is not None and found.store != store.name:
+        await _told(store.of(found.store), seq, until)
+
+
+async def _told(store: Store, seq: int, until: float) -> None:
     pause = FIRST_LOOK
     while await store.index.watermark(store.name) < seq:
+        if store.bell is not None:
+            store.bell.ring()
         if time.monotonic() > until:
             raise StoreUnavailable(reason="the lock is not written down beside the data")
         await asyncio.sleep(pause)

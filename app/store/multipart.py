@@ -33,7 +33,8 @@ async def put_part(
     """Write a part's body; `describe` is called once it is durable and its hashes are known. Raises NoSuchUpload."""
 
     def part(locator: str) -> Part:
-        return describe(extents_of(locator, source.size or 0))
+        made = describe(())
+        return made._replace(extents=extents_of(locator, made.size))  # encrypted, the blob has more bytes
 
     return await store.write(
         source, timings, lambda: store.index.begin_part(upload, part), lambda: claims.of_part(upload, part(""))

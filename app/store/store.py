@@ -19,11 +19,14 @@ from app.index.base import Chained, Index
 from app.index.rows import Committed
 from app.index.schema import DEFAULT
 from app.index.steps import of_store
+from app.store.bell import Bell
 from app.store.blobs import BlobIds
 from app.store.breaker import Breaker
 from app.store.calls import Timings, driver_calls, translated
+from app.store.keyring import Keyring
 from app.store.place import owner
 from app.store.quarantine import Quarantine
+from app.store.transitions import ARCHIVES
 from storage_drivers.base import Append, Buffer, Driver, Source, Usage
 from storage_drivers.errors import DriverError
 
@@ -85,13 +88,18 @@ class Store:
         self.driver = driver
         self.ids: BlobIds = BlobIds(index) if beside is None else beside.ids
         self.quarantine: Quarantine = Quarantine(index) if beside is None else beside.quarantine
+        self.keyring: Keyring = Keyring(index) if beside is None else beside.keyring
         self.all: dict[str, Store] = {} if beside is None else beside.all
         """Every store of this process by its name, this one too."""
+        self.classes: dict[str, str] = {} if beside is None else beside.classes
+        """The stores of storage classes that have one; objects of all other classes are on the stores of buckets."""
         self.all[name] = self
         self.stored_note = of_store("stored", name)
         """Note of the index that says how many bytes its buckets hold."""
         self.full = False
         """It has passed a limit of its settings, and takes no more: see `app.jobs.space`."""
+        self.bell: Bell | None = None
+        """Who writes its journals hears it; None for commands and tests."""
         self.tree: Tree | None = None
         """The plain files, in a store of layout *tree*; its driver then keeps what belongs to no key."""
         self._refused: list[tuple[str, int, int]] = []
@@ -125,6 +133,11 @@ class Store:
     def at(self, locator: str) -> Store:
         """The store that a blob lies in. Raises StoreUnavailable."""
         return self.of(owner(locator))
+
+    @property
+    def archives(self) -> frozenset[str]:
+        """The storage classes that have a store and whose objects must be restored before they are read."""
+        return ARCHIVES & self.classes.keys()
 
     @property
     def up(self) -> bool:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from time import perf_counter
 from typing import Any, NamedTuple, TypeVar
 from weakref import WeakValueDictionary
@@ -33,7 +33,7 @@ from app.store.tree_reading import Pause, TreeReader
 from storage_drivers.base import FileSlice, Source
 from storage_drivers.errors import DriverError
 from storage_drivers.threads import Threads
-from storage_drivers.tree import Collision, Stamp, TreeFiles
+from storage_drivers.tree import Collision, FileChanged, Stamp, TreeFiles
 
 logger = logging.getLogger("sluice.store")
 
@@ -100,7 +100,7 @@ class Tree(TreeReader):
     async def close(self) -> None:
         """Stop the threads, once what was begun is finished."""
         await self.finish()
-        self._threads.shutdown(wait=False)
+        self._threads.shutdown()
 
     # what operations ask
     async def put(
@@ -315,20 +315,35 @@ class Tree(TreeReader):
         return made
 
     async def _delete(self, change: _Change, version_id: str | None) -> Committed | None:
-        async with self._lock(change.bucket.id, change.key):
-            place = (change.bucket.id, change.key)
-            intent = await self._begun(
-                change, lambda: self.index.begin_tree_delete(*place, version_id, change.conditions)
-            )
-            if intent is None:
-                return None
-            crash_point("tree.begun")
-            with self._unknown_on_error(change):
-                if is_tree(intent.body):
-                    with driver_calls():
-                        await self.files.remove(self.parse(intent.body)[0])
-                crash_point("tree.removed")
-                return await self.index.commit_intent(intent.id)
+        place = (change.bucket.id, change.key)
+        async with self._lock(*place):
+            for _ in range(PLACES):
+                intent = await self._begun(
+                    change, lambda: self.index.begin_tree_delete(*place, version_id, change.conditions)
+                )
+                if intent is None:
+                    return None
+                crash_point("tree.begun")
+                with self._unknown_on_error(change):
+                    if await self._removed(intent):
+                        crash_point("tree.removed")
+                        return await self.index.commit_intent(intent.id)
+                await self.find(change.bucket, change.key)  # the conditions are on what is there now
+            raise Overloaded(reason="the file is being changed")
+
+    async def _removed(self, intent: Intent) -> bool:
+        """Take the file of an intent away; False when another one has come to its place, and nothing is begun then.
+
+        That may be one that was acknowledged: this gateway may have been stopped, and declared dead, after the intent.
+        """
+        if is_tree(intent.body):
+            with driver_calls():
+                try:
+                    await self.files.remove(*self.parse(intent.body))
+                except FileChanged:
+                    await self.index.drop_intent(intent.id)
+                    return False
+        return True
 
     async def _take_back(self, change: _Change) -> None:
         """Nothing was begun: what was written aside goes."""
@@ -367,7 +382,8 @@ class Tree(TreeReader):
                 if intent.kind == DELETE:
                     done = await self.files.find(path) is None
                     if done:
-                        await self.files.remove(path)  # to be sure that it stays away after a power cut
+                        with suppress(FileChanged):  # one that came there just now
+                            await self.files.remove(path, stamp)  # to be sure that it stays away after a power cut
                 else:
                     done = await self.files.is_published(intent.blob_id, path, stamp)
                     if not done:

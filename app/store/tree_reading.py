@@ -122,7 +122,7 @@ class TreeReader:
 
     async def in_thread(self, call: Callable[..., T], *arguments: object) -> T:
         """Run what blocks in a thread of the store's."""
-        return await asyncio.get_running_loop().run_in_executor(self._threads, call, *arguments)
+        return await self._threads.call(call, *arguments)
 
     # what a key is now
     async def find(self, bucket: Bucket, key: str, version_id: str | None = None) -> Version | None:

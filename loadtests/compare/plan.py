@@ -10,11 +10,12 @@ from typing import Any
 
 from loadtests.mounts.work import FILES, TOTAL
 from loadtests.payload import parse_size, parse_sizes
+from loadtests.pool import parse_mix
 
 HERE = Path(__file__).parent.parent / "scenarios"
-OVERHEAD_SECONDS = 2.0
+OVERHEAD_SECONDS = 1.5
 """What Locust takes to start and to end."""
-GUESSED_RATE = 100e6
+GUESSED_RATE = 200e6
 """Bytes a second that a store is guessed to take, where a scenario is bounded by time."""
 
 
@@ -198,6 +199,7 @@ def _bytes(name: str, options: Mapping[str, str]) -> int:
         return len(options["numbers"].split(",")) * len(parse_sizes(options["sizes"])) * parse_size(options["most"])
     if name == "stat_delete_list":
         return 1000 * max(int(one) for one in options["counts"].split(","))
+    parse_mix(options.get("mix", ""))
     size, seconds = parse_size(options.get("size", "4KiB")), float(options["duration"]) + float(options["warm-up"])
     written = GUESSED_RATE * seconds if name != "open_loop" else 0.15 * float(options["rate"]) * seconds * size
     return int(options.get("objects", "200")) * size + int(written)

@@ -33,7 +33,8 @@ def size(value: float) -> str:
     """`100000` → 100 KB, `10485760` → 10 MiB: the unit that makes it whole, else the decimal one."""
     whole = int(value)
     for power, name in ((4, "TiB"), (3, "GiB"), (2, "MiB"), (1, "KiB")):
-        if whole and whole % 1024**power == 0 and (whole % 1000 or whole >= 1000 * 1024**power):
+        binary = whole and whole % 1024**power == 0 and whole < 1024 ** (power + 2)  # 10 GB are so many KiB as well
+        if binary and (whole % 1000 or whole >= 1000 * 1024**power):
             return f"{whole // 1024**power:,} {name}"
     return decimal(value)
 

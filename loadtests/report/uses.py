@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
-from loadtests.pool import MIX
+from loadtests.pool import MIX, parse_mix
 from loadtests.report import numbers, units
 from loadtests.report.model import Line, Model, Round
 
@@ -62,9 +62,11 @@ def measures(model: Model) -> list[Measure]:
     """Of all targets."""
     found = [one for line in model.lines for one in _of_line(line)]
     for scenario in ("mixed", "boto3_mixed"):
+        asked = model.meta["plan"]["scenarios"].get(scenario)
+        mix = parse_mix(asked["arguments"].get("mix", "")) if asked else {}
         for target in model.targets:
             lines = model.of(scenario, target=target)
-            found += [mix_of(target, scenario, lines)] if lines else []
+            found += [mix_of(target, scenario, lines, mix)] if lines else []
     found += _batches(model)
     return [one for one in found if one.speeds or one.failed]
 
@@ -93,7 +95,7 @@ def _measure(line: Line, use: str, speed: Callable[[Round], float], unit: str = 
     return Measure(line.target, use, name, line.scenario, speeds, line.errors / max(1, line.errors + good), unit)
 
 
-def mix_of(target: str, scenario: str, lines: list[Line]) -> Measure:
+def mix_of(target: str, scenario: str, lines: list[Line], mix: Mapping[str, float] = MIX) -> Measure:
     """Requests a second that all clients together make of the mix as it is meant: clients / (sum of each operation's
     share times its mean time). So it does not matter that one repeat happened to draw more PUTs than another."""
     good = sum(line.total.count for line in lines if line.total)
@@ -104,8 +106,8 @@ def mix_of(target: str, scenario: str, lines: list[Line]) -> Measure:
         means = {
             line.operation: one.mean for line in lines for one in line.rounds if one.repeat == repeat and one.mean > 0
         }
-        shares = {operation: share for operation, share in MIX.items() if operation in means}
-        if shares:
+        shares = {operation: share for operation, share in mix.items() if operation in means}
+        if any(shares.values()):
             each = sum(share * means[operation] for operation, share in shares.items()) / sum(shares.values())
             speeds[repeat] = users / each
     return Measure(target, "Mixed load", scenario, scenario, speeds, errors / max(1, errors + good), "1/s")

@@ -6,15 +6,16 @@ latency, which counts from when an operation was due.
 
 import random
 import time
+from contextlib import closing
 from typing import Any
 
-import gevent
 from gevent.pool import Pool as Greenlets
 from locust import events
 
+from loadtests.alarm import Alarm
 from loadtests.objects import Objects, run_many
 from loadtests.payload import parse_size
-from loadtests.pool import Pool, chosen
+from loadtests.pool import Pool, chosen, parse_mix
 from loadtests.user import ScriptUser, perform
 
 
@@ -22,6 +23,7 @@ from loadtests.user import ScriptUser, perform
 def _options(parser: Any) -> None:
     parser.add_argument("--rate", type=float, default=100.0, help="Operations a second, of all processes together.")
     parser.add_argument("--size", type=str, default="4KiB", help="Of every object.")
+    parser.add_argument("--mix", type=str, default="", help="Shares of operations: GET=90,PUT=10. Default: warp's.")
     parser.add_argument("--objects", type=int, default=200, help="Objects that are there before the clock starts.")
     parser.add_argument("--most-open", type=int, default=1000, help="Operations under way at once; more have to wait.")
     parser.add_argument("--regular", action="store_true", help="Even gaps, not those of a Poisson process.")
@@ -33,6 +35,7 @@ class OpenLoop(ScriptUser):
     def script(self) -> None:
         options = self.session.options
         number, processes = self.session.share
+        self.mix = parse_mix(options.mix)
         self.size, self.pool = parse_size(options.size), Pool(f"open-{number}")
         names = [self.pool.name() for _ in range(max(1, options.objects // processes))]
         problem = next(filter(None, run_many(self.session.connect, "put", names, 8, self.size)), "")
@@ -42,7 +45,8 @@ class OpenLoop(ScriptUser):
         for name in names:
             self.pool.add(name)
         self.free: list[Objects] = []
-        self._run(options.rate / processes, max(1, options.most_open // processes))
+        with closing(Alarm()) as self.alarm:
+            self._run(options.rate / processes, max(1, options.most_open // processes))
 
     def _run(self, rate: float, most: int) -> None:
         options = self.session.options
@@ -51,9 +55,7 @@ class OpenLoop(ScriptUser):
         self.session.measure_from(due + options.warm_up)
         end = due + options.warm_up + options.duration if options.duration else float("inf")
         while due < end and not self.session.over:
-            wait = due - time.perf_counter()
-            if wait > 0:
-                gevent.sleep(wait)
+            self.alarm.wait_until(due)
             greenlets.spawn(self._one, due)
             due += 1 / rate if options.regular else random.expovariate(rate)
         greenlets.join(timeout=options.patience)
@@ -61,7 +63,7 @@ class OpenLoop(ScriptUser):
 
     def _one(self, due: float) -> None:
         objects = self.free.pop() if self.free else self.session.connect()
-        operation = chosen()
+        operation = chosen(self.mix)
         if operation == "PUT":
             name = self.pool.name()
             if not self._do(objects, operation, name, self.size, due):

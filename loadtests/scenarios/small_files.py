@@ -10,7 +10,7 @@ from typing import Any
 
 from locust import events
 
-from benchmarks.small_files import chosen_reads, drop_caches
+from benchmarks.small_files import Reads, chosen_reads, drop_caches
 from loadtests.mounts.work import Tree, linux_tree
 from loadtests.objects import Objects
 from loadtests.user import ScriptUser
@@ -51,7 +51,7 @@ class SmallFiles(ScriptUser):
         reads = (options.reads or max(100, int(10_000 * options.share))) // processes
         self.session.note(dropped_caches=drop_caches(), files=len(tree.files), bytes=tree.total)
         for stage in ("read-cold", "read-warm"):
-            self._stage(stage, "GET", readers, chosen_reads(own, reads))
+            self._stage(stage, "GET", readers, chosen_reads(own, Reads(reads, reads)))
 
     def _stage(self, stage: str, operation: str, clients: int, files: Any) -> None:
         def one(objects: Objects, file: tuple[str, int]) -> None:

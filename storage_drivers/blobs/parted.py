@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Future
 from typing import Any
 
 from storage_drivers.base import Buffer, Source
@@ -67,9 +66,9 @@ class PartedPut:
     """One body on its way into `files`, which lie as `shape` says."""
 
     def __init__(
-        self, submit: Callable[..., Future[Any]], files: Sequence[BlobFile], shape: Shape, source: Source
+        self, hop: Callable[..., asyncio.Future[Any]], files: Sequence[BlobFile], shape: Shape, source: Source
     ) -> None:
-        self._submit = submit
+        self._hop = hop
         self._files = files
         self._shape = shape
         self._source = source
@@ -94,22 +93,32 @@ class PartedPut:
 
     async def _run_at_once(self, piece: Buffer) -> None:
         """A body that is in memory whole: each part is one call, and none waits for another."""
-        view, size = memoryview(await self._whole(piece)), self._shape.size
-        first = [self._start(self._files[0].begin, view[:size]), self._start(self._source.digest, view)]
+        whole, lengths = await self._whole(piece)
+        view, size = memoryview(whole), self._shape.size
+        first = [self._start(self._files[0].begin, view[:size]), self._start(self._digest, view, lengths)]
         for part in range(1, self._shape.parts):
             self._start(self._files[part].write_whole, view[part * size : (part + 1) * size])
         await asyncio.gather(*first)
         self._start(self._files[0].finish, self._shape.parts, self._shape.last)
         await asyncio.gather(*self._running)
 
-    async def _whole(self, piece: Buffer) -> Buffer:
+    async def _whole(self, piece: Buffer) -> tuple[Buffer, list[int]]:
+        """The body, and how long each of its pieces was."""
         whole = bytearray(piece)
+        lengths = [len(piece)]
         while piece and len(whole) <= self._shape.total:
             piece = await self._source.read()
             whole += piece
+            lengths.append(len(piece))
         if len(whole) != self._shape.total:
             raise StoreFailed(f"{len(whole)} bytes of {self._shape.total} came, or more")
-        return whole
+        return whole, lengths
+
+    def _digest(self, view: memoryview, lengths: list[int]) -> None:
+        """One piece after the other: a source may remember something of each."""
+        for length in filter(None, lengths):
+            self._source.digest(view[:length])
+            view = view[length:]
 
     async def _run_in_pieces(self, piece: Buffer) -> None:
         made = [self._start(file.create) for file in self._files]
@@ -160,7 +169,7 @@ class PartedPut:
                 self._start(self._files[0].flush)
 
     def _start(self, call: Callable[..., Any], *args: Any) -> asyncio.Future[Any]:
-        started = asyncio.wrap_future(self._submit(call, *args))
+        started = self._hop(call, *args)
         self._running.append(started)
         return started
 
@@ -171,7 +180,7 @@ class PartedPut:
 
     async def _abandon(self) -> None:
         try:
-            cleaning = [asyncio.wrap_future(self._submit(file.abandon)) for file in self._files]
+            cleaning = [self._hop(file.abandon) for file in self._files]
         except StoreFailed:  # closed: left for the sweep
             cleaning = []
         if waiting := {*self._running, *cleaning}:

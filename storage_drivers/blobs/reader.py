@@ -14,7 +14,6 @@ import threading
 import time
 from collections import OrderedDict
 from collections.abc import Callable
-from concurrent.futures import Future
 from typing import NamedTuple
 
 from storage_drivers.base import Buffer, FileSlice
@@ -309,16 +308,6 @@ def _check_chunk(fd: int, footer: Footer, chunk: int, blob_id: int, locator: str
     if chunk_check(piece, blob_id) != expected:
         raise BlobDamaged(f"{locator} is not what was written, in the {CHUNK} bytes at {start}")
     return piece
-
-
-class Release:
-    """Close a slice when the thread that reads it is done."""
-
-    def __init__(self, opened: FileSlice) -> None:
-        self._opened = opened
-
-    def __call__(self, _: Future[None]) -> None:
-        self._opened.release()
 
 
 def feed_some(opened: FileSlice, locator: str, take: Callable[[Buffer], None]) -> None:

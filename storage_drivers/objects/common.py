@@ -10,6 +10,8 @@ from typing import ParamSpec, TypeVar
 from storage_drivers.base import Capabilities, Durability
 from storage_drivers.blobs.reader import BlobReader
 from storage_drivers.files import SharedSync
+from storage_drivers.identity import Identity
+from storage_drivers.looking import look
 from storage_drivers.names import Names
 from storage_drivers.objects.journals import Journals
 from storage_drivers.objects.recipe import Recipe
@@ -26,6 +28,7 @@ class Common(Pooled):
     """Names, threads and readers. Made by `ObjectsDriver`."""
 
     capabilities: Capabilities
+    identity: Identity | None
     _recipe: Recipe
     _root: Path
     _names: Names
@@ -40,6 +43,11 @@ class Common(Pooled):
         """Call with shares of the items, in as many threads at once as the recipe writes to at once."""
         shares = [items[first :: self._recipe.parts] for first in range(min(self._recipe.parts, len(items)))]
         return await asyncio.gather(*(self._hop(call, share) for share in shares))
+
+    def _check_mounted(self) -> None:
+        """Raise StoreGone unless the store that was started on is there. Blocks."""
+        if self.identity is not None:
+            look(self._root, self.identity, write=False)
 
     def _directory(self, low: int) -> SharedSync | None:
         """Syncs of the directory with this number (its low byte counts); None on a store that is not durable."""

@@ -34,7 +34,10 @@ class Discarding(Common):
         await self._hop(self._unlink, path)
 
     async def discard_many(self, locators: Sequence[str]) -> None:
-        """Unlink many blobs' files (and whole packs) and sync each directory once; punch records out of their packs."""
+        """Unlink many blobs' files (and whole packs) and sync each directory once; punch records out of their packs.
+
+        Raises StoreGone when some are missing because the store is.
+        """
         paths = [self._names.find(locator) for locator in locators if not locator.startswith(PACKED)]
         blobs = [number_of(locator) for locator in locators if locator.startswith(FILE)]
         if blobs:
@@ -42,7 +45,9 @@ class Discarding(Common):
             await self._spread(self._unlink_all, [path for path in further if not path.endswith(SECOND)])
             await self._spread(self._unlink_all, [path for path in further if path.endswith(SECOND)])
         if paths:
-            await self._spread(self._unlink_all, paths)
+            gone = sum(await self._spread(self._unlink_all, paths))
+            if gone < len(paths):  # by somebody who was killed behind it, or their mount is missing
+                await self._hop(self._check_mounted)
         if len(paths) < len(locators):
             records = [locator for locator in locators if locator.startswith(PACKED)]
             if await self._hop(self._packs.punch, records):

@@ -117,7 +117,7 @@ class ObjectsDriver(Putting, Getting, Discarding, Upkeep, PackUpkeep):
     async def close(self) -> None:
         """Take no more calls. Threads end after those queued; not waited for, so that a stuck mount stops no stop."""
         await self.close_packs()
-        self._threads.shutdown(wait=False)
+        self._threads.shutdown()
         held, self._held = self._held, None
         if held is not None:
             os.close(held)

@@ -8,12 +8,11 @@ import functools
 import os
 import time
 from collections.abc import Callable
-from concurrent.futures import Future
 from typing import ParamSpec, TypeVar
 
 from storage_drivers.base import Buffer, FileSlice
 from storage_drivers.blobs.footer import Shape
-from storage_drivers.blobs.reader import Files, Release, feed_some
+from storage_drivers.blobs.reader import Files, feed_some
 from storage_drivers.errors import BlobDamaged, BlobMissing, DriverError
 from storage_drivers.names import WHOLE_PACK, number_of
 from storage_drivers.objects.common import Common
@@ -54,9 +53,9 @@ class Getting(Common):
         return functools.partial(self._names.blob, number), number
 
     async def _open(self, locator: str, offset: int, length: int) -> FileSlice:
-        opening = self._submit(self._open_slice, locator, offset, length)
+        opening = self._hop(self._open_slice, locator, offset, length)
         try:
-            return await asyncio.wrap_future(opening)
+            return await opening
         except asyncio.CancelledError:
             opening.add_done_callback(_release)
             raise
@@ -77,7 +76,7 @@ class Getting(Common):
         begun = self._ahead.take(locator, offset, length)
         if begun is not None:
             try:
-                return await asyncio.wrap_future(begun)
+                return await begun
             except DriverError:  # which is seen again, or was of a moment
                 pass
         piece = await self._patiently(locator, self._files.read, files, blob_id, locator, offset, length)
@@ -89,8 +88,8 @@ class Getting(Common):
         for _, piece in zip(range(self._recipe.read_ahead - 1), pieces(shape, offset, end - offset), strict=False):
             self._ahead.begin(locator, *piece)
 
-    def _begin_read(self, locator: str, offset: int, length: int) -> Future[bytes]:
-        return self._submit(self._files.read, *self._blob_files(locator), locator, offset, length)
+    def _begin_read(self, locator: str, offset: int, length: int) -> asyncio.Future[bytes]:
+        return self._hop(self._files.read, *self._blob_files(locator), locator, offset, length)
 
     async def _patiently(self, locator: str, call: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Call in a thread; again for a while when the blob is not there, which a client of NFS may only believe.
@@ -162,11 +161,11 @@ class Getting(Common):
         opened = await self._open(locator, offset, length)
         count = opened.count
         while opened.count:
-            reading = self._submit(feed_some, opened, locator, take)
+            reading = self._hop(feed_some, opened, locator, take)
             try:
-                await asyncio.wrap_future(reading)
+                await asyncio.shield(reading)
             except BaseException:
-                reading.add_done_callback(Release(opened))
+                reading.add_done_callback(lambda _: opened.release())  # once its thread is done, or given up
                 raise
         opened.release()
         return count
@@ -183,7 +182,7 @@ def _may_come(error: DriverError, locator: str) -> bool:
     return late or isinstance(error, BlobMissing) or (isinstance(cause, OSError) and cause.errno == errno.ESTALE)
 
 
-def _release(opening: Future[FileSlice]) -> None:
+def _release(opening: asyncio.Future[FileSlice]) -> None:
     """Close what a cancelled reader will not fetch."""
     if not opening.cancelled() and opening.exception() is None:
         opening.result().release()

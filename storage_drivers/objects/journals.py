@@ -87,10 +87,15 @@ class Journals:
             return
         try:
             salt = pack_format.read_salt(fd, journal_id)
+            end = pack_format.PACK_HEADER
             for record in pack_format.walk(fd, salt):
+                if record.offset != end:
+                    yield None
+                end = record.offset + record.total
                 found = pack_format.intact(fd, record, salt)
                 yield None if found is None else Decision(record.blob_id, *found)
-        except BlobDamaged:  # torn before its first record
-            return
+        except BlobDamaged:
+            if os.fstat(fd).st_size > pack_format.PACK_HEADER:  # else torn before its first record
+                yield None
         finally:
             os.close(fd)

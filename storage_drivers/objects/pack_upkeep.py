@@ -27,9 +27,20 @@ class PackUpkeep(Common):
 
     async def pack_file(self, pack_id: int) -> PackFile | None:
         """Bytes of a pack's file, and those that take up space."""
+        return await self._hop(self._pack_file, pack_id)
+
+    def _pack_file(self, pack_id: int) -> PackFile | None:
+        found = self._found(pack_id)
+        if found is None:  # and not because its mount is missing: what is taken for gone is forgotten
+            self._check_mounted()
+            found = self._found(pack_id)
+            self._check_mounted()
+        return found
+
+    def _found(self, pack_id: int) -> PackFile | None:
         try:
             with map_errors(committed=self.pack_locator(pack_id)):
-                found = await self._hop(os.stat, self._names.pack(pack_id))
+                found = os.stat(self._names.pack(pack_id))
         except BlobMissing:
             return None
         return PackFile(found.st_size, found.st_blocks * 512)

@@ -80,7 +80,7 @@ class Putting(Common, Streaming):
             )
             for part in range(shape.parts)
         ]
-        await PartedPut(self._submit, files, shape, source).run(piece)
+        await PartedPut(self._hop, files, shape, source).run(piece)
         for phase in ("open", "write", "sync"):
             times = [part.get(phase, 0.0) for part in phases]
             spent[phase] = spent.get(phase, 0.0) + (sum(times) if phase == "write" else max(times))

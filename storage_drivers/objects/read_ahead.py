@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
-from concurrent.futures import Future
 
 from storage_drivers.blobs.footer import CHUNK, Shape
 
@@ -31,12 +31,12 @@ def pieces(shape: Shape, offset: int, length: int) -> Iterator[tuple[int, int]]:
 class ReadAhead:
     """Used on the event loop only. `start` begins to read a piece."""
 
-    def __init__(self, start: Callable[[str, int, int], Future[bytes]], most: int = MOST) -> None:
+    def __init__(self, start: Callable[[str, int, int], asyncio.Future[bytes]], most: int = MOST) -> None:
         self._start = start
         self._most = most
-        self._pieces: OrderedDict[Key, tuple[Future[bytes], float]] = OrderedDict()
+        self._pieces: OrderedDict[Key, tuple[asyncio.Future[bytes], float]] = OrderedDict()
 
-    def take(self, locator: str, offset: int, length: int) -> Future[bytes] | None:
+    def take(self, locator: str, offset: int, length: int) -> asyncio.Future[bytes] | None:
         """A piece that was begun, None when it was not. It is the taker's from now on."""
         found = self._pieces.pop((locator, offset, length), None)
         return None if found is None else found[0]

@@ -69,7 +69,7 @@ class RememberingDriver(ObjectsDriver):
         self, memory: Memory, keys: Iterable[Hashable], stretch: Place, keep: Callable[[Read], None]
     ) -> asyncio.Future[Read]:
         """Begin to read bytes of a pack; they are `coming` under these keys until they are kept."""
-        reading = asyncio.wrap_future(self._submit(self._packs.stretch, stretch.pack, stretch.offset, stretch.total))
+        reading = self._hop(self._packs.stretch, stretch.pack, stretch.offset, stretch.total)
         memory.coming.update(dict.fromkeys(keys, reading))
 
         def came(reading: asyncio.Future[Read]) -> None:

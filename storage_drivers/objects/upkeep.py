@@ -10,7 +10,7 @@ from typing import ParamSpec, TypeVar
 from storage_drivers.base import Buffer
 from storage_drivers.blobs.footer import part_id
 from storage_drivers.blobs.rereading import next_piece, reread_file, reread_pack
-from storage_drivers.errors import BlobDamaged, DriverError
+from storage_drivers.errors import BlobDamaged, BlobMissing, DriverError
 from storage_drivers.journaling import Journaling
 from storage_drivers.names import number_of
 from storage_drivers.objects.common import Common
@@ -40,7 +40,15 @@ class Upkeep(Common, Journaling):
         await self._hop(self._unlink_all, [self._names.journal(journal_id) for journal_id in ids])
 
     async def reread(self, locator: str, take: Callable[[Buffer], None] | None) -> AsyncIterator[int]:
-        """Read a blob again, past the page cache."""
+        """Read a blob again, past the page cache. Raises StoreGone when it is missing because the store is."""
+        try:
+            async for count in self._reread(locator, take):
+                yield count
+        except BlobMissing:
+            await self._hop(self._check_mounted)
+            raise
+
+    async def _reread(self, locator: str, take: Callable[[Buffer], None] | None) -> AsyncIterator[int]:
         blob_id = number_of(locator)
         shape = await self._patiently(locator, self._files.shape, partial(self._names.blob, blob_id), blob_id, locator)
         for part in range(shape.parts):
@@ -55,7 +63,7 @@ class Upkeep(Common, Journaling):
     async def reread_records(
         self, locators: Sequence[str], take: Callable[[int, Buffer], None]
     ) -> dict[int, DriverError]:
-        """Read records again, past the page cache."""
+        """Read records again, past the page cache. Raises StoreGone when some are missing because the store is."""
         return await self._hop(self._reread_records, locators, take)
 
     def _reread_records(self, locators: Sequence[str], take: Callable[[int, Buffer], None]) -> dict[int, DriverError]:
@@ -63,6 +71,8 @@ class Upkeep(Common, Journaling):
         places = sorted((place_of(locator), number) for number, locator in enumerate(locators))
         for pack, some in groupby(places, lambda one: one[0].pack):
             reread_pack(self._names.pack(pack), pack, list(some), take, errors)
+        if any(isinstance(error, BlobMissing) for error in errors.values()):
+            self._check_mounted()
         return errors
 
     async def empty(self) -> bool:

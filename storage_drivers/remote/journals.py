@@ -93,11 +93,13 @@ class RemoteJournals:
             try:
                 salt = pack_format.read_salt(fd, journal_id)
             except BlobDamaged:
-                if last:  # torn before its first record
+                if last and size <= pack_format.PACK_HEADER:  # torn before its first record
                     return
                 raise
             end = pack_format.PACK_HEADER
             for record in pack_format.walk(fd, salt):
+                if record.offset != end:
+                    yield None
                 found = pack_format.intact(fd, record, salt)
                 yield None if found is None else Decision(record.blob_id, *found)
                 end = record.offset + record.total

@@ -107,10 +107,10 @@ class FsspecDriver(WithoutPacks, Streaming, Journaling):
     async def close(self) -> None:
         """Take no more calls. Threads end after those queued; not waited for, so that a stuck place stops no stop."""
         try:
-            self._submit(self._remote.close)
+            self._hop(self._remote.close)
         except StoreFailed:  # closed already
             return
-        self._threads.shutdown(wait=False)
+        self._threads.shutdown()
 
     def look(self, known: Identity, *, write: bool) -> None:
         """Look whether the store of this identity is there; nothing is written."""

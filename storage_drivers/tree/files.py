@@ -7,7 +7,6 @@ import errno
 import os
 import time
 from collections.abc import AsyncIterator, Callable, Sequence
-from concurrent.futures import Executor, Future
 from pathlib import Path
 from typing import ParamSpec, TypeVar
 
@@ -18,6 +17,7 @@ from storage_drivers.probing.probe import DIRECTORY as PROBES
 from storage_drivers.probing.probe import with_patience
 from storage_drivers.probing.scratch import Progress
 from storage_drivers.streaming import Streaming
+from storage_drivers.threads import Threads
 from storage_drivers.tree import base, buckets, paths, scanning, watching
 from storage_drivers.tree.base import PRIVATE, FileChanged, Found, Seen, Stamp, stamp_of
 from storage_drivers.tree.directories import Directories
@@ -54,7 +54,7 @@ class TreeFiles(Streaming):
     def __init__(
         self,
         root: Path,
-        threads: Executor,
+        threads: Threads,
         *,
         durability: Durability = Durability.FULL,
         at: Callable[[str], None] = nowhere,
@@ -172,9 +172,12 @@ class TreeFiles(Streaming):
         self._placing.sync(path)
         return True
 
-    async def remove(self, path: str) -> bool:
-        """Unlink the file; False when there was none. Either way it stays away after a power cut."""
-        return await self._hop(self._placing.remove, path)
+    async def remove(self, path: str, stamp: Stamp | None = None) -> bool:
+        """Unlink the file; False when there was none. Either way it stays away after a power cut.
+
+        Raises FileChanged for another file than the one of that stamp, which stays.
+        """
+        return await self._hop(self._placing.remove, path, stamp)
 
     # reading
     def locator(self, path: str, stamp: Stamp) -> str:
@@ -187,9 +190,9 @@ class TreeFiles(Streaming):
 
     async def open(self, locator: str, offset: int, length: int) -> FileSlice:
         """Open at most `length` bytes at `offset`. Raises FileChanged, FileGone; StoreFailed when not mounted."""
-        opening = self._submit(self._reading.open, locator, offset, length)
+        opening = self._hop(self._reading.open, locator, offset, length)
         try:
-            return await asyncio.wrap_future(opening)
+            return await opening
         except asyncio.CancelledError:
             opening.add_done_callback(_release)
             raise
@@ -253,14 +256,14 @@ class TreeFiles(Streaming):
         A key may be found at two paths, its own and the escaped one: the one in the index counts.
         """
         pending = scanning.Pending(self._directories, bucket, seen or Seen())
-        return scanning.walk(pending, self._submit, width)
+        return scanning.walk(pending, self._hop, width)
 
     def watch(self, bucket: str) -> AsyncIterator[Changes]:
         """What anybody does to a bucket's files, bundled; the first, mostly empty, comes once all is watched.
 
         Raises StoreFailed where the mount does not tell what others do: it is not local.
         """
-        return watching.watch(self._directories, bucket, self._submit)
+        return watching.watch(self._directories, bucket, self._hop)
 
     async def make_bucket(self, bucket: str) -> None:
         """Make the bucket's directory, durable; one that is there is no error."""
@@ -284,7 +287,7 @@ def _stamp(file: StagedFile) -> Stamp:
     return file.stamp
 
 
-def _release(opening: Future[FileSlice]) -> None:
+def _release(opening: asyncio.Future[FileSlice]) -> None:
     """Close what a cancelled reader will not fetch."""
     if not opening.cancelled() and opening.exception() is None:
         opening.result().release()

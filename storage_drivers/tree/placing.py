@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 from storage_drivers.errors import StoreFailed
 from storage_drivers.tree import paths
-from storage_drivers.tree.base import Collision
+from storage_drivers.tree.base import Collision, FileChanged, Stamp, stamp_of
 from storage_drivers.tree.directories import IN_THE_WAY, NO_SUCH_NAME, Directories, collisions, set_mode
 from storage_drivers.tree.opening import opened, rename_new, status_of
 
@@ -122,8 +122,11 @@ class Placing:
             finally:
                 os.close(parent)
 
-    def remove(self, path: str) -> bool:
-        """Unlink the file at a path, and sync its directory in any case; False when there was none."""
+    def remove(self, path: str, stamp: Stamp | None) -> bool:
+        """Unlink the file at a path, and sync its directory in any case; False when there was none.
+
+        Raises FileChanged, and leaves it, when it has another stamp than this one.
+        """
         way = paths.checked(path)
         with self._directories.root() as root:
             try:
@@ -132,16 +135,22 @@ class Placing:
                 self._directories.raise_unless_absent(error, root, way)
                 return False
             try:
-                gone = self._unlinked(root, parent, way)
+                gone = self._unlinked(root, parent, way, stamp)
                 self._directories.sync(parent)  # also what another unlinked: that may not be durable yet
                 self._at("remove.synced")
             finally:
                 os.close(parent)
         return gone
 
-    def _unlinked(self, root: int, parent: int, way: bytes) -> bool:
+    def _unlinked(self, root: int, parent: int, way: bytes, stamp: Stamp | None) -> bool:
+        name = way.rpartition(b"/")[2]
         try:
-            os.unlink(way.rpartition(b"/")[2], dir_fd=parent)
+            if stamp is not None:
+                status = os.stat(name, dir_fd=parent, follow_symlinks=False)
+                found = stamp_of(status, self._directories.traits.inodes)
+                if stat.S_ISREG(status.st_mode) and found != stamp:
+                    raise FileChanged(found)
+            os.unlink(name, dir_fd=parent)
         except OSError as error:
             self._directories.raise_unless_absent(error, root, way)
             return False

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import AsyncIterator, Callable, Generator
-from concurrent.futures import Future
 
 from storage_drivers.errors import map_errors
 from storage_drivers.tree import paths
@@ -18,7 +17,7 @@ BATCH = 500
 WIDTH = 2
 """Directories read at the same time: enough to hide some of a slow mount, little enough to leave its threads free."""
 
-Submit = Callable[[Callable[[], list[Found]]], "Future[list[Found]]"]
+Hop = Callable[[Callable[[], list[Found]]], asyncio.Future[list[Found]]]
 
 
 class Pending:
@@ -109,7 +108,7 @@ class Walker:
         return Found(key, text, stamp_of(status, pending.directories.traits.inodes))
 
 
-async def walk(pending: Pending, submit: Submit, width: int) -> AsyncIterator[list[Found]]:
+async def walk(pending: Pending, hop: Hop, width: int) -> AsyncIterator[list[Found]]:
     """Batches of a bucket's files, read by as many threads as `width` says."""
     idle = [Walker(pending) for _ in range(width)]
     running: dict[asyncio.Future[list[Found]], Walker] = {}
@@ -117,7 +116,7 @@ async def walk(pending: Pending, submit: Submit, width: int) -> AsyncIterator[li
         while True:
             for walker in [walker for walker in idle if walker.has_work]:
                 idle.remove(walker)
-                running[asyncio.wrap_future(submit(walker.batch))] = walker
+                running[hop(walker.batch)] = walker
             if not running:
                 return
             await asyncio.wait(running, return_when=asyncio.FIRST_COMPLETED)

@@ -14,7 +14,6 @@ import os
 import struct
 import threading
 from collections.abc import AsyncIterator, Callable
-from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import TypeVar
 
@@ -23,7 +22,7 @@ from storage_drivers.tree.directories import IN_THE_WAY, Directories
 from storage_drivers.tree.opening import DIRECTORY, opened
 
 T = TypeVar("T")
-Submit = Callable[[Callable[[], T]], "Future[T]"]
+Hop = Callable[[Callable[[], T]], asyncio.Future[T]]
 
 ATTRIB, CLOSE_WRITE, MOVED_FROM, MOVED_TO, CREATE, DELETE = 0x4, 0x8, 0x40, 0x80, 0x100, 0x200
 OVERFLOW, IGNORED, IS_DIRECTORY, ONLY_DIRECTORIES = 0x4000, 0x8000, 0x40000000, 0x01000000
@@ -150,20 +149,20 @@ class Watcher:
                 del self._ways[watch]
 
 
-async def watch(directories: Directories, bucket: str, submit: Submit[Changes]) -> AsyncIterator[Changes]:
+async def watch(directories: Directories, bucket: str, hop: Hop[Changes]) -> AsyncIterator[Changes]:
     """What happens to a bucket, in bundles, for as long as somebody asks. Raises StoreFailed where that is not told."""
     watcher = Watcher(directories, bucket)
     loop = asyncio.get_running_loop()
     told = asyncio.Event()
     try:
-        yield await asyncio.wrap_future(submit(watcher.start))
+        yield await hop(watcher.start)
         loop.add_reader(watcher.fd, told.set)
         while True:
             await told.wait()
             loop.remove_reader(watcher.fd)
             await asyncio.sleep(PAUSE)
             told.clear()
-            changes = await asyncio.wrap_future(submit(watcher.read))
+            changes = await hop(watcher.read)
             loop.add_reader(watcher.fd, told.set)
             if changes:
                 yield changes
@@ -171,7 +170,7 @@ async def watch(directories: Directories, bucket: str, submit: Submit[Changes]) 
         if watcher.fd >= 0:
             loop.remove_reader(watcher.fd)
         try:
-            submit(watcher.end)
+            hop(watcher.end)
         except StoreFailed:  # the threads have ended
             watcher.close()
 

@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
+from app.access.account import account_number
 from app.access.acl import ALL_USERS, AUTHENTICATED_USERS, LOG_DELIVERY, OF_BUCKET, OF_OBJECT, Grant, canned
-from app.access.authorize import Verdict, account_number, authorize, authorize_object
+from app.access.authorize import Verdict, authorize, authorize_object
 from app.access.bucket_access import access_of
 from app.access.policy.actions import KNOWN
 from app.index.rows import Bucket

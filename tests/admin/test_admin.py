@@ -12,8 +12,11 @@ import httpx
 import pytest
 
 from app.admin.app import create_admin
+from app.admin.bodies import MAX_BODY
 from app.settings import Settings
 from tests.store.site import prepare, settings_for
+
+JSON = {"content-type": "application/json"}
 
 
 class Alone:
@@ -79,6 +82,32 @@ async def test_metrics_need_no_token_and_all_else_does(admin: httpx.AsyncClient)
         assert (await admin.get(path, headers={"authorization": f"Basic {basic}"})).status_code == 200
 
 
+async def test_a_token_that_is_no_text_is_a_wrong_one(admin: httpx.AsyncClient) -> None:
+    for wrong in (b"Basic \xff\xe9", b"Bearer \xff\xe9", b"Basic " + base64.b64encode(b"\xff:\xff")):
+        assert (await admin.get("/api/v1/stores", headers=[(b"authorization", wrong)])).status_code == 401
+
+
+async def test_no_more_is_read_than_can_be_meant(admin: httpx.AsyncClient) -> None:
+    """By whoever sends it: a body is read before the token is looked at."""
+    given = 0
+
+    async def endless() -> AsyncIterator[bytes]:
+        nonlocal given
+        while given < 100 * MAX_BODY:
+            given += 65536
+            yield b" " * 65536
+
+    for headers in ({"authorization": "Bearer wrong"}, {}):
+        given = 0
+        answer = await admin.post("/api/v1/accounts", content=endless(), headers={**JSON, **headers})
+        assert answer.status_code == 413
+        assert given <= MAX_BODY + 65536
+    told = {**JSON, "content-length": str(MAX_BODY + 1)}
+    assert (await admin.post("/api/v1/accounts", content=endless(), headers=told)).status_code == 413
+    body = b" " * (MAX_BODY - 2) + b"{}"
+    assert (await admin.post("/api/v1/accounts", content=body, headers=JSON)).status_code == 201
+
+
 async def test_life_of_an_account(admin: httpx.AsyncClient) -> None:
     made = await admin.post("/api/v1/accounts", json={"display_name": "one", "email": "one@example.org"})
     assert made.status_code == 201
@@ -115,3 +144,13 @@ async def test_a_given_token_is_not_written(settings: Settings) -> None:
     async with running(given) as client:
         assert (await client.get("/api/v1/stores", headers={"authorization": "Bearer given-token"})).status_code == 200
     assert not (settings.data / "admin-token").exists()
+
+
+def test_no_token_is_no_token(settings: Settings) -> None:
+    """Else a request without one would match it."""
+    for token in ("", "short"):
+        with pytest.raises(ValueError, match="admin_token"):
+            Settings(**{**settings.model_dump(), "admin_token": token})
+    (settings.data / "admin-token").write_text("\n")
+    with pytest.raises(OSError, match="no token in this file"):
+        create_admin(settings, Alone(b""))

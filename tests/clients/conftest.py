@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import itertools
 import os
 import random
@@ -19,7 +20,8 @@ from tests.gateway import ACCESS_KEY, SECRET_KEY, Gateway, client
 @pytest.fixture(scope="session")
 def gateway(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gateway]:
     """A gateway with its settings untouched, but for keys and port."""
-    with Gateway(tmp_path_factory.mktemp("clients") / "data") as running:
+    env = {"SLUICE_MASTER_KEY": base64.b64encode(bytes(32)).decode()}
+    with Gateway(tmp_path_factory.mktemp("clients") / "data", env=env) as running:
         yield running
 
 

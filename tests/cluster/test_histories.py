@@ -11,7 +11,7 @@ import pytest
 from tests.cluster.crowd import Crowd, told
 from tests.cluster.listings import faults
 from tests.cluster.registers import check
-from tests.cluster.site import Cluster, cluster
+from tests.cluster.site import BUCKET, Cluster, cluster
 from tests.environment import sized
 from tests.gateway import Gateway
 
@@ -56,10 +56,13 @@ def start(gateway: Gateway) -> None:
 
 
 @pytest.mark.timeout(SECONDS * 3 + 600)
-def test_every_history_is_linearizable(tmp_path: Path) -> None:
+@pytest.mark.parametrize("versioned", [False, True])
+def test_every_history_is_linearizable(tmp_path: Path, versioned: bool) -> None:
     rng = random.Random(5)
     with cluster(tmp_path) as found:
-        until = time.monotonic() + SECONDS
+        if versioned:
+            found.s3(0).put_bucket_versioning(Bucket=BUCKET, VersioningConfiguration={"Status": "Enabled"})
+        until = time.monotonic() + (SECONDS / 2 if versioned else SECONDS)
         for number in range(10_000):
             crowd = Crowd(found, threads=6, seed=number)
             crowd.start()

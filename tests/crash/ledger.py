@@ -71,6 +71,8 @@ class Ledger:
         Without this the test fails now and then by the kernel's own doing: an fsync that is under way while XFS is
         shut down may succeed with nothing written (1 in 16 cuts with nothing but SQLite on it; never before the cut).
         """
+        self.versions: dict[tuple[str, str], Object] = {}
+        """Versions that were acknowledged with their ids: all of them must stay."""
         self.history: dict[str, list[str]] = {}
         """What was done to each key, for the message of a failed check."""
         self._lock = threading.Lock()
@@ -93,6 +95,28 @@ class Ledger:
             self.possible.setdefault(key, {None}).update(states)
             self.unknown.add(key)
             self._note(key, " or ".join(map(brief, states)) + " not answered")
+
+    def kept(self, key: str, version_id: str | None, made: Object) -> None:
+        """A version was made that nothing removes, if it was told an id."""
+        if version_id is not None:
+            with self._lock:
+                self.versions[key, version_id] = made
+
+    def check_versions(self, client: Any, read_some: int = 30) -> list[str]:
+        """What is wrong with versions: all that were acknowledged are listed, and one of each key is the latest."""
+        listed: dict[tuple[str, str], str] = {}
+        latest: dict[str, int] = {}
+        for page in client.get_paginator("list_object_versions").paginate(Bucket=self.bucket):
+            for entry in page.get("Versions", []) + page.get("DeleteMarkers", []):
+                listed[entry["Key"], entry["VersionId"]] = entry.get("ETag", "")
+                latest[entry["Key"]] = latest.get(entry["Key"], 0) + entry["IsLatest"]
+        wrong = [f"{key}: {count} versions are the latest" for key, count in latest.items() if count != 1]
+        wrong += [f"{place} is gone" for place, made in self.versions.items() if listed.get(place) != made.etag]
+        for key, version_id in list(self.versions)[-read_some:]:
+            body = client.get_object(Bucket=self.bucket, Key=key, VersionId=version_id)["Body"].read()
+            if described(body)[:2] != self.versions[key, version_id][:2]:
+                wrong.append(f"{key} {version_id} has other bytes")
+        return wrong
 
     def _note(self, key: str, text: str) -> None:
         self.history.setdefault(key, []).append(text)

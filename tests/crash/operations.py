@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any
+from urllib.parse import quote
 
 from tests.crash.scene import BUCKET
 
@@ -96,6 +97,26 @@ def abort(s3: Any, key: str) -> Act:
     return lambda: s3.abort_multipart_upload(Bucket=BUCKET, Key=key, UploadId=upload_id)
 
 
+def append(s3: Any, key: str) -> Act:
+    """A few bytes behind an object that is there."""
+    s3.put_object(Bucket=BUCKET, Key=key, Body=OLD)
+    return lambda: s3.put_object(Bucket=BUCKET, Key=key, Body=NEW, WriteOffsetBytes=len(OLD))
+
+
+def append_streamed(s3: Any, key: str) -> Act:
+    """Many bytes behind an object of two parts."""
+    append(s3, key)()
+    return lambda: s3.put_object(Bucket=BUCKET, Key=key, Body=LARGE, WriteOffsetBytes=len(OLD) + len(NEW))
+
+
+def rename(s3: Any, key: str) -> Act:
+    """Another object to a key where there is one."""
+    s3.put_object(Bucket=BUCKET, Key=key, Body=OLD)
+    s3.put_object(Bucket=BUCKET, Key=f"source of {key}", Body=NEW)
+    token = key.replace(" ", "-")[-64:]
+    return lambda: s3.rename_object(Bucket=BUCKET, Key=key, RenameSource=quote(f"source of {key}"), ClientToken=token)
+
+
 FILE_POINTS = ("put.created", "put.written", "put.synced", "put.closed", "put.directory_synced")
 """Of a body with a file of its own."""
 RECORD_POINTS = ("pack.created", "pack.written", "pack.synced")
@@ -110,9 +131,11 @@ CASES: list[tuple[Callable[[Any, str], Act], str]] = [
     *((operation, point) for operation in (overwrite, replace_part) for point in (*FILE_POINTS, *WRITE_POINTS)),
     *(
         (operation, point)
-        for operation in (overwrite_empty, delete, delete_many, copy, copy_part, complete, abort)
+        for operation in (overwrite_empty, delete, delete_many, copy, copy_part, complete, abort, rename)
         for point in COMMIT_POINTS
     ),
+    *((append, point) for point in (*RECORD_POINTS, *COMMIT_POINTS)),
+    *((append_streamed, point) for point in (*FILE_POINTS, *COMMIT_POINTS)),
 ]
 STAGE_POINTS = ("put.created", "put.written", "put.synced", "put.closed", "tree.staged")
 """Of a body on its way to a plain file."""

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import fcntl
 import os
+import sqlite3
 import time
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from typing import Any, NamedTuple
+from urllib.parse import urlsplit
 
 from botocore.exceptions import ClientError
 from typer.testing import CliRunner
 
 from app.cli import cli
+from tests import postgres
 from tests.crash.ledger import UNKNOWN, Object, read
 from tests.gateway import Gateway, client
 from tests.places import Place
@@ -94,12 +98,27 @@ class Scene:
         self.start()
 
     def crash_in_background(self, point: str, act: Callable[[], object]) -> None:
-        """Arm, `act`, wait until a worker has died of it, then restart."""
+        """Arm, `act`, wait until a worker has died of it, then restart. An `act` that died with it is done again."""
         workers = self.gateway.children()
         self.arm(point)
-        act()
+        cut = False
+        try:
+            act()
+        except UNKNOWN:
+            cut = True
         self.wait_until(lambda: not set(workers) <= set(self.gateway.children()), f"a worker came to {point}")
         self.start()
+        if cut:
+            act()
+
+    def sql(self, command: str) -> None:
+        """Change the index behind the gateway's back."""
+        if postgres.CHOSEN == "postgres":
+            url = urlsplit(postgres.environment(self.gateway.data)["SLUICE_INDEX"])
+            postgres.server().sql(command, url.path.removeprefix("/"))
+            return
+        with closing(sqlite3.connect(self.gateway.data / "index" / "sluice.db")) as index, index:
+            index.execute(command)
 
     def wait_until(self, true: Callable[[], bool], what: str) -> None:
         """Wait for something that happens in the background."""
@@ -137,9 +156,9 @@ class Scene:
 
 
 def already_ended(act: Callable[[], object]) -> None:
-    """Repeat what may have been done: an upload that is gone is no error."""
+    """Repeat what may have been done: an upload that is gone is no error, nor a size that is another."""
     try:
         act()
     except ClientError as error:
-        if error.response["Error"]["Code"] != "NoSuchUpload":
+        if error.response["Error"]["Code"] not in ("NoSuchUpload", "InvalidWriteOffset"):
             raise

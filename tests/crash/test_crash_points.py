@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
 import re
-import sqlite3
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -160,8 +158,7 @@ def test_compaction_loses_nothing_and_is_done_again(packing: Scene, point: str) 
     keys, before = mostly_dead(packing)
     packing.gateway.stop()  # seals the last pack, so that all of them are compacted
     if point == "compact.buried":  # less is counted than is dead, as a commit of unknown outcome leaves it
-        with contextlib.closing(sqlite3.connect(packing.gateway.data / "index" / "sluice.db")) as index, index:
-            index.execute("UPDATE packs SET dead = dead - 64")
+        packing.sql("UPDATE packs SET dead = dead - 64")
     packing.start()
     kept = keys[::3]
     dead = [key for key in keys if key not in kept]
@@ -229,6 +226,13 @@ def test_every_point_has_its_test() -> None:
             *COMPACTION_POINTS,
             *DECISION_POINTS,
             *MOVE_POINTS,
+            "inventory.written",  # test_inventory
+            "lifecycle.expired",  # test_lifecycle_crash
+            "lifecycle.noted",
+            "transition.copied",
+            "transition.moved",
+            "logs.written",  # test_logging
+            "notify.sent",  # test_notifications
         }
     )
     # a snapshot takes more than a crash test writes: tests/jobs/test_decisions.py

@@ -35,16 +35,28 @@ def gateway(tmp_path: Path) -> Iterator[Gateway]:
         yield Gateway(tmp_path / "data", env=HASTY, place=place)
 
 
-def test_killed_at_any_time(gateway: Gateway) -> None:
+def rewritable(gateway: Gateway) -> bool:
+    """Whether what the gateway has can be appended to and renamed."""
+    return gateway.place.store.get("layout") != "tree"
+
+
+@pytest.mark.parametrize("versioned", [False, True])
+def test_killed_at_any_time(gateway: Gateway, versioned: bool) -> None:
     """All processes at once, then restart on the same data."""
+    if versioned and not rewritable(gateway):
+        pytest.skip("plain files have one version")
     rng = random.Random(1)
     ledger = Ledger("killed")
     seen: set[str] = set()
     with gateway:
         client(gateway.endpoint).create_bucket(Bucket=ledger.bucket)
+        if versioned:
+            status = {"Status": "Enabled"}
+            client(gateway.endpoint).put_bucket_versioning(Bucket=ledger.bucket, VersioningConfiguration=status)
+        rewrite = rewritable(gateway) and not versioned
         for number in range(ROUNDS):
             before = set(ledger.possible)
-            with Clients(ledger, gateway.endpoint, threads=4, seed=number) as clients:
+            with Clients(ledger, gateway.endpoint, threads=4, seed=number, rewrite=rewrite) as clients:
                 clients.wait_for(ledger.acknowledged + 30)
                 clients.wait(rng.uniform(0, 1.5))
                 gateway.kill()
@@ -53,6 +65,8 @@ def test_killed_at_any_time(gateway: Gateway) -> None:
             gateway.start()
             touched = {key for key in ledger.possible if key not in before or "/key-" in key}
             assert ledger.check(client(gateway.endpoint), touched).wrong == []
+            assert ledger.check_versions(client(gateway.endpoint)) == []
+        assert bool(ledger.versions) == versioned
         assert ledger.check(client(gateway.endpoint)).wrong == []
         report = gateway.run("fsck", "--json", check=False)
         assert report.returncode == 0, report.stdout + report.stderr

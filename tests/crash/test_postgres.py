@@ -107,7 +107,7 @@ def test_the_gateway_is_killed(gateway: Gateway) -> None:
     with gateway:
         client(gateway.endpoint).create_bucket(Bucket=ledger.bucket)
         for number in range(ROUNDS):
-            with Clients(ledger, gateway.endpoint, threads=4, seed=number) as clients:
+            with Clients(ledger, gateway.endpoint, threads=4, seed=number, rewrite=True) as clients:
                 clients.wait_for(ledger.acknowledged + 30)
                 clients.wait(rng.uniform(0, 1))
                 gateway.kill()
@@ -123,7 +123,7 @@ def test_a_server_that_does_not_answer_counts_as_away(gateway: Gateway, server: 
     ledger = Ledger("silent")
     with gateway:
         client(gateway.endpoint).create_bucket(Bucket=ledger.bucket)
-        with Clients(ledger, gateway.endpoint, threads=4, seed=1, persist=True) as clients:
+        with Clients(ledger, gateway.endpoint, threads=4, seed=1, persist=True, rewrite=True) as clients:
             clients.wait_for(ledger.acknowledged + 30)
             processes = server.processes()
             for process in processes:

@@ -21,6 +21,7 @@ from app.settings import Settings
 from app.store import objects
 from app.store.driver import make_driver
 from app.store.store import Store
+from tests import postgres
 from tests.crash.scene import BUCKET, Scene
 
 pytestmark = pytest.mark.crash
@@ -82,6 +83,7 @@ async def take_over(settings: Settings) -> int:
         await driver.close()
 
 
+@pytest.mark.skipif(postgres.CHOSEN == "postgres", reason="tests/cluster/test_takeover.py does it with gateways there")
 @pytest.mark.parametrize("size", [1000, 3_000_000], ids=["record", "file"])
 def test_stopped_swept_and_continued(tmp_path: Path, size: int) -> None:
     with Scene(tmp_path, workers=1, SLUICE_PACK_SIZE=str(1 << 20)) as scene:

@@ -1,4 +1,4 @@
-"""Client threads that write, overwrite, delete, copy and upload in parts, and keep the ledger."""
+"""Client threads that write, overwrite, delete, copy, upload in parts, append and rename, and keep the ledger."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import random
 import threading
 from collections.abc import Callable
 from typing import Any
+from urllib.parse import quote
 
 from botocore.exceptions import ClientError
 
@@ -24,11 +25,21 @@ class Lost(Exception):
 class Clients:
     """`threads` clients that work until the block ends, or until one of their operations is not answered.
 
-    With `persist` a client goes on after that, with other keys.
+    With `persist` a client goes on after that, with other keys. With `rewrite` they append and rename as well.
     """
 
-    def __init__(self, ledger: Ledger, endpoint: str, *, threads: int, seed: int, persist: bool = False) -> None:
+    def __init__(
+        self,
+        ledger: Ledger,
+        endpoint: str,
+        *,
+        threads: int,
+        seed: int,
+        persist: bool = False,
+        rewrite: bool = False,
+    ) -> None:
         self._persist = persist
+        self._rewrite = rewrite
         self._ledger = ledger
         self._endpoint = endpoint
         self._stop = threading.Event()
@@ -59,7 +70,7 @@ class Clients:
         self._stop.wait(seconds)
 
     def _work(self, number: int, rng: random.Random) -> None:
-        worker = Worker(self._ledger, client(self._endpoint), f"t{number}", rng)
+        worker = Worker(self._ledger, client(self._endpoint), f"t{number}", rng, rewrite=self._rewrite)
         try:
             while not self._stop.is_set():
                 try:
@@ -75,7 +86,10 @@ class Clients:
 class Worker:
     """One client and its keys."""
 
-    def __init__(self, ledger: Ledger, s3: Any, name: str, rng: random.Random) -> None:
+    def __init__(self, ledger: Ledger, s3: Any, name: str, rng: random.Random, *, rewrite: bool = False) -> None:
+        self._rewrite = rewrite
+        self._bodies: dict[str, bytes] = {}
+        """What this client put last, to know what comes of an append."""
         self._ledger = ledger
         self._bucket = ledger.bucket
         self._s3 = s3
@@ -86,7 +100,9 @@ class Worker:
     def step(self) -> None:
         """One operation (a multipart upload is several). Raises Lost when its outcome is unknown."""
         choices: list[Callable[[], None]] = [self.put_new, self.overwrite, self.delete, self.copy, self.multipart]
-        self._rng.choices(choices, weights=[40, 25, 15, 10, 10])[0]()
+        if self._rewrite:
+            choices += [self.append, self.rename]
+        self._rng.choices(choices, weights=[40, 25, 15, 10, 10, 15, 10][: len(choices)])[0]()
 
     def put_new(self) -> None:
         """A key that was never there."""
@@ -105,6 +121,39 @@ class Worker:
         after = described(body)
         answer = self._do(key, after, self._s3.put_object, Key=key, Body=body)
         self._ledger.settled(key, after._replace(etag=answer["ETag"]))
+        self._ledger.kept(key, answer.get("VersionId"), after._replace(etag=answer["ETag"]))
+        if self._rewrite:
+            self._bodies[key] = body
+
+    def append(self) -> None:
+        """Behind what we put to a key, if that is still there."""
+        key = self._pick()
+        state, body = self._ledger.state(key), self._bodies.get(key)
+        if body is None or state is None or state[:2] != described(body)[:2]:
+            return self._put(key)
+        more = self._rng.randbytes(self._rng.choice([1, 700, 60_000, 300_000]))
+        after = described(body + more)
+        answer = self._do(key, after, self._s3.put_object, Key=key, Body=more, WriteOffsetBytes=len(body))
+        self._ledger.settled(key, after._replace(etag=answer["ETag"]))
+        self._bodies[key] = body + more
+        return None
+
+    def rename(self) -> None:
+        """One of our keys to another, where there may be something."""
+        source, key = self._pick(), self._pick()
+        state = self._ledger.state(source)
+        if source == key or state is None:
+            return self._put(source)
+        try:
+            self._do(key, state, self._s3.rename_object, Key=key, RenameSource=quote(source))
+        except Lost:
+            self._ledger.unsettled(source, None)
+            raise
+        self._ledger.settled(key, state)
+        self._ledger.settled(source, None)
+        if source in self._bodies:
+            self._bodies[key] = self._bodies.pop(source)
+        return None
 
     def delete(self) -> None:
         """A key that mostly is there."""

@@ -23,7 +23,9 @@ def told(gateway: Gateway) -> str:
 
 def shown(gateway: Gateway, name: str) -> dict[str, Any]:
     """A store, as the admin API tells it."""
-    answer = httpx.get(f"{gateway.admin}/api/v1/stores/{name}", headers={"authorization": "Bearer token"}, timeout=30)
+    answer = httpx.get(
+        f"{gateway.admin}/api/v1/stores/{name}", headers={"authorization": "Bearer admin-token"}, timeout=30
+    )
     found: dict[str, Any] = answer.raise_for_status().json()
     return found
 

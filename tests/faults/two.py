@@ -40,7 +40,7 @@ def stores(
         for name, (path, driver) in named.items()
     ]
     config.write_text(TOML.format(root=root, limit=limit) + "".join(text))
-    env = {"SLUICE_CONFIG": str(config), "SLUICE_ADMIN_TOKEN": "token", **env}
+    env = {"SLUICE_CONFIG": str(config), "SLUICE_ADMIN_TOKEN": "admin-token", **env}
     return Gateway(root / "gateway", 1, env=env, given=(), options=("--admin-port", "0"))
 
 

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import base64
 import itertools
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
+from tests.functional.identities import service
 from tests.gateway import Gateway, client
 from tests.places import USUAL, placed
 
+MASTER = base64.b64encode(bytes(range(32))).decode()
 _numbers = itertools.count(1)
 
 
@@ -18,7 +21,7 @@ _numbers = itertools.count(1)
 def gateway(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gateway]:
     """On each place a gateway with two workers, SigV2 on, and no grace for replaced data."""
     directory = tmp_path_factory.mktemp("functional")
-    env = {"SLUICE_SIGV2": "on", "SLUICE_DISCARD_GRACE": "0", "SLUICE_DOMAIN": "s3.test"}
+    env = {"SLUICE_SIGV2": "on", "SLUICE_DISCARD_GRACE": "0", "SLUICE_DOMAIN": "s3.test", "SLUICE_MASTER_KEY": MASTER}
     with placed(directory, request.param) as place, Gateway(directory / "data", place=place, env=env) as running:
         yield running
 
@@ -42,3 +45,9 @@ def other(gateway: Gateway) -> Any:
     """boto3 as another account."""
     gateway.run("user", "add", "--access-key", "OTHERKEY", "--secret-key", "other-secret-0123", "--id", "other-id")
     return client(gateway.endpoint, "OTHERKEY", "other-secret-0123")
+
+
+@pytest.fixture(scope="session")
+def iam(gateway: Gateway) -> Any:
+    """boto3 for IAM as the first account."""
+    return service(gateway, "iam")

@@ -26,6 +26,19 @@ def allow(call: Any, expected: bool, **arguments: Any) -> None:
         denied(call, **arguments)
 
 
+def test_an_empty_header_is_no_acl(s3: Any, bucket: str) -> None:
+    """AWS ignores it (https://github.com/open-io/swift3/pull/90), and s3fs of Python sent it with every write."""
+    s3.put_object(Bucket=bucket, Key="k", Body=b"body", ACL="")
+    s3.copy_object(Bucket=bucket, Key="c", CopySource=f"{bucket}/k", ACL="")
+    s3.abort_multipart_upload(
+        Bucket=bucket, Key="m", UploadId=s3.create_multipart_upload(Bucket=bucket, Key="m", ACL="")["UploadId"]
+    )
+    s3.create_bucket(Bucket=f"{bucket}-made", ACL="")
+    with pytest.raises(ClientError) as error:
+        s3.put_object(Bucket=bucket, Key="k", ACL="nobody")
+    assert code_of(error) == (400, "InvalidArgument")
+
+
 @pytest.fixture
 def writers(s3: Any, bucket: str, request: pytest.FixtureRequest) -> str:
     """A bucket whose objects are their writers', of which nothing is blocked."""
@@ -43,7 +56,7 @@ def grants(found: dict[str, Any]) -> set[tuple[str, str]]:
     return {(one["Grantee"].get("ID") or one["Grantee"]["URI"], one["Permission"]) for one in found["Grants"]}
 
 
-def test_buckets_are_their_owners_by_default(s3: Any, bucket: str) -> None:
+def test_buckets_are_their_owners_by_default(s3: Any, bucket: str, other: Any) -> None:
     found = s3.get_bucket_ownership_controls(Bucket=bucket)["OwnershipControls"]
     assert found == {"Rules": [{"ObjectOwnership": "BucketOwnerEnforced"}]}
     s3.put_object(Bucket=bucket, Key="k", ACL="bucket-owner-full-control")

@@ -22,6 +22,22 @@ def test_copy_of_any_key(s3: Any, bucket: str, key: str) -> None:
     assert (got["Body"].read(), got["Metadata"], got["ContentType"]) == (b"bytes", {"a": "b"}, "x/y")
 
 
+def test_a_plus_in_the_name_of_the_source_is_a_blank(s3: Any, bucket: str) -> None:
+    for key in ("a b", "a+b"):
+        s3.put_object(Bucket=bucket, Key=key, Body=key.encode())
+
+    def raw(request: Any, **_: Any) -> None:
+        request.headers.replace_header("x-amz-copy-source", f"{bucket}/{written}")
+
+    s3.meta.events.register("before-sign.s3.CopyObject", raw)
+    try:
+        for written, key in (("a+b", "a b"), ("a%2Bb", "a+b"), ("a%20b", "a b")):  # noqa: B007 - `raw` reads it
+            s3.copy_object(Bucket=bucket, Key="copy", CopySource={"Bucket": bucket, "Key": key})
+            assert s3.get_object(Bucket=bucket, Key="copy")["Body"].read() == key.encode()
+    finally:
+        s3.meta.events.unregister("before-sign.s3.CopyObject", raw)
+
+
 def test_a_copy_outlives_its_source(s3: Any, bucket: str) -> None:
     body = os.urandom(300_000)
     s3.put_object(Bucket=bucket, Key="source", Body=body)

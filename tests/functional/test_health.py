@@ -9,7 +9,9 @@ from typing import Any
 
 import httpx
 import pytest
+from botocore.exceptions import ClientError
 
+from tests.functional.identities import service
 from tests.gateway import Gateway, client
 
 
@@ -65,3 +67,23 @@ def test_a_server_that_is_about_to_stop_says_so_and_serves_on(tmp_path: Path) ->
         s3.put_object(Bucket="first", Key="k", Body=b"still served")
         assert s3.get_object(Bucket="first", Key="k")["Body"].read() == b"still served"
         assert gateway.stop(20) == 0, "a second signal ends the delay"
+
+
+def test_iam_and_sts_are_counted_by_name(tmp_path: Path) -> None:
+    with Gateway(tmp_path / "data", workers=1, options=("--admin-port", "0")) as gateway:
+        iam = service(gateway, "iam")
+        iam.create_user(UserName="ann")
+        with pytest.raises(ClientError):
+            iam.create_user(UserName="ann")
+        with pytest.raises(ClientError):
+            iam.create_saml_provider(SAMLMetadataDocument="x" * 1000, Name="x")
+        service(gateway, "sts").get_caller_identity()
+        text = httpx.get(f"{gateway.admin}/metrics").text
+    counted = {line for line in text.splitlines() if line.startswith("sluice_requests_total")}
+    for name, status in (
+        ("CreateUser", "2xx"),
+        ("CreateUser", "4xx"),
+        ("GetCallerIdentity", "2xx"),
+        ("Unknown", "5xx"),
+    ):
+        assert f'sluice_requests_total{{operation="{name}",status="{status}"}} 1' in counted

@@ -102,7 +102,7 @@ class User(threading.Thread):
 
 def moving(gateway: Gateway, bucket: str) -> Any:
     """The store that older data of a bucket comes from, None when all is there."""
-    with httpx.Client(base_url=gateway.admin, headers={"authorization": "Bearer token"}) as admin:
+    with httpx.Client(base_url=gateway.admin, headers={"authorization": "Bearer admin-token"}) as admin:
         return admin.get(f"/api/v1/buckets/{bucket}").json()["moving_from"]
 
 

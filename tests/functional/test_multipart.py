@@ -182,6 +182,26 @@ def test_conditions_on_complete(s3: Any, bucket: str) -> None:
     assert s3.get_object(Bucket=bucket, Key="m")["Body"].read() == b"x"
 
 
+def test_attributes_show_checksums_as_they_were_kept(s3: Any, bucket: str) -> None:
+    """What LocalStack recorded of AWS: a composite checksum without its `-2`, and with those of its parts."""
+    asked = {"Bucket": bucket, "Key": "m", "ObjectAttributes": ["Checksum", "ObjectParts"]}
+    bodies = [b"x" * (5 * MIB), b"y"]
+    for options in ({"ChecksumAlgorithm": "SHA256"}, {"ChecksumAlgorithm": "CRC64NVME"}, {}):
+        upload_id = s3.create_multipart_upload(Bucket=bucket, Key="m", **options)["UploadId"]
+        at = {"Bucket": bucket, "Key": "m", "UploadId": upload_id}
+        named = []
+        for number, body in enumerate(bodies, 1):
+            part = s3.upload_part(PartNumber=number, Body=body, **at, **options)
+            sums = {name: value for name, value in part.items() if name.startswith("Checksum")}
+            named.append({"PartNumber": number, "ETag": part["ETag"], **sums})
+        made = complete(s3, bucket, "m", upload_id, named)
+        got = s3.get_object_attributes(**asked)
+        name = next(name for name in made if name.startswith("Checksum") and name != "ChecksumType")
+        assert got["Checksum"] == {name: made[name].removesuffix("-2"), "ChecksumType": made["ChecksumType"]}
+        shown = [part.get(name) for part in got["ObjectParts"]["Parts"]]
+        assert shown == ([part[name] for part in named] if made["ChecksumType"] == "COMPOSITE" else [None, None])
+
+
 def test_object_attributes(s3: Any, bucket: str) -> None:
     upload_id, named = upload(s3, bucket, "m", [b"x" * (5 * MIB), b"y"])
     complete(s3, bucket, "m", upload_id, named)
@@ -193,3 +213,30 @@ def test_object_attributes(s3: Any, bucket: str) -> None:
     assert [part["PartNumber"] for part in got["ObjectParts"]["Parts"]] == [1]
     rest = s3.get_object_attributes(Bucket=bucket, Key="m", ObjectAttributes=asked, PartNumberMarker=1)
     assert [(part["PartNumber"], part["Size"]) for part in rest["ObjectParts"]["Parts"]] == [(2, 1)]
+
+
+def test_uploads_are_their_makers(s3: Any, other: Any, bucket: str, request: pytest.FixtureRequest) -> None:
+    """Where ACLs hold; else all is the bucket owner's. Names are shown of everybody."""
+    if "tree" in request.node.callspec.id:
+        pytest.skip("plain files have no ACLs")
+    name = f"{bucket}-writers"
+    s3.create_bucket(Bucket=name, ObjectOwnership="ObjectWriter")
+    s3.delete_public_access_block(Bucket=name)
+    s3.put_bucket_acl(Bucket=name, ACL="public-read-write")
+    theirs = other.create_multipart_upload(Bucket=name, Key="k")["UploadId"]
+    account = other.list_buckets()["Owner"]
+    for who in (s3, other):
+        (shown,) = who.list_multipart_uploads(Bucket=name)["Uploads"]
+        assert shown["Owner"] == shown["Initiator"] == account
+    for who in (s3, other):
+        listed = who.list_parts(Bucket=name, Key="k", UploadId=theirs)
+        assert listed["Owner"] == listed["Initiator"] == account
+    ours = s3.create_multipart_upload(Bucket=name, Key="k")["UploadId"]
+    for upload in (ours, "0" * 48):  # whose it is, and whether there is one, only its maker is told
+        for call in (other.list_parts, other.abort_multipart_upload):
+            with pytest.raises(ClientError) as error:
+                call(Bucket=name, Key="k", UploadId=upload)
+            assert code_of(error) == (403, "AccessDenied")
+    other.abort_multipart_upload(Bucket=name, Key="k", UploadId=theirs)
+    (left,) = s3.list_multipart_uploads(Bucket=name)["Uploads"]
+    assert left["UploadId"] == ours

@@ -9,7 +9,7 @@ import httpx
 import pytest
 from botocore.exceptions import ClientError
 
-from app.access.authorize import account_number
+from app.access.account import account_number
 from tests.functional.test_objects import code_of
 from tests.gateway import Gateway
 
@@ -46,7 +46,7 @@ def denied(call: Any, **arguments: Any) -> None:
     assert error.value.response["ResponseMetadata"]["HTTPStatusCode"] == 403
 
 
-def test_life_of_a_policy(s3: Any, bucket: str) -> None:
+def test_life_of_a_policy(s3: Any, bucket: str, other: Any) -> None:
     with pytest.raises(ClientError) as error:
         s3.get_bucket_policy(Bucket=bucket)
     assert code_of(error) == (404, "NoSuchBucketPolicy")
@@ -133,7 +133,7 @@ def test_f68_restrict_public_buckets(s3: Any, other: Any, public: str) -> None:
     s3.list_object_versions(Bucket=public)
 
 
-def test_public_policies_are_blocked(s3: Any, bucket: str) -> None:
+def test_public_policies_are_blocked(s3: Any, bucket: str, other: Any) -> None:
     """As AWS makes new buckets."""
     block = s3.get_public_access_block(Bucket=bucket)["PublicAccessBlockConfiguration"]
     assert block == dict.fromkeys(OPEN, True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -141,3 +142,30 @@ def test_by_the_command_on_every_place(gateway: Gateway, s3: Any, bucket: str) -
     assert told("--bytes", "10")["objects"] == 1
     assert told("--none")["bytes"] is None
     wait_for(lambda: s3.put_object(Bucket=bucket, Key="n", Body=b""))
+
+
+def test_workers_hold_it_together(tmp_path: Path) -> None:
+    """Each may let in one write that another one does not see yet, and no more."""
+    size, workers = 1 << 18, 4
+    refusals: list[str] = []
+    with Gateway(tmp_path / "data", workers=workers, options=("--admin-port", "0")) as gateway:
+        client(gateway.endpoint).create_bucket(Bucket=BUCKET)
+        quota(gateway, bytes=10 * size)
+
+        def write(number: int) -> int:
+            s3 = client(gateway.endpoint)  # connections of its own, which go to any worker
+            done = 0
+            for one in range(5):
+                try:
+                    s3.put_object(Bucket=BUCKET, Key=f"{number}-{one}", Body=b"x" * size)
+                except ClientError as refusal:
+                    refusals.append(refusal.response["Error"]["Code"])
+                else:
+                    done += 1
+            return done
+
+        with ThreadPoolExecutor(16) as threads:
+            taken = sum(threads.map(write, range(16)))
+        assert set(refusals) == {"QuotaExceeded"}
+        assert 10 <= taken <= 10 + workers - 1
+        assert quota(gateway)["used_bytes"] == taken * size

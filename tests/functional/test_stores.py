@@ -31,7 +31,7 @@ def configured(directory: Path, **env: str) -> Gateway:
     """A gateway with a settings file that names two stores, fast and slow."""
     config = directory / "sluice.toml"
     config.write_text(TOML.format(root=directory))
-    env = {"SLUICE_CONFIG": str(config), "SLUICE_DISCARD_GRACE": "0", "SLUICE_ADMIN_TOKEN": "token", **env}
+    env = {"SLUICE_CONFIG": str(config), "SLUICE_DISCARD_GRACE": "0", "SLUICE_ADMIN_TOKEN": "admin-token", **env}
     return Gateway(directory / "gateway", env=env, given=(), options=("--admin-port", "0"))
 
 
@@ -141,7 +141,7 @@ def test_a_part_copied_from_another_store(s3: Any) -> None:
 
 def test_the_admin_api_tells(two: Gateway, s3: Any) -> None:
     make(s3, "told", "eu-west-1:slow")
-    with httpx.Client(base_url=two.admin, headers={"authorization": "Bearer token"}) as admin:
+    with httpx.Client(base_url=two.admin, headers={"authorization": "Bearer admin-token"}) as admin:
         fast, slow = admin.get("/api/v1/stores").json()
         assert (fast["name"], fast["default"], fast["durability"], fast["state"]) == ("fast", True, "full", "up")
         assert (slow["name"], slow["default"], slow["durability"], slow["state"]) == ("slow", False, "relaxed", "up")

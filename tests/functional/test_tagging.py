@@ -315,3 +315,20 @@ def test_tags_of_versions(
     for call, more in ((s3.get_object_tagging, {}), (s3.put_object_tagging, {"Tagging": tag_set({})})):
         refused((405, "MethodNotAllowed"), call, Bucket=public, Key="v", VersionId=marker, **more)
     assert tags(ids[1]) == {"n": "1"}
+
+
+@pytest.mark.parametrize("name", ["sse", "lock", "acl", "tags"])
+def test_a_tag_can_have_the_name_of_what_a_row_keeps(s3: Any, bucket: str, name: str) -> None:
+    """How an object is encrypted and locked stands beside its tags."""
+    place = {"Bucket": bucket, "Key": "k"}
+    s3.put_object(**place, Body=b"body", Tagging=f"{name}=1")
+    found = s3.get_object(**place)
+    assert (found["Body"].read(), count_of(found)) == (b"body", "1")
+    assert not {"ServerSideEncryption", "ObjectLockMode"} & set(found)
+    s3.put_object_tagging(**place, Tagging=tag_set({name: "2", "b": name}))
+    assert tags_of(s3, bucket, "k") == {name: "2", "b": name}
+    s3.copy_object(Bucket=bucket, Key="copy", CopySource=place)
+    assert s3.get_object(Bucket=bucket, Key="copy")["Body"].read() == b"body"
+    s3.put_object(**place, Body=b"next", Tagging=f"{name}=1")  # over one that nothing keeps
+    s3.delete_object(**place)
+    s3.delete_object(Bucket=bucket, Key="copy")

@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError
 
+from tests import postgres, quick
 from tests.environment import sized
 from tests.gateway import Gateway, client
 from tests.places import tree_at
@@ -350,6 +351,24 @@ def test_import(tmp_path: Path) -> None:
     assert gateway.run("fsck").returncode == 0
 
 
+def test_a_directory_with_files_is_not_for_whoever_may_make_buckets(tree: Gateway, s3: Any) -> None:
+    """What lies beside the buckets, or was left where one was, is the operator's to give."""
+    private = path_of(tree, "private-files", "in/a/secret")
+    private.parent.mkdir(parents=True)
+    private.write_bytes(b"secret")
+    with pytest.raises(ClientError) as refused:
+        s3.create_bucket(Bucket="private-files")
+    assert code_of(refused) == "BucketAlreadyExists"
+    with pytest.raises(ClientError) as refused:
+        s3.get_object(Bucket="private-files", Key="in/a/secret")
+    assert code_of(refused) == "NoSuchBucket"
+    assert private.read_bytes() == b"secret"
+    tree.run("import", "private-files", "--no-hash")
+    assert read(s3, "private-files", "in/a/secret") == b"secret"
+    (tree.store / "empty-directories" / "a" / "b").mkdir(parents=True)
+    s3.create_bucket(Bucket="empty-directories")
+
+
 def test_import_says_what_is_wrong(tree: Gateway, tmp_path: Path) -> None:
     assert tree.run("import", "No_Bucket", check=False).returncode == 1
     assert "nothere" in tree.run("import", "b-1", "--store", "nothere", check=False).stderr
@@ -399,7 +418,14 @@ def test_rebuild(tmp_path: Path) -> None:
     (gateway.store / "bucket" / "changed").write_bytes(b"changed")
     (gateway.store / "bucket" / "gone").unlink()
     (gateway.store / "bucket" / "new").write_bytes(b"new")
-    report = json.loads(gateway.run("rebuild", "--replace", "--json").stdout)
+    if postgres.CHOSEN == "sqlite":
+        report = json.loads(gateway.run("rebuild", "--replace", "--json").stdout)
+    else:  # it is made in SQLite, and goes from there
+        made = f"sqlite:///{tmp_path}/made.db"
+        report = json.loads(gateway.run("rebuild", "--json", "--index", made).stdout)
+        gateway.env |= {"SLUICE_INDEX": postgres.server().fresh()}
+        copy = [*gateway.command, "index", "copy", made, gateway.env["SLUICE_INDEX"]]
+        quick.run(copy, gateway.environment(), check=True, timeout=120)
     assert report["counts"]["versions"] == 4
     with gateway:
         s3 = client(gateway.endpoint)

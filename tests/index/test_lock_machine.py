@@ -14,10 +14,12 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 from app.errors import BucketNotEmpty, InvalidBucketState, ObjectLocked
 from app.index import locks
 from app.index.base import Deletion
+from app.index.lifecycle import LONE, OBJECT, OLDER, Expired
 from app.index.locks import COMPLIANCE, GOVERNANCE, LOCK, NONE, SETTING, Lock
+from app.index.rewrites import Rename
 from app.index.rows import Conditions
 from app.index.schema import ENABLED, SUSPENDED
-from app.index.transactions import bucket, multipart, objects, versions
+from app.index.transactions import bucket, expiry, multipart, objects, rewriting, versions
 from tests.environment import sized
 from tests.index.tools import OWNER, Memory, new, part
 
@@ -160,6 +162,32 @@ class LockedVersions(RuleBasedStateMachine):
         lock = self.found[which]._replace(hold=hold)
         self._renew(which, lock, False)
         self.found[which] = lock
+
+    @rule(kinds=st.sets(st.sampled_from([OBJECT, OLDER, LONE]), min_size=1))
+    def expire(self, kinds: set[tuple[int, ...]]) -> None:
+        """All that lifecycle rules could ask for: a locked version stays, though a marker may hide it."""
+        rows = self.memory.rows("SELECT key, version_id, seq, state, etag FROM versions")
+        entries = [
+            Expired(key, version_id, seq, kind)
+            for key, version_id, seq, state, _ in rows
+            for kind in sorted(kinds)
+            if state in kind
+        ]
+        ((setting,),) = self.memory.rows("SELECT settings FROM buckets")
+        done = self.memory.run(expiry.expire(self.bucket_id, setting, entries))
+        assert done is not None
+        for entry, went in zip(entries, done, strict=True):
+            which = (entry.key, entry.version_id)
+            if entry.states == OLDER and which in self.found:
+                assert went != self.kept(self.found[which], bypass=False)
+                if went:
+                    del self.found[which]
+
+    @rule(key=KEYS)
+    def rewrite(self, key: str) -> None:
+        """What versions are not made for is refused where they are kept."""
+        with pytest.raises(InvalidBucketState):
+            self.memory.run(rewriting.rename_object(self.bucket_id, Rename(key, "c")))
 
     def _renew(self, which: tuple[str, str], lock: Lock, bypass: bool) -> None:
         version = self.memory.run(objects.version(self.bucket_id, *which))

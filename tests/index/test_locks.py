@@ -224,3 +224,12 @@ def test_a_clock_that_is_kept_right_is_believed() -> None:
 
 def test_this_process_has_such_a_clock() -> None:
     assert abs(lock_clock.clock.now_ms() - now_ms()) < HOUR
+
+
+async def test_tags_lock_nothing(index: SqliteIndex, bucket: Bucket) -> None:
+    await index.set_versioning(bucket.id, ENABLED)
+    headers = kept(None, tags={LOCK: "[1]", "b": f'"{LOCK}":[1]'})
+    assert locks.of(headers) == NONE
+    version = await index.put_version(bucket.id, "key", new("", headers=headers))
+    await index.delete_version(bucket.id, "key", version.version_id)
+    assert locks.of(kept(Lock(GOVERNANCE, later()), tags={LOCK: "[1]"})) != NONE

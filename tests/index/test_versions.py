@@ -319,6 +319,29 @@ async def test_pages_together_are_all_there_is(
     assert prefixes == sorted(rolled)
 
 
+@pytest.mark.parametrize("delimiter", ["", "/"])
+async def test_listings_tell_headers_when_they_are_asked(index: SqliteIndex, versioned: Bucket, delimiter: str) -> None:
+    for number, key in enumerate(["a", "b", "b", "c/d", "e"]):
+        await index.put_version(versioned.id, key, new(f"blob{number}", headers=f'{{"n":"{number}"}}'))
+    await index.delete_version(versioned.id, "a")
+    asked = (versioned.id, "", delimiter, "", 10)
+    plain = await index.list_current(*asked)
+    told = await index.list_current(*asked, headers=True)
+    numbers = "24" if delimiter else "234"
+    assert (plain.headers, told.headers) == ((), [f'{{"n":"{number}"}}' for number in numbers])
+    assert told._replace(headers=()) == plain
+    for limit in (3, 10):
+        every = (versioned.id, "", delimiter, "", "", limit)
+        all_plain, all_told = await index.list_versions(*every), await index.list_versions(*every, headers=True)
+        assert not all_plain.headers
+        assert all_told._replace(headers=all_plain.headers) == all_plain
+        pairs = zip(all_told.entries, all_told.headers, strict=True)
+        found = [(entry.key, headers) for entry, headers in pairs if entry.etag]
+        expected = [("a", "0"), ("b", "2"), ("b", "1")] + [("c/d", "3")] * (not delimiter) + [("e", "4")]
+        assert found == [(key, f'{{"n":"{number}"}}') for key, number in expected[: len(found)]]
+        assert len(found) == (2 if limit == 3 else len(expected))
+
+
 @pytest.mark.parametrize("limit", [1, 2, 3])
 async def test_a_bucket_is_emptied_page_by_page(index: SqliteIndex, bucket: Bucket, limit: int) -> None:
     for key in ("a", "b"):

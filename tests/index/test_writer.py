@@ -14,6 +14,7 @@ import apsw
 import pytest
 
 from app.errors import CommitUnknown, Overloaded, PreconditionFailed, StoreFull, StoreUnavailable, WriterDead
+from app.index.rewrites import Appended
 from app.index.rows import Conditions
 from app.index.sqlite import SqliteIndex
 from app.index.steps import Transaction
@@ -253,6 +254,21 @@ async def test_a_full_disk_is_said_and_passes(faulty: FaultyIndex) -> None:
     await faulty.delete_version(bucket_id, "k")
     writer._connection.execute("PRAGMA max_page_count=1000000")
     await faulty.put_version(bucket_id, "large", new(headers="x" * 100_000))
+
+
+async def test_what_adds_objects_or_bytes_is_refused_where_only_what_is_kept_for_deletes_is_left(
+    faulty: FaultyIndex, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bucket_id = await make_bucket(faulty)
+    await faulty.put_version(bucket_id, "k", new("old"))
+    found = await faulty.version(bucket_id, "k")
+    assert found is not None
+    monkeypatch.setattr(faulty._writer._reserve, "is_short", lambda: True)
+    with pytest.raises(StoreFull):
+        await faulty.put_version(bucket_id, "other", new())
+    with pytest.raises(StoreFull):
+        await faulty.append(bucket_id, "k", found, new(size=20), Appended("more", 10, "", 2), None)
+    assert await faulty.delete_version(bucket_id, "k")
 
 
 async def test_a_full_disk_at_commit_is_no_unknown(faulty: FaultyIndex) -> None:

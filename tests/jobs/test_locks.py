@@ -12,11 +12,15 @@ from app.errors import ObjectLocked, StoreUnavailable
 from app.index import locks
 from app.index.locks import COMPLIANCE, GOVERNANCE, SETTING, Lock
 from app.index.schema import ENABLED
+from app.jobs import runner
 from app.jobs.decisions import Decisions
 from app.jobs.fsck import fsck
 from app.jobs.garbage import Garbage
+from app.jobs.runner import StoreJobs
+from app.jobs.turns import FileTurns
 from app.settings import Settings
 from app.store import objects
+from app.store.bell import Bell
 from app.store.locked import written_down
 from tests.jobs.mixed import THRESHOLD, writing
 from tests.jobs.test_rebuild import lose_index, rebuilt
@@ -43,10 +47,10 @@ async def test_a_lock_waits_for_the_journals(settings: Settings) -> None:
         bucket = await store.index.create_bucket("b", "owner", "us-east-1", 10)
         made = await put(store, bucket, "key", b"body")
         seq = await store.index.set_headers(bucket.id, "key", made.seq, lock)
-        await written_down(store, "{}", seq, 0)  # without a lock nothing is waited for
+        await written_down(store, bucket.name, "{}", seq, 0)  # without a lock nothing is waited for
         with pytest.raises(StoreUnavailable):
-            await written_down(store, lock, seq, 0.05)
-        waiting = asyncio.create_task(written_down(store, lock, seq))
+            await written_down(store, bucket.name, lock, seq, 0.05)
+        waiting = asyncio.create_task(written_down(store, bucket.name, lock, seq))
         await asyncio.sleep(0.05)
         assert not waiting.done()
         await Decisions(store).run_once()
@@ -113,3 +117,24 @@ async def test_fsck_and_garbage_take_nothing_that_is_locked(settings: Settings) 
     async with opened(settings) as store:
         assert (await fsck(store, repair=True)).clean
         assert await contents(store, bucket) == held
+
+
+async def test_who_waits_has_the_journals_written(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Long before the next round."""
+    monkeypatch.setattr(runner, "PERIOD", 3600.0)
+    lock = headers(Lock(COMPLIANCE, FAR))
+    async with writing(settings) as store:
+        store.bell = Bell(settings.run_dir, store.name)
+        decisions = Decisions(store)
+        garbage = Garbage(store, lambda: 2, lambda: 1, 0, decisions.bound)
+        turns = FileTurns(settings.run_dir / "jobs.lock")
+        running = asyncio.create_task(StoreJobs(store, garbage, decisions).run(turns.turn("store")))
+        bucket = await store.index.create_bucket("b", "owner", "us-east-1", 10)
+        for number in range(3):
+            made = await put(store, bucket, f"key{number}", b"body")
+            seq = await store.index.set_headers(bucket.id, f"key{number}", made.seq, lock)
+            await written_down(store, bucket.name, lock, seq)
+        running.cancel()
+        await asyncio.gather(running, return_exceptions=True)
+        await turns.close()
+        store.bell.close()

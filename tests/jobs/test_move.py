@@ -62,8 +62,10 @@ async def move(store: Store, bucket: Bucket, name: str) -> Bucket:
     moved = await store.index.begin_move(bucket.name, name)
     await decide(store)
     mover = Mover(store, lambda: 2, lambda: 1)
-    for _ in range(4):
+    for _ in range(100):  # a round ends when its time is over, on a slow machine with little done
         await mover.run_once()
+        if not await store.index.moving():
+            break
     assert not await store.index.moving()
     await decide(store)
     return moved

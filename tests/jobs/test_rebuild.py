@@ -9,8 +9,6 @@ from typing import Any
 
 import pytest
 
-from app.index.connection import open_connection
-from app.index.rows import Conditions
 from app.jobs.decisions import Decisions
 from app.jobs.fsck import fsck
 from app.jobs.garbage import Garbage
@@ -22,7 +20,20 @@ from app.store.offline import open_all
 from storage_drivers.errors import StoreFailed
 from tests.environment import sized
 from tests.jobs.mixed import THRESHOLD, Past, tables, writing
-from tests.jobs.packed import PACK, Counts, collect, compact, content, copy, delete, fill, packed
+from tests.jobs.packed import (
+    PACK,
+    Counts,
+    collect,
+    compact,
+    complete,
+    content,
+    copy,
+    delete,
+    fill,
+    packed,
+    put_part,
+    start_upload,
+)
 from tests.store.site import Bytes, opened, prepare, put, settings_for
 
 Lost = list[tuple[str, str, int, int, str]]
@@ -106,83 +117,42 @@ async def bodies(store: Any) -> dict[tuple[int, str], tuple[Any, int]]:
     return found
 
 
-async def undecided_store(settings: Settings) -> None:
-    """Changes that no journal has, behind some that one has."""
+@pytest.mark.parametrize("again", [False, True], ids=["one", "another"])
+async def test_parts_of_what_was_copied_away_between_two_batches(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch, again: bool
+) -> None:
+    """The Complete is in the first batch, all that holds its parts in the second, which another process may write."""
+    monkeypatch.setattr("app.index.decisions.BATCH", 4)
     async with writing(settings) as store:
-        bucket = await store.index.create_bucket("undecided", "owner", "us-east-1", 10)
-        await put(store, bucket, "overwritten", b"old")
-        await put(store, bucket, "deleted", b"deleted")
-        await put(store, bucket, "deleted before", b"deleted before")
-        await objects.delete(store, bucket.id, "deleted before", None, None, {})
-        await Decisions(store).run_once()
-        await put(store, bucket, "new", b"new")
-        await put(store, bucket, "twice", b"one")
-        await put(store, bucket, "twice", b"two")
-        await put(store, bucket, "large", bytes(300_000))
-        await put(store, bucket, "overwritten", b"newer")
-        source = Bytes(b"conditional")
-        await objects.put(store, bucket.id, "condition", source, source.describe, Conditions(if_none_match=True), {})
+        bucket = await store.index.create_bucket("parts", "owner", "us-east-1", 10)
+        upload = await start_upload(store, bucket, "from")
+        await put_part(store, upload, 1, bytes(70_000))
+        await complete(store, bucket, upload)
+        for number in range(6):
+            await put(store, bucket, f"filler {number}", b"x")
+        await copy(store, bucket, "from", "to")
+        await delete(store, bucket, "from")
+        decisions = Decisions(store)
+        if again:
+            append = decisions._append
 
+            async def dies(*given: Any) -> None:
+                await append(*given)
+                raise RuntimeError("between two batches")
 
-async def test_a_claim_without_a_decision_is_restored_only_if_nothing_speaks_against_it(settings: Settings) -> None:
-    await undecided_store(settings)
+            monkeypatch.setattr(decisions, "_append", dies)
+            with pytest.raises(RuntimeError, match="between"):
+                await decisions.run_once()
+            decisions = Decisions(store)
+        await decisions.run_once()
+        await put(store, bucket, "later", b"x")
+        await decisions.run_once()
+        expected = await bodies(store)
     lose_index(settings)
     report, lost = rebuilt(settings)
-    assert report.restored_claims == 4
-    assert report.counts["superseded"] == 1, "that which was deleted before"
-    assert {(key, reason) for _, key, _, _, reason in lost} == {
-        ("condition", "it carried a condition, and what was decided is not known"),
-        ("twice", "a newer one for its key is not decided either"),
-    }
+    assert (lost, report.damage, report.restored_claims) == ([], [], 0)
     async with writing(settings) as store:
-        bucket = await store.index.bucket("undecided")
-        assert bucket is not None
-        page = await store.index.list_current(bucket.id, "", "", "", 100)
-        sizes = {entry.key: entry.size for entry in page.entries}
-        assert sizes == {"deleted": 7, "large": 300_000, "new": 3, "overwritten": 5, "twice": 3}
-        assert (await fsck(store, repair=False)).miscounted == []
-        await put(store, bucket, "goes on", b"1")
-        await Decisions(store).run_once()
-    lose_index(settings)
-    report, lost = rebuilt(settings)
-    assert report.restored_claims == 0
-    assert report.counts["versions"] == 6
-
-
-async def test_a_refused_claim_never_comes_back(settings: Settings) -> None:
-    async with writing(settings) as store:
-        bucket = await store.index.create_bucket("undecided", "owner", "us-east-1", 10)
-        await Decisions(store).run_once()
-        source = Bytes(b"refused")
-        # a commit that was given up looks like this: its record is there, unconditional, and it is noted as void
-        await put(store, bucket, "refused", b"refused")
-        version = await objects.find(store, bucket.id, "refused")
-        packed = store.driver.packed(version.body)
-        assert packed is not None
-        await store.index.refuse_blobs([(version.body, *packed)])
-        assert source.size == version.size
-    connection = open_connection(settings.index_path)
-    connection.execute("DELETE FROM versions")
-    connection.close()
-    async with writing(settings) as store:
-        await Decisions(store).run_once()
-    lose_index(settings)
-    report, lost = rebuilt(settings)
-    assert report.counts["versions"] == 0
-    assert lost == []
-    assert report.counts["superseded"] == 0
-
-
-async def test_a_damaged_claim_is_not_restored(settings: Settings) -> None:
-    await undecided_store(settings)
-    lose_index(settings)
-    for path in (settings.data / "data").glob("*/*.pack"):
-        content = bytearray(path.read_bytes())
-        at = content.rindex(b"newer")
-        content[at] ^= 1
-        path.write_bytes(content)
-    _, lost = rebuilt(settings)
-    assert ("overwritten", "it is damaged, and what was decided is not known") in {(row[1], row[4]) for row in lost}
+        assert await bodies(store) == expected
 
 
 async def test_what_is_missing_is_listed(settings: Settings) -> None:
@@ -246,20 +216,6 @@ async def test_a_torn_end_of_a_journal_is_no_damage(settings: Settings) -> None:
     report, lost = rebuilt(settings)
     assert (report.damage, lost) == ([], [])
     assert (report.counts["versions"], report.restored_claims) == (2, 1), "the second by its claim"
-
-
-async def test_what_was_being_written_at_the_end_is_no_damage(settings: Settings) -> None:
-    await undecided_store(settings)
-    lose_index(settings)
-    for name, left in (("ff/00000000000fffff", b"half a body"), ("fe/00000000000ffffe.pack", b"SLUICE")):
-        (settings.data / "data" / name).write_bytes(left)
-    report, _ = rebuilt(settings)
-    assert (report.damage, report.unreadable_files) == ([], 1)
-    (settings.data / "data/fe/00000000000ffffe.pack").write_bytes(bytes(5000))
-    report, _ = rebuilt(settings, replace=True)
-    assert len(report.damage) == 1
-    async with opened(settings) as store:
-        assert 0xFFFFE not in {pack.id for pack in await store.index.packs()}
 
 
 async def test_an_older_index_and_a_missing_one_are_refused(settings: Settings) -> None:

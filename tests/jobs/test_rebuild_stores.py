@@ -7,11 +7,14 @@ from pathlib import Path
 
 import pytest
 
+from app.index.decisions import KEYRING
 from app.jobs.decisions import Decisions
 from app.jobs.fsck import fsck
 from app.settings import Settings
 from app.startup import CannotStart
 from app.store import objects
+from app.store.keyring import change_ring
+from tests.jobs.encrypted import MASTER, with_ring
 from tests.jobs.mixed import tables
 from tests.jobs.packed import content
 from tests.jobs.two import LARGE, fill, make, rebuilt, settings_of, stores
@@ -81,3 +84,24 @@ async def test_every_store_refuses_the_older_index(settings: Settings) -> None:
     with pytest.raises(CannotStart, match="store fast: the index is of store"):
         async with stores(settings):
             pass
+
+
+async def test_the_ring_with_the_highest_number_comes_back(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another store may write down the settings that it read before a key was made, with later commits."""
+    async with stores(settings) as store:
+        await with_ring(store)
+        old = await store.index.settings_rows()
+        await change_ring(store.index, MASTER, lambda ring: ring.created("named", 1))
+        ring = await store.index.note(KEYRING)
+        await fill(store, await make(store, "fast"))
+        await Decisions(store.of("fast")).run_once()
+        await fill(store, await make(store, "slow"))
+
+        async def read_before() -> str:
+            return old
+
+        monkeypatch.setattr(store.index, "settings_rows", read_before)
+        await Decisions(store.of("slow")).run_once()
+    rebuilt(settings)
+    async with stores(settings) as store:
+        assert await store.index.note(KEYRING) == ring

@@ -6,13 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from app.index.schema import ENABLED, SUSPENDED
+from app.index.schema import ENABLED, NONCURRENT, SUSPENDED
 from app.jobs.decisions import Decisions
 from app.jobs.fsck import fsck
 from app.jobs.garbage import Garbage
 from app.settings import Settings
 from app.store import objects
 from tests.environment import sized
+from tests.index.test_newest import set_states
 from tests.jobs.mixed import THRESHOLD, tables, writing
 from tests.jobs.packed import PACK, Counts, body, compact, packed
 from tests.jobs.test_rebuild import lose_index, rebuilt
@@ -172,3 +173,18 @@ async def test_a_bucket_counts_all_its_versions(settings: Settings) -> None:
         report = await fsck(store, repair=False)
         assert report.clean
         assert report.rows == 3, "a delete marker holds nothing"
+
+
+async def test_fsck_finds_a_key_without_a_newest_version(settings: Settings) -> None:
+    async with writing(settings) as store:
+        bucket = await store.index.create_bucket("b", "owner", "r", 10, versioning=ENABLED)
+        for body in (b"first", b"second"):
+            await put(store, bucket, "key", body)
+        held = await contents(store, bucket)
+        version = await objects.find(store, bucket.id, "key")
+        await store.index._commit(set_states, [(version.seq, NONCURRENT)])  # type: ignore[attr-defined]
+        report = await fsck(store, repair=False)
+        assert (report.clean, report.newest) == (False, [{"bucket": "b", "key": "key"}])
+        report = await fsck(store, repair=True)
+        assert (report.clean, report.newest, report.reordered) == (True, [], 1)
+        assert await contents(store, bucket) == held

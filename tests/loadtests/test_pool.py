@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 
-from loadtests.pool import MIX, Pool, chosen
+import pytest
+
+from loadtests.pool import MIX, Pool, chosen, parse_mix
 
 
 def test_names_are_never_given_twice() -> None:
@@ -29,3 +31,15 @@ def test_the_mix_is_that_of_warp() -> None:
     found = Counter(chosen() for _ in range(20_000))
     assert set(found) == set(MIX)
     assert all(abs(found[operation] / 200 - percent) < 3 for operation, percent in MIX.items())
+
+
+def test_a_mix_of_ones_own() -> None:
+    assert parse_mix("") == MIX
+    assert parse_mix("get=90, put=10") == {"GET": 90, "PUT": 10}
+    assert {chosen(parse_mix("STAT=1,DELETE=0")) for _ in range(100)} == {"STAT"}
+
+
+@pytest.mark.parametrize("text", ["GET", "GET=", "GET=x", "GET=-1", "GET=nan", "GET=inf", "LIST=1", "GET=0,PUT=0", ","])
+def test_what_is_no_mix_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match=r"is no share|has no operation"):
+        parse_mix(text)

@@ -16,16 +16,18 @@ FLOOR = {
     "b21": 10, "b22": 5, "b23": 2, "b24": 1, "b25": 12, "b26": 35, "b27": 1, "b28": 24, "b29": 1, "b30": 7,
     "b31": 4, "b32": 6,
     "c33": 47, "c34": 4, "c35": 17, "c36": 9, "c37": 15, "c38": 13, "c39": 19,
-    "d40": 1,
+    "d40": 3, "d41": 15, "d42": 1, "d43": 13, "d44": 5, "d45": 12, "d46": 1, "d47": 10, "d48": 5, "d49": 8, "d50": 1,
     "e51": 11, "e52": 21, "e53": 1, "e54": 1, "e55": 1, "e56": 11, "e57": 34, "e58": 60, "e59": 1, "e60": 7,
     "e61": 27,
-    "f62": 5, "f68": 1, "f69": 17, "f73": 5, "f74": 4,
+    "f62": 5, "f63": 2, "f64": 1, "f65": 1, "f66": 5, "f67": 5, "f68": 2, "f69": 17, "f72": 1, "f73": 5, "f74": 5,
+    "f75": 49, "f76": 1,
     "g77": 32, "g78": 23, "g79": 22, "g80": 3, "g81": 8, "g82": 2, "g83": 10, "g84": 5, "g85": 34,
     "h86": 19, "h87": 6, "h88": 42, "h89": 43, "h90": 1, "h91": 39, "h92": 16, "h93": 7, "h94": 5,
     "i95": 14, "i96": 3, "i98": 21,
 }  # fmt: skip
-"""Tests by number of the list of bad inputs: A header signatures, B streams, C presigned URLs, E names, F rights,
-G HTTP, H documents, I operations."""
+"""Tests by number of the list of bad inputs: A header signatures, B streams, C presigned URLs, D forms, E names,
+F rights, G HTTP, H documents, I operations. F62 and F63 have more in tests/functional/test_copy_rights.py, F70 and F71
+in tests/access."""
 
 
 def collected() -> Counter[str]:

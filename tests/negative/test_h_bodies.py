@@ -242,9 +242,24 @@ SUBRESOURCES = ["notification", "replication", "logging", "website", "inventory&
 def test_h93_no_destination_is_taken(site: Site, query: str) -> None:
     for aim in AIMS:
         body = xml("Configuration", f"<Destination><Bucket>{aim}</Bucket></Destination><Topic>{aim}</Topic>")
-        site.refused(
-            site.sign(Request("PUT", path_of(GROUND), query, (content_md5(body),), body)), 501, "NotImplemented"
+        answer = site.ask(site.sign(Request("PUT", path_of(GROUND), query, (content_md5(body),), body)))
+        assert (answer.status, answer.code) in (
+            (400, "MalformedXML"),
+            (400, "InvalidArgument"),
+            (501, "NotImplemented"),
         )
+
+
+@pytest.mark.parametrize("aim", AIMS)
+def test_h93_no_aim_is_taken_where_one_belongs(site: Site, aim: str) -> None:
+    told = f"<TopicConfiguration><Topic>{aim}</Topic><Event>s3:ObjectCreated:*</Event></TopicConfiguration>"
+    kept = f"<LoggingEnabled><TargetBucket>{aim}</TargetBucket><TargetPrefix/></LoggingEnabled>"
+    for query, body, code in (
+        ("notification", xml("NotificationConfiguration", told), "InvalidArgument"),
+        ("logging", xml("BucketLoggingStatus", kept), "InvalidTargetBucketForLogging"),
+    ):
+        request = Request("PUT", path_of(GROUND), query, (content_md5(body),), body)
+        site.refused(site.sign(request), 400, code)
 
 
 POLICIES = {

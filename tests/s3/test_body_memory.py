@@ -3,17 +3,33 @@
 from __future__ import annotations
 
 import asyncio
+import tracemalloc
 from collections.abc import MutableMapping
 from typing import Any
 
 import pytest
 
 from app.errors import Overloaded
+from app.s3 import body
 from app.s3.body import PIECE, Body
 from app.s3.request import S3Request
 from app.server.limits import BodyMemory
+from storage_drivers.base import Buffer
 
 BUDGET = 4 * PIECE
+SOME = 16 * 1024
+"""Bytes of a piece where a piece has very many."""
+
+
+def request_of(size: int, memory: BodyMemory, payload: str = "UNSIGNED-PAYLOAD") -> S3Request:
+    """The head of an upload."""
+    request = S3Request()
+    request.headers = {"x-amz-decoded-content-length": str(size)}
+    request.content_length = size
+    request.payload = payload
+    request.signature = object()
+    request.memory = memory
+    return request
 
 
 class Upload:
@@ -24,12 +40,8 @@ class Upload:
         for piece in pieces:
             self.coming.put_nowait(piece)
         self._left = sum(map(len, pieces)) if size is None else size
-        request = S3Request()
-        request.headers = {}
-        request.content_length = self._left
-        request.payload = "UNSIGNED-PAYLOAD"
+        request = request_of(self._left, memory)
         request.receive = self._receive
-        request.memory = memory
         self.body = Body(request)
         assert request.body is self.body
 
@@ -167,3 +179,32 @@ async def test_a_share_that_was_waited_for_is_given_back_when_the_client_goes() 
     assert await asyncio.gather(reading, return_exceptions=True)
     upload.body.close()
     assert memory.held == 0
+
+
+def taken(upload: Body) -> tuple[Buffer, int]:
+    """The next piece, and the most memory that Python took for it."""
+    tracemalloc.start()
+    try:
+        piece = asyncio.run(upload.read())
+        return piece, tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+
+@pytest.mark.parametrize("payload", ["UNSIGNED-PAYLOAD", "STREAMING-UNSIGNED-PAYLOAD-TRAILER"])
+def test_a_body_in_very_small_pieces_takes_little_more_than_others(
+    monkeypatch: pytest.MonkeyPatch, payload: str
+) -> None:
+    """As a client sends it that has every two bytes in a packet, or in a chunk, of their own."""
+    monkeypatch.setattr(body, "PIECE", SOME)
+    request = request_of(2 * PIECE, BodyMemory(BUDGET), payload)
+    sent = b"xy" if payload == "UNSIGNED-PAYLOAD" else b"2\r\nxy\r\n" * 20
+
+    async def receive() -> MutableMapping[str, Any]:
+        return {"type": "http.request", "body": bytes(bytearray(sent)), "more_body": True}
+
+    request.receive = receive
+    piece, memory = taken(Body(request))
+    assert len(piece) >= SOME
+    assert bytes(piece) == b"xy" * (len(piece) // 2)
+    assert memory < 5 * SOME

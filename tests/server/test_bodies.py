@@ -67,6 +67,50 @@ async def test_bodies_and_heads_in_one_stream() -> None:
         assert app.bodies == bodies
 
 
+async def test_a_long_body_and_part_of_the_next_request_in_one_read() -> None:
+    """As a loop may give them that reads more at once than uvloop does."""
+    app = Recorder()
+    async with serving(app) as site:
+        client = await site.connect()
+        await until(lambda: site.state.connections)
+        (connection,) = site.state.connections
+        long, short = os.urandom(300_000), b"0123456789"
+        connection.data_received(HEAD + b"Content-Length: 300000\r\n\r\n" + long)
+        connection.data_received(
+            HEAD + b"Content-Length: 300000\r\n\r\n" + long + HEAD + b"Content-Length: 10\r\n\r\n01"
+        )
+        connection.data_received(short[2:] + GET)
+        for _ in range(4):
+            assert (await client.response()).status == 200
+        assert app.bodies == [long, long, short, b""]
+
+
+async def test_very_small_pieces_are_kept_together() -> None:
+    """While nobody asks for them: an object for each would take many times their bytes."""
+    go = asyncio.Event()
+
+    async def late(scope: Any, receive: Any, send: Any) -> None:
+        await go.wait()
+        await answer(send, await read_body(receive) or b"")
+
+    body = bytes(range(250)) * 40 + bytes(5000) + bytes(range(250)) * 8
+    cuts = [*range(0, 10_000, 2), 10_000, *range(15_000, len(body), 2)]
+    framed = b"".join(
+        b"%x\r\n%b\r\n" % (end - start, body[start:end])
+        for start, end in zip(cuts, [*cuts[1:], len(body)], strict=True)
+    )
+    async with serving(late) as site:
+        client = await site.connect()
+        await client.send(HEAD + b"Transfer-Encoding: chunked\r\n\r\n" + framed + b"0\r\n\r\n")
+        await until(lambda: any(cycle.complete for cycle in site.state.running))
+        (cycle,) = site.state.running
+        assert cycle.buffered == len(body)
+        assert len(cycle.chunks or ()) <= 4
+        go.set()
+        assert (await client.response()).body == body
+    assert site.state.memory.buffered == 0
+
+
 async def test_reading_ahead_is_bounded() -> None:
     go = asyncio.Event()
 

@@ -12,7 +12,8 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from app.server.access_log import MANY, AccessLog
-from app.server.counters import BOUNDS, OPERATIONS, PHASES, Counters
+from app.server.counters import BOUNDS, PHASES, Counters
+from app.server.operation_names import OPERATIONS
 from app.server.shared import OldestRequests, boottime_ms
 
 
@@ -91,11 +92,15 @@ def test_a_new_server_starts_at_zero(tmp_path: Path) -> None:
 
 
 def test_every_operation_that_is_dispatched_is_known() -> None:
+    from app.access.iam.service import NAMES
     from app.s3 import operations
     from app.s3.dispatch import TABLE
 
     operations.load()
     assert {operation.name for operation in TABLE.values()} <= set(OPERATIONS)
+    for names in NAMES.values():
+        assert names <= set(OPERATIONS)
+    assert len(OPERATIONS) == len(set(OPERATIONS))
     assert len(PHASES) == 8
 
 

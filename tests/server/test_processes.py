@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import os
+import pickle
+import select
 import signal
 import subprocess
 import sys
@@ -43,6 +45,33 @@ async def test_a_process_anew_has_only_what_is_kept() -> None:
     finally:
         os.close(kept)
         os.close(left)
+
+
+def test_a_process_anew_dies_with_its_parent_however_far_it_came() -> None:
+    """It holds the server's lock while it imports; here it waits for ever for what it shall be."""
+    reading, writing = os.pipe()
+    os.write(writing, pickle.dumps([str(ROOT), *sys.path]))
+    code = f"""
+        import os, time
+        from app.server.child import BOOTSTRAP
+        from app.server.processes import execute
+        print(execute(BOOTSTRAP.format(fd={reading}, parent=os.getpid()), "waits", ({reading},)).pid, flush=True)
+        time.sleep(60)
+    """
+    parent = subprocess.Popen(
+        [sys.executable, "-c", dedent(code)], cwd=ROOT, stdout=subprocess.PIPE, pass_fds=[reading], text=True
+    )
+    try:
+        assert parent.stdout is not None
+        child = os.pidfd_open(int(parent.stdout.readline()))
+        parent.kill()
+        assert select.select([child], [], [], 30)[0] == [child]
+        os.close(child)
+    finally:
+        parent.kill()
+        parent.communicate()
+        os.close(reading)
+        os.close(writing)
 
 
 def forked(call: str) -> tuple[int, str]:

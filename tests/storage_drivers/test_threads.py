@@ -2,27 +2,42 @@
 
 from __future__ import annotations
 
+import asyncio
+import gc
 import threading
-from concurrent.futures import CancelledError, Future
+from collections.abc import Callable
+from typing import Any
 
 import pytest
 
-from storage_drivers.errors import StoreFailed, StoreSilent
+from storage_drivers.errors import BlobDamaged, StoreFailed, StoreSilent
 from storage_drivers.threads import Threads
 
 
-class Result:
-    """What somebody must give back."""
+class Late:
+    """A call that ends when it may, with what must be given back: itself."""
 
     def __init__(self) -> None:
-        self.released = threading.Event()
+        self.running, self.go_on, self.released = threading.Event(), threading.Event(), threading.Event()
+
+    def __call__(self) -> Late:
+        self.running.set()
+        self.go_on.wait(30)
+        return self
 
     def release(self) -> None:
         """Note it."""
         self.released.set()
 
 
-def hanging(threads: Threads, count: int) -> tuple[threading.Event, list[Future[bool]]]:
+async def until(holds: Callable[[], bool]) -> None:
+    """Let the loop go on until something holds."""
+    async with asyncio.timeout(30):
+        while not holds():  # noqa: ASYNC110 - it is looked for
+            await asyncio.sleep(0.001)
+
+
+async def hanging(threads: Threads, count: int) -> tuple[threading.Event, list[asyncio.Future[bool]]]:
     """Calls that run until the event is set, each in a thread."""
     go_on, running = threading.Event(), threading.Semaphore(0)
 
@@ -30,81 +45,136 @@ def hanging(threads: Threads, count: int) -> tuple[threading.Event, list[Future[
         running.release()
         return go_on.wait(30)
 
-    calls = [threads.submit(hang) for _ in range(count)]
+    calls = [threads.call(hang) for _ in range(count)]
     for _ in range(count):
-        assert running.acquire(timeout=30)
+        await until(lambda: running.acquire(blocking=False))
     return go_on, calls
 
 
-def test_more_threads_than_that_are_never_made() -> None:
+async def test_more_threads_than_that_are_never_made() -> None:
     threads = Threads(2)
-    go_on, calls = hanging(threads, 2)
-    third = threads.submit(threading.get_ident)
+    go_on, calls = await hanging(threads, 2)
+    third = threads.call(threading.get_ident)
     assert (len(threads.running()), threads.waiting()) == (2, 1)
     go_on.set()
-    third.result(30)
-    assert [call.result(30) for call in calls] == [True, True]
-    assert threads.running() == []
+    await third
+    assert await asyncio.gather(*calls) == [True, True]
+    await until(lambda: threads.running() == [])
     threads.shutdown()
 
 
-def test_what_hangs_is_the_same_at_two_looks() -> None:
+async def test_a_thread_serves_those_who_come_one_after_another() -> None:
+    threads = Threads(8)
+    assert len({await threads.call(threading.get_ident) for _ in range(20)}) == 1
+    threads.shutdown()
+
+
+async def test_many_calls_at_once_all_come_back() -> None:
+    threads = Threads(8)
+    assert await asyncio.gather(*(threads.call(divmod, number, 7) for number in range(2000))) == [
+        divmod(number, 7) for number in range(2000)
+    ]
+    threads.shutdown()
+
+
+async def test_what_hangs_is_the_same_at_two_looks() -> None:
     threads = Threads(2)
-    go_on, _ = hanging(threads, 1)
+    go_on, _ = await hanging(threads, 1)
     before = threads.running()
-    threads.submit(int).result(30)
+    await threads.call(int)
     assert [call for call in threads.running() if call in before] == before
     go_on.set()
     threads.shutdown()
 
 
-def test_given_up() -> None:
+async def test_given_up() -> None:
     """Whoever waits is told at once; nothing that waited is begun, and what comes late is given back."""
-    threads, result, ran = Threads(2), Result(), threading.Event()
-    go_on, calls = hanging(threads, 1)
-    running = threading.Event()
-
-    def late() -> Result:
-        running.set()
-        go_on.wait(30)
-        return result
-
-    opening = threads.submit(late)
-    assert running.wait(30)
-    queued = threads.submit(ran.set)
+    threads, late, ran = Threads(2), Late(), threading.Event()
+    go_on, calls = await hanging(threads, 1)
+    opening = threads.call(late)
+    await until(late.running.is_set)
+    queued = threads.call(ran.set)
     threads.give_up(StoreSilent("it does not answer"))
     for call in (*calls, opening, queued):
         with pytest.raises(StoreSilent):
-            call.result(0)
-    with pytest.raises(RuntimeError):
-        threads.submit(int)
+            call.result()
+    with pytest.raises(StoreFailed):
+        threads.call(int)
     go_on.set()
-    assert result.released.wait(30)
+    late.go_on.set()
+    await until(late.released.is_set)
     threads.shutdown()
     assert not ran.is_set()
 
 
-def test_a_cancelled_call_is_not_begun() -> None:
+async def test_a_cancelled_call_is_not_begun() -> None:
     threads = Threads(1)
-    go_on, _ = hanging(threads, 1)
+    go_on, _ = await hanging(threads, 1)
     ran = threading.Event()
-    queued = threads.submit(ran.set)
+    queued = threads.call(ran.set)
     assert queued.cancel()
     go_on.set()
+    await threads.call(int)
     threads.shutdown()
-    with pytest.raises(CancelledError):
-        queued.result(0)
     assert not ran.is_set()
 
 
-def test_failures_of_the_mount_are_counted() -> None:
+async def test_what_comes_for_a_cancelled_caller_is_given_back() -> None:
+    threads, late = Threads(1), Late()
+    opening = threads.call(late)
+    await until(late.running.is_set)
+    assert opening.cancel()
+    assert not late.released.is_set()
+    late.go_on.set()
+    await until(late.released.is_set)
+    threads.shutdown()
+
+
+def test_what_comes_after_the_end_of_the_loop_is_given_back() -> None:
+    threads, late = Threads(2), [Late(), Late()]
+
+    async def begin() -> None:
+        for call in late:
+            threads.call(call)
+
+    asyncio.run(begin())
+    for call in late:  # the second finds what the first left
+        call.go_on.set()
+        assert call.released.wait(30)
+
+    async def again() -> int:
+        return await threads.call(int)
+
+    assert asyncio.run(again()) == 0, "another loop has its own way back"
+    threads.shutdown()
+
+
+async def test_failures_of_the_mount_are_counted() -> None:
     threads = Threads(1)
 
     def fail(error: Exception) -> None:
         raise error
 
-    for error, troubles in ((ValueError(), 0), (OSError(), 1), (StoreFailed(), 2)):
+    for error, troubles in ((ValueError(), 0), (BlobDamaged(), 0), (OSError(), 1), (StoreFailed(), 2)):
         with pytest.raises(type(error)):
-            threads.submit(fail, error).result(30)
+            await threads.call(fail, error)
         assert threads.troubles == troubles
+    threads.shutdown()
+
+
+async def test_an_error_that_nobody_takes_is_not_logged() -> None:
+    """As of a piece that was read ahead for somebody who has gone."""
+    threads, said = Threads(1), list[dict[str, Any]]()
+    asyncio.get_running_loop().set_exception_handler(lambda _, context: said.append(context))
+
+    def fail() -> None:
+        raise OSError
+
+    failing = threads.call(fail)
+    await until(failing.done)
+    del failing
+    gc.collect()
+    assert said == []
+    with pytest.raises(RuntimeError):  # what no future takes
+        await threads.call(next, iter(()))
     threads.shutdown()

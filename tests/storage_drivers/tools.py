@@ -16,6 +16,8 @@ class Pieces:
     def __init__(self, *pieces: Buffer | Exception | Awaitable[object], refuse: Exception | None = None) -> None:
         self.size: int | None = sum(len(piece) for piece in pieces if isinstance(piece, (bytes, bytearray, memoryview)))
         self.hash = hashlib.sha256()
+        self.to_digest: list[int] = []
+        """Bytes of the pieces that were read and not yet digested."""
         self.verified = False
         self.ended = False
         self._pieces = list(pieces)
@@ -32,6 +34,7 @@ class Pieces:
             if isinstance(piece, Exception):
                 raise piece
             if isinstance(piece, (bytes, bytearray, memoryview)):
+                self.to_digest.append(len(piece))
                 return piece
             await piece
         self.ended = True
@@ -39,6 +42,7 @@ class Pieces:
 
     def digest(self, piece: Buffer) -> None:
         assert not self.verified
+        assert len(piece) == self.to_digest.pop(0), "digested in other pieces than it was read"
         self.hash.update(piece)
 
     def verify(self) -> None:

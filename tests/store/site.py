@@ -49,7 +49,8 @@ class Bytes:
 def settings_for(path: Path, **options: object) -> Settings:
     """Settings on a directory, with keys given."""
     given = {"root_access_key": "ROOTKEY", "root_secret_key": "root-secret-key", "durability": "relaxed"}
-    return Settings(data=path / "data", **{**given, **options})  # type: ignore[arg-type]
+    place = {} if "stores" in options else {"data": path / "data"}
+    return Settings(**{**place, **given, **options})  # type: ignore[arg-type]
 
 
 @asynccontextmanager

@@ -68,13 +68,13 @@ async def test_a_slow_call_alone_takes_nothing_out_of_service(
     await made.start(None)
     driver, go_on = place.driver, threading.Event()
     assert isinstance(driver, LocalDriver)
-    slow = driver._submit(go_on.wait, 30)
+    slow = driver._hop(go_on.wait, 30)
     await until(made, lambda: made.state.stuck == 1)
     assert made.up
     monkeypatch.setattr(breaker, "LONGEST", 2)
     await until(made, lambda: not made.up)
     with pytest.raises(StoreSilent):
-        slow.result(0)
+        slow.result()
     assert made.state.stuck == 1
     await until(made, lambda: made.up)
     assert place.driver is not driver
@@ -89,7 +89,7 @@ async def test_a_mount_that_does_not_answer(place: Place, make: Callable[[], Loc
     driver, go_on = place.driver, threading.Event()
     assert isinstance(driver, LocalDriver)
     mount.answers.clear()
-    driver._submit(go_on.wait, 30)
+    driver._hop(go_on.wait, 30)
     await until(made, lambda: not made.up)
     with pytest.raises(StoreSilent):
         await place.usage()
@@ -156,12 +156,12 @@ async def test_what_hangs_is_not_left_behind_without_end(
     for _ in range(breaker.MOST_GIVEN_UP):
         driver = place.driver
         assert isinstance(driver, LocalDriver)
-        driver._submit(go_on.wait, 30)
+        driver._hop(go_on.wait, 30)
         await until(made, lambda: not made.up)
         await until(made, lambda: made.up)
     driver = place.driver
     assert isinstance(driver, LocalDriver)
-    driver._submit(go_on.wait, 30)
+    driver._hop(go_on.wait, 30)
     await until(made, lambda: not made.up)
     await until(made, lambda: "hang for ever" in made._reason)
     assert made.state.stuck == breaker.MOST_GIVEN_UP + 1

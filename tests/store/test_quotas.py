@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,6 +11,7 @@ import pytest
 from app.errors import QuotaExceeded
 from app.index.rows import Bucket
 from app.index.usage import Usage
+from app.server.quota_shares import SLOTS, QuotaShares
 from app.store.quotas import Quota, Quotas, quota_of, to_setting
 
 
@@ -154,3 +156,42 @@ async def test_many_at_once_do_not_pass_it_together() -> None:
 
     results = await asyncio.gather(*(write() for _ in range(10)), return_exceptions=True)
     assert results.count(None) == 3
+
+
+async def test_workers_of_a_gateway_see_what_each_lets_in(tmp_path: Path) -> None:
+    index = Counting(0, 0)
+    index.cost = 1.0  # counts are good for 20 seconds
+    QuotaShares(tmp_path / "quotas", 2, create=True)
+    given: Any = index
+    one, two = (Quotas(given, lambda: index.now, QuotaShares(tmp_path / "quotas", 2, place)) for place in (0, 1))
+    await put(two, 1)
+    index.held = Usage(1, 1)
+    async with one.room(BOTH) as room:
+        await room.take(60)
+        await refused(two, 40)
+        await room.take(50)  # another try of the same write
+        await put(two, 40)
+    await refused(two, 10, 0)
+    await put(two, 9, 0)
+    await refused(two, 0)  # of three objects the last has come, though it is not counted
+    assert index.asked == 2
+    index.held = Usage(10, 1)
+    index.now += 30
+    await put(two, 90)
+    index.held = Usage(100, 2)
+    await refused(one, 1)
+
+
+async def test_what_is_on_its_way_into_another_bucket_counts_there_alone(tmp_path: Path) -> None:
+    index: Any = Counting(0, 0)
+    QuotaShares(tmp_path / "quotas", 2, create=True)
+    one, two = (Quotas(index, lambda: index.now, QuotaShares(tmp_path / "quotas", 2, place)) for place in (0, 1))
+    wide = Bucket(7, "wide", "owner", "us-east-1", 0, settings='{"quota":{"bytes":1000000}}')
+    async with one.room(wide) as room:
+        await room.take(5000)
+        async with two.room(BOTH._replace(id=7 + SLOTS)) as other:  # the same slot
+            await other.take(60)
+            await refused(one, 41, of=BOTH._replace(id=7 + SLOTS))
+            await put(one, 40, of=BOTH._replace(id=7 + SLOTS))
+            await refused(two, 995_001, of=wide)
+            await put(two, 10, of=wide)

@@ -19,9 +19,11 @@ from app.errors import (
     PreconditionFailed,
     StoreFull,
     StoreUnavailable,
+    WriterDead,
 )
 from app.index import open_index
 from app.index.rows import Bucket, Conditions
+from app.jobs.sweep import sweep
 from app.jobs.tree import TreeJobs
 from app.settings import Settings
 from app.startup import prepare
@@ -153,6 +155,68 @@ async def test_a_delete_that_fails_in_the_middle(
         assert (await tree.find(bucket, "k") is None) == done
         await tree.delete(bucket, "k", None, None, {})
         assert await tree.find(bucket, "k") is None
+
+
+async def test_a_delete_that_was_left_by_a_worker_that_stopped_is_ended(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A stopping worker takes its leave of the index only when nothing is left that locks a key."""
+    async with opened(settings) as (store, tree, bucket):
+        await put(tree, bucket, "k", b"old")
+        monkeypatch.setattr(tree.files, "remove", failing(tree.files.remove, StoreFailed("EIO"), after=False))
+        with pytest.raises(StoreUnavailable):
+            await tree.delete(bucket, "k", None, None, {})
+        await store.ids.close()
+    async with opened(settings) as (store, tree, bucket):
+        await sweep(store, tree.index.writer_is_gone)
+        assert await tree.index.intent_on(bucket.id, "k") is None
+        await put(tree, bucket, "k", b"again")
+        assert await read(store, tree, bucket, "k") == (md5(b"again"), b"again")
+
+
+async def test_a_delete_that_goes_on_after_its_gateway_was_declared_dead_spares_what_was_written_since(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with opened(settings) as (_, stopped, bucket), opened(settings) as (store, tree, _):
+        await put(stopped, bucket, "k", b"old")
+        reached, gate = asyncio.Event(), asyncio.Event()
+        remove = stopped.files.remove
+
+        async def late(*arguments: Any) -> bool:
+            reached.set()
+            await gate.wait()
+            return await remove(*arguments)
+
+        monkeypatch.setattr(stopped.files, "remove", late)
+        deleting = asyncio.create_task(stopped.delete(bucket, "k", None, None, {}))
+        await reached.wait()
+        await sweep(store, lambda writer: writer.incarnation == stopped.index.incarnation)
+        await put(tree, bucket, "k", b"acknowledged")
+        gate.set()
+        with pytest.raises(WriterDead):
+            await deleting
+        assert await read(store, tree, bucket, "k") == (md5(b"acknowledged"), b"acknowledged")
+
+
+async def test_a_delete_of_a_file_that_others_change_just_then(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with opened(settings) as (_, tree, bucket):
+        await put(tree, bucket, "k", b"old")
+        remove, path = tree.files.remove, tree.files.root / "bucket" / "k"
+        seen: list[bool] = []
+
+        async def changed_before(*arguments: Any) -> bool:
+            if not seen:
+                path.write_bytes(b"by others")
+            seen.append(path.exists())
+            return await remove(*arguments)
+
+        monkeypatch.setattr(tree.files, "remove", changed_before)
+        assert await tree.delete(bucket, "k", None, None, {}) is not None
+        assert seen == [True, True]
+        assert await tree.find(bucket, "k") is None
+        assert not path.exists()
 
 
 async def test_what_is_refused_leaves_nothing(settings: Settings) -> None:

@@ -6,6 +6,8 @@
 
 from __future__ import annotations
 
+import re
+
 from app.access.policy import malformed
 from app.access.policy.malformed import Malformed
 from app.access.policy.wildcards import Pattern, Work, tokens_of
@@ -41,6 +43,24 @@ SERVICE_ACTIONS = frozenset({"s3:ListAllMyBuckets"})
 KNOWN = BUCKET_ACTIONS | OBJECT_ACTIONS | SERVICE_ACTIONS
 _FOLDED = {action.lower(): action for action in KNOWN}
 
+_NAMES_IAM_ACTIONS = """
+AddUserToGroup AttachGroupPolicy AttachRolePolicy AttachUserPolicy CreateAccessKey CreateGroup CreateRole CreateUser
+DeleteAccessKey DeleteGroup DeleteGroupPolicy DeleteRole DeleteRolePolicy DeleteUser DeleteUserPolicy DetachGroupPolicy
+DetachRolePolicy DetachUserPolicy GetAccountSummary GetGroup GetGroupPolicy GetRole GetRolePolicy GetUser GetUserPolicy
+ListAccessKeys ListAttachedGroupPolicies ListAttachedRolePolicies ListAttachedUserPolicies ListGroupPolicies ListGroups
+ListGroupsForUser ListOpenIDConnectProviders ListRolePolicies ListRoles ListUserPolicies ListUsers PutGroupPolicy
+PutRolePolicy PutUserPolicy RemoveUserFromGroup UpdateAccessKey UpdateAssumeRolePolicy UpdateGroup UpdateRole
+UpdateRoleDescription UpdateUser
+"""
+IAM_ACTIONS = frozenset("iam:" + name for name in _NAMES_IAM_ACTIONS.split())
+STS_ACTIONS = frozenset({"sts:AssumeRole", "sts:GetCallerIdentity", "sts:GetSessionToken"})
+KMS_ACTIONS = frozenset({"kms:Decrypt", "kms:Encrypt", "kms:GenerateDataKey"})
+"""Of those that there are only what S3 needs for its callers, and what is asked for with them."""
+OF_IDENTITIES = KNOWN | IAM_ACTIONS | STS_ACTIONS | KMS_ACTIONS
+"""All that is ever asked of the policies of users, groups and roles."""
+_FOLDED_ALL = {action.lower(): action for action in OF_IDENTITIES}
+_SERVICE_ACTION = re.compile(r"[A-Za-z0-9-]+:[A-Za-z0-9*?]+")
+
 
 def matching(text: str) -> frozenset[str]:
     """The actions that a text of `Action` or `NotAction` means; case does not matter. Raises Malformed for none."""
@@ -54,3 +74,16 @@ def matching(text: str) -> frozenset[str]:
     if not found:
         raise Malformed(malformed.ACTION)
     return found
+
+
+def matching_any(text: str) -> frozenset[str]:
+    """The same for the policy of a user, group or role, which may name actions of services that there are none of.
+
+    Raises Malformed for what is no action of any service.
+    """
+    if text == "*":
+        return OF_IDENTITIES
+    if _SERVICE_ACTION.fullmatch(text) is None:
+        raise Malformed(malformed.VENDOR)
+    pattern, work = Pattern(tokens_of(text.lower())), Work()
+    return frozenset(action for name, action in _FOLDED_ALL.items() if pattern.matches(name, work))

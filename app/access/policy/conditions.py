@@ -89,8 +89,8 @@ class Missing:
         return (not values(self.key)) in self._answers
 
 
-def parse(block: Any, actions: frozenset[str], *, variables: bool) -> list[Condition | Missing]:
-    """The conditions of a statement on these actions. Raises Malformed."""
+def parse(block: Any, actions: frozenset[str] | None, *, variables: bool) -> list[Condition | Missing]:
+    """The conditions of a statement on these actions; None: of any, on keys that may be unknown. Raises Malformed."""
     if not isinstance(block, dict):
         raise Malformed(malformed.SYNTAX)
     found: list[Condition | Missing] = []
@@ -100,7 +100,8 @@ def parse(block: Any, actions: frozenset[str], *, variables: bool) -> list[Condi
         for key, value in tests.items():
             wanted = texts(_as_text(value), malformed.SYNTAX)
             condition = Missing(key, wanted) if name == NULL else Condition(name, key, wanted, variables=variables)
-            keys.check(condition.key, actions)
+            if actions is not None:
+                keys.check(condition.key, actions)
             found.append(condition)
     return found
 

@@ -31,12 +31,13 @@ VERSIONS = ("2008-10-17", "2012-10-17")
 TOO_LONG = f"Normalized policy document exceeds the maximum allowed size of {MAX_BYTES} bytes."
 
 
-def read(text: bytes) -> dict[str, Any]:
+def read(text: bytes, *, kept: bool = False) -> dict[str, Any]:
     """The outermost object of a policy: its fields known, `Version` given and `Statement` a list with an element.
 
-    Numbers are text, as they stand there. Raises Malformed.
+    Numbers are text, as they stand there. What is `kept` may be of any length: it was measured when it was put.
+    Raises Malformed.
     """
-    if len(text) > MAX_RAW:
+    if len(text) > MAX_RAW and not kept:
         raise Malformed(TOO_LONG)
     if not text.lstrip(b" \t\r\n").startswith(b"{"):
         raise Malformed(malformed.FIRST_BYTE)
@@ -53,7 +54,7 @@ def read(text: bytes) -> dict[str, Any]:
         raise
     except (ValueError, RecursionError):
         raise Malformed(malformed.NOT_JSON) from None
-    if len(normalized) > MAX_BYTES:
+    if len(normalized) > MAX_BYTES and not kept:
         raise Malformed(TOO_LONG)
     check_fields(document, POLICY_FIELDS)
     if document.setdefault("Version", VERSIONS[0]) not in VERSIONS:

@@ -24,11 +24,13 @@ class Policy(NamedTuple):
 
     statements: Sequence[Statement]
 
-    def decide(self, request: Request) -> Decision:
-        """What it says to a request. One that would be too costly to decide is denied."""
+    def decide(self, request: Request, *, gifts: bool = False) -> Decision:
+        """What it says to a request; `gifts`: only what it allows. One that would be too costly to decide is denied."""
         work, decision = Work(), Decision.SILENT
         try:
             for statement in self.statements:
+                if gifts and not statement.allow:
+                    continue
                 if (statement.allow and decision is Decision.ALLOW) or not statement.applies(request, work):
                     continue
                 if not statement.allow:
@@ -43,7 +45,7 @@ CLOSED = Policy([])
 """Says nothing, and so allows nothing."""
 
 
-def parse(text: bytes, bucket: str) -> Policy:
-    """The policy of a bucket. Raises Malformed, whose text is S3's message."""
-    found = document.read(text)
+def parse(text: bytes, bucket: str, *, kept: bool = False) -> Policy:
+    """The policy of a bucket, one that is put or one that is `kept`. Raises Malformed, whose text is S3's message."""
+    found = document.read(text, kept=kept)
     return Policy([statements.parse(one, bucket, found["Version"]) for one in found["Statement"]])

@@ -12,6 +12,7 @@ import re
 from collections.abc import Callable
 from datetime import UTC, datetime
 from decimal import Decimal
+from functools import lru_cache
 from ipaddress import IPv4Network, IPv6Network, ip_network
 from typing import NamedTuple, TypeVar
 
@@ -174,6 +175,7 @@ class Range(NamedTuple):
     prefix: int
 
 
+@lru_cache(maxsize=4096)
 def network(text: str) -> Range | None:
     """An address or a CIDR range, None for what is neither. IPv4 in IPv6 (`::ffff:a.b.c.d`) is the IPv4 address."""
     try:

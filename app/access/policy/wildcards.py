@@ -60,6 +60,8 @@ class Piece:
 
     def at(self, text: str, place: int) -> bool:
         """Whether it stands in a text at a place."""
+        if self._text is not None:
+            return text.startswith(self._text, place)
         if place + self.length > len(text):
             return False
         for token in self._tokens:

@@ -59,10 +59,20 @@ class Committer:
         self._changed = changed
         self._lost = lost
         self._base = self._operation = self._forgotten = 0
+        self._before: list[int] = []
+        """Of each group that is on its way: all of its operations come after this one."""
         self.incarnation = 0
 
     async def commit(self, jobs: Sequence[Job], locks: Locks | None, kind: Kind = Kind.ANY) -> None:
         """Run and commit them together; if one breaks it, each for itself, so that it hurts no other."""
+        before = self._operation
+        self._before.append(before)
+        try:
+            await self._commit(jobs, locks, kind)
+        finally:
+            self._before.remove(before)
+
+    async def _commit(self, jobs: Sequence[Job], locks: Locks | None, kind: Kind) -> None:
         if kind is not Kind.ANY and locks is not None:
             jobs = await self._call(jobs, locks, kind)
             if not jobs:
@@ -77,7 +87,7 @@ class Committer:
             if len(jobs) > 1 and not isinstance(error, TimeoutError):
                 logger.warning("index: %s in a group of %d, which is run one by one", type(error).__name__, len(jobs))
                 for job in jobs:
-                    await self.commit([job], locks)
+                    await self._commit([job], locks, Kind.ANY)
                 return
             if time.monotonic() >= deadline or not is_worth_another_try(error):
                 fail(jobs, error)
@@ -292,7 +302,7 @@ class Committer:
 
     async def tidy(self) -> None:
         """Forget operations that nobody asks about any more. Called now and then."""
-        until = self._operation - KEPT
+        until = min(self._operation - KEPT, *self._before)
         if until < self._forgotten + KEPT:
             return
         connection = await self._pool.acquire()

@@ -30,6 +30,7 @@ from app.index.rows import Committed, Conditions, Discard, NewVersion, Part, Unh
 from app.index.rows import Writer as WriterRow
 from app.index.schema import REVISION
 from app.index.steps import Transaction
+from app.index.telling import told
 from app.index.transactions import discards, gateways, intents, multipart, objects
 
 if TYPE_CHECKING:
@@ -144,7 +145,8 @@ class PostgresIndex(Life, Readings, Methods):
                 await running.rows_of(connection, *sign, self.link.timeout)
                 return await running.read(connection, gateways.beats(), self.link.timeout)
 
-        return await asked(self.link, self.reads, give)
+        # who waits behind requests for too long is taken for dead
+        return await asked(self.link, self.reads, give, first=True)
 
     def _tell_lost(self) -> None:
         lost, self._lost = self._lost, None
@@ -254,7 +256,7 @@ class PostgresIndex(Life, Readings, Methods):
         for first in range(0, len(entries), MOST):
             some = entries[first : first + MOST]
             try:
-                answers += await self._commit(objects.delete_versions, bucket_id, some)
+                answers += await self._commit(told(objects.delete_versions), bucket_id, some)
             except DomainError as error:
                 if not answers:
                     raise
@@ -276,7 +278,7 @@ class PostgresIndex(Life, Readings, Methods):
         self, source_seq: int, bucket_id: int, key: str, new: NewVersion, conditions: Conditions | None = None
     ) -> Committed:
         """See `Index.copy_version`."""
-        return await places.of_source(self, objects.copy_version, source_seq, bucket_id, key, new, conditions)
+        return await places.of_source(self, told(objects.copy_version), source_seq, bucket_id, key, new, conditions)
 
     async def copy_part(self, source_seq: int, upload: Upload, part: Part) -> Committed:
         """See `Index.copy_part`."""

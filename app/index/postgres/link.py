@@ -143,10 +143,13 @@ class Pool:
         self._size = size
         self._open = 0
         self._idle: list[Connection] = []
-        self._waiting: deque[asyncio.Future[None]] = deque()
+        self._waiting: deque[asyncio.Future[Connection | None]] = deque()
 
-    async def acquire(self) -> Connection:
-        """A connection, to be given back by `release`. Raises Overloaded, StoreUnavailable."""
+    async def acquire(self, *, first: bool = False) -> Connection:
+        """A connection, to be given back by `release`; before all who wait, if `first`.
+
+        Raises Overloaded, StoreUnavailable.
+        """
         while True:
             while self._idle:
                 connection = self._idle.pop()
@@ -157,48 +160,55 @@ class Pool:
                 raise StoreUnavailable(reason="the index is away")
             if self._open < self._size:
                 break
-            await self._wait()
+            connection = await self._wait(first)
+            if connection is not None and not connection.is_closed():
+                return connection
+            self._open -= connection is not None
         self._open += 1
         try:
             return await self._link.connect(hot=self._hot)
         except BaseException:
             self._open -= 1
-            self._wake()
+            self._hand_on(None)
             raise
 
-    async def _wait(self) -> None:
-        future = asyncio.get_running_loop().create_future()
-        self._waiting.append(future)
+    async def _wait(self, first: bool) -> Connection | None:
+        """A connection of somebody who is done with it; None when there is room for another one."""
+        future: asyncio.Future[Connection | None] = asyncio.get_running_loop().create_future()
+        (self._waiting.appendleft if first else self._waiting.append)(future)
         try:
             async with asyncio.timeout(self._link.timeout):
-                await future
-        except TimeoutError:
-            raise Overloaded(reason="no connection to the index is free") from None
-        except asyncio.CancelledError:
-            if future.done() and not future.cancelled():
-                self._wake()  # it was our turn: let another have it
+                return await future
+        except (TimeoutError, asyncio.CancelledError) as error:
+            if future.done() and not future.cancelled() and future.exception() is None:
+                self._hand_on(future.result())  # it was our turn: let another have it
+            if isinstance(error, TimeoutError):
+                raise Overloaded(reason="no connection to the index is free") from None
             raise
 
     def release(self, connection: Connection) -> None:
         """Give back what is in no transaction."""
         if connection.is_closed():
             self._open -= 1
+            self._hand_on(None)
         else:
-            self._idle.append(connection)
-        self._wake()
+            self._hand_on(connection)
 
     def drop(self, connection: Connection) -> None:
         """Give back what broke, or what nobody knows the state of."""
         connection.terminate()
         self._open -= 1
-        self._wake()
+        self._hand_on(None)
 
-    def _wake(self) -> None:
+    def _hand_on(self, connection: Connection | None) -> None:
+        """To whoever waits longest: nobody who comes later goes before."""
         while self._waiting:
             future = self._waiting.popleft()
             if not future.done():
-                future.set_result(None)
+                future.set_result(connection)
                 return
+        if connection is not None:
+            self._idle.append(connection)
 
     def refuse_waiting(self) -> None:
         """Nobody waits for what is away."""
@@ -218,13 +228,13 @@ class Pool:
                 connection.terminate()
 
 
-async def asked(link: Link, pool: Pool, ask: Callable[[Connection], Awaitable[T]]) -> T:
+async def asked(link: Link, pool: Pool, ask: Callable[[Connection], Awaitable[T]], *, first: bool = False) -> T:
     """Ask something that changes nothing; again on another connection when an old one had broken meanwhile.
 
-    Raises DomainError.
+    `first`: before all others who wait for a connection. Raises DomainError.
     """
     for left in reversed(range(TRIES)):
-        connection = await pool.acquire()
+        connection = await pool.acquire(first=first)
         try:
             answer = await ask(connection)
         except DomainError:

@@ -12,7 +12,21 @@ from typing import Any
 
 import xxhash
 
-from app.index.transactions import decisions, discards, intents, multipart, objects, packs, writers
+from app.index.rows import PIECES
+from app.index.transactions import (
+    decisions,
+    deliveries,
+    discards,
+    expiry,
+    identities,
+    intents,
+    multipart,
+    objects,
+    packs,
+    restores,
+    rewriting,
+    writers,
+)
 
 EVERYTHING = 0x5_10_1CE
 """The lock that all take in common, and some alone."""
@@ -62,6 +76,15 @@ def _completed(upload: Any, *_: object) -> Iterable[int]:
     return of_upload(upload.id), of_key(upload.bucket_id, upload.key)
 
 
+def _renamed(bucket_id: int, rename: Any) -> Iterable[int]:
+    return of_key(bucket_id, rename.source), of_key(bucket_id, rename.target)
+
+
+def _appended(bucket_id: int, key: str, found: Any, *_: object) -> Iterable[int]:
+    pieces = found.body.startswith(PIECES)
+    return (of_key(bucket_id, key), *([of_upload(multipart.pieces_number(found.body))] if pieces else []))
+
+
 def _nothing(*_: object) -> Iterable[int]:
     return ()
 
@@ -72,6 +95,11 @@ SHARED: dict[Callable[..., Any], Callable[..., Iterable[int]]] = {
     objects.copy_version: _copied,
     objects.set_headers: _key,
     objects.delete_versions: lambda bucket_id, entries: {of_key(bucket_id, entry.key) for entry in entries},
+    rewriting.rename_object: _renamed,
+    rewriting.append: _appended,
+    expiry.expire: lambda bucket_id, settings, entries: {of_key(bucket_id, entry.key) for entry in entries},
+    restores.ask_restore: _key,
+    expiry.expire_uploads: lambda bucket_id, settings, numbers: set(map(of_upload, numbers)),
     multipart.create_upload: _nothing,
     multipart.put_part: _upload,
     multipart.copy_part: lambda source_seq, upload, part: _upload(upload),
@@ -92,6 +120,10 @@ SHARED: dict[Callable[..., Any], Callable[..., Iterable[int]]] = {
     decisions.decided: lambda *_: (JOURNALS,),
     decisions.set_journal: lambda *_: (JOURNALS,),
     decisions.forget_journals: lambda *_: (JOURNALS,),
+    deliveries.add_log_lines: _nothing,
+    deliveries.forget_log_lines: _nothing,
+    deliveries.forget_messages: _nothing,
+    identities.add_session: _nothing,
     intents.begin_put: lambda incarnation, bucket_id, key, *_: _key(bucket_id, key),
     intents.begin_delete: lambda incarnation, bucket_id, key, *_: _key(bucket_id, key),
     intents.begin_complete: lambda incarnation, upload, *_: _completed(upload),
@@ -107,7 +139,7 @@ SHARED: dict[Callable[..., Any], Callable[..., Iterable[int]]] = {
 
 def locks_of(function: Callable[..., Any], arguments: tuple[Any, ...], also: Iterable[int] = ()) -> Locks | None:
     """The locks of an operation, in order; None for one that must be alone."""
-    find = SHARED.get(function)
+    find = SHARED.get(function) or SHARED.get(getattr(function, "changes", function))
     if find is None:
         return None
     found = sorted({*find(*arguments), *also})

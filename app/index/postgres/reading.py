@@ -93,11 +93,13 @@ class Readings(LongMethods):
         await self._on(ask, alone=True)
         return found
 
-    async def changes(self, after: int, until: int | None = None, store: str = DEFAULT) -> decisions.Changes:
+    async def changes(
+        self, after: int, until: int | None = None, store: str = DEFAULT, completed: int | None = None
+    ) -> decisions.Changes:
         """See `Index.changes`. Numbers are not committed in their order."""
         if until is None:
             until = await self.barrier()
-        return await super().changes(after, until, store)
+        return await super().changes(after, until, store, completed)
 
     async def barrier(self) -> int:
         raise NotImplementedError

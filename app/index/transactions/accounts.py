@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from app.errors import AccountExists, NoSuchAccount
-from app.index.rows import AccessKey, Account
-from app.index.schema import DEFAULT
-from app.index.statements import (
+from app.index.identity_rows import TEMPORARY
+from app.index.identity_statements import (
     ACCESS_KEY,
     ACCESS_KEYS,
     ACCOUNT,
@@ -13,19 +12,27 @@ from app.index.statements import (
     ADD_ACCESS_KEY,
     ADD_ACCOUNT,
     EMAIL_TAKEN,
-    IDENTITIES,
+    LEAVE_ALL,
     REMOVE_ACCESS_KEYS,
     REMOVE_ACCOUNT,
+    REMOVE_ALL,
+    REMOVE_ALL_SESSIONS,
+    REMOVE_OWN_KEYS,
     SET_DISABLED,
-    SET_META,
 )
+from app.index.rows import AccessKey, Account
+from app.index.schema import DEFAULT
+from app.index.statements import IDENTITIES, SET_META
 from app.index.steps import Row, Transaction, now_ms, of_store
+from app.index.transactions.identities import holder, session
 
 IDENTITY = "store"
+OWN = ""
+"""`access_keys.identity` of the keys of an account itself."""
 
 
 def _access_key(row: Row) -> AccessKey:
-    return AccessKey._make((*row[:4], row[4] > 0))
+    return AccessKey._make((*row[:4], row[4] > 0, None, "", 0))
 
 
 def _account(row: Row) -> Account:
@@ -34,9 +41,15 @@ def _account(row: Row) -> Account:
 
 
 def access_key(key: str) -> Transaction[AccessKey | None]:
-    """A key with its account."""
+    """A key with its account, and with who uses it if that is not the account itself."""
     rows = yield ACCESS_KEY, (key,)
-    return _access_key(rows[0]) if rows else None
+    if not rows:
+        return (yield from session(key)) if key.startswith(TEMPORARY) else None
+    found, identity = _access_key(rows[0]), rows[0][5]
+    if identity == OWN:
+        return found
+    user = yield from holder(found.account_id, identity)
+    return None if user is None else found._replace(holder=user)
 
 
 def account(account_id: str) -> Transaction[Account | None]:
@@ -46,9 +59,9 @@ def account(account_id: str) -> Transaction[Account | None]:
 
 
 def accounts() -> Transaction[list[tuple[Account, list[AccessKey]]]]:
-    """All accounts, oldest first, with their keys."""
+    """All accounts, oldest first, with their own keys."""
     keys: dict[str, list[AccessKey]] = {}
-    for row in (yield ACCESS_KEYS, ()):
+    for row in (yield ACCESS_KEYS, (OWN,)):
         key = _access_key(row)
         keys.setdefault(key.account_id, []).append(key)
     rows = yield ACCOUNTS, ()
@@ -60,18 +73,18 @@ def add_account(account: Account, key: str, secret: str) -> Transaction[None]:
     if (yield ACCESS_KEY, (key,)):
         raise AccountExists(access_key=key)
     yield from _ensure(account)
-    yield ADD_ACCESS_KEY, (key, secret, account.id, 0, now_ms())
+    yield ADD_ACCESS_KEY, (key, secret, account.id, 0, now_ms(), OWN)
 
 
 def replace_keys(account: Account, key: str, secret: str) -> Transaction[None]:
-    """Give an account exactly this key; it is made if it is missing and enabled if it was disabled."""
+    """Give an account exactly this key of its own; it is made if it is missing and enabled if it was disabled."""
     rows = yield ACCESS_KEY, (key,)
-    if rows and rows[0][2] != account.id:
+    if rows and (rows[0][2] != account.id or rows[0][5] != OWN):
         raise AccountExists(access_key=key)
     yield from _ensure(account)
     yield SET_DISABLED, (int(account.disabled), account.id)
-    yield REMOVE_ACCESS_KEYS, (account.id,)
-    yield ADD_ACCESS_KEY, (key, secret, account.id, 0, now_ms())
+    yield REMOVE_OWN_KEYS, (account.id, OWN)
+    yield ADD_ACCESS_KEY, (key, secret, account.id, 0, now_ms(), OWN)
 
 
 def _ensure(account: Account) -> Transaction[None]:
@@ -84,9 +97,12 @@ def _ensure(account: Account) -> Transaction[None]:
 
 
 def remove_account(account_id: str) -> Transaction[None]:
-    """Remove an account and its keys."""
+    """Remove an account with all that is its: keys, users, groups, roles and sessions."""
     if not (yield ACCOUNT, (account_id,)):
         raise NoSuchAccount()
+    yield LEAVE_ALL, (account_id, account_id)
+    yield REMOVE_ALL, (account_id,)
+    yield REMOVE_ALL_SESSIONS, (account_id,)
     yield REMOVE_ACCESS_KEYS, (account_id,)
     yield REMOVE_ACCOUNT, (account_id,)
 

@@ -65,12 +65,14 @@ def create_bucket(
 
 
 def configure_bucket(bucket_id: int, name: str, value: Any) -> Transaction[None]:
-    """Set one of the bucket's settings, or forget it when `value` is None."""
+    """Set one of the bucket's settings, or forget it when `value` is None; a function makes it of what it is."""
     rows = yield SETTINGS, (bucket_id,)
     if not rows:
         raise NoSuchBucket()
     found = orjson.loads(rows[0][0] or "{}")
-    found.pop(name, None)
+    kept = found.pop(name, None)
+    if callable(value):  # in the transaction: others may change another part of it at the same time
+        value = value(kept)
     if value is not None:
         found[name] = value
     yield SET_SETTINGS, (orjson.dumps(found).decode() if found else "", bucket_id)

@@ -15,6 +15,13 @@ def share(body: str) -> Transaction[None]:
     yield SHARE, (body,)
 
 
+def take(locator: str, taken: set[str]) -> Transaction[None]:
+    """One more row of those that are written now holds a new blob; `taken` are those that one of them holds."""
+    if locator in taken:
+        yield from share(locator)
+    taken.add(locator)
+
+
 def discard(body: str) -> Transaction[None]:
     """Queue a body that had one holder, and now has none.
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from app.errors import WriterDead
-from app.index.decisions import WATERMARK
+from app.errors import ConditionalRequestConflict, WriterDead
+from app.index.decisions import KEYRING, WATERMARK
 from app.index.rows import Journal
 from app.index.statements import META, SET_META
 from app.index.steps import DRAW, Transaction, now_ms, of_store
@@ -83,3 +83,10 @@ def note(name: str) -> Transaction[str]:
 def set_note(name: str, value: str) -> Transaction[None]:
     """Write something down for the next job."""
     yield SET_META, (name, value)
+
+
+def change_keyring(old: str, new: str) -> Transaction[None]:
+    """Put another key ring in the place of `old` (empty for none). Raises ConditionalRequestConflict when it is not."""
+    if (yield from note(KEYRING)) != old:
+        raise ConditionalRequestConflict()
+    yield SET_META, (KEYRING, new)

@@ -15,13 +15,15 @@ from app.index.statements import (
     BODY,
     BUCKET,
     EXTENTS,
+    META,
     MOVE_EXTENTS,
     MOVE_PIECE,
     MOVE_VERSION,
     PIECE,
+    SET_META,
 )
 from app.index.steps import DRAW, Row, Transaction
-from app.index.transactions.counting import release, share
+from app.index.transactions.counting import release, share, take
 from app.index.transactions.multipart import NUMBER_DIGITS, pieces_number
 from app.index.upkeep_statements import (
     DISOWN_UPLOAD,
@@ -34,6 +36,9 @@ from app.index.upkeep_statements import (
     WHOLE_PIECES,
     WHOLE_UPLOAD,
 )
+
+MOVED = "moved"
+"""Note of the index: the number of the last move that began."""
 
 
 def begin_move(name: str, store: str) -> Transaction[Bucket]:
@@ -54,6 +59,7 @@ def begin_move(name: str, store: str) -> Transaction[Bucket]:
         raise BucketBusy(reason="its last move is not written down beside the data yet: try again in a moment")
     number: int = yield DRAW
     yield MOVE_BUCKET, (store, found.store, number, found.id)
+    yield SET_META, (MOVED, str(number))
     return found._replace(store=store, source=found.store, moved=number)
 
 
@@ -79,16 +85,23 @@ def _last_snapshot(store: str) -> Transaction[int]:
     return int(rows[0][0] or 0)
 
 
-def snapshot_is_due(store: str) -> Transaction[bool]:
-    """Whether a bucket came to a store, or all of it did, since the newest whole snapshot of its journals was begun."""
+def snapshot_is_due(store: str, told: int) -> Transaction[bool]:
+    """Whether a bucket came to a store, or all of it did, since the newest whole snapshot of its journals was begun.
+
+    Not before its journals tell of changes up to that: once there is such a snapshot, only these count, and what the
+    bucket's old store was told alone would be lost with the index.
+    """
     rows = yield LAST_MOVED, (store,)
-    return (rows[0][0] or 0) > (yield from _last_snapshot(store))
+    return (yield from _last_snapshot(store)) < (rows[0][0] or 0) <= told
 
 
 def ever_moved() -> Transaction[bool]:
-    """Whether any bucket was ever moved: then old rows may hold young blobs."""
+    """Whether any bucket was ever moved: then old rows may hold young blobs.
+
+    Also when that bucket is gone: another one may have copies of its objects, which hold the same pieces.
+    """
     rows = yield LAST_MOVED_OF_ALL, ()
-    return bool(rows[0][0])
+    return bool(rows[0][0]) or bool((yield META, (MOVED,)))
 
 
 def _holds(holder: Holder, body: str) -> Transaction[bool]:
@@ -150,9 +163,10 @@ def split(seq: int, bucket_id: int, key: str, old: str, places: dict[str, str]) 
     upload_id = f"{number:0{NUMBER_DIGITS}x}{secrets.token_hex(NUMBER_DIGITS)}"
     yield ADD_UPLOAD, (number, upload_id, bucket_id, key, *uploads[0][4:])
     yield ADD_PIECE, [(number, *row[1:4], places.get(row[4], ""), *row[5:]) for row in rows]
-    for place in places.values():
-        for _ in range([places.get(row[4]) for row in rows].count(place) - 1):
-            yield from share(place)
+    taken: set[str] = set()
+    for row in rows:
+        if row[4]:
+            yield from take(places[row[4]], taken)
     new = f"{PIECES}{number}"
     yield MOVE_VERSION, (new, seq)
     # the journals of both stores tell of an upload that is nobody's

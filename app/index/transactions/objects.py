@@ -139,7 +139,8 @@ def delete_version(
         return None
     yield REMOVE_VERSION, (seq,)
     number = yield DRAW
-    yield ADD_REMOVAL, (number, "object", bucket_id, key, now_ms(), "", NULL_VERSION)
+    # no older than what was written, by whatever clock that was: `rebuild` tells by it what is deleted
+    yield ADD_REMOVAL, (number, "object", bucket_id, key, max(now_ms(), modified), "", NULL_VERSION)
     if body:
         yield from (discard(body) if holders is None else release(body))
     return Committed(seq, NULL_VERSION, modified)

@@ -122,7 +122,7 @@ def _make_way(bucket_id: int, versioning: int, key: str) -> Transaction[int]:
     rows = (yield CURRENT_OF, (bucket_id, key)) or (yield NEWEST_OTHER, (bucket_id, key))
     newest = Stored._make(rows[0]) if rows else None
     if versioning != ENABLED:
-        null = yield from _find(bucket_id, key, NULL_VERSION)
+        null = yield from stored_version(bucket_id, key, NULL_VERSION)
         if null is not None:
             # what takes its place has its id, and so tells the journals that it is gone
             yield from _remove(null)
@@ -138,7 +138,7 @@ def delete_one(
     bucket_id: int, key: str, version_id: str, conditions: Conditions | None, bypass: bool
 ) -> Transaction[Deleted | None]:
     """Remove a version for good; None when there is none of that id. Raises ObjectLocked."""
-    found = yield from _find(bucket_id, key, version_id)
+    found = yield from stored_version(bucket_id, key, version_id)
     if conditions is not None:
         facts = (None, 0, 0) if found is None or not found.etag else (found.etag, found.size, found.modified)
         check(conditions, *facts)
@@ -146,7 +146,7 @@ def delete_one(
         return None
     yield from _remove(found, bypass)
     number = yield DRAW
-    yield ADD_REMOVAL, (number, "object", bucket_id, key, now_ms(), "", version_id)
+    yield ADD_REMOVAL, (number, "object", bucket_id, key, max(now_ms(), found.modified), "", version_id)
     if found.state in OLDER:
         rows = yield NEWEST_OTHER, (bucket_id, key)
         if rows:
@@ -155,7 +155,8 @@ def delete_one(
     return Deleted(found.seq, version_id, found.modified, found.state in (MARKER, OLD_MARKER))
 
 
-def _find(bucket_id: int, key: str, version_id: str) -> Transaction[Stored | None]:
+def stored_version(bucket_id: int, key: str, version_id: str) -> Transaction[Stored | None]:
+    """The version of that id, as far as a change must know it."""
     rows = yield CURRENT_OF, (bucket_id, key)
     if not rows or rows[0][1] != version_id:
         if version_id == NULL_VERSION:

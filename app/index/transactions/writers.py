@@ -7,6 +7,7 @@ from app.index.rows import IdRange, Pack, Writer
 from app.index.steps import DRAW, Draw, Transaction
 from app.index.transactions import gateways
 from app.index.transactions.gateways import LIVE
+from app.index.tree_statements import INTENTS_OF
 from app.index.upkeep_statements import (
     ADD_RANGE,
     ADD_WRITER,
@@ -31,8 +32,9 @@ def register(lock_name: str) -> Transaction[int]:
 
 
 def retire(incarnation: int) -> Transaction[bool]:
-    """Remove one's own incarnation if no range and no open pack of it is left for a sweep."""
-    if (yield RANGES, (incarnation,)):
+    """Remove one's own incarnation, which is live, if it leaves no range, open pack or intent to a sweep."""
+    yield SET_WRITER, (LIVE, incarnation)  # what it has under way on other connections ends before the look
+    if (yield RANGES, (incarnation,)) or (yield INTENTS_OF, (incarnation,)):
         return False
     if any(not Pack._make(row).sealed for row in (yield PACKS_OF, (incarnation,))):
         return False

@@ -15,9 +15,17 @@ MODULES = (
     "post_object",
     "delete_objects",
     "copy",
+    "rename",
+    "restore",
     "tagging",
     "cors",
+    "lifecycle",
+    "encryption",
     "request_payment",
+    "logging",
+    "website",
+    "notification",
+    "inventory",
     "attributes",
     "listing",
     "versioning",
@@ -25,7 +33,6 @@ MODULES = (
     "multipart",
     "multipart_complete",
     "multipart_listing",
-    "unconfigured",
 )
 
 

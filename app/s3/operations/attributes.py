@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from app.index.rows import Version
-from app.s3 import conditions, rights, versions, xml
+from app.s3 import conditions, encryption, rights, versions, xml
 from app.s3.dates import http_date
 from app.s3.dispatch import operation, right_on
 from app.s3.errors import InvalidArgument
@@ -33,6 +33,7 @@ async def get_object_attributes(gateway: Gateway, request: S3Request) -> Respons
     limit = _number(request, "x-amz-max-parts", MAX_PARTS)
     after = _number(request, "x-amz-part-number-marker", 0)
     version = await find(gateway, request)
+    await encryption.check_read(gateway, request, version)
     headers = [*XML, (b"last-modified", http_date(version.modified // 1000).encode())]
     headers += versions.of(request.bucket_row, version.version_id)
     if conditions.check_read(request.headers, version.etag, version.modified):
@@ -52,9 +53,9 @@ async def get_object_attributes(gateway: Gateway, request: S3Request) -> Respons
 
 
 def checksum_elements(version: Version) -> str:
-    """`ChecksumXXX` and `ChecksumType` of an object."""
-    name = "Checksum" + version.checksum_algorithm
-    return xml.element(name, version.checksum) + xml.element("ChecksumType", version.checksum_type)
+    """`ChecksumXXX` and `ChecksumType` of an object: a composite one without the number of parts, unlike in headers."""
+    name, value = "Checksum" + version.checksum_algorithm, version.checksum.partition("-")[0]
+    return xml.element(name, value) + xml.element("ChecksumType", version.checksum_type)
 
 
 def _number(request: S3Request, name: str, default: int) -> int:

@@ -6,14 +6,16 @@ from typing import TYPE_CHECKING
 
 import orjson
 
+from app import errors as domain
 from app.access.bucket_access import ENFORCED, OWNERSHIPS, initial_settings
 from app.errors import BucketAlreadyOwnedByYou
 from app.index.locks import SETTING
 from app.index.schema import ENABLED, UNVERSIONED
-from app.s3 import acls, target, xml
+from app.s3 import acls, rights, target, xml
 from app.s3.body import document
 from app.s3.dispatch import operation
 from app.s3.errors import (
+    BucketNotEmpty,
     InvalidArgument,
     InvalidBucketAclWithBlockPublicAccessError,
     InvalidBucketAclWithObjectOwnership,
@@ -44,7 +46,10 @@ async def create_bucket(gateway: Gateway, request: S3Request) -> Response:
     if not target.valid_bucket_name(name):
         raise InvalidBucketName(BucketName=name)
     lock = _lock(request)
-    store = _store(gateway, await document(request))
+    request.location = _location(await document(request))
+    rights.check_location(request)
+    _check_rights(request, lock=lock)
+    store = _store(gateway, request.location)
     try:
         request.bucket_row = await create(
             gateway.store.of(store),
@@ -61,6 +66,19 @@ async def create_bucket(gateway: Gateway, request: S3Request) -> Response:
         request.bucket_row = await gateway.bucket(name)
     headers = [(b"location", b"/" + name.encode()), (b"x-amz-bucket-arn", f"arn:aws:s3:::{name}".encode())]
     return Response(200, [*headers, (STORE, request.bucket_row.store.encode())])
+
+
+def _check_rights(request: S3Request, *, lock: bool) -> None:
+    """What users and sessions need besides s3:CreateBucket ("Permissions" of the operation). Raises AccessDenied."""
+    if request.principal is None:
+        return
+    if acls.in_headers(request):
+        rights.check(request, "s3:PutBucketAcl", None)
+    if "x-amz-object-ownership" in request.headers:
+        rights.check(request, "s3:PutBucketOwnershipControls", None)
+    if lock:
+        rights.check(request, "s3:PutBucketObjectLockConfiguration", None)
+        rights.check(request, "s3:PutBucketVersioning", None)
 
 
 def _lock(request: S3Request) -> bool:
@@ -91,26 +109,30 @@ async def _settings(gateway: Gateway, request: S3Request, store: str, *, lock: b
         raise InvalidBucketAclWithObjectOwnership()
     if grants is not None and gateway.settings.default_public_access_block and any(one.public for one in grants):
         raise InvalidBucketAclWithBlockPublicAccessError()
-    made = initial_settings(gateway.settings, ownership, grants)
+    made = initial_settings(gateway.settings, ownership, grants, plain_files=plain_files)
     return orjson.dumps({**orjson.loads(made or "{}"), SETTING: []}).decode() if lock else made
 
 
-def _store(gateway: Gateway, document: bytes) -> str:
-    """The store that a configuration asks for: LocationConstraint is REGION, or REGION:STORE as in Ceph's gateway.
-
-    Raises InvalidLocationConstraint for an unknown one.
-    """
+def _location(document: bytes) -> str:
+    """The LocationConstraint of a configuration, empty for none. Raises MalformedXML, NotImplemented."""
     if not document.strip():
-        return gateway.store.name
+        return ""
     tree = xml.parse(document, "CreateBucketConfiguration")
     xml.check_children(tree, {"LocationConstraint", "Location", "Bucket", "Tags"})
-    constraint = xml.text_of(tree, "LocationConstraint")
-    region, named, store = (constraint or gateway.region).partition(":")
-    if region != gateway.region or (named and store not in gateway.store.all):
-        raise InvalidLocationConstraint(LocationConstraint=constraint)
     for name in ("Location", "Bucket", "Tags"):
         if tree.find(name) is not None:
             raise NotImplemented()
+    return xml.text_of(tree, "LocationConstraint") or ""
+
+
+def _store(gateway: Gateway, constraint: str) -> str:
+    """The store that is asked for: REGION, or REGION:STORE as in Ceph's gateway.
+
+    Raises InvalidLocationConstraint for an unknown one.
+    """
+    region, named, store = (constraint or gateway.region).partition(":")
+    if region != gateway.region or (named and store not in gateway.store.all):
+        raise InvalidLocationConstraint(LocationConstraint=constraint)
     return store or gateway.store.name
 
 
@@ -125,7 +147,12 @@ async def head_bucket(gateway: Gateway, request: S3Request) -> Response:
 @operation("DELETE", "bucket", name="DeleteBucket", action="s3:DeleteBucket")
 async def delete_bucket(gateway: Gateway, request: S3Request) -> Response:
     """https://docs.aws.amazon.com/AmazonS3/latest/API/API_DeleteBucket.html"""
-    await delete(gateway.store.of(request.bucket_row.store), request.bucket_row)
+    bucket = request.bucket_row
+    try:
+        await delete(gateway.store.of(bucket.store), bucket)
+    except domain.BucketNotEmpty:
+        more = "The bucket you tried to delete is not empty. You must delete all versions in the bucket."
+        raise BucketNotEmpty(more if bucket.versioning else None, BucketName=bucket.name) from None
     return Response(204)
 
 

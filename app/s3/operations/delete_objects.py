@@ -16,6 +16,8 @@ from app.s3.conditions import parse_date
 from app.s3.dispatch import operation
 from app.s3.domain_errors import from_domain
 from app.s3.errors import AccessDenied, InternalError, InvalidRequest, MalformedXML, NoSuchVersion, S3Error
+from app.s3.logs.configuration import MARK
+from app.s3.logs.record import Also
 from app.s3.request import S3Request
 from app.s3.response import XML, Response
 from app.store import objects
@@ -50,6 +52,8 @@ async def delete_objects(gateway: Gateway, request: S3Request) -> Response:
         allowed = [_with_bypass(request, entry) for entry in allowed]
     results = iter(await _delete(gateway, request, allowed) if allowed else [])
     answers: list[Done] = [next(results) if error is None else error for error in refusals]
+    if MARK in request.bucket_row.settings:
+        request.also_logged = [_logged(request, *one) for one in zip(entries, answers, strict=True)]
     content = "".join(_answer(entry, done, quiet) for entry, done in zip(entries, answers, strict=True))
     return Response(200, list(XML), xml.document("DeleteResult", content))
 
@@ -101,15 +105,28 @@ def _refusal(request: S3Request, entry: Deletion) -> S3Error | None:
     return None
 
 
+def _logged(request: S3Request, entry: Deletion, done: Done) -> Also:
+    """What the bucket's access log tells of one entry."""
+    line = Also(request.bucket_row, "BATCH.DELETE.OBJECT", entry.key, entry.version_id or "", "204")
+    error = _error(entry, done)
+    return line if error is None else line._replace(status=str(error.status), code=error.code)
+
+
+def _error(entry: Deletion, done: Done) -> S3Error | None:
+    """What an entry is answered with if it could not be done; that there is nothing to delete is no error."""
+    if not isinstance(done, Exception) or (isinstance(done, NoSuchKey) and entry.conditions == Conditions()):
+        return None
+    error = from_domain(done) if isinstance(done, DomainError) else done
+    return error if isinstance(error, S3Error) else InternalError()
+
+
 def _answer(entry: Deletion, done: Done, quiet: bool) -> str:
     version = xml.optional("VersionId", entry.version_id)
-    if not isinstance(done, Exception) or (isinstance(done, NoSuchKey) and entry.conditions == Conditions()):
+    error = _error(entry, done)
+    if error is None:
         if isinstance(done, Deleted) and done.marker:
             version += "<DeleteMarker>true</DeleteMarker>" + xml.element("DeleteMarkerVersionId", done.version_id)
         return "" if quiet else f"<Deleted>{xml.element('Key', entry.key)}{version}</Deleted>"
-    error = from_domain(done) if isinstance(done, DomainError) else done
-    if not isinstance(error, S3Error):
-        error = InternalError()
     return (
         f"<Error>{xml.element('Key', entry.key)}{version}<Code>{error.code}</Code>"
         f"{xml.element('Message', error.text)}</Error>"

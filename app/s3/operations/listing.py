@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import repeat
 from time import perf_counter
 from typing import TYPE_CHECKING
 
 from app.index.rows import Page
-from app.s3 import xml
+from app.s3 import archives, xml
 from app.s3.dispatch import operation
 from app.s3.errors import InvalidArgument
 from app.s3.parameters import integer, read_token, url_encoding, write_token
@@ -81,11 +82,11 @@ async def _version_2(gateway: Gateway, request: S3Request, encode: Encode, limit
 async def _page(gateway: Gateway, request: S3Request, after: str, limit: int) -> Page:
     started = perf_counter()
     query = request.query
+    headers = archives.asks_status(request)
     if limit == 0:
         return Page([], [], False, "")
-    page = await gateway.index.list_current(
-        request.bucket_row.id, query.get("prefix", ""), query.get("delimiter", ""), after, limit
-    )
+    prefix, delimiter = query.get("prefix", ""), query.get("delimiter", "")
+    page = await gateway.index.list_current(request.bucket_row.id, prefix, delimiter, after, limit, headers=headers)
     request.timings["index"] = perf_counter() - started
     return page
 
@@ -107,7 +108,10 @@ def _limits(request: S3Request, limit: int, page: Page) -> str:
 
 def _entries(gateway: Gateway, request: S3Request, page: Page, encode: Encode, with_owner: bool) -> str:
     owner = xml.owner(*request.bucket_owner) if with_owner else ""
-    return "".join(_shown(page, encode, owner)) + _prefixes(page, encode)
+    shown = _shown(page, encode, owner)
+    if page.headers:
+        shown = [archives.with_status(*each) for each in zip(shown, repeat("</Contents>"), page.headers, strict=False)]
+    return "".join(shown) + _prefixes(page, encode)
 
 
 def _prefixes(page: Page, encode: Encode) -> str:

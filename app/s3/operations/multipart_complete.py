@@ -8,8 +8,9 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 from xml.etree.ElementTree import Element
 
+from app.encryption.scheme import CUSTOMER, scheme_of
 from app.index.rows import NULL_VERSION, NewVersion, Part, Upload
-from app.s3 import checksums, conditions, locks, versions, xml
+from app.s3 import checksums, conditions, encryption, lifecycle, locks, rights, versions, xml
 from app.s3.body import Body
 from app.s3.dispatch import operation
 from app.s3.errors import (
@@ -22,7 +23,7 @@ from app.s3.errors import (
 from app.s3.operations.multipart import stored_algorithm
 from app.s3.operations.object_write import url_of
 from app.s3.request import S3Request
-from app.s3.response import XML, Response
+from app.s3.response import XML, Headers, Response
 from app.store import multipart, reading
 from app.store.locked import written_down
 
@@ -48,11 +49,13 @@ async def complete_multipart_upload(gateway: Gateway, request: S3Request) -> Res
     document = await Body(request, checksum="", etag=False, promised=False).collect()
     upload_id = request.query.get("uploadId", "")
     upload = await gateway.index.upload(bucket.id, key, upload_id)
+    rights.check_upload(request, upload)
     if upload is None:
         raise NoSuchUpload(UploadId=upload_id)
-    named = _named(document)
+    named = _named(document, request.query.get("uploadId"))
     if upload.completed_seq:
         return await _again(gateway, request, upload, named)
+    encryption.check_complete(gateway, request, upload)
     chosen = await multipart.choose(gateway.store, upload, [(number, etag) for number, etag, _ in named])
     _check_checksums(upload, chosen, named)
     new = _describe(upload, chosen)._replace(headers=locks.completed(bucket, upload.headers))
@@ -65,13 +68,22 @@ async def complete_multipart_upload(gateway: Gateway, request: S3Request) -> Res
         else:
             pieces = reading.bytes_of_parts(gateway.store, chosen)
             committed = await tree.complete(bucket, upload, chosen, pieces, new, wanted, request.timings)
-    await written_down(gateway.store_of(request), new.headers, committed.seq)
+    await written_down(gateway.store_of(request), request.bucket_row.name, new.headers, committed.seq)
     response = _result(request, new.etag, new.checksum_algorithm, new.checksum_type, new.checksum)
-    response.headers += versions.of_written(committed.version_id)
+    response.headers += versions.of_written(committed.version_id) + _encryption(request, new.headers)
+    told = (key, new.size, committed.modified, new.headers)
+    response.headers += lifecycle.expiration(bucket, gateway.settings.lifecycle_day_seconds, *told)
     return response
 
 
-def _named(document: bytes) -> list[Named]:
+def _encryption(request: S3Request, kept: str) -> Headers:
+    scheme = scheme_of(kept)
+    if scheme is not None and scheme.method == CUSTOMER and not request.sse:
+        return []
+    return encryption.answered(request, scheme)
+
+
+def _named(document: bytes, upload_id: str | None) -> list[Named]:
     """The parts of the document. Raises MalformedXML, InvalidPartOrder."""
     tree = xml.parse(document, "CompleteMultipartUpload")
     xml.check_children(tree, {"Part"})
@@ -80,7 +92,7 @@ def _named(document: bytes) -> list[Named]:
         raise MalformedXML()
     named = [_named_part(element) for element in parts]
     if any(before[0] >= after[0] for before, after in pairwise(named)):
-        raise InvalidPartOrder()
+        raise InvalidPartOrder(UploadId=upload_id)
     return named
 
 
@@ -160,9 +172,9 @@ async def _again(gateway: Gateway, request: S3Request, upload: Upload, named: Se
     digests = b"".join(bytes.fromhex(etag) for _, etag, _ in named if _is_md5(etag))
     if version.etag != f"{hashlib.md5(digests, usedforsecurity=False).hexdigest()}-{len(named)}":
         raise InvalidPart(UploadId=upload.upload_id)
-    await written_down(gateway.store_of(request), version.headers, version.seq)
+    await written_down(gateway.store_of(request), request.bucket_row.name, version.headers, version.seq)
     response = _result(request, version.etag, version.checksum_algorithm, version.checksum_type, version.checksum)
-    response.headers += versions.of_written(version.version_id)
+    response.headers += versions.of_written(version.version_id) + _encryption(request, version.headers)
     return response
 
 

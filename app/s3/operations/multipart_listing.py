@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from app.index.rows import Part, Upload
-from app.s3 import xml
+from app.s3 import acls, lifecycle, xml
 from app.s3.dispatch import operation
 from app.s3.operations.multipart import open_upload
 from app.s3.parameters import integer, url_encoding
@@ -29,13 +30,12 @@ async def list_parts(gateway: Gateway, request: S3Request) -> Response:
     found = await gateway.index.parts(upload, after, limit + 1)
     shown = found[:limit]
     truncated = len(found) > limit and limit > 0
-    person = request.bucket_owner
+    people = await _people(gateway, request, [upload])
     content = (
         xml.element("Bucket", request.bucket)
         + f"<Key>{encode(upload.key)}</Key>"
         + xml.element("UploadId", upload.upload_id)
-        + xml.owner(*person, "Initiator")
-        + xml.owner(*person)
+        + people[upload.owner_id]
         + xml.element("StorageClass", upload.storage_class)
         + xml.element("PartNumberMarker", after)
         + xml.element("NextPartNumberMarker", shown[-1].number if shown else 0)
@@ -44,7 +44,15 @@ async def list_parts(gateway: Gateway, request: S3Request) -> Response:
         + _algorithm(upload)
         + "".join(_part(part, upload) for part in shown)
     )
-    return Response(200, list(XML), xml.document("ListPartsResult", content))
+    seconds = gateway.settings.lifecycle_day_seconds
+    ends = lifecycle.abort(request.bucket_row, seconds, upload.key, upload.initiated)
+    return Response(200, [*XML, *ends], xml.document("ListPartsResult", content))
+
+
+async def _people(gateway: Gateway, request: S3Request, uploads: Sequence[Upload]) -> dict[str, str]:
+    """By the owners of uploads: `Initiator` and `Owner` as they are shown, which here are the same account."""
+    names = await acls.display_names(gateway, request, {upload.owner_id for upload in uploads})
+    return {owner: xml.owner(owner, name, "Initiator") + xml.owner(owner, name) for owner, name in names.items()}
 
 
 def _algorithm(upload: Upload) -> str:
@@ -54,7 +62,9 @@ def _algorithm(upload: Upload) -> str:
 
 
 def _part(part: Part, upload: Upload) -> str:
-    checksum = xml.element("Checksum" + part.checksum_algorithm, part.checksum) if part.checksum else ""
+    # that of an upload which was begun without is shown for the whole only
+    kept = part.checksum and part.checksum_algorithm == upload.checksum_algorithm
+    checksum = xml.element("Checksum" + part.checksum_algorithm, part.checksum) if kept else ""
     return (
         f"<Part>{xml.element('PartNumber', part.number)}<LastModified>{xml.timestamp(part.modified)}</LastModified>"
         f"<ETag>&quot;{part.etag}&quot;</ETag>{xml.element('Size', part.size)}{checksum}</Part>"
@@ -81,8 +91,7 @@ async def list_multipart_uploads(gateway: Gateway, request: S3Request) -> Respon
     next_key, next_id = "", ""
     if truncated:
         next_key, next_id = _last(uploads, prefixes)
-    person = request.bucket_owner
-    owner = xml.owner(*person, "Initiator") + xml.owner(*person)
+    people = await _people(gateway, request, uploads)
     content = (
         xml.element("Bucket", request.bucket)
         + f"<KeyMarker>{encode(key_marker)}</KeyMarker>"
@@ -95,8 +104,8 @@ async def list_multipart_uploads(gateway: Gateway, request: S3Request) -> Respon
         + xml.element("MaxUploads", limit)
         + xml.element("IsTruncated", str(truncated).lower())
         + "".join(
-            f"<Upload><Key>{encode(upload.key)}</Key>{xml.element('UploadId', upload.upload_id)}{owner}"
-            f"{xml.element('StorageClass', upload.storage_class)}"
+            f"<Upload><Key>{encode(upload.key)}</Key>{xml.element('UploadId', upload.upload_id)}"
+            f"{people[upload.owner_id]}{xml.element('StorageClass', upload.storage_class)}"
             f"<Initiated>{xml.timestamp(upload.initiated)}</Initiated>{_algorithm(upload)}</Upload>"
             for upload in uploads
         )

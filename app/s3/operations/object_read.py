@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+import asyncio
+from functools import partial
 from time import perf_counter
 from typing import TYPE_CHECKING
 
+from app.encryption.customer import CustomerKey
+from app.encryption.scheme import SEALED
 from app.errors import NoSuchKey, NotNow, SourceGone
 from app.index.locks import LOCKED
 from app.index.rows import NULL_VERSION, Bucket, ObjectPart, Version
-from app.s3 import conditions, locks, metadata, rights, versions
+from app.s3 import archives, conditions, customer_keys, encryption, lifecycle, locks, metadata, rights, versions
 from app.s3.dates import http_date
-from app.s3.dispatch import operation
+from app.s3.dispatch import Change, operation
 from app.s3.errors import InvalidArgument, InvalidPartNumber, InvalidRequest, ServiceUnavailable
 from app.s3.ranges import parse_range
 from app.s3.request import S3Request
-from app.s3.response import Headers, Response
+from app.s3.response import Headers, Response, render
 from app.store import objects, reading
+from app.store.lifecycle import MARK
 
 if TYPE_CHECKING:
     from app.s3.gateway import Gateway
@@ -26,10 +31,36 @@ MAX_PARTS = 10_000
 def get_object_now(gateway: Gateway, request: S3Request) -> Response:
     """GetObject of a small cached body. Raises NotNow."""
     version = find_now(gateway, request)
-    response, offset, length = _describe(request, version, _part_now(request, version))
+    customer = None
+    if SEALED in version.headers or request.sse:
+        customer = _check_encryption_now(gateway, request, version)
+    if version.storage_class in gateway.archives:
+        archives.check_read(gateway, version)
+    response, offset, length = _describe(gateway, request, version, _part_now(request, version))
     if response.status in (200, 206):
-        response.body = reading.body_now(gateway.store, version, offset, length, request.timings)
+        try:
+            response.body = reading.body_now(gateway.store, version, offset, length, request.timings, customer)
+        except NotNow:
+            if SEALED not in version.headers and reading.is_record(gateway.store, version, length):
+                request.coming = partial(_begin_body, gateway, request, version, response, offset)
+            raise
     return response
+
+
+def _begin_body(gateway: Gateway, request: S3Request, version: Version, response: Response, offset: int) -> Change:
+    reads = reading.record(gateway.store, version, offset, response.length or 0, request.timings)
+
+    def answer(done: asyncio.Future[bytes]) -> Response:
+        response.body = done.result()
+        return rights.decided(request, response)
+
+    return Change(asyncio.ensure_future(reads), answer)
+
+
+def _check_encryption_now(gateway: Gateway, request: S3Request, version: Version) -> CustomerKey | None:
+    if SEALED in version.headers and not gateway.store.keyring.is_fresh:
+        raise NotNow
+    return encryption.check_read_now(gateway, request, version)
 
 
 @operation("GET", "key", name="GetObject", action="s3:GetObject", now=get_object_now)
@@ -37,11 +68,13 @@ async def get_object(gateway: Gateway, request: S3Request) -> Response:
     """https://docs.aws.amazon.com/AmazonS3/latest/API/API_GetObject.html"""
     for _ in range(objects.COPY_ATTEMPTS):
         version = await find(gateway, request)
-        response, offset, length = _describe(request, version, await _part(gateway, request, version))
+        customer = await encryption.check_read(gateway, request, version)
+        archives.check_read(gateway, version)
+        response, offset, length = _describe(gateway, request, version, await _part(gateway, request, version))
         if response.status not in (200, 206):
             return response
         try:
-            response.body = await reading.body(gateway.store, version, offset, length, request.timings)
+            response.body = await reading.body(gateway.store, version, offset, length, request.timings, customer)
         except SourceGone:  # a plain file that others change just now
             continue
         return response
@@ -51,7 +84,9 @@ async def get_object(gateway: Gateway, request: S3Request) -> Response:
 def head_object_now(gateway: Gateway, request: S3Request) -> Response:
     """HeadObject. Raises NotNow."""
     version = find_now(gateway, request)
-    response, _, _ = _describe(request, version, _part_now(request, version))
+    if SEALED in version.headers or request.sse:
+        _check_encryption_now(gateway, request, version)
+    response, _, _ = _describe(gateway, request, version, _part_now(request, version))
     return response
 
 
@@ -59,7 +94,8 @@ def head_object_now(gateway: Gateway, request: S3Request) -> Response:
 async def head_object(gateway: Gateway, request: S3Request) -> Response:
     """https://docs.aws.amazon.com/AmazonS3/latest/API/API_HeadObject.html"""
     version = await find(gateway, request)
-    response, _, _ = _describe(request, version, await _part(gateway, request, version))
+    await encryption.check_read(gateway, request, version)
+    response, _, _ = _describe(gateway, request, version, await _part(gateway, request, version))
     return response
 
 
@@ -91,13 +127,21 @@ def find_now(gateway: Gateway, request: S3Request) -> Version:
     return version
 
 
-def _describe(request: S3Request, version: Version, part: ObjectPart | None) -> tuple[Response, int, int]:
+def _describe(
+    gateway: Gateway, request: S3Request, version: Version, part: ObjectPart | None
+) -> tuple[Response, int, int]:
     """The answer without its body, and offset and length of the bytes that it sends."""
     head = object_head(version, request.bucket_row)
     if metadata.TAGGED in version.headers and rights.may_read_tags(request, version):
         head += b"x-amz-tagging-count: %d\r\n" % len(metadata.tags(version.headers))
     if LOCKED in version.headers:
         head += locks.lines(request, version)
+    if MARK in request.bucket_row.settings and "versionId" not in request.query:
+        seconds = gateway.settings.lifecycle_day_seconds
+        told = (version.key, version.size, version.modified, version.headers)
+        head += render(lifecycle.expiration(request.bucket_row, seconds, *told))
+    if request.sse:
+        head += render(customer_keys.answered(request))
     if conditions.check_read(request.headers, version.etag, version.modified):
         return Response(304, [field for field in _fields(head) if field[0] not in NOT_ON_304]), 0, 0
     headers: Headers = []

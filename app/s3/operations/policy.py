@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from app.access import policy
+from app.access import named, policy
 from app.access.bucket_access import POLICY, access_of, policy_text
 from app.access.policy import Malformed
+from app.access.policy.malformed import UnknownPrincipal
 from app.s3 import xml
 from app.s3.body import document
 from app.s3.dispatch import operation
@@ -36,7 +37,11 @@ async def put_bucket_policy(gateway: Gateway, request: S3Request) -> Response:
         raise MalformedPolicy(str(error)) from None
     if access_of(bucket).block.block_policy and policy.is_public(parsed):
         raise AccessDenied()
-    await gateway.index.configure_bucket(bucket.id, POLICY, text.decode("utf-8"))
+    try:
+        kept = await named.bound(gateway.index, text.decode("utf-8"), bucket.owner_id)
+    except UnknownPrincipal as error:
+        raise MalformedPolicy(str(error), Detail=f'"{error.kind}" : "{error.name}"') from None
+    await gateway.index.configure_bucket(bucket.id, POLICY, kept)
     return Response(204)
 
 
@@ -47,7 +52,8 @@ async def get_bucket_policy(gateway: Gateway, request: S3Request) -> Response:
     text = policy_text(request.bucket_row)
     if text is None:
         raise NoSuchBucketPolicy(BucketName=request.bucket)
-    return Response(200, [(b"content-type", b"application/json")], text.encode("utf-8"))
+    shown = await named.shown(gateway.index, text)
+    return Response(200, [(b"content-type", b"application/json")], shown.encode("utf-8"))
 
 
 @operation("DELETE", "bucket", "policy", name="DeleteBucketPolicy", action="s3:DeleteBucketPolicy")

@@ -5,12 +5,11 @@ The fields are read, believed and made into the headers of that PUT; the file th
 
 from __future__ import annotations
 
-import re
 import time
 from typing import TYPE_CHECKING
 from urllib.parse import quote, urlsplit
 
-from app.s3 import acls, metadata, rights, tags, target, xml
+from app.s3 import acls, encryption, metadata, rights, tags, target, tokens, xml
 from app.s3.body import Body
 from app.s3.dispatch import operation
 from app.s3.errors import EntityTooSmall, InvalidArgument, NotImplemented
@@ -22,6 +21,7 @@ from app.s3.refused import refuse_unbuilt_headers
 from app.s3.request import S3Request
 from app.s3.response import XML, Headers, Response
 from app.s3.signing.form import V4, parse_form
+from app.s3.signing.hoist import TOKEN
 
 if TYPE_CHECKING:
     from app.s3.gateway import Gateway
@@ -32,8 +32,6 @@ TAKEN = frozenset({"x-amz-user-agent", "x-amz-expected-bucket-owner", "x-amz-dat
 """Headers of Amazon's that may come beside a form."""
 RENAMED = {"acl": "x-amz-acl", "tagging": tags.HEADER}
 OTHER_OPERATIONS = ("x-amz-copy-source", "x-amz-rename-source", "x-amz-write-offset-bytes")
-_TOKEN = re.compile(r"[!#$%&'*+\-.^_`|~0-9a-z]+")
-"""What the name of a header can be (RFC 9110 §5.6.2)."""
 STATUSES = {"200": 200, "201": 201}
 """Of `success_action_status`; any other is 204."""
 
@@ -73,9 +71,11 @@ async def post_object(gateway: Gateway, request: S3Request) -> Response:
         largest = min(largest, allowed.largest)
     body = _File(request, largest=largest)
     body.smallest = 0 if allowed is None else allowed.smallest
-    put = Put(gateway, request, await acls.written(gateway, request), body)
+    written = await acls.written(gateway, request)
+    await encryption.prepare(gateway, request)
+    put = Put(gateway, request, written, body)
     committed = await write(gateway, request, put, size)
-    return _answer(request, form.fields, body.etag, put.answer(committed).headers)
+    return _answer(request, form.fields, put.etag, put.answer(committed).headers)
 
 
 async def _believe(gateway: Gateway, request: S3Request, fields: dict[str, str]) -> PostPolicy | None:
@@ -115,13 +115,17 @@ def _make_put(request: S3Request, form: Form) -> None:
     headers = {name: request.headers[name] for name in OF_CONNECTION if name in request.headers}
     for field, value in form.fields.items():
         name = RENAMED.get(field, field)
-        if name in V4 or (name[:6] != "x-amz-" and name not in metadata.KEPT and name != "content-md5"):
+        if (
+            name in V4
+            or name == tokens.HEADER
+            or (name[:6] != "x-amz-" and name not in metadata.KEPT and name != "content-md5")
+        ):
             continue
         if name.startswith(OTHER_OPERATIONS):
             raise NotImplemented(Header=name)
         if name == tags.HEADER:
             value = tags.to_header(tags.of_document(value.encode("utf-8"), tags.MAX_OBJECT))
-        if _TOKEN.fullmatch(name) is None or any(character < " " or character == "\x7f" for character in value):
+        if TOKEN.fullmatch(name) is None or any(character < " " or character == "\x7f" for character in value):
             raise InvalidArgument(ArgumentName=name)
         # header values are the bytes on the wire read as latin-1
         headers[name] = value.encode("utf-8").decode("latin-1")

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 from app.errors import ConditionalRequestConflict
 from app.index.rows import Version
+from app.index.telling import telling
+from app.s3.events.causes import teller_of
 from app.s3.operations.object_read import find
 from app.s3.request import S3Request
 from app.store.objects import COPY_ATTEMPTS
@@ -30,7 +32,8 @@ async def renew(
             return version
         try:
             place = (request.bucket_row.id, version.key)
-            seq = await gateway.index.set_headers(*place, version.seq, kept, bypass)
+            with telling(teller_of(request, version)):
+                seq = await gateway.index.set_headers(*place, version.seq, kept, bypass)
         except ConditionalRequestConflict:
             continue
         return version._replace(seq=seq, headers=kept)

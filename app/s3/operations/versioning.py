@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from itertools import repeat
 from time import perf_counter
 from typing import TYPE_CHECKING
 
 from app.index.schema import CURRENT, ENABLED, MARKER, OLD_MARKER, SUSPENDED, UNVERSIONED
 from app.index.version_rows import ListedAny, VersionsPage
-from app.s3 import versions, xml
+from app.s3 import archives, versions, xml
 from app.s3.body import document
 from app.s3.dispatch import operation
 from app.s3.errors import (
@@ -63,6 +64,7 @@ async def put_bucket_versioning(gateway: Gateway, request: S3Request) -> Respons
 async def list_object_versions(gateway: Gateway, request: S3Request) -> Response:
     """https://docs.aws.amazon.com/AmazonS3/latest/API/API_ListObjectVersions.html"""
     query = request.query
+    headers = archives.asks_status(request)
     encode = xml.url_encode if url_encoding(request) else xml.escape
     limit = integer(request, "max-keys", MAX_KEYS, 0, MAX_KEYS, cap=True)
     key_marker, version_marker = query.get("key-marker", ""), query.get("version-id-marker")
@@ -84,6 +86,7 @@ async def list_object_versions(gateway: Gateway, request: S3Request) -> Response
         key_marker,
         version_marker or "",
         limit,
+        headers=headers,
     )
     request.timings["index"] = perf_counter() - started
     markers = f"<KeyMarker>{encode(key_marker)}</KeyMarker>{xml.element('VersionIdMarker', version_marker or '')}"
@@ -98,6 +101,8 @@ async def list_object_versions(gateway: Gateway, request: S3Request) -> Response
 def _entries(request: S3Request, page: VersionsPage, encode: Encode) -> str:
     owner = xml.owner(*request.bucket_owner)
     parts = [_entry(entry, encode(entry.key), owner) for entry in page.entries]
+    if page.headers:
+        parts = [archives.with_status(*each) for each in zip(parts, repeat("</Version>"), page.headers, strict=False)]
     parts += [f"<CommonPrefixes><Prefix>{encode(prefix)}</Prefix></CommonPrefixes>" for prefix in page.prefixes]
     return "".join(parts)
 

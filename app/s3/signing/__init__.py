@@ -70,8 +70,7 @@ def parse(request: S3Request, *, now: float, region: str, clock_skew: float, sig
         claim = parse_v2_query(request, now=now)
     else:
         return None
-    if "x-amz-security-token" in request.headers:
-        raise errors.InvalidToken
+    claim.token = request.headers.get("x-amz-security-token")
     return claim
 
 

@@ -79,13 +79,15 @@ class ChunkSigner:
 class Claim:
     """Who a request says it comes from. Nothing in it may be believed before `verify` returned."""
 
-    __slots__ = ("access_key", "payload", "version", "via")
+    __slots__ = ("access_key", "payload", "token", "version", "via")
 
     access_key: str
     version: str
     """`v4` or `v2`."""
     via: str
     """`header` or `query`."""
+    token: str | None
+    """What came to prove that the key is a session's, if anything did."""
     payload: str
     """What `x-amz-content-sha256` promises of the body (a digest in lower case), or `UNSIGNED-PAYLOAD`."""
 

@@ -30,11 +30,21 @@ class FormClaim(Claim):
 
     __slots__ = ("_day", "_policy", "_region", "_signature")
 
-    def __init__(self, version: str, access_key: str, policy: str, signature: str, day: str = "", region: str = ""):
+    def __init__(
+        self,
+        version: str,
+        access_key: str,
+        policy: str,
+        signature: str,
+        token: str | None,
+        day: str = "",
+        region: str = "",
+    ) -> None:
         self.access_key = access_key
         self.payload = UNSIGNED_PAYLOAD
         self.version = version
         self.via = "form"
+        self.token = token
         self._policy = policy
         self._signature = signature
         self._day, self._region = day, region
@@ -54,13 +64,11 @@ def parse_form(fields: Mapping[str, str], *, region: str, sigv2: str) -> FormCla
     """The claim of a form's fields (names in lower case), None when nobody signed it.
 
     Raises InvalidArgument when a part of the signature is missing, InvalidRequest for version 2 where it is off,
-    AuthorizationQueryParametersError for a scope that is none, InvalidToken.
+    AuthorizationQueryParametersError for a scope that is none.
     """
     v4, v2 = not V4.keys().isdisjoint(fields), not V2.keys().isdisjoint(fields)
     if not v4 and not v2 and "policy" not in fields:
         return None
-    if "x-amz-security-token" in fields:
-        raise errors.InvalidToken
     if v4 and v2:
         raise errors.InvalidArgument("Only one auth mechanism allowed", ArgumentName="X-Amz-Algorithm")
     wanted = V4 if v4 else V2
@@ -72,13 +80,13 @@ def parse_form(fields: Mapping[str, str], *, region: str, sigv2: str) -> FormCla
                 ArgumentName=name,
                 ArgumentValue="",
             )
-    policy = fields["policy"]
+    policy, token = fields["policy"], fields.get("x-amz-security-token")
     if v2 or not v4:
         if sigv2 == "off":
             raise errors.InvalidRequest(
                 "The authorization mechanism you have provided is not supported. Please use AWS4-HMAC-SHA256."
             )
-        return FormClaim("v2", fields["awsaccesskeyid"], policy, fields["signature"])
+        return FormClaim("v2", fields["awsaccesskeyid"], policy, fields["signature"], token)
     if fields["x-amz-algorithm"] != ALGORITHM:
         raise errors.InvalidArgument(f'X-Amz-Algorithm only supports "{ALGORITHM}"', ArgumentName="X-Amz-Algorithm")
     access_key, day, *_ = credential_scope(fields["x-amz-credential"], region)
@@ -89,4 +97,4 @@ def parse_form(fields: Mapping[str, str], *, region: str, sigv2: str) -> FormCla
             ArgumentName="X-Amz-Date",
             ArgumentValue=date[:64],
         )
-    return FormClaim("v4", access_key, policy, fields["x-amz-signature"], day, region)
+    return FormClaim("v4", access_key, policy, fields["x-amz-signature"], token, day, region)

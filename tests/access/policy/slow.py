@@ -200,16 +200,40 @@ def principal_matches(principal: Any, caller: Mapping[str, str] | None) -> bool:
         return True
     if caller is None:
         return False
-    me = {
+    named = {caller["arn"], caller.get("role"), caller.get("id"), session_id(caller)} - {None}
+    return names_account(principal, caller) or not named.isdisjoint(listed(principal.get("AWS", [])))
+
+
+def names_account(principal: Any, caller: Mapping[str, str]) -> bool:
+    account = {
         caller["account"],
         caller["canonical"],
-        caller["arn"],
         f"arn:aws:iam::{caller['account']}:root",
         f"arn:aws:iam::{caller['canonical']}:root",
-    }
-    return not me.isdisjoint(listed(principal.get("AWS", []))) or caller["canonical"] in listed(
+    } - {""}
+    return not account.isdisjoint(listed(principal.get("AWS", []))) or caller["canonical"] in listed(
         principal.get("CanonicalUser", [])
     )
+
+
+def passed_over(principal: Any, caller: Mapping[str, str] | None) -> bool:
+    """Whether NotPrincipal names everything that a caller is."""
+    if principal == "*" or "*" in listed(principal.get("AWS", [])):
+        return True
+    if caller is None or not names_account(principal, caller):
+        return False
+    named = listed(principal.get("AWS", []))
+    if "id" not in caller:
+        return True
+    if "role" not in caller:
+        return caller["id"] in named or caller["arn"] in named
+    of_role = caller["id"] in named or caller["role"] in named
+    return of_role and (session_id(caller) in named or caller["arn"] in named)
+
+
+def session_id(caller: Mapping[str, str]) -> str | None:
+    """How policies are kept that name a session of a role."""
+    return caller["id"] + ":" + caller["arn"].split("/")[-1] if "role" in caller else None
 
 
 def names_action(texts: Any, action: str) -> bool:
@@ -222,7 +246,7 @@ def statement_applies(statement: Any, asked: Mapping[str, Any], version: str) ->
     if "Principal" in statement:
         if not principal_matches(statement["Principal"], asked["caller"]):
             return False
-    elif principal_matches(statement["NotPrincipal"], asked["caller"]):
+    elif "NotPrincipal" in statement and passed_over(statement["NotPrincipal"], asked["caller"]):
         return False
     if "Action" in statement:
         if not names_action(statement["Action"], asked["action"]):

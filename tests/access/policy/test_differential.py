@@ -18,7 +18,19 @@ from tests.environment import sized
 ROUNDS = sized(4_000, 100_000)
 BUCKET = "photos"
 ANNA = {"canonical": "a" * 64, "account": "111122223333", "arn": "arn:aws:iam::111122223333:root"}
-USER = {"canonical": "b" * 64, "account": "444455556666", "arn": "arn:aws:iam::444455556666:user/ben"}
+USER = {
+    "canonical": "b" * 64,
+    "account": "444455556666",
+    "arn": "arn:aws:iam::444455556666:user/ben",
+    "id": "AIDABENBENBENBENBENBE",
+}
+ROLE = {
+    "canonical": "b" * 64,
+    "account": "444455556666",
+    "arn": "arn:aws:sts::444455556666:assumed-role/reader/one",
+    "role": "arn:aws:iam::444455556666:role/reader",
+    "id": "AROAREADERREADERREADE",
+}
 PRINCIPALS: list[Any] = [
     "*",
     {"AWS": "*"},
@@ -26,6 +38,12 @@ PRINCIPALS: list[Any] = [
     {"AWS": ANNA["arn"]},
     {"AWS": [USER["arn"], "arn:aws:iam::999999999999:root"]},
     {"AWS": "arn:aws:iam::444455556666:user/eve"},
+    {"AWS": ["444455556666", USER["arn"]]},
+    {"AWS": [USER["id"], ROLE["role"]]},
+    {"AWS": [ROLE["arn"], ROLE["role"], "444455556666"]},
+    {"AWS": [ROLE["id"] + ":one", "444455556666"]},
+    {"AWS": [ROLE["id"] + ":one", ROLE["id"], "444455556666"]},
+    {"AWS": [ROLE["id"] + ":two", ROLE["role"]]},
     {"CanonicalUser": USER["canonical"]},
     {"CanonicalUser": ["c" * 64, ANNA["canonical"]], "AWS": "999999999999"},
     {"Service": "logging.s3.amazonaws.com"},
@@ -132,7 +150,7 @@ def asked(random: Random) -> dict[str, Any]:
                 most = 3 if "Keys" in name else 1
                 context[name.lower()] = [text(random) if values is TEXTS else one for one in some(random, values, most)]
     return {
-        "caller": random.choice([None, ANNA, USER]),
+        "caller": random.choice([None, ANNA, USER, ROLE]),
         "action": random.choice(ACTIONS),
         "resource": f"{BUCKET}/{key}" if key else BUCKET,
         "context": {
@@ -141,10 +159,13 @@ def asked(random: Random) -> dict[str, Any]:
     }
 
 
+def caller(who: dict[str, str]) -> Caller:
+    return Caller(who["canonical"], who["account"], who["arn"], who.get("role", ""), who.get("id", ""))
+
+
 def request(question: dict[str, Any]) -> Request:
     who = question["caller"]
-    caller = who and Caller(who["canonical"], who["account"], who["arn"], who["arn"].rpartition("/")[2])
-    return Request(caller, question["action"], question["resource"], question["context"].get)
+    return Request(who and caller(who), question["action"], question["resource"], question["context"].get)
 
 
 seen: Counter[str] = Counter()

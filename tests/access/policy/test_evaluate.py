@@ -46,8 +46,48 @@ def test_what_is_not_said_is_not_allowed() -> None:
 def test_principals(principal: Any, anna: bool, ben: bool, anonymous: bool) -> None:
     for caller, expected in ((ANNA, anna), (BEN, ben), (None, anonymous)):
         assert allows(statement(Principal=principal), asked(caller=caller)) is expected
-        deny = statement(Effect="Deny", Principal=None, NotPrincipal=principal)
-        assert (decide(deny, asked(caller=caller)) is Decision.DENY) is not expected
+        if caller is not BEN:
+            deny = statement(Effect="Deny", Principal=None, NotPrincipal=principal)
+            assert (decide(deny, asked(caller=caller)) is Decision.DENY) is not expected
+
+
+@pytest.mark.parametrize(
+    ("named", "passed"),
+    [
+        (BEN.arn, False),
+        (BEN.account, False),
+        ([BEN.account, BEN.arn], True),
+        ([BEN.account, BEN.unique_id], True),
+        ([ANNA.account, BEN.arn], False),
+        ("*", True),
+    ],
+)
+def test_not_principal_passes_a_user_over_with_his_account_only(named: Any, passed: bool) -> None:
+    """ "AWS JSON policy elements: NotPrincipal", IAM User Guide."""
+    deny = statement(Effect="Deny", Principal=None, NotPrincipal={"AWS": named})
+    assert (decide(deny, asked(caller=BEN)) is not Decision.DENY) is passed
+
+
+def test_a_session_is_its_role_and_itself() -> None:
+    arn, role = "arn:aws:sts::444455556666:assumed-role/reader/one", "arn:aws:iam::444455556666:role/reader"
+    caller = BEN._replace(arn=arn, role=role, unique_id="AROAREADERREADERREADER")
+    by_id = f"{caller.unique_id}:one"
+    for one in (arn, role, caller.unique_id, BEN.account, by_id):
+        assert allows(statement(Principal={"AWS": one}), asked(caller=caller))
+    for one in (BEN.arn, f"{caller.unique_id}:two", "AROAREADERREADERREADES:one"):
+        assert not allows(statement(Principal={"AWS": one}), asked(caller=caller))
+    assert not allows(statement(Principal={"AWS": f"{BEN.unique_id.replace('AIDA', 'AROA')}:ben"}), asked(caller=BEN))
+    for these, passed in (
+        ([role], False),
+        ([arn], False),
+        ([caller.unique_id], False),
+        ([by_id], False),
+        ([arn, role], True),
+        ([by_id, caller.unique_id], True),
+        ([arn, caller.unique_id], True),
+    ):
+        deny = statement(Effect="Deny", Principal=None, NotPrincipal={"AWS": [BEN.account, *these]})
+        assert (decide(deny, asked(caller=caller)) is not Decision.DENY) is passed
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ BUCKET = "photos"
 BUCKET_ARN = f"arn:aws:s3:::{BUCKET}"
 OBJECTS_ARN = f"arn:aws:s3:::{BUCKET}/*"
 ANNA = Caller("a" * 64, "111122223333", "arn:aws:iam::111122223333:root")
-BEN = Caller("b" * 64, "444455556666", "arn:aws:iam::444455556666:user/ben", "ben")
+BEN = Caller("b" * 64, "444455556666", "arn:aws:iam::444455556666:user/ben", unique_id="AIDABENBENBENBENBEN")
 
 
 def statement(**fields: Any) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
@@ -11,6 +12,7 @@ from app.errors import StoreUnavailable, WriterDead
 from app.index.postgres import committing
 from app.index.postgres.index import PostgresIndex
 from app.index.rows import Bucket, Committed, Conditions
+from app.index.transactions import writers
 from tests.index.postgres.conftest import Opens
 from tests.index.tools import new
 
@@ -19,13 +21,17 @@ CONDITIONAL = Conditions(if_none_match=True)
 """Committed by COMMIT, after its answer is here; a plain put commits by itself."""
 
 
+Silent = Callable[[], Awaitable[None]]
+
+
 class Broken:
     """A connection that breaks before or after it ran what starts so, once."""
 
-    def __init__(self, connection: Any, start: str, after: bool) -> None:
+    def __init__(self, connection: Any, start: str, after: bool, silent: Silent) -> None:
         self._connection = connection
         self._start = start
         self._after = after
+        self._silent = silent
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._connection, name)
@@ -41,17 +47,22 @@ class Broken:
             return await call(sql, *arguments, **options)
         if self._after:
             await call(sql, *arguments, **options)
+        await self._silent()
         raise ConnectionResetError("cut off")
 
 
-def breaks(index: PostgresIndex, start: str, *, after: bool, times: int = 1) -> None:
-    """The next connections that commit break so."""
+async def at_once() -> None:
+    """It breaks at once."""
+
+
+def breaks(index: PostgresIndex, start: str, *, after: bool, times: int = 1, silent: Silent = at_once) -> None:
+    """The next connections that commit break so, once `silent` is over."""
     acquire = index._writes.acquire
     left = [None] * times
 
     async def broken() -> Any:
         connection = await acquire()
-        return Broken(connection, start, left.pop() is not None or after) if left else connection
+        return Broken(connection, start, left.pop() is not None or after, silent) if left else connection
 
     index._writes.acquire = broken  # type: ignore[method-assign]
 
@@ -96,6 +107,31 @@ async def test_a_delete_that_was_committed_is_answered(one: PostgresIndex, bucke
     assert await one.delete_version(bucket.id, "key") is not None
     assert await one.version(bucket.id, "key") is None
     assert [entry.body for entry in await one.discards(0, 10)] == ["blob"]
+
+
+@pytest.mark.parametrize(("conditions", "start"), [(PLAIN, "SELECT made"), (CONDITIONAL, "COMMIT")])
+async def test_an_answer_that_comes_late_is_asked_for_all_the_same(
+    one: PostgresIndex, bucket: Bucket, monkeypatch: pytest.MonkeyPatch, conditions: Conditions | None, start: str
+) -> None:
+    """One connection goes silent behind its commit while many groups pass on the others."""
+    monkeypatch.setattr(committing, "KEPT", 2)
+    went, gate = asyncio.Event(), asyncio.Event()
+
+    async def silent() -> None:
+        went.set()
+        await gate.wait()
+
+    breaks(one, start, after=True, silent=silent)
+    asked = asyncio.create_task(one.put_version(bucket.id, "key", new("blob"), conditions))
+    await went.wait()
+    for number in range(8):
+        await one.put_version(bucket.id, f"other {number}", new("other"))
+    await one._committer.tidy()
+    gate.set()
+    made = await asked
+    found = await one.version(bucket.id, "key")
+    assert found is not None
+    assert made == Committed(found.seq, found.version_id, found.modified)
 
 
 async def test_who_asks_waits_for_a_commit_that_is_under_way(one: PostgresIndex) -> None:
@@ -148,4 +184,20 @@ async def test_death_waits_for_what_is_under_way(one: PostgresIndex, other: Post
     assert not declared.done()
     await under_way.execute("COMMIT")
     await declared
+    await under_way.close()
+
+
+async def test_a_writer_waits_for_what_it_has_under_way_before_it_goes(one: PostgresIndex) -> None:
+    under_way = await one.link.connect()
+    await under_way.execute(one.link.begin)
+    begun = committing.BEGIN_GROUP
+    await under_way.fetch(begun, one._committer._next_operation(), 0, 1, False, one.incarnation, [])
+    first = 1 << 40
+    await under_way.execute(f"INSERT INTO id_ranges VALUES ({first}, {first + 9}, {one.incarnation})")
+    retired = asyncio.create_task(one._commit(writers.retire, one.incarnation))
+    await asyncio.sleep(0.1)
+    assert not retired.done()
+    await under_way.execute("COMMIT")
+    assert not await retired
+    assert [ids.first for ids in await one.ranges(one.incarnation)] == [first]
     await under_way.close()

@@ -6,9 +6,11 @@ import asyncio
 import random
 from typing import Any
 
+import orjson
 import pytest
 
 from app.errors import BucketNotEmpty, DomainError, NoSuchBucket, PreconditionFailed, SourceGone
+from app.index.postgres import committing
 from app.index.postgres.index import PostgresIndex
 from app.index.postgres.locks import EVERYTHING
 from app.index.rows import Account, Bucket, Conditions
@@ -55,6 +57,17 @@ async def test_version_order_is_the_order_of_the_sequence(
         assert found.modified == max(answer.modified for answer in made)
         seen.append((found.seq, found.modified))
     assert seen == sorted(set(seen))
+
+
+async def test_a_delete_is_no_older_than_what_it_deletes(
+    one: PostgresIndex, other: PostgresIndex, bucket: Bucket, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By whatever clock: what a rebuilt index has of it tells by that what is deleted."""
+    made = await one.put_version(bucket.id, "key", new("body"))
+    monkeypatch.setattr(committing, "now_ms", lambda: made.modified - 2000)
+    await other.delete_version(bucket.id, "key")
+    ((_, kind, _, key, at, *_),) = orjson.loads((await one.changes(0)).removals)
+    assert (kind, key, at) == ("object", "key", made.modified)
 
 
 @pytest.mark.parametrize("seed", range(sized(2, 20)))

@@ -9,6 +9,7 @@ import pytest
 from typer.testing import CliRunner
 
 from app.cli import cli
+from app.cli_bench import REPEATS
 from loadtests.compare.plan import SCENARIOS, Plan, PlanError, choose
 from loadtests.compare.stores import parse_store
 from loadtests.compare.targets import targets_of
@@ -29,7 +30,7 @@ def test_every_scenario_has_its_file_and_both_sizes() -> None:
 
 
 def test_the_usual_scenarios_end_in_five_minutes() -> None:
-    assert sum(chosen.seconds for chosen in choose(()).values()) * 2 * 3 < 300
+    assert sum(chosen.seconds for chosen in choose(()).values()) * 2 * REPEATS < 300
 
 
 def test_options_go_to_the_scenarios_that_have_them() -> None:
@@ -62,6 +63,7 @@ def test_a_plan_comes_back_from_its_file() -> None:
         (["mixed"], ["mixed"], "is not SCENARIO.OPTION=VALUE"),
         (["mixed"], ["sizes.times=3"], "no scenario of this run"),
         (["mixed"], ["mixed.size=big"], "'big' is no size"),
+        (["mixed"], ["mixed.mix=GET=half"], "is no share"),
         (["sizes"], ["sizes.times=few"], "few"),
         (["threads"], ["threads.sizes=1KB,,"], "is no size"),
     ],

@@ -91,6 +91,15 @@ def gateway(tmp_path: Path) -> Iterator[Gateway]:
         server.kill()
 
 
+def test_a_mix_of_ones_own(tmp_path: Path) -> None:
+    own = ("mixed.mix=GET=9,STAT=1", "open_loop.mix=STAT=1")
+    run = made(tmp_path, ["mixed", "open_loop"], own, stores=("local",))
+    run.go()
+    assert run.meta["state"] == "complete", (run.meta["reason"], run.meta["cells"])
+    assert {row["operation"] for row in rows_of(run, "local", "mixed")} == {"GET", "STAT"}
+    assert {row["operation"] for row in rows_of(run, "local", "open_loop")} == {"STAT"}
+
+
 def test_every_scenario_through_a_gateway_and_straight(tmp_path: Path) -> None:
     names = ["mixed", "sizes", "small_files", "batches", "threads", "stat_delete_list", "open_loop", "boto3_mixed"]
     run = made(tmp_path, names, stores=("local",), direct=True)

@@ -132,11 +132,11 @@ def test_sync_fails_once(mount: Mount) -> None:
 
 
 def test_full_and_read_only_and_back(mount: Mount) -> None:
-    (mount.path / "old").write_bytes(b"old")
+    (mount.path / "was").write_bytes(b"was")
     full = mount.fault("space", "ENOSPC", times=None)
     assert failed(lambda: (mount.path / "new").write_bytes(b"new")) == "ENOSPC"
     assert failed(lambda: (mount.path / "new").mkdir()) == "ENOSPC"
-    (mount.path / "old").unlink()
+    (mount.path / "was").unlink()
     mount.clear(full)
     mount.fault("change", "EROFS", times=None)
     assert failed(lambda: (mount.path / "new").write_bytes(b"new")) == "EROFS"

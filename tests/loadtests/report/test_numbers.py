@@ -75,6 +75,8 @@ def test_three_digits_that_count(value: float, shown: str) -> None:
         (units.size(10 * 2**20), "10 MiB"),
         (units.size(1024), "1 KiB"),
         (units.size(1_000_000), "1 MB"),
+        (units.size(10**10), "10 GB"),
+        (units.size(1_024_000), "1,000 KiB"),
         (units.size(0), "0 B"),
         (units.size(512), "512 B"),
         (units.decimal(4_360_000), "4.36 MB"),

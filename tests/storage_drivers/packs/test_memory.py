@@ -239,6 +239,37 @@ async def test_what_was_moved_is_read_where_it_is(driver: ObjectsDriver) -> None
     assert driver.read_now(moved, 0, 4) == b"body"
 
 
+async def test_what_another_gateway_moves_and_discards(make_driver: MakeDriver) -> None:
+    """Places are never used again: what one gateway remembers is never read for what another wrote since."""
+    book, seen = Book(), set()
+    one, other = [await make_driver(pack_threshold=LIMIT, read_cache=BUDGET) for _ in range(2)]
+    appends = Appends(one), Appends(other)
+    for writer, first in zip(appends, (0, 1000), strict=True):
+        writer.driver.open_packs(book)
+        writer.last = first
+    for _ in range(5):
+        bodies = [os.urandom(3000) for _ in range(12)]
+        locators = [(await appends[0].put(body))[0].locator for body in bodies]
+        for locator, body in zip(locators, bodies, strict=True):
+            assert await one.read(locator, 0, 3000) == body
+        moved = await other.move(locators)
+        pack, _ = one.packed(locators[0]) or (0, 0)
+        await one.close_packs()
+        one.open_packs(book)
+        await other.discard_many([other.pack_locator(pack)])
+        newer = [os.urandom(3000) for _ in range(12)]
+        written = [(await appends[1].put(body))[0].locator for body in newer]
+        assert seen.isdisjoint({*locators, *moved.values(), *written})
+        seen.update(locators, moved.values(), written)
+        for locator, new, body, also in zip(locators, written, bodies, newer, strict=True):
+            assert one.read_now(locator, 0, 3000) in (body, None)
+            assert await one.read(moved[locator], 0, 3000) == body
+            assert await one.read(new, 0, 3000) == also
+            assert await one.read(new, 0, 3000) == also
+        await one.forget_unlinked()
+        assert [one.read_now(locator, 0, 3000) for locator in locators] == [None] * 12
+
+
 async def test_it_is_bounded(make_driver: MakeDriver) -> None:
     budget = 600_000
     driver = await make_driver(pack_threshold=LIMIT, read_cache=budget)

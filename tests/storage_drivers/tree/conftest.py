@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
+from storage_drivers.threads import Threads
 from storage_drivers.tree import TreeFiles
 from tests.storage_drivers.tree.tools import BUCKET
 
@@ -23,15 +23,16 @@ def root(tmp_path: Path) -> Path:
 @pytest.fixture
 async def make_files(root: Path) -> AsyncIterator[MakeFiles]:
     """Start the files of a store, of `root` unless told otherwise, with a bucket."""
-    with ThreadPoolExecutor(4) as threads:
+    threads = Threads(4)
 
-        async def make(where: Path = root, **settings: object) -> TreeFiles:
-            files = TreeFiles(where, threads, **settings)  # type: ignore[arg-type]
-            await files.start()
-            await files.make_bucket(BUCKET)
-            return files
+    async def make(where: Path = root, **settings: object) -> TreeFiles:
+        files = TreeFiles(where, threads, **settings)  # type: ignore[arg-type]
+        await files.start()
+        await files.make_bucket(BUCKET)
+        return files
 
-        yield make
+    yield make
+    threads.shutdown()
 
 
 @pytest.fixture

@@ -280,6 +280,17 @@ async def test_removing(files: TreeFiles) -> None:
     assert (files.root / BUCKET / "x").is_dir()
 
 
+async def test_only_the_file_that_is_meant_is_removed(files: TreeFiles) -> None:
+    old = files.parse(await put(files, "a", b"old"))
+    new = files.parse(await put(files, "a", b"new"))
+    with pytest.raises(FileChanged) as changed:
+        await files.remove(*old)
+    assert changed.value.stamp == new[1]
+    assert await files.find(new[0]) == new[1]
+    assert await files.remove(*new)
+    assert not await files.remove(*new)
+
+
 @pytest.mark.parametrize("offset", [0, 3, 4, 9])
 async def test_a_range_ends_with_the_file(files: TreeFiles, offset: int) -> None:
     opened = await files.open(await put(files, "a", b"body"), offset, 3)

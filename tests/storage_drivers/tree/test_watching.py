@@ -191,7 +191,7 @@ async def test_watching_can_end_at_any_time(files: TreeFiles) -> None:
     waiting.cancel()
     with pytest.raises(asyncio.CancelledError):
         await waiting
-    await asyncio.get_running_loop().run_in_executor(files._threads, lambda: None)
+    await files._hop(lambda: None)
     for _ in range(100):
         if len(os.listdir("/proc/self/fd")) == before:
             break

@@ -1,0 +1,138 @@
+"""The parameters of a call, checked as IAM checks them. All raise ValidationError unless they say otherwise.
+
+Patterns and lengths are those of the IAM and STS API references.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import TypeVar
+
+from app.access.iam.errors import MalformedInput, NotImplemented, ValidationError
+
+T = TypeVar("T")
+
+NAME = re.compile(r"[\w+=,.@-]+", re.ASCII)
+PATH = re.compile(r"/|/[\x21-\x7e]+/")
+PATH_PREFIX = re.compile(r"/[\x21-\x7e]*")
+KEY_ID = re.compile(r"\w{16,128}", re.ASCII)
+MAX_ITEMS = 1000
+USUAL = frozenset({"Action", "Version"})
+LISTS = frozenset({"PolicyArns"})
+"""Parameters that are read by `members`."""
+
+
+class Parameters:
+    """Names and values of a call; a list is `Name.member.1`, `Name.member.2`, …"""
+
+    def __init__(self, given: Mapping[str, str]) -> None:
+        self._given = given
+
+    def check_known(self, names: frozenset[str]) -> None:
+        """Raises NotImplemented for a parameter that the operation would have to ignore, MalformedInput for a text
+        that is given as a list."""
+        for name in self._given:
+            base, dot, _ = name.partition(".")
+            if base not in names and base not in USUAL:
+                raise NotImplemented(f"The parameter {base[:64]} is not implemented.")
+            if dot and base not in LISTS:
+                raise MalformedInput(f"{base[:64]} may not be treated as a list or a structure")
+
+    def has(self, name: str) -> bool:
+        """Whether it is given."""
+        return name in self._given
+
+    def get(self, name: str, default: str = "") -> str:
+        """A text of any form."""
+        return self._given.get(name, default)
+
+    def need(self, name: str) -> str:
+        """A text that must be given."""
+        found = self._given.get(name)
+        if not found:
+            raise ValidationError(
+                f"1 validation error detected: Value at '{_lower(name)}' failed to satisfy constraint:"
+                " Member must not be null"
+            )
+        return found
+
+    def members(self, name: str, field: str = "") -> list[str]:
+        """The texts of a list, each or its field of that name, in their order.
+
+        Raises MalformedInput for members of any other form, which are not to be passed over: they may be limits.
+        """
+        found = []
+        for number in range(1, MAX_ITEMS + 1):
+            value = self._given.get(f"{name}.member.{number}{field and '.' + field}")
+            if value is None:
+                break
+            found.append(value)
+        # the query protocol writes an empty list as its bare name
+        if self.get(name) or sum(given.startswith(f"{name}.") for given in self._given) != len(found):
+            raise MalformedInput(f"Members of the list {name} could not be read")
+        return found
+
+    def name(self, name: str, longest: int = 64) -> str:
+        """The name of a user, group, role, policy or session that must be given."""
+        return _matching(name, self.need(name), NAME, longest)
+
+    def path(self, name: str = "Path", default: str = "/") -> str:
+        """A path that begins and ends with a slash."""
+        return _matching(name, self.get(name, default), PATH, 512)
+
+    def path_prefix(self) -> str:
+        """The beginning of paths that is asked for."""
+        return _matching("PathPrefix", self.get("PathPrefix", "/"), PATH_PREFIX, 512)
+
+    def key_id(self) -> str:
+        """An access key."""
+        found = self.need("AccessKeyId")
+        if not 3 <= len(found) <= 128 or not found.isprintable():
+            raise _refused("AccessKeyId", found, KEY_ID.pattern)
+        return found
+
+    def limit(self) -> int:
+        """MaxItems."""
+        return self.number("MaxItems", 100, 1, MAX_ITEMS)
+
+    def number(self, name: str, default: int, least: int, most: int) -> int:
+        """A number within bounds."""
+        text = self._given.get(name)
+        if text is None:
+            return default
+        if not (text.isascii() and text.isdigit()) or not least <= int(text[:18]) <= most or len(text) > 18:
+            raise ValidationError(
+                f"1 validation error detected: Value '{text[:64]}' at '{_lower(name)}' failed to satisfy constraint:"
+                f" Member must have value between {least} and {most}"
+            )
+        return int(text)
+
+    def one_of(self, name: str, values: Mapping[str, T]) -> T:
+        """What one of these texts means."""
+        found = self.need(name)
+        if found not in values:
+            raise _refused(name, found, ", ".join(values))
+        return values[found]
+
+
+def _lower(name: str) -> str:
+    return name[:1].lower() + name[1:]
+
+
+def _refused(name: str, value: str, wanted: str) -> ValidationError:
+    return ValidationError(
+        f"1 validation error detected: Value '{value[:128]}' at '{_lower(name)}' failed to satisfy constraint:"
+        f" Member must satisfy regular expression pattern: {wanted}"
+    )
+
+
+def _matching(name: str, value: str, pattern: re.Pattern[str], longest: int) -> str:
+    if len(value) > longest:
+        raise ValidationError(
+            f"1 validation error detected: Value at '{_lower(name)}' failed to satisfy constraint:"
+            f" Member must have length less than or equal to {longest}"
+        )
+    if pattern.fullmatch(value) is None:
+        raise _refused(name, value, pattern.pattern)
+    return value

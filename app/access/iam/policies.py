@@ -1,0 +1,160 @@
+"""Policies of users, groups and roles: inline ones, and those of AWS that are attached. The same for all three."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from app.access.iam import documents
+from app.access.iam.errors import InvalidInput, MalformedPolicyDocument, NoSuchEntity
+from app.access.iam.listing import part
+from app.access.iam.managed import MANAGED
+from app.access.iam.table import Call, Document, Handler, Result, named, operation
+from app.access.iam.users import present
+from app.access.policy import Malformed, parse_identity
+from app.errors import NoSuchIdentity, TooManyIdentities
+from app.index.identity_rows import GROUP, ROLE, USER
+
+LARGEST = {USER: 2048, GROUP: 5120, ROLE: 10240}
+"""Characters, without white space, of all inline policies of one ("IAM and AWS STS quotas", IAM User Guide)."""
+LONGEST = 131_072
+"""Characters of one policy as it is given."""
+MAX_ATTACHED = 10
+
+
+def checked(text: str) -> str:
+    """A policy that can be kept. Raises MalformedPolicyDocument, InvalidInput."""
+    if len(text) > LONGEST:
+        raise InvalidInput("The policy document is too long.")
+    try:
+        parse_identity(text.encode("utf-8"))
+    except Malformed as error:
+        raise MalformedPolicyDocument(str(error)) from None
+    except UnicodeEncodeError:
+        raise MalformedPolicyDocument("The policy is no text.") from None
+    return text
+
+
+def size_of(text: str) -> int:
+    """Characters that count against a quota."""
+    return len("".join(text.split()))
+
+
+def _put(kind: str, name: str, policy: str, text: str) -> Any:
+    def change(document: dict[str, Any]) -> None:
+        kept = document.setdefault("policies", {})
+        kept[policy] = text
+        if sum(map(size_of, kept.values())) > LARGEST[kind]:
+            raise TooManyIdentities(kind=f"characters of policies of {kind} {name}", most=LARGEST[kind])
+
+    return documents.changed(change)
+
+
+def _remove(policy: str) -> Any:
+    def change(document: dict[str, Any]) -> None:
+        if policy not in document.get("policies", {}):
+            raise NoSuchIdentity(kind="policy", name=policy)
+        del document["policies"][policy]
+
+    return documents.changed(change)
+
+
+def _attach(arn: str) -> Any:
+    def change(document: dict[str, Any]) -> None:
+        kept = document.setdefault("attached", [])
+        if arn not in kept:
+            kept.append(arn)
+        if len(kept) > MAX_ATTACHED:
+            raise TooManyIdentities(kind="PoliciesPerIdentity", most=MAX_ATTACHED)
+
+    return documents.changed(change)
+
+
+def _detach(arn: str) -> Any:
+    def change(document: dict[str, Any]) -> None:
+        if arn not in document.get("attached", []):
+            raise NoSuchIdentity(kind="policy", name=arn)
+        document["attached"].remove(arn)
+
+    return documents.changed(change)
+
+
+class Policies:
+    """The operations for one kind."""
+
+    def __init__(self, kind: str) -> None:
+        self.kind = kind
+        self.parameter = f"{kind.capitalize()}Name"
+
+    def name(self, call: Call) -> str:
+        """Whose policies they are."""
+        return call.parameters.name(self.parameter, 128)
+
+    async def put(self, call: Call) -> Result:
+        """https://docs.aws.amazon.com/IAM/latest/APIReference/API_PutUserPolicy.html"""
+        name, policy = self.name(call), call.parameters.name("PolicyName", 128)
+        await present(call, self.kind, name)
+        text = checked(call.parameters.need("PolicyDocument"))
+        await call.index.change_identity(call.account_id, self.kind, name, _put(self.kind, name, policy, text))
+        return {}
+
+    async def get(self, call: Call) -> Result:
+        """https://docs.aws.amazon.com/IAM/latest/APIReference/API_GetUserPolicy.html"""
+        found, policy = await present(call, self.kind, self.name(call)), call.parameters.name("PolicyName", 128)
+        kept = documents.policies(found)
+        if policy not in kept:
+            raise NoSuchIdentity(kind="policy", name=policy)
+        return {self.parameter: found.name, "PolicyName": policy, "PolicyDocument": Document(kept[policy])}
+
+    async def remove(self, call: Call) -> Result:
+        """https://docs.aws.amazon.com/IAM/latest/APIReference/API_DeleteUserPolicy.html"""
+        policy = call.parameters.name("PolicyName", 128)
+        await call.index.change_identity(call.account_id, self.kind, self.name(call), _remove(policy))
+        return {}
+
+    async def list(self, call: Call) -> Result:
+        """https://docs.aws.amazon.com/IAM/latest/APIReference/API_ListUserPolicies.html"""
+        found = await present(call, self.kind, self.name(call))
+        return part(call, "PolicyNames", list(documents.policies(found)), str, str)
+
+    async def attach(self, call: Call) -> Result:
+        """https://docs.aws.amazon.com/IAM/latest/APIReference/API_AttachUserPolicy.html"""
+        name, arn = self.name(call), call.parameters.need("PolicyArn")
+        await present(call, self.kind, name)
+        if arn not in MANAGED:
+            raise NoSuchEntity(f"Policy {arn[:256]} does not exist or is not attachable.")
+        await call.index.change_identity(call.account_id, self.kind, name, _attach(arn))
+        return {}
+
+    async def detach(self, call: Call) -> Result:
+        """https://docs.aws.amazon.com/IAM/latest/APIReference/API_DetachUserPolicy.html"""
+        arn = call.parameters.need("PolicyArn")
+        await call.index.change_identity(call.account_id, self.kind, self.name(call), _detach(arn))
+        return {}
+
+    async def list_attached(self, call: Call) -> Result:
+        """https://docs.aws.amazon.com/IAM/latest/APIReference/API_ListAttachedUserPolicies.html"""
+        found = await present(call, self.kind, self.name(call))
+        arns = documents.attached(found)
+        return part(
+            call, "AttachedPolicies", arns, str, lambda arn: {"PolicyName": MANAGED[arn].name, "PolicyArn": arn}
+        )
+
+
+def _register(kind: str) -> None:
+    of, called = Policies(kind), kind.capitalize()
+    page = ("Marker", "MaxItems")
+    operations: dict[str, tuple[Handler, tuple[str, ...]]] = {
+        f"Put{called}Policy": (of.put, ("PolicyName", "PolicyDocument")),
+        f"Get{called}Policy": (of.get, ("PolicyName",)),
+        f"Delete{called}Policy": (of.remove, ("PolicyName",)),
+        f"List{called}Policies": (of.list, page),
+        f"Attach{called}Policy": (of.attach, ("PolicyArn",)),
+        f"Detach{called}Policy": (of.detach, ("PolicyArn",)),
+        f"ListAttached{called}Policies": (of.list_attached, page),
+    }
+    for name, (handler, takes) in operations.items():
+        operation(name, of.parameter, *takes, on=named(kind, of.parameter))(handler)
+
+
+for _kind in (USER, GROUP, ROLE):
+    _register(_kind)

@@ -1,0 +1,156 @@
+"""Temporary keys: AssumeRole, GetSessionToken, GetCallerIdentity."""
+
+from __future__ import annotations
+
+import orjson
+
+from app.access.account import account_number, caller_of
+from app.access.authorize import authorize_assume
+from app.access.iam import documents, made
+from app.access.iam.errors import (
+    AccessDenied,
+    LimitExceeded,
+    NotImplemented,
+    ValidationError,
+)
+from app.access.iam.managed import MANAGED
+from app.access.iam.policies import checked, size_of
+from app.access.iam.table import Call, Result, denied, with_keys
+from app.access.named import by_arn
+from app.access.policy.identity import stored_trust
+from app.access.policy.variables import Values
+from app.access.principal import Principal
+from app.errors import TooManyIdentities
+from app.index.identity_rows import ROLE, Identity, Session
+
+MAX_SESSIONS = 5000
+"""At a time of one user or role, and of the account itself."""
+MAX_POLICY = 2048
+"""Characters of a session's policies."""
+MAX_CHAINED = 3600
+"""Seconds that a role lasts which the session of a role assumed ("Roles terms and concepts", IAM User Guide)."""
+ASSUME_TAKES = frozenset({"RoleArn", "RoleSessionName", "DurationSeconds", "Policy", "PolicyArns", "ExternalId"})
+
+
+async def assume_role(call: Call) -> Result:
+    """https://docs.aws.amazon.com/STS/latest/APIReference/API_AssumeRole.html"""
+    parameters = call.parameters
+    parameters.check_known(ASSUME_TAKES)
+    arn, name = parameters.need("RoleArn"), parameters.name("RoleSessionName")
+    if len(name) < 2:
+        raise ValidationError("1 validation error detected: Value at 'roleSessionName' must have length at least 2")
+    if call.principal is None or call.principal.kind == "Account":
+        raise AccessDenied("Roles may not be assumed by root accounts.")
+    seconds = parameters.number("DurationSeconds", 3600, 900, 43_200)
+    policies = _limits(call)
+    role = await by_arn(call.index, arn)
+    # a role that there is not is answered as one that does not trust the caller
+    if role is None or role.kind != ROLE or not _trusts(call, role, call.principal, name):
+        raise denied(call.principal, "sts:AssumeRole", arn[:256])
+    chained = call.principal.kind == "AssumedRole"
+    most = documents.read(role).get("max_session", documents.MAX_SESSION)
+    if seconds > (MAX_CHAINED if chained else most):
+        raise ValidationError("The requested DurationSeconds exceeds the MaxSessionDuration set for this role.")
+    made_now = await _session(call, role.account_id, role.id, name, policies, seconds)
+    number = account_number(role.account_id)
+    assumed = {
+        "AssumedRoleId": f"{role.id}:{name}",
+        "Arn": f"arn:aws:sts::{number}:assumed-role/{role.name}/{name}",
+    }
+    return {"AssumedRoleUser": assumed, "Credentials": _shown(made_now)}
+
+
+def _trusts(call: Call, role: Identity, principal: Principal, name: str) -> bool:
+    document = documents.read(role)
+    # of a role whose trust was put when it was kept with ARNs
+    trusted = document.get("trusted", {})
+    if any(trusted.get(arn, principal.caller.unique_id) != principal.caller.unique_id for arn in _arns(principal)):
+        return False
+    trust = stored_trust(document["trust"])
+    return authorize_assume(principal, call.account_id, role, trust, _with(call, name))
+
+
+def _arns(principal: Principal) -> tuple[str, str]:
+    return principal.caller.arn, principal.caller.role
+
+
+def _with(call: Call, session: str) -> Values:
+    given = {"sts:rolesessionname": session, "sts:externalid": call.parameters.get("ExternalId")}
+    return with_keys(call.values, given)
+
+
+def _limits(call: Call) -> list[str]:
+    """The policies of a session. Raises MalformedPolicyDocument, ValidationError."""
+    texts = []
+    if call.parameters.has("Policy"):
+        texts.append(checked(call.parameters.get("Policy")))
+    for arn in call.parameters.members("PolicyArns", "arn"):
+        if arn not in MANAGED:
+            raise ValidationError(f"Invalid input: the policy {arn[:256]} does not exist.")
+        texts.append(MANAGED[arn].text)
+    if call.parameters.has("Policy") and size_of(texts[0]) > MAX_POLICY:
+        raise ValidationError(f"The session policy is longer than {MAX_POLICY} characters.")
+    return texts
+
+
+async def get_session_token(call: Call) -> Result:
+    """https://docs.aws.amazon.com/STS/latest/APIReference/API_GetSessionToken.html"""
+    call.parameters.check_known(frozenset({"DurationSeconds"}))
+    principal = call.principal
+    if principal is not None and principal.began is not None:
+        raise AccessDenied("Cannot call GetSessionToken with session credentials")
+    # no right is needed for it, and none can be taken away but by a deny ("GetSessionToken", "Permissions")
+    if principal is None:
+        seconds, identity = call.parameters.number("DurationSeconds", 3600, 900, 3600), ""
+    else:
+        seconds = call.parameters.number("DurationSeconds", 43_200, 900, 129_600)
+        identity = principal.caller.unique_id
+        if principal.denies("sts:GetSessionToken", "*", call.values):
+            raise denied(principal, "sts:GetSessionToken", "*")
+    return {"Credentials": _shown(await _session(call, call.account_id, identity, "", [], seconds))}
+
+
+async def get_caller_identity(call: Call) -> Result:
+    """https://docs.aws.amazon.com/STS/latest/APIReference/API_GetCallerIdentity.html: nobody needs a right for it."""
+    call.parameters.check_known(frozenset())
+    number = account_number(call.account_id)
+    if call.principal is None:
+        return {"Arn": caller_of(call.account_id).arn, "UserId": number, "Account": number}
+    return {"Arn": call.principal.caller.arn, "UserId": call.principal.user_id, "Account": number}
+
+
+async def _session(call: Call, account_id: str, identity: str, name: str, policies: list[str], seconds: int) -> Session:
+    key, secret, token = made.temporary_key()
+    now = made.now()
+    new = Session(
+        key, secret, token, account_id, identity, name, orjson.dumps(policies).decode(), now, now + seconds * 1000
+    )
+    try:
+        await call.index.add_session(new, MAX_SESSIONS)
+    except TooManyIdentities:
+        raise LimitExceeded("The user, role or account has too many sessions.") from None
+    return new
+
+
+def _shown(session: Session) -> Result:
+    return {
+        "AccessKeyId": session.access_key,
+        "SecretAccessKey": session.secret,
+        "SessionToken": session.token,
+        "Expiration": made.date(session.expires),
+    }
+
+
+OPERATIONS = {
+    "AssumeRole": assume_role,
+    "GetSessionToken": get_session_token,
+    "GetCallerIdentity": get_caller_identity,
+}
+
+
+async def run(name: str, call: Call) -> Result:
+    """The answer of an operation of STS. Raises IamError, DomainError as `table.run` does."""
+    found = OPERATIONS.get(name)
+    if found is None:
+        raise NotImplemented(f"The operation {name[:64]} is not implemented.")
+    return await found(call)

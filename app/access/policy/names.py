@@ -1,0 +1,46 @@
+"""Where the text of a policy names principals, and the same text with others: all else stays as it was put."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from typing import NamedTuple
+
+_SIGN = re.compile(r'("[^"\\]*(?:\\.[^"\\]*)*")[ \t\r\n]*(:?)|[{}]', re.DOTALL)
+"""A string, and whether it is the name of a field; a brace. Lists say nothing of where in a policy we are."""
+_FIELDS = ("Principal", "NotPrincipal")
+
+
+class Name(NamedTuple):
+    """A principal, its kind, and the place of its JSON string in the text."""
+
+    kind: str
+    name: str
+    start: int
+    end: int
+
+
+def names(text: str) -> Iterator[Name]:
+    """The principals that stand in objects, in order. Of a text that is no policy: anything, or a ValueError."""
+    path: list[str] = []
+    for sign in _SIGN.finditer(text):
+        string, is_field = sign.groups()
+        if sign[0] == "{":
+            path.append("")
+        elif sign[0] == "}":
+            del path[-1:]
+        elif is_field:
+            path[-1:] = [json.loads(string)]
+        elif len(path) == 3 and path[0] == "Statement" and path[1] in _FIELDS:
+            yield Name(path[2], json.loads(string), *sign.span(1))
+
+
+def replaced(text: str, others: Mapping[str, str]) -> str:
+    """The text with principals of the kind AWS under other names."""
+    pieces, done = [], 0
+    for kind, name, start, end in names(text):
+        if kind == "AWS" and others.get(name, name) != name:
+            pieces += [text[done:start], json.dumps(others[name])]
+            done = end
+    return "".join([*pieces, text[done:]])

@@ -1,0 +1,43 @@
+"""Users, groups, roles and keys of an account over the admin API: the operations of IAM, under AWS's names."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fastapi import APIRouter, HTTPException, Request
+from pydantic import BaseModel, Field
+
+from app.access.iam.errors import IamError
+from app.access.iam.parameters import Parameters
+from app.access.iam.service import IAM, NAMES, RUN
+from app.access.iam.table import Call
+from app.index import Index
+
+router = APIRouter(tags=["identities"])
+
+
+class IamIn(BaseModel):
+    """The parameters of an operation, under AWS's names."""
+
+    parameters: dict[str, str] = Field(default_factory=dict, examples=[{"UserName": "ann", "Path": "/staff/"}])
+
+
+@router.get("/iam")
+async def list_operations() -> list[str]:
+    """The operations that there are."""
+    return sorted(NAMES[IAM])
+
+
+@router.post("/accounts/{account_id}/iam/{action}")
+async def run_operation(request: Request, account_id: str, action: str, body: IamIn) -> dict[str, Any]:
+    """Run an operation as the account itself; the answer is AWS's, as JSON. A secret key is told once, when it is made.
+
+    404 when there is no such account; else the status of AWS's error.
+    """
+    index: Index = request.app.state.index
+    if await index.account(account_id) is None:
+        raise HTTPException(404, "no such account")
+    try:
+        return await RUN[IAM](action, Call(index, account_id, None, Parameters(body.parameters)))
+    except IamError as error:
+        raise HTTPException(error.status, {"code": error.code, "message": error.text}) from None

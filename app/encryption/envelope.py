@@ -1,0 +1,72 @@
+"""What stands before the chunks of a blob: its data key, wrapped, and by which key.
+
+So a blob opens with the right key and nothing else: it can be shared, moved between packs and stores, and found again
+by a rebuild, without anybody having to know that it is encrypted.
+
+    magic 4 | format 1 | kind 1 | chunk size 1 | 0 | key 16 | nonce 12 | wrapped data key 32 + 16
+
+The fields before the nonce are authenticated with the data key.
+"""
+
+from __future__ import annotations
+
+import hmac
+import os
+import struct
+from typing import NamedTuple, Protocol
+
+from cryptography.exceptions import InvalidTag
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+
+from app.errors import DataDamaged
+
+MAGIC, FORMAT, CHUNK_BITS = b"SlSE", 1, 16
+HEAD = struct.Struct(">4sBBBx16s")
+NONCE, DATA_KEY, WRAPPED = 12, 32, 48
+HEADER = HEAD.size + NONCE + WRAPPED
+"""Bytes before the first chunk."""
+RING, CUSTOMER = 1, 2
+"""Kinds of keys that wrap: one of the key ring, by its id; one that a customer gives, by the salt it was mixed with."""
+
+
+class Keys(Protocol):
+    """Where the keys are found that unwrap."""
+
+    def unwrapping(self, kind: int, key: bytes) -> AESGCM:
+        """Raises DomainError when there is none."""
+        ...
+
+
+class Envelope(NamedTuple):
+    """A new data key."""
+
+    header: bytes
+    cipher: AESGCM
+
+
+def wrap(kind: int, key: bytes, cipher: AESGCM) -> Envelope:
+    """A new data key, wrapped by the key of that id."""
+    head = HEAD.pack(MAGIC, FORMAT, kind, CHUNK_BITS, key)
+    random = os.urandom(NONCE + DATA_KEY)
+    nonce, data_key = random[:NONCE], random[NONCE:]
+    return Envelope(head + nonce + cipher.encrypt(nonce, data_key, head), AESGCM(data_key))
+
+
+def unwrap(header: bytes, keys: Keys) -> AESGCM:
+    """The data key of a header. Raises DataDamaged when it is none or was changed, and what `keys` raises."""
+    head = header[: HEAD.size]
+    if len(header) != HEADER:
+        raise DataDamaged(reason="an encrypted body ends in its header")
+    magic, form, kind, bits, key = HEAD.unpack(head)
+    if (magic, form, bits) != (MAGIC, FORMAT, CHUNK_BITS):
+        raise DataDamaged(reason="an encrypted body has no header")
+    nonce, wrapped = header[HEAD.size : HEAD.size + NONCE], header[HEAD.size + NONCE :]
+    try:
+        return AESGCM(keys.unwrapping(kind, key).decrypt(nonce, wrapped, head))
+    except InvalidTag:
+        raise DataDamaged(reason="the data key of an encrypted body does not open") from None
+
+
+def keyed_etag(secret: bytes, md5: str) -> str:
+    """What stands for an MD5 (hex) that must not be told; as long as one."""
+    return hmac.digest(secret, b"sluice etag" + md5.encode(), "sha256").hex()[: len(md5)]

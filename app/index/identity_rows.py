@@ -1,0 +1,95 @@
+"""Accounts, and who acts for them, as the rest of the service sees them. Times are milliseconds since the epoch."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+USER, GROUP, ROLE = "user", "group", "role"
+"""Kinds of identities, as ARNs call them."""
+TEMPORARY = "ASIA"
+"""How the access key of a session begins."""
+
+
+class Account(NamedTuple):
+    """Who owns buckets. `id` is the canonical user id (64 hex digits unless given)."""
+
+    id: str
+    display_name: str
+    email: str
+    disabled: bool
+    created: int
+
+
+class Identity(NamedTuple):
+    """A user, a group or a role of an account."""
+
+    id: str
+    account_id: str
+    kind: str
+    name: str
+    folded: str
+    """The name in lower case: names that differ in case only are one."""
+    path: str
+    document: str
+    """A JSON object of all else: see `app.access.iam.documents`."""
+    created: int
+
+
+class Holder(NamedTuple):
+    """Who uses a key, when it is not the account itself with a key of its own."""
+
+    account_id: str
+    identity: Identity | None
+    """The user or the role; None for a session of the account itself."""
+    groups: tuple[Identity, ...] = ()
+    """Of a user."""
+    session: str | None = None
+    """The name of the session of a temporary key."""
+    policies: str = ""
+    """JSON list of the policies that limit the session, empty for none."""
+    began: int = 0
+    """When the session did."""
+
+
+class AccessKey(NamedTuple):
+    """A key with what a request needs to know of its account."""
+
+    access_key: str
+    secret: str
+    account_id: str
+    display_name: str
+    disabled: bool
+    """The key or its account is disabled."""
+    holder: Holder | None = None
+    token: str = ""
+    """Of a temporary key: what must come with it."""
+    expires: int = 0
+    """Of a temporary key."""
+
+    def __repr__(self) -> str:
+        return f"AccessKey({self.access_key!r})"
+
+
+class UserKey(NamedTuple):
+    """A key as its owner sees it, without the secret."""
+
+    access_key: str
+    disabled: bool
+    created: int
+
+
+class Session(NamedTuple):
+    """A temporary key as it is kept."""
+
+    access_key: str
+    secret: str
+    token: str
+    account_id: str
+    identity: str
+    name: str
+    policies: str
+    created: int
+    expires: int
+
+    def __repr__(self) -> str:
+        return f"Session({self.access_key!r})"

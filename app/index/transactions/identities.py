@@ -1,0 +1,228 @@
+"""Users, groups and roles of accounts, the keys of users, and sessions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from app.errors import AccountExists, IdentityExists, IdentityInUse, NoSuchIdentity, TooManyIdentities
+from app.index.identity_rows import AccessKey, Holder, Identity, Session, UserKey
+from app.index.identity_statements import (
+    ACCESS_KEY,
+    ADD,
+    ADD_ACCESS_KEY,
+    ADD_SESSION,
+    BY_ID,
+    BY_NAME,
+    COUNT,
+    COUNT_KEYS,
+    COUNT_SESSIONS,
+    GROUPS_OF,
+    JOIN,
+    KEYS_OF,
+    LEAVE,
+    MEMBERS_OF,
+    NAMED,
+    PAGE,
+    REMOVE,
+    REMOVE_ENDED_SESSIONS,
+    REMOVE_KEY,
+    REMOVE_OLD_SESSIONS,
+    REMOVE_SESSIONS_OF,
+    SESSION,
+    SET,
+    SET_KEY,
+)
+from app.index.steps import Transaction, now_ms
+
+KEPT_MS = 86_400_000
+"""A session that ended is known so long still, so that its key is answered ExpiredToken."""
+BEHIND = "\U0010ffff"
+"""Sorts behind every path."""
+
+
+def holder(account_id: str, identity: str) -> Transaction[Holder | None]:
+    """The user or role of that id, with the groups of a user; None when there is none any more."""
+    rows = yield BY_ID, (identity,)
+    if not rows:
+        return None
+    groups = yield GROUPS_OF, (identity,)
+    return Holder(account_id, Identity._make(rows[0]), tuple(map(Identity._make, groups)))
+
+
+def session(access_key: str) -> Transaction[AccessKey | None]:
+    """A temporary key with who uses it; None when there is no such key, or its user or role is gone."""
+    rows = yield SESSION, (access_key,)
+    if not rows:
+        return None
+    *fields, display_name, disabled = rows[0]
+    found = Session._make(fields)
+    who: Holder | None = Holder(found.account_id, None)
+    if found.identity:
+        who = yield from holder(found.account_id, found.identity)
+    if who is None:
+        return None
+    who = who._replace(session=found.name, policies=found.policies, began=found.created)
+    key = AccessKey(access_key, found.secret, found.account_id, display_name, disabled > 0)
+    return key._replace(holder=who, token=found.token, expires=found.expires)
+
+
+# users, groups and roles
+
+
+def identity(account_id: str, kind: str, name: str) -> Transaction[Identity | None]:
+    """That of a name, in whatever case."""
+    rows = yield BY_NAME, (kind, name.lower(), account_id)
+    return Identity._make(rows[0]) if rows else None
+
+
+def identity_of_id(unique_id: str) -> Transaction[Identity | None]:
+    """That of an id."""
+    rows = yield BY_ID, (unique_id,)
+    return Identity._make(rows[0]) if rows else None
+
+
+def named(kind: str, name: str) -> Transaction[list[Identity]]:
+    """Those of a name in all accounts."""
+    return [Identity._make(row) for row in (yield NAMED, (kind, name.lower()))]
+
+
+def page(account_id: str, kind: str, path: str, after: str, limit: int) -> Transaction[list[Identity]]:
+    """Those whose paths begin so, in the order of their names, behind the folded name `after`."""
+    return [Identity._make(row) for row in (yield PAGE, (account_id, kind, after, path, path + BEHIND, limit))]
+
+
+def count(account_id: str, kind: str) -> Transaction[int]:
+    """How many an account has."""
+    rows = yield COUNT, (account_id, kind)
+    return int(rows[0][0])
+
+
+def add(new: Identity, most: int) -> Transaction[None]:
+    """Add one. Raises IdentityExists, TooManyIdentities."""
+    if (yield from identity(new.account_id, new.kind, new.name)):
+        raise IdentityExists(kind=new.kind, name=new.name)
+    if (yield from count(new.account_id, new.kind)) >= most:
+        raise TooManyIdentities(kind=new.kind, most=most)
+    yield ADD, tuple(new)
+
+
+def change(account_id: str, kind: str, name: str, function: Callable[[Identity], Identity]) -> Transaction[Identity]:
+    """Make one what a function makes of it; it may raise domain errors, and be called more than once.
+
+    Raises NoSuchIdentity, IdentityExists for a new name that is taken.
+    """
+    found = yield from _present(account_id, kind, name)
+    new = function(found)
+    new = new._replace(folded=new.name.lower())
+    if new.folded != found.folded and (yield from identity(account_id, kind, new.name)):
+        raise IdentityExists(kind=kind, name=new.name)
+    yield SET, (new.name, new.folded, new.path, new.document, found.id)
+    return new
+
+
+def remove(account_id: str, kind: str, name: str, check: Callable[[Identity], None]) -> Transaction[None]:
+    """Remove one, with its sessions. Raises NoSuchIdentity, IdentityInUse, and what `check` does."""
+    found = yield from _present(account_id, kind, name)
+    check(found)
+    if (yield GROUPS_OF, (found.id,)) or (yield MEMBERS_OF, (found.id,)):
+        raise IdentityInUse(what="group")
+    if (yield COUNT_KEYS, (account_id, found.id))[0][0]:
+        raise IdentityInUse(what="key")
+    yield REMOVE_SESSIONS_OF, (found.id,)
+    yield REMOVE, (found.id,)
+
+
+def _present(account_id: str, kind: str, name: str) -> Transaction[Identity]:
+    found = yield from identity(account_id, kind, name)
+    if found is None:
+        raise NoSuchIdentity(kind=kind, name=name)
+    return found
+
+
+# memberships
+
+
+def join(account_id: str, user: str, group: str, most: int) -> Transaction[None]:
+    """Put a user into a group. Raises NoSuchIdentity, TooManyIdentities."""
+    in_group = yield from _present(account_id, "group", group)
+    member = yield from _present(account_id, "user", user)
+    groups = yield GROUPS_OF, (member.id,)
+    if len(groups) >= most and all(row[0] != in_group.id for row in groups):
+        raise TooManyIdentities(kind="groups of a user", most=most)
+    yield JOIN, (member.id, in_group.id)
+
+
+def leave(account_id: str, user: str, group: str) -> Transaction[None]:
+    """Take a user out of a group. Raises NoSuchIdentity, also when he is not in it."""
+    in_group = yield from _present(account_id, "group", group)
+    member = yield from _present(account_id, "user", user)
+    if all(row[0] != in_group.id for row in (yield GROUPS_OF, (member.id,))):
+        raise NoSuchIdentity(kind="user", name=user)
+    yield LEAVE, (member.id, in_group.id)
+
+
+def members(group_id: str) -> Transaction[list[Identity]]:
+    """The users of a group."""
+    return [Identity._make(row) for row in (yield MEMBERS_OF, (group_id,))]
+
+
+def groups_of(user_id: str) -> Transaction[list[Identity]]:
+    """The groups of a user."""
+    return [Identity._make(row) for row in (yield GROUPS_OF, (user_id,))]
+
+
+# keys: `whose` is the id of a user, empty for the account itself
+
+
+def keys_of(account_id: str, whose: str) -> Transaction[list[UserKey]]:
+    """Keys, oldest first."""
+    rows = yield KEYS_OF, (account_id, whose)
+    return [UserKey(key, disabled > 0, created) for key, disabled, created in rows]
+
+
+def add_key(account_id: str, whose: str, key: str, secret: str, most: int) -> Transaction[UserKey]:
+    """Add a key. Raises NoSuchIdentity, TooManyIdentities, AccountExists for a key that is taken."""
+    if whose and not (yield BY_ID, (whose,)):
+        raise NoSuchIdentity(kind="user", name=whose)
+    if (yield ACCESS_KEY, (key,)):
+        raise AccountExists(access_key=key)
+    if (yield COUNT_KEYS, (account_id, whose))[0][0] >= most:
+        raise TooManyIdentities(kind="key", most=most)
+    created = now_ms()
+    yield ADD_ACCESS_KEY, (key, secret, account_id, 0, created, whose)
+    return UserKey(key, False, created)
+
+
+def set_key(account_id: str, whose: str, key: str, disabled: bool) -> Transaction[None]:
+    """Disable or enable a key. Raises NoSuchIdentity."""
+    yield from _check_key(account_id, whose, key)
+    yield SET_KEY, (int(disabled), account_id, whose, key)
+
+
+def remove_key(account_id: str, whose: str, key: str) -> Transaction[None]:
+    """Remove a key. Raises NoSuchIdentity."""
+    yield from _check_key(account_id, whose, key)
+    yield REMOVE_KEY, (account_id, whose, key)
+
+
+def _check_key(account_id: str, whose: str, key: str) -> Transaction[None]:
+    if all(row[0] != key for row in (yield KEYS_OF, (account_id, whose))):
+        raise NoSuchIdentity(kind="key", name=key)
+
+
+# sessions
+
+
+def add_session(new: Session, most: int) -> Transaction[None]:
+    """Add a temporary key, and forget those that ended long ago.
+
+    Raises TooManyIdentities when its user or role, or the account itself, has `most` that did not end: others are not
+    kept from theirs.
+    """
+    yield REMOVE_OLD_SESSIONS, (new.created - KEPT_MS,)
+    whose = (new.account_id, new.identity)
+    if (yield COUNT_SESSIONS, whose)[0][0] >= most:
+        yield REMOVE_ENDED_SESSIONS, (*whose, new.created)
+        if (yield COUNT_SESSIONS, whose)[0][0] >= most:
+            raise TooManyIdentities(kind="session", most=most)
+    yield ADD_SESSION, tuple(new)

@@ -1,0 +1,61 @@
+"""Versions get another storage class, and their blobs another place, in one step: each only as it was found."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from app.index.rows import Bucket
+from app.index.statements import SET_META
+from app.index.steps import DRAW, Transaction
+from app.index.transactions.counting import release
+from app.index.transactions.placing import Places
+from app.index.transactions.versions import Stored, stored_version
+from app.index.transitions import Archive, Reclassed
+from app.index.upkeep_statements import FORGET_NOTE
+from app.index.version_statements import FOUND_AS, RECLASS_VERSION
+
+
+def reclass(bucket: Bucket, settings: str | None, entries: Sequence[Reclassed]) -> Transaction[list[int] | None]:
+    """Give each version that is still as it was found its new class and places; its new number, 0 when it is not.
+
+    A new number, so that it is written down beside the data as everything is that is decided later; what tells a
+    version and its time stays. The blobs at the new places are held by nobody else.
+
+    None, and nothing is done, when the bucket's settings are not these any more (if these are given), or when it began
+    or ended to be moved since it was found: a move that ended does not look again for what comes to the store it left.
+    """
+    rows = yield FOUND_AS, (bucket.id,)
+    if not rows or settings not in (None, rows[0][0]):
+        return None
+    if tuple(rows[0][1:]) != (bucket.store, bucket.source, bucket.moved):
+        return None
+    answers = []
+    taken: set[str] = set()
+    for entry in entries:
+        found = yield from stored_version(bucket.id, entry.key, entry.version_id)
+        if found is None or (found.seq, found.body) != (entry.seq, entry.body) or found.state not in entry.states:
+            answers.append(0)
+        else:
+            answers.append((yield from _reclass(bucket.id, entry, found, taken)))
+    return answers
+
+
+def _reclass(bucket_id: int, entry: Reclassed, found: Stored, taken: set[str]) -> Transaction[int]:
+    seq: int = yield DRAW
+    body = found.body
+    made = Places(bucket_id, entry.key, entry.storage_class, found, (seq, found.version_id, found.modified))
+    if entry.archive is Archive.LEFT:
+        body = yield from made.where_kept()
+    elif entry.places:
+        body = yield from made.at(entry.places, taken, keep=entry.archive is Archive.KEPT)
+        if not body:
+            return 0
+    headers = found.headers if entry.headers is None else entry.headers
+    yield RECLASS_VERSION, (seq, headers, entry.storage_class, body, found.seq)
+    if body != found.body:
+        yield from release(found.body)
+    if entry.note is not None and entry.note.value:
+        yield SET_META, (entry.note.name, entry.note.value)
+    elif entry.note is not None:
+        yield FORGET_NOTE, (entry.note.name, entry.note.seen)
+    return seq

@@ -1,0 +1,164 @@
+"""The document that says which changes are told to whom.
+
+https://docs.aws.amazon.com/AmazonS3/latest/API/API_PutBucketNotificationConfiguration.html
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Collection
+from typing import NamedTuple
+from xml.etree.ElementTree import Element
+
+from app.s3 import xml
+from app.s3.errors import InvalidArgument, MalformedXML, NotImplemented
+from app.store.events import Rule
+
+ROOT = "NotificationConfiguration"
+MAX_RULES = 100
+MAX_ID = 255
+MAX_FILTER = 1024
+SERVICES = {"Topic": "sns", "Queue": "sqs", "CloudFunction": "lambda"}
+"""Elements that name a target, and the service that its ARN is of."""
+_NAMES_TOLD = """
+ObjectCreated:* ObjectCreated:Put ObjectCreated:Post ObjectCreated:Copy ObjectCreated:CompleteMultipartUpload
+ObjectRemoved:* ObjectRemoved:Delete ObjectRemoved:DeleteMarkerCreated ObjectTagging:* ObjectTagging:Put
+ObjectTagging:Delete ObjectAcl:Put LifecycleExpiration:* LifecycleExpiration:Delete
+LifecycleExpiration:DeleteMarkerCreated
+"""
+TOLD = frozenset("s3:" + name for name in _NAMES_TOLD.split())
+_NAMES_NEVER = """
+ReducedRedundancyLostObject ObjectRestore:* ObjectRestore:Post ObjectRestore:Completed ObjectRestore:Delete
+Replication:* Replication:OperationFailedReplication Replication:OperationMissedThreshold
+Replication:OperationReplicatedAfterThreshold Replication:OperationNotTracked LifecycleTransition IntelligentTiering
+"""
+NEVER = frozenset("s3:" + name for name in _NAMES_NEVER.split())
+"""What does not happen here; to promise it would be to accept a setting and ignore it."""
+OF_CLASSES = frozenset({"s3:LifecycleTransition"})
+OF_ARCHIVES = frozenset("s3:ObjectRestore:" + name for name in ("*", "Post", "Completed", "Delete"))
+"""What does where storage classes have stores, and where some of these are archives."""
+
+
+class Targets(NamedTuple):
+    """What an ARN may name."""
+
+    names: Collection[str]
+    region: str
+    also: Collection[str] = ()
+    """Events that happen here by the settings, although elsewhere they never do."""
+
+    def named(self, arn: str, kind: str) -> str:
+        """The target that an ARN names: `arn:aws:sqs:REGION:ACCOUNT:NAME`. Raises InvalidArgument.
+
+        The region may be empty; the account is not looked at.
+        """
+        service = SERVICES[kind]
+        parts = arn.split(":")
+        if service == "lambda" and len(parts) == 7 and parts[5] == "function":
+            del parts[5]
+        if len(parts) != 6 or parts[0] != "arn" or parts[2] != service or not parts[5]:
+            raise InvalidArgument("The ARN could not be parsed", ArgumentName=kind, ArgumentValue=arn)
+        if parts[3] not in ("", self.region) or parts[5] not in self.names:
+            raise InvalidArgument(
+                "Unable to validate the following destination configurations",
+                ArgumentName=arn,
+                ArgumentValue=f"The destination {kind.lower()} does not exist",
+            )
+        return parts[5]
+
+
+def parse(document: bytes, targets: Targets) -> list[Rule]:
+    """The rules of a document. Raises MalformedXML, InvalidArgument, NotImplemented."""
+    tree = xml.parse(document, ROOT)
+    xml.check_children(tree, {*(f"{kind}Configuration" for kind in SERVICES), "EventBridgeConfiguration"})
+    if tree.find("EventBridgeConfiguration") is not None:
+        raise NotImplemented()
+    if len(tree) > MAX_RULES:
+        raise InvalidArgument(f"The number of notification configurations exceeds the limit of {MAX_RULES}.")
+    rules = [_rule(element, targets) for element in tree]
+    if len({rule.id for rule in rules}) < len(rules):
+        raise InvalidArgument("Same ID used for multiple configurations. IDs must be unique")
+    for place, rule in enumerate(rules):
+        if any(_overlap(rule, other) for other in rules[:place]):
+            raise InvalidArgument(
+                "Configurations overlap. Configurations on the same bucket cannot share a common event type."
+            )
+    return rules
+
+
+def _rule(element: Element, targets: Targets) -> Rule:
+    kind = element.tag.removesuffix("Configuration")
+    xml.check_children(element, {"Id", kind, "Event", "Filter"})
+    arn, name = xml.text_of(element, kind), xml.text_of(element, "Id")
+    events = tuple(dict.fromkeys(child.text or "" for child in element.findall("Event")))
+    if not arn or not events:
+        raise MalformedXML()
+    if name is not None and len(name) > MAX_ID:
+        raise InvalidArgument(f"The ID of a configuration may have {MAX_ID} characters.", ArgumentName="Id")
+    for event in events:
+        if event in NEVER and event not in targets.also:
+            raise NotImplemented()
+        if event not in TOLD | NEVER:
+            raise InvalidArgument(
+                "The event is not supported for notifications", ArgumentName="Event", ArgumentValue=event
+            )
+    prefix, suffix = _filter(element)
+    return Rule(kind, name or secrets.token_hex(16), arn, targets.named(arn, kind), events, prefix, suffix)
+
+
+def _filter(element: Element) -> tuple[str, str]:
+    found = element.findall("Filter")
+    if not found:
+        return "", ""
+    xml.check_children(found[0], {"S3Key"})
+    if len(found) > 1 or len(found[0]) > 1:
+        raise MalformedXML()
+    texts: dict[str, str] = {}
+    for rule in found[0].findall("S3Key/*"):
+        if rule.tag != "FilterRule":
+            raise MalformedXML()
+        xml.check_children(rule, {"Name", "Value"})
+        name, value = (xml.text_of(rule, "Name") or "").lower(), xml.text_of(rule, "Value") or ""
+        if name not in ("prefix", "suffix"):
+            raise InvalidArgument(
+                "filter rule name must be either prefix or suffix", ArgumentName="FilterRule.Name", ArgumentValue=name
+            )
+        if name in texts:
+            raise InvalidArgument(
+                f"Cannot specify more than one {name} rule in a filter.", ArgumentName="FilterRule.Name"
+            )
+        if len(value) > MAX_FILTER:
+            raise InvalidArgument("Size of filter rule value cannot exceed 1024 bytes in UTF-8 representation")
+        texts[name] = value
+    return texts.get("prefix", ""), texts.get("suffix", "")
+
+
+def _overlap(one: Rule, other: Rule) -> bool:
+    """Whether there can be a change that both tell."""
+    prefixes = one.prefix.startswith(other.prefix) or other.prefix.startswith(one.prefix)
+    suffixes = one.suffix.endswith(other.suffix) or other.suffix.endswith(one.suffix)
+    return prefixes and suffixes and any(_same(first, second) for first in one.events for second in other.events)
+
+
+def _same(first: str, second: str) -> bool:
+    if first.endswith(":*") or second.endswith(":*"):
+        return first.partition(":")[2].partition(":")[0] == second.partition(":")[2].partition(":")[0]
+    return first == second
+
+
+def document(rules: Collection[Rule]) -> bytes:
+    """The document that shows rules."""
+    return xml.document(ROOT, "".join(map(_shown, rules)))
+
+
+def _shown(rule: Rule) -> str:
+    content = xml.element("Id", rule.id) + xml.element(rule.kind, rule.arn)
+    content += "".join(xml.element("Event", event) for event in rule.events)
+    filters = "".join(
+        f"<FilterRule>{xml.element('Name', name)}{xml.element('Value', value)}</FilterRule>"
+        for name, value in (("Prefix", rule.prefix), ("Suffix", rule.suffix))
+        if value
+    )
+    if filters:
+        content += f"<Filter><S3Key>{filters}</S3Key></Filter>"
+    return f"<{rule.kind}Configuration>{content}</{rule.kind}Configuration>"

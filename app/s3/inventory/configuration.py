@@ -1,0 +1,184 @@
+"""What an inventory is to list, how often, and where it goes.
+
+https://docs.aws.amazon.com/AmazonS3/latest/API/API_PutBucketInventoryConfiguration.html
+"""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+from typing import NamedTuple
+from xml.etree.ElementTree import Element
+
+import orjson
+
+from app.index.rows import Bucket
+from app.s3 import xml
+from app.s3.errors import MalformedXML, NotImplemented
+from app.s3.inventory.errors import IdMismatch, InvalidConfigurationId, InvalidS3DestinationBucket
+
+SETTING = "inventory"
+"""Name of the bucket's setting."""
+MARK = f'"{SETTING}":'
+"""In a bucket's settings when it has any."""
+ROOT = "InventoryConfiguration"
+MAX = 1000
+"""Configurations of a bucket."""
+PAGE = 100
+"""Of them on one page of a list."""
+ARN = "arn:aws:s3:::"
+CSV, PARQUET = "CSV", "Parquet"
+ALL = "All"
+WEEKLY = "Weekly"
+FIELDS = (
+    "Size",
+    "LastModifiedDate",
+    "ETag",
+    "StorageClass",
+    "IsMultipartUploaded",
+    "ReplicationStatus",
+    "EncryptionStatus",
+    "ObjectLockRetainUntilDate",
+    "ObjectLockMode",
+    "ObjectLockLegalHoldStatus",
+    "IntelligentTieringAccessTier",
+    "BucketKeyStatus",
+    "ChecksumAlgorithm",
+    "ObjectAccessControlList",
+    "ObjectOwner",
+)
+"""Optional fields, in the order in which reports have them."""
+_ID = re.compile(r"[A-Za-z0-9_.-]{1,64}")
+
+
+class Inventory(NamedTuple):
+    """One configuration."""
+
+    id: str
+    enabled: bool
+    bucket: str
+    """Name of the destination."""
+    account: str
+    """Number of its owner, empty when it was not given."""
+    prefix: str
+    format: str
+    versions: bool
+    """All versions, not only current ones."""
+    frequency: str
+    filter: str
+    """Prefix of the keys that are listed."""
+    fields: tuple[str, ...]
+    encryption: str = ""
+    """Of the report: empty (as the destination says), or `SSE-S3`."""
+
+
+def inventories_of(bucket: Bucket) -> dict[str, Inventory]:
+    """The configurations of a bucket by their ids, in the order of these."""
+    return _parsed(bucket.settings) if MARK in bucket.settings else {}
+
+
+@lru_cache(maxsize=256)
+def _parsed(settings: str) -> dict[str, Inventory]:
+    found = orjson.loads(settings).get(SETTING) or {}
+    return {name: Inventory(*found[name])._replace(fields=tuple(found[name][9])) for name in sorted(found)}
+
+
+def parse(document: bytes, name: str) -> Inventory:
+    """The configuration of a document. Raises MalformedXML, NotImplemented, InvalidS3DestinationBucket."""
+    tree = xml.parse(document, ROOT)
+    known = {"Destination", "IsEnabled", "Filter", "Id", "IncludedObjectVersions", "OptionalFields", "Schedule"}
+    xml.check_children(tree, known)
+    if xml.text_of(tree, "Id") != name:
+        raise IdMismatch()
+    if _ID.fullmatch(name) is None:
+        raise InvalidConfigurationId()
+    destination = _child(_child(tree, "Destination"), "S3BucketDestination")
+    xml.check_children(destination, {"AccountId", "Bucket", "Encryption", "Format", "Prefix"})
+    arn = xml.text_of(destination, "Bucket") or ""
+    if not arn.startswith(ARN) or len(arn) == len(ARN):
+        raise InvalidS3DestinationBucket("Invalid bucket ARN.")
+    included = _one_of(tree, "IncludedObjectVersions", (ALL, "Current"))
+    filters = tree.findall("Filter")
+    return Inventory(
+        name,
+        _one_of(tree, "IsEnabled", ("true", "false")) == "true",
+        arn.removeprefix(ARN),
+        xml.text_of(destination, "AccountId") or "",
+        xml.text_of(destination, "Prefix") or "",
+        _format(destination),
+        included == ALL,
+        _one_of(_child(tree, "Schedule"), "Frequency", ("Daily", WEEKLY)),
+        (xml.text_of(filters[0], "Prefix") or "") if filters else "",
+        _fields(tree),
+        _encryption(destination),
+    )
+
+
+def _child(parent: Element, name: str) -> Element:
+    found = parent.findall(name)
+    if len(found) != 1:
+        raise MalformedXML()
+    return found[0]
+
+
+def _one_of(parent: Element, name: str, values: tuple[str, ...]) -> str:
+    text = xml.text_of(parent, name)
+    if text not in values:
+        raise MalformedXML()
+    return text
+
+
+def _format(destination: Element) -> str:
+    found = _one_of(destination, "Format", (CSV, "ORC", PARQUET))
+    if found == "ORC" or (found == PARQUET and not has_parquet()):
+        raise NotImplemented()
+    return found
+
+
+@lru_cache(maxsize=1)
+def has_parquet() -> bool:
+    """Whether the extra `parquet` is installed."""
+    try:
+        import pyarrow  # noqa: F401 - an extra, and a tenth of a second to import
+    except ImportError:
+        return False
+    return True
+
+
+def _fields(tree: Element) -> tuple[str, ...]:
+    found = tree.findall("OptionalFields")
+    if not found:
+        return ()
+    xml.check_children(found[0], {"Field"})
+    named = {child.text or "" for child in found[0]}
+    if not named <= set(FIELDS):
+        raise MalformedXML()
+    return tuple(field for field in FIELDS if field in named)
+
+
+def _encryption(destination: Element) -> str:
+    found = destination.findall("Encryption")
+    if not found:
+        return ""
+    if len(found[0]) != 1 or found[0][0].tag != "SSE-S3":
+        raise NotImplemented()
+    return "SSE-S3"
+
+
+def shown(found: Inventory) -> str:
+    """What a document says of a configuration, without its root."""
+    destination = (
+        xml.optional("AccountId", found.account)
+        + xml.element("Bucket", ARN + found.bucket)
+        + xml.element("Format", found.format)
+        + xml.optional("Prefix", found.prefix)
+        + ("<Encryption><SSE-S3/></Encryption>" if found.encryption else "")
+    )
+    content = xml.element("Id", found.id) + xml.element("IsEnabled", str(found.enabled).lower())
+    content += f"<Destination><S3BucketDestination>{destination}</S3BucketDestination></Destination>"
+    if found.filter:
+        content += f"<Filter>{xml.element('Prefix', found.filter)}</Filter>"
+    content += xml.element("IncludedObjectVersions", ALL if found.versions else "Current")
+    if found.fields:
+        content += f"<OptionalFields>{''.join(xml.element('Field', field) for field in found.fields)}</OptionalFields>"
+    return content + f"<Schedule>{xml.element('Frequency', found.frequency)}</Schedule>"

@@ -1,0 +1,1 @@
+"""Server access logs of buckets: README.md here."""

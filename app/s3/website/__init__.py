@@ -1,0 +1,1 @@
+"""Buckets as websites: `configuration` says what one is, `serve` answers its requests."""

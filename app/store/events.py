@@ -1,0 +1,162 @@
+"""What is told of changes to a bucket's objects, and to whom: the rules of a bucket, and the messages they make.
+
+"Event message structure", Amazon S3 User Guide. Rules stand in the bucket's settings; messages are written down in the
+transaction of the change itself (`app.index.telling`) and sent by `app.jobs.events`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from functools import lru_cache
+from types import MappingProxyType
+from typing import Any, NamedTuple
+from urllib.parse import quote_plus
+
+import orjson
+
+from app.index.deliveries import NewMessage
+from app.index.rows import Bucket, Version
+from app.index.telling import DELETED, EXPIRED, MARKED, PUT, RECLASSED, Told
+
+SETTING = "notification"
+"""Name of the bucket's setting."""
+MARK = f'"{SETTING}":'
+"""In a bucket's settings when it has rules: a name with a quote before it stands nowhere else in JSON."""
+PREFIX = "s3:"
+REMOVED = {DELETED: "ObjectRemoved:Delete", MARKED: "ObjectRemoved:DeleteMarkerCreated"}
+EXPIRATION = {False: "LifecycleExpiration:Delete", True: "LifecycleExpiration:DeleteMarkerCreated"}
+LIFECYCLE = "lifecycle"
+"""As `Cause.event`: what a lifecycle rule did."""
+RESTORED = {True: "ObjectRestore:Completed", False: "ObjectRestore:Delete"}
+"""As `Cause.event`: an archived version is back, or was taken away again."""
+EMPTY_ETAG = "d41d8cd98f00b204e9800998ecf8427e"
+
+
+class Rule(NamedTuple):
+    """Which changes are told to whom. `events` are as in the document, such as `s3:ObjectCreated:*`."""
+
+    kind: str
+    """The element of the document: Topic, Queue or CloudFunction."""
+    id: str
+    arn: str
+    target: str
+    """The name of the target in the settings."""
+    events: tuple[str, ...]
+    prefix: str = ""
+    suffix: str = ""
+
+    def wants(self, event: str, key: str) -> bool:
+        """Whether it is about an event (without `s3:`) of a key."""
+        return (
+            key.startswith(self.prefix)
+            and key.endswith(self.suffix)
+            and any(
+                one == PREFIX + event or (one.endswith(":*") and (PREFIX + event).startswith(one[:-1]))
+                for one in self.events
+            )
+        )
+
+
+class Cause(NamedTuple):
+    """Who or what changes something. `event` is what a new version is called, or what other headers are."""
+
+    event: str
+    principal: str = "Anonymous"
+    client: str = ""
+    request_id: str = ""
+    more: Mapping[str, object] = MappingProxyType({})
+    """What messages tell beside the usual."""
+
+
+def rules_of(bucket: Bucket) -> tuple[Rule, ...]:
+    """The rules of a bucket."""
+    return _parsed(bucket.settings) if MARK in bucket.settings else ()
+
+
+@lru_cache(maxsize=1024)
+def _parsed(settings: str) -> tuple[Rule, ...]:
+    found = orjson.loads(settings).get(SETTING) or []
+    return tuple(Rule(*rule)._replace(events=tuple(rule[4])) for rule in found)
+
+
+class Messages:
+    """Makes the messages of one cause, by the rules of the bucket that it changes something in."""
+
+    def __init__(self, bucket: Bucket, cause: Cause, version: Version | None = None) -> None:
+        """`version` is the one that is given other headers, if that is what happens."""
+        self.bucket = bucket
+        self.cause = cause
+        self.version = version
+
+    def messages(self, change: Told) -> Sequence[NewMessage]:
+        """See `app.index.telling.Teller`."""
+        event = self._event(change)
+        made = []
+        for rule in rules_of(self.bucket) if event else ():
+            if rule.wants(event, change.key):
+                record = self._record(rule, event, change)
+                text = orjson.dumps({"Records": [record]}).decode()
+                made.append(NewMessage(rule.target, self.bucket.id, change.key, text))
+        return made
+
+    def _event(self, change: Told) -> str:
+        if self.cause.event == LIFECYCLE and change.kind == RECLASSED:
+            return "LifecycleTransition"
+        if self.cause.event == LIFECYCLE:
+            return EXPIRATION[change.kind == EXPIRED and bool(self.bucket.versioning)]
+        return REMOVED.get(change.kind) or self.cause.event
+
+    def _record(self, rule: Rule, event: str, change: Told) -> dict[str, Any]:
+        cause, bucket = self.cause, self.bucket
+        more = dict(cause.more)
+        if change.kind == RECLASSED and cause.event == LIFECYCLE:
+            more = {"lifecycleEventData": {"transitionEventData": {"destinationStorageClass": change.storage_class}}}
+        return {
+            "eventVersion": "2.1",
+            "eventSource": "aws:s3",
+            "awsRegion": bucket.region,
+            "eventTime": datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%f")[:-3] + "Z",
+            "eventName": event,
+            "userIdentity": {"principalId": cause.principal},
+            "requestParameters": {"sourceIPAddress": cause.client},
+            "responseElements": {"x-amz-request-id": cause.request_id, "x-amz-id-2": cause.request_id},
+            "s3": {
+                "s3SchemaVersion": "1.0",
+                "configurationId": rule.id,
+                "bucket": {
+                    "name": bucket.name,
+                    "ownerIdentity": {"principalId": bucket.owner_id},
+                    "arn": f"arn:aws:s3:::{bucket.name}",
+                },
+                "object": self._object(change),
+            },
+            **more,
+        }
+
+    def _object(self, change: Told) -> dict[str, Any]:
+        found: dict[str, Any] = {"key": quote_plus(change.key, safe="/", errors="surrogatepass")}
+        version_id = change.version_id
+        if change.kind in (PUT, RECLASSED) and change.etag:
+            found |= {"size": change.size, "eTag": change.etag}
+        elif change.kind == MARKED:
+            found["eTag"] = EMPTY_ETAG
+        elif self.version is not None and change.kind != DELETED:
+            found |= {"size": self.version.size, "eTag": self.version.etag}
+            version_id = change.version_id or self.version.version_id
+        if self.bucket.versioning and version_id:
+            found["versionId"] = version_id
+        return found | {"sequencer": f"{change.seq:016X}"}
+
+
+def greeting(bucket: Bucket, rule: Rule, cause: Cause) -> NewMessage:
+    """What a target is sent when it is named by a bucket."""
+    told = {
+        "Service": "Amazon S3",
+        "Event": "s3:TestEvent",
+        "Time": datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%f")[:-3] + "Z",
+        "Bucket": bucket.name,
+        "RequestId": cause.request_id,
+        "HostId": cause.request_id,
+    }
+    return NewMessage(rule.target, bucket.id, "", orjson.dumps(told).decode())

@@ -1,0 +1,39 @@
+"""Deletes are no older than what they delete, also where Postgres does them by itself.
+
+Revision ID: 0011
+Revises: 0010
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+
+from alembic import op
+
+revision = "0011"
+down_revision = "0010"
+branch_labels = None
+depends_on = None
+
+BEFORE = "INSERT INTO removals SELECT number, 'object', bucket_id, key, at, '' FROM"
+AFTER = "INSERT INTO removals SELECT number, 'object', bucket_id, key, greatest(at, modified), '' FROM"
+
+
+def _function(noted: str) -> None:
+    if op.get_bind().dialect.name != "postgresql":
+        return
+    first = import_module("migrations.versions.0005_postgres")
+    versions = import_module("migrations.versions.0008_versions")
+    before = versions.BEFORE[1]
+    made = first.DELETE.replace("CREATE FUNCTION", "CREATE OR REPLACE FUNCTION", 1)
+    op.execute(made.replace(before, versions.VERSIONED + before, 1).replace(BEFORE, noted, 1))
+
+
+def upgrade() -> None:
+    """Another function."""
+    _function(AFTER)
+
+
+def downgrade() -> None:
+    """The one before."""
+    _function(BEFORE)

@@ -1,0 +1,136 @@
+"""Each kind of target against a double of its broker: taken, refused, and taken again on another connection."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import nats
+import pytest
+
+from app.feature_settings import NotifyTarget
+from app.index.deliveries import Message
+from app.jobs.targets import TargetError, open_target
+from tests.jobs.targets import doubles
+from tests.jobs.targets.doubles import Double, Streams
+
+Serve = Callable[[Double, Streams], Awaitable[None]]
+KINDS: dict[str, tuple[Serve, str, str]] = {
+    "nats": (doubles.nats, "nats://127.0.0.1:{port}", "events"),
+    "kafka": (doubles.kafka, "127.0.0.1:{port}", "events"),
+    "amqp": (doubles.amqp, "amqp://user:password@127.0.0.1:{port}/", "/events"),
+}
+"""How a double serves, its URL, and where what was sent to it went."""
+
+
+def message(number: int, key: str = "k") -> Message:
+    return Message(number, 7, key, 0, f'{{"n":{number}}}')
+
+
+def settings(kind: str, url: str, **more: Any) -> NotifyTarget:
+    return NotifyTarget.model_validate({"kind": kind, "url": url, "topic": "events", "timeout": 3, **more})
+
+
+@pytest.mark.parametrize("kind", KINDS)
+async def test_taken_refused_and_taken_again(kind: str) -> None:
+    serve, url, place = KINDS[kind]
+    async with doubles.running(serve) as double:
+        target = open_target(settings(kind, url.format(port=double.port)))
+        await asyncio.gather(*(target.send(message(number, f"k{number}")) for number in range(10)))
+        assert sorted(body for _, _, body in double.taken) == [b'{"n":%d}' % number for number in range(10)]
+        assert {where for where, _, _ in double.taken} == {place}
+        double.refusing = True
+        with pytest.raises(Exception):  # noqa: B017 - whatever its library raises
+            await target.send(message(10))
+        await target.close()
+        double.refusing = False
+        await target.send(message(11))
+        assert double.taken[-1][2] == b'{"n":11}'
+        await target.close()
+
+
+@pytest.mark.parametrize("kind", [*KINDS, "webhook"])
+async def test_nobody_is_there(kind: str) -> None:
+    url = "http://127.0.0.1:1/" if kind == "webhook" else KINDS[kind][1].format(port=1)
+    target = open_target(settings(kind, url))
+    with pytest.raises(Exception):  # noqa: B017
+        await target.send(message(1))
+    await target.close()
+
+
+async def test_kafka_is_given_the_object_as_key() -> None:
+    async with doubles.running(doubles.kafka) as double:
+        target = open_target(settings("kafka", f"127.0.0.1:{double.port}"))
+        await target.send(message(1, "a/b"))
+        await target.close()
+        assert double.taken == [("events", b"7/a/b", b'{"n":1}')]
+
+
+async def test_amqp_is_persistent() -> None:
+    async with doubles.running(doubles.amqp) as double:
+        target = open_target(settings("amqp", f"amqp://u:p@127.0.0.1:{double.port}/", exchange="ex"))
+        await target.send(message(5))
+        await target.close()
+        ((place, properties, _),) = double.taken
+        assert (place, properties.delivery_mode, properties.message_id) == ("ex/events", 2, "5")
+
+
+async def test_a_webhook_keeps_its_connection_and_notices_when_it_is_gone() -> None:
+    answers = [b"HTTP/1.1 204 No Content\r\n\r\n"] * 2 + [b""]
+
+    async def serve(double: Double, streams: Streams) -> None:
+        reader, writer = streams
+        while head := await reader.readuntil(b"\r\n\r\n"):
+            size = int(head.lower().partition(b"content-length: ")[2].split(b"\r\n")[0])
+            double.taken.append((head.split()[1].decode(), head, await reader.readexactly(size)))
+            answer = answers.pop(0) if answers else b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok"
+            if not answer:
+                return
+            writer.write(answer)
+
+    async with doubles.running(serve) as double:
+        target = open_target(settings("webhook", f"http://127.0.0.1:{double.port}/in?x=1", token="secret"))
+        for number in (1, 2, 3):
+            await target.send(message(number))
+        await target.close()
+    assert double.connections == 2
+    assert [body for _, _, body in double.taken] == [b'{"n":1}', b'{"n":2}', b'{"n":3}', b'{"n":3}']
+    assert double.taken[0][0] == "/in?x=1"
+    assert b"authorization: Bearer secret" in double.taken[0][1]
+
+
+WRONG = [("webhook", "ftp://x/"), ("nats", "nats://x"), ("smoke", "x")]
+
+
+@pytest.mark.parametrize(("kind", "url"), WRONG)
+def test_wrong_settings(kind: str, url: str) -> None:
+    with pytest.raises(ValueError):
+        NotifyTarget.model_validate({"kind": kind, "url": url})
+
+
+def test_a_library_that_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(__import__("sys").modules, "app.jobs.targets.nats_subject", None)
+    with pytest.raises(TargetError, match="extra 'nats'"):
+        open_target(settings("nats", "nats://x"))
+
+
+@pytest.mark.skipif(shutil.which("nats-server") is None, reason="no nats-server")
+async def test_a_stream_of_nats(tmp_path: Path) -> None:
+    command = ["nats-server", "-a", "127.0.0.1", "-p", "14223", "-js", "-sd", str(tmp_path)]
+    server = await asyncio.create_subprocess_exec(*command, stderr=asyncio.subprocess.DEVNULL)
+    try:
+        url = "nats://127.0.0.1:14223"
+        client = await nats.connect(url, max_reconnect_attempts=50, reconnect_time_wait=0.1)
+        await client.jetstream().add_stream(name="S", subjects=["events"])
+        target = open_target(settings("nats", url, jetstream=True))
+        for number in (1, 2, 2):
+            await target.send(message(number))
+        assert (await client.jetstream().stream_info("S")).state.messages == 2
+        await target.close()
+        await client.close()
+    finally:
+        server.terminate()
+        await server.wait()

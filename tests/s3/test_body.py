@@ -1,0 +1,21 @@
+"""What a body is taken for, before a byte of it was read."""
+
+from __future__ import annotations
+
+import pytest
+
+from app.s3.body import STREAMS, Body
+from app.s3.errors import InvalidRequest
+from app.s3.request import S3Request
+from app.server.limits import BodyMemory
+
+
+@pytest.mark.parametrize("form", sorted(STREAMS))
+def test_chunks_of_nobody_are_not_taken_for_the_object(form: str) -> None:
+    """Without a signature, and without a content-encoding that tells, they would be stored with their framing."""
+    request = S3Request()
+    request.headers = {"x-amz-content-sha256": form, "x-amz-decoded-content-length": "5"}
+    request.content_length, request.memory = 46, BodyMemory(1 << 24)
+    request.receive = None  # type: ignore[assignment]
+    with pytest.raises(InvalidRequest, match="signed request"):
+        Body(request)

@@ -1,0 +1,41 @@
+"""Tokens of temporary keys."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+from app.index.rows import AccessKey
+from app.s3.errors import InvalidAccessKeyId, InvalidToken
+from app.s3.tokens import ExpiredToken, TokenState, check, token_state
+
+PLAIN = AccessKey("KEY", "secret", "account", "name", False)
+TEMPORARY = PLAIN._replace(token="token", expires=int(time.time() * 1000) + 86_400_000)
+ENDED = TEMPORARY._replace(expires=int(time.time() * 1000))
+
+
+@pytest.mark.parametrize(
+    ("key", "token", "state", "error"),
+    [
+        (PLAIN, None, TokenState.GOOD, None),
+        (PLAIN, "", TokenState.WRONG, InvalidToken),
+        (PLAIN, "token", TokenState.WRONG, InvalidToken),
+        (TEMPORARY, "token", TokenState.GOOD, None),
+        (TEMPORARY, None, TokenState.MISSING, InvalidAccessKeyId),
+        (TEMPORARY, "", TokenState.WRONG, InvalidToken),
+        (TEMPORARY, "tok\u00e9n", TokenState.WRONG, InvalidToken),
+        (TEMPORARY, "token ", TokenState.WRONG, InvalidToken),
+        (ENDED, "token", TokenState.EXPIRED, ExpiredToken),
+        (ENDED, "other", TokenState.WRONG, InvalidToken),
+    ],
+)
+def test_a20_what_a_token_is_to_a_key(
+    key: AccessKey, token: str | None, state: TokenState, error: type[Exception] | None
+) -> None:
+    assert token_state(key, token) is state
+    if error is None:
+        check(key, token)
+    else:
+        with pytest.raises(error):
+            check(key, token)

@@ -1,0 +1,236 @@
+"""Lifecycle rules against a slow evaluator that looks at everything each time."""
+
+from __future__ import annotations
+
+import orjson
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from app.index.rows import Bucket
+from app.index.schema import CURRENT, MARKER, NONCURRENT, OLD_MARKER
+from app.s3 import metadata
+from app.store import lifecycle
+from app.store.lifecycle import BASE, FILTER, LAST_DAY, OLDER, REAL_DAY, Day, Due, Judge, Rule, Rules, Stored
+from app.store.transitions import LEAST_SIZE, VARIES, Transition
+
+DAY_MS = REAL_DAY * 1000
+NOON = 12 * 3600 * 1000
+
+
+def bucket(rules: Rules) -> Bucket:
+    settings = orjson.dumps({"cors": [], lifecycle.SETTING: lifecycle.to_setting(rules)}).decode()
+    return Bucket(1, "b", "owner", "r", 0, settings=settings)
+
+
+# what S3's guide says, example by example
+@pytest.mark.parametrize(
+    ("since", "days", "due"),
+    [
+        (10 * DAY_MS + NOON, 3, 14 * DAY_MS),
+        (10 * DAY_MS + 1, 1, 12 * DAY_MS),
+        (10 * DAY_MS, 1, 11 * DAY_MS),
+        (11 * DAY_MS - 1, 30, 41 * DAY_MS),
+        (11 * DAY_MS, 2**31 - 1, LAST_DAY),
+    ],
+)
+def test_days_end_at_midnight(since: int, days: int, due: int) -> None:
+    assert Day().after(since, days) == due
+
+
+def test_a_short_day_is_not_rounded() -> None:
+    assert Day(10).after(12_345, 3) == 42_345
+    assert Day(10).period == 1000
+    assert Day().period == DAY_MS
+
+
+def test_tags_are_read_as_they_are_written() -> None:
+    headers = metadata.encode({"content-type": "x"}, None, {"a": "b", "c": ""})
+    assert lifecycle.tags_of(headers) == {"a": "b", "c": ""}
+    assert lifecycle.tags_of(metadata.encode({"x-amz-meta-tags": '"tags":'})) == {}
+
+
+def test_the_earliest_rule_counts() -> None:
+    rules = (Rule("later", True, FILTER, days=9), Rule("off", False, FILTER, days=1), Rule("first", True, BASE, days=2))
+    assert lifecycle.expiry(rules, Day(), "k", 1, NOON, {}) == (3 * DAY_MS, "first")
+    assert lifecycle.expiry((*rules, Rule("past", True, FILTER, date=5)), Day(), "k", 1, NOON, {}) == (5, "past")
+    assert lifecycle.expiry(rules[1:2], Day(), "k", 1, NOON, {}) is None
+
+
+def test_prefixes_are_gone_through_once() -> None:
+    prefixes = ["a/b", "b", "a/", "b", "c/d"]
+    assert lifecycle.ranges(Rule("", True, BASE, prefix=prefix) for prefix in prefixes) == ["a/", "b", "c/d"]
+    assert lifecycle.ranges([Rule("", True, FILTER), Rule("", True, BASE, prefix="x")]) == [""]
+
+
+keys = st.sampled_from(["a", "a/b", "a/c", "b"])
+tags = st.dictionaries(st.sampled_from("xy"), st.sampled_from("12"), max_size=2)
+times = st.integers(0, 12)
+few = st.none() | st.integers(1, 4)
+
+
+CLASSES = ("STANDARD_IA", "ONEZONE_IA", "GLACIER_IR", "DEEP_ARCHIVE")
+UNMAPPED = "GLACIER_IR"
+
+
+@st.composite
+def transitions(draw: st.DrawFn, *, older: bool) -> Transition:
+    kind, days = draw(st.sampled_from(CLASSES)), draw(st.integers(0, 4))
+    if older:
+        return Transition(kind, days, None, draw(few))
+    if draw(st.booleans()):
+        return Transition(kind, None, draw(times) * DAY_MS)
+    return Transition(kind, days)
+
+
+@st.composite
+def rules(draw: st.DrawFn) -> Rule:
+    days, date = draw(few), None
+    if days is None:
+        date = draw(st.none() | times.map(lambda day: day * DAY_MS))
+    noncurrent = draw(few)
+    moves = draw(st.lists(transitions(older=False), max_size=2, unique_by=lambda one: one.storage_class))
+    older = draw(st.lists(transitions(older=True), max_size=2, unique_by=lambda one: one.storage_class))
+    markers = draw(st.none() | st.booleans()) if days is None and date is None else None
+    return Rule(
+        draw(st.sampled_from("rst")),
+        draw(st.sampled_from([True, True, True, False])),
+        "And",
+        prefix=draw(st.sampled_from([None, "", "a", "a/", "b"])),
+        tags=tuple(draw(tags).items()) if markers is None else (),
+        larger=draw(st.none() | st.integers(0, 5)) if markers is None else None,
+        smaller=draw(st.none() | st.integers(3, 9)) if markers is None else None,
+        days=days,
+        date=date,
+        markers=markers,
+        noncurrent_days=noncurrent,
+        newer=None if noncurrent is None else draw(few),
+        abort_days=None,
+        transitions=tuple(moves),
+        older_transitions=tuple(older),
+    )
+
+
+@st.composite
+def versions(draw: st.DrawFn) -> list[tuple[Stored, bool]]:
+    """Versions in the order of listings, each with whether it is a delete marker."""
+    made = []
+    seq = 0
+    for key in sorted(draw(st.sets(keys, min_size=1))):
+        when = sorted(draw(st.sets(st.integers(0, 40), min_size=1, max_size=5)), reverse=True)
+        for number, quarter in enumerate(when):
+            seq += 1
+            marker = draw(st.booleans())
+            state = (MARKER if marker else CURRENT) if number == 0 else (OLD_MARKER if marker else NONCURRENT)
+            size = 0 if marker else draw(st.integers(0, 9))
+            headers = "{}" if marker else metadata.encode({}, None, draw(tags))
+            if draw(st.booleans()) and not marker:
+                size += LEAST_SIZE
+            kind = "STANDARD" if marker else draw(st.sampled_from(("STANDARD", *CLASSES)))
+            made.append((Stored(seq, key, f"v{seq}", state, size, quarter * DAY_MS // 4, headers, kind), marker))
+    return made
+
+
+def is_due(given_rules: list[Rule], every: list[tuple[Stored, bool]], at: int, now: int) -> bool:
+    """Slowly and obviously: rule by rule, all versions of the key looked at anew."""
+    version, marker = every[at]
+    of_key = [one for one in every if one[0].key == version.key]
+    newer = [one for one in of_key if one[0].modified > version.modified]
+    older = [one for one in of_key if one[0].modified < version.modified]
+    for rule in given_rules:
+        if not rule.enabled or not version.key.startswith(rule.prefix or ""):
+            continue
+        if marker and (rule.tags or rule.larger is not None or rule.smaller is not None):
+            continue
+        found = lifecycle.tags_of(version.headers)
+        if any(found.get(name) != value for name, value in rule.tags):
+            continue
+        if rule.larger is not None and not version.size > rule.larger:
+            continue
+        if rule.smaller is not None and not version.size < rule.smaller:
+            continue
+        if newer:
+            since = min(one[0].modified for one in newer)
+            kept = sum(1 for one in newer[1:] if not one[1])
+            if rule.noncurrent_days is not None and kept >= (rule.newer or 0) and passed(since, rule, now):
+                return True
+            continue
+        if marker and older:
+            continue
+        if marker and rule.markers and version.modified <= now:
+            return True
+        if rule.date is not None and now >= rule.date:
+            return True
+        if rule.days is not None and midnights(version.modified, now) > rule.days - (version.modified % DAY_MS == 0):
+            return True
+    return False
+
+
+def moves_to(given: Rules, every: list[tuple[Stored, bool]], at: int, now: int) -> str:
+    """Slowly and obviously: where a version is due to move, if it stays at all."""
+    version, marker = every[at]
+    newer = [one for one in every if one[0].key == version.key and one[0].modified > version.modified]
+    since = min(one[0].modified for one in newer) if newer else version.modified
+    best = ""
+    for rule in given.rules:
+        found = lifecycle.tags_of(version.headers)
+        if marker or not rule.enabled or not version.key.startswith(rule.prefix or ""):
+            continue
+        if any(found.get(name) != value for name, value in rule.tags):
+            continue
+        if rule.larger is not None and version.size <= rule.larger:
+            continue
+        if rule.smaller is not None and version.size >= rule.smaller:
+            continue
+        for move in rule.older_transitions if newer else rule.transitions:
+            order = ("STANDARD", *CLASSES)
+            if move.storage_class == UNMAPPED or order.index(move.storage_class) <= order.index(version.storage_class):
+                continue
+            if newer and sum(1 for one in newer[1:] if not one[1]) < (move.newer or 0):
+                continue
+            by_default = rule.larger is None and rule.smaller is None
+            archived = given.minimum == VARIES and move.storage_class == "DEEP_ARCHIVE"
+            if by_default and version.size < LEAST_SIZE and not archived:
+                continue
+            if move.days is None:
+                assert move.date is not None
+                due = now >= move.date
+            else:
+                due = midnights(since, now) > move.days - (since % DAY_MS == 0)
+            if due and (not best or order.index(move.storage_class) > order.index(best)):
+                best = move.storage_class
+    return best
+
+
+def passed(since: int, rule: Rule, now: int) -> bool:
+    assert rule.noncurrent_days is not None
+    return midnights(since, now) > rule.noncurrent_days - (since % DAY_MS == 0)
+
+
+def midnights(since: int, now: int) -> int:
+    """How many midnights lie between: behind `since`, and up to `now`."""
+    return sum(1 for day in range(100) if since < day * DAY_MS <= now)
+
+
+@given(st.lists(rules(), max_size=4), versions(), times, st.booleans(), st.booleans(), st.sampled_from(["m", VARIES]))
+def test_judged_as_by_the_slow_evaluator(
+    given_rules: list[Rule], every: list[tuple[Stored, bool]], day: int, noon: bool, keeps: bool, minimum: str
+) -> None:
+    now = day * DAY_MS + NOON * noon
+    setting = lifecycle.rules_of(bucket(Rules(tuple(given_rules), minimum)))
+    assert setting == Rules(tuple(given_rules), minimum)
+    judge = Judge(setting, Day(), now, {*CLASSES} - {UNMAPPED}, keeps=keeps)
+    found: list[Due] = []
+    for version, marker in every:
+        found += judge.take(version, newest=version.state in (CURRENT, MARKER), marker=marker)
+    found += judge.end()
+    moving = {one.seq: one.storage_class for one in found if one.storage_class}
+    found = [one for one in found if not one.storage_class]
+    wanted = {one[0].seq for at, one in enumerate(every) if is_due(given_rules, every, at, now)}
+    assert {one.seq for one in found} == wanted
+    stays = {one[0].seq for one in every if one[0].seq not in wanted or (keeps and one[0].state == CURRENT)}
+    places = {one[0].seq: moves_to(setting, every, at, now) for at, one in enumerate(every)}
+    assert moving == {seq: place for seq, place in places.items() if place and seq in stays}
+    for one in found:
+        (state,) = [version.state for version, _ in every if version.seq == one.seq]
+        assert (one.kind == OLDER) == (state in (NONCURRENT, OLD_MARKER))
