@@ -171,7 +171,7 @@ class Writer(JobQueue):
                 job.result = job.error = None
                 self._commit_group([job])
             return
-        crash_point("index.commit")
+        crash_point("index.commit", jobs)
         self._commit(group, jobs)
 
     def _begin(self, jobs: list[Job]) -> Group | None:
@@ -232,7 +232,7 @@ class Writer(JobQueue):
             if not took_effect:
                 _fail(jobs, translated(error))
                 return
-        crash_point("index.committed")
+        crash_point("index.committed", jobs)
         if any(job.notifies and job.error is None for job in jobs):
             self._changed()
 

@@ -77,18 +77,19 @@ class Scene:
         self.gateway.start()
         self.s3 = client(self.gateway.endpoint)
 
-    def arm(self, point: str) -> None:
-        """From now on every worker dies that comes to `point`."""
-        self._armed.with_suffix(".new").write_text(point)
+    def arm(self, point: str, word: str = "") -> None:
+        """From now on every worker dies that comes to `point`, with the word in what it does there."""
+        self._armed.with_suffix(".new").write_text(f"{point}\n{word}")
         self._armed.with_suffix(".new").rename(self._armed)
 
     def disarm(self) -> None:
         """Nobody dies any more."""
         self._armed.unlink(missing_ok=True)
 
-    def crash(self, point: str, act: Callable[[], object]) -> None:
-        """Let `act` run into `point`, then restart. Fails when it was answered."""
-        self.arm(point)
+    def crash(self, point: str, act: Callable[[], object], key: str) -> None:
+        """Let `act`, which is about `key`, run into `point`, then restart. Fails when it was answered."""
+        # a commit of something else, such as a sign of life, is not what is to be cut short
+        self.arm(point, repr(key) if point.startswith("index.") else "")
         try:
             act()
         except UNKNOWN:

@@ -38,7 +38,7 @@ def files(store: Path) -> int:
 @pytest.mark.parametrize("point", [*FILE_POINTS, *WRITE_POINTS])
 def test_old_or_new_and_nothing_left(scene: Scene, store: Path, point: str) -> None:
     scene.s3.put_object(Bucket=BUCKET, Key="key", Body=OLD)
-    scene.crash(point, lambda: scene.s3.put_object(Bucket=BUCKET, Key="key", Body=NEW))
+    scene.crash(point, lambda: scene.s3.put_object(Bucket=BUCKET, Key="key", Body=NEW), "key")
     found = scene.s3.get_object(Bucket=BUCKET, Key="key")["Body"].read()
     assert found == (NEW if point in COMMITTED else OLD)
     assert scene.fsck() == ""

@@ -51,7 +51,7 @@ def test_undone_or_done(scene: Scene, operation: Callable[[Any, str], Act], poin
     old = scene.look(key)
     before = on_disk(scene, key)
 
-    scene.crash(point, act)
+    scene.crash(point, act, key)
 
     done = point in DONE
     assert scene.look(key) == (new if done else old)

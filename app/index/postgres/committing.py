@@ -106,10 +106,10 @@ class Committer:
                 return ()
             operation = self._next_operation()
             common = (operation, now_ms(), EVERYTHING, self.incarnation, locks)
-            crash_point("index.commit")
+            crash_point("index.commit", jobs)
             asked = asyncio.shield(self._called(connection, kind, jobs, wanted, common))
             if not isinstance(again := await asked, Exception):
-                crash_point("index.committed")
+                crash_point("index.committed", jobs)
                 return again
             if not left or not is_lost(again):
                 fail(jobs, again)
@@ -185,7 +185,7 @@ class Committer:
             if isinstance(error, TimeoutError):
                 self._link.failed()
             return error
-        crash_point("index.commit")
+        crash_point("index.commit", jobs)
         # COMMIT is sent: from here on nothing but its answer, or what is found later, says what became of it
         await asyncio.shield(self._end(connection, operation, jobs))
         return None
@@ -269,7 +269,7 @@ class Committer:
             if answer != "COMMIT":
                 fail(jobs, RuntimeError(f"the server answered COMMIT by {answer}"))
                 return
-        crash_point("index.committed")
+        crash_point("index.committed", jobs)
         if any(job.notifies and job.error is None for job in jobs):
             self._changed()
 
