@@ -190,23 +190,33 @@ class Launcher:
         return task
 
     # one process
-    async def _start(self, role: Role) -> None:
-        """Start a process for a role, and return once it is the one that serves. Raises ChildFailed."""
+    async def _start(self, role: Role, dead: Child | None = None) -> Child | None:
+        """Start a process for a role, and return the one before once it is the one that serves. Raises ChildFailed.
+
+        In the place of a `dead` one only if no other is there by now.
+        """
         async with role.lock:
-            child = self._forked.pop(str(role), None)
-            if child is None:
-                while (place := self._oldest.free_place()) is None:
-                    self._freed.clear()
-                    await self._freed.wait()
-                child = self._begin(role, place, forked=False)
+            if dead is not None and role.child is not dead:
+                return None
+            child = self._forked.pop(str(role), None) or await self._begin_anew(role)
             self._background(self._watch(child))
             try:
                 await child.wait_ready()
             except ChildFailed as error:
                 raise ChildFailed(f"{role} did not start: {error}") from None
-            role.child = child
+            before, role.child = role.child, child
             if self._leaving:
                 child.leave()
+            return before
+
+    async def _begin_anew(self, role: Role) -> Child:
+        while (place := self._oldest.free_place()) is None:
+            self._freed.clear()
+            await self._freed.wait()
+        try:
+            return self._begin(role, place, forked=False)
+        except OSError as error:  # no memory for a process, or Python is being installed anew
+            raise ChildFailed(f"{role} did not start: {error.strerror}") from error
 
     def _begin(self, role: Role, place: int, *, forked: bool) -> Child:
         self._oldest.claim(place)
@@ -244,7 +254,7 @@ class Launcher:
         while role.child is dead:  # else a rolling restart was here before
             await asyncio.sleep(BACK_OFF[min(role.failures, len(BACK_OFF)) - 1])
             try:
-                await self._start(role)
+                await self._start(role, dead)
             except ChildFailed as error:
                 role.failures += 1
                 logger.error("%s, trying again", error)
@@ -252,9 +262,8 @@ class Launcher:
     # all of them
     async def _replace_all(self) -> None:
         for role in self._roles:
-            old = role.child
             try:
-                await self._start(role)
+                old = await self._start(role)
             except ChildFailed as error:
                 logger.error("%s; the rolling restart ends here and the old processes stay", error)
                 return

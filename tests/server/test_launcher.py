@@ -4,121 +4,21 @@ from __future__ import annotations
 
 import fcntl
 import http.client
-import json
 import os
 import signal
 import socket
-import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.environment import sized
+from tests.server.launched import PATIENCE, Launched, alive, children, command_of, until
 
-ROOT = Path(__file__).parent.parent.parent
-APP = "tests.server.apps:create"
 METRICS = "tests.server.apps:create_metrics"
-PATIENCE = 60.0
-
-
-class Launched:
-    """A launcher in a process of its own."""
-
-    def __init__(self, data: Path, app: str = APP, admin: str = "", **options: Any) -> None:
-        self.data = data
-        settings = {"data": str(data), "port": 0, "workers": 2, "access_log": False, **options}
-        self.log = data.with_name(data.name + ".log")
-        with self.log.open("w") as log:
-            self.process = subprocess.Popen(
-                [sys.executable, "-m", "tests.server.serve", json.dumps(settings), app, admin],
-                cwd=ROOT,
-                stdout=subprocess.PIPE,
-                stderr=log,
-                text=True,
-            )
-        self.port = self.admin_port = 0
-        self.connections: list[http.client.HTTPConnection] = []
-        self.host = "127.0.0.1"
-
-    def ready(self) -> Launched:
-        assert self.process.stdout is not None
-        line = self.process.stdout.readline()
-        assert line.startswith("sluice: ready on http://127.0.0.1:"), self.log.read_text()
-        self.port = int(line.rpartition(":")[2])
-        return self
-
-    def admin(self) -> Launched:
-        assert self.process.stdout is not None
-        self.admin_port = int(self.process.stdout.readline().rpartition(":")[2])
-        return self
-
-    def connect(self) -> http.client.HTTPConnection:
-        connection = http.client.HTTPConnection(self.host, self.port, timeout=PATIENCE)
-        self.connections.append(connection)
-        return connection
-
-    def get(self, path: str, connection: http.client.HTTPConnection | None = None) -> bytes:
-        own = connection or http.client.HTTPConnection(self.host, self.port, timeout=PATIENCE)
-        try:
-            own.request("GET", path)
-            response = own.getresponse()
-            assert response.status == 200
-            return response.read()
-        finally:
-            if connection is None:
-                own.close()
-
-    def pids(self) -> set[int]:
-        """Workers that serve, as far as some connections tell."""
-        return {int(self.get("/pid")) for _ in range(40)}
-
-    def signal(self, number: int) -> None:
-        self.process.send_signal(number)
-
-    def end(self) -> int:
-        return self.process.wait(PATIENCE)
-
-
-def until(condition: Any) -> None:
-    deadline = time.monotonic() + PATIENCE
-    while not condition():
-        assert time.monotonic() < deadline, "it did not come true"
-        time.sleep(0.01)
-
-
-def alive(pid: int) -> bool:
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except FileNotFoundError:
-        return False
-
-
-def command_of(pid: int) -> bytes:
-    return Path(f"/proc/{pid}/cmdline").read_bytes()
-
-
-@pytest.fixture
-def launch(tmp_path: Path) -> Iterator[Any]:
-    launched: list[Launched] = []
-
-    def start(name: str = "data", **options: Any) -> Launched:
-        launched.append(Launched(tmp_path / name, **options))
-        return launched[-1]
-
-    yield start
-    for server in launched:
-        if server.process.poll() is None:
-            server.process.kill()
-            server.process.wait()
-        assert server.process.stdout is not None
-        server.process.stdout.close()
-        for connection in server.connections:
-            connection.close()
 
 
 def test_starts_serves_and_stops(launch: Any) -> None:
@@ -378,3 +278,32 @@ def test_first_processes_are_forked_and_later_ones_begun_anew(launch: Any) -> No
     until(lambda: "rolling restart done" in server.log.read_text())
     until(lambda: not any(alive(pid) for pid in first))
     assert command not in {command_of(pid) for pid in server.pids()}
+
+
+def test_a_worker_that_dies_as_a_rolling_restart_begins_leaves_no_process_too_many(launch: Any) -> None:
+    """Else that one would serve on beside its successor, with the code of before, over every restart to come."""
+    server = launch(workers=1).ready()
+    (pid,) = server.pids()
+    os.kill(server.process.pid, signal.SIGSTOP)  # so that it learns of both at once
+    os.kill(pid, signal.SIGKILL)
+    server.signal(signal.SIGHUP)
+    os.kill(server.process.pid, signal.SIGCONT)
+    until(lambda: "rolling restart done" in server.log.read_text())
+    until(lambda: not alive(pid))
+    server.signal(signal.SIGHUP)
+    until(lambda: server.log.read_text().count("rolling restart done") == 2)
+    until(lambda: len(children(server)) == 1)
+
+
+def test_a_worker_that_cannot_even_be_begun_is_tried_again(launch: Any, tmp_path: Path) -> None:
+    """As while another Python is installed, or where there is no memory for a process."""
+    executable = Path(sys.executable)
+    installed, environment = executable.parents[1], tmp_path / "environment"
+    environment.symlink_to(installed)
+    server = launch(workers=1, python=environment / executable.relative_to(installed)).ready()
+    (pid,) = server.pids()
+    environment.unlink()
+    os.kill(pid, signal.SIGKILL)
+    until(lambda: "trying again" in server.log.read_text())
+    environment.symlink_to(installed)
+    assert server.get("/") == b"ok"
