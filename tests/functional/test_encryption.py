@@ -178,6 +178,26 @@ def test_keys_are_rotated_disabled_and_enabled(gateway: Gateway, s3: Any, bucket
     assert s3.get_object(Bucket=bucket, Key="old")["Body"].read() == old
 
 
+def test_what_a_disabled_key_is_of_cannot_be_copied(gateway: Gateway, s3: Any, bucket: str) -> None:
+    """Though nothing but its source says that the ring is needed."""
+    name, body = f"off-{bucket}", body_of(CHUNK + 1)
+    gateway.run("key", "create", name)
+    s3.put_object(Bucket=bucket, Key="old", Body=body, ServerSideEncryption="aws:kms", SSEKMSKeyId=name)
+    upload = s3.create_multipart_upload(Bucket=bucket, Key="parts")["UploadId"]
+    place = {"Bucket": bucket, "CopySource": {"Bucket": bucket, "Key": "old"}}
+    part = {**place, "Key": "parts", "UploadId": upload, "PartNumber": 1}
+    for _ in range(4):  # in more than one worker
+        gateway.run("key", "disable", name)
+        refused(s3.copy_object, 400, "KMS.DisabledException", **place, Key="copied")
+        gateway.run("key", "enable", name)
+        s3.copy_object(**place, Key="copied")
+        gateway.run("key", "disable", name)
+        refused(s3.upload_part_copy, 400, "KMS.DisabledException", **part)
+        gateway.run("key", "enable", name)
+        s3.upload_part_copy(**part)
+    assert s3.get_object(Bucket=bucket, Key="copied")["Body"].read() == body
+
+
 def test_commands_that_cannot_be_done(gateway: Gateway, keys: None) -> None:
     for arguments, why in (
         (("create", "one"), "there is a key"),

@@ -51,7 +51,6 @@ if TYPE_CHECKING:
     from app.s3.gateway import Gateway
 
 T = TypeVar("T")
-
 MAX_COPY = 5 * 1024**3
 """Bytes that one CopyObject or UploadPartCopy may copy."""
 ONTO_ITSELF = (
@@ -90,6 +89,8 @@ async def _find(gateway: Gateway, request: S3Request, source: Source) -> Version
         ) from None
     conditions.check_copy_source(request.headers, version.etag, version.modified)
     archives.check_read(gateway, version, archives.OF_SOURCE)
+    if SEALED in version.headers:
+        await gateway.store.keyring.refresh()  # its key may be disabled by now
     return version
 
 
@@ -117,7 +118,6 @@ async def copy_object(gateway: Gateway, request: S3Request) -> Response:
     await encryption.prepare(gateway, request)
     seal = encryption.of_new(gateway, request)
     onto_itself = source.bucket.id == bucket.id and source.key == key and source.version_id is None
-
     room = gateway.quotas.room(bucket)
 
     async def describe(found: Version) -> NewVersion:
