@@ -7,6 +7,7 @@ import base64
 import hashlib
 import hmac
 from collections import deque
+from collections.abc import Awaitable, Callable
 
 from app.s3 import checksums
 from app.s3.errors import (
@@ -96,6 +97,8 @@ class Body:
         self._check_size(self.size or 0)
         self.etag = ""
         self.checksum = ""
+        self.admit: Callable[[int], Awaitable[None]] | None = None
+        """Asked, while a body comes whose size is not known, whether so many bytes may come; raises to refuse them."""
 
     async def read(self) -> Buffer:
         """The next piece, about `PIECE` bytes; empty at the end. Raises IncompleteBody and what chunks can be wrong in.
@@ -127,6 +130,8 @@ class Body:
                 self._check_size(self._received)
             elif self._received > self.size:
                 raise IncompleteBody("The request body is longer than it says.")
+        if self.size is None and self.admit is not None:
+            await self.admit(self._received)
         if self._ended:
             if self.size is None:
                 self.size = self._received

@@ -158,9 +158,9 @@ class Room:
         self._taken = NOTHING
 
     async def take(self, size: int | None, objects: int = 1) -> None:
-        """Take room for so many bytes (None: nobody knows how many) and objects, instead of what was taken before.
+        """Take room for so many bytes (None: nobody knows how many yet) and objects, instead of what was taken before.
 
-        Raises QuotaExceeded.
+        What is of unknown size takes its room while it comes. Raises QuotaExceeded.
         """
         if self._of is None:
             return

@@ -85,6 +85,32 @@ def test_bytes_and_objects(alone: Gateway) -> None:
     assert [entry["Key"] for entry in s3.list_objects_v2(**at)["Contents"]] == ["b", "c", "d", "empty"]
 
 
+def test_what_does_not_say_its_size(alone: Gateway) -> None:
+    s3 = client(alone.endpoint)
+    at = {"Bucket": BUCKET}
+    most = 3 << 20
+    quota(alone, bytes=most)
+
+    def sent(size: int, call: str = "put_object", **more: Any) -> httpx.Response:
+        url = s3.generate_presigned_url(call, Params={"Key": "k", **at, **more})
+        return httpx.put(url, content=iter([b"x" * size]))
+
+    def form(size: int) -> httpx.Response:
+        return post(alone, BUCKET, s3.generate_presigned_post(BUCKET, "f")["fields"], b"x" * size)
+
+    part = {"UploadId": s3.create_multipart_upload(Key="k", **at)["UploadId"], "PartNumber": 1}
+    for size in (most + 1, 4 * most):
+        for answer in (sent(size), sent(size, "upload_part", **part), form(size)):
+            assert error(answer)[:2] == EXCEEDED
+    assert quota(alone) == {"bytes": most, "objects": None, "used_bytes": 0, "used_objects": 0}
+    # up to the last byte: the fields of a form do not count
+    assert form(1000).status_code == 204
+    assert sent(1000, "upload_part", **part).status_code == 200
+    assert sent(most - 2000).status_code == 200
+    assert quota(alone) == {"bytes": most, "objects": None, "used_bytes": most, "used_objects": 2}
+    assert error(sent(1))[:2] == EXCEEDED
+
+
 def test_parts_count_once(alone: Gateway) -> None:
     s3 = client(alone.endpoint)
     quota(alone, bytes=PART + 10, objects=1)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from app import errors as domain
@@ -109,6 +110,7 @@ async def upload_part(gateway: Gateway, request: S3Request) -> Response:
 
     source = body if seal is None else seal.source(body)
     async with gateway.quotas.room(request.bucket_row) as room:
+        body.admit = partial(room.take, objects=0)
         await room.take(body.size, 0)
         store = gateway.store_of(request, upload.storage_class)
         await multipart.put_part(store, upload, source, describe, request.timings)

@@ -126,16 +126,16 @@ async def put_object(gateway: Gateway, request: S3Request) -> Response:
     return put.answer(await write(gateway, request, put))
 
 
-async def write(gateway: Gateway, request: S3Request, put: Put, size: int | None = None) -> Committed:
-    """Write what is put, and make it the current version of the request's key. `size` is what its size counts as until
-    it is known."""
+async def write(gateway: Gateway, request: S3Request, put: Put) -> Committed:
+    """Write what is put, and make it the current version of the request's key."""
     key = request.key or ""
     tree = gateway.tree_of(request.bucket_row)
     how = (put.source, put.describe, put.conditions, request.timings)
     if put.seal is not None:
         await encryption.ready(gateway, request, put.seal)
     async with gateway.quotas.room(request.bucket_row) as room:
-        await room.take(size if put.body.size is None else put.body.size)
+        put.body.admit = room.take
+        await room.take(put.body.size)
         if tree is not None:
             return await tree.put(request.bucket_row, key, *how)
         store = gateway.store_of(request, put.storage_class)

@@ -58,7 +58,6 @@ async def post_object(gateway: Gateway, request: S3Request) -> Response:
     for name in request.amazon:
         if name not in TAKEN:
             raise NotImplemented(Header=name)
-    size = request.content_length
     form = Form(request.headers.get("content-type", ""), request.receive)
     await form.read_fields()
     allowed = await _believe(gateway, request, form.fields)
@@ -74,7 +73,7 @@ async def post_object(gateway: Gateway, request: S3Request) -> Response:
     written = await acls.written(gateway, request)
     await encryption.prepare(gateway, request)
     put = Put(gateway, request, written, body)
-    committed = await write(gateway, request, put, size)
+    committed = await write(gateway, request, put)
     return _answer(request, form.fields, put.etag, put.answer(committed).headers)
 
 
