@@ -39,6 +39,7 @@ def admit_form(request: S3Request, action: str) -> None:
     """The right of an upload whose form was read: by whom and for which key is known. Raises AccessDenied."""
     request.undecided = False
     check(request, action, request.bucket_row, request.key)
+    _check_owner(request.bucket_row, request.headers.get("x-amz-expected-bucket-owner"))
 
 
 def check(

@@ -163,7 +163,12 @@ def test_conditions_must_hold(gateway: Gateway, s3: Any, bucket: str) -> None:
     assert tried("user/${filename}", ["eq", "$key", "user/a.txt"]) == (204, "")
     assert tried(r"\$k", ["eq", "$key", r"\$k"]) == (204, "")
     assert tried("k", ["starts-with", "$x-amz-meta-a", "b"]) == DENIED
-    assert tried("k", ["starts-with", "$x-amz-meta-a", ""]) == (204, "")
+    # any value is right, but there must be one
+    for operator in ("starts-with", "eq"):
+        assert tried("k", [operator, "$x-amz-meta-a", ""]) == DENIED
+        assert tried("k", [operator, "$x-amz-meta-a", ""], x_amz_meta_a="") == (204, "")
+    assert tried("k", ["starts-with", "$x-amz-meta-a", ""], x_amz_meta_a="a") == (204, "")
+    assert tried("k", ["starts-with", "$x-amz-server-side-encryption", ""]) == (204, "")
     assert tried("k", ["starts-with", "$Content-Type", "image/"], Content_Type="image/png,image/gif") == (204, "")
     assert tried("k", ["starts-with", "$Content-Type", "image/"], Content_Type="image/png,text/html") == DENIED
     assert tried("k", ["content-length-range", 0, 4]) == (204, "")
@@ -210,6 +215,14 @@ def test_fields_that_no_header_can_be(gateway: Gateway, s3: Any, bucket: str, na
     assert found[:2] == (400, "InvalidArgument")
 
 
+def test_the_owner_that_a_form_expects(gateway: Gateway, s3: Any, bucket: str) -> None:
+    signed = signed_v2(policy_of({"bucket": bucket}, {"key": "k"}, ["starts-with", "$x-amz-expected-bucket-owner", ""]))
+    fields = {"key": "k", **signed}
+    assert error(post(gateway, bucket, {"x-amz-expected-bucket-owner": "0" * 12, **fields}))[:2] == DENIED
+    owner = s3.get_bucket_acl(Bucket=bucket)["Owner"]["ID"]
+    assert post(gateway, bucket, {"x-amz-expected-bucket-owner": owner, **fields}).status_code == 204
+
+
 def test_a_policy_expires(gateway: Gateway, bucket: str) -> None:
     signed = signed_v2(policy_of({"bucket": bucket}, {"key": "k"}, seconds=-1))
     assert error(post(gateway, bucket, {"key": "k", **signed})) == (
@@ -245,21 +258,20 @@ def test_checksums_of_the_file(gateway: Gateway, s3: Any, bucket: str) -> None:
     sha = base64.b64encode(hashlib.sha256(b"body").digest()).decode()
     md5 = base64.b64encode(hashlib.md5(b"body").digest()).decode()
     other = base64.b64encode(hashlib.sha256(b"other").digest()).decode()
-    policy = policy_of(
-        {"bucket": bucket},
-        {"key": "k"},
-        ["starts-with", "$x-amz-checksum-sha256", ""],
-        ["starts-with", "$content-md5", ""],
-    )
-    fields = {"key": "k", **signed_v2(policy)}
-    assert post(gateway, bucket, {**fields, "x-amz-checksum-sha256": sha, "Content-MD5": md5}).status_code == 204
+
+    def sent(**given: str) -> httpx.Response:
+        named = [["starts-with", f"${name}", ""] for name in given]
+        signed = signed_v2(policy_of({"bucket": bucket}, {"key": "k"}, *named))
+        return post(gateway, bucket, {"key": "k", **given, **signed})
+
+    assert sent(**{"x-amz-checksum-sha256": sha, "Content-MD5": md5}).status_code == 204
     assert s3.head_object(Bucket=bucket, Key="k", ChecksumMode="ENABLED")["ChecksumSHA256"] == sha
     for name, value, code in (
         ("x-amz-checksum-sha256", other, "BadDigest"),
         ("x-amz-checksum-sha256", "nonsense", "InvalidRequest"),
         ("Content-MD5", other[:22] + "==", "BadDigest"),
     ):
-        assert error(post(gateway, bucket, {**fields, name: value}))[:2] == (400, code)
+        assert error(sent(**{name: value}))[:2] == (400, code)
 
 
 def test_forms_that_are_none(gateway: Gateway, s3: Any, bucket: str) -> None:

@@ -20,6 +20,8 @@ from app.s3.forms.form import FILE, IGNORED
 EXEMPT = frozenset({"policy", FILE, "x-amz-signature", "signature", "awsaccesskeyid"})
 """Fields that no condition needs to name."""
 EQ, STARTS_WITH, LENGTH = "eq", "starts-with", "content-length-range"
+DEFAULTED = "x-amz-server-side-encryption"
+"""Where a condition lets it be anything, the bucket's default may stand in its place, as on Ceph."""
 _ESCAPED = re.compile(r"\\(.)", re.DOTALL)
 
 
@@ -31,8 +33,13 @@ class Condition(NamedTuple):
     """In lower case."""
     value: str
 
-    def holds(self, given: str) -> bool:
-        """Whether a field's value is right. Several types with commas between them must each be."""
+    def holds(self, given: str | None) -> bool:
+        """Whether a field's value is right. Several types with commas between them must each be.
+
+        A field that is not there is not, as on AWS, even where any value would be right.
+        """
+        if given is None:
+            return self.operator == STARTS_WITH and not self.value and self.field == DEFAULTED
         if self.operator == EQ:
             return given == self.value
         values = [value.strip() for value in given.split(",")] if self.field == "content-type" else [given]
@@ -58,7 +65,7 @@ class PostPolicy(NamedTuple):
         if now >= self.expires:
             raise AccessDenied("Invalid according to Policy: Policy expired.")
         for condition in self.conditions:
-            if not condition.holds(fields.get(condition.field, "")):
+            if not condition.holds(fields.get(condition.field)):
                 raise AccessDenied(f"Invalid according to Policy: Policy Condition failed: {condition.shown()}")
         named = {condition.field for condition in self.conditions} | EXEMPT
         extra = [field for field in fields if field not in named and not field.startswith(IGNORED)]
