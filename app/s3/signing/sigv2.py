@@ -20,12 +20,13 @@ from app.s3.signing.hoist import hoist
 from app.s3.signing.sigv4 import check_payload, too_skewed
 
 SUB_RESOURCES = frozenset({
-    "acl", "cors", "delete", "lifecycle", "location", "logging", "notification", "partNumber", "policy",
-    "requestPayment", "tagging", "torrent", "uploadId", "uploads", "versionId", "versioning", "versions",
-    "website", "response-cache-control", "response-content-disposition", "response-content-encoding",
+    "accelerate", "acl", "analytics", "cors", "delete", "inventory", "lifecycle", "location", "logging", "metrics",
+    "notification", "object-lock", "partNumber", "policy", "replication", "requestPayment", "restore", "select",
+    "select-type", "tagging", "torrent", "uploadId", "uploads", "versionId", "versioning", "versions", "website",
+    "response-cache-control", "response-content-disposition", "response-content-encoding",
     "response-content-language", "response-content-type", "response-expires"
 })  # fmt: skip
-"""The parameters that a signature covers."""
+"""The parameters that a signature covers: those of the guide, and those that the SDKs added to them since."""
 
 HARMLESS = frozenset({
     "prefix", "marker", "delimiter", "max-keys", "encoding-type", "list-type", "continuation-token",

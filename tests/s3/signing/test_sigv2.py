@@ -106,7 +106,9 @@ def test_any_key_and_override_as_botocore_signs_them(text: str) -> None:
 @pytest.mark.parametrize(
     "query",
     ["acl", "uploads", "uploadId=a%2Bb&partNumber=2", "versionId=x&prefix=p", "list-type=2&prefix=a&x-id=List",
-     "response-content-type=text%2Fplain&response-expires=0", "versions&key-marker=1", "tagging=&delete"],
+     "response-content-type=text%2Fplain&response-expires=0", "versions&key-marker=1", "tagging=&delete",
+     "restore&versionId=x", "object-lock", "accelerate", "replication", "inventory", "analytics", "metrics",
+     "select&select-type=2"],
 )  # fmt: skip
 def test_queries_as_botocore_signs_them(query: str) -> None:
     verify(header_signed(target="/bucket?" + query))
@@ -193,9 +195,8 @@ def test_a15_the_setting(setting: str, accepted: set[str]) -> None:
             verify(request, sigv2=setting)
 
 
-REFUSED = ["attributes", "object-lock", "retention", "legal-hold", "select", "select-type=2", "encryption",
-           "publicAccessBlock", "ownershipControls", "policyStatus", "accelerate", "analytics", "inventory", "metrics",
-           "intelligent-tiering", "replication", "restore", "append", "renameObject", "session", "unknown",
+REFUSED = ["attributes", "retention", "legal-hold", "encryption", "publicAccessBlock", "ownershipControls",
+           "policyStatus", "intelligent-tiering", "append", "renameObject", "session", "unknown",
            "%61ttributes"]  # fmt: skip
 
 
@@ -206,7 +207,10 @@ def test_parameters_that_a_signature_does_not_cover(query: str) -> None:
             verify(with_target(request, query))
 
 
-@pytest.mark.parametrize("query", ["acl", "versionId=1", "uploadId=1", "response-content-type=text%2Fhtml", "%61cl"])
+@pytest.mark.parametrize(
+    "query",
+    ["acl", "versionId=1", "uploadId=1", "response-content-type=text%2Fhtml", "%61cl", "restore", "object-lock"],
+)
 def test_a19_a_signed_parameter_added(query: str) -> None:
     for request in (header_signed(), presigned()):
         with pytest.raises(errors.SignatureDoesNotMatch):
