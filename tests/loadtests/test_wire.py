@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -14,6 +15,7 @@ from botocore.auth import SigV4Auth
 from botocore.awsrequest import AWSRequest
 from botocore.credentials import Credentials
 
+from loadtests import wire
 from loadtests.objects import S3Objects
 from loadtests.payload import parse_size, parse_sizes, pieces
 from loadtests.wire import Connection, Endpoint, Lost
@@ -159,6 +161,46 @@ def test_first_byte_and_last_are_timed_apart(objects: Make) -> None:
     assert done.ttfb is not None
     assert done.total - done.ttfb >= 0.2
     assert done.phases == "auth=0.1;read=2"
+
+
+BUSY = 1.0
+"""Seconds that whoever asked does something else while the answer is there."""
+
+
+def asked_by_a_busy_one(url: str) -> tuple[float, float]:
+    """Times of a second PUT whose answer lies there: Linux tells times from a moment after it is first asked."""
+
+    def body() -> Iterator[memoryview]:
+        yield memoryview(bytes(100_000))
+        time.sleep(BUSY)
+
+    connection = Connection(Endpoint(url, *KEYS))
+    for _ in range(2):
+        answer = connection.ask("PUT", "/bucket/key", body=body, size=100_000)
+    connection.close()
+    assert answer.status == 200
+    return answer.ttfb, answer.total
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells when bytes arrived")
+def test_an_answer_that_lies_there_is_not_slow() -> None:
+    with answering(OK, OK) as (url, _):
+        ttfb, total = asked_by_a_busy_one(url)
+    assert 0 < ttfb <= total < BUSY
+
+
+def test_where_the_kernel_does_not_tell_it_is_when_it_was_taken_in(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(wire, "STAMPS", -1)
+    with answering(OK, OK) as (url, _):
+        ttfb, total = asked_by_a_busy_one(url)
+    assert BUSY <= ttfb <= total
+
+
+def test_a_wall_clock_that_jumps_makes_no_time_negative(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(wire.time, "time_ns", lambda: 2**62)
+    with answering(OK, OK) as (url, _):
+        ttfb, total = asked_by_a_busy_one(url)
+    assert 0 <= ttfb <= total < BUSY
 
 
 def test_an_answer_in_pieces_and_one_in_chunks() -> None:
