@@ -22,6 +22,7 @@ from app.s3 import lock_documents as documents
 from app.s3 import xml
 from app.s3.copy_source import resource_of
 from app.s3.customer_keys import SSE
+from app.s3.dates import parse_basic
 from app.s3.request import S3Request
 from app.s3.tags import of_request
 
@@ -181,14 +182,14 @@ def _signature_version(facts: Facts) -> str | None:
 
 
 def _signature_age(facts: Facts) -> str | None:
-    """Milliseconds since a URL was signed."""
-    if _via(facts) != "REST-QUERY-STRING":
+    """Milliseconds since a URL or a form was signed; 0 of version 2, which does not say when."""
+    claim = facts.request.signature
+    if claim is None or claim.via == "header":
         return None
-    try:
-        signed = datetime.strptime(facts.request.query.get("X-Amz-Date", ""), "%Y%m%dT%H%M%SZ").replace(tzinfo=UTC)
-    except ValueError:
-        return None
-    return str(int((facts.now - signed.timestamp()) * 1000))
+    if claim.version == "v2":
+        return "0"
+    signed = parse_basic(claim.date if claim.via == "form" else facts.request.query.get("X-Amz-Date", ""))
+    return None if signed is None else str(int((facts.now - signed) * 1000))
 
 
 def _location(facts: Facts) -> str | None:

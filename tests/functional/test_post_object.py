@@ -15,6 +15,7 @@ import httpx
 import pytest
 from botocore.exceptions import ClientError
 
+from app.s3.signing.claim import sign
 from tests.functional.test_acl import writers  # noqa: F401 - a fixture
 from tests.functional.test_objects import code_of
 from tests.functional.test_policy import OTHER, put, statement
@@ -330,6 +331,31 @@ def test_the_signer_needs_the_right(gateway: Gateway, s3: Any, other: Any, bucke
     form = {"content-type": f"multipart/form-data; boundary={BOUNDARY}"}
     answer = httpx.post(url, content=encoded(fields), headers=form)
     assert error(answer)[:2] == (400, "InvalidArgument")
+
+
+def test_a_policy_says_how_old_a_signature_may_be(gateway: Gateway, s3: Any, bucket: str) -> None:
+    old = {"Condition": {"NumericGreaterThan": {"s3:signatureAge": "600000"}}, "Effect": "Deny"}
+    put(s3, bucket, statement(bucket, "s3:PutObject", **old))
+
+    def form(age: float) -> tuple[int, str]:
+        text = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime(time.time() - age))
+        fields = {
+            "key": "k",
+            "x-amz-algorithm": "AWS4-HMAC-SHA256",
+            "x-amz-credential": f"{ACCESS_KEY}/{text[:8]}/us-east-1/s3/aws4_request",
+            "x-amz-date": text,
+        }
+        policy = policy_of({"bucket": bucket}, *({name: value} for name, value in fields.items()))
+        fields["policy"] = base64.b64encode(policy.encode()).decode()
+        fields["x-amz-signature"] = sign(SECRET_KEY, text[:8], "us-east-1", fields["policy"])
+        answer = post(gateway, bucket, fields)
+        return (204, "") if answer.status_code == 204 else error(answer)[:2]
+
+    assert form(0) == (204, "")
+    assert form(601) == DENIED
+    # version 2 does not say when it was signed, and counts as new
+    signed = signed_v2(policy_of({"bucket": bucket}, {"key": "k"}))
+    assert post(gateway, bucket, {"key": "k", **signed}).status_code == 204
 
 
 def test_anonymous_forms(gateway: Gateway, s3: Any, bucket: str, writers: str) -> None:  # noqa: F811 - the fixture

@@ -93,3 +93,7 @@ def test_signatures() -> None:
     assert int(age) == int((found.now - 1577836800) * 1000)
     found.request.query = {"X-Amz-Date": "yesterday"}
     assert found.values("s3:signatureage") is None
+    found.request.signature.version = "v2"
+    assert found.values("s3:signatureage") == ("0",)
+    found.request.signature.via = "header"
+    assert found.values("s3:signatureage") is None

@@ -28,7 +28,7 @@ V2 = {"awsaccesskeyid": "AWSAccessKeyId", "signature": "signature"}
 class FormClaim(Claim):
     """The signature of a form."""
 
-    __slots__ = ("_day", "_policy", "_region", "_signature")
+    __slots__ = ("_day", "_policy", "_region", "_signature", "date")
 
     def __init__(
         self,
@@ -39,12 +39,15 @@ class FormClaim(Claim):
         token: str | None,
         day: str = "",
         region: str = "",
+        date: str = "",
     ) -> None:
         self.access_key = access_key
         self.payload = UNSIGNED_PAYLOAD
         self.version = version
         self.via = "form"
         self.token = token
+        self.date = date
+        """When it was signed, as the form says it; empty in version 2."""
         self._policy = policy
         self._signature = signature
         self._day, self._region = day, region
@@ -97,4 +100,4 @@ def parse_form(fields: Mapping[str, str], *, region: str, sigv2: str) -> FormCla
             ArgumentName="X-Amz-Date",
             ArgumentValue=date[:64],
         )
-    return FormClaim("v4", access_key, policy, fields["x-amz-signature"], token, day, region)
+    return FormClaim("v4", access_key, policy, fields["x-amz-signature"], token, day, region, date)
