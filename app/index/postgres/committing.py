@@ -302,7 +302,7 @@ class Committer:
 
     async def tidy(self) -> None:
         """Forget operations that nobody asks about any more. Called now and then."""
-        until = min(self._operation - KEPT, *self._before)
+        until = min([self._operation - KEPT, *self._before])
         if until < self._forgotten + KEPT:
             return
         connection = await self._pool.acquire()

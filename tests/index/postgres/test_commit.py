@@ -134,6 +134,21 @@ async def test_an_answer_that_comes_late_is_asked_for_all_the_same(
     assert made == Committed(found.seq, found.version_id, found.modified)
 
 
+async def test_operations_of_groups_that_are_answered_are_forgotten(
+    one: PostgresIndex, bucket: Bucket, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """When no group is on its way, too."""
+    monkeypatch.setattr(committing, "KEPT", 2)
+    for number in range(8):
+        await one.put_version(bucket.id, f"key {number}", new("blob"))
+    await one._committer.tidy()
+    connection = await one.link.connect()
+    last = one._committer._operation
+    own = await connection.fetch("SELECT id FROM operations WHERE id >= $1::bigint ORDER BY id", one._committer._base)
+    assert [row["id"] for row in own] == [last - 2, last - 1, last]
+    await connection.close()
+
+
 async def test_who_asks_waits_for_a_commit_that_is_under_way(one: PostgresIndex) -> None:
     """And what it then says holds: the other is the second to enter the id."""
     slow = await one.link.connect()
