@@ -15,8 +15,16 @@ AGAIN = frozenset({"40001", "40P01", "55P03"})
 BUSY = frozenset({"53300", "53200"}) | AGAIN
 """Too many connections, out of memory (of locks too)."""
 FULL = frozenset({"53100"})
-CONNECTION = (OSError, asyncpg.InterfaceError, asyncpg.PostgresConnectionError, TimeoutError, EOFError)
-"""The connection is of no use any more, or there was none."""
+CONNECTION = (
+    OSError,
+    asyncpg.InterfaceError,
+    asyncpg.InternalClientError,
+    asyncpg.PostgresConnectionError,
+    TimeoutError,
+    EOFError,
+)
+"""The connection is of no use any more, or there was none. InternalClientError: the server has said why it ends it, and
+its end is not here yet."""
 
 
 def state_of(error: BaseException) -> str:

@@ -8,8 +8,9 @@ from collections.abc import AsyncIterator, Awaitable
 import pytest
 
 from app.index.postgres.index import LONG, WRITING, PostgresIndex
-from app.index.postgres.link import Connection, asked
+from app.index.postgres.link import Connection, Pool, asked
 from tests.index.postgres.conftest import Opens
+from tests.index.tools import OWNER, new
 
 SMALLEST = WRITING + LONG + 2
 """Connections of an index that has one for all that is read."""
@@ -21,6 +22,28 @@ async def narrow(opens: Opens) -> AsyncIterator[PostgresIndex]:
     await index.start()
     yield index
     await index.close()
+
+
+FATAL = b"SFATAL\0VFATAL\0C57P01\0Mterminating connection due to administrator command\0\0"
+
+
+async def end_idle(pool: Pool) -> None:
+    """Have a pool hold a connection of which the server said that it ends, as it does when it stops, but not its end."""
+    connection = await pool.acquire()
+    connection._protocol.data_received(b"E" + (len(FATAL) + 4).to_bytes(4, "big") + FATAL)
+    assert not connection.is_closed()
+    pool.release(connection)
+
+
+async def test_a_connection_that_ends_while_it_is_idle_costs_no_request(narrow: PostgresIndex) -> None:
+    await end_idle(narrow.reads)
+    assert await narrow.bucket("bucket") is None
+    await end_idle(narrow._writes)
+    bucket = await narrow.create_bucket("bucket", OWNER, "us-east-1", 10)
+    await end_idle(narrow._writes)
+    await narrow.put_version(bucket.id, "key", new("blob"))
+    await end_idle(narrow.reads)
+    assert await narrow.version(bucket.id, "key") is not None
 
 
 async def in_order(index: PostgresIndex, count: int) -> tuple[list[str], list[asyncio.Task[None]]]:
