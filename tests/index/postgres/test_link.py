@@ -28,7 +28,7 @@ FATAL = b"SFATAL\0VFATAL\0C57P01\0Mterminating connection due to administrator c
 
 
 async def end_idle(pool: Pool) -> None:
-    """Have a pool hold a connection of which the server said that it ends, as it does when it stops, but not its end."""
+    """Have a pool hold a connection that the server has said it ends, as it does when it stops, but not ended yet."""
     connection = await pool.acquire()
     connection._protocol.data_received(b"E" + (len(FATAL) + 4).to_bytes(4, "big") + FATAL)
     assert not connection.is_closed()
