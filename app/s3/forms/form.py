@@ -97,7 +97,8 @@ class Form:
         try:
             self._parser.write(message["body"])
         except FormParserError:
-            raise MalformedPOSTRequest() from None
+            if not self._file_ended:  # nor does it matter what follows when it came with the file's last bytes
+                raise MalformedPOSTRequest() from None
 
     # called by the parser
     def _take_header(self, data: bytes, start: int, end: int) -> None:

@@ -55,6 +55,13 @@ async def test_however_its_bytes_come(step: int) -> None:
     assert form.fields == {"key": "dir/ä", "empty": ""}
 
 
+@pytest.mark.parametrize("behind", [b"a b\r\n\r\n", b"--BB--", b"a: " + b"b" * 5000, b"\r\nvalue\r\n--BB  c"])
+async def test_what_comes_behind_the_file_is_ignored(behind: bytes) -> None:
+    body = HEAD + b"file\r\n--BB\r\n" + behind
+    for at in range(len(HEAD), len(body) + 1):
+        assert await file_of(form_of(body[:at], body[at:])) == b"file", at
+
+
 async def test_a_client_that_goes_away() -> None:
     with pytest.raises(IncompleteBody):
         await form_of(HEAD[:40], whole=False).read_fields()
