@@ -37,11 +37,18 @@ def hoist(request: S3Request) -> None:
             continue
         if name.startswith(("x-amz-copy-source", "x-amz-rename-source", "x-amz-write-offset-bytes")):
             raise errors.NotImplemented(f"{name} is not implemented as a query parameter.")
-        if TOKEN.fullmatch(name) is None or any(character < " " or character == "\x7f" for character in text):
+        if TOKEN.fullmatch(name) is None:
             raise errors.InvalidArgument(ArgumentName=name)
-        # header values are the bytes on the wire read as latin-1
-        value = text.encode("utf-8", "replace").decode("latin-1")
+        value = as_header(name, text)
         if name not in request.amazon:
             request.amazon += (name,)
         if headers.setdefault(name, value) != value:
             raise errors.InvalidRequest(f"{name} is given as a header and as a query parameter with another value.")
+
+
+def as_header(name: str, text: str) -> str:
+    """A parameter's text as the value of a header. Raises InvalidArgument for what no header can have."""
+    if any(character < " " or character == "\x7f" for character in text):
+        raise errors.InvalidArgument(ArgumentName=name)
+    # header values are the bytes on the wire read as latin-1
+    return text.encode("utf-8", "replace").decode("latin-1")

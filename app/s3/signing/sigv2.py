@@ -16,7 +16,7 @@ from app.s3 import errors
 from app.s3.dates import format_extended, parse_basic
 from app.s3.request import S3Request
 from app.s3.signing.claim import STREAMING, UNSIGNED_PAYLOAD, Claim
-from app.s3.signing.hoist import hoist
+from app.s3.signing.hoist import as_header, hoist
 from app.s3.signing.sigv4 import check_payload, too_skewed
 
 SUB_RESOURCES = frozenset({
@@ -114,7 +114,7 @@ def parse_v2_query(request: S3Request, *, now: float) -> V2Claim:
     hoist(request)
     for name in ("content-md5", "content-type"):
         if name in query:
-            request.headers.setdefault(name, query[name].encode("utf-8", "replace").decode("latin-1"))
+            request.headers.setdefault(name, as_header(name, query[name]))
     return V2Claim(request, query["AWSAccessKeyId"], query["Signature"], expires, "query")
 
 
