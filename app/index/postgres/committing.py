@@ -242,6 +242,9 @@ class Committer:
                 await connection.execute("ROLLBACK", timeout=1)
             except Exception:
                 self._pool.drop(connection)
+            except BaseException:  # the time for all of it is over just now
+                self._pool.drop(connection)
+                raise
             else:
                 self._pool.release(connection)
         else:

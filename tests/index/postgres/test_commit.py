@@ -10,7 +10,7 @@ import pytest
 
 from app.errors import StoreUnavailable, WriterDead
 from app.index.postgres import committing
-from app.index.postgres.index import PostgresIndex
+from app.index.postgres.index import WRITING, PostgresIndex
 from app.index.rows import Bucket, Committed, Conditions
 from app.index.transactions import writers
 from tests.index.postgres.conftest import Opens
@@ -132,6 +132,25 @@ async def test_an_answer_that_comes_late_is_asked_for_all_the_same(
     found = await one.version(bucket.id, "key")
     assert found is not None
     assert made == Committed(found.seq, found.version_id, found.modified)
+
+
+async def test_a_connection_whose_undoing_takes_too_long_makes_room_for_another(one: PostgresIndex) -> None:
+    """Else three of them, and nothing is ever committed again."""
+    went = asyncio.Event()
+
+    async def silent() -> None:
+        went.set()
+        await asyncio.Event().wait()
+
+    for _ in range(WRITING):
+        connection = await one._writes.acquire()
+        undoing = asyncio.create_task(one._committer._undo(Broken(connection, "ROLLBACK", False, silent), None))
+        await went.wait()
+        went.clear()
+        undoing.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await undoing
+    one._writes.release(await asyncio.wait_for(one._writes.acquire(), 5))
 
 
 async def test_operations_of_groups_that_are_answered_are_forgotten(
