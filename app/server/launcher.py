@@ -137,6 +137,8 @@ class Launcher:
         self._forked: dict[str, Child] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._rolling: asyncio.Task[None] | None = None
+        self._asked = False
+        """A rolling restart is asked for that has not begun."""
         self._freed = asyncio.Event()
         self._leaving = False
         self._signals: asyncio.Queue[signal.Signals] = asyncio.Queue()
@@ -180,8 +182,10 @@ class Launcher:
 
     async def _told_to_stop(self) -> None:
         while await self._signals.get() is signal.SIGHUP:
-            if all(role.child is not None for role in self._roles) and (self._rolling is None or self._rolling.done()):
-                self._rolling = self._background(self._replace_all())
+            if all(role.child is not None for role in self._roles):
+                self._asked = True
+                if self._rolling is None or self._rolling.done():
+                    self._rolling = self._background(self._roll())
 
     def _background(self, work: Coroutine[None, None, None]) -> asyncio.Task[None]:
         task = asyncio.create_task(work)
@@ -260,6 +264,11 @@ class Launcher:
                 logger.error("%s, trying again", error)
 
     # all of them
+    async def _roll(self) -> None:
+        while self._asked:  # again while one ran: what it replaced first may not know what is new
+            self._asked = False
+            await self._replace_all()
+
     async def _replace_all(self) -> None:
         for role in self._roles:
             try:

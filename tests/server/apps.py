@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import time
 from typing import Any
 
 from app.index import lock_clock
@@ -65,6 +66,13 @@ def create_broken(settings: Any, context: Any) -> Served:
 def create_unless_broken(settings: Any, context: Any) -> Served:
     if (settings.data / "broken").exists():
         raise RuntimeError("broken")
+    return Served()
+
+
+def create_slowly(settings: Any, context: Any) -> Served:
+    while (settings.data / "slow").exists():
+        (settings.data / "starting").touch()
+        time.sleep(0.01)
     return Served()
 
 

@@ -245,6 +245,18 @@ def test_a_connection_that_was_idle_over_a_rolling_restart_is_used_again(launch:
     assert server.get("/pid", connection) != before
 
 
+def test_who_asks_for_a_rolling_restart_while_one_runs_gets_another(launch: Any) -> None:
+    """The processes that were replaced by then do not know the code, or the certificate, that it is asked for."""
+    server = launch(app="tests.server.apps:create_slowly").ready()
+    (server.data / "slow").touch()
+    server.signal(signal.SIGHUP)
+    until(lambda: (server.data / "starting").exists())
+    server.signal(signal.SIGHUP)
+    server.signal(signal.SIGHUP)
+    (server.data / "slow").unlink()
+    until(lambda: server.log.read_text().count("rolling restart done") >= 2)
+
+
 def test_a_rolling_restart_that_fails_keeps_the_old_processes(launch: Any) -> None:
     server = launch(app="tests.server.apps:create_unless_broken").ready()
     before = server.pids()
