@@ -87,7 +87,7 @@ class Plane:
         """A new user of an account with this policy."""
         document = orjson.dumps({"policies": {"p": orjson.dumps(policy).decode()}}).decode()
         unique = "AIDA" + name.upper().ljust(17, "A")
-        await self.index.add_identity(Identity(unique, account_id, USER, name, name, "/", document, 0), 10)
+        await self.index.add_identity(Identity(unique, account_id, USER, name, name, "/", document, 0), 1000)
         key = Key("AKIA" + name.upper().ljust(16, "A"), f"secret-of-{name}")
         await self.index.add_key(account_id, unique, *key, 2)
         return key

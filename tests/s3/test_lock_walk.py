@@ -187,7 +187,7 @@ TestLockedObjects.settings = settings(
     deadline=None,
     database=None,
     # it takes minutes to make an example shorter
-    phases=sized((Phase.generate,), tuple(Phase)),
+    phases=(Phase.generate,),
     suppress_health_check=list(HealthCheck),
     print_blob=True,
 )
