@@ -47,6 +47,9 @@ def drain(connection: Connection, now: float) -> None:
     if connection.active is not None or connection.heading or connection.deaf:
         return
     state = connection.state
+    if state.patient and connection.is_read_from():
+        connection.since = now  # its client will not be about to ask for more before it has read all of this
+        return
     grace = DRAIN_IDLE if state.patient else FRESH_GRACE if connection.fresh else 0.0
     if now - max(connection.since, state.drain_since) >= grace:
         _close_idle(connection)

@@ -110,6 +110,13 @@ class Wire(asyncio.Protocol):
             return False
         return now - self.write_progress > limit
 
+    def is_read_from(self) -> bool:
+        """The other side has not acknowledged all that was written."""
+        transport = self.transport
+        if transport.get_write_buffer_size():
+            return True
+        return _unacknowledged(transport.get_extra_info("socket").fileno()) > 0
+
     # the end
     def end(self, linger: bool) -> None:
         """Close once everything is written; `linger` reads on for a while, lest a reset destroys the answer."""

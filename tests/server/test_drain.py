@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 from typing import Any
 
 from app.server.watch import DRAIN_IDLE, FRESH_GRACE
 from tests.server.apps import answer
-from tests.server.tools import Recorder, serving, until
+from tests.server.tools import PATIENCE, Recorder, serving, until
 
 GET = b"GET /b/k HTTP/1.1\r\nHost: h\r\n\r\n"
 
@@ -33,6 +34,35 @@ async def test_a_patient_stop_leaves_idle_connections_their_next_request() -> No
         assert len(site.state.connections) == 1
         site.later(0.2)
         assert await sleeper.rest() == b""
+
+
+async def test_a_patient_stop_waits_for_who_still_reads() -> None:
+    """All is written by then, but it is in buffers of the kernel: no client asks for more before it has read it."""
+    body = b"x" * (1 << 20)
+
+    async def large(scope: Any, receive: Any, send: Any) -> None:
+        await answer(send, body)
+
+    async with serving(large, sweeps=False) as site:
+        loop = asyncio.get_running_loop()
+        with socket.socket() as client:
+            client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+            client.setblocking(False)
+            await loop.sock_connect(client, ("127.0.0.1", site.port))
+            await loop.sock_sendall(client, GET)
+            await until(lambda: any(one.active is None and not one.fresh for one in site.state.connections))
+            site.state.drain(patient=True)
+            site.later(DRAIN_IDLE + 0.1)
+            got = b""
+            async with asyncio.timeout(PATIENCE):
+                while not got.endswith(body):
+                    piece = await loop.sock_recv(client, 1 << 16)
+                    assert piece
+                    got += piece
+                await loop.sock_sendall(client, GET)
+                head = await loop.sock_recv(client, 1 << 16)
+            assert head.startswith(b"HTTP/1.1 200")
+            assert b"\r\nconnection: close\r\n" in head
 
 
 async def test_a_connection_just_made_may_ask_once() -> None:
