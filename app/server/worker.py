@@ -305,6 +305,7 @@ def play(spec: Spec) -> None:
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
     logging.basicConfig(level=logging.INFO, format="%(levelname)s %(name)s: %(message)s")
     logging.getLogger("uvicorn").setLevel(logging.WARNING)
+    logging.getLogger("python_multipart").setLevel(logging.ERROR)  # what is wrong in a form is its sender's affair
     ready = os.fdopen(spec.ready_fd, "wb", buffering=0)
     if spec.clock is not None:
         lock_clock.clock.began = spec.clock

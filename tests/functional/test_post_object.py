@@ -309,6 +309,8 @@ def test_forms_that_are_none(gateway: Gateway, s3: Any, bucket: str) -> None:
     more = body.removesuffix(end) + encoded({"key": "evil", "acl": "public-read"}, None)
     assert httpx.post(url, content=more, headers=form).status_code == 204
     assert [one["Key"] for one in s3.list_objects_v2(Bucket=bucket)["Contents"]] == ["k"]
+    log = gateway.data.with_name(f"{gateway.data.name}.log")
+    assert "python_multipart" not in log.read_text(), "what anybody may send fills no log"
 
 
 def test_the_signer_needs_the_right(gateway: Gateway, s3: Any, other: Any, bucket: str) -> None:
