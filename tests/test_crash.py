@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
@@ -36,6 +37,21 @@ def test_at_the_nth_time(monkeypatch: pytest.MonkeyPatch) -> None:
     app.crash.crash_point("put.closed")
     with pytest.raises(Ended, match="137"):
         app.crash.crash_point("put.synced")
+
+
+class Job(NamedTuple):
+    arguments: tuple[object, ...]
+
+
+def test_while_a_file_says_so_of_a_key(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    armed = tmp_path / "armed"
+    armed.write_text("index.commit\n'mine'")
+    arm(monkeypatch, file=str(armed))
+    app.crash.crash_point("index.commit")
+    app.crash.crash_point("index.commit", [Job((7, "another")), Job(())])
+    app.crash.crash_point("index.committed", [Job(("mine",))])
+    with pytest.raises(Ended, match="137"):
+        app.crash.crash_point("index.commit", [Job((7, "another")), Job((8, "mine"))])
 
 
 def test_while_a_file_says_so(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -114,7 +114,7 @@ def _main(settings: Settings, holes: bool, pipe: Connection) -> None:
 async def _serve(settings: Settings, holes: bool, pipe: Connection) -> None:
     left = 0
 
-    def come_by(name: str) -> None:
+    def come_by(name: str, _: object) -> None:
         nonlocal left
         left -= 1
         if left == 0:
