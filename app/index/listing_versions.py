@@ -24,9 +24,9 @@ def page(
 ) -> Transaction[VersionsPage]:
     """A page behind a version (key, version id) or, when that is empty, behind all of a key; see `list_current`."""
     key, version_id = marker
-    first = begin(prefix, delimiter, key)
+    first, end = begin(prefix, delimiter, key), successor(prefix)
     listed = _Listed(delimiter, len(prefix), limit, LISTINGS_WITH_HEADERS if headers else LISTINGS)
-    if limit <= 0:
+    if limit <= 0 or first >= end:  # a marker behind the prefix: not even the rest of its key is asked for
         return listed.page()
     if version_id and first == key + "\0":  # else the key is rolled up, or is none of those that are listed
         time = yield from _time_of(bucket_id, key, version_id)
@@ -34,7 +34,7 @@ def page(
             first = key  # it is gone: whoever removes what he is shown has removed all that stood before it
         else:
             yield from _rest_of_key(listed, bucket_id, key, time, with_current=True)
-    yield from _from_key(listed, bucket_id, first, successor(prefix))
+    yield from _from_key(listed, bucket_id, first, end)
     return listed.page()
 
 

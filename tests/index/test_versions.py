@@ -320,6 +320,17 @@ async def test_pages_together_are_all_there_is(
 
 
 @pytest.mark.parametrize("delimiter", ["", "/"])
+async def test_a_marker_behind_the_prefix_shows_nothing(index: SqliteIndex, versioned: Bucket, delimiter: str) -> None:
+    """Not the older versions of its key either: who may list only a prefix would see others' keys."""
+    made = [await index.put_version(versioned.id, key, new()) for key in ("a", "a/1", "b", "b", "b")]
+    for prefix in ("a", "a/"):
+        page = await index.list_versions(versioned.id, prefix, delimiter, "b", made[-1].version_id, 10)
+        assert page == VersionsPage([], [], False, "", "", [])
+    page = await index.list_versions(versioned.id, "b", delimiter, "b", made[-1].version_id, 10)
+    assert [entry.version_id for entry in page.entries] == [made[3].version_id, made[2].version_id]
+
+
+@pytest.mark.parametrize("delimiter", ["", "/"])
 async def test_listings_tell_headers_when_they_are_asked(index: SqliteIndex, versioned: Bucket, delimiter: str) -> None:
     for number, key in enumerate(["a", "b", "b", "c/d", "e"]):
         await index.put_version(versioned.id, key, new(f"blob{number}", headers=f'{{"n":"{number}"}}'))
