@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import base64
 import hashlib
 import os
+import zlib
 from typing import Any
 
 import pytest
@@ -168,6 +170,30 @@ def test_checksums_of_the_whole(s3: Any, bucket: str, algorithm: str, kind: str)
         assert answer[name].endswith("-2")
     head = s3.head_object(Bucket=bucket, Key="m", ChecksumMode="ENABLED")
     assert (head[name], head["ChecksumType"]) == (answer[name], kind)
+
+
+def test_the_number_of_parts_in_a_promised_checksum_counts(s3: Any, bucket: str) -> None:
+    def text(digest: bytes) -> str:
+        return base64.b64encode(digest).decode()
+
+    full = text(zlib.crc32(b"x").to_bytes(4, "big"))
+    composite = text(hashlib.sha256(hashlib.sha256(b"x").digest()).digest())
+    for algorithm, kind, wrong, right in (
+        ("CRC32", "FULL_OBJECT", [full + "-1", full + "-7"], [full]),
+        ("SHA256", "COMPOSITE", [composite + "-2", composite + "-01"], [composite, composite + "-1"]),
+    ):
+        for value in right:
+            options = {"ChecksumAlgorithm": algorithm, "ChecksumType": kind}
+            upload_id, _ = upload(s3, bucket, "m", [], **options)
+            at = {"Bucket": bucket, "Key": "m", "UploadId": upload_id}
+            part = s3.upload_part(**at, PartNumber=1, Body=b"x", ChecksumAlgorithm=algorithm)
+            name = f"Checksum{algorithm}"
+            named = [{"PartNumber": 1, "ETag": part["ETag"], name: part[name]}]
+            for other in wrong:
+                with pytest.raises(ClientError) as error:
+                    complete(s3, bucket, "m", upload_id, named, **{name: other})
+                assert code_of(error) == (400, "BadDigest")
+            complete(s3, bucket, "m", upload_id, named, **{name: value})
 
 
 def test_conditions_on_complete(s3: Any, bucket: str) -> None:

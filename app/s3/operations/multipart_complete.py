@@ -159,7 +159,8 @@ def _check_promised(request: S3Request, upload: Upload, new: NewVersion, promise
         )
     if not promised.value:
         return
-    same = promised.value.partition("-")[0] == new.checksum.partition("-")[0]
+    # a composite one may come without the number of its parts, but not with another number
+    same = promised.value in (new.checksum, new.checksum.partition("-")[0])
     if promised.algorithm != new.checksum_algorithm or not same:
         raise checksums.mismatch(promised.algorithm)
 
