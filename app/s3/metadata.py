@@ -20,6 +20,7 @@ from app.s3.errors import InvalidArgument, InvalidStorageClass, MetadataTooLarge
 from app.s3.request import S3Request
 from app.s3.response import Headers, render
 
+REDIRECT = "x-amz-website-redirect-location"
 KEPT = (
     "cache-control",
     "content-disposition",
@@ -27,7 +28,7 @@ KEPT = (
     "content-language",
     "content-type",
     "expires",
-    "x-amz-website-redirect-location",
+    REDIRECT,
 )
 """System metadata that a client sets ("Working with object metadata", Amazon S3 User Guide)."""
 _KEPT = frozenset(KEPT)
@@ -90,10 +91,20 @@ def kept_headers(request: S3Request) -> dict[str, str]:
             size += len(name) - len(USER) + len(value)
     if size > MAX_USER_BYTES:
         raise MetadataTooLarge(Size=size, MaxSizeAllowed=MAX_USER_BYTES)
-    location = kept.get("x-amz-website-redirect-location")
-    if location is not None and not location.startswith(("/", "http://", "https://")):
-        raise InvalidArgument("The website redirect location must start with '/', 'http://' or 'https://'.")
+    _check_redirect(kept)
     return kept
+
+
+def redirect(request: S3Request) -> dict[str, str]:
+    """Where a request says that websites send on who asks for the object; empty when it does not."""
+    kept = {REDIRECT: request.headers[REDIRECT]} if REDIRECT in request.headers else {}
+    _check_redirect(kept)
+    return kept
+
+
+def _check_redirect(kept: Mapping[str, str]) -> None:
+    if not kept.get(REDIRECT, "/").startswith(("/", "http://", "https://")):
+        raise InvalidArgument("The website redirect location must start with '/', 'http://' or 'https://'.")
 
 
 def encode(

@@ -49,6 +49,20 @@ def test_a_copy_outlives_its_source(s3: Any, bucket: str) -> None:
     assert s3.get_object(Bucket=bucket, Key="copy2")["Body"].read() == body
 
 
+@pytest.mark.parametrize("directive", ["COPY", "REPLACE"])
+def test_a_redirect_that_leads_nowhere_is_refused(s3: Any, bucket: str, directive: str) -> None:
+    s3.put_object(Bucket=bucket, Key="k", Body=b"x", WebsiteRedirectLocation="/of-the-source")
+    copied = {"Bucket": bucket, "Key": "copy", "CopySource": f"{bucket}/k", "MetadataDirective": directive}
+    with pytest.raises(ClientError) as error:
+        s3.copy_object(**copied, WebsiteRedirectLocation="elsewhere")
+    assert code_of(error) == (400, "InvalidArgument")
+    assert [one["Key"] for one in s3.list_objects_v2(Bucket=bucket)["Contents"]] == ["k"]
+    s3.copy_object(**copied, WebsiteRedirectLocation="/there")
+    assert s3.head_object(Bucket=bucket, Key="copy")["WebsiteRedirectLocation"] == "/there"
+    s3.copy_object(**copied)
+    assert "WebsiteRedirectLocation" not in s3.head_object(Bucket=bucket, Key="copy")
+
+
 def test_replaced_metadata(s3: Any, bucket: str) -> None:
     s3.put_object(Bucket=bucket, Key="k", Body=b"x", Metadata={"a": "b"}, ContentType="x/y")
     source = {"Bucket": bucket, "Key": "k"}

@@ -128,7 +128,7 @@ async def copy_object(gateway: Gateway, request: S3Request) -> Response:
         await room.take(found.size)
         unchanged = (
             storage_class == found.storage_class
-            and "x-amz-website-redirect-location" not in request.headers
+            and metadata.REDIRECT not in request.headers
             and not encryption.changes(request, seal, found)
         )
         if onto_itself and not replace and unchanged:
@@ -266,10 +266,8 @@ def _kept(request: S3Request, found: Version, replace: bool) -> dict[str, str]:
     if replace:
         return metadata.kept_headers(request)
     kept = metadata.decode(found.headers)
-    kept.pop("x-amz-website-redirect-location", None)
-    if "x-amz-website-redirect-location" in request.headers:
-        kept["x-amz-website-redirect-location"] = request.headers["x-amz-website-redirect-location"]
-    return kept
+    kept.pop(metadata.REDIRECT, None)
+    return kept | metadata.redirect(request)
 
 
 async def _new_version(
