@@ -63,6 +63,23 @@ def test_a_redirect_that_leads_nowhere_is_refused(s3: Any, bucket: str, directiv
     assert "WebsiteRedirectLocation" not in s3.head_object(Bucket=bucket, Key="copy")
 
 
+def test_what_makes_a_copy_onto_itself_lawful(s3: Any, bucket: str) -> None:
+    """What LocalStack recorded of AWS: a class or redirect that is named, be it the same; never the default."""
+    at = {"Bucket": bucket, "Key": "k"}
+    s3.put_object(**at, Body=b"x", StorageClass="STANDARD_IA", Metadata={"a": "b"})
+    with pytest.raises(ClientError) as error:
+        s3.copy_object(**at, CopySource=at)
+    assert code_of(error) == (400, "InvalidRequest")
+    assert s3.head_object(**at)["StorageClass"] == "STANDARD_IA"
+    for storage_class in ("STANDARD_IA", "STANDARD", "STANDARD"):
+        s3.copy_object(**at, CopySource=at, StorageClass=storage_class)
+        head = s3.head_object(**at)
+        assert (head.get("StorageClass", "STANDARD"), head["Metadata"]) == (storage_class, {"a": "b"})
+    for _ in range(2):
+        s3.copy_object(**at, CopySource=at, WebsiteRedirectLocation="/there")
+    assert s3.get_object(**at)["Body"].read() == b"x"
+
+
 def test_replaced_metadata(s3: Any, bucket: str) -> None:
     s3.put_object(Bucket=bucket, Key="k", Body=b"x", Metadata={"a": "b"}, ContentType="x/y")
     source = {"Bucket": bucket, "Key": "k"}

@@ -53,6 +53,9 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 MAX_COPY = 5 * 1024**3
 """Bytes that one CopyObject or UploadPartCopy may copy."""
+CHANGING = frozenset({"x-amz-storage-class", metadata.REDIRECT})
+"""Headers that make a copy onto itself lawful, also when they name what the object has; the class that it gets where
+none is named does not, as on AWS."""
 ONTO_ITSELF = (
     "This copy request is illegal because it is trying to copy an object to itself without changing the object's "
     "metadata, storage class, website redirect location or encryption attributes."
@@ -126,12 +129,8 @@ async def copy_object(gateway: Gateway, request: S3Request) -> Response:
                 f"The specified copy source is larger than the maximum allowable size for a copy source: {MAX_COPY}"
             )
         await room.take(found.size)
-        unchanged = (
-            storage_class == found.storage_class
-            and metadata.REDIRECT not in request.headers
-            and not encryption.changes(request, seal, found)
-        )
-        if onto_itself and not replace and unchanged:
+        changed = replace or not CHANGING.isdisjoint(request.headers) or encryption.changes(request, seal, found)
+        if onto_itself and not changed:
             raise InvalidRequest(ONTO_ITSELF)
         kept_tags = given if tags.takes_tags(request) else metadata.tags(found.headers)
         if kept_tags:
