@@ -8,6 +8,7 @@ locks, which the kernel drops as soon as either closes any descriptor of the fil
 from __future__ import annotations
 
 import fcntl
+import logging
 import os
 import sqlite3
 from contextlib import closing
@@ -15,9 +16,11 @@ from pathlib import Path
 
 import apsw
 
-from app.errors import StoreUnavailable
+from app.errors import DomainError, StoreFull, StoreUnavailable
 from app.index.connection import BUSY_TIMEOUT_MS, one_row, open_connection
 from app.index.schema import REVISION
+
+logger = logging.getLogger("sluice.index")
 
 
 def revision(connection: apsw.Connection) -> str | None:
@@ -37,7 +40,7 @@ def check(connection: apsw.Connection) -> None:
 
 
 def upgrade(path: Path, lock_path: Path) -> None:
-    """Make or upgrade the index at `path`, alone under the file lock of its commits."""
+    """Make or upgrade the index at `path`, alone under the file lock of its commits. Raises DomainError."""
     lock = os.open(lock_path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
         fcntl.flock(lock, fcntl.LOCK_EX)
@@ -59,7 +62,9 @@ def upgrade(path: Path, lock_path: Path) -> None:
 def _run_alembic(path: Path) -> None:
     from alembic import command
     from alembic.config import Config
+    from alembic.util import CommandError
     from sqlalchemy import create_engine, event
+    from sqlalchemy.exc import DBAPIError
     from sqlalchemy.pool import NullPool
 
     import migrations
@@ -69,10 +74,29 @@ def _run_alembic(path: Path) -> None:
     # SQLAlchemy closes a connection of NullPool when it is given back: at the end of `with`, before APSW opens the file
     engine = create_engine("sqlite://", creator=lambda: _connection(path), poolclass=NullPool)
     event.listen(engine, "begin", lambda connection: connection.exec_driver_sql("BEGIN IMMEDIATE"))
-    with engine.connect() as connection:
-        config.attributes["connection"] = connection
-        command.upgrade(config, "head")
-    engine.dispose()
+    try:
+        with engine.connect() as connection:
+            config.attributes["connection"] = connection
+            command.upgrade(config, "head")
+    except CommandError as error:
+        raise unknown_revision(error) from error
+    except DBAPIError as error:
+        raise _translated(error.orig) from error
+    finally:
+        engine.dispose()
+
+
+def unknown_revision(error: Exception) -> StoreUnavailable:
+    """For what Alembic says of an index whose revision this code does not have."""
+    return StoreUnavailable(reason=f"the index was made by a newer version of Sluice: {error}")
+
+
+def _translated(error: BaseException | None) -> DomainError:
+    """As `connection.translated`, for the standard library's module."""
+    logger.error("index: %s %s: %s", type(error).__name__, getattr(error, "sqlite_errorname", ""), error)
+    if getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_FULL:
+        return StoreFull(reason="the index has no space left")
+    return StoreUnavailable(reason="the index cannot be used")
 
 
 def _connection(path: Path) -> sqlite3.Connection:

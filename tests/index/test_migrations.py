@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import asyncpg
 import pytest
 from alembic.autogenerate import compare_metadata
 from alembic.config import Config
@@ -19,9 +20,10 @@ from sqlalchemy.ext.asyncio import create_async_engine
 from sqlalchemy.pool import NullPool
 
 import migrations
-from app.errors import StoreUnavailable
+from app.errors import StoreFull, StoreUnavailable
 from app.index import migrate
 from app.index.connection import open_connection
+from app.index.postgres.migrate import _run_alembic as run_on_postgres
 from app.index.schema import ONLY, REVISION, metadata
 from tests import postgres
 from tests.index.tools import TABLES, open_at
@@ -114,6 +116,42 @@ def test_an_upgrade_again_changes_nothing(directory: Path) -> None:
     before = path.read_bytes()
     migrate.upgrade(path, directory / "run" / "index.lock")
     assert path.read_bytes() == before
+
+
+def test_an_index_of_a_newer_version_says_so_and_stays(directory: Path) -> None:
+    path = directory / "sluice.db"
+    connection = open_connection(path)
+    connection.execute("UPDATE alembic_version SET version_num = '9999'")
+    connection.close()
+    with pytest.raises(StoreUnavailable, match=r"newer version.*9999"):
+        migrate.upgrade(path, directory / "run" / "index.lock")
+    connection = open_connection(path)
+    assert migrate.revision(connection) == "9999"
+    connection.close()
+
+
+def test_a_newer_index_in_postgres_says_so() -> None:
+    async def look(url: str) -> None:
+        connection = await asyncpg.connect(url)
+        await connection.execute("UPDATE alembic_version SET version_num = '9999'")
+        await connection.close()
+        with pytest.raises(StoreUnavailable, match=r"newer version.*9999"):
+            await run_on_postgres(lambda: asyncpg.connect(url))
+
+    asyncio.run(look(postgres.server().fresh()))  # nobody else may get it after that
+
+
+def test_no_room_for_the_tables_is_a_full_store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    make = sqlite3.connect
+
+    def small(*arguments: Any, **named: Any) -> sqlite3.Connection:
+        connection = make(*arguments, **named)
+        connection.execute("PRAGMA max_page_count = 8")
+        return connection
+
+    monkeypatch.setattr(sqlite3, "connect", small)
+    with pytest.raises(StoreFull):
+        migrate.upgrade(tmp_path / "sluice.db", tmp_path / "index.lock")
 
 
 def test_an_index_of_this_revision_is_left_to_one_library(directory: Path, monkeypatch: pytest.MonkeyPatch) -> None:

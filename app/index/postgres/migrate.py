@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from app.errors import StoreUnavailable
+from app.index.migrate import unknown_revision
 from app.index.postgres.link import Connection, Link
 from app.index.postgres.locks import EVERYTHING
 from app.index.schema import REVISION
@@ -62,6 +63,7 @@ async def upgrade(link: Link) -> None:
 async def _run_alembic(connect: Callable[[], Awaitable[Connection]]) -> None:
     from alembic import command
     from alembic.config import Config
+    from alembic.util import CommandError
     from sqlalchemy import text
     from sqlalchemy.ext.asyncio import create_async_engine
     from sqlalchemy.pool import NullPool
@@ -80,5 +82,7 @@ async def _run_alembic(connect: Callable[[], Awaitable[Connection]]) -> None:
     try:
         async with engine.begin() as connection:
             await connection.run_sync(run)
+    except CommandError as error:
+        raise unknown_revision(error) from error
     finally:
         await engine.dispose()
