@@ -95,6 +95,10 @@ def quota(
 
     Exit codes: 0 done, 1 it could not be done, 3 no such bucket.
     """
+    from app.store.quotas import MOST
+
+    if max(most_bytes or 0, objects or 0) > MOST:
+        fail(f"a quota is {MOST} at most", 2)
     if none and (most_bytes is not None or objects is not None):
         fail("--none goes with no other option", 2)
     settings = load_settings(data=data, config=config, index=index)

@@ -7,12 +7,13 @@ import time
 
 from fastapi import APIRouter, HTTPException, Request
 
+from app.admin.bodies import StrictRoute
 from app.admin.models import AccountChange, AccountIn, AccountOut, BucketOut, NewAccount
 from app.errors import AccountExists, NoSuchAccount
 from app.index import Index
 from app.index.rows import AccessKey, Account
 
-router = APIRouter(tags=["accounts"])
+router = APIRouter(tags=["accounts"], route_class=StrictRoute)
 MOST_BUCKETS = 10_000
 
 

@@ -1,8 +1,14 @@
-"""A bound on what the admin listener reads of a request: FastAPI reads a body whole before it asks who sent it."""
+"""What the admin listener takes of a body: no more than a bound, for FastAPI reads it whole before it asks who sent it,
+and JSON as strictly as the standard has it."""
 
 from __future__ import annotations
 
-from fastapi import HTTPException
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+import orjson
+from fastapi import HTTPException, Request, Response
+from fastapi.routing import APIRoute
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -35,3 +41,24 @@ class Bounded:
             return message
 
         await self._app(scope, counted, send)
+
+
+class _Strict(Request):
+    async def json(self) -> Any:
+        return orjson.loads(await self.body())
+
+
+class StrictRoute(APIRoute):
+    """A route that refuses NaN, infinity and halves of surrogate pairs, which Python's own JSON takes.
+
+    Neither the index nor an answer that repeats them could hold them.
+    """
+
+    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+        """FastAPI's, for requests that read strictly."""
+        handler = super().get_route_handler()
+
+        async def handle(request: Request) -> Response:
+            return await handler(_Strict(request.scope, request.receive))
+
+        return handle

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from fastapi import APIRouter, HTTPException, Request
 
+from app.admin.bodies import StrictRoute
 from app.admin.models import BucketOut, QuotaIn, QuotaOut
 from app.index import Index
 from app.index.rows import Bucket
 from app.store.quotas import SETTING, Quota, quota_of, to_setting
 
-router = APIRouter(tags=["buckets"])
+router = APIRouter(tags=["buckets"], route_class=StrictRoute)
 
 
 def _index(request: Request) -> Index:

@@ -11,9 +11,10 @@ from app.access.iam.errors import IamError
 from app.access.iam.parameters import Parameters
 from app.access.iam.service import IAM, NAMES, RUN
 from app.access.iam.table import Call
+from app.admin.bodies import StrictRoute
 from app.index import Index
 
-router = APIRouter(tags=["identities"])
+router = APIRouter(tags=["identities"], route_class=StrictRoute)
 
 
 class IamIn(BaseModel):

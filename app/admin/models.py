@@ -7,6 +7,7 @@ from typing import Literal
 from pydantic import BaseModel, Field, SecretStr
 
 from app.index.rows import Bucket
+from app.store.quotas import MOST
 
 
 class AccountOut(BaseModel):
@@ -68,8 +69,8 @@ class BucketOut(BaseModel):
 class QuotaIn(BaseModel):
     """What a bucket may hold; null: as much as there is room for."""
 
-    bytes: int | None = Field(None, ge=0)
-    objects: int | None = Field(None, ge=0, description="Versions too.")
+    bytes: int | None = Field(None, ge=0, le=MOST)
+    objects: int | None = Field(None, ge=0, le=MOST, description="Versions too.")
 
 
 class QuotaOut(QuotaIn):

@@ -28,6 +28,8 @@ FRESH = 1.0
 SHARE = 20
 """Counting is not repeated before this many times its own duration have passed: 5 % of one thread."""
 MAX_ENTRIES = 10_000
+MOST = 2**64 - 1
+"""That a quota can say: what JSON holds as a whole number everywhere."""
 NOTHING = Usage(0, 0)
 
 

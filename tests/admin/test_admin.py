@@ -154,3 +154,24 @@ def test_no_token_is_no_token(settings: Settings) -> None:
     (settings.data / "admin-token").write_text("\n")
     with pytest.raises(OSError, match="no token in this file"):
         create_admin(settings, Alone(b""))
+
+
+@pytest.mark.parametrize("value", [rb'"\ud800"', b"NaN", b"1e400", b"[" * 100_000])
+async def test_what_no_json_is_refused(admin: httpx.AsyncClient, value: bytes) -> None:
+    for name in (b"display_name", b"id", b"email"):
+        answer = await admin.post("/api/v1/accounts", content=b'{"%s":%s}' % (name, value), headers=JSON)
+        assert answer.status_code == 422
+    answer = await admin.put("/api/v1/buckets/none/quota", content=b'{"bytes":%s}' % value, headers=JSON)
+    assert answer.status_code == 422
+    account = (await admin.post("/api/v1/accounts", json={})).json()["id"]
+    body = b'{"parameters":{"UserName":"ann","Path":%s}}' % value
+    answer = await admin.post(f"/api/v1/accounts/{account}/iam/CreateUser", content=body, headers=JSON)
+    assert answer.status_code == 422
+
+
+@pytest.mark.parametrize("number", [2**64, 10**30])
+async def test_a_quota_that_cannot_be_kept_is_refused(admin: httpx.AsyncClient, number: int) -> None:
+    for name in ("bytes", "objects"):
+        answer = await admin.put("/api/v1/buckets/none/quota", json={name: number})
+        assert answer.status_code == 422
+    assert (await admin.put("/api/v1/buckets/none/quota", json={"bytes": 2**64 - 1})).status_code == 404
