@@ -86,6 +86,7 @@ def serve(
     )
     if (settings.tls_cert is None) != (settings.tls_key is None):
         fail("give both --tls-cert and --tls-key, or neither")
+    _check_certificate(settings)
 
     def before_workers(settings: Settings) -> None:
         credentials = prepare(settings)
@@ -101,6 +102,20 @@ def serve(
     except CannotStart as error:
         fail(str(error))
     raise typer.Exit(code)
+
+
+def _check_certificate(settings: Settings) -> None:
+    """Say which files cannot be used: what a worker would say of them names none."""
+    if settings.tls_cert is None:
+        return
+    import ssl
+
+    try:
+        # without an answer the library would ask the terminal for the key's passphrase
+        ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(settings.tls_cert, settings.tls_key, lambda: "")
+    except OSError as error:
+        why = error.strerror or str(error)
+        fail(f"the certificate {settings.tls_cert} with the key {settings.tls_key} cannot be used: {why}")
 
 
 def main() -> None:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
 from pydantic import ValidationError
+from pydantic_settings import SettingsError
 
 from app.settings import ConfigError, Settings
 
@@ -31,6 +32,8 @@ def load_settings(**options: Any) -> Settings:
         return Settings(**{name: value for name, value in options.items() if value is not None})
     except ConfigError as error:
         fail(str(error), 2)
+    except SettingsError as error:  # of a variable that should be JSON; its text names the setting and no value
+        fail(f"{error}: {error.__cause__}" if error.__cause__ else str(error), 2)
     except ValidationError as error:
         for fault in error.errors(include_url=False, include_input=False):
             place = ".".join(map(str, fault["loc"]))

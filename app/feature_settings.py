@@ -38,7 +38,7 @@ def names_in(text: str) -> tuple[str, ...]:
 class NotifyTarget(BaseModel):
     """Somebody who is told of changes to objects."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
     kind: Literal["webhook", "nats", "kafka", "amqp"] = "webhook"
     url: SecretStr = Field(description="Where it is; for kafka `HOST:PORT`, with commas more than one.")

@@ -49,7 +49,7 @@ def is_index_url(url: str) -> bool:
 class StoreSettings(BaseModel):
     """One backing store. What is not given is as in the settings of all. Sizes are bytes."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
     driver: str = Field("local", description="`local`, `efs`, `fuse` or `fsspec`.")
     path: Path | None = Field(None, description="Directory of the store.")
@@ -116,7 +116,12 @@ class Settings(FeatureSettings):
 
     # a variable that is empty counts as not there: compose files and the like cannot leave one out
     model_config = SettingsConfigDict(
-        env_prefix="SLUICE_", frozen=True, extra="ignore", populate_by_name=True, env_ignore_empty=True
+        env_prefix="SLUICE_",
+        frozen=True,
+        extra="ignore",
+        populate_by_name=True,
+        env_ignore_empty=True,
+        allow_inf_nan=False,
     )
 
     config: Path | None = Field(None, description="TOML file of settings; the environment goes over it.")

@@ -117,6 +117,12 @@ def test_fsck_exit_codes(tmp_path: Path) -> None:
     assert "MISSING" in found.stdout
 
 
+def test_a_quota_that_cannot_be_kept_is_a_wrong_option(gateway: Gateway) -> None:
+    ended = gateway.run("bucket", "quota", "any", "--bytes", str(2**64), check=False)
+    assert ended.returncode == 2
+    assert "at most" in ended.stderr
+
+
 def test_wrong_settings_exit_with_2(tmp_path: Path) -> None:
     gateway = Gateway(tmp_path / "data", env={"SLUICE_PORT": "none"})
     assert gateway.run("serve", check=False).returncode == 2
@@ -125,6 +131,25 @@ def test_wrong_settings_exit_with_2(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("env", "said"),
     [
+        ({"SLUICE_STORES": '{"a":{"path":"/secret",'}, '"stores"'),
+        ({"SLUICE_NOTIFY_TARGETS": "secret"}, '"notify_targets"'),
+        ({"SLUICE_COMMIT_TIMEOUT": "inf"}, "commit_timeout"),
+        ({"SLUICE_DISCARD_GRACE": "inf"}, "discard_grace"),
+    ],
+)
+def test_what_no_setting_can_be_is_one_line(tmp_path: Path, env: dict[str, str], said: str) -> None:
+    ended = Gateway(tmp_path / "data", env=env).run("serve", check=False)
+    assert ended.returncode == 2
+    assert said in ended.stderr
+    assert ended.stderr.count("\n") == 1
+    assert "secret" not in ended.stderr
+    assert not (tmp_path / "data").exists()
+
+
+@pytest.mark.parametrize(
+    ("env", "said"),
+    [
+        ({"SLUICE_TLS_CERT": "/none.pem", "SLUICE_TLS_KEY": "/none.key"}, "/none.pem with the key /none.key cannot be"),
         ({"SLUICE_ROOT_ACCESS_KEY": "minioadmin", "SLUICE_ROOT_SECRET_KEY": "minioadmin"}, "well-known"),
         ({"SLUICE_DEFAULT_BUCKETS": "fine,Not A Bucket"}, "'Not A Bucket' in SLUICE_DEFAULT_BUCKETS is no bucket name"),
         ({"SLUICE_DEFAULT_BUCKETS": "one,two", "SLUICE_MAX_BUCKETS": "1"}, "'two' would be one more than SLUICE_MAX_"),

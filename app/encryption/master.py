@@ -47,7 +47,7 @@ def read_master(sources: Sources) -> bytes:
         return read_file(sources.master_key_file)
     if sources.master_key_command is not None:
         return _printed(sources.master_key_command)
-    raise RingError("no master key is given (see MASTER_KEY_FILE)")
+    raise RingError("no master key is given (see SLUICE_MASTER_KEY_FILE)")
 
 
 def read_file(path: Path) -> bytes:

@@ -124,7 +124,7 @@ async def make_ring(index: Index, master: Callable[[], bytes], *, given: bool) -
     text = await index.note(KEYRING)
     if text:
         if not given:
-            raise RingError("there is a key ring, which wants its master key (MASTER_KEY_FILE)")
+            raise RingError("there is a key ring, which wants its master key (SLUICE_MASTER_KEY_FILE)")
         open_ring(text, master())
     elif given:
         await index.change_keyring("", KeyRing.new(time.time_ns() // 1_000_000).sealed(master()))
