@@ -94,7 +94,7 @@ def play(
     outcome = Outcome("failed", started=time.time(), load1=(os.getloadavg()[0], 0.0))
     with log.open("wb") as out:
         process = subprocess.Popen(
-            [*job.words, "--rows", str(parts)],
+            [*job.words, "--rows", str(parts.absolute())],  # it begins elsewhere
             cwd=ROOT,
             env={**os.environ, **job.environment},
             stdin=subprocess.DEVNULL,

@@ -167,10 +167,10 @@ def choose(
         arguments |= given.get(name, {})
         count = users if users is not None and scenario.users > 1 else scenario.users
         try:
-            needed = _bytes(name, arguments)
-        except ValueError as error:
+            needed, seconds = _bytes(name, arguments), _seconds(name, arguments)
+        except (ValueError, OverflowError) as error:  # the latter of what is infinite
             raise PlanError(f"{name}: {error}") from error
-        chosen[name] = Chosen(name, count, arguments, _seconds(name, arguments), needed)
+        chosen[name] = Chosen(name, count, arguments, seconds, needed)
     return chosen
 
 

@@ -50,7 +50,7 @@ class Run:
         self.meta = meta
         self._keys = keys
         self._progress = progress
-        self._parent = Path(plan.directory or tempfile.gettempdir())
+        self._parent = Path(plan.directory or tempfile.gettempdir()).absolute()
         self._check: Callable[[], None] = lambda: None
         self.targets = targets_of(plan)
 

@@ -66,6 +66,8 @@ def test_a_plan_comes_back_from_its_file() -> None:
         (["mixed"], ["mixed.mix=GET=half"], "is no share"),
         (["sizes"], ["sizes.times=few"], "few"),
         (["threads"], ["threads.sizes=1KB,,"], "is no size"),
+        (["threads"], ["threads.step-seconds=few"], "few"),
+        (["mixed"], ["mixed.duration=inf"], "infinity"),
     ],
 )
 def test_wrong_scenarios(names: list[str], settings: list[str], says: str) -> None:

@@ -100,6 +100,17 @@ def test_a_mix_of_ones_own(tmp_path: Path) -> None:
     assert {row["operation"] for row in rows_of(run, "local", "open_loop")} == {"STAT"}
 
 
+def test_paths_are_those_of_where_one_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Locust begins in a directory of its own."""
+    monkeypatch.chdir(tmp_path)
+    run = made(Path(), ["threads"], stores=("disk=local",), direct=True)
+    run.go()
+    assert run.meta["state"] == "complete"
+    assert all(rows_of(run, target["name"], "threads") for target in run.meta["targets"])
+    assert not (ROOT / "results" / "run").exists()
+    assert not list((tmp_path / "stores").iterdir())
+
+
 def test_every_scenario_through_a_gateway_and_straight(tmp_path: Path) -> None:
     names = ["mixed", "sizes", "small_files", "batches", "threads", "stat_delete_list", "open_loop", "boto3_mixed"]
     run = made(tmp_path, names, stores=("local",), direct=True)
