@@ -13,6 +13,7 @@ import shutil
 import tempfile
 import time
 from base64 import b64encode
+from collections.abc import Collection
 from contextlib import AsyncExitStack
 from datetime import UTC, datetime
 from pathlib import Path
@@ -22,29 +23,19 @@ from xml.etree import ElementTree
 
 import pytest
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from app.index import locks
 from app.index.lock_clock import LockClock
-from app.index.locks import COMPLIANCE, GOVERNANCE, NONE, Lock
+from app.index.locks import COMPLIANCE, GOVERNANCE, Lock
 from app.store import locked, multipart, reading
 from tests.negative.signer import Key
+from tests.s3.lock_draws import BODIES, CALLERS, CLASSES, KEYS, LOCKS, PICKS, Who, when
 from tests.s3.lock_stores import HOME, THRESHOLD, prepared
 from tests.s3.plane import ROOT, Answer, Plane, plane
 
 HOUR = 3_600_000
 DAY = 24 * HOUR
-KEYS = st.sampled_from(["a", "b/c"])
-BODIES = st.tuples(st.integers(1, 99), st.sampled_from([10, 500, THRESHOLD + 100])).map(
-    lambda two: bytes(two[:1]) * two[1]
-)
-HOLDS = st.sampled_from([None, None, False, True])
-LOCKS = st.one_of(
-    st.just(NONE),
-    st.builds(Lock, st.sampled_from([GOVERNANCE, COMPLIANCE]), st.integers(1, 8), HOLDS),
-    HOLDS.map(lambda hold: Lock(hold=hold)),
-)
-CLASSES = st.sampled_from(["", "", "", "GLACIER"])
 ALL_BUT_BYPASS = {
     "Version": "2012-10-17",
     "Statement": [
@@ -160,8 +151,10 @@ class LockedObjects(RuleBasedStateMachine):
         kept = ((which, one.lock) for which, one in self.found.items())
         return sorted(which for which, lock in kept if lock.until > self.now and not lock.hold)
 
-    def chosen(self, data: st.DataObject) -> Name:
-        return data.draw(st.sampled_from(sorted(self.found)))
+    def chosen(self, pick: int, among: Collection[Name] | None = None) -> Name:
+        """One of those, or of all."""
+        names = sorted(self.found if among is None else among)
+        return names[pick % len(names)]
 
     def ask(
         self, method: str, key: str = "", query: str = "", body: bytes = b"", *, by: Key = ROOT, **more: str
@@ -204,8 +197,8 @@ class LockedObjects(RuleBasedStateMachine):
         self.users += 1
         self.user = self.run(self.plane.user(self.owner_id, f"user{self.users}", ALL_BUT_BYPASS))
 
-    def callers(self) -> st.SearchStrategy[Caller]:
-        return st.builds(Caller, st.sampled_from([ROOT, ROOT, self.user]), st.sampled_from([True, True, False]))
+    def caller(self, who: Who) -> Caller:
+        return Caller(ROOT if who.root else self.user, who.bypass)
 
     # time
 
@@ -226,11 +219,11 @@ class LockedObjects(RuleBasedStateMachine):
         fields = self.headers(lock) | ({"x_amz_storage_class": storage_class} if storage_class else {})
         self.made(key, self.ask("PUT", key, body=body, content_md5=md5(body), **fields), body, lock)
 
-    @precondition(lambda self: self.found)
-    @rule(key=st.none() | KEYS, lock=LOCKS, data=st.data())
-    def copy(self, key: str | None, lock: Lock, data: st.DataObject) -> None:
+    @rule(pick=PICKS, key=st.none() | KEYS, lock=LOCKS)
+    @when(lambda self: self.found)
+    def copy(self, key: str | None, lock: Lock, pick: int) -> None:
         """A version, also onto itself."""
-        which, lock = self.chosen(data), self.at(lock)
+        which, lock = self.chosen(pick), self.at(lock)
         source = f"locked/{quote(which[0])}?versionId={which[1]}"
         fields = {"x_amz_copy_source": source, "x_amz_metadata_directive": "REPLACE", **self.headers(lock)}
         answer = self.ask("PUT", key or which[0], **fields)
@@ -253,8 +246,8 @@ class LockedObjects(RuleBasedStateMachine):
 
     # what would replace them
 
-    @precondition(lambda self: self.found)
     @rule(key=KEYS, what=st.sampled_from(["append", "rename", "suspend", "delete bucket"]))
+    @when(lambda self: self.found)
     def refused(self, key: str, what: str) -> None:
         """What is not for buckets with locks."""
         if what == "append":
@@ -267,46 +260,46 @@ class LockedObjects(RuleBasedStateMachine):
         else:
             assert self.ask("DELETE").code == "BucketNotEmpty"
 
-    @precondition(lambda self: self.found)
-    @rule(data=st.data(), tag=st.sampled_from(["a=b", "lock=x"]))
-    def tag(self, data: st.DataObject, tag: str) -> None:
+    @rule(pick=PICKS, tag=st.sampled_from(["a=b", "lock=x"]))
+    @when(lambda self: self.found)
+    def tag(self, pick: int, tag: str) -> None:
         """Other headers in the row that holds the lock."""
-        which = self.chosen(data)
+        which = self.chosen(pick)
         name, _, value = tag.partition("=")
         tags = f"<Tagging><TagSet><Tag><Key>{name}</Key><Value>{value}</Value></Tag></TagSet></Tagging>"
         assert self.ask("PUT", which[0], f"tagging&versionId={which[1]}", tags.encode()).status == 200
 
     # what would remove them
 
-    @rule(key=KEYS, data=st.data())
-    def delete(self, key: str, data: st.DataObject) -> None:
-        caller = data.draw(self.callers())
+    @rule(key=KEYS, who=CALLERS)
+    def delete(self, key: str, who: Who) -> None:
+        caller = self.caller(who)
         assert self.ask("DELETE", key, by=caller.key, **caller.fields).headers["x-amz-delete-marker"] == "true"
 
-    @precondition(lambda self: self.found)
-    @rule(data=st.data())
-    def remove(self, data: st.DataObject) -> None:
-        which, caller = self.chosen(data), data.draw(self.callers())
+    @rule(pick=PICKS, who=CALLERS)
+    @when(lambda self: self.found)
+    def remove(self, pick: int, who: Who) -> None:
+        which, caller = self.chosen(pick), self.caller(who)
         answer = self.ask("DELETE", which[0], f"versionId={which[1]}", by=caller.key, **caller.fields)
         assert answer.status == (403 if self.keeps(which, bypass=caller.bypass) else 204)
         if answer.status == 204:
             del self.found[which]
 
-    @precondition(lambda self: self.retained())
-    @rule(data=st.data())
-    def remove_retained(self, data: st.DataObject) -> None:
+    @rule(pick=PICKS)
+    @when(lambda self: self.retained())
+    def remove_retained(self, pick: int) -> None:
         """By the account itself, with the header that passes over GOVERNANCE: only that goes."""
-        which = data.draw(st.sampled_from(self.retained()))
+        which = self.chosen(pick, self.retained())
         answer = self.ask("DELETE", which[0], f"versionId={which[1]}", **Caller(ROOT, True).fields)
         assert answer.status == (403 if self.found[which].lock.mode == COMPLIANCE else 204)
         if answer.status == 204:
             del self.found[which]
 
-    @precondition(lambda self: self.found)
-    @rule(data=st.data())
-    def remove_several(self, data: st.DataObject) -> None:
-        which = data.draw(st.lists(st.sampled_from(sorted(self.found)), min_size=1, max_size=4, unique=True))
-        caller = data.draw(self.callers())
+    @rule(picks=st.lists(PICKS, min_size=1, max_size=4), who=CALLERS)
+    @when(lambda self: self.found)
+    def remove_several(self, picks: list[int], who: Who) -> None:
+        which = sorted({self.chosen(pick) for pick in picks})
+        caller = self.caller(who)
         each = "".join(f"<Object><Key>{key}</Key><VersionId>{one}</VersionId></Object>" for key, one in which)
         body = f"<Delete>{each}</Delete>".encode()
         answer = self.ask("POST", "", "delete", body, by=caller.key, content_md5=md5(body), **caller.fields)
@@ -318,10 +311,10 @@ class LockedObjects(RuleBasedStateMachine):
 
     # what changes locks
 
-    @precondition(lambda self: self.found)
-    @rule(data=st.data(), lock=LOCKS.filter(lambda lock: bool(lock.mode)))
-    def retain(self, data: st.DataObject, lock: Lock) -> None:
-        which, caller = self.chosen(data), data.draw(self.callers())
+    @rule(pick=PICKS, who=CALLERS, lock=LOCKS.filter(lambda lock: bool(lock.mode)))
+    @when(lambda self: self.found)
+    def retain(self, pick: int, who: Who, lock: Lock) -> None:
+        which, caller = self.chosen(pick), self.caller(who)
         old = self.found[which].lock
         lock = self.at(lock)._replace(hold=old.hold)
         document = (
@@ -334,11 +327,11 @@ class LockedObjects(RuleBasedStateMachine):
         if answer.status == 200:
             self.found[which] = self.found[which]._replace(lock=lock)
 
-    @precondition(lambda self: self.found)
-    @rule(data=st.data())
-    def release(self, data: st.DataObject) -> None:
+    @rule(pick=PICKS, who=CALLERS)
+    @when(lambda self: self.found)
+    def release(self, pick: int, who: Who) -> None:
         """An empty retention takes it away."""
-        which, caller = self.chosen(data), data.draw(self.callers())
+        which, caller = self.chosen(pick), self.caller(who)
         query = f"retention&versionId={which[1]}"
         answer = self.ask("PUT", which[0], query, b"<Retention/>", by=caller.key, **caller.fields)
         old = self.found[which].lock
@@ -347,10 +340,10 @@ class LockedObjects(RuleBasedStateMachine):
         if answer.status == 200:
             self.found[which] = self.found[which]._replace(lock=Lock(hold=old.hold))
 
-    @precondition(lambda self: self.found)
-    @rule(data=st.data(), hold=st.booleans())
-    def hold(self, data: st.DataObject, hold: bool) -> None:
-        which = self.chosen(data)
+    @rule(pick=PICKS, hold=st.booleans())
+    @when(lambda self: self.found)
+    def hold(self, pick: int, hold: bool) -> None:
+        which = self.chosen(pick)
         body = f"<LegalHold><Status>{'ON' if hold else 'OFF'}</Status></LegalHold>".encode()
         assert self.ask("PUT", which[0], f"legal-hold&versionId={which[1]}", body).status == 200
         kept = self.found[which]
