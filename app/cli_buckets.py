@@ -68,8 +68,8 @@ async def _move(settings: Settings, name: str, store: str, wait: bool) -> int:
         if store not in await index.identities():
             fail(f"the store {store!r} was never used: start the server with it first", 3)
         found = await index.bucket(name)
-        if found is not None and settings.named_stores[found.store].layout == "tree":
-            fail("a bucket cannot be moved from a store of the layout tree")
+        if found is not None:
+            _check_source(settings, found.store)
         moved = await index.begin_move(name, store)
         if not wait:
             return 0
@@ -79,6 +79,13 @@ async def _move(settings: Settings, name: str, store: str, wait: bool) -> int:
         return await _watch(index, moved)
     finally:
         await index.close()
+
+
+def _check_source(settings: Settings, store: str) -> None:
+    if store not in settings.named_stores:
+        fail(f"the bucket lies on the store {store!r}, which is not in the settings", 3)
+    if settings.named_stores[store].layout == "tree":
+        fail("a bucket cannot be moved from a store of the layout tree")
 
 
 @buckets.command()

@@ -5,19 +5,20 @@ from __future__ import annotations
 from typing import Any
 
 from fastapi import APIRouter, HTTPException, Request
-from pydantic import BaseModel, Field
+from pydantic import Field
 
 from app.access.iam.errors import IamError
 from app.access.iam.parameters import Parameters
 from app.access.iam.service import IAM, NAMES, RUN
 from app.access.iam.table import Call
 from app.admin.bodies import StrictRoute
+from app.admin.models import Given
 from app.index import Index
 
 router = APIRouter(tags=["identities"], route_class=StrictRoute)
 
 
-class IamIn(BaseModel):
+class IamIn(Given):
     """The parameters of an operation, under AWS's names."""
 
     parameters: dict[str, str] = Field(default_factory=dict, examples=[{"UserName": "ann", "Path": "/staff/"}])

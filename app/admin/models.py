@@ -4,10 +4,16 @@ from __future__ import annotations
 
 from typing import Literal
 
-from pydantic import BaseModel, Field, SecretStr
+from pydantic import BaseModel, ConfigDict, Field, SecretStr
 
 from app.index.rows import Bucket
 from app.store.quotas import MOST
+
+
+class Given(BaseModel):
+    """What is sent to us. A field that is not known is refused: what it was to say would be lost."""
+
+    model_config = ConfigDict(extra="forbid")
 
 
 class AccountOut(BaseModel):
@@ -20,7 +26,7 @@ class AccountOut(BaseModel):
     access_keys: list[str]
 
 
-class AccountIn(BaseModel):
+class AccountIn(Given):
     """A new account with its first key, or one more key for the account of that id."""
 
     id: str | None = Field(None, min_length=1, max_length=128, description="Canonical id; generated when not given.")
@@ -37,7 +43,7 @@ class NewAccount(AccountOut):
     secret_key: str | None = None
 
 
-class AccountChange(BaseModel):
+class AccountChange(Given):
     """What can be changed of an account."""
 
     disabled: bool
@@ -66,7 +72,7 @@ class BucketOut(BaseModel):
         )
 
 
-class QuotaIn(BaseModel):
+class QuotaIn(Given):
     """What a bucket may hold; null: as much as there is room for."""
 
     bytes: int | None = Field(None, ge=0, le=MOST)

@@ -175,3 +175,17 @@ async def test_a_quota_that_cannot_be_kept_is_refused(admin: httpx.AsyncClient, 
         answer = await admin.put("/api/v1/buckets/none/quota", json={name: number})
         assert answer.status_code == 422
     assert (await admin.put("/api/v1/buckets/none/quota", json={"bytes": 2**64 - 1})).status_code == 404
+
+
+async def test_fields_that_are_not_known_are_refused(admin: httpx.AsyncClient) -> None:
+    account = (await admin.post("/api/v1/accounts", json={"id": "a"})).json()["id"]
+    sent = [
+        await admin.post("/api/v1/accounts", json={"id": "b", "name": "Bea"}),
+        await admin.patch(f"/api/v1/accounts/{account}", json={"disabled": True, "email": "a@b.test"}),
+        await admin.put("/api/v1/buckets/none/quota", json={"byts": 3}),
+        await admin.post(f"/api/v1/accounts/{account}/iam/ListUsers", json={"params": {}}),
+    ]
+    assert [answer.status_code for answer in sent] == [422] * 4
+    left = {one["id"]: one["disabled"] for one in (await admin.get("/api/v1/accounts")).json()}
+    assert left["a"] is False
+    assert "b" not in left

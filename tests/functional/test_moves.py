@@ -177,3 +177,14 @@ def test_it_goes_on_after_a_kill(tmp_path: Path, seed: int) -> None:
         report = gateway.run("fsck", check=False)
         assert report.stdout.endswith("clean\n"), report.stdout
         wait_for(lambda: not [path for path in files(tmp_path / "fast") if not path.suffix])
+
+
+def test_a_bucket_whose_store_is_not_in_the_settings(tmp_path: Path) -> None:
+    with configured(tmp_path) as gateway:
+        make(client(gateway.endpoint, region="eu-west-1"), "moved", "eu-west-1:slow")
+        config = tmp_path / "sluice.toml"
+        config.write_text(config.read_text().partition("[stores.slow]")[0])
+        told = gateway.run("bucket", "move", "moved", "fast", check=False)
+        assert told.returncode == 3
+        assert "'slow', which is not in the settings" in told.stderr
+        assert moving(gateway, "moved") is None
