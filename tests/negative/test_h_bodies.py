@@ -191,7 +191,7 @@ def test_h91_a_part_over_5_gib(site: Site) -> None:
 
 def test_h92_copy_onto_itself(site: Site) -> None:
     for source in (f"/{GROUND}/keep/small", f"{GROUND}/keep%2Fsmall", f"{GROUND}%2Fkeep%2Fsmall"):
-        for fields in ({}, {"x_amz_metadata_directive": "COPY"}, {"x_amz_storage_class": "STANDARD"}):
+        for fields in ({}, {"x_amz_metadata_directive": "COPY"}, {"x_amz_tagging_directive": "COPY"}):
             request = put(GROUND, "keep/small", b"", x_amz_copy_source=source, **fields)
             site.refused(site.sign(request), 400, "InvalidRequest")
 
