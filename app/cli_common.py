@@ -35,11 +35,7 @@ def load_settings(**options: Any) -> Settings:
     except SettingsError as error:  # of a variable that should be JSON; its text names the setting and no value
         fail(f"{error}: {error.__cause__}" if error.__cause__ else str(error), 2)
     except ValidationError as error:
-        for fault in error.errors(include_url=False, include_input=False):
-            place = ".".join(map(str, fault["loc"]))
-            message = fault["msg"].removeprefix("Value error, ")
-            print(f"sluice: {place}: {message}" if place else f"sluice: {message}", file=sys.stderr)
-        raise typer.Exit(2) from None
+        fail_invalid(error, 2)
 
 
 def progress_bar(*, disable: bool = False) -> Progress:
@@ -55,3 +51,12 @@ def fail(message: str, code: int = 1) -> NoReturn:
     """Say why on standard error and exit."""
     print(f"sluice: {message}", file=sys.stderr)
     raise typer.Exit(code)
+
+
+def fail_invalid(error: ValidationError, code: int = 1) -> NoReturn:
+    """Say on standard error what is wrong, a line a value and never the value, and exit."""
+    for fault in error.errors(include_url=False, include_input=False):
+        place = ".".join(map(str, fault["loc"]))
+        message = fault["msg"].removeprefix("Value error, ")
+        print(f"sluice: {place}: {message}" if place else f"sluice: {message}", file=sys.stderr)
+    raise typer.Exit(code) from None

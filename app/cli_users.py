@@ -12,8 +12,9 @@ from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import typer
+from pydantic import ValidationError
 
-from app.cli_common import ConfigOption, DataOption, IndexOption, JsonOption, fail, load_settings
+from app.cli_common import ConfigOption, DataOption, IndexOption, JsonOption, fail, fail_invalid, load_settings
 from app.errors import AccountExists, DomainError, NoSuchAccount
 from app.settings import Settings
 
@@ -45,18 +46,25 @@ def add(
     as_json: JsonOption = False,
 ) -> None:
     """Add an account with a key, or a key to an account. Exit code 3: the id's email or the key is taken."""
+    from app.access.new_account import NewAccount
     from app.index.rows import Account
 
-    access_key = access_key or "SL" + secrets.token_hex(9).upper()
     given = secret_key is not None or SECRET_ENV in os.environ
     secret = _secret(secret_key)
-    if not 3 <= len(access_key) <= 128 or not access_key.isascii() or not access_key.isprintable():
-        _fail("an access key has 3 to 128 printable ASCII characters")
-    if set(access_key) & set("/,= "):
-        _fail("an access key has no '/', ',', '=' or space")
-    if len(secret) < 8:
-        _fail("a secret key has at least 8 characters")
+    access_key = access_key or "SL" + secrets.token_hex(9).upper()
     account_id = account_id or secrets.token_hex(32)
+    try:
+        NewAccount.model_validate(
+            {
+                "id": account_id,
+                "display_name": display_name,
+                "email": email,
+                "access_key": access_key,
+                "secret_key": secret,
+            }
+        )
+    except ValidationError as error:
+        fail_invalid(error)
     account = Account(account_id, display_name or access_key, email, False, int(time.time() * 1000))
     _run(
         load_settings(data=data, config=config, index=index),

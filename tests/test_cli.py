@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -83,10 +84,28 @@ def test_secret_from_the_environment(gateway: Gateway) -> None:
 
 
 @pytest.mark.parametrize(
-    "options", [("--access-key", "a/b"), ("--access-key", "ab"), ("--secret-key", "short"), ("--access-key", "a,b,c")]
+    ("option", "value", "says"),
+    [
+        ("--access-key", "a/b", "an access key has"),
+        ("--access-key", "ab", "an access key has"),
+        ("--access-key", "a,b,c", "an access key has"),
+        ("--secret-key", "short", "a secret key has"),
+        ("--secret-key", "not of\ntwo lines", "a secret key has"),
+        ("--id", "x" * 129, "an id has"),
+        ("--id", "a/b", "an id has"),
+        ("--id", "\N{GREEK SMALL LETTER ALPHA}", "an id has"),
+        ("--display-name", "bell \a", "no control characters"),
+        ("--display-name", os.fsdecode(b"\xff"), "no control characters"),
+        ("--email", "x" * 257, "at most 256 characters"),
+    ],
 )
-def test_bad_keys_are_refused(gateway: Gateway, options: tuple[str, ...]) -> None:
-    assert gateway.run("user", "add", *options, check=False).returncode == 1
+def test_bad_accounts_are_refused(gateway: Gateway, option: str, value: str, says: str) -> None:
+    before = gateway.run("user", "list", "--json").stdout
+    refused = gateway.run("user", "add", option, value, check=False)
+    assert refused.returncode == 1
+    assert says in refused.stderr
+    assert value not in refused.stderr
+    assert gateway.run("user", "list", "--json").stdout == before
 
 
 def test_fsck_beside_a_running_server(gateway: Gateway) -> None:

@@ -7,8 +7,9 @@ import time
 
 from fastapi import APIRouter, HTTPException, Request
 
+from app.access.new_account import NewAccount
 from app.admin.bodies import StrictRoute
-from app.admin.models import AccountChange, AccountIn, AccountOut, BucketOut, NewAccount
+from app.admin.models import AccountChange, AccountOut, BucketOut, MadeAccount
 from app.errors import AccountExists, NoSuchAccount
 from app.index import Index
 from app.index.rows import AccessKey, Account
@@ -39,7 +40,7 @@ async def list_accounts(request: Request) -> list[AccountOut]:
 
 
 @router.post("/accounts", status_code=201)
-async def add_account(request: Request, body: AccountIn) -> NewAccount:
+async def add_account(request: Request, body: NewAccount) -> MadeAccount:
     """Make an account with a key; 409 when the key or the email is taken."""
     access_key = body.access_key or "SL" + secrets.token_hex(9).upper()
     secret = body.secret_key.get_secret_value() if body.secret_key else secrets.token_urlsafe(30)
@@ -49,7 +50,7 @@ async def add_account(request: Request, body: AccountIn) -> NewAccount:
         await _index(request).add_account(account, access_key, secret)
     except AccountExists:
         raise HTTPException(409, "the access key or the email is taken") from None
-    return NewAccount(
+    return MadeAccount(
         id=account_id,
         display_name=account.display_name,
         email=account.email,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, Field, SecretStr
+from pydantic import BaseModel, ConfigDict, Field
 
 from app.index.rows import Bucket
 from app.store.quotas import MOST
@@ -26,17 +26,7 @@ class AccountOut(BaseModel):
     access_keys: list[str]
 
 
-class AccountIn(Given):
-    """A new account with its first key, or one more key for the account of that id."""
-
-    id: str | None = Field(None, min_length=1, max_length=128, description="Canonical id; generated when not given.")
-    display_name: str = Field("", max_length=256)
-    email: str = Field("", max_length=256)
-    access_key: str | None = Field(None, min_length=3, max_length=128, pattern=r"^[!-+.0-<>-~-]+$")
-    secret_key: SecretStr | None = Field(None, min_length=8, max_length=256, description="Generated when not given.")
-
-
-class NewAccount(AccountOut):
+class MadeAccount(AccountOut):
     """The account that was made; `secret_key` only when it was generated, and only this once."""
 
     access_key: str

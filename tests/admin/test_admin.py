@@ -125,7 +125,9 @@ async def test_life_of_an_account(admin: httpx.AsyncClient) -> None:
     assert (await admin.delete(f"/api/v1/accounts/{account['id']}")).status_code == 204
     assert (await admin.delete(f"/api/v1/accounts/{account['id']}")).status_code == 404
     assert (await admin.patch("/api/v1/accounts/none", json={"disabled": True})).status_code == 404
-    assert (await admin.post("/api/v1/accounts", json={"access_key": "x"})).status_code == 422
+    for name, value in (("access_key", "x"), ("secret_key", "short"), ("id", "a/b"), ("display_name", "\x01")):
+        answer = await admin.post("/api/v1/accounts", json={name: value})
+        assert (answer.status_code, answer.json()["detail"][0]["loc"]) == (422, ["body", name])
 
 
 async def test_store(admin: httpx.AsyncClient, settings: Settings) -> None:
