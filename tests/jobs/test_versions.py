@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from app.index.schema import ENABLED, NONCURRENT, SUSPENDED
+from app.index.schema import CURRENT, ENABLED, MARKER, NONCURRENT, OLD_MARKER, SUSPENDED
 from app.jobs.decisions import Decisions
 from app.jobs.fsck import fsck
 from app.jobs.garbage import Garbage
@@ -44,11 +44,13 @@ async def test_a_store_with_versions_comes_back_exactly(settings: Settings, snap
             await store.write_down_refused()
             await decisions.run_once()
             await garbage.run_once()
+        await past.end()
+        await decisions.run_once()
         while decisions._snapshot is not None:
             await decisions.run_once()
         assert min(past.done.get(name, 0) for name in ("_delete_one", "_switch", "_describe", "_copy", "_upload")) > 3
         held = await contents(store, past.buckets[1])
-        assert {state for _, _, state in held} == {0, 1, 2, 3}
+        assert {state for _, _, state in held} == {NONCURRENT, CURRENT, MARKER, OLD_MARKER}
     before = tables(settings.index_path)
     lose_index(settings)
     report, lost = rebuilt(settings)

@@ -8,6 +8,7 @@ from app.index.version_rows import ListedAny
 from app.store import objects, reading
 from app.store.store import Store
 from tests.jobs.mixed import Past
+from tests.store.site import put
 
 
 async def every_version(store: Store, bucket: Bucket) -> list[ListedAny]:
@@ -38,6 +39,17 @@ class VersionedPast(Past):
     def __init__(self, store: Store, seed: int, keys: int, at_once: int = 8) -> None:
         super().__init__(store, seed, keys, at_once)
         self.kinds |= {self._delete_one: 25, self._switch: 2, self._describe: 4}
+
+    async def end(self) -> None:
+        """A version in each state that versions have, which chance alone might not leave."""
+        bucket, store = self.buckets[1], self._store
+        await store.index.set_versioning(bucket.id, ENABLED)
+        await put(store, bucket, "put again", b"older")
+        await put(store, bucket, "put again", b"newer")
+        await put(store, bucket, "deleted", b"body")
+        await objects.delete(store, bucket.id, "deleted", None, None, {})
+        await objects.delete(store, bucket.id, "put after it", None, None, {})
+        await put(store, bucket, "put after it", b"body")
 
     async def _delete_one(self, bucket: Bucket, key: str) -> None:
         """A version for good."""
