@@ -66,10 +66,18 @@ def is_placeholder(version: Version) -> bool:
     return version.parts == 0 and version.etag.endswith("-1")
 
 
+def content_type(key: str) -> str:
+    """What a file's name says of its content.
+
+    Only the last name, and behind a slash: `mimetypes` takes what begins like a URL for one, and of `data:` URLs the
+    type that they state, whatever it is.
+    """
+    return mimetypes.guess_type("/" + key.rpartition("/")[2], strict=False)[0] or DEFAULT_TYPE
+
+
 def describe(key: str, body: str, stamp: Stamp, seen: int) -> Found:
     """The row of a file that others made or changed; `seen` is the sequence of the row that it had."""
-    kind = mimetypes.guess_type(key, strict=False)[0] or DEFAULT_TYPE
-    headers = orjson.dumps({"content-type": kind}).decode()
+    headers = orjson.dumps({"content-type": content_type(key)}).decode()
     return Found(key, seen, stamp.size, placeholder(key, stamp), headers, body, max(stamp.mtime_ns // 1_000_000, 0))
 
 

@@ -185,6 +185,14 @@ def test_a_file_of_others_is_seen_on_read(tree: Gateway, s3: Any, bucket: str) -
     assert shown["ChecksumCRC64NVME"]
 
 
+def test_a_name_like_a_url_says_nothing_of_the_type(tree: Gateway, s3: Any, bucket: str) -> None:
+    key = "data:x/y\r\nInjected: 1,"
+    path_of(tree, bucket, key).parent.mkdir()
+    path_of(tree, bucket, key).write_bytes(b"others")
+    assert read(s3, bucket, key) == b"others"
+    assert s3.head_object(Bucket=bucket, Key=key)["ContentType"] == "binary/octet-stream"
+
+
 @pytest.mark.parametrize("in_place", [True, False])
 def test_a_change_by_others_is_never_served_under_the_old_etag(
     tree: Gateway, s3: Any, bucket: str, in_place: bool

@@ -316,3 +316,20 @@ async def test_hashes_of_a_file_that_goes_on_changing(settings: Settings) -> Non
         assert await tree.find(bucket, "k") is None
         await jobs.run_once()
         assert await tree.index.unhashed(0, 10) == []
+
+
+@pytest.mark.parametrize(
+    ("key", "kind"),
+    [
+        ("data:x/y\r\nInjected: 1,", tree_reading.DEFAULT_TYPE),
+        ("data:text/html,.txt", "text/plain"),
+        ("data:\u20ac/\u20ac,", tree_reading.DEFAULT_TYPE),
+        ("http:/[x/page.html", "text/html"),
+        ("d/page.html", "text/html"),
+        ("page.html/", tree_reading.DEFAULT_TYPE),
+        ("//[x", tree_reading.DEFAULT_TYPE),
+    ],
+)
+def test_the_type_of_a_file_is_told_by_its_extension_alone(key: str, kind: str) -> None:
+    """Names that look like URLs say nothing of it: that of `data:` could be no header, or any type."""
+    assert tree_reading.content_type(key) == kind
