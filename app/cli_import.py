@@ -41,7 +41,7 @@ def import_command(
     """Make the files of a directory the objects of a bucket; may run beside a server, and again at any time.
 
     All of them are listed at once, with ETags that stand for the true ones until these are made. Exit codes: 0 done,
-    1 it could not be done.
+    1 it could not be done, or not for all files: some cannot be read.
     """
     from app.s3.target import valid_bucket_name
     from app.startup import CannotStart
@@ -61,6 +61,8 @@ def import_command(
             f"{report['vanished']} objects gone), {report['hashed']} hashed in {report['seconds']} s; "
             f"{report['skipped']} names are no objects"
         )
+    if report["unreadable"]:
+        fail(f"{report['unreadable']} files and directories cannot be read")
 
 
 async def _run(settings: Settings, name: str, store: str | None, owner: str | None, hashes: bool) -> dict[str, object]:
@@ -74,11 +76,12 @@ async def _run(settings: Settings, name: str, store: str | None, owner: str | No
         bucket = await _bucket(chosen, settings, name, owner)
         with progress_bar() as progress:
             scanned = await _scan(chosen.tree, bucket, progress)
-            hashed = await _hash(chosen.tree, bucket, progress) if hashes else 0
+            hashed, unread = await _hash(chosen.tree, bucket, progress) if hashes else (0, 0)
     seen = scanned.seen
     return {
         "files": seen.files,
         "skipped": seen.not_files + seen.not_keys,
+        "unreadable": seen.unreadable + unread,
         "adopted": scanned.adopted,
         "vanished": scanned.vanished,
         "being_changed": scanned.later,
@@ -133,8 +136,8 @@ async def _scan(tree: Tree, bucket: Bucket, progress: Progress) -> Scanned:
     return scanned
 
 
-async def _hash(tree: Tree, bucket: Bucket, progress: Progress) -> int:
-    """Hash all files of the bucket that wait for it."""
+async def _hash(tree: Tree, bucket: Bucket, progress: Progress) -> tuple[int, int]:
+    """Hash all files of the bucket that wait for it; how many were, and how many cannot be read."""
     from app.store.tree_hashing import hash_files
 
     task = progress.add_task("hashes", total=await _waiting(tree, bucket))
@@ -142,11 +145,17 @@ async def _hash(tree: Tree, bucket: Bucket, progress: Progress) -> int:
     def tell(_: Unhashed) -> None:
         progress.update(task, advance=1)
 
+    unread = 0
+
+    def note(_: Unhashed) -> None:
+        nonlocal unread
+        unread += 1
+
     hashed, after = 0, 0
     while rows := await tree.index.unhashed(after, BATCH):
         after = rows[-1].seq
-        hashed += await hash_files(tree, [row for row in rows if row.bucket_id == bucket.id], tell)
-    return hashed
+        hashed += await hash_files(tree, [row for row in rows if row.bucket_id == bucket.id], tell, note)
+    return hashed, unread
 
 
 async def _waiting(tree: Tree, bucket: Bucket) -> int:

@@ -19,6 +19,8 @@ logger = logging.getLogger("sluice.jobs")
 
 BATCH = 256
 BUCKETS = 1000
+RETRY = 300.0
+"""Seconds after which files that could not be read are tried again."""
 
 
 class TreeJobs:
@@ -30,14 +32,16 @@ class TreeJobs:
         self._every = every
         self._now = now
         self._due = now() + every
+        self._first = 0
+        """Rows up to here were tried; among them are some whose file could not be read."""
+        self._retry = 0.0
 
     async def run_once(self) -> int:
         """Hash what waits for it, and scan when it is time; how many files were hashed."""
-        hashed = await self._hash()
         if self._every and self._now() >= self._due:
-            await self._scan()
+            await self._scan()  # first: what cannot be hashed must not keep new files from being found
             self._due = self._now() + self._every
-        return hashed
+        return await self._hash()
 
     async def watch(self) -> None:
         """Until cancelled: see what others do as it happens, where the mount tells. Not without scans, either."""
@@ -45,10 +49,19 @@ class TreeJobs:
             await TreeWatch(self._store, self._tree).run()
 
     async def _hash(self) -> int:
-        hashed, after = 0, 0
+        if self._now() >= self._retry:
+            self._first = 0
+        hashed, after, unreadable = 0, self._first, list[Unhashed]()
         while rows := await self._tree.index.unhashed(after, BATCH):
             after = rows[-1].seq
-            hashed += await hash_files(self._tree, [row for row in rows if self._is_ours(row)])
+            some = [row for row in rows if self._is_ours(row)]
+            unreadable.clear()
+            hashed += await hash_files(self._tree, some, unreadable=unreadable.append)
+            if unreadable:
+                if not self._first:
+                    self._retry = self._now() + RETRY
+                self._first = after
+                logger.warning("%d files, such as %s, cannot be read", len(unreadable), unreadable[0].key)
         return hashed
 
     def _is_ours(self, row: Unhashed) -> bool:
@@ -62,6 +75,10 @@ class TreeJobs:
             except DomainError as error:
                 logger.warning("scan of bucket %s: %s, to be tried again", bucket.name, type(error).__name__)
                 continue
+            if scanned.seen.unreadable:
+                logger.warning(
+                    "scan of bucket %s: %d files and directories cannot be read", bucket.name, scanned.seen.unreadable
+                )
             if scanned.adopted or scanned.vanished:
                 logger.info(
                     "scan of bucket %s: %d files that others made or changed, %d gone",

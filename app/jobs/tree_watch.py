@@ -17,6 +17,7 @@ from app.store.store import Store
 from app.store.tree import Tree
 from storage_drivers.errors import DriverError
 from storage_drivers.tree import Found
+from storage_drivers.tree.base import UNKNOWN
 
 logger = logging.getLogger("sluice.jobs")
 
@@ -97,7 +98,8 @@ async def look(tree: Tree, bucket: Bucket, paths: Sequence[str], scanned: Scanne
     found, absent = [], []
     for (path, key), stamp in zip(keys, stamps, strict=True):
         if stamp is not None:
-            found.append(Found(key, path, stamp))
+            if stamp != UNKNOWN:
+                found.append(Found(key, path, stamp))
             continue
         version = await tree.index.version(bucket.id, key)
         if version is not None and is_tree(version.body) and tree.parse(version.body)[0] == path:

@@ -8,6 +8,7 @@ from app.store.adoption import Scanned, adopt, forget_vanished
 from app.store.calls import driver_calls
 from app.store.store import Store
 from app.store.tree import Tree
+from storage_drivers.tree import Seen
 
 
 async def create_bucket(
@@ -36,11 +37,12 @@ async def create_bucket(
 
 
 async def _has_files(tree: Tree, name: str) -> bool:
+    seen = Seen()
     with driver_calls():
-        async for batch in tree.files.scan(name):
+        async for batch in tree.files.scan(name, seen):
             if batch:
                 return True
-    return False
+    return seen.unreadable > 0  # whoever cannot look must believe it
 
 
 async def delete_bucket(store: Store, bucket: Bucket) -> None:
@@ -55,9 +57,12 @@ async def delete_bucket(store: Store, bucket: Bucket) -> None:
 
 
 async def _check_empty(tree: Tree, bucket: Bucket) -> None:
+    scanned = Scanned()
     with driver_calls():
-        async for batch in tree.files.scan(bucket.name):
+        async for batch in tree.files.scan(bucket.name, scanned.seen):
             if batch:
-                await adopt(tree, bucket, batch, Scanned())
+                await adopt(tree, bucket, batch, scanned)
                 raise BucketNotEmpty()
+    if scanned.seen.unreadable:
+        raise BucketNotEmpty()
     await forget_vanished(tree, bucket, Scanned())

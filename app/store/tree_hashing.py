@@ -9,13 +9,13 @@ from collections.abc import Callable, Sequence
 
 from awscrt.checksums import crc64nvme
 
-from app.errors import SourceGone
+from app.errors import SourceGone, StoreUnavailable
 from app.index.rows import Unhashed
 from app.store.calls import driver_calls
 from app.store.tree import Tree
 from app.store.tree_reading import SMALL
 from storage_drivers.base import Buffer
-from storage_drivers.tree import FileChanged, FileGone
+from storage_drivers.tree import FileChanged, FileGone, Unreadable
 
 ALGORITHM = "CRC64NVME"
 AT_ONCE = 128
@@ -45,12 +45,20 @@ class Hashes:
         return base64.b64encode(self._crc.to_bytes(8, "big")).decode()
 
 
+UNREADABLE = Hashes()
+"""In place of the hashes of a file that cannot be read."""
+
+
 async def hash_files(
-    tree: Tree, rows: Sequence[Unhashed], progress: Callable[[Unhashed], None] = lambda _: None
+    tree: Tree,
+    rows: Sequence[Unhashed],
+    progress: Callable[[Unhashed], None] = lambda _: None,
+    unreadable: Callable[[Unhashed], None] = lambda _: None,
 ) -> int:
     """Hash the files of some rows and give the rows what was found; of how many. Raises StoreUnavailable.
 
-    A file that was changed meanwhile is looked at again, and waits with its new row.
+    A file that was changed meanwhile is looked at again, and waits with its new row. One that cannot be read goes on
+    waiting, and stops no other.
     """
     hashed = 0
     for first in range(0, len(rows), AT_ONCE):
@@ -63,7 +71,9 @@ async def hash_files(
         commits = []
         for row in there:
             hashes = done.get(row.seq)
-            if hashes is None:
+            if hashes is UNREADABLE:
+                unreadable(row)
+            elif hashes is None:
                 await _look_again(tree, row)
             else:
                 commits.append(tree.index.set_hashes(row.seq, row.body, hashes.etag, ALGORITHM, hashes.checksum))
@@ -73,7 +83,7 @@ async def hash_files(
 
 
 async def _hash(tree: Tree, rows: Sequence[Unhashed]) -> dict[int, Hashes]:
-    """Hashes by sequence, without those whose file is not the row's any more. Small files share a hop."""
+    """Hashes (or UNREADABLE) by sequence, not of files that are not the row's any more. Small files share hops."""
     small = [row for row in rows if row.size <= SMALL]
     with driver_calls():
         done = await tree.in_thread(_hash_here, tree, small) if small else {}
@@ -85,6 +95,10 @@ async def _hash(tree: Tree, rows: Sequence[Unhashed]) -> dict[int, Hashes]:
             await tree.feed(row.body, 0, row.size, hashes.take)
         except SourceGone:
             continue
+        except StoreUnavailable as error:
+            if not isinstance(error.__cause__, Unreadable):
+                raise
+            hashes = UNREADABLE
         done[row.seq] = hashes
     return done
 
@@ -95,6 +109,9 @@ def _hash_here(tree: Tree, rows: Sequence[Unhashed]) -> dict[int, Hashes]:
         try:
             body = tree.files.read_here(tree.locator(row.body), 0, row.size)
         except (FileChanged, FileGone):
+            continue
+        except Unreadable:
+            done[row.seq] = UNREADABLE
             continue
         done[row.seq] = Hashes()
         done[row.seq].take(body)

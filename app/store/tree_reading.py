@@ -26,6 +26,7 @@ from storage_drivers.errors import BlobDamaged, map_errors
 from storage_drivers.files import read_exactly
 from storage_drivers.threads import Threads
 from storage_drivers.tree import FileChanged, FileGone, Stamp, TreeFiles
+from storage_drivers.tree.base import refused
 
 PATIENCE = 10.0
 """Seconds that a request waits for another one's change of the same key."""
@@ -228,6 +229,8 @@ class TreeReader:
                 piece = read_exactly(opened.fd, offset, length)
             except BlobDamaged:
                 return None
+            except OSError as error:
+                raise refused(error) from error
         return piece if self.files.still(opened, self.locator(body)) else None
 
     async def feed(self, body: str, offset: int, length: int, take: Callable[[Buffer], None]) -> None:

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from storage_drivers.errors import BlobMissing, DriverError
+from storage_drivers.errors import BlobMissing, DriverError, StoreFailed
 
 PREFIX = "t:"
 PRIVATE = ".sluice"
 """Of a tree store: the directory below its root where its objects-layout store and its temporary files are."""
+REFUSED = frozenset({errno.EACCES, errno.EPERM, errno.EIO})
+"""What is answered for one file or directory while the others can be read: it is closed to us, or rotten."""
 LOCATOR = re.compile(r"t:([0-9a-f]+)\.(-?[0-9a-f]+)\.([0-9a-f]+):([^/]+/.+)", re.DOTALL)
 
 
@@ -25,6 +28,10 @@ class Stamp(NamedTuple):
 
     def __str__(self) -> str:
         return f"{self.size:x}.{self.mtime_ns:x}.{self.inode:x}"
+
+
+UNKNOWN = Stamp(-1, 0, 0)
+"""In place of the stamp of what may be there and cannot be looked at."""
 
 
 class Found(NamedTuple):
@@ -45,6 +52,8 @@ class Seen:
     """Links, pipes, sockets and devices, which are never opened."""
     not_keys: int = 0
     """Names that are no UTF-8, paths longer than a key may be, what a mount leaves of files in use."""
+    unreadable: int = 0
+    """Directories that cannot be read, and files that cannot be looked at."""
 
 
 class FileChanged(DriverError):
@@ -59,8 +68,19 @@ class FileGone(DriverError):
     """No regular file is at the path, though the store is mounted and the directory of the bucket is there."""
 
 
+class Unreadable(StoreFailed):
+    """A file, or a directory on the way to it, cannot be read; that says nothing of others."""
+
+
 class Collision(DriverError):
     """The path cannot be this key's: something is in the way, or the mount takes no such name. Use the escaped one."""
+
+
+def refused(error: OSError) -> Exception:
+    """Unreadable for what is answered for a single file, else the error itself."""
+    if error.errno in REFUSED:
+        return Unreadable(os.strerror(error.errno or 0))
+    return error
 
 
 def locator(path: str, stamp: Stamp) -> str:

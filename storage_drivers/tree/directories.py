@@ -18,7 +18,7 @@ from storage_drivers.errors import StoreFailed, map_errors
 from storage_drivers.files import NO_SYNC
 from storage_drivers.identity import NAME as IDENTITY
 from storage_drivers.mountinfo import mount_of
-from storage_drivers.tree.base import PRIVATE, Collision
+from storage_drivers.tree.base import PRIVATE, Collision, refused
 from storage_drivers.tree.opening import DIRECTORY, open_beneath, opened
 from storage_drivers.tree.trials import Traits, flag_is_set
 
@@ -111,9 +111,9 @@ class Directories:
             raise
 
     def raise_unless_absent(self, error: OSError, root: int, way: bytes) -> None:
-        """Return when an error says that no file is there, on a store that is mounted."""
+        """Return when an error says that no file is there, on a store that is mounted. Raises Unreadable too."""
         if not (isinstance(error, FileNotFoundError) or error.errno in IN_THE_WAY or error.errno in NO_SUCH_NAME):
-            raise error
+            raise refused(error) from error
         self.check_mounted(root, way)
 
     # on the way to a file

@@ -210,6 +210,8 @@ class TreeFiles(Streaming):
                     piece = read_exactly(opened.fd, offset, length)
                 except BlobDamaged:
                     piece = b""
+                except OSError as error:
+                    raise base.refused(error) from error
                 now = stamp_of(os.fstat(opened.fd), self.traits.inodes)
         finally:
             opened.release()
@@ -227,8 +229,8 @@ class TreeFiles(Streaming):
         return await self._hop(self._reading.find, path)
 
     async def find_all(self, paths: Sequence[str]) -> list[Stamp | None]:
-        """`find` of many paths in one hop."""
-        return await self._hop(lambda: list(map(self._reading.find, paths)))
+        """`find` of many paths in one hop; `base.UNKNOWN`, which no file has, for one that cannot be looked at."""
+        return await self._hop(lambda: list(map(self._reading.find_any, paths)))
 
     async def find_key(self, bucket: str, key: str) -> Found | None:
         """The file of a key that the index does not know: at its own path, else at the escaped one."""

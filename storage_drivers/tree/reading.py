@@ -6,7 +6,7 @@ import stat
 
 from storage_drivers.base import FileSlice
 from storage_drivers.tree import base, paths
-from storage_drivers.tree.base import FileChanged, FileGone, Stamp, stamp_of
+from storage_drivers.tree.base import UNKNOWN, FileChanged, FileGone, Stamp, Unreadable, stamp_of
 from storage_drivers.tree.directories import Directories
 from storage_drivers.tree.opening import open_regular, status_of
 
@@ -18,7 +18,10 @@ class Reading:
         self._directories = directories
 
     def open(self, locator: str, offset: int, length: int) -> FileSlice:
-        """What a locator says, of which at most `length` bytes at `offset`. Raises FileChanged, FileGone."""
+        """What a locator says, of which at most `length` bytes at `offset`.
+
+        Raises FileChanged, FileGone, Unreadable.
+        """
         path, stamp = base.parse(locator)
         way = paths.checked(path)
         with self._directories.root() as root:
@@ -36,8 +39,15 @@ class Reading:
             raise FileChanged(now)
         return opened_slice
 
+    def find_any(self, path: str) -> Stamp | None:
+        """`find`, but UNKNOWN where it cannot be looked: that must not stop a look at many."""
+        try:
+            return self.find(path)
+        except Unreadable:
+            return UNKNOWN
+
     def find(self, path: str) -> Stamp | None:
-        """The stamp of the regular file at exactly this path."""
+        """The stamp of the regular file at exactly this path. Raises Unreadable."""
         way = paths.checked(path)
         with self._directories.root() as root:
             try:

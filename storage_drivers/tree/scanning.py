@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Callable, Generator
 
 from storage_drivers.errors import map_errors
 from storage_drivers.tree import paths
-from storage_drivers.tree.base import Found, Seen, stamp_of
+from storage_drivers.tree.base import REFUSED, Found, Seen, stamp_of
 from storage_drivers.tree.directories import IN_THE_WAY, Directories
 from storage_drivers.tree.opening import DIRECTORY, opened
 
@@ -77,6 +77,9 @@ class Walker:
                             seen.files += 1
                             yield found
             except OSError as error:
+                if error.errno in REFUSED and b"/" in path:
+                    seen.unreadable += 1
+                    return
                 if not isinstance(error, FileNotFoundError) and error.errno not in IN_THE_WAY:
                     raise
                 if b"/" not in path:  # the bucket itself; else it went away meanwhile
@@ -104,6 +107,11 @@ class Walker:
         try:
             status = entry.stat(follow_symlinks=False)
         except FileNotFoundError:
+            return None
+        except OSError as error:
+            if error.errno not in REFUSED:
+                raise
+            seen.unreadable += 1
             return None
         return Found(key, text, stamp_of(status, pending.directories.traits.inodes))
 

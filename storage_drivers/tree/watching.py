@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 from typing import TypeVar
 
 from storage_drivers.errors import StoreFailed, map_errors
+from storage_drivers.tree.base import REFUSED
 from storage_drivers.tree.directories import IN_THE_WAY, Directories
 from storage_drivers.tree.opening import DIRECTORY, opened
 
@@ -139,6 +140,9 @@ class Watcher:
                     if error.errno == errno.ENOSPC:  # no watch left: fs.inotify.max_user_watches
                         changes.missed = True
                         return
+                    if error.errno in REFUSED and way != self._bucket:  # the others can be watched
+                        changes.missed = True
+                        continue
                     if error.errno != errno.ENOENT and error.errno not in IN_THE_WAY:
                         raise
 

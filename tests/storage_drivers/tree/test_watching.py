@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import os
 import shutil
 from collections.abc import AsyncIterator, Callable
@@ -12,7 +13,7 @@ import pytest
 
 from storage_drivers.errors import StoreFailed
 from storage_drivers.mountinfo import UNKNOWN
-from storage_drivers.tree import Changes, TreeFiles, watching
+from storage_drivers.tree import Changes, TreeFiles, opening, watching
 from tests.storage_drivers.tree.tools import BUCKET, put
 
 
@@ -154,6 +155,24 @@ async def test_what_is_missed_is_said(
         monkeypatch.setattr(watching, "_called", full)
         (bucket / "new").mkdir()
     assert (await anext(told)).missed
+
+
+async def test_what_cannot_be_read_hides_no_other(files: TreeFiles, monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = opening.open_beneath
+
+    def refusing(root: int, path: bytes, flags: int) -> int:
+        if path.endswith(b"/closed"):
+            raise PermissionError(errno.EACCES, "closed")
+        return whole(root, path, flags)
+
+    monkeypatch.setattr(opening, "open_beneath", refusing)
+    (files.root / BUCKET / "closed").mkdir()
+    (files.root / BUCKET / "x").mkdir()
+    changes = files.watch(BUCKET)
+    assert (await anext(changes)).missed
+    (files.root / BUCKET / "x/new").write_bytes(b"x")
+    await until(changes, "x/new")
+    await changes.aclose()  # type: ignore[attr-defined]
 
 
 async def test_an_overflow_is_said(files: TreeFiles) -> None:
