@@ -99,6 +99,7 @@ SUBRESOURCES = frozenset(
         "lifecycle",
         "location",
         "logging",
+        "metadataAnnotationTable",
         "metadataConfiguration",
         "metadataInventoryTable",
         "metadataJournalTable",

@@ -9,7 +9,7 @@ import pytest
 from botocore.exceptions import ClientError, ParamValidationError
 
 from tests.functional.test_objects import code_of
-from tests.gateway import Gateway
+from tests.gateway import Gateway, client
 
 
 def test_life_of_a_bucket(s3: Any, bucket: str) -> None:
@@ -141,3 +141,15 @@ def test_preflight_without_cors(gateway: Gateway, bucket: str) -> None:
         assert answer.status_code == status
         assert f"<Code>{code}</Code>" in answer.text
         assert not [name for name in answer.headers if name.startswith("access-control-")]
+
+
+@pytest.mark.parametrize("name", ["metadataAnnotationTable", "metadataInventoryTable", "metadataTable", "abac"])
+def test_sub_resources_that_are_not_built(gateway: Gateway, bucket: str, name: str) -> None:
+    def ask(request: Any, **_: Any) -> None:
+        request.url += f"?{name}="
+
+    asking = client(gateway.endpoint)
+    asking.meta.events.register("before-sign.s3.CreateBucket", ask)
+    with pytest.raises(ClientError) as error:
+        asking.create_bucket(Bucket=bucket)
+    assert code_of(error) == (501, "NotImplemented")
