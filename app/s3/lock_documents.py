@@ -9,10 +9,11 @@ import math
 import time
 from datetime import datetime
 from typing import NamedTuple
+from xml.etree.ElementTree import Element
 
 from app.index.locks import MODES, NONE, Lock
 from app.s3 import xml
-from app.s3.errors import InvalidArgument, InvalidRetentionPeriod, MalformedXML
+from app.s3.errors import InvalidArgument, InvalidRetentionPeriod, MalformedXML, NotImplemented
 
 MODE, UNTIL, HOLD = HEADERS = (
     "x-amz-object-lock-mode",
@@ -21,6 +22,9 @@ MODE, UNTIL, HOLD = HEADERS = (
 )
 HOLDS = {"ON": True, "OFF": False}
 MAX_DAYS, MAX_YEARS = 36500, 100
+DEFAULT_EVENT_HOLD = "DefaultEventHold"
+EVENT_HOLDS = ("EventHold", "EventHoldDuration")
+"""A third kind of lock that AWS has, which is not built."""
 PAST = "The retain until date must be in the future!"
 
 
@@ -52,20 +56,26 @@ def default_of_document(document: bytes) -> Default:
     xml.check_children(tree, {"ObjectLockEnabled", "Rule"})
     if xml.text_of(tree, "ObjectLockEnabled") != "Enabled":
         raise MalformedXML()
-    rule = tree.find("Rule")
+    rule = xml.only_child(tree, "Rule")
     if rule is None:
         return Default()
     xml.check_children(rule, {"DefaultRetention"})
-    given = rule.find("DefaultRetention")
+    given = xml.only_child(rule, "DefaultRetention")
     if given is None:
         raise MalformedXML()
-    xml.check_children(given, {"Mode", "Days", "Years"})
+    xml.check_children(given, {"Mode", "Days", "Years", DEFAULT_EVENT_HOLD})
+    _refuse_event_holds(given)
     mode, days, years = (xml.text_of(given, name) for name in ("Mode", "Days", "Years"))
     if mode not in MODES or (days is None) == (years is None):
         raise MalformedXML()
     if years is None:
         return Default(mode, days=_period(days or "", MAX_DAYS))
     return Default(mode, years=_period(years, MAX_YEARS))
+
+
+def _refuse_event_holds(given: Element) -> None:
+    if any(child.tag in (DEFAULT_EVENT_HOLD, *EVENT_HOLDS) for child in given):
+        raise NotImplemented()
 
 
 def _period(text: str, most: int) -> int:
@@ -92,7 +102,8 @@ def retention_of_document(document: bytes) -> Lock:
     """Mode and end of the retention that a document gives, both empty to take it away. Raises MalformedXML,
     InvalidArgument for one that has ended."""
     tree = xml.parse(document, "Retention")
-    xml.check_children(tree, {"Mode", "RetainUntilDate"})
+    xml.check_children(tree, {"Mode", "RetainUntilDate", *EVENT_HOLDS})
+    _refuse_event_holds(tree)
     mode, date = xml.text_of(tree, "Mode"), xml.text_of(tree, "RetainUntilDate")
     if mode is None and date is None:
         return NONE

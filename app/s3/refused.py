@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from app.s3 import tags
+from app.s3 import lock_documents, tags
 from app.s3.errors import InvalidArgument, NotImplemented
 from app.s3.request import S3Request
 
@@ -72,7 +72,8 @@ def refuse_unbuilt_headers(request: S3Request) -> None:
             raise NotImplemented(Header=name)
         if name == tags.HEADER and request.operation not in tags.OPERATIONS:
             raise NotImplemented(Header=name)
-        if name.startswith("x-amz-object-lock-") and request.operation not in TAKE_LOCKS:
+        of_lock = name.startswith("x-amz-object-lock-")
+        if of_lock and (request.operation not in TAKE_LOCKS or name not in lock_documents.HEADERS):
             raise NotImplemented(Header=name)
         if name == "x-amz-bucket-object-lock-enabled" and request.operation != "CreateBucket":
             raise NotImplemented(Header=name)

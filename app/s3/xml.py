@@ -132,6 +132,14 @@ def check_children(parent: ElementTree.Element, known: Set[str]) -> None:
             raise MalformedXML()
 
 
+def only_child(parent: ElementTree.Element, name: str) -> ElementTree.Element | None:
+    """A child, or None when there is no such child. Raises MalformedXML when it comes twice."""
+    found = parent.findall(name)
+    if len(found) > 1:
+        raise MalformedXML()
+    return found[0] if found else None
+
+
 def text_of(parent: ElementTree.Element, name: str) -> str | None:
     """A child's text, or None when there is no such child.
 

@@ -11,7 +11,7 @@ import pytest
 from tests.functional.test_policy import OTHER, denied, put, statement
 from tests.functional.test_post_object import policy_of, post, signed_v2
 from tests.functional.test_versioning import refused
-from tests.gateway import Gateway
+from tests.gateway import Gateway, client
 
 FAR = datetime(2140, 1, 1, tzinfo=UTC)
 WHO = {"AWS": OTHER}
@@ -246,6 +246,18 @@ def test_locks_that_are_none(s3: Any, locked: str, lock: dict[str, Any], code: s
     refused(s3.put_object, 400, code, Bucket=locked, Key="k", Body=b"body", **lock)
     refused(s3.create_multipart_upload, 400, code, Bucket=locked, Key="k", **lock)
     refused(s3.head_object, 404, "404", Bucket=locked, Key="k")
+
+
+@pytest.mark.parametrize("header", ["event-hold", "event-hold-duration-days", "event-hold-duration-years"])
+def test_event_holds_are_not_ignored(gateway: Gateway, s3: Any, locked: str, header: str) -> None:
+    def hold(params: dict[str, Any], **_: Any) -> None:
+        params["headers"][f"x-amz-object-lock-{header}"] = "ON" if header == "event-hold" else "1"
+
+    holding = client(gateway.endpoint)
+    holding.meta.events.register("before-call.s3", hold)
+    refused(holding.put_object, 501, "NotImplemented", Bucket=locked, Key="held", Body=b"body")
+    refused(holding.create_multipart_upload, 501, "NotImplemented", Bucket=locked, Key="held")
+    refused(s3.head_object, 404, "404", Bucket=locked, Key="held")
 
 
 def test_retentions_that_are_none(s3: Any, locked: str) -> None:

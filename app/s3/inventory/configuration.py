@@ -48,6 +48,15 @@ FIELDS = (
     "ObjectOwner",
 )
 """Optional fields, in the order in which reports have them."""
+NOT_BUILT = frozenset(
+    {
+        "IntelligentTieringReferenceDate",
+        "LifecycleExpirationDate",
+        "ObjectLockEventHoldDuration",
+        "ObjectLockEventHoldStatus",
+    }
+)
+"""Optional fields of AWS's that no report has here."""
 _ID = re.compile(r"[A-Za-z0-9_.-]{1,64}")
 
 
@@ -92,13 +101,15 @@ def parse(document: bytes, name: str) -> Inventory:
         raise IdMismatch()
     if _ID.fullmatch(name) is None:
         raise InvalidConfigurationId()
-    destination = _child(_child(tree, "Destination"), "S3BucketDestination")
+    holder, schedule = _child(tree, "Destination"), _child(tree, "Schedule")
+    xml.check_children(holder, {"S3BucketDestination"})
+    xml.check_children(schedule, {"Frequency"})
+    destination = _child(holder, "S3BucketDestination")
     xml.check_children(destination, {"AccountId", "Bucket", "Encryption", "Format", "Prefix"})
     arn = xml.text_of(destination, "Bucket") or ""
     if not arn.startswith(ARN) or len(arn) == len(ARN):
         raise InvalidS3DestinationBucket("Invalid bucket ARN.")
     included = _one_of(tree, "IncludedObjectVersions", (ALL, "Current"))
-    filters = tree.findall("Filter")
     return Inventory(
         name,
         _one_of(tree, "IsEnabled", ("true", "false")) == "true",
@@ -107,8 +118,8 @@ def parse(document: bytes, name: str) -> Inventory:
         xml.text_of(destination, "Prefix") or "",
         _format(destination),
         included == ALL,
-        _one_of(_child(tree, "Schedule"), "Frequency", ("Daily", WEEKLY)),
-        (xml.text_of(filters[0], "Prefix") or "") if filters else "",
+        _one_of(schedule, "Frequency", ("Daily", WEEKLY)),
+        _filter(tree),
         _fields(tree),
         _encryption(destination),
     )
@@ -145,22 +156,32 @@ def has_parquet() -> bool:
     return True
 
 
+def _filter(tree: Element) -> str:
+    found = xml.only_child(tree, "Filter")
+    if found is None:
+        return ""
+    xml.check_children(found, {"Prefix"})
+    return xml.text_of(found, "Prefix") or ""
+
+
 def _fields(tree: Element) -> tuple[str, ...]:
-    found = tree.findall("OptionalFields")
-    if not found:
+    found = xml.only_child(tree, "OptionalFields")
+    if found is None:
         return ()
-    xml.check_children(found[0], {"Field"})
-    named = {child.text or "" for child in found[0]}
-    if not named <= set(FIELDS):
+    xml.check_children(found, {"Field"})
+    named = {child.text or "" for child in found}
+    if not named <= NOT_BUILT.union(FIELDS):
         raise MalformedXML()
+    if named & NOT_BUILT:
+        raise NotImplemented()
     return tuple(field for field in FIELDS if field in named)
 
 
 def _encryption(destination: Element) -> str:
-    found = destination.findall("Encryption")
-    if not found:
+    found = xml.only_child(destination, "Encryption")
+    if found is None:
         return ""
-    if len(found[0]) != 1 or found[0][0].tag != "SSE-S3":
+    if len(found) != 1 or found[0].tag != "SSE-S3":
         raise NotImplemented()
     return "SSE-S3"
 

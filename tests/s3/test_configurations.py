@@ -1,0 +1,89 @@
+"""Documents of inventories and of object lock: what is said twice, or is no part of them, is refused, not ignored."""
+
+from __future__ import annotations
+
+import pytest
+
+from app.s3.errors import MalformedXML, NotImplemented, S3Error
+from app.s3.inventory import configuration
+from app.s3.lock_documents import Default, default_of_document, retention_of_document
+
+PLACE = "<Bucket>arn:aws:s3:::target</Bucket><Format>CSV</Format>"
+
+
+def inventory(more: str = "", place: str = PLACE, beside: str = "", schedule: str = "") -> bytes:
+    return (
+        f"<InventoryConfiguration><Destination><S3BucketDestination>{place}</S3BucketDestination>{beside}</Destination>"
+        "<IsEnabled>true</IsEnabled><Id>list</Id><IncludedObjectVersions>All</IncludedObjectVersions>"
+        f"<Schedule><Frequency>Daily</Frequency>{schedule}</Schedule>{more}</InventoryConfiguration>"
+    ).encode()
+
+
+def encrypted(*ways: str) -> bytes:
+    return inventory(place=PLACE + "".join(f"<Encryption>{way}</Encryption>" for way in ways))
+
+
+def fields(*names: str) -> str:
+    return f"<OptionalFields>{''.join(f'<Field>{name}</Field>' for name in names)}</OptionalFields>"
+
+
+BY_TAG = "<Filter><Prefix>a</Prefix><Tag><Key>k</Key><Value>v</Value></Tag></Filter>"
+KMS = "<SSE-KMS><KeyId>key</KeyId></SSE-KMS>"
+INVENTORIES: list[tuple[bytes, type[S3Error]]] = [
+    (inventory(BY_TAG), MalformedXML),
+    (inventory("<Filter><Prefix>a</Prefix></Filter><Filter><Prefix>b</Prefix></Filter>"), MalformedXML),
+    (inventory(fields("Size") + fields("ETag")), MalformedXML),
+    (inventory(schedule="<Hour>4</Hour>"), MalformedXML),
+    (inventory(beside="<Other/>"), MalformedXML),
+    (encrypted("<SSE-S3/>", KMS), MalformedXML),
+    (encrypted(KMS), NotImplemented),
+    (inventory(fields("Size", "LifecycleExpirationDate")), NotImplemented),
+    (inventory(fields("ObjectLockEventHoldStatus")), NotImplemented),
+]
+
+
+@pytest.mark.parametrize(("document", "error"), INVENTORIES)
+def test_inventories_that_are_none(document: bytes, error: type[S3Error]) -> None:
+    with pytest.raises(error):
+        configuration.parse(document, "list")
+
+
+def test_an_inventory() -> None:
+    more = "<Filter><Prefix>a/</Prefix></Filter>" + fields("ETag", "Size")
+    found = configuration.parse(inventory(more, PLACE + "<Encryption><SSE-S3/></Encryption>"), "list")
+    assert (found.filter, found.fields, found.encryption) == ("a/", ("Size", "ETag"), "SSE-S3")
+
+
+def lock(inner: str) -> bytes:
+    enabled = "<ObjectLockEnabled>Enabled</ObjectLockEnabled>"
+    return f"<ObjectLockConfiguration>{enabled}{inner}</ObjectLockConfiguration>".encode()
+
+
+def default(mode: str, more: str = "") -> str:
+    return f"<DefaultRetention><Mode>{mode}</Mode><Days>1</Days>{more}</DefaultRetention>"
+
+
+LOCKS: list[tuple[bytes, type[S3Error]]] = [
+    (lock(f"<Rule>{default('GOVERNANCE')}</Rule><Rule>{default('COMPLIANCE')}</Rule>"), MalformedXML),
+    (lock(f"<Rule>{default('GOVERNANCE')}{default('COMPLIANCE')}</Rule>"), MalformedXML),
+    (
+        lock(f"<Rule>{default('GOVERNANCE', '<DefaultEventHold><Days>1</Days></DefaultEventHold>')}</Rule>"),
+        NotImplemented,
+    ),
+]
+
+
+@pytest.mark.parametrize(("document", "error"), LOCKS)
+def test_default_retentions_that_are_none(document: bytes, error: type[S3Error]) -> None:
+    assert default_of_document(lock(f"<Rule>{default('GOVERNANCE')}</Rule>")) == Default("GOVERNANCE", days=1)
+    with pytest.raises(error):
+        default_of_document(document)
+
+
+@pytest.mark.parametrize("more", ["<EventHold>ON</EventHold>", "<EventHoldDuration><Days>1</Days></EventHoldDuration>"])
+def test_event_holds_are_not_built(more: str) -> None:
+    until = "<RetainUntilDate>2099-01-01T00:00:00Z</RetainUntilDate>"
+    with pytest.raises(NotImplemented):
+        retention_of_document(f"<Retention><Mode>GOVERNANCE</Mode>{until}{more}</Retention>".encode())
+    with pytest.raises(NotImplemented):
+        retention_of_document(f"<Retention>{more}</Retention>".encode())
