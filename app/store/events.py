@@ -30,6 +30,10 @@ LIFECYCLE = "lifecycle"
 """As `Cause.event`: what a lifecycle rule did."""
 RESTORED = {True: "ObjectRestore:Completed", False: "ObjectRestore:Delete"}
 """As `Cause.event`: an archived version is back, or was taken away again."""
+SERVICE = "s3.amazonaws.com"
+"""Who does what a lifecycle rule does, and where from."""
+LATER = ("Lifecycle", "ObjectTagging:", "ObjectAcl:", RESTORED[False])
+"""How the events begin whose messages have version 2.3."""
 EMPTY_ETAG = "d41d8cd98f00b204e9800998ecf8427e"
 
 
@@ -62,8 +66,8 @@ class Cause(NamedTuple):
     """Who or what changes something. `event` is what a new version is called, or what other headers are."""
 
     event: str
-    principal: str = "Anonymous"
-    client: str = ""
+    principal: str = SERVICE
+    client: str = SERVICE
     request_id: str = ""
     more: Mapping[str, object] = MappingProxyType({})
     """What messages tell beside the usual."""
@@ -113,7 +117,7 @@ class Messages:
         if change.kind == RECLASSED and cause.event == LIFECYCLE:
             more = {"lifecycleEventData": {"transitionEventData": {"destinationStorageClass": change.storage_class}}}
         return {
-            "eventVersion": "2.1",
+            "eventVersion": "2.3" if event.startswith(LATER) else "2.1",
             "eventSource": "aws:s3",
             "awsRegion": bucket.region,
             "eventTime": datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%f")[:-3] + "Z",

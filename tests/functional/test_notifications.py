@@ -83,6 +83,8 @@ def test_every_change_is_told(gateway: Gateway, s3: Any, bucket: str, hook: Hook
         ("ObjectTagging:Delete", key),
         ("ObjectRemoved:Delete", key),
     ]
+    # "Event message structure", Amazon S3 User Guide, says which version is whose
+    assert [record["eventVersion"] for record in found] == ["2.1", "2.1", "2.3", "2.3", "2.1"]
     first = found[0]
     assert first["s3"]["object"] | {"size": 5, "eTag": etag} == first["s3"]["object"]
     assert "versionId" not in first["s3"]["object"]
@@ -204,6 +206,9 @@ def wait_for(look: Callable[[], Any], wanted: Callable[[Any], bool]) -> Any:
         ({"QueueArn": "arn:aws:sns:us-east-1:0:hook"}, "InvalidArgument"),
         ({"Events": ["s3:ObjectInvented:*"]}, "InvalidArgument"),
         ({"Events": ["s3:Replication:*"]}, "NotImplemented"),
+        ({"Events": ["s3:ObjectRetention:Put"]}, "NotImplemented"),
+        ({"Events": ["s3:ObjectAnnotation:*"]}, "NotImplemented"),
+        ({"Filter": {"Key": {"FilterRules": [{"Name": "prefix", "Value": "ü" * 513}]}}}, "InvalidArgument"),
         ({"Filter": {"Key": {"FilterRules": [{"Name": "middle", "Value": "x"}]}}}, "InvalidArgument"),
         ({"Filter": {"Key": {"FilterRules": [{"Name": "prefix", "Value": "x"}] * 2}}}, "InvalidArgument"),
     ],
@@ -254,4 +259,7 @@ def test_what_expires_is_told(s3: Any, bucket: str, hook: Hook, versioned: bool)
     rule = {"ID": "r", "Status": "Enabled", "Filter": {"Prefix": "old/"}, "Expiration": {"Days": 1}}
     s3.put_bucket_lifecycle_configuration(Bucket=bucket, LifecycleConfiguration={"Rules": [rule]})
     expected = "LifecycleExpiration:DeleteMarkerCreated" if versioned else "LifecycleExpiration:Delete"
-    assert names(hook.wait(bucket, 1)) == [(expected, "old/k")]
+    (told,) = hook.wait(bucket, 1)
+    assert names([told]) == [(expected, "old/k")]
+    who, where = told["userIdentity"]["principalId"], told["requestParameters"]["sourceIPAddress"]
+    assert (told["eventVersion"], who, where) == ("2.3", "s3.amazonaws.com", "s3.amazonaws.com")

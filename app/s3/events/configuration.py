@@ -31,9 +31,10 @@ _NAMES_NEVER = """
 ReducedRedundancyLostObject ObjectRestore:* ObjectRestore:Post ObjectRestore:Completed ObjectRestore:Delete
 Replication:* Replication:OperationFailedReplication Replication:OperationMissedThreshold
 Replication:OperationReplicatedAfterThreshold Replication:OperationNotTracked LifecycleTransition IntelligentTiering
+ObjectAnnotation:* ObjectAnnotation:Put ObjectAnnotation:Delete ObjectRetention:Put
 """
 NEVER = frozenset("s3:" + name for name in _NAMES_NEVER.split())
-"""What does not happen here; to promise it would be to accept a setting and ignore it."""
+"""What does not happen here, or is not told; to promise it would be to accept a setting and ignore it."""
 OF_CLASSES = frozenset({"s3:LifecycleTransition"})
 OF_ARCHIVES = frozenset("s3:ObjectRestore:" + name for name in ("*", "Post", "Completed", "Delete"))
 """What does where storage classes have stores, and where some of these are archives."""
@@ -127,7 +128,7 @@ def _filter(element: Element) -> tuple[str, str]:
             raise InvalidArgument(
                 f"Cannot specify more than one {name} rule in a filter.", ArgumentName="FilterRule.Name"
             )
-        if len(value) > MAX_FILTER:
+        if len(value.encode()) > MAX_FILTER:
             raise InvalidArgument("Size of filter rule value cannot exceed 1024 bytes in UTF-8 representation")
         texts[name] = value
     return texts.get("prefix", ""), texts.get("suffix", "")
