@@ -80,7 +80,7 @@ class Version(NamedTuple):
     """A JSON object: the answer headers that the object keeps (`content-type`, `x-amz-meta-…`), names in lower case."""
     storage_class: str
     checksum_algorithm: str
-    """`CRC32`, `CRC32C`, `CRC64NVME`, `SHA1`, `SHA256` or empty."""
+    """`CRC32`, `SHA256` and so on, as `x-amz-checksum-algorithm` names it, or empty."""
     checksum_type: str
     """`FULL_OBJECT`, `COMPOSITE` or empty."""
     checksum: str

@@ -73,13 +73,13 @@ class Body:
         self._expected = checksums.requested(request) if promised else checksums.NOTHING
         self.promised_algorithm = self._expected.algorithm
         self.algorithm = checksum if fixed or not self.promised_algorithm else self.promised_algorithm
-        self._hasher = checksums.ALGORITHMS[self.algorithm].new() if self.algorithm else None
-        self._promised_hasher = self._hasher
-        if self.promised_algorithm not in ("", self.algorithm):
-            self._promised_hasher = checksums.ALGORITHMS[self.promised_algorithm].new()
         self._md5_promised = checksums.content_md5(request)
         md5 = etag or self._md5_promised is not None
         self._md5 = hashlib.md5(usedforsecurity=False) if md5 else None
+        self._hasher = self._new_hasher(self.algorithm) if self.algorithm else None
+        self._promised_hasher = self._hasher
+        if self.promised_algorithm not in ("", self.algorithm):
+            self._promised_hasher = self._new_hasher(self.promised_algorithm)
         payload = request.payload
         self.size: int | None
         """Bytes; None until its end for a body in HTTP's own chunks."""
@@ -99,6 +99,11 @@ class Body:
         self.checksum = ""
         self.admit: Callable[[int], Awaitable[None]] | None = None
         """Asked, while a body comes whose size is not known, whether so many bytes may come; raises to refuse them."""
+
+    def _new_hasher(self, algorithm: str) -> checksums.Hasher:
+        if algorithm == "MD5" and self._md5 is not None:  # what takes longest is not done twice
+            return checksums.Hashed(self._md5)
+        return checksums.ALGORITHMS[algorithm].new()
 
     async def read(self) -> Buffer:
         """The next piece, about `PIECE` bytes; empty at the end. Raises IncompleteBody and what chunks can be wrong in.

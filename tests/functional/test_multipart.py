@@ -146,7 +146,14 @@ def test_list_uploads_pages(s3: Any, bucket: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("algorithm", "kind"), [("CRC32", "FULL_OBJECT"), ("CRC64NVME", "FULL_OBJECT"), ("SHA256", "COMPOSITE")]
+    ("algorithm", "kind"),
+    [
+        ("CRC32", "FULL_OBJECT"),
+        ("CRC64NVME", "FULL_OBJECT"),
+        ("SHA256", "COMPOSITE"),
+        ("SHA512", "COMPOSITE"),
+        ("XXHASH3", "COMPOSITE"),
+    ],
 )
 def test_checksums_of_the_whole(s3: Any, bucket: str, algorithm: str, kind: str) -> None:
     parts = [os.urandom(5 * MIB), os.urandom(1000)]

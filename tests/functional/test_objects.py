@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import hashlib
 import os
 from typing import Any
@@ -224,7 +225,9 @@ def test_response_overrides(s3: Any, bucket: str) -> None:
     assert (got["ContentType"], got["CacheControl"]) == ("c/d", "no-store")
 
 
-@pytest.mark.parametrize("algorithm", ["CRC32", "CRC32C", "CRC64NVME", "SHA1", "SHA256"])
+@pytest.mark.parametrize(
+    "algorithm", ["CRC32", "CRC32C", "CRC64NVME", "SHA1", "SHA256", "SHA512", "XXHASH128", "XXHASH3", "XXHASH64"]
+)
 def test_checksums_are_kept(s3: Any, bucket: str, algorithm: str) -> None:
     put = s3.put_object(Bucket=bucket, Key="k", Body=b"hello", ChecksumAlgorithm=algorithm)
     name = f"Checksum{algorithm}"
@@ -236,6 +239,35 @@ def test_checksums_are_kept(s3: Any, bucket: str, algorithm: str) -> None:
         s3.put_object(Bucket=bucket, Key="k", Body=b"other", **{name: put[name]})
     assert code_of(error) == (400, "BadDigest")
     assert s3.get_object(Bucket=bucket, Key="k")["Body"].read() == b"hello"
+
+
+def test_md5_as_a_checksum(s3: Any, bucket: str) -> None:
+    """boto3 hands on what its user worked out. As a part's and a copy's it is worked out here."""
+    md5 = base64.b64encode(hashlib.md5(b"hello").digest()).decode()
+    assert s3.put_object(Bucket=bucket, Key="k", Body=b"hello", ChecksumMD5=md5)["ChecksumMD5"] == md5
+    head = s3.head_object(Bucket=bucket, Key="k", ChecksumMode="ENABLED")
+    assert (head["ChecksumMD5"], head["ChecksumType"]) == (md5, "FULL_OBJECT")
+    assert s3.list_objects_v2(Bucket=bucket)["Contents"][0]["ChecksumAlgorithm"] == ["MD5"]
+    got = s3.get_object_attributes(Bucket=bucket, Key="k", ObjectAttributes=["Checksum"])
+    assert got["Checksum"] == {"ChecksumMD5": md5, "ChecksumType": "FULL_OBJECT"}
+    for body, wrong in ((b"other", md5), (b"hello", md5[:-4] + "AA==")):
+        with pytest.raises(ClientError) as error:
+            s3.put_object(Bucket=bucket, Key="k", Body=body, ChecksumMD5=wrong)
+        assert code_of(error) == (400, "BadDigest")
+    with pytest.raises(ClientError) as error:
+        s3.put_object(Bucket=bucket, Key="k", Body=b"hello", ChecksumMD5=hashlib.md5(b"hello").hexdigest())
+    assert code_of(error) == (400, "InvalidRequest")
+    s3.put_object(Bucket=bucket, Key="other", Body=b"hello")
+    source = {"Bucket": bucket, "Key": "other"}
+    copied = s3.copy_object(Bucket=bucket, Key="copy", CopySource=source, ChecksumAlgorithm="MD5")
+    assert copied["CopyObjectResult"]["ChecksumMD5"] == md5
+    upload_id = s3.create_multipart_upload(Bucket=bucket, Key="m", ChecksumAlgorithm="MD5")["UploadId"]
+    at = {"Bucket": bucket, "Key": "m", "UploadId": upload_id}
+    part = s3.upload_part(**at, PartNumber=1, Body=b"hello", ChecksumMD5=md5)
+    named = [{"PartNumber": 1, "ETag": part["ETag"], "ChecksumMD5": md5}]
+    whole = base64.b64encode(hashlib.md5(hashlib.md5(b"hello").digest()).digest()).decode() + "-1"
+    made = s3.complete_multipart_upload(**at, MultipartUpload={"Parts": named})
+    assert (made["ChecksumMD5"], made["ChecksumType"]) == (whole, "COMPOSITE")
 
 
 def test_wrong_content_md5_stores_nothing(s3: Any, bucket: str) -> None:
