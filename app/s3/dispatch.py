@@ -51,6 +51,8 @@ class Operation(NamedTuple):
     that it names, or with the tags that it gives."""
     form: bool = False
     """Who asks, and for which key, stands in the body: the right is asked by `rights.admit_form`."""
+    signed: str = ""
+    """What those without a name are told, to whom no policy and no ACL can give it; empty: they may be given it."""
 
 
 VERSIONED = {
@@ -148,6 +150,7 @@ def operation(
     begin: Begin | None = None,
     each: bool = False,
     form: bool = False,
+    signed: str = "",
 ) -> Callable[[Handler], Handler]:
     """Register a handler. Raises ValueError for a place that is taken or an action that is none."""
     if action not in KNOWN:
@@ -158,7 +161,7 @@ def operation(
         if place in TABLE:
             raise ValueError(f"{place} is {TABLE[place].name} already")
         in_bucket = on_bucket and level != "service"
-        TABLE[place] = Operation(name, action, handler, in_bucket, streams, now, begin, each, form)
+        TABLE[place] = Operation(name, action, handler, in_bucket, streams, now, begin, each, form, signed)
         return handler
 
     return register

@@ -25,6 +25,8 @@ logger = logging.getLogger("sluice.s3")
 def admit(request: S3Request, operation: Operation, bucket: Bucket | None) -> None:
     """Raises AccessDenied unless the caller may do what it asks for, or only its objects can tell."""
     request.undecided, request.by_object = False, ()
+    if operation.signed and request.account_id is None:
+        raise AccessDenied(operation.signed)
     if operation.form or (operation.each and bucket is not None and (bucket.settings or request.principal is not None)):
         request.undecided = True
     else:

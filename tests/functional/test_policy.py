@@ -123,6 +123,30 @@ def test_f68_anonymous_requests(s3: Any, public: str, gateway: Gateway) -> None:
         assert anonymous.get(f"{place}?versions").status_code == 403
 
 
+@pytest.mark.parametrize(
+    ("method", "path", "headers", "says"),
+    [
+        ("POST", "/new?uploads", {}, "Anonymous users cannot initiate multipart uploads.  Please authenticate."),
+        ("PUT", "/new", {"x-amz-copy-source": "{}/k"}, "Anonymous users cannot copy objects.  Please authenticate."),
+        ("PUT", "/new?partNumber=1&uploadId=x", {"x-amz-copy-source": "{}/k"}, "cannot copy objects"),
+        ("PUT", "?acl", {"x-amz-acl": "private"}, "Anonymous users cannot invoke this API. Please authenticate."),
+        ("PUT", "/k?acl", {"x-amz-acl": "private"}, "Anonymous users cannot invoke this API. Please authenticate."),
+        ("GET", "?ownershipControls", {}, "s3:GetBucketOwnershipControls does not support Anonymous requests!"),
+        ("DELETE", "?ownershipControls", {}, "s3:PutBucketOwnershipControls does not support Anonymous requests!"),
+    ],
+)
+def test_f68_what_nobody_can_give_to_everybody(
+    s3: Any, other: Any, public: str, gateway: Gateway, method: str, path: str, headers: dict[str, str], says: str
+) -> None:
+    put(s3, public, statement(public, "s3:*"))
+    named = {name: value.format(public) for name, value in headers.items()}
+    answer = httpx.request(method, f"{gateway.endpoint}/{public}{path}", headers=named)
+    assert (answer.status_code, "<Code>AccessDenied</Code>" in answer.text, says in answer.text) == (403, True, True)
+    assert [found["Key"] for found in s3.list_objects_v2(Bucket=public)["Contents"]] == ["k"]
+    assert "Uploads" not in s3.list_multipart_uploads(Bucket=public)
+    other.copy_object(Bucket=public, Key="new", CopySource=f"{public}/k")  # who is somebody may
+
+
 def test_f68_restrict_public_buckets(s3: Any, other: Any, public: str) -> None:
     put(s3, public, statement(public, "s3:*"))
     assert s3.get_bucket_policy_status(Bucket=public)["PolicyStatus"] == {"IsPublic": True}

@@ -27,6 +27,9 @@ from app.s3.response import XML, Response
 if TYPE_CHECKING:
     from app.s3.gateway import Gateway
 
+CALLED_BY = "Anonymous users cannot invoke this API. Please authenticate."
+NOT_ANONYMOUS = " does not support Anonymous requests!"
+
 
 @operation("GET", "bucket", "acl", name="GetBucketAcl", action="s3:GetBucketAcl")
 async def get_bucket_acl(gateway: Gateway, request: S3Request) -> Response:
@@ -47,7 +50,7 @@ async def get_object_acl(gateway: Gateway, request: S3Request) -> Response:
     return Response(200, list(XML), await acls.shown(gateway, request, owner_id, grants))
 
 
-@operation("PUT", "bucket", "acl", name="PutBucketAcl", action="s3:PutBucketAcl")
+@operation("PUT", "bucket", "acl", name="PutBucketAcl", action="s3:PutBucketAcl", signed=CALLED_BY)
 async def put_bucket_acl(gateway: Gateway, request: S3Request) -> Response:
     """https://docs.aws.amazon.com/AmazonS3/latest/API/API_PutBucketAcl.html"""
     bucket = request.bucket_row
@@ -58,7 +61,7 @@ async def put_bucket_acl(gateway: Gateway, request: S3Request) -> Response:
     return Response(200)
 
 
-@operation("PUT", "key", "acl", name="PutObjectAcl", action="s3:PutObjectAcl")
+@operation("PUT", "key", "acl", name="PutObjectAcl", action="s3:PutObjectAcl", signed=CALLED_BY)
 async def put_object_acl(gateway: Gateway, request: S3Request) -> Response:
     """https://docs.aws.amazon.com/AmazonS3/latest/API/API_PutObjectAcl.html"""
     version = await find(gateway, request)
@@ -91,6 +94,7 @@ async def _asked(gateway: Gateway, request: S3Request, owner_id: str) -> Grants:
     "ownershipControls",
     name="PutBucketOwnershipControls",
     action="s3:PutBucketOwnershipControls",
+    signed="s3:PutBucketOwnershipControls" + NOT_ANONYMOUS,
 )
 async def put_bucket_ownership_controls(gateway: Gateway, request: S3Request) -> Response:
     """https://docs.aws.amazon.com/AmazonS3/latest/API/API_PutBucketOwnershipControls.html"""
@@ -117,6 +121,7 @@ async def put_bucket_ownership_controls(gateway: Gateway, request: S3Request) ->
     "ownershipControls",
     name="GetBucketOwnershipControls",
     action="s3:GetBucketOwnershipControls",
+    signed="s3:GetBucketOwnershipControls" + NOT_ANONYMOUS,
 )
 async def get_bucket_ownership_controls(gateway: Gateway, request: S3Request) -> Response:
     """https://docs.aws.amazon.com/AmazonS3/latest/API/API_GetBucketOwnershipControls.html"""
@@ -133,6 +138,7 @@ async def get_bucket_ownership_controls(gateway: Gateway, request: S3Request) ->
     "ownershipControls",
     name="DeleteBucketOwnershipControls",
     action="s3:PutBucketOwnershipControls",
+    signed="s3:PutBucketOwnershipControls" + NOT_ANONYMOUS,
 )
 async def delete_bucket_ownership_controls(gateway: Gateway, request: S3Request) -> Response:
     """Without them ACLs hold, as in a bucket of before there were ownership controls.

@@ -51,6 +51,7 @@ if TYPE_CHECKING:
     from app.s3.gateway import Gateway
 
 T = TypeVar("T")
+COPIED_BY = "Anonymous users cannot copy objects.  Please authenticate."
 MAX_COPY = 5 * 1024**3
 """Bytes that one CopyObject or UploadPartCopy may copy."""
 CHANGING = frozenset({"x-amz-storage-class", metadata.REDIRECT})
@@ -105,7 +106,7 @@ def _directive(request: S3Request, name: str) -> bool:
     return value == "REPLACE"
 
 
-@operation("PUT", "key", "copy", name="CopyObject", action="s3:PutObject")
+@operation("PUT", "key", "copy", name="CopyObject", action="s3:PutObject", signed=COPIED_BY)
 async def copy_object(gateway: Gateway, request: S3Request) -> Response:
     """https://docs.aws.amazon.com/AmazonS3/latest/API/API_CopyObject.html"""
     bucket, key = request.bucket_row, request.key or ""
@@ -295,7 +296,7 @@ async def _new_version(
     )
 
 
-@operation("PUT", "key", "uploadId+copy", name="UploadPartCopy", action="s3:PutObject")
+@operation("PUT", "key", "uploadId+copy", name="UploadPartCopy", action="s3:PutObject", signed=COPIED_BY)
 async def upload_part_copy(gateway: Gateway, request: S3Request) -> Response:
     """https://docs.aws.amazon.com/AmazonS3/latest/API/API_UploadPartCopy.html"""
     number = part_number(request)

@@ -21,7 +21,14 @@ if TYPE_CHECKING:
     from app.s3.gateway import Gateway
 
 
-@operation("POST", "key", "uploads", name="CreateMultipartUpload", action="s3:PutObject")
+@operation(
+    "POST",
+    "key",
+    "uploads",
+    name="CreateMultipartUpload",
+    action="s3:PutObject",
+    signed="Anonymous users cannot initiate multipart uploads.  Please authenticate.",
+)
 async def create_multipart_upload(gateway: Gateway, request: S3Request) -> Response:
     """https://docs.aws.amazon.com/AmazonS3/latest/API/API_CreateMultipartUpload.html"""
     bucket = request.bucket_row
