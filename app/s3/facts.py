@@ -137,8 +137,14 @@ def _prefix(facts: Facts) -> str | None:
 _listed_prefix = _of_list("prefix")
 
 
-def _of_bucket(take: Callable[[Bucket], str]) -> Fact:
-    return lambda facts: None if facts.bucket is None else take(facts.bucket)
+def _region(facts: Facts) -> str | None:
+    return (facts.request if facts.bucket is None else facts.bucket).region or None
+
+
+def _resource_account(facts: Facts) -> str | None:
+    """Of the bucket's owner; what is in no bucket, or not there yet, is the caller's own."""
+    owner_id = facts.request.account_id if facts.bucket is None else facts.bucket.owner_id
+    return None if owner_id is None else account_number(owner_id)
 
 
 def _of_session(take: Callable[[int], str]) -> Fact:
@@ -268,9 +274,9 @@ ANYWHERE: dict[str, Fact] = {
     "aws:userid": lambda facts: _user_id(facts) or "anonymous",
     "aws:referer": _header("referer"),
     "aws:useragent": _header("user-agent"),
-    "aws:requestedregion": _of_bucket(lambda bucket: bucket.region),
-    "aws:resourceaccount": _of_bucket(lambda bucket: account_number(bucket.owner_id)),
-    "s3:resourceaccount": _of_bucket(lambda bucket: account_number(bucket.owner_id)),
+    "aws:requestedregion": _region,
+    "aws:resourceaccount": _resource_account,
+    "s3:resourceaccount": _resource_account,
     "aws:securetransport": lambda facts: "true" if facts.request.scheme == "https" else "false",
     "aws:sourceip": lambda facts: facts.request.client or None,
     "s3:authtype": _via,

@@ -294,7 +294,7 @@ class Gateway:
         return operation
 
     def _admit(self, request: S3Request, operation: dispatch.Operation, bucket: Bucket | None) -> None:
-        rights.admit(request, operation, bucket)
+        rights.admit(request, operation, bucket, self.region)
         refuse_unbuilt_headers(request)
         request.bucket_row = bucket
 

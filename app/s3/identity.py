@@ -12,7 +12,7 @@ from urllib.parse import parse_qsl, quote
 
 from app.access.iam.errors import IamError
 from app.access.iam.parameters import Parameters
-from app.access.iam.service import NAMES, RUN, STS
+from app.access.iam.service import IAM, NAMES, RUN, STS
 from app.access.iam.table import Call, Document, Result
 from app.access.principal import principal_of
 from app.index.rows import AccessKey
@@ -33,6 +33,8 @@ MAX_FORM = 512 * 1024
 """Bytes: the longest policy of IAM, percent-encoded, fits."""
 MAX_FIELDS = 500
 NAMESPACES = {"iam": "https://iam.amazonaws.com/doc/2010-05-08/", STS: "https://sts.amazonaws.com/doc/2011-06-15/"}
+GLOBAL = "us-east-1"
+"""The region of IAM for policies, wherever it is asked from ("AWS global condition context keys", IAM User Guide)."""
 EMPTY = frozenset({"UpdateRole"})
 """Operations whose result is nothing, and yet named in the answer."""
 INVALID = "The security token included in the request is invalid."
@@ -76,6 +78,7 @@ async def answer(gateway: Gateway, request: S3Request) -> Response:
         if action in NAMES[service]:
             request.operation = action
         principal = request.principal = None if key.holder is None else principal_of(key.holder)
+        request.region = GLOBAL if service == IAM else gateway.region
         call = Call(gateway.index, key.account_id, principal, Parameters(given), Facts(request, None).values)
         result = await RUN[service](action, call)
     except IamError as error:

@@ -112,6 +112,8 @@ class S3Request:
     operation = "Unknown"
     timings: dict[str, float]
     """Seconds by phase: auth, index, open, write, sync, commit, read."""
+    region = ""
+    """Of a request about no bucket that there is: where it is asked."""
     bucket_row: Any = None
     """The bucket that the operation is on, authorised."""
     sse = False

@@ -22,11 +22,16 @@ from app.s3.response import Response
 logger = logging.getLogger("sluice.s3")
 
 
-def admit(request: S3Request, operation: Operation, bucket: Bucket | None) -> None:
-    """Raises AccessDenied unless the caller may do what it asks for, or only its objects can tell."""
+def admit(request: S3Request, operation: Operation, bucket: Bucket | None, region: str = "") -> None:
+    """Raises AccessDenied unless the caller may do what it asks for, or only its objects can tell.
+
+    `region` is where it asks for what is in no bucket.
+    """
     request.undecided, request.by_object = False, ()
     if operation.signed and request.account_id is None:
         raise AccessDenied(operation.signed)
+    if bucket is None:
+        request.region = region
     if operation.form or (operation.each and bucket is not None and (bucket.settings or request.principal is not None)):
         request.undecided = True
     else:

@@ -166,6 +166,28 @@ def test_where_new_buckets_may_be(gateway: Gateway, iam: Any, bucket: str) -> No
     but.s3.create_bucket(Bucket=f"{bucket}-none")
 
 
+@pytest.mark.parametrize("key", ["aws:RequestedRegion", "aws:ResourceAccount"])
+def test_conditions_on_what_is_in_no_bucket(gateway: Gateway, iam: Any, bucket: str, key: str) -> None:
+    right = "us-east-1" if key == "aws:RequestedRegion" else service(gateway, "sts").get_caller_identity()["Account"]
+    everything = [policy("*"), policy("*", effect="Deny", Condition={"StringNotEquals": {key: right}})]
+    only = [policy("*", Condition={"StringEquals": {key: right}})]
+    for number, documents in enumerate((everything, only)):
+        user = User(gateway, iam, *documents)
+        user.s3.list_buckets()
+        user.s3.create_bucket(Bucket=f"{bucket}-{number}")
+        service(gateway, "iam", user.key, user.secret).list_groups()
+        user.sts.get_session_token()
+        account = iam.get_user()["User"]["Arn"]
+        trust = {"Effect": "Allow", "Action": "sts:AssumeRole", "Principal": {"AWS": account}}
+        text = json.dumps({"Version": "2012-10-17", "Statement": trust})
+        made = iam.create_role(RoleName=f"{bucket}-{number}", AssumeRolePolicyDocument=text)["Role"]
+        user.sts.assume_role(RoleArn=made["Arn"], RoleSessionName="one")
+    but = User(gateway, iam, policy("*"), policy("*", effect="Deny", Condition={"StringEquals": {key: right}}))
+    denied(but.s3.list_buckets)
+    denied(but.s3.create_bucket, Bucket=f"{bucket}-none")
+    denied(service(gateway, "iam", but.key, but.secret).list_groups)
+
+
 def test_a_changed_right_holds_in_every_worker_at_once(gateway: Gateway, iam: Any, s3: Any, bucket: str) -> None:
     s3.put_object(Bucket=bucket, Key="k", Body=b"body")
     user = User(gateway, iam, policy("s3:GetObject"))

@@ -79,6 +79,16 @@ def test_who_and_where() -> None:
     assert found.values("aws:username") is None
 
 
+def test_of_what_is_in_no_bucket() -> None:
+    found = facts()
+    found.bucket = None
+    assert found.values("aws:requestedregion") is None
+    assert found.values("aws:resourceaccount") is None
+    found.request.region, found.request.account_id = "eu-west-1", "210987654321"
+    assert found.values("aws:requestedregion") == ("eu-west-1",)
+    assert found.values("aws:resourceaccount") == found.values("s3:resourceaccount") == ("210987654321",)
+
+
 class Claim:
     version, via = "v4", "query"
 

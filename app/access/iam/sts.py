@@ -67,15 +67,19 @@ def _trusts(call: Call, role: Identity, principal: Principal, name: str) -> bool
     if any(trusted.get(arn, principal.caller.unique_id) != principal.caller.unique_id for arn in _arns(principal)):
         return False
     trust = stored_trust(document["trust"])
-    return authorize_assume(principal, call.account_id, role, trust, _with(call, name))
+    return authorize_assume(principal, call.account_id, role, trust, _with(call, role, name))
 
 
 def _arns(principal: Principal) -> tuple[str, str]:
     return principal.caller.arn, principal.caller.role
 
 
-def _with(call: Call, session: str) -> Values:
-    given = {"sts:rolesessionname": session, "sts:externalid": call.parameters.get("ExternalId")}
+def _with(call: Call, role: Identity, session: str) -> Values:
+    given = {
+        "sts:rolesessionname": session,
+        "sts:externalid": call.parameters.get("ExternalId"),
+        "aws:resourceaccount": account_number(role.account_id),
+    }
     return with_keys(call.values, given)
 
 

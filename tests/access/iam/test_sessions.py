@@ -102,6 +102,13 @@ async def test_conditions_of_trust(ours: Caller) -> None:
     await assume(ann, arn, ExternalId="secret")
 
 
+async def test_the_account_of_a_role(ours: Caller, theirs: Caller) -> None:
+    arn = await role(ours, trust=trusting(theirs.number))
+    for account, call in ((theirs, denied), (ours, assume)):
+        bound = {"StringEquals": {"aws:ResourceAccount": account.number}}
+        await call(await theirs.user(f"of-{account.number}", policy("sts:*", Condition=bound)), arn)
+
+
 @pytest.mark.parametrize(
     ("field", "value"),
     [
