@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import orjson
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from app.index.rows import Bucket
@@ -152,7 +152,8 @@ def is_due(given_rules: list[Rule], every: list[tuple[Stored, bool]], at: int, n
         if newer:
             since = min(one[0].modified for one in newer)
             kept = sum(1 for one in newer[1:] if not one[1])
-            if rule.noncurrent_days is not None and kept >= (rule.newer or 0) and passed(since, rule, now):
+            days = rule.noncurrent_days
+            if days is not None and kept >= (rule.newer or 0) and passed(since, days, now):
                 return True
             continue
         if marker and older:
@@ -161,7 +162,7 @@ def is_due(given_rules: list[Rule], every: list[tuple[Stored, bool]], at: int, n
             return True
         if rule.date is not None and now >= rule.date:
             return True
-        if rule.days is not None and midnights(version.modified, now) > rule.days - (version.modified % DAY_MS == 0):
+        if rule.days is not None and passed(version.modified, rule.days, now):
             return True
     return False
 
@@ -196,22 +197,28 @@ def moves_to(given: Rules, every: list[tuple[Stored, bool]], at: int, now: int) 
                 assert move.date is not None
                 due = now >= move.date
             else:
-                due = midnights(since, now) > move.days - (since % DAY_MS == 0)
+                due = passed(since, move.days, now)
             if due and (not best or order.index(move.storage_class) > order.index(best)):
                 best = move.storage_class
     return best
 
 
-def passed(since: int, rule: Rule, now: int) -> bool:
-    assert rule.noncurrent_days is not None
-    return midnights(since, now) > rule.noncurrent_days - (since % DAY_MS == 0)
+def passed(since: int, days: int, now: int) -> bool:
+    """Whether there was a midnight so many days later, or the first one behind that."""
+    return any(since + days * DAY_MS <= midnight * DAY_MS <= now for midnight in range(100))
 
 
-def midnights(since: int, now: int) -> int:
-    """How many midnights lie between: behind `since`, and up to `now`."""
-    return sum(1 for day in range(100) if since < day * DAY_MS <= now)
-
-
+@example(
+    [Rule("r", True, "And", smaller=3, older_transitions=(Transition("STANDARD_IA", 0),))],
+    [
+        (Stored(1, "a", "v1", CURRENT, 0, DAY_MS, "{}", "STANDARD"), False),
+        (Stored(2, "a", "v2", NONCURRENT, 0, 0, "{}", "STANDARD"), False),
+    ],
+    0,
+    False,
+    False,
+    "m",
+)  # written by a clock that is ahead
 @given(st.lists(rules(), max_size=4), versions(), times, st.booleans(), st.booleans(), st.sampled_from(["m", VARIES]))
 def test_judged_as_by_the_slow_evaluator(
     given_rules: list[Rule], every: list[tuple[Stored, bool]], day: int, noon: bool, keeps: bool, minimum: str
