@@ -34,6 +34,7 @@ NAMES = frozenset(
     {
         "x-amz-create-session-mode",
         "x-amz-bucket-namespace",
+        "x-amz-if-match-initiated-time",
     }
 )
 USUAL = frozenset({"x-amz-date", "x-amz-content-sha256", "x-amz-checksum-mode", "x-amz-decoded-content-length"})

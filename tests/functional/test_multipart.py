@@ -6,6 +6,7 @@ import base64
 import hashlib
 import os
 import zlib
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -95,6 +96,15 @@ def test_abort(s3: Any, bucket: str) -> None:
         with pytest.raises(ClientError) as error:
             call()
         assert code_of(error) == (404, "NoSuchUpload")
+
+
+def test_a_condition_of_an_abort_is_not_ignored(s3: Any, bucket: str) -> None:
+    upload_id, _ = upload(s3, bucket, "m", [b"part"])
+    place = {"Bucket": bucket, "Key": "m", "UploadId": upload_id}
+    with pytest.raises(ClientError) as error:  # AWS has it for directory buckets
+        s3.abort_multipart_upload(**place, IfMatchInitiatedTime=datetime(2020, 1, 1, tzinfo=UTC))
+    assert code_of(error) == (501, "NotImplemented")
+    assert len(s3.list_parts(**place)["Parts"]) == 1
 
 
 def test_an_upload_belongs_to_its_key(s3: Any, bucket: str) -> None:

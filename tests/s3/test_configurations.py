@@ -1,10 +1,12 @@
-"""Documents of inventories and of object lock: what is said twice, or is no part of them, is refused, not ignored."""
+"""Documents of inventories, object lock and notifications: what is said twice, or is no part of them, is refused."""
 
 from __future__ import annotations
 
 import pytest
 
 from app.s3.errors import MalformedXML, NotImplemented, S3Error
+from app.s3.events import configuration as events
+from app.s3.events.configuration import Targets
 from app.s3.inventory import configuration
 from app.s3.lock_documents import Default, default_of_document, retention_of_document
 
@@ -37,6 +39,8 @@ INVENTORIES: list[tuple[bytes, type[S3Error]]] = [
     (inventory(beside="<Other/>"), MalformedXML),
     (encrypted("<SSE-S3/>", KMS), MalformedXML),
     (encrypted(KMS), NotImplemented),
+    (encrypted("<SSE-S3><KeyId>key</KeyId></SSE-S3>"), MalformedXML),
+    (inventory(fields("Size<Unit>KB</Unit>")), MalformedXML),
     (inventory(fields("Size", "LifecycleExpirationDate")), NotImplemented),
     (inventory(fields("ObjectLockEventHoldStatus")), NotImplemented),
 ]
@@ -87,3 +91,14 @@ def test_event_holds_are_not_built(more: str) -> None:
         retention_of_document(f"<Retention><Mode>GOVERNANCE</Mode>{until}{more}</Retention>".encode())
     with pytest.raises(NotImplemented):
         retention_of_document(f"<Retention>{more}</Retention>".encode())
+
+
+def test_events_have_nothing_in_them() -> None:
+    def rule(event: str) -> bytes:
+        queue = f"<QueueConfiguration><Queue>arn:aws:sqs:::hook</Queue><Event>{event}</Event></QueueConfiguration>"
+        return f"<NotificationConfiguration>{queue}</NotificationConfiguration>".encode()
+
+    targets = Targets(["hook"], "us-east-1")
+    assert [one.events for one in events.parse(rule("s3:ObjectCreated:Put"), targets)] == [("s3:ObjectCreated:Put",)]
+    with pytest.raises(MalformedXML):
+        events.parse(rule("s3:ObjectCreated:Put<Size>5</Size>"), targets)

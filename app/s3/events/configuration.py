@@ -92,7 +92,7 @@ def _rule(element: Element, targets: Targets) -> Rule:
     xml.check_children(element, {"Id", kind, "Event", "Filter"})
     arn, name = xml.text_of(element, kind), xml.text_of(element, "Id")
     events = tuple(dict.fromkeys(child.text or "" for child in element.findall("Event")))
-    if not arn or not events:
+    if not arn or not events or any(len(child) for child in element.findall("Event")):
         raise MalformedXML()
     if name is not None and len(name) > MAX_ID:
         raise InvalidArgument(f"The ID of a configuration may have {MAX_ID} characters.", ArgumentName="Id")

@@ -170,7 +170,7 @@ def _fields(tree: Element) -> tuple[str, ...]:
         return ()
     xml.check_children(found, {"Field"})
     named = {child.text or "" for child in found}
-    if not named <= NOT_BUILT.union(FIELDS):
+    if not named <= NOT_BUILT.union(FIELDS) or any(len(child) for child in found):
         raise MalformedXML()
     if named & NOT_BUILT:
         raise NotImplemented()
@@ -183,6 +183,8 @@ def _encryption(destination: Element) -> str:
         return ""
     if len(found) != 1 or found[0].tag != "SSE-S3":
         raise NotImplemented()
+    if len(found[0]):
+        raise MalformedXML()
     return "SSE-S3"
 
 
