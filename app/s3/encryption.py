@@ -116,6 +116,14 @@ async def prepare(gateway: Gateway, request: S3Request) -> None:
         await gateway.store.keyring.refresh()
 
 
+async def check_possible(gateway: Gateway, bucket: Bucket) -> None:
+    """Raises NotImplemented, NoKeyRing where a bucket's objects could not be encrypted with keys of the server."""
+    if gateway.tree_of(bucket) is not None:
+        raise NotImplemented()
+    await gateway.store.keyring.refresh()
+    gateway.store.keyring.ring  # noqa: B018 - raises NoKeyRing
+
+
 def check_now(gateway: Gateway, request: S3Request) -> None:
     """Raises NotNow where `prepare` would wait."""
     if (request.sse or _SETTING in request.bucket_row.settings) and not gateway.store.keyring.is_fresh:

@@ -12,12 +12,14 @@ import re
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
 
 import pytest
 from botocore.exceptions import ClientError
 from pyarrow import parquet
 
+from tests.functional.conftest import MASTER
 from tests.gateway import Gateway, client
 from tests.places import USUAL, placed
 
@@ -194,6 +196,9 @@ def test_lists_and_what_is_refused(s3: Any) -> None:
     )
     assert refused(Destination=described(target, Format="ORC")["Destination"]) == "NotImplemented"
     assert refused(OptionalFields=["Colour"]) == "MalformedXML"
+    sealed = described(target)["Destination"]
+    sealed["S3BucketDestination"]["Encryption"] = {"SSES3": {}}
+    assert refused(Destination=sealed) == "NotImplemented"  # there is no key that could seal it: none would be written
     for call in (s3.get_bucket_inventory_configuration, s3.delete_bucket_inventory_configuration):
         with pytest.raises(ClientError, match="NoSuchConfiguration"):
             call(Bucket=source, Id="n100")
@@ -220,3 +225,17 @@ def test_configurations_that_are_put_at_once_are_all_kept(s3: Any) -> None:
     with ThreadPoolExecutor(8) as pool:
         list(pool.map(lambda name: s3.delete_bucket_inventory_configuration(Bucket=source, Id=name), names))
     assert "InventoryConfigurationList" not in s3.list_bucket_inventory_configurations(Bucket=source)
+
+
+def test_a_report_is_sealed(tmp_path: Path) -> None:
+    with Gateway(tmp_path / "data", workers=1, env={"SLUICE_MASTER_KEY": MASTER}) as gateway:
+        s3 = client(gateway.endpoint)
+        source, target = make(s3), make(s3)
+        let(s3, source, target)
+        found = described(target)
+        found["Destination"]["S3BucketDestination"]["Encryption"] = {"SSES3": {}}
+        configure(s3, source, found)
+        shown = s3.get_bucket_inventory_configuration(Bucket=source, Id="list")["InventoryConfiguration"]
+        assert shown["Destination"] == found["Destination"]
+        (file,) = delivered(s3, target, source)["files"]
+        assert s3.head_object(Bucket=target, Key=file["key"])["ServerSideEncryption"] == "AES256"

@@ -10,7 +10,7 @@ from app.encryption.scheme import KMS, S3
 from app.s3 import xml
 from app.s3.body import document
 from app.s3.dispatch import operation
-from app.s3.encryption import DSSE, NO_DEFAULT, Default, default_of
+from app.s3.encryption import DSSE, NO_DEFAULT, Default, check_possible, default_of
 from app.s3.errors import (
     InvalidArgument,
     MalformedXML,
@@ -38,10 +38,7 @@ async def put_bucket_encryption(gateway: Gateway, request: S3Request) -> Respons
     """
     default = _parse(await document(request), default_of(request.bucket_row))
     if default.method:
-        if gateway.tree_of(request.bucket_row) is not None:
-            raise NotImplemented()
-        await gateway.store.keyring.refresh()
-        gateway.store.keyring.ring  # noqa: B018 - raises NoKeyRing: it could not be kept
+        await check_possible(gateway, request.bucket_row)
     await gateway.index.configure_bucket(request.bucket_row.id, ENCRYPTION, list(default))
     return Response(200)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from app.index.rows import Bucket
-from app.s3 import parameters, xml
+from app.s3 import encryption, parameters, xml
 from app.s3.body import document
 from app.s3.dispatch import operation
 from app.s3.errors import InvalidBucketName, NoSuchBucket
@@ -38,6 +38,8 @@ async def put_bucket_inventory(gateway: Gateway, request: S3Request) -> Response
         raise InvalidS3DestinationBucket("The destination bucket does not exist.") from None
     if destination.region != bucket.region:
         raise InvalidS3DestinationBucket("The destination bucket must be in the same region.")
+    if found.encryption:
+        await encryption.check_possible(gateway, destination)
     known = inventories_of(bucket)
     if found.id not in known and len(known) >= configuration.MAX:
         raise TooManyConfigurations()
