@@ -33,7 +33,11 @@ async def create_bucket(
             await tree.files.make_bucket(name)  # first: a bucket without its directory looks like one unmounted
         if not with_files and await _has_files(tree, name) and await index.bucket(name) is None:
             raise BucketAlreadyExists()
-    return await index.create_bucket(name, owner_id, region, maximum, store.name, settings, versioning)
+    made = await index.create_bucket(name, owner_id, region, maximum, store.name, settings, versioning)
+    if tree is not None:
+        with driver_calls():
+            await tree.files.make_bucket(name)  # again: who deleted the last one of this name may have been late
+    return made
 
 
 async def _has_files(tree: Tree, name: str) -> bool:
@@ -54,6 +58,9 @@ async def delete_bucket(store: Store, bucket: Bucket) -> None:
     await store.index.delete_bucket(bucket.id)
     with driver_calls():
         await store.tree.files.remove_bucket(bucket.name)
+        again = await store.index.bucket(bucket.name)
+        if again is not None and again.store == store.name:  # made meanwhile: its files do not make the directory
+            await store.tree.files.make_bucket(bucket.name)
 
 
 async def _check_empty(tree: Tree, bucket: Bucket) -> None:

@@ -347,27 +347,30 @@ class Tree(TreeReader):
 
     async def _take_back(self, change: _Change) -> None:
         """Nothing was begun: what was written aside goes."""
-        if not change.blob_id:
-            return
-        try:
-            await self.files.unstage(change.blob_id)
-        except DriverError:
-            return  # left for the sweep
-        await self._ids.settle(change.blob_id)
+        if change.blob_id:
+            with suppress(DriverError):  # left for the sweep
+                await self.files.unstage(change.blob_id)
+                await self._ids.settle(change.blob_id)
 
     # what was left in the middle
     async def settle(self) -> int:
         """End what failed in the middle in this process; how much of it. Raises DomainError: to be tried again."""
         settled = 0
-        while self._left:
-            change = self._left[0]
-            async with self._lock(change.bucket.id, change.key):
-                intent = await self.index.intent_on(change.bucket.id, change.key)
-                if intent is not None and intent.incarnation == self.index.incarnation:
-                    await self.recover(intent)
+        failed: StoreUnavailable | None = None
+        for change in list(self._left):
+            try:
+                async with self._lock(change.bucket.id, change.key):
+                    intent = await self.index.intent_on(change.bucket.id, change.key)
+                    if intent is not None and intent.incarnation == self.index.incarnation:
+                        await self.recover(intent)
+            except StoreUnavailable as error:  # perhaps of this bucket only
+                failed = error
+                continue
             await self._take_back(change)
             self._left.remove(change)
             settled += 1
+        if failed is not None:
+            raise failed
         return settled
 
     async def recover(self, intent: Intent) -> None:

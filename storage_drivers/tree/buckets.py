@@ -15,7 +15,7 @@ def make(directories: Directories, bucket: bytes) -> None:
     """Make the directory of a bucket; one that is there is no error."""
     try:
         with directories.root() as root:
-            os.close(directories.make_parent(root, bucket + b"/-"))
+            os.close(directories.make_parent(root, bucket + b"/-", new_bucket=True))
     except Collision as error:
         raise StoreFailed(f"no directory of the bucket: {error}") from error
 

@@ -102,6 +102,10 @@ class Directories:
             found = b""
         if found != self._identity:
             raise StoreFailed("another store than at the start is here, or none: is the mount missing?")
+        self.check_bucket(root, path)
+
+    def check_bucket(self, root: int, path: bytes) -> None:
+        """Raise StoreFailed unless the directory of a path's bucket is there."""
         bucket = path.split(b"/", 1)[0]
         try:
             os.close(open_beneath(root, bucket, os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC))
@@ -121,18 +125,22 @@ class Directories:
         """A descriptor of the directory that a path is in."""
         return open_beneath(root, path.rpartition(b"/")[0], DIRECTORY)
 
-    def make_parent(self, root: int, path: bytes) -> int:
-        """The same, of a directory that is made if it is not there. Raises Collision too."""
+    def make_parent(self, root: int, path: bytes, *, new_bucket: bool = False) -> int:
+        """The same, of a directory that is made if it is not there. Raises Collision too.
+
+        The bucket's own is made for a `new_bucket` only, else StoreFailed: were it made for a file, all others, which
+        are perhaps only elsewhere for a while, would be taken for removed.
+        """
         directory = path.rpartition(b"/")[0]
         with collisions():
             try:
                 fd = open_beneath(root, directory, DIRECTORY)
             except FileNotFoundError:
-                return self._make(root, directory)
+                return self._make(root, directory, new_bucket)
             if self._is_known(directory, fd):
                 return fd
             os.close(fd)
-            return self._make(root, directory)
+            return self._make(root, directory, new_bucket)
 
     def forget(self, path: bytes) -> None:
         """The directories on the way to a path were not all there."""
@@ -190,24 +198,28 @@ class Directories:
                 raise
 
     # one by one
-    def _make(self, root: int, directory: bytes) -> int:
+    def _make(self, root: int, directory: bytes, new_bucket: bool) -> int:
+        if not new_bucket:
+            self.check_bucket(root, directory)
         at = os.open(b".", DIRECTORY, dir_fd=root)
         try:
             way = b""
             for part in directory.split(b"/"):
                 way = way + b"/" + part if way else part
-                below = self._enter(at, part, way)
+                below = self._enter(at, part, way, make=new_bucket or b"/" in way)
                 os.close(at)
                 at = below
             return os.dup(at)
         finally:
             os.close(at)
 
-    def _enter(self, at: int, part: bytes, way: bytes) -> int:
-        """Open one directory in another, made first if it is not there."""
+    def _enter(self, at: int, part: bytes, way: bytes, *, make: bool) -> int:
+        """Open one directory in another; `make` it first if it is not there."""
         try:
             below, known = os.open(part, DIRECTORY, dir_fd=at), True
         except FileNotFoundError:
+            if not make:
+                raise StoreFailed("the directory of the bucket went away") from None
             below, known = self._made(at, part), False  # its inode may have been one that we knew
         try:
             if not (known and self._is_known(way, below)):

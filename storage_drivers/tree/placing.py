@@ -45,14 +45,17 @@ class Placing:
         return True
 
     def is_taken(self, path: str) -> bool:
-        """Whether something is in the way of a regular file at this path, or the mount takes no such path."""
+        """Whether something is in the way of a regular file at this path, or the mount takes no such path.
+
+        Raises StoreFailed when the directory of the bucket is missing.
+        """
         way = paths.checked(path)
         with self._directories.root() as root:
             try:
                 if not stat.S_ISREG(status_of(root, way).st_mode):
                     return True
             except FileNotFoundError:
-                pass
+                self._directories.check_bucket(root, way)
             except OSError as error:
                 if error.errno in IN_THE_WAY or error.errno in NO_SUCH_NAME:
                     return True

@@ -297,6 +297,75 @@ async def test_a_store_that_is_not_mounted_forgets_nothing(settings: Settings) -
         assert await read(store, tree, bucket, "k") == (md5(b"old"), b"old")
 
 
+async def test_a_put_makes_no_directory_of_a_bucket_that_is_away(settings: Settings) -> None:
+    """It would look as if all else in the bucket had been taken away."""
+    async with opened(settings) as (store, tree, bucket):
+        await put(tree, bucket, "d/k", b"old")
+        directory = tree.files.root / "bucket"
+        directory.rename(directory.with_name("away"))
+        jobs = TreeJobs(store, tree, 0.001, now=iter(range(1000)).__next__)
+        for key in ("d/k", "d/new", "new", "x//y"):
+            with pytest.raises(StoreUnavailable):
+                await put(tree, bucket, key, b"new")
+            await jobs.run_once()
+        assert not directory.exists()
+        directory.with_name("away").rename(directory)
+        await tree.settle()
+        assert (await read(store, tree, bucket, "d/k"))[1] == b"old"
+        assert await tree.find(bucket, "new") is None
+        await put(tree, bucket, "x//y", b"new")
+        assert (await read(store, tree, bucket, "x//y"))[1] == b"new"
+        assert staged(settings) == []
+
+
+async def test_a_bucket_that_is_made_while_the_last_one_of_its_name_goes(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with opened(settings) as (store, tree, bucket):
+        directory = tree.files.root / "bucket"
+        remove, make = tree.files.remove_bucket, store.index.create_bucket
+        made: list[Bucket] = []
+
+        async def made_first(name: str) -> bool:
+            made.append(await buckets.create_bucket(store, name, "owner", "r", 10))
+            return await remove(name)
+
+        async def removed_first(*arguments: Any) -> Bucket:
+            directory.rmdir()
+            return await make(*arguments)
+
+        with monkeypatch.context() as patch:
+            patch.setattr(tree.files, "remove_bucket", made_first)
+            await buckets.delete_bucket(store, bucket)
+        await put(tree, made[0], "k", b"new")
+        await tree.delete(made[0], "k", None, None, {})
+        await buckets.delete_bucket(store, made[0])
+        with monkeypatch.context() as patch:
+            patch.setattr(store.index, "create_bucket", removed_first)
+            made.append(await buckets.create_bucket(store, "bucket", "owner", "r", 10))
+        await put(tree, made[1], "k", b"new")
+
+
+async def test_what_cannot_be_settled_keeps_nothing_else_waiting(settings: Settings) -> None:
+    async with opened(settings) as (store, tree, bucket):
+        other = await buckets.create_bucket(store, "other", "owner", "r", 10)
+        await put(tree, bucket, "k", b"old")
+        await put(tree, other, "k", b"old")
+        whole = tree.files.publish
+        for each in (bucket, other):
+            tree.files.publish = failing(whole, StoreFailed("EIO"), after=True)  # type: ignore[method-assign]
+            with pytest.raises(StoreUnavailable):
+                await put(tree, each, "k", b"new")
+        directory = tree.files.root / "bucket"
+        directory.rename(directory.with_name("away"))
+        with pytest.raises(StoreUnavailable):
+            await tree.settle()
+        assert await read(store, tree, other, "k") == (md5(b"new"), b"new")
+        directory.with_name("away").rename(directory)
+        assert await tree.settle() == 1
+        assert await read(store, tree, bucket, "k") == (md5(b"new"), b"new")
+
+
 async def test_hashes_of_a_file_that_goes_on_changing(settings: Settings) -> None:
     async with opened(settings) as (store, tree, bucket):
         path = tree.files.root / "bucket" / "k"
