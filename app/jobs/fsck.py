@@ -111,10 +111,14 @@ async def _check_rows(store: Store, sizes: dict[str, int], report: Report) -> se
             "key": reference.key,
         }
         if size is None:
+            error = await _error(store, reference.locator)
             # written, or moved by compaction, or deleted while we walked
-            if await _exists(store, reference.locator) or not await store.index.held([reference.locator]):
+            if error is None or not await store.index.held([reference.locator]):
                 continue
-            report.missing.append(fact)
+            if isinstance(error, BlobMissing):
+                report.missing.append(fact)
+            else:  # its pack is there, and it is not whole in it
+                report.short.append({**fact, "size": 0, "needed": reference.end})
         elif size < reference.end:
             report.short.append({**fact, "size": size, "needed": reference.end})
     return held
@@ -164,16 +168,19 @@ async def _certain(store: Store, orphans: list[str]) -> list[str]:
     held: set[str] = set()
     for first in range(0, len(orphans), BATCH):
         held |= await store.index.held(orphans[first : first + BATCH])
-    return [locator for locator in orphans if locator not in held and await _exists(store, locator)]
+    return [
+        locator
+        for locator in orphans
+        if locator not in held and not isinstance(await _error(store, locator), BlobMissing)
+    ]
 
 
-async def _exists(store: Store, locator: str) -> bool:
+async def _error(store: Store, locator: str) -> DriverError | None:
+    """What the driver says when a blob is opened; a record is read whole."""
     try:
         opened = await store.driver.read(locator, 0, 0)
         if isinstance(opened, FileSlice):
             opened.release()
-    except BlobMissing:
-        return False
-    except DriverError:
-        return True
-    return True
+    except DriverError as error:
+        return error
+    return None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ from app.jobs.sweep import sweep
 from app.settings import Settings
 from app.store import objects
 from app.store.store import Store
+from storage_drivers.packs.reader import place_of
 from tests.jobs.packed import (
     PACK,
     allocated,
@@ -267,3 +269,24 @@ async def objects_read(store: Store, version: Any) -> bytes:
     taken = bytearray()
     await reading.feed(store, version, 0, version.size, taken.extend)
     return bytes(taken)
+
+
+@pytest.mark.parametrize("damage", ["cut", "head"])
+async def test_fsck_tells_of_records_that_are_not_whole_in_their_packs(settings: Settings, damage: str) -> None:
+    """The walk of a pack ends at the first that is none, and that is not the end of the pack."""
+    async with packed(settings) as store:
+        bucket = await store.index.create_bucket("packed", "owner", "us-east-1", 10)
+        await fill(store, bucket, range(4))
+        places = {key: place_of(body) for key, _, body in await store.index.current_after(bucket.id, "", 10)}
+    place = places["k0002"]
+    (path,) = settings.data.glob(f"data/*/{place.pack:016x}.pack")
+    if damage == "cut":
+        os.truncate(path, place.offset + place.total // 2)
+    else:
+        with path.open("r+b") as file:
+            file.seek(place.offset)
+            file.write(b"damaged!")
+    async with opened(settings) as store:
+        report = await fsck(store, repair=True)
+        assert [fact["key"] for fact in report.short] == (["k0002", "k0003"] if damage == "cut" else ["k0002"])
+        assert (report.missing, report.orphans, report.clean) == ([], [], False)
