@@ -30,6 +30,8 @@ PAUSE, LONGEST = 0.5, 60.0
 """Seconds that a target is left alone after it took nothing, at first and at most."""
 PATIENCE = 0.8
 """Seconds that a round waits for those that are being served, before the turn is asked for again."""
+FORGOTTEN = 600.0
+"""Seconds between two looks for messages to targets that the settings name no more."""
 
 
 class _Serving:
@@ -60,12 +62,15 @@ class Events:
         self._retention = int(retention * 1000)
         self._make = make
         self._serving = [_Serving(name) for name in targets]
+        self._looked = -FORGOTTEN
 
     async def run_once(self) -> None:
         """Have each target served that is not being served. Raises nothing of theirs."""
         for one in self._serving:
             if one.task is None and time.monotonic() >= one.next:
                 one.task = asyncio.create_task(self._serve(one))
+        if time.monotonic() >= self._looked + FORGOTTEN and await self._give_up_forgotten():
+            self._looked = time.monotonic()
         running = [one.task for one in self._serving if one.task is not None]
         if running:
             await asyncio.wait(running, timeout=PATIENCE)
@@ -85,14 +90,33 @@ class Events:
             one.task = None
             await self._disconnect(one)
 
+    async def _give_up_forgotten(self) -> bool:
+        """Rules may go on naming a target that is in the settings no more: what waits for it must not grow for ever.
+
+        Whether that was all; the next round goes on, since others wait for this one.
+        """
+        until = time.monotonic() + PATIENCE
+        for waiting in await self._index.backlog():
+            if waiting.target not in self._targets:
+                while found := await self._index.messages(waiting.target, BATCH):
+                    if await self._give_up(waiting.target, found) < len(found):
+                        break
+                    if time.monotonic() > until:
+                        return False
+        return True
+
+    async def _give_up(self, target: str, found: Sequence[Message]) -> int:
+        """Forget those that are too old; how many these were."""
+        old = [message.id for message in found if message.at < now_ms() - self._retention]
+        if old:
+            logger.error("notifications: %d messages to %s are given up: they are too old", len(old), target)
+            await self._index.forget_messages(old)
+        return len(old)
+
     async def _serve(self, one: _Serving) -> None:
         """Send what waits for a target until nothing does, or something is not taken."""
         while found := await self._index.messages(one.name, BATCH):
-            old = [message.id for message in found if message.at < now_ms() - self._retention]
-            if old:
-                logger.error("notifications: %d messages to %s are given up: they are too old", len(old), one.name)
-                await self._index.forget_messages(old)
-            elif not await self._send_all(one, found):
+            if not await self._give_up(one.name, found) and not await self._send_all(one, found):
                 return
 
     async def _send_all(self, one: _Serving, found: Sequence[Message]) -> bool:

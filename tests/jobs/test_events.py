@@ -140,3 +140,17 @@ async def test_what_is_too_old_is_given_up(index: SqliteIndex, caplog: pytest.Lo
     assert receiver.taken == []
     assert await index.backlog() == []
     assert "given up" in caplog.text
+
+
+async def test_what_waits_for_a_target_that_is_gone_is_given_up_too(
+    index: SqliteIndex, caplog: pytest.LogCaptureFixture
+) -> None:
+    await add(index, "gone", *((f"k{number}", "x") for number in range(300)))  # more than one batch
+    await serving(index, retention=1000).run_once()
+    assert [(one.target, one.messages) for one in await index.backlog()] == [("gone", 300)]
+    await asyncio.sleep(0.01)
+    job = serving(index, retention=0.001)
+    for _ in range(10):  # a round may stop before it is through
+        await job.run_once()
+    assert await index.backlog() == []
+    assert "messages to gone are given up" in caplog.text
