@@ -20,7 +20,9 @@ _DISPLAY = {
     "if-modified-since": "If-Modified-Since",
     "if-unmodified-since": "If-Unmodified-Since",
 }
-_OF_WRITES = frozenset({*_DISPLAY, "x-amz-if-match-size", "x-amz-if-match-last-modified-time"})
+TELLING = frozenset({"if-match", "x-amz-if-match-size", "x-amz-if-match-last-modified-time"})
+"""Of a write or a delete, those whose outcome tells what an object is like."""
+_OF_WRITES = TELLING.union(_DISPLAY)
 _NONE = Conditions()
 
 
@@ -74,6 +76,12 @@ def write_conditions(request: S3Request) -> Conditions:
         if_match_size=None if size is None else _size(size),
         if_match_modified=None if matched is None else _time(matched),
     )
+
+
+def tells(wanted: Conditions) -> bool:
+    """Whether the outcome tells more of an object than that it is there."""
+    named = wanted.if_match is not None and wanted.if_match != "*"
+    return named or wanted.if_match_size is not None or wanted.if_match_modified is not None
 
 
 def bare_etag(text: str) -> str:

@@ -7,17 +7,22 @@ never decided is not given: see `decided`.
 from __future__ import annotations
 
 import logging
+from typing import TYPE_CHECKING
 
 from app.access.account import account_number
 from app.access.authorize import Verdict, authorize, authorize_key, authorize_object, may_while_writing, pays
 from app.access.policy.keys import ON_TAGGED
+from app.errors import NoSuchKey, NoSuchVersion
 from app.index.rows import Bucket, Upload, Version
-from app.s3 import metadata
+from app.s3 import conditions, metadata
 from app.s3.dispatch import Operation, right_on
 from app.s3.errors import AccessDenied
 from app.s3.facts import UNKNOWN, Facts
 from app.s3.request import S3Request
 from app.s3.response import Response
+
+if TYPE_CHECKING:
+    from app.s3.gateway import Gateway
 
 logger = logging.getLogger("sluice.s3")
 
@@ -186,14 +191,57 @@ def check_version(request: S3Request, bucket: Bucket, version: Version) -> None:
     """Decide by an object's ACL and tags what was left open. Raises AccessDenied."""
     if not request.by_object:
         return
-    grants = metadata.grants(version.headers)
     for action, verdict, facts in request.by_object:
-        if verdict is Verdict.BY_TAGS:
-            facts.tags = metadata.tags(version.headers)
-            verdict = _verdict(request, action, bucket, version.key, facts)
-        if not authorize_object(request.account_id, action, bucket, version.owner_id, grants, verdict):
-            raise AccessDenied()
+        _check_found(request, action, verdict, facts, bucket, version)
     request.undecided = False
+
+
+def _check_found(
+    request: S3Request, action: str, verdict: Verdict, facts: Facts, bucket: Bucket, version: Version
+) -> None:
+    if verdict is Verdict.BY_TAGS:
+        facts.tags = metadata.tags(version.headers)
+        verdict = _verdict(request, action, bucket, version.key, facts)
+    grants = metadata.grants(version.headers)
+    if not authorize_object(request.account_id, action, bucket, version.owner_id, grants, verdict):
+        raise AccessDenied()
+
+
+def must_ask_to_match(request: S3Request) -> bool:
+    """Whether `check_match` may have to look the object up."""
+    asked = request.principal is not None or request.bucket_row.settings
+    return bool(asked) and not conditions.TELLING.isdisjoint(request.headers)
+
+
+async def check_match(
+    gateway: Gateway,
+    request: S3Request,
+    key: str | None = None,
+    version_id: str | None = None,
+    *,
+    tells: bool,
+    kept: str = "",
+) -> None:
+    """The right to read what a write or delete is compared with, where the outcome `tells` what that is like.
+
+    `kept` are the headers of the upload that becomes the object. Raises AccessDenied ("How to prevent object overwrites
+    with conditional writes" and "How to perform conditional deletes", Amazon S3 User Guide).
+    """
+    bucket, key = request.bucket_row, request.key or "" if key is None else key
+    if not tells or (not bucket.settings and request.principal is None):
+        return
+    facts = Facts(request, bucket, version_id=version_id, tags=UNKNOWN)
+    facts.upload = kept
+    action = right_on("s3:GetObject", version_id)
+    verdict = _verdict(request, action, bucket, key, facts)
+    if verdict is Verdict.NO:
+        raise AccessDenied()
+    if verdict is not Verdict.YES:
+        try:
+            version = await gateway.find(bucket, key, version_id)
+        except (NoSuchKey, NoSuchVersion):
+            return  # then there is nothing to tell
+        _check_found(request, action, verdict, facts, bucket, version)
 
 
 def check_upload(request: S3Request, upload: Upload | None) -> None:

@@ -111,6 +111,7 @@ async def copy_object(gateway: Gateway, request: S3Request) -> Response:
     """https://docs.aws.amazon.com/AmazonS3/latest/API/API_CopyObject.html"""
     bucket, key = request.bucket_row, request.key or ""
     wanted = conditions.write_conditions(request)
+    await rights.check_match(gateway, request, tells=conditions.tells(wanted))
     replace = _directive(request, "x-amz-metadata-directive")
     _directive(request, tags.DIRECTIVE)
     given = tags.of_request(request)

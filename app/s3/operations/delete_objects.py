@@ -10,9 +10,8 @@ from app.errors import DomainError, NoSuchKey
 from app.index.base import Deletion, Done
 from app.index.rows import Conditions
 from app.index.version_rows import Deleted
-from app.s3 import locks, rights, target, versions, xml
+from app.s3 import conditions, locks, rights, target, versions, xml
 from app.s3.body import Body
-from app.s3.conditions import parse_date
 from app.s3.dispatch import operation
 from app.s3.domain_errors import from_domain
 from app.s3.errors import AccessDenied, InternalError, InvalidRequest, MalformedXML, NoSuchVersion, S3Error
@@ -44,7 +43,7 @@ async def delete_objects(gateway: Gateway, request: S3Request) -> Response:
     if not 1 <= len(found) <= MAX_ENTRIES:
         raise MalformedXML()
     entries = [_entry(element) for element in found]
-    refusals = [_refusal(request, entry) for entry in entries]
+    refusals = [await _refusal(gateway, request, entry) for entry in entries]
     if request.account_id is None and all(isinstance(error, AccessDenied) for error in refusals):
         raise AccessDenied()
     allowed = [entry for entry, error in zip(entries, refusals, strict=True) if error is None]
@@ -77,7 +76,7 @@ def _entry(element: Element) -> Deletion:
     if size is not None and (not (size.isascii() and size.isdigit()) or len(size) > 18):
         raise MalformedXML()
     if modified is not None:
-        wanted_time = parse_date(modified)
+        wanted_time = conditions.parse_date(modified)
         if wanted_time is None:
             raise MalformedXML()
     wanted = Conditions(
@@ -93,13 +92,15 @@ def _with_bypass(request: S3Request, entry: Deletion) -> Deletion:
     return entry._replace(bypass=named and locks.may_bypass(request, entry.key, entry.version_id))
 
 
-def _refusal(request: S3Request, entry: Deletion) -> S3Error | None:
+async def _refusal(gateway: Gateway, request: S3Request, entry: Deletion) -> S3Error | None:
     """Why an entry is not even tried."""
     try:
         target.check_key(entry.key)
         rights.check_key(request, "s3:DeleteObject", entry.key, entry.version_id)
         if entry.version_id is not None and not versions.is_possible(request.bucket_row, entry.version_id):
             raise NoSuchVersion()
+        tells = conditions.tells(entry.conditions)
+        await rights.check_match(gateway, request, entry.key, entry.version_id, tells=tells)
     except S3Error as error:
         return error
     return None

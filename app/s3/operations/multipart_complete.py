@@ -52,6 +52,7 @@ async def complete_multipart_upload(gateway: Gateway, request: S3Request) -> Res
     rights.check_upload(request, upload)
     if upload is None:
         raise NoSuchUpload(UploadId=upload_id)
+    await rights.check_match(gateway, request, tells=conditions.tells(wanted), kept=upload.headers)
     named = _named(document, request.query.get("uploadId"))
     if upload.completed_seq:
         return await _again(gateway, request, upload, named)

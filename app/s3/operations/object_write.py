@@ -93,6 +93,8 @@ class Put:
 
 def _begin_put(gateway: Gateway, request: S3Request, data: bytes) -> Change:
     assert request.key is not None
+    if rights.must_ask_to_match(request):
+        raise NotNow
     if request.appends or quota_of(request.bucket_row) is not None or locks.default_of(request.bucket_row) is not None:
         raise NotNow  # to wait for the journals, or for room, or to look first
     if request.sse or request.bucket_row.settings:
@@ -111,6 +113,7 @@ def _begin_put(gateway: Gateway, request: S3Request, data: bytes) -> Change:
 @operation("PUT", "key", name="PutObject", action="s3:PutObject", streams=True, begin=_begin_put)
 async def put_object(gateway: Gateway, request: S3Request) -> Response:
     """https://docs.aws.amazon.com/AmazonS3/latest/API/API_PutObject.html"""
+    await rights.check_match(gateway, request, tells=conditions.tells(conditions.write_conditions(request)))
     found = await append.existing(gateway, request) if request.appends else None
     if found is not None:
         return await append.append(gateway, request, found)
@@ -151,7 +154,7 @@ def url_of(request: S3Request) -> str:
 
 
 def _begin_delete(gateway: Gateway, request: S3Request, data: bytes) -> Change:
-    if data:
+    if data or rights.must_ask_to_match(request):
         raise NotNow
     asked, wanted = versions.asked(request), conditions.write_conditions(request)
     place = (gateway.store, request.bucket_row.id, request.key or "")
@@ -171,6 +174,7 @@ def _begin_delete(gateway: Gateway, request: S3Request, data: bytes) -> Change:
 async def delete_object(gateway: Gateway, request: S3Request) -> Response:
     """https://docs.aws.amazon.com/AmazonS3/latest/API/API_DeleteObject.html"""
     asked, wanted = versions.asked(request), conditions.write_conditions(request)
+    await rights.check_match(gateway, request, version_id=asked, tells=conditions.tells(wanted))
     tree = gateway.tree_of(request.bucket_row)
     if tree is not None:
         await tree.delete(request.bucket_row, request.key or "", asked, wanted, request.timings)

@@ -39,7 +39,9 @@ async def rename_object(gateway: Gateway, request: S3Request) -> Response:
         raise NotImplemented()
     if source == key:
         raise InvalidRequest("An object cannot be renamed to its own key.")
-    wanted = Rename(source, key, _wanted(request, SOURCE + "-"), _wanted(request, ""), _token(request))
+    there = _wanted(request, "")
+    wanted = Rename(source, key, _wanted(request, SOURCE + "-"), there, _token(request))
+    await rights.check_match(gateway, request, tells=any(one not in (None, "*") for one in there))
     rights.check(request, "s3:DeleteObject", bucket, source)
     rights.check(request, "s3:GetObject", bucket, source)
     version = None
