@@ -27,6 +27,8 @@ MAX_SESSIONS = 5000
 """At a time of one user or role, and of the account itself."""
 MAX_POLICY = 2048
 """Characters of a session's policies."""
+MAX_ARNS = 10
+"""Managed policies of a session."""
 MAX_CHAINED = 3600
 """Seconds that a role lasts which the session of a role assumed ("Roles terms and concepts", IAM User Guide)."""
 ASSUME_TAKES = frozenset({"RoleArn", "RoleSessionName", "DurationSeconds", "Policy", "PolicyArns", "ExternalId"})
@@ -88,7 +90,13 @@ def _limits(call: Call) -> list[str]:
     texts = []
     if call.parameters.has("Policy"):
         texts.append(checked(call.parameters.get("Policy")))
-    for arn in call.parameters.members("PolicyArns", "arn"):
+    arns = call.parameters.members("PolicyArns", "arn")
+    if len(arns) > MAX_ARNS:
+        raise ValidationError(
+            "1 validation error detected: Value at 'policyArns' failed to satisfy constraint:"
+            f" Member must have length less than or equal to {MAX_ARNS}"
+        )
+    for arn in arns:
         if arn not in MANAGED:
             raise ValidationError(f"Invalid input: the policy {arn[:256]} does not exist.")
         texts.append(MANAGED[arn].text)

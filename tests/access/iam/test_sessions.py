@@ -152,6 +152,14 @@ async def test_no_limit_of_a_session_is_passed_over(ours: Caller, name: str) -> 
     await ann.refused("MalformedInput", "AssumeRole", "sts", **given)
 
 
+async def test_how_many_policies_a_session_has(ours: Caller) -> None:
+    ann, arn = await ours.user("ann"), await role(ours)
+    many = {f"PolicyArns__member__{n}__arn": "arn:aws:iam::aws:policy/AmazonS3ReadOnlyAccess" for n in range(1, 12)}
+    await ann.refused("ValidationError", "AssumeRole", "sts", RoleArn=arn, RoleSessionName="one", **many)
+    del many["PolicyArns__member__11__arn"]
+    await assume(ann, arn, **many)
+
+
 async def test_an_empty_list_of_limits(ours: Caller) -> None:
     await assume(await ours.user("ann"), await role(ours), PolicyArns="")
 
