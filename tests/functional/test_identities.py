@@ -285,6 +285,10 @@ def test_answers_are_in_the_form_of_these_services(gateway: Gateway, iam: Any) -
         iam.create_user(UserName=user.name.upper())
     with pytest.raises(iam.exceptions.MalformedPolicyDocumentException):
         iam.put_user_policy(UserName=user.name, PolicyName="p", PolicyDocument="{}")
+    for unseen in ("\0", "\x1f", "\ufffe"):
+        with pytest.raises(ClientError) as error:
+            iam.get_user(UserName=f"no{unseen}body")
+        assert code_of(error) == (400, "ValidationError")
     with pytest.raises(iam.exceptions.DeleteConflictException):
         iam.delete_user(UserName=user.name)
     with pytest.raises(ClientError) as error:
