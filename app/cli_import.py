@@ -101,6 +101,11 @@ async def _bucket(store: Store, settings: Settings, name: str, owner: str | None
     owner_id = owner or accounts[0]
     if owner_id not in accounts:
         raise CannotStart(f"there is no account {owner_id}")
+    bucket = await store.index.bucket(name)
+    if bucket is not None and bucket.store != store.name:
+        raise CannotStart(f"bucket {name} is on another store")
+    assert store.tree is not None
+    await store.tree.files.make_bucket(name)  # first: a bucket whose directory cannot be is of no use
     try:
         await store.index.create_bucket(
             name,
@@ -118,8 +123,6 @@ async def _bucket(store: Store, settings: Settings, name: str, owner: str | None
     bucket = await store.index.bucket(name)
     if bucket is None or bucket.store != store.name:
         raise CannotStart(f"bucket {name} is on another store")
-    assert store.tree is not None
-    await store.tree.files.make_bucket(name)
     return bucket
 
 

@@ -8,7 +8,7 @@ from app.store.adoption import Scanned, adopt, forget_vanished
 from app.store.calls import driver_calls
 from app.store.store import Store
 from app.store.tree import Tree
-from storage_drivers.tree import Seen
+from storage_drivers.tree import Collision, Seen
 
 
 async def create_bucket(
@@ -30,7 +30,12 @@ async def create_bucket(
     tree, index = store.tree, store.index
     if tree is not None and await index.bucket(name) is None:
         with driver_calls():
-            await tree.files.make_bucket(name)  # first: a bucket without its directory looks like one unmounted
+            try:
+                await tree.files.make_bucket(name)  # first: a bucket without its directory looks like one unmounted
+            except Collision:
+                if with_files:
+                    raise
+                raise BucketAlreadyExists() from None
         if not with_files and await _has_files(tree, name) and await index.bucket(name) is None:
             raise BucketAlreadyExists()
     made = await index.create_bucket(name, owner_id, region, maximum, store.name, settings, versioning)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 
-from storage_drivers.errors import StoreFailed
 from storage_drivers.tree.base import Collision
 from storage_drivers.tree.directories import IN_THE_WAY, Directories
 from storage_drivers.tree.opening import DIRECTORY, opened
@@ -12,12 +11,12 @@ from storage_drivers.tree.scanning import directories_of
 
 
 def make(directories: Directories, bucket: bytes) -> None:
-    """Make the directory of a bucket; one that is there is no error."""
+    """Make the directory of a bucket; one that is there is no error. Raises Collision where something else is."""
     try:
         with directories.root() as root:
             os.close(directories.make_parent(root, bucket + b"/-", new_bucket=True))
     except Collision as error:
-        raise StoreFailed(f"no directory of the bucket: {error}") from error
+        raise Collision(f"what is there is no directory of a bucket: {error}") from error
 
 
 def remove(directories: Directories, bucket: bytes) -> bool:

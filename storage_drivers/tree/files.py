@@ -268,7 +268,7 @@ class TreeFiles(Streaming):
         return watching.watch(self._directories, bucket, self._hop)
 
     async def make_bucket(self, bucket: str) -> None:
-        """Make the bucket's directory, durable; one that is there is no error."""
+        """Make the bucket's directory, durable; one that is there is no error. Raises Collision for what is none."""
         await self._hop(buckets.make, self._directories, bucket.encode())
 
     async def remove_bucket(self, bucket: str) -> bool:

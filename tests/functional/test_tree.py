@@ -377,6 +377,23 @@ def test_a_directory_with_files_is_not_for_whoever_may_make_buckets(tree: Gatewa
     s3.create_bucket(Bucket="empty-directories")
 
 
+@pytest.mark.parametrize("kind", ["link", "file"])
+def test_what_is_no_directory_becomes_no_bucket(tree: Gateway, s3: Any, tmp_path: Path, kind: str) -> None:
+    name = f"no-directory-{kind}"
+    path = tree.store / name
+    if kind == "link":
+        path.symlink_to(tmp_path)
+    else:
+        path.write_bytes(b"x")
+    with pytest.raises(ClientError) as refused:
+        s3.create_bucket(Bucket=name)
+    assert code_of(refused) == "BucketAlreadyExists"
+    ended = tree.run("import", name, check=False)
+    assert ended.returncode == 1
+    assert "no directory of a bucket" in ended.stderr
+    assert name not in [each["Name"] for each in s3.list_buckets()["Buckets"]]
+
+
 def test_import_says_what_is_wrong(tree: Gateway, tmp_path: Path) -> None:
     assert tree.run("import", "No_Bucket", check=False).returncode == 1
     assert "nothere" in tree.run("import", "b-1", "--store", "nothere", check=False).stderr

@@ -368,7 +368,7 @@ async def test_a_missing_bucket_is_no_missing_file(files: TreeFiles) -> None:
     (files.root / "file").write_bytes(b"")
     with pytest.raises(StoreFailed, match="bucket file"):
         await files.find("file/a")
-    with pytest.raises(StoreFailed, match="bucket"):
+    with pytest.raises(Collision, match="no directory of a bucket"):
         await files.make_bucket("file")
 
 
