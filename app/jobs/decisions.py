@@ -138,8 +138,9 @@ class Decisions:
         written = 0
         while True:
             at = self._now()
-            settings = await self._changed_settings()
             changes = await self._store.index.changes(self._watermark, store=self._name, completed=self._completed)
+            # not before: who waits for a number relies on the bucket, and on where it is, as they were by then
+            settings = await self._changed_settings()
             if not changes.number and settings is None and changes.until < self._watermark + IDLE:
                 self._idle = changes.until
                 self._note_completed(changes)

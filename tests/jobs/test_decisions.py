@@ -6,6 +6,7 @@ import errno
 import os
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given
@@ -244,3 +245,23 @@ async def test_a_process_that_dies_loses_nothing_of_it(
     await Decisions(store).run_once()
     assert replayed(settings) == rows(settings)
     assert names(settings) == [journal.id for journal in await store.index.journals()]
+
+
+async def test_a_bucket_is_written_down_with_what_is_put_into_it(
+    settings: Settings, store: Store, bucket: Bucket, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Both are new when the job looks for changes. Who puts a locked object waits for these alone."""
+    await put(store, bucket, "a", b"first")
+    look = store.index.changes
+    made: list[int] = []
+
+    async def late(*words: Any, **more: Any) -> Any:
+        fresh = await store.index.create_bucket("fresh", "owner", "us-east-1", 10)
+        made.append((await put(store, fresh, "k", b"body")).seq)
+        return await look(*words, **more)
+
+    monkeypatch.setattr(store.index, "changes", late)
+    await Decisions(store).run_once()
+    assert await store.index.watermark(store.name) >= made[0]
+    ((_, fields),) = records(settings)
+    assert [row[1] for row in fields["settings"]["buckets"]] == ["decided", "fresh"]
