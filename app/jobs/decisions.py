@@ -291,6 +291,8 @@ class Decisions:
         async for record in self._pieces(heading, None):
             records += 1
             yield [record], 0
+        # what was given a newer number before it was read here is told as a change alone, and older journals go now
+        await self._write_changes()
         settings = await index.settings_rows()
         yield [encode(heading._replace(kind=END), settings=settings, records=str(records))], 0
 

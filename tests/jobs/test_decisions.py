@@ -137,6 +137,29 @@ async def test_a_snapshot_replaces_what_is_out_of_date(
     assert heading.until <= await store.index.watermark()
 
 
+async def test_what_changes_before_a_snapshot_has_read_it_is_told_before_older_journals_go(
+    settings: Settings, store: Store, bucket: Bucket, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It has a newer number by then than the snapshot goes up to."""
+    monkeypatch.setattr(job, "SLICE", 60.0)
+    await put(store, bucket, "k", b"body")
+    decisions = Decisions(store)
+    await decisions.run_once()
+    look = store.index.changes
+
+    async def late(after: int, *until: Any, **more: Any) -> Any:
+        if until:  # the snapshot asks
+            found = await objects.find(store, bucket.id, "k")
+            await store.index.set_headers(bucket.id, "k", found.seq, '{"tags":{"a":"b"}}')
+        return await look(after, *until, **more)
+
+    monkeypatch.setattr(store.index, "changes", late)
+    decisions.renew()
+    await decisions.run_once()
+    assert [journal.snapshot for journal in await store.index.journals()] == [2, 0]
+    assert replayed(settings) == rows(settings) != {}
+
+
 async def test_a_snapshot_that_broke_off_is_taken_away(
     settings: Settings, store: Store, bucket: Bucket, monkeypatch: pytest.MonkeyPatch
 ) -> None:
