@@ -7,6 +7,7 @@ import time
 
 from app.errors import StoreUnavailable
 from app.index import locks
+from app.index.rows import Bucket, Committed, Version
 from app.store.store import Store
 
 PATIENCE = 30.0
@@ -15,8 +16,10 @@ FIRST_LOOK, LAST_LOOK = 0.005, 0.2
 """Seconds between looks, at first and at last."""
 
 
-async def written_down(store: Store, bucket: str, headers: str, seq: int, patience: float = PATIENCE) -> None:
-    """Return once the journals of a bucket's store tell of the version `seq`, if its headers hold a lock.
+async def written_down(
+    store: Store, bucket: Bucket, key: str, done: Committed | Version, headers: str, patience: float = PATIENCE
+) -> None:
+    """Return once the journals of a bucket's store tell of the version of `key` that is `done`, if it is locked.
 
     `store` is the one that the request found; when a move began since, those of the new one soon count alone.
     Raises StoreUnavailable when they do not in time. Then the version is there with its lock, but the index alone knows
@@ -25,10 +28,15 @@ async def written_down(store: Store, bucket: str, headers: str, seq: int, patien
     if locks.LOCKED not in headers or locks.of(headers) is locks.NONE:
         return
     until = time.monotonic() + patience
-    await _told(store, seq, until)
-    found = await store.index.bucket(bucket)
-    if found is not None and found.store != store.name:
-        await _told(store.of(found.store), seq, until)
+    told, seq = 0, done.seq
+    while told < seq:
+        await _told(store, seq, until)
+        found = await store.index.bucket(bucket.name)
+        if found is not None and found.store != store.name:
+            await _told(store.of(found.store), seq, until)
+        # who gave it a newer number meanwhile, with a tag or another class, had the journals pass over it
+        version = await store.index.version(bucket.id, key, done.version_id)
+        told, seq = seq, version.seq if version is not None else 0
 
 
 async def _told(store: Store, seq: int, until: float) -> None:

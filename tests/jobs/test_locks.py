@@ -46,15 +46,39 @@ async def test_a_lock_waits_for_the_journals(settings: Settings) -> None:
     async with writing(settings) as store:
         bucket = await store.index.create_bucket("b", "owner", "us-east-1", 10)
         made = await put(store, bucket, "key", b"body")
-        seq = await store.index.set_headers(bucket.id, "key", made.seq, lock)
-        await written_down(store, bucket.name, "{}", seq, 0)  # without a lock nothing is waited for
+        made = made._replace(seq=await store.index.set_headers(bucket.id, "key", made.seq, lock))
+        await written_down(store, bucket, "key", made, "{}", 0)  # without a lock nothing is waited for
         with pytest.raises(StoreUnavailable):
-            await written_down(store, bucket.name, lock, seq, 0.05)
-        waiting = asyncio.create_task(written_down(store, bucket.name, lock, seq))
+            await written_down(store, bucket, "key", made, lock, 0.05)
+        waiting = asyncio.create_task(written_down(store, bucket, "key", made, lock))
         await asyncio.sleep(0.05)
         assert not waiting.done()
         await Decisions(store).run_once()
         await waiting
+
+
+async def test_a_lock_waits_for_the_journals_though_they_passed_over_its_version(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is tagged just before it is read, and then has a newer number than what is told."""
+    lock = headers(Lock(COMPLIANCE, FAR))
+    tagged = orjson.dumps({locks.LOCK: [COMPLIANCE, FAR], "tags": {"a": "b"}}).decode()
+    async with writing(settings) as store:
+        bucket = await store.index.create_bucket("b", "owner", "us-east-1", 10)
+        made = await put(store, bucket, "key", b"body")
+        await put(store, bucket, "other", b"body")
+        decisions = Decisions(store)
+        await decisions.run_once()
+        made = made._replace(seq=await store.index.set_headers(bucket.id, "key", made.seq, lock))
+        await put(store, bucket, "other", b"newer")
+        await store.index.set_headers(bucket.id, "key", made.seq, tagged)
+        at = made.seq + 2  # as if the tag had come while the changes up to here were read
+        assert (await store.index.changes(made.seq - 1, at)).until == at
+        await store.index.decided((await store.index.journals())[0], at, 0)
+        with pytest.raises(StoreUnavailable):
+            await written_down(store, bucket, "key", made, lock, 0.05)
+        await Decisions(store).run_once()
+        await written_down(store, bucket, "key", made, lock, 0)
 
 
 @pytest.mark.parametrize("snapshot", [False, True])
@@ -132,8 +156,8 @@ async def test_who_waits_has_the_journals_written(settings: Settings, monkeypatc
         bucket = await store.index.create_bucket("b", "owner", "us-east-1", 10)
         for number in range(3):
             made = await put(store, bucket, f"key{number}", b"body")
-            seq = await store.index.set_headers(bucket.id, f"key{number}", made.seq, lock)
-            await written_down(store, bucket.name, lock, seq)
+            made = made._replace(seq=await store.index.set_headers(bucket.id, f"key{number}", made.seq, lock))
+            await written_down(store, bucket, f"key{number}", made, lock)
         running.cancel()
         await asyncio.gather(running, return_exceptions=True)
         await turns.close()

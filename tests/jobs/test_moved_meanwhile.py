@@ -200,9 +200,9 @@ async def test_a_lock_waits_for_the_journals_of_the_store_that_its_bucket_goes_t
         fast, slow = Decisions(store.of("fast")), Decisions(store.of("slow"))
         await slow.run_once()
         await store.index.begin_move(bucket.name, "slow")
-        seq = await store.index.set_headers(bucket.id, "k", made.seq, lock)
+        made = made._replace(seq=await store.index.set_headers(bucket.id, "k", made.seq, lock))
         await fast.run_once()
         with pytest.raises(StoreUnavailable):
-            await written_down(store.of("fast"), bucket.name, lock, seq, 0.05)
+            await written_down(store.of("fast"), bucket, "k", made, lock, 0.05)
         await slow.run_once()
-        await written_down(store.of("fast"), bucket.name, lock, seq, 0)
+        await written_down(store.of("fast"), bucket, "k", made, lock, 0)

@@ -161,9 +161,7 @@ async def copy_object(gateway: Gateway, request: S3Request) -> Response:
         except _NotShared:
             found, committed = await _retried(lambda: _copy_bytes(gateway, request, source, describe, wanted, seal))
     if lock != NONE:
-        await written_down(
-            gateway.store_of(request), request.bucket_row.name, metadata.encode({}, lock=lock), committed.seq
-        )
+        await written_down(gateway.store_of(request), bucket, key, committed, metadata.encode({}, lock=lock))
     version = await gateway.index.version(bucket.id, key, committed.version_id)
     shown = version if version is not None and version.seq == committed.seq else found
     content = (

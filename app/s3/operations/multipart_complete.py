@@ -69,7 +69,7 @@ async def complete_multipart_upload(gateway: Gateway, request: S3Request) -> Res
         else:
             pieces = reading.bytes_of_parts(gateway.store, chosen)
             committed = await tree.complete(bucket, upload, chosen, pieces, new, wanted, request.timings)
-    await written_down(gateway.store_of(request), request.bucket_row.name, new.headers, committed.seq)
+    await written_down(gateway.store_of(request), bucket, key, committed, new.headers)
     response = _result(request, new.etag, new.checksum_algorithm, new.checksum_type, new.checksum)
     response.headers += versions.of_written(committed.version_id) + _encryption(request, new.headers)
     told = (key, new.size, committed.modified, new.headers)
@@ -174,7 +174,7 @@ async def _again(gateway: Gateway, request: S3Request, upload: Upload, named: Se
     digests = b"".join(bytes.fromhex(etag) for _, etag, _ in named if _is_md5(etag))
     if version.etag != f"{hashlib.md5(digests, usedforsecurity=False).hexdigest()}-{len(named)}":
         raise InvalidPart(UploadId=upload.upload_id)
-    await written_down(gateway.store_of(request), request.bucket_row.name, version.headers, version.seq)
+    await written_down(gateway.store_of(request), request.bucket_row, upload.key, version, version.headers)
     response = _result(request, version.etag, version.checksum_algorithm, version.checksum_type, version.checksum)
     response.headers += versions.of_written(version.version_id) + _encryption(request, version.headers)
     return response

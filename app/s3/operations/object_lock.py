@@ -114,5 +114,5 @@ async def _renew(
         return metadata.renewed(version.headers, lock=change(metadata.lock(version.headers)))
 
     version = await renew(gateway, request, changed, bypass=bypass)
-    await written_down(gateway.store_of(request), request.bucket_row.name, version.headers, version.seq)
+    await written_down(gateway.store_of(request), request.bucket_row, version.key, version, version.headers)
     return Response(200, versions.of(request.bucket_row, version.version_id))

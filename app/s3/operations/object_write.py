@@ -143,7 +143,7 @@ async def write(gateway: Gateway, request: S3Request, put: Put) -> Committed:
             return await tree.put(request.bucket_row, key, *how)
         store = gateway.store_of(request, put.storage_class)
         committed = await objects.put(store, request.bucket_row.id, key, *how)
-    await written_down(gateway.store_of(request), request.bucket_row.name, put.kept, committed.seq)
+    await written_down(gateway.store_of(request), request.bucket_row, key, committed, put.kept)
     return committed
 
 
