@@ -6,7 +6,6 @@ written as these services write theirs.
 
 from __future__ import annotations
 
-import re
 import time
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl, quote
@@ -36,8 +35,6 @@ MAX_FIELDS = 500
 NAMESPACES = {"iam": "https://iam.amazonaws.com/doc/2010-05-08/", STS: "https://sts.amazonaws.com/doc/2011-06-15/"}
 GLOBAL = "us-east-1"
 """The region of IAM for policies, wherever it is asked from ("AWS global condition context keys", IAM User Guide)."""
-UNTOLD = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]")
-"""What XML cannot hold, not even as references, which S3 alone writes all the same: clients could not read the code."""
 EMPTY = frozenset({"UpdateRole"})
 """Operations whose result is nothing, and yet named in the answer."""
 INVALID = "The security token included in the request is invalid."
@@ -50,9 +47,8 @@ class Refusal(S3Error):
     def __init__(self, service: str, request_id: str, status: int, code: str, message: str) -> None:
         super().__init__(message, code=code)
         self.status = status
-        message = UNTOLD.sub("\ufffd", message)
         kind = "Sender" if status < 500 else "Receiver"
-        content = f"<Type>{kind}</Type>{xml.element('Code', code)}{xml.element('Message', message)}"
+        content = f"<Type>{kind}</Type>{xml.element('Code', code)}{xml.shown('Message', message)}"
         self.document = (
             f'<ErrorResponse xmlns="{NAMESPACES.get(service, NAMESPACES[STS])}"><Error>{content}</Error>'
             f"<RequestId>{request_id}</RequestId></ErrorResponse>"

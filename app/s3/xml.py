@@ -54,14 +54,15 @@ def document(root: str, content: str) -> bytes:
 
 def error_document(error: S3Error, resource: str, request_id: str) -> bytes:
     """The `<Error>` document of an answer (no namespace, as AWS). Well-formed also when it shows what is no text."""
-    extra = "".join(_shown(name, value) for name, value in error.extra.items())
+    extra = "".join(shown(name, value) for name, value in error.extra.items())
     return (
-        f"{DECLARATION}<Error><Code>{error.code}</Code>{_shown('Message', error.text)}{extra}"
-        f"{_shown('Resource', resource)}<RequestId>{request_id}</RequestId><HostId>{request_id}</HostId></Error>"
+        f"{DECLARATION}<Error><Code>{error.code}</Code>{shown('Message', error.text)}{extra}"
+        f"{shown('Resource', resource)}<RequestId>{request_id}</RequestId><HostId>{request_id}</HostId></Error>"
     ).encode()
 
 
-def _shown(name: str, text: str) -> str:
+def shown(name: str, text: str) -> str:
+    """One element of text that need not be text in XML: what XML cannot hold, not even as references, is replaced."""
     return element(name, _ILLEGAL.sub("\ufffd", text))
 
 
