@@ -15,11 +15,10 @@ print('\n'.join(wanted))" "${EXTRAS}" > /requirements && \
     python3 -m pip --python /opt/sluice/bin/python install --no-cache-dir --only-binary :all: -r /requirements
 
 FROM dependencies AS installed
-COPY README.md ./
+COPY README.md setup.py ./
 COPY app app
 COPY storage_drivers storage_drivers
 COPY migrations migrations
-COPY benchmarks benchmarks
 COPY loadtests loadtests
 RUN python3 -m pip --python /opt/sluice/bin/python install --no-cache-dir --no-deps .
 
@@ -28,7 +27,10 @@ FROM ${PYTHON} AS base
 RUN apt-get update && apt-get install -y --no-install-recommends tini && rm -rf /var/lib/apt/lists/* /var/cache/apt/*.bin && \
     groupadd --gid 10001 sluice && \
     useradd --uid 10001 --gid 10001 --no-create-home --home-dir /nonexistent --shell /usr/sbin/nologin sluice && \
-    install -d -o 10001 -g 10001 -m 0700 /data /secrets
+    install -d -o 10001 -g 10001 -m 0700 /data /secrets && \
+    # Docker gives a new named volume the owner and mode of the directory it is mounted on, and root's where there is none;
+    # Postgres and Grafana, which are other users, read the first two
+    install -d -o 10001 -g 10001 -m 0755 /postgres-secret /grafana-secret /stores/a /stores/b /results
 COPY deploy/healthcheck.py deploy/keys.py /opt/deploy/
 # the store is the relative path `data`, its default: SLUICE_DATA here would forbid SLUICE_STORES
 WORKDIR /
@@ -37,7 +39,7 @@ USER 10001:10001
 
 FROM installed AS installed-loadtest
 RUN python3 -m pip --python /opt/sluice/bin/python install --no-cache-dir --only-binary :all: \
-    "$(pwd)[loadtest]" && ln -s /opt/sluice/lib/python3.*/site-packages/loadtests /opt/sluice/loadtests
+    "$(pwd)[loadtest]" && ln -s /opt/sluice/lib/python3.*/site-packages/sluice_s3/loadtests /opt/sluice/loadtests
 
 FROM base AS loadtest
 COPY --from=installed-loadtest /opt/sluice /opt/sluice

@@ -9,9 +9,15 @@ PROCESSES ?= 4
 S3TESTS ?=
 PLACES ?=
 COMPARE ?=
+# 2 GiB of memory, if there is as much for files: unit tests make a store each, whose syncs cost a disk half of the time
+MEMORY := $(shell df -Pk /dev/shm 2>/dev/null | awk '$$4 > 2097152 && $$6 == "/dev/shm" {print "TMPDIR=/dev/shm"}')
+UNIT := $(wildcard tests/test_*.py) $(addprefix tests/,access admin encryption index jobs s3 server storage_drivers store)
+
+# pytest rewrites the assertions of 400 modules: without a cache each of its processes does so at each start
+unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help run test coverage lint format soak s3tests places compare install-check clean
+.PHONY: help run check test coverage lint format soak s3tests places compare install-check clean
 
 help: ## Show this list
 	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/\1|\2/p' $(MAKEFILE_LIST) | while IFS='|' read -r name text; do printf '  make %-14s %s\n' "$$name" "$$text"; done
@@ -19,7 +25,10 @@ help: ## Show this list
 run: $(VENV)/.run ## Start the gateway on DATA (./data) and PORT (9000)
 	@$(BIN)/python scripts/run.py --data $(DATA) --port $(PORT)
 
-test: lint ## Everything CI checks: lint, types, arrows, tests, an install outside the checkout
+check: lint ## While you develop: lint, types, arrows, and the quick unit tests (TESTS="FILES" for others)
+	$(MEMORY) $(BIN)/python -m pytest -n 2 --dist loadgroup -m "not slow" $(or $(TESTS),$(UNIT))
+
+test: lint ## What CI runs: lint, types, arrows, all tests at small sizes, an install outside the checkout
 	$(BIN)/python -m pytest -n $(PROCESSES) --dist loadgroup $(TESTS)
 	$(if $(TESTS),,SLUICE_TEST_INDEX=postgres $(BIN)/python -m pytest -n $(PROCESSES) --dist loadgroup tests/crash)
 	sh scripts/check_install.sh
@@ -27,7 +36,11 @@ test: lint ## Everything CI checks: lint, types, arrows, tests, an install outsi
 coverage: $(VENV)/.dev ## The tests again, with the lines and branches that they reach (three times as long; 90 % are asked)
 	$(BIN)/python -m pytest -n $(PROCESSES) --dist loadgroup --cov --cov-report=term:skip-covered $(TESTS)
 
-lint: $(VENV)/.dev ## ruff, mypy, import arrows, the README's table of settings
+build/checkout/sluice_s3:
+	mkdir -p $@
+	ln -sfn $(foreach folder,app loadtests migrations storage_drivers,../../../$(folder)) $@
+
+lint: $(VENV)/.dev build/checkout/sluice_s3 ## ruff, mypy, import arrows, the README's table of settings
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
@@ -39,8 +52,9 @@ format: $(VENV)/.dev ## Let ruff mend what it can, and write the table of settin
 	$(BIN)/ruff format .
 	$(BIN)/python -m scripts.settings_table
 
-soak: $(VENV)/.dev ## The same tests at full size (hours; root for power cuts)
-	SLUICE_TEST_SIZE=soak $(BIN)/python -m pytest -rP --timeout=14400 $(or $(TESTS),tests/crash tests/faults tests/limits tests/functional tests/clients)
+soak: $(VENV)/.dev ## The tests at full size, on all usual places and both engines (hours; root for power cuts)
+	SLUICE_TEST_SIZE=soak $(BIN)/python -m pytest -rP --timeout=14400 $(or $(TESTS),tests)
+	$(if $(TESTS),,SLUICE_TEST_SIZE=soak SLUICE_TEST_INDEX=postgres $(BIN)/python -m pytest -rP --timeout=14400 tests/crash)
 
 s3tests: $(VENV)/.dev ## Our subset of ceph/s3-tests; S3TESTS=DIR is a checkout of it
 	@test -n "$(S3TESTS)" || { echo "usage: make s3tests S3TESTS=DIR (a checkout of ceph/s3-tests)"; exit 2; }
@@ -63,14 +77,14 @@ $(BIN)/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "$(PYTHON) must be 3.11 or later (make PYTHON=…)"; exit 1; }
 	$(PYTHON) -m venv $(VENV)
 
-$(VENV)/.run: pyproject.toml | $(BIN)/python
+$(VENV)/.run: pyproject.toml setup.py | $(BIN)/python
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable .
 	touch $@
 
-$(VENV)/.load: pyproject.toml | $(BIN)/python
+$(VENV)/.load: pyproject.toml setup.py | $(BIN)/python
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[loadtest]'
 	touch $@ $(VENV)/.run
 
-$(VENV)/.dev: pyproject.toml | $(BIN)/python
+$(VENV)/.dev: pyproject.toml setup.py | $(BIN)/python
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
 	touch $@ $(VENV)/.run

@@ -1,4 +1,4 @@
-"""Named points at which a test ends the process at once, as a crash would: see tests/crash."""
+"""Named points at which a test ends the process like a crash: see tests/crash."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ _left = int(_NTH or 1)
 
 
 class Named(Protocol):
-    """Something that is done with something."""
+    """A job with arguments, by which a test selects it."""
 
     arguments: tuple[Any, ...]
 
 
 def crash_point(name: str, jobs: Sequence[Named] = ()) -> None:
-    """Does nothing unless a test armed it.
+    """End the process if a test armed this point; else do nothing.
 
-    `SLUICE_CRASH_AT=name[:nth]` ends every process that comes by for the nth time; `SLUICE_CRASH_FILE=path` ends the
-    process while the file says this name, so that a running gateway can be armed. A second line, such as a key, spares
-    those that come by without it in the arguments of their `jobs`: what is done in the background comes by here, too.
+    `SLUICE_CRASH_AT=name[:nth]` ends every process that passes the point for the nth time. `SLUICE_CRASH_FILE=path`
+    ends the process while the file has this name, so that a running gateway can be armed. A second line, such as a key,
+    spares calls without it in the arguments of their `jobs`, since background jobs pass the same points.
     """
     if _ARMED:
         _crash(name, jobs)

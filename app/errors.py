@@ -1,38 +1,46 @@
-"""What can be wrong with a bucket, an object or an upload, in domain words.
+"""Domain errors: what can be wrong with a bucket, an object or an upload.
 
-The index decides these inside its transactions, the store passes them on, and `app.s3.errors` gives each its S3
+The index raises them inside its transactions, the store passes them on, and `app.s3.errors` maps each to its S3
 answer. The tree:
 
     DomainError
       NoSuchBucket, BucketAlreadyExists, BucketAlreadyOwnedByYou, BucketNotEmpty, TooManyBuckets, BucketBusy
-      QuotaExceeded       the bucket may not hold more
+      QuotaExceeded       the bucket would exceed its quota
       NoSuchKey, NoSuchVersion, PreconditionFailed, ConditionalRequestConflict, SourceGone
-      ObjectLocked        a retention or a legal hold keeps the version as it is
+      ObjectLocked        a retention or a legal hold protects the version
       InvalidBucketState  versioning and object lock of the bucket do not allow it
-      TokenReused         another request was made by this token
-      KeyBusy             something is being done to the key's file: nothing was done, try again
+      TokenReused         the token belongs to another request
+      KeyBusy             another change of the key's file is under way: nothing was done, try again
       NoSuchUpload, InvalidPart, InvalidPartOrder, EntityTooSmall
       AccountExists, NoSuchAccount
       IdentityExists, NoSuchIdentity, IdentityInUse, TooManyIdentities: users, groups, roles, their keys and policies
       CustomerKeyNeeded, CustomerKeyWrong  the object is encrypted with a key that only its customer has
       KeyUnavailable, KeyDisabled          a key of the key ring
-      NoKeyRing                            no master key was ever given
-      Overloaded          a queue, lock or limit said no: nothing was done, try again
+      NoKeyRing                            no master key was ever configured
+      Overloaded          a queue, lock or limit refused the call: nothing was done, try again
       StoreUnavailable    the backing store or the index cannot be used now
         StoreFull         no space, inodes or quota left
         DataDamaged       a committed blob is missing or wrong (an alarm, never a 404)
-      CommitUnknown       a COMMIT failed and its outcome could not be learned
+        IndexBehind       the index is an older state of itself: journals, or later commits, go beyond it
+        IndexForeign      the journals of a store belong to another index
+      CommitUnknown       a COMMIT failed and its outcome is unknown
       WriterDead          this writer incarnation was declared dead: nothing it wrote may be committed
-      LeaseLost           another process does now what only one may: nothing was done
+      LeaseLost           another process runs now what only one may: nothing was done
 """
 
 
-class NotNow(Exception):
-    """What was asked for at once would have to wait: ask again in the way that may. No error, and nothing was done."""
+class WouldBlock(Exception):
+    """The call cannot complete without waiting: call the async variant.
+
+    It is no failure, and nothing was done.
+    """
 
 
 class DomainError(Exception):
-    """Base of all domain errors. `detail` are facts that an answer may show (never a local path)."""
+    """Base of all domain errors.
+
+    `detail` has facts that an answer may contain (never a local path).
+    """
 
     def __init__(self, **detail: object) -> None:
         super().__init__(", ".join(f"{name}={value!r}" for name, value in detail.items()))
@@ -48,23 +56,23 @@ class BucketAlreadyExists(DomainError):
 
 
 class BucketAlreadyOwnedByYou(DomainError):
-    """The caller owns a bucket of that name already."""
+    """The caller already owns a bucket of that name."""
 
 
 class BucketNotEmpty(DomainError):
-    """The bucket still holds versions."""
+    """The bucket is not empty."""
 
 
 class TooManyBuckets(DomainError):
-    """The account has as many buckets as it may have."""
+    """The account has the most buckets that it may have."""
 
 
 class BucketBusy(DomainError):
-    """The bucket is on its way to another store."""
+    """The bucket is moving to another store."""
 
 
 class QuotaExceeded(DomainError):
-    """The bucket may not hold so much."""
+    """The quota of the bucket would be exceeded."""
 
 
 class NoSuchKey(DomainError):
@@ -84,23 +92,26 @@ class ConditionalRequestConflict(DomainError):
 
 
 class ObjectLocked(DomainError):
-    """A retention or a legal hold keeps the version as it is."""
+    """A retention or a legal hold protects the version."""
 
 
 class InvalidBucketState(DomainError):
-    """Object lock needs a bucket that keeps versions, and goes on to keep them."""
+    """Object lock needs a bucket with versioning, and versioning that stays enabled."""
 
 
 class SourceGone(DomainError):
-    """The version to copy from was replaced or deleted before the copy committed: look it up again."""
+    """The source of a copy was replaced or deleted before the commit: find it again."""
 
 
 class TokenReused(DomainError):
-    """The token of the request was another one's."""
+    """The token belongs to another request."""
 
 
 class KeyBusy(DomainError):
-    """Something is being done to the plain file of the key. Nothing was done: try again shortly."""
+    """Another change of the key's plain file is under way.
+
+    Nothing was done: try again shortly.
+    """
 
 
 class NoSuchUpload(DomainError):
@@ -124,31 +135,37 @@ class AccountExists(DomainError):
 
 
 class NoSuchAccount(DomainError):
-    """No such account or access key."""
+    """The account or access key does not exist."""
 
 
 class IdentityExists(DomainError):
-    """The account has a user, group or role of that name. `detail` has `kind` and `name`."""
+    """The account already has a user, group or role of that name.
+
+    `detail` has `kind` and `name`.
+    """
 
 
 class NoSuchIdentity(DomainError):
-    """The account has no such user, group or role, or that no such key or policy. `detail` has `kind` and `name`."""
+    """The account has no such user, group, role, key or policy.
+
+    `detail` has `kind` and `name`.
+    """
 
 
 class IdentityInUse(DomainError):
-    """It cannot be removed while it has keys, policies, groups or members: `detail["what"]`."""
+    """An identity with keys, policies, groups or members cannot be removed: `detail["what"]`."""
 
 
 class TooManyIdentities(DomainError):
-    """There are as many as there may be. `detail` has `kind` and `most`."""
+    """The limit of identities is reached. `detail` has `kind` and `most`."""
 
 
 class CustomerKeyNeeded(DomainError):
-    """The object is encrypted with a key that its customer must give."""
+    """The object is encrypted with a key that its customer must send."""
 
 
 class CustomerKeyWrong(DomainError):
-    """The object is encrypted with another key than was given."""
+    """The object is encrypted with another key than the customer sent."""
 
 
 class KeyUnavailable(DomainError):
@@ -160,11 +177,11 @@ class KeyDisabled(DomainError):
 
 
 class NoKeyRing(DomainError):
-    """There is no key ring, because no master key was ever given."""
+    """There is no key ring, because no master key was ever configured."""
 
 
 class Overloaded(DomainError):
-    """A queue, a lock or a limit said no. Nothing was done."""
+    """A queue, lock or limit refused the call. Nothing was done."""
 
 
 class StoreUnavailable(DomainError):
@@ -176,16 +193,24 @@ class StoreFull(StoreUnavailable):
 
 
 class DataDamaged(StoreUnavailable):
-    """A committed blob is missing or is not what was written."""
+    """A committed blob is missing or differs from what was written."""
+
+
+class IndexBehind(StoreUnavailable):
+    """The index is an older state of itself: journals or a server have later commits."""
+
+
+class IndexForeign(StoreUnavailable):
+    """The journals beside the data belong to another index."""
 
 
 class CommitUnknown(DomainError):
-    """A COMMIT failed and whether it took effect could not be learned."""
+    """A COMMIT failed and its outcome is unknown."""
 
 
 class WriterDead(DomainError):
-    """This writer incarnation was declared dead."""
+    """The writer incarnation of the process was declared dead."""
 
 
 class LeaseLost(DomainError):
-    """Another process does now what only one may."""
+    """Another process runs now what only one may."""

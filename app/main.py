@@ -1,4 +1,4 @@
-"""create_app(settings): puts the parts together, nothing else."""
+"""create_app(settings): the assembly of all parts, nothing else."""
 
 from __future__ import annotations
 
@@ -13,37 +13,37 @@ from typing import Any
 
 from fastapi import FastAPI
 
-from app.access.known import MAX_AGE, Known
-from app.index import Index, open_index
-from app.jobs.compaction import Compactor
-from app.jobs.decisions import RETAINED_MS, Decisions, told_elsewhere
-from app.jobs.events import Events
-from app.jobs.garbage import Garbage
-from app.jobs.lifecycle import Lifecycle
-from app.jobs.move import Mover
-from app.jobs.restores import Restores
-from app.jobs.runner import Job, Jobs, StoreJobs
-from app.jobs.scrub import Scrubber
-from app.jobs.space import Space
-from app.jobs.tokens import Tokens
-from app.jobs.tree import TreeJobs
-from app.jobs.turns import FileTurns, LeaseTurns
-from app.s3 import checksums
-from app.s3.gateway import REQUEST, Gateway
-from app.s3.inventory.delivery import Inventories
-from app.s3.logs.delivery import LogDelivery
-from app.s3.request import S3Request
-from app.s3.response import Response
-from app.s3.target import bucket_of_host
-from app.server.health import health_router
-from app.server.shared import boottime_ms
-from app.server.worker import WorkerContext
-from app.settings import Settings
-from app.startup import start
-from app.store.bell import Bell
-from app.store.driver import make_stores
-from app.store.lifecycle import Day
-from app.store.store import Store
+from sluice_s3.app.access.lookup_cache import MAX_AGE_SECONDS, LookupCache
+from sluice_s3.app.index import Index, open_index
+from sluice_s3.app.jobs.integrity.capacity import CapacityMonitor
+from sluice_s3.app.jobs.integrity.scrub import Scrubber
+from sluice_s3.app.jobs.journals.writer import RETAINED_MS, JournalWriter, other_stores_watermark
+from sluice_s3.app.jobs.leader_election import FlockElection, LeaseElection
+from sluice_s3.app.jobs.lifecycle import Lifecycle
+from sluice_s3.app.jobs.notifications.sender import NotificationSender
+from sluice_s3.app.jobs.plain_files.scan import PlainFileScanner
+from sluice_s3.app.jobs.reclaim.compaction import Compactor
+from sluice_s3.app.jobs.reclaim.garbage_collector import GarbageCollector
+from sluice_s3.app.jobs.relocation.bucket_migration import BucketMigrator
+from sluice_s3.app.jobs.relocation.restores import RestoreRunner
+from sluice_s3.app.jobs.rename_tokens import RenameTokenExpiry
+from sluice_s3.app.jobs.runner import Job, Jobs, StoreJobs
+from sluice_s3.app.s3.gateway import REQUEST, Gateway
+from sluice_s3.app.s3.inventory.delivery import InventoryDelivery
+from sluice_s3.app.s3.logging.delivery import LogDelivery
+from sluice_s3.app.s3.wire import checksums
+from sluice_s3.app.s3.wire.request import S3Request
+from sluice_s3.app.s3.wire.response import Response
+from sluice_s3.app.s3.wire.target import bucket_of_host
+from sluice_s3.app.server.processes.health import health_router
+from sluice_s3.app.server.processes.worker import WorkerContext
+from sluice_s3.app.server.shared_memory.oldest_requests import boottime_ms
+from sluice_s3.app.settings import Settings
+from sluice_s3.app.startup import start_store
+from sluice_s3.app.store.journals.wakeup import JournalWakeup
+from sluice_s3.app.store.lifecycle.evaluator import LifecycleCalendar
+from sluice_s3.app.store.store import Store
+from sluice_s3.app.store.stores import make_stores
 
 Scope = dict[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
@@ -52,14 +52,15 @@ Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 logger = logging.getLogger("sluice.server")
 
 HEALTH = frozenset({b"/-/health/live", b"/-/health/ready"})
-"""No bucket name is one character long, so none of these is an object."""
+"""Paths of health checks. No bucket name has one character, so none of these is an object."""
 MINIO_HEALTH = b"/minio/health/live"
 
 
-class App:
-    """The S3 listener of one worker: the S3 plane, and FastAPI for health and for the life of the process.
+class WorkerApp:
+    """The S3 listener of one worker.
 
-    The choice between them is made here and not by FastAPI's routing, which costs more than the whole of a HEAD.
+    It passes requests to the S3 plane, and health checks and the process's lifespan to FastAPI. It chooses itself,
+    because FastAPI's routing costs more than a whole HEAD.
     """
 
     def __init__(self, settings: Settings, context: WorkerContext) -> None:
@@ -67,10 +68,10 @@ class App:
         self._fast_lane = settings.fast_lane
         self._context = context
         self._index: Index = open_index(settings, lost=_end)
-        self._reads_now = settings.fast_lane and self._index.at_once
+        self._reads_synchronously = settings.fast_lane and self._index.at_once
         self._store = make_stores(self._index, settings)
-        """The default one, which knows the others."""
-        self._gateway = Gateway(settings, self._store, Known(self._index), context.observe, context.memory)
+        """The default store, which references the others."""
+        self._gateway = Gateway(settings, self._store, LookupCache(self._index), context.observe, context.memory)
         self._gateway.quotas.shares = context.quotas
         self._shell = FastAPI(
             docs_url=None,
@@ -82,7 +83,7 @@ class App:
         self._shell.include_router(health_router(self._ready))
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """ASGI."""
+        """Handle an ASGI call."""
         if scope["type"] != "http":
             await self._shell(scope, receive, send)
             return
@@ -93,23 +94,23 @@ class App:
         await self._gateway(scope, receive, send)
 
     async def website(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """ASGI where there are websites only."""
+        """Handle an ASGI call on a listener for websites only."""
         scope[REQUEST].website = True
         await self._gateway(scope, receive, send)
 
-    def answer_now(self, request: S3Request) -> Response | None:
-        """The fast lane: see `Gateway.answer_now`."""
+    def try_respond(self, request: S3Request) -> Response | None:
+        """Answer on the fast path: see `Gateway.try_respond`."""
         path = request.raw_path
-        if not self._reads_now or path in HEALTH or path == MINIO_HEALTH:
+        if not self._reads_synchronously or path in HEALTH or path == MINIO_HEALTH:
             return None
-        return self._gateway.answer_now(request)
+        return self._gateway.try_respond(request)
 
-    def begin_now(self, request: S3Request, body: bytes, done: Callable[[Response], None]) -> bool:
-        """The fast lane of small changes: see `Gateway.begin_now`."""
+    def try_start(self, request: S3Request, body: bytes, done: Callable[[Response], None]) -> bool:
+        """Start a small change on the fast path: see `Gateway.try_start`."""
         path = request.raw_path
         if not self._fast_lane or path in HEALTH or path == MINIO_HEALTH:
             return False
-        return self._gateway.begin_now(request, body, done)
+        return self._gateway.try_start(request, body, done)
 
     async def _is_health(self, scope: Scope, path: bytes) -> bool:
         headers = dict(scope["headers"])
@@ -121,11 +122,15 @@ class App:
         return not signed and await self._index.bucket("minio") is None
 
     async def _ready(self) -> bool:
-        """The index answers, a store is in service, and this server goes on. No disk of a store is touched for it."""
+        """Return whether index, some store and this server are usable.
+
+        It touches no disk of a store.
+        """
         if self._context.leaving:
             return False
-        await self._index.identities()
-        return any(store.up for store in self._store.all.values())
+        await self._index.check()
+        failing = self._store.journal_failures
+        return any(store.up and store.name not in failing for store in self._store.all.values())
 
     @asynccontextmanager
     async def _life(self, _: FastAPI) -> AsyncIterator[None]:
@@ -135,35 +140,44 @@ class App:
         known = await self._index.identities()
         breakers = {}
         for store in stores:
-            if store.driver.capabilities.one_process:  # made here, and the index holds it to this process
-                await start(store, known)
+            if store.driver.capabilities.one_process:  # created here, and the index binds it to this process
+                await start_store(store, known)
             elif store.breaker is not None:
                 breakers[store.name] = store.breaker
         await asyncio.gather(*(breaker.start(known.get(name)) for name, breaker in breakers.items()))
         watching = asyncio.gather(*(breaker.run(self._context.tell_store) for breaker in breakers.values()))
         for store in stores:
-            store.bell = Bell(self._settings.run_dir, store.name)
+            store.bell = JournalWakeup(self._settings.run_dir, store.name)
             store.open_packs()
-        turns = LeaseTurns(self._index) if self._index.many_hosts else FileTurns(self._settings.run_dir / "jobs.lock")
+        turns = (
+            LeaseElection(self._index)
+            if self._index.many_hosts
+            else FlockElection(self._settings.run_dir / "jobs.lock")
+        )
         oldest = self._index.across(self._context.oldest_request)
-        pieces = Garbage(self._store, oldest, boottime_ms, self._settings.discard_grace, blobs=False)
-        events = Events(self._index, self._settings.notify_targets, self._settings.notify_retention)
+        pieces = GarbageCollector(self._store, oldest, boottime_ms, self._settings.discard_grace, blobs=False)
+        notify = self._settings
+        events = NotificationSender(
+            self._index, notify.notify_targets, notify.notify_retention, refusals=notify.notify_refusals
+        )
         others = {
             "pieces": pieces.run_once,
-            "moves": Mover(self._store, oldest, boottime_ms, round(MAX_AGE * 1000)).run_once,
+            "moves": BucketMigrator(self._store, oldest, boottime_ms, round(MAX_AGE_SECONDS * 1000)).run_once,
             "lifecycle": self._lifecycle().run_once,
             **self._restores(),
             "logs": LogDelivery(self._gateway).run_once,
-            "tokens": Tokens(self._index).run_once,
+            "tokens": RenameTokenExpiry(self._index).run_once,
             "events": events.run_once,
-            "inventories": Inventories(self._gateway).run_once,
+            "inventories": InventoryDelivery(self._gateway).run_once,
         }
         make = partial(self._jobs, oldest)
         task = asyncio.create_task(Jobs(turns, self._store, self._index.writer_is_gone, make, others).run())
+        task.add_done_callback(_end_without_jobs)
         collecting = asyncio.create_task(self._gateway.logs.run())
         try:
             yield
         finally:
+            task.remove_done_callback(_end_without_jobs)
             task.cancel()
             collecting.cancel()
             await asyncio.gather(task, collecting, return_exceptions=True)
@@ -181,34 +195,43 @@ class App:
 
     def _lifecycle(self) -> Lifecycle:
         settings = self._settings
-        day = Day(settings.lifecycle_day_seconds)
+        day = LifecycleCalendar(settings.lifecycle_day_seconds)
         rate, pace = settings.lifecycle_rate, settings.transition_rate
         return Lifecycle(self._store, day, rate, self._context.counters.expired, pace=pace)
 
     def _restores(self) -> dict[str, Job]:
-        day = Day(self._settings.lifecycle_day_seconds)
-        made = Restores(self._store, day, self._settings.transition_rate)
+        day = LifecycleCalendar(self._settings.lifecycle_day_seconds)
+        made = RestoreRunner(self._store, day, self._settings.transition_rate)
         return {"restores": made.run_once} if self._store.archives else {}
 
     def _jobs(self, oldest: Callable[[], int], store: Store) -> StoreJobs:
         settings = self._settings
-        decisions = Decisions(store, retained=max(RETAINED_MS, int(settings.commit_timeout * 3000)))
+        decisions = JournalWriter(store, retained=max(RETAINED_MS, int(settings.commit_timeout * 3000)))
         rate, grace = settings.scrub_rate, settings.discard_grace
         scrubber = Scrubber(store, rate, decisions.renew) if rate else None
-        elsewhere = partial(told_elsewhere, store)
-        garbage = Garbage(store, oldest, boottime_ms, grace, decisions.bound, pieces=False, elsewhere=elsewhere)
+        elsewhere = partial(other_stores_watermark, store)
+        garbage = GarbageCollector(
+            store, oldest, boottime_ms, grace, decisions.bound, pieces=False, elsewhere=elsewhere
+        )
         compactor = Compactor(store, settings.compaction_rate, grace, self._context.counters.compacted)
-        space = Space(store, settings.named_stores[store.name])
-        tree = None if store.tree is None else TreeJobs(store, store.tree, settings.tree_scan_interval)
+        space = CapacityMonitor(store, settings.named_stores[store.name])
+        tree = None if store.tree is None else PlainFileScanner(store, store.tree, settings.tree_scan_interval)
         return StoreJobs(store, garbage, decisions, scrubber, compactor, space, tree)
 
 
 def _end() -> None:
-    """This worker was declared dead and can commit nothing any more: another one takes its place."""
+    """End this worker, which was declared dead and can commit nothing: another takes its place."""
     logger.error("this worker was declared dead: it ends")
     os.kill(os.getpid(), signal.SIGTERM)
 
 
-def create_app(settings: Settings, context: WorkerContext) -> App:
-    """The application of one worker."""
-    return App(settings, context)
+def _end_without_jobs(task: asyncio.Task[None]) -> None:
+    """End this worker, whose background jobs have ended: its successor runs them again."""
+    if not task.cancelled():  # cancelled when the loop ends
+        logger.error("the background jobs ended: this worker ends", exc_info=task.exception())
+        os.kill(os.getpid(), signal.SIGTERM)
+
+
+def create_app(settings: Settings, context: WorkerContext) -> WorkerApp:
+    """Create the application of one worker."""
+    return WorkerApp(settings, context)

@@ -1,10 +1,9 @@
-"""One frozen `Settings`, read from the environment (prefix `SLUICE_`) and from the command line."""
+"""The frozen `Settings`, read from the environment (prefix `SLUICE_`) and the command line."""
 
 from __future__ import annotations
 
 import hashlib
 import os
-import tempfile
 import tomllib
 from collections.abc import Iterable
 from functools import cached_property
@@ -24,10 +23,12 @@ from pydantic import (
 )
 from pydantic_settings import BaseSettings, InitSettingsSource, PydanticBaseSettingsSource, SettingsConfigDict
 
-from app.feature_settings import FeatureSettings, names_in
+from sluice_s3.app.body_settings import BodySettings
+from sluice_s3.app.feature_settings import FeatureSettings, names_in
+from sluice_s3.app.private_files import check_given, default_runtime_base
 
 POSTGRES = ("postgresql", "postgres", "postgresql+asyncpg")
-"""Schemes of a URL that leads to Postgres."""
+"""Schemes of Postgres URLs."""
 
 KIB = 1024
 MIB = 1024 * KIB
@@ -41,13 +42,16 @@ def _root(name: str) -> AliasChoices:
 
 
 def is_index_url(url: str) -> bool:
-    """Whether a URL may be one of an index."""
+    """Return whether a URL may be one of an index."""
     scheme, found, rest = url.partition("://")
     return bool(found and rest) and (scheme in POSTGRES or (scheme == "sqlite" and len(rest) > 1 and rest[0] == "/"))
 
 
 class StoreSettings(BaseModel):
-    """One backing store. What is not given is as in the settings of all. Sizes are bytes."""
+    """One backing store.
+
+    What it leaves out is taken from the settings of all stores. Sizes are bytes.
+    """
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
@@ -84,14 +88,16 @@ class StoreSettings(BaseModel):
 
     @property
     def directory(self) -> Path | None:
-        """Where all but plain files is: no bucket's name begins with a dot."""
+        """The directory of everything but plain files: no bucket's name begins with a dot."""
         return self.path / ".sluice" if self.path is not None and self.layout == "tree" else self.path
 
 
 def _read_file(path: Path, known: Iterable[str]) -> dict[str, Any]:
-    """The settings of a TOML file. Raises ValueError."""
+    """Return the settings of a TOML file. Raises ValueError."""
     try:
-        found = tomllib.loads(path.read_text())
+        with path.open("rb") as file:
+            check_given(file.fileno(), path)
+            found = tomllib.load(file)
     except OSError as error:
         raise ConfigError(f"{path}: {error.strerror}") from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
@@ -103,18 +109,18 @@ def _read_file(path: Path, known: Iterable[str]) -> dict[str, Any]:
 
 
 def _networks(text: str) -> tuple[Network, ...]:
-    """Raises ValueError."""
+    """Parse networks. Raises ValueError."""
     return tuple(ip_network(name.strip()) for name in text.split(",") if name.strip())
 
 
 class ConfigError(Exception):
-    """The settings file cannot be used; the message says why, for the operator."""
+    """The settings file cannot be used; the message has the reason for the operator."""
 
 
-class Settings(FeatureSettings):
-    """Everything an operator can choose. Sizes are bytes and times are seconds."""
+class Settings(FeatureSettings, BodySettings):
+    """All settings of the operator. Sizes are bytes and times are seconds."""
 
-    # a variable that is empty counts as not there: compose files and the like cannot leave one out
+    # An empty variable counts as missing: compose files and the like cannot omit one.
     model_config = SettingsConfigDict(
         env_prefix="SLUICE_",
         frozen=True,
@@ -176,7 +182,7 @@ class Settings(FeatureSettings):
     admin_token: SecretStr | None = Field(
         None, min_length=8, description="Bearer token of the admin API; unset: generated into `DATA/admin-token`."
     )
-    region: str = Field("us-east-1", min_length=1, description="Region that clients sign with.")
+    region: str = Field("us-east-1", min_length=1, description="Region that clients sign with; `auto`: any.")
     domain: str = Field(
         "", description="Domain for virtual-host addressing (`BUCKET.DOMAIN`); more than one with commas."
     )
@@ -286,7 +292,7 @@ class Settings(FeatureSettings):
         dotenv_settings: PydanticBaseSettingsSource,
         file_secret_settings: PydanticBaseSettingsSource,
     ) -> tuple[PydanticBaseSettingsSource, ...]:
-        """The command line goes over the environment, which goes over the file."""
+        """Rank the sources: the command line, the environment, the file."""
         given = init_settings()
         path = given.get("config") or os.environ.get("SLUICE_CONFIG")
         sources = (init_settings, env_settings)
@@ -319,8 +325,11 @@ class Settings(FeatureSettings):
     @model_validator(mode="after")
     def _check_index(self) -> Settings:
         if self._index is not None and not is_index_url(self._index):
-            # without what was given: there may be a password in it
+            # without the value, which may contain a password
             raise ValueError("index: the URL must be sqlite:///PATH or postgresql://…")
+        automatic = self.master_key_auto and self.index_url is None
+        if self.default_encryption != "none" and not (self.names_master_key or automatic):
+            raise ValueError("default_encryption: it needs a master key")
         return self
 
     @property
@@ -329,13 +338,13 @@ class Settings(FeatureSettings):
 
     @property
     def index_url(self) -> str | None:
-        """The URL of an index in Postgres, with its password; None for one in SQLite."""
+        """The URL of an index in Postgres, with its password; None for SQLite."""
         url = self._index
         return url if url is not None and url.startswith(POSTGRES) else None
 
     @cached_property
     def named_stores(self) -> dict[str, StoreSettings]:
-        """All stores by their names, what they do not say themselves taken from the other settings."""
+        """All stores by name, with defaults from the other settings."""
         stores = self.stores or {"default": StoreSettings.model_validate({"path": self.data})}
         inherited = ("durability", "pack_threshold", "pack_size", "io_threads", "read_cache", "hang_timeout")
         return {
@@ -352,7 +361,7 @@ class Settings(FeatureSettings):
 
     @property
     def home(self) -> Path:
-        """Directory of what belongs to the gateway itself: generated keys and tokens, the index if not elsewhere."""
+        """The directory of the gateway's own files: generated keys, tokens, the index if not elsewhere."""
         if not self.stores:
             return self.data
         store = self.named_stores[self.first_store]
@@ -369,19 +378,22 @@ class Settings(FeatureSettings):
 
     @property
     def index_is_missing(self) -> bool:
-        """Whether there is no index yet, as far as that can be seen without asking a server."""
+        """Whether there is no index yet, as far as visible without a connection."""
         return self.index_url is None and not self.index_path.exists()
 
     @property
     def run_dir(self) -> Path:
-        """Locks and shared counters, on a local disk: beside the index, or of this gateway alone."""
+        """The directory of locks and shared counters, on a local disk.
+
+        It is beside the index, or belongs to this gateway alone.
+        """
         if self.runtime_dir is not None:
             return self.runtime_dir
         if self.index_url is None:
             return self.index_path.parent / "run"
         places = [str(store.path and store.path.absolute()) + str(store.url) for store in self.named_stores.values()]
         name = hashlib.sha256("\n".join(places).encode()).hexdigest()[:16]
-        return Path(os.environ.get("XDG_RUNTIME_DIR") or tempfile.gettempdir()) / f"sluice-{os.geteuid()}-{name}"
+        return default_runtime_base() / f"sluice-{os.geteuid()}-{name}"
 
     @property
     def proxies(self) -> tuple[Network, ...]:
@@ -390,5 +402,5 @@ class Settings(FeatureSettings):
 
     @property
     def domains(self) -> tuple[str, ...]:
-        """Domains for virtual-host addressing, lower case."""
+        """Domains for virtual-host addressing, in lower case."""
         return names_in(self.domain)

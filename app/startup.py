@@ -1,4 +1,4 @@
-"""What must be done once before workers start: directories, identity, migrations, first account, default buckets."""
+"""Preparations before workers start: directories, identity, migrations, first account, default buckets."""
 
 from __future__ import annotations
 
@@ -6,55 +6,106 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
-from functools import partial
 
-from app.access.bucket_access import ENFORCED, initial_settings
-from app.access.credentials import Credentials, WeakCredentials, ensure_root, root_credentials
-from app.encryption.master import is_given, read_master
-from app.encryption.ring import RingError
-from app.errors import (
+import apsw
+
+from sluice_s3.app.access.bucket_access import ENFORCED, initial_settings
+from sluice_s3.app.access.root_credentials import Credentials, WeakCredentials, ensure_root, root_credentials
+from sluice_s3.app.encryption.keyring import RingError
+from sluice_s3.app.errors import (
     AccountExists,
     BucketAlreadyExists,
     BucketAlreadyOwnedByYou,
     DomainError,
+    IndexBehind,
+    IndexForeign,
     StoreUnavailable,
     TooManyBuckets,
 )
-from app.index import Index, open_index
-from app.index.leased import under
-from app.index.schema import DEFAULT
-from app.index.transactions.gateways import LIVE
-from app.jobs.sweep import sweep
-from app.s3.target import valid_bucket_name
-from app.settings import Settings
-from app.store.buckets import create_bucket
-from app.store.driver import make_stores
-from app.store.keyring import make_ring
-from app.store.store import Store
-from storage_drivers.errors import DriverError, StoreGone, StoreReplaced, StoreSilent, StoreUnfit
-from storage_drivers.identity import Identity
-from storage_drivers.looking import check_identity
+from sluice_s3.app.index import Index, open_index
+from sluice_s3.app.index.change_feed import ROOT_NOTE
+from sluice_s3.app.index.engine.fencing import with_lease
+from sluice_s3.app.index.schema.tables import DEFAULT
+from sluice_s3.app.index.transactions.cluster import LIVE
+from sluice_s3.app.jobs.journals.position import require_current
+from sluice_s3.app.jobs.journals.recover import open_recovery
+from sluice_s3.app.jobs.reclaim.orphan_sweeper import sweep
+from sluice_s3.app.private_files import make_directories, make_directory
+from sluice_s3.app.s3.wire.target import is_bucket_name
+from sluice_s3.app.settings import Settings
+from sluice_s3.app.store.buckets import create_bucket
+from sluice_s3.app.store.encryption.keyring import make_ring
+from sluice_s3.app.store.regions import Regions
+from sluice_s3.app.store.store import Store
+from sluice_s3.app.store.stores import make_stores
+from sluice_s3.storage_drivers.errors import DriverError, StoreGone, StoreReplaced, StoreSilent, StoreUnfit
+from sluice_s3.storage_drivers.health import check_identity
+from sluice_s3.storage_drivers.identity import Identity
 
 logger = logging.getLogger("sluice.store")
 
-Known = Mapping[str, tuple[str, int]]
-"""The stores that the index knows by their names: UUID and generation."""
+RELAXED_LOSS_MS = 120_000
+"""Milliseconds of changes that an unsynced index may lose in a power cut: the kernel writes back within 35 s."""
+
+StoreIdentities = Mapping[str, tuple[str, int]]
+"""The stores that the index knows by name: UUID and generation."""
 
 
 class CannotStart(Exception):
-    """The gateway cannot run on this directory; the message says why, for the operator."""
+    """The gateway cannot run on this directory; the message has the reason for the operator."""
+
+
+class IndexIsBehind(CannotStart):
+    """The index is an older state of itself: journals or commits go beyond it."""
+
+    def __init__(self, message: str, span_ms: int) -> None:
+        super().__init__(message, span_ms)  # both, so that it can be pickled: see `app.server.processes.isolated_call`
+        self._message = message
+        self.span_ms = span_ms
+        """Milliseconds of changes that the journals have beyond it."""
+
+    def __str__(self) -> str:
+        return self._message
 
 
 def prepare(settings: Settings) -> Credentials:
-    """Make or check everything that workers need, and sweep what the last run left. Raises CannotStart.
+    """Create or check everything that workers need, and sweep after the last run.
 
-    Several gateways of one index may do so at the same time.
+    Several gateways of one index may do so concurrently. An index that lost what a power cut may take from a relaxed
+    index is brought up to date. Raises CannotStart.
     """
-    buckets = _default_buckets(settings)  # before anything is made
     try:
-        settings.home.mkdir(mode=0o700, parents=True, exist_ok=True)
-        settings.run_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
-        (settings.run_dir / "writers").mkdir(mode=0o700, exist_ok=True)
+        return _prepare_once(settings)
+    except IndexIsBehind as error:
+        if settings.durability != "relaxed" or error.span_ms > RELAXED_LOSS_MS:
+            raise
+        _bring_up_to_date(settings, error)
+    return _prepare_once(settings)
+
+
+def _bring_up_to_date(settings: Settings, behind: IndexIsBehind) -> None:
+    try:
+        with open_recovery(settings) as work:
+            report = work.run()
+            if report.damage:
+                raise behind
+            work.replace_base()
+    except (DomainError, DriverError, OSError, apsw.Error) as error:
+        raise CannotStart(f"{behind}; at the start it failed: {error}") from error
+    logger.warning(
+        "index: it lacked %.1f seconds of the journals' changes, and maybe some that they do not tell, as after a "
+        "power cut: brought up to date, "
+        "%d writes without a known outcome were left out",
+        behind.span_ms / 1000,
+        report.counts["not_restored"],
+    )
+
+
+def _prepare_once(settings: Settings) -> Credentials:
+    buckets = _default_buckets(settings)  # before anything is created
+    try:
+        make_directories(settings.home, settings.run_dir)
+        make_directory(settings.run_dir / "writers")
         return asyncio.run(_prepare(settings, buckets))
     except (WeakCredentials, DriverError) as error:
         raise CannotStart(str(error)) from error
@@ -67,15 +118,15 @@ def prepare(settings: Settings) -> Credentials:
 async def _prepare(settings: Settings, buckets: list[str]) -> Credentials:
     async with AsyncExitStack() as stack:
         index = open_index(settings)
-        await index.start(migrate=True)
+        await _start_newest(index, settings)
         stack.push_async_callback(index.close)
-        await stack.enter_async_context(_alone(index))
+        await stack.enter_async_context(_hold_startup_lease(index))
         known = await index.identities()
-        await refuse_missing(index, settings)
+        await require_configured_stores(index, settings)
         store = make_stores(index, settings, known)
         await _start_all(store, known, settings.workers, stack)
         try:
-            await make_ring(index, partial(read_master, settings), given=is_given(settings))
+            await make_ring(index, settings)
         except RingError as error:
             raise CannotStart(str(error)) from None
         credentials = root_credentials(settings)
@@ -91,8 +142,19 @@ async def _prepare(settings: Settings, buckets: list[str]) -> Credentials:
         return credentials
 
 
-async def _start_all(store: Store, known: Known, workers: int, stack: AsyncExitStack) -> None:
-    """Start all stores; one must be in service, or hang, which no other start would change. Raises CannotStart."""
+async def _start_newest(index: Index, settings: Settings) -> None:
+    try:
+        await index.start(migrate=True)
+    except IndexBehind as error:
+        async with open_store(settings):  # raises too: the journals may show how far it is behind
+            raise _behind(error) from error
+
+
+async def _start_all(store: Store, known: StoreIdentities, workers: int, stack: AsyncExitStack) -> None:
+    """Start all stores.
+
+    One must be in service, or hang, which another start would not change. Raises CannotStart.
+    """
     stores: list[Store] = []
     for one in store.all.values():
         stack.push_async_callback(one.close)
@@ -104,38 +166,39 @@ async def _start_all(store: Store, known: Known, workers: int, stack: AsyncExitS
             raise CannotStart(f"store {one.name}: it ends with its process, so that no storage class can have it")
         elif one.name in known:
             raise CannotStart(f"store {one.name}: what was in it ended with its process, but not the index of it")
-    # together: each that hangs takes as long as it may
+    # in parallel: a store that hangs takes its whole limit
     for error in await asyncio.gather(*(_start_watched(one, known, stack) for one in stores), return_exceptions=True):
         if error is not None:
             raise error
     refusals = [one.breaker.refused for one in store.all.values() if one.breaker is not None]
     if refusals and not any(error is None or _is_silent(error) for error in refusals):
-        raise CannotStart(_of(store, refusals[0]))
+        raise CannotStart(_with_store_name(store, refusals[0]))
 
 
-async def _start_watched(store: Store, known: Known, stack: AsyncExitStack) -> None:
-    """Start a store, which may go out of service from then on; one that the index knows may be so already.
+async def _start_watched(store: Store, known: StoreIdentities, stack: AsyncExitStack) -> None:
+    """Start a store under its circuit breaker.
 
-    Raises CannotStart: for a mount that cannot keep its promise, for another store, for a new one that cannot be made.
+    A store that the index knows may be out of service already. Raises CannotStart for a mount that cannot keep its
+    promise, for another store, and for a new store that cannot be created.
     """
     breaker = store.breaker
     assert breaker is not None
     try:
         await breaker.start(known.get(store.name))
         refused = breaker.refused
-        if refused is not None and not _may_pass(refused):
+        if refused is not None and not _is_transient(refused):
             raise refused
     except DriverError as error:
-        raise CannotStart(_of(store, error, known)) from error
-    stack.push_async_callback(_ended, asyncio.create_task(breaker.run(_nobody)))
+        raise CannotStart(_with_store_name(store, error, known)) from error
+    stack.push_async_callback(_cancel_and_wait, asyncio.create_task(breaker.run(_ignore_state)))
     if refused is None:
         await _bind(store, known)
         if store.driver.probe is not None:
             logger.info("store %s: %s", store.name, store.driver.probe.line)
 
 
-def _may_pass(error: DriverError) -> bool:
-    """Whether a store that said so may be good again by itself; else somebody must do something."""
+def _is_transient(error: DriverError) -> bool:
+    """Return whether a store may recover from an error by itself, without an operator."""
     if isinstance(error, StoreUnfit):
         return error.kind in ("no-answer", "error")
     if isinstance(error, StoreGone):
@@ -147,8 +210,8 @@ def _is_silent(error: DriverError) -> bool:
     return isinstance(error, StoreSilent) or (isinstance(error, StoreUnfit) and error.kind == "no-answer")
 
 
-def _of(store: Store, what: DriverError | str | None, known: Known | None = None) -> str:
-    """What is wrong with a store, for the operator."""
+def _with_store_name(store: Store, what: DriverError | str | None, known: StoreIdentities | None = None) -> str:
+    """Return what is wrong with a store, for the operator."""
     named = "" if store.name == DEFAULT else f"store {store.name}: "
     if isinstance(what, StoreReplaced) and known is not None:
         uuid, generation = known[store.name]
@@ -156,18 +219,18 @@ def _of(store: Store, what: DriverError | str | None, known: Known | None = None
     return f"{named}{what}"
 
 
-def _nobody(_name: str, _condition: str, *_counts: int) -> None:
-    """Told how a store is, before there are workers who ask."""
+def _ignore_state(_name: str, _condition: str, *_counts: int) -> None:
+    """Ignore a store's state: no workers need it yet."""
 
 
-async def _ended(watching: asyncio.Task[None]) -> None:
+async def _cancel_and_wait(watching: asyncio.Task[None]) -> None:
     watching.cancel()
     await asyncio.gather(watching, return_exceptions=True)
 
 
 @asynccontextmanager
-async def _alone(index: Index) -> AsyncIterator[None]:
-    """Several gateways that start together make or check what there is one after the other."""
+async def _hold_startup_lease(index: Index) -> AsyncIterator[None]:
+    """Hold a lease, so that gateways that start together prepare one after the other."""
     if not index.many_hosts:
         yield
         return
@@ -180,58 +243,84 @@ async def _alone(index: Index) -> AsyncIterator[None]:
             if writer.state == LIVE and index.writer_is_gone(writer):
                 await index.declare_dead(writer.incarnation)
         await asyncio.sleep(0.1)
-    with under(lease):
+    with with_lease(lease):
         yield
     await index.leave_lease(lease)
 
 
 @asynccontextmanager
-async def opened(settings: Settings) -> AsyncIterator[Store]:
-    """The default store of these settings, for a command that may run beside a server. Raises CannotStart."""
+async def open_store(settings: Settings) -> AsyncIterator[Store]:
+    """Open the default store for a command that may run beside a server. Raises CannotStart."""
     if settings.index_is_missing:
         raise CannotStart("there is no index here")
     async with AsyncExitStack() as stack:
         index = open_index(settings, writer=False)
         await index.start()
         stack.push_async_callback(index.close)
-        await refuse_missing(index, settings)
+        await require_configured_stores(index, settings)
         store = make_stores(index, settings)
         known = await index.identities()
         for one in store.all.values():
             stack.push_async_callback(one.close)
             if one.driver.capabilities.one_process:
                 raise CannotStart(f"store {one.name}: nothing can look at it but its server")
-            await start(one, known)
+            await start_store(one, known)
+        try:
+            await index.check()
+        except IndexBehind as error:
+            raise _behind(error) from error
         yield store
 
 
-async def start(store: Store, known: Known) -> None:
-    """Start a store, and bind the index to it if that knows none of its name. Raises CannotStart."""
+async def start_store(store: Store, known: StoreIdentities) -> None:
+    """Start a store; bind the index to it if the index lacks that name.
+
+    Raises CannotStart.
+    """
     try:
         await store.start()
     except DriverError as error:
-        raise CannotStart(_of(store, error)) from error
+        raise CannotStart(_with_store_name(store, error)) from error
     await _bind(store, known)
 
 
-async def _bind(store: Store, known: Known) -> None:
+async def _bind(store: Store, known: StoreIdentities) -> None:
     found = store.driver.identity
     assert found is not None
     try:
         if store.name in known:
             check_identity(found, Identity(*known[store.name]))
+            await _check_position(store)
             return
         empty = await store.driver.empty()
     except DriverError as error:
-        raise CannotStart(_of(store, error, known)) from error
-    # a crash right after the store was made leaves one without an index, too
+        raise CannotStart(_with_store_name(store, error, known)) from error
+    # a crash just after the store's creation also leaves one without an index
     if not empty:
-        raise CannotStart(_of(store, "there is data here but no index of it: `sluice rebuild` makes it anew"))
+        raise CannotStart(
+            _with_store_name(store, "there is data here but no index of it: `sluice rebuild` makes it anew")
+        )
     await store.index.set_identity(*found, store.name)
 
 
-async def refuse_missing(index: Index, settings: Settings) -> None:
-    """Raise CannotStart when a store that holds buckets is not among the settings."""
+async def _check_position(store: Store) -> None:
+    """Raise CannotStart unless the index is current against the store's journals."""
+    try:
+        await require_current(store)
+    except IndexBehind as error:
+        raise _behind(error) from error
+    except IndexForeign as error:
+        raise CannotStart(str(error.detail["reason"])) from error
+    except DomainError as error:
+        raise CannotStart(f"the journals of store {store.name} cannot be read: {type(error).__name__}") from error
+
+
+def _behind(error: IndexBehind) -> IndexIsBehind:
+    return IndexIsBehind(str(error.detail["reason"]), int(str(error.detail["span_ms"])))
+
+
+async def require_configured_stores(index: Index, settings: Settings) -> None:
+    """Raise CannotStart when the settings lack a store that holds buckets."""
     used = await index.stores_in_use()
     for name in sorted(used.keys() - settings.named_stores.keys()):
         raise CannotStart(f"the index has {used[name]} buckets on the store {name!r}, which the settings do not name")
@@ -242,36 +331,38 @@ async def refuse_missing(index: Index, settings: Settings) -> None:
 
 
 async def _root_of(store: Store) -> str:
-    """The UUID that the first account's id is made of: it stays the same when stores come and go."""
+    """Return the UUID from which the first account's id is derived.
+
+    It stays the same when stores come and go.
+    """
     index = store.index
-    kept = await index.note(ROOT)
+    kept = await index.note(ROOT_NOTE)
     if not kept:
         known = await index.identities()
         kept = (known.get(DEFAULT) or known.get(store.name) or store.driver.identity or ("",))[0]
-        await index.set_note(ROOT, kept)
+        await index.set_note(ROOT_NOTE, kept)
     return kept
 
 
-ROOT = "root"
-"""Note of the index: what the first account's id is made of."""
-
-
 def _default_buckets(settings: Settings) -> list[str]:
-    """The names of SLUICE_DEFAULT_BUCKETS, once each. Raises CannotStart for one that no bucket can have."""
+    """Return the names of SLUICE_DEFAULT_BUCKETS, each once.
+
+    Raises CannotStart for an invalid bucket name.
+    """
     names = list(dict.fromkeys(filter(None, map(str.strip, settings.default_buckets.split(",")))))
     for name in names:
-        if not valid_bucket_name(name):
+        if not is_bucket_name(name):
             raise CannotStart(f"{name!r} in SLUICE_DEFAULT_BUCKETS is no bucket name")
     return names
 
 
 async def _make_buckets(store: Store, settings: Settings, names: list[str], owner_id: str) -> None:
-    """Make those that are missing; another gateway may make them at the same moment."""
+    """Create the missing buckets; another gateway may create them at the same moment."""
     plain_files = store.tree is not None
     made = initial_settings(settings, ENFORCED if plain_files else None, plain_files=plain_files)
     for name in names:
         try:
-            place = (name, owner_id, settings.region, settings.max_buckets)
+            place = (name, owner_id, Regions(settings.region).default, settings.max_buckets)
             await create_bucket(store, *place, made, with_files=True)
         except BucketAlreadyOwnedByYou:
             pass

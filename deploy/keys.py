@@ -11,6 +11,8 @@ Standard library only.
 
 from __future__ import annotations
 
+import base64
+import fcntl
 import json
 import os
 import secrets
@@ -22,13 +24,24 @@ from pathlib import Path
 ROOT = Path(os.environ.get("KEYS_ROOT", "/"))
 SINGLE = ROOT / "secrets" / "single.toml"
 CLUSTER = ROOT / "secrets" / "cluster.toml"
+MASTER = ROOT / "secrets" / "master-key"
 POSTGRES = ROOT / "postgres-secret" / "password"
 GRAFANA = ROOT / "grafana-secret" / "password"
 INDEX = "postgresql://sluice:{password}@postgres:5432/sluice"
 
 
 def make() -> None:
-    """Write the files that are missing, and the account's keys anew when others were given."""
+    """Write what is missing or was given. Of several calls at once, one goes first."""
+    lock = os.open(SINGLE.parent, os.O_RDONLY | os.O_DIRECTORY)
+    fcntl.flock(lock, fcntl.LOCK_EX)
+    try:
+        make_locked()
+    finally:
+        os.close(lock)
+
+
+def make_locked() -> None:
+    """Write the files that are missing, and the account's keys when others were given."""
     for path in (POSTGRES, GRAFANA):
         if not path.exists():
             # read by a user of another image; nobody else has the volume
@@ -38,6 +51,8 @@ def make() -> None:
         "root_access_key": "SL" + secrets.token_hex(9).upper(),
         "root_secret_key": secrets.token_urlsafe(30),
     }  # fmt: skip
+    if not MASTER.exists():  # never replaced: it seals what gateways encrypt
+        write(MASTER, base64.b64encode(secrets.token_bytes(32)).decode() + "\n", 0o400)
     wanted = {"admin_token": kept.get("admin_token", secrets.token_urlsafe(30)), **wanted}
     write(SINGLE, toml(wanted), 0o400)
     write(CLUSTER, toml({**wanted, "index": INDEX.format(password=POSTGRES.read_text())}), 0o400)
@@ -67,6 +82,9 @@ def write(path: Path, text: str, mode: int) -> None:
         os.fsync(file.fileno())
     fresh.chmod(mode)
     fresh.rename(path)
+    directory = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY)
+    os.fsync(directory)
+    os.close(directory)
 
 
 def variables() -> dict[str, str]:

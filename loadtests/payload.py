@@ -1,4 +1,7 @@
-"""Bodies that cost the generator nothing: pieces of one buffer of random bytes, cut at a random place each time."""
+"""Bodies that cost the generator nothing: pieces of one random buffer.
+
+Each piece is cut at a random place.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +18,10 @@ _random = memoryview(b"")
 
 
 def pieces(size: int) -> Iterator[memoryview]:
-    """`size` random bytes in pieces of at most 1 MiB; hardly ever the same twice."""
+    """Yield `size` random bytes in pieces of at most 1 MiB.
+
+    Bodies hardly ever repeat.
+    """
     global _random
     if not _random:
         _random = memoryview(os.urandom(_BUFFER))
@@ -27,7 +33,10 @@ def pieces(size: int) -> Iterator[memoryview]:
 
 
 def parse_size(text: str) -> int:
-    """Bytes of `100KB` (thousands), `10MiB` or `4k` (1024s) and plain numbers. Raises ValueError."""
+    """Parse `100KB` (thousands), `10MiB` or `4k` (1024s), or a plain number, into bytes.
+
+    Raises ValueError.
+    """
     match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([a-z]*)", text.strip().lower())
     if match is None or match[2] not in _UNITS:
         raise ValueError(f"{text!r} is no size (100KB, 10MiB, 4k)")
@@ -35,5 +44,5 @@ def parse_size(text: str) -> int:
 
 
 def parse_sizes(text: str) -> tuple[int, ...]:
-    """Sizes with commas between them. Raises ValueError."""
+    """Parse sizes separated by commas. Raises ValueError."""
     return tuple(parse_size(one) for one in text.split(","))

@@ -1,14 +1,14 @@
-"""Alembic's environment. `app.index.migrate` gives the connection; nothing here opens one."""
+"""Alembic's environment. `app.index.sqlite.migrate` gives the connection; nothing here opens one."""
 
 from __future__ import annotations
 
 from alembic import context
 
-from app.index.schema import metadata
+from sluice_s3.app.index.schema.tables import metadata
 
 with_connection = context.config.attributes.get("connection")
 if with_connection is None:
-    raise RuntimeError("migrations are run by app.index.migrate")
+    raise RuntimeError("migrations are run by sluice_s3.app.index.sqlite.migrate")
 
 context.configure(
     connection=with_connection,

@@ -29,14 +29,14 @@ ROOT = Path(__file__).parent.parent
 RESULTS = ROOT / "tests" / "places.json"
 
 OWN = ("damage", "fsspec", "moves", "stores", "tree", "tree_watch")
-"""Functional tests that make gateways of their own, and lie elsewhere whatever the place is."""
+"""Functional tests that start gateways of their own, and lie elsewhere whatever the place is."""
 SUITES: dict[str, tuple[str, ...]] = {
     "functional": ("tests/functional", *(f"--ignore=tests/functional/test_{name}.py" for name in OWN)),
     "kill -9": ("tests/crash/test_kill.py",),
     "power cut": ("tests/crash/test_power_cut.py", "-k", "acknowledged"),
     "s3-tests": (),
 }
-"""What pytest is called with; s3-tests has a runner of its own."""
+"""Arguments of pytest; s3-tests has a runner of its own."""
 NOT_ON: dict[str, dict[str, str]] = {
     "kill -9": {"memory": "the objects are in the memory of the process that is killed"},
     "power cut": {
@@ -47,32 +47,35 @@ NOT_ON: dict[str, dict[str, str]] = {
         "zdbfs": "its fsync does nothing, so that nothing could be asked of it",
     },
 }
-"""Suites that say nothing of a place, and why."""
+"""Suites that do not depend on the place, with the reason."""
 SAMPLED = "a sample of the listed tests, evenly: the whole suite would have taken more than 15 minutes (`--every`)"
 
 
 @dataclass
 class Outcome:
-    """What came out of a suite on a place."""
+    """The result of a suite on a place."""
 
     passed: int = 0
     failed: dict[str, str] = field(default_factory=dict)
-    """Names of tests, and the first line of what was wrong."""
+    """Names of tests, and the first line of each failure."""
     skipped: dict[str, int] = field(default_factory=dict)
-    """How many, by the reason."""
+    """The number of skipped tests by reason."""
     size: str = SIZE
     seconds: int = 0
     day: str = ""
 
     @property
     def cell(self) -> str:
-        """passed / failed / skipped"""
+        """Return "passed / failed / skipped"."""
         failed = f"**{len(self.failed)}**" if self.failed else "0"
         return f"{self.passed} / {failed} / {sum(self.skipped.values())}"
 
 
 def run(place: str, suite: str, s3tests: Path | None, processes: int, every: int) -> Outcome:
-    """Run a suite on a place. A run that ends without a report counts as one failed test."""
+    """Run a suite on a place.
+
+    A run that ends without a report counts as one failed test.
+    """
     began = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="sluice-places-") as directory:
         report = Path(directory) / "report"
@@ -80,7 +83,7 @@ def run(place: str, suite: str, s3tests: Path | None, processes: int, every: int
             command = ["-m", "tests.conformance.run", str(s3tests), "--json", str(report), "--every", str(every)]
         else:
             spread = ("-n", str(processes)) if suite == "functional" else ()
-            # a slow mount is no reason to fail
+            # a slow mount must not fail a test
             options = ("-q", "-p", "no:cacheprovider", "--tb=short", "--timeout=1800", f"--junitxml={report}")
             command = ["-m", "pytest", *options, *spread, *SUITES[suite]]
         environment = {**os.environ, "SLUICE_TEST_PLACE": place}
@@ -98,7 +101,7 @@ def run(place: str, suite: str, s3tests: Path | None, processes: int, every: int
 
 
 def read(report: Path, suite: str) -> Outcome:
-    """What a runner wrote; nothing passed when it wrote nothing."""
+    """Read a runner's report; nothing passed if it wrote none."""
     if not report.exists():
         return Outcome(failed={"the run itself": "no report"})
     if suite == "s3-tests":
@@ -119,7 +122,7 @@ def read(report: Path, suite: str) -> Outcome:
 
 
 def load(path: Path = RESULTS) -> dict[str, dict[str, Outcome]]:
-    """What was found so far, by place and suite."""
+    """Load the results so far, by place and suite."""
     if not path.exists():
         return {}
     found: dict[str, dict[str, dict[str, Any]]] = json.loads(path.read_text())
@@ -127,7 +130,7 @@ def load(path: Path = RESULTS) -> dict[str, dict[str, Outcome]]:
 
 
 def keep(place: str, suite: str, outcome: Outcome, path: Path = RESULTS) -> None:
-    """Enter one outcome; several runs may do so at a time."""
+    """Store one result; several runs may do so at a time."""
     lock = os.open(path.parent, os.O_RDONLY)
     try:
         fcntl.flock(lock, fcntl.LOCK_EX)
@@ -144,7 +147,7 @@ def keep(place: str, suite: str, outcome: Outcome, path: Path = RESULTS) -> None
 
 
 def table(found: dict[str, dict[str, Outcome]]) -> str:
-    """In Markdown: a line a place, and below it why tests were skipped."""
+    """Render a line for each place in Markdown, and why tests were skipped below."""
     notes: dict[str, int] = {}
 
     def noted(text: str, reasons: list[str]) -> str:
@@ -174,7 +177,7 @@ def table(found: dict[str, dict[str, Outcome]]) -> str:
 
 
 def write_table(*, check: bool = False) -> int:
-    """Put the table into the README, or say whether it is there. Returns the exit code."""
+    """Put the table into the README, or check that it is there. Returns the exit code."""
     remedy = "python -m scripts.places --table"
     return put_table("places", "scripts/places.py", table(load()), check=check, remedy=remedy)
 

@@ -1,4 +1,4 @@
-"""The README's tables that scripts make, each between two marks."""
+"""The README's generated tables, each between two marks."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ README = Path(__file__).parent.parent / "README.md"
 
 
 def put_table(name: str, script: str, table: str, *, check: bool, remedy: str) -> int:
-    """Put a table into the README, or with `check` say whether it is there. Returns the exit code."""
+    """Put a table into the README, or with `check` compare it. Returns the exit code."""
     begin, end = f"<!-- {name}: made by {script} -->\n", f"<!-- end of {name} -->\n"
     text = README.read_text()
     head, _, rest = text.partition(begin)

@@ -29,7 +29,10 @@ Stop it with Ctrl-C.
 
 
 def welcome(endpoint: str, data: Path) -> str:
-    """How to use the gateway: with the generated keys, or those of the environment (which are not shown)."""
+    """Return how to use the gateway.
+
+    It contains the generated keys, or refers to those of the environment, which it does not print.
+    """
     exports = "  export AWS_DEFAULT_REGION=" + os.environ.get("SLUICE_REGION", "us-east-1") + "\n"
     if any(os.environ.get(name) for name in ("SLUICE_ROOT_ACCESS_KEY", "MINIO_ROOT_USER")):
         return WELCOME.format(endpoint=endpoint, keys="  keys        those of your environment\n", exports=exports)
@@ -40,7 +43,7 @@ def welcome(endpoint: str, data: Path) -> str:
 
 
 def wait_ready(port: int, gateway: subprocess.Popen[bytes]) -> bool:
-    """True once the gateway answers, False when it ended."""
+    """Return True once the gateway answers, False if it ended."""
     while gateway.poll() is None:
         connection = http.client.HTTPConnection("127.0.0.1", port, timeout=5)
         with contextlib.suppress(OSError, http.client.HTTPException), contextlib.closing(connection):
@@ -59,7 +62,7 @@ def main() -> int:
     options = parser.parse_args()
     sluice = Path(sys.executable).with_name("sluice")
     command = [str(sluice), "serve", "--host", "127.0.0.1", "--port", str(options.port), "--data", str(options.data)]
-    # its own session: Ctrl-C reaches us alone, and the gateway is asked once, with the signal it stops gracefully on
+    # its own session: Ctrl-C reaches us alone, and the gateway gets one signal, the one it stops gracefully on
     gateway = subprocess.Popen(command, start_new_session=True)
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, lambda *_: gateway.terminate())

@@ -1,4 +1,4 @@
-"""Write the README's table of settings from the model, or with --check say whether it is up to date."""
+"""Write the README's table of settings from the model, or with --check compare it."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from typing import Any
 from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
 
-from app.settings import Settings
 from scripts.readme import put_table
+from sluice_s3.app.settings import Settings
 
 
 def default(field: FieldInfo) -> str:
-    """A default as one would write it in the environment; empty where the description tells."""
+    """Render a default as in the environment; empty if the description explains it."""
     value: Any = field.default
     if value is PydanticUndefined or value is None or value == "":
         return ""
@@ -21,7 +21,7 @@ def default(field: FieldInfo) -> str:
 
 
 def table() -> str:
-    """One line a setting."""
+    """Render one line for each setting."""
     rows = ["| variable | default | |", "|---|---|---|"]
     own = Settings.__annotations__
     for name, field in sorted(Settings.model_fields.items(), key=lambda found: found[0] not in own):  # parts come last
@@ -31,7 +31,7 @@ def table() -> str:
 
 
 def main() -> int:
-    """Exit code 1 when --check finds an old table."""
+    """Write the table. Returns exit code 1 when --check finds an old table."""
     check = "--check" in sys.argv
     return put_table("settings", "scripts/settings_table.py", table(), check=check, remedy="make format")
 

@@ -1,6 +1,6 @@
-"""Start `sluice serve` on an empty directory, PUT and GET one object with signed requests, restart, GET again.
+"""Start `sluice serve` on an empty directory, PUT and GET one object, restart, GET again.
 
-Needs the standard library only, so that it proves what a plain install brings along.
+Requests are signed. It needs the standard library only, so that it proves that a plain install is complete.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def start(sluice: str, data: Path) -> tuple[subprocess.Popen[str], str]:
 
 
 def request(endpoint: str, keys: dict[str, str], method: str, path: str, body: bytes = b"") -> tuple[int, bytes]:
-    """One request with signature version 4."""
+    """Send one request with signature version 4."""
     host = urlsplit(endpoint).netloc
     time = datetime.datetime.now(datetime.UTC).strftime("%Y%m%dT%H%M%SZ")
     day, digest = time[:8], hashlib.sha256(body).hexdigest()
@@ -59,14 +59,14 @@ def request(endpoint: str, keys: dict[str, str], method: str, path: str, body: b
 
 
 def expect(what: str, got: tuple[int, bytes], status: int, body: bytes | None = None) -> None:
-    """End the check with a message unless the answer is as expected."""
+    """Exit with a message unless the answer is as expected."""
     if got[0] != status or (body is not None and got[1] != body):
         raise SystemExit(f"{what}: {got[0]} {got[1][:500]!r}")
     print(f"{what}: {status}")
 
 
 def main() -> None:
-    """Two lives of a gateway on one directory."""
+    """Start the gateway twice on one directory."""
     sluice, data = sys.argv[1], Path(sys.argv[2])
     gateway, endpoint = start(sluice, data)
     try:

@@ -1,1 +1,1 @@
-"""Bytes on a mount: knows nothing of S3 or SQL."""
+"""Backing stores: bytes on a mount, without knowledge of S3 or SQL."""

@@ -1,7 +1,7 @@
-"""The driver seam: what a backing store does for the gateway, in terms of blobs.
+"""The driver interface: what a backing store does for the gateway, in terms of blobs.
 
-A *blob* is an immutable run of bytes written once under an id that nothing else will ever use. A *locator* is the
-small text that finds it again; the index keeps it and only the driver understands it.
+A *blob* is an immutable run of bytes, written once under an id that is never used again. A *locator* is the short text
+that finds it; the index stores it and only the driver understands it.
 """
 
 from __future__ import annotations
@@ -9,74 +9,77 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Callable, Sequence
 from typing import TYPE_CHECKING, Protocol
 
-from storage_drivers.errors import DriverError
-from storage_drivers.values import (
-    UNTOLD,
-    Append,
+from sluice_s3.storage_drivers.errors import DriverError
+from sluice_s3.storage_drivers.types import (
+    UNKNOWN_SIZE,
+    AppendRequest,
+    BodySource,
     Buffer,
     Capabilities,
-    ClaimedRecord,
-    Decision,
     Durability,
     FileSlice,
-    PackBook,
+    JournalRecord,
     PackFile,
-    Source,
+    PackRegistry,
+    RecordInfo,
     Usage,
     no_claim,
 )
 
 if TYPE_CHECKING:
-    from storage_drivers.identity import Identity
+    from sluice_s3.storage_drivers.identity import Identity
 
 __all__ = [
-    "UNTOLD",
-    "Append",
+    "UNKNOWN_SIZE",
+    "AppendRequest",
+    "BodySource",
     "Buffer",
     "Capabilities",
-    "ClaimedRecord",
-    "Decision",
     "Driver",
     "Durability",
     "FileSlice",
-    "PackBook",
+    "JournalRecord",
     "PackFile",
-    "Probed",
-    "Source",
+    "PackRegistry",
+    "ProbeResult",
+    "RecordInfo",
     "Usage",
     "no_claim",
 ]
 
 
-class Probed(Protocol):
-    """What a look at a mount found."""
+class ProbeResult(Protocol):
+    """The result of a mount's probe."""
 
     @property
     def line(self) -> str:
-        """All that counts in one line, for the log."""
+        """The findings in one line, for the log."""
         ...
 
 
 class Driver(Protocol):
-    """One backing store. Every method raises `storage_drivers.errors.DriverError` and nothing of errno."""
+    """One backing store.
+
+    Every method raises `storage_drivers.errors.DriverError`, never an OSError.
+    """
 
     @property
     def capabilities(self) -> Capabilities:
-        """What it can do, known once it is started."""
+        """The capabilities of the store, known once it is started."""
         ...
 
     @property
     def identity(self) -> Identity | None:
-        """Which store it is, once it is started."""
+        """The identity of the store, once it is started."""
         ...
 
     @property
-    def probe(self) -> Probed | None:
-        """What was found of its mount, once it is started; None where there is none."""
+    def probe(self) -> ProbeResult | None:
+        """The result of the mount's probe, once it is started; None where there is none."""
         ...
 
     async def start(self) -> None:
-        """Make or check the store's fixed directories and its identity."""
+        """Create or check the store's fixed directories and its identity."""
         ...
 
     async def close(self) -> None:
@@ -85,185 +88,232 @@ class Driver(Protocol):
 
     # when the mount does not answer
     def look(self, known: Identity, *, write: bool) -> None:
-        """Look whether the store of this identity is there and, with `write`, takes writes. Needs no start.
+        """Check whether the store of this identity is there and, with `write`, accepts writes.
 
-        Blocks, and may hang. Raises StoreGone when it is not there, or what the mount says to the writing.
+        It needs no start. It blocks, and may hang. Raises StoreGone when the store is not there, or the error of the
+        write.
         """
         ...
 
     def running(self) -> list[object]:
-        """The blocking calls that run now: what is there at two looks has run all the time between them."""
+        """Return the blocking calls that run now.
+
+        A call returned twice has run all the time between.
+        """
         ...
 
     @property
     def troubles(self) -> int:
-        """How many calls failed by the mount so far: when there are more, a look at it is due."""
+        """The number of calls that failed by the mount.
+
+        When it grows, a check is due.
+        """
         ...
 
     @property
     def held(self) -> int:
-        """Bytes of what was read that are kept in memory for who asks next."""
+        """Bytes of reads that are cached in memory."""
         ...
 
     def give_up(self, error: DriverError) -> None:
-        """Fail at once whatever runs or waits, and take no more; instead of `close`. Never waits.
+        """Fail all running and waiting calls at once, and refuse new ones; instead of `close`.
 
-        What hangs goes on hanging, for nobody. What it does when it goes on is never taken for done.
+        It never waits. A hanging call goes on without a caller. Its late result never counts as done.
         """
         ...
 
     # packs
-    def open_packs(self, book: PackBook) -> None:
-        """Be the writer of packs from now on: `capabilities.append_limit` says for which bodies."""
+    def open_packs(self, book: PackRegistry) -> None:
+        """Begin to write packs: `capabilities.append_limit` says for which bodies."""
         ...
 
     async def close_packs(self) -> None:
-        """Write what was given to `append`, and seal the packs."""
+        """Write what `append` queued, and seal the packs."""
         ...
 
-    def append(self, entry: Append) -> None:
-        """Queue a small body for the next group of records, which share one write and one sync. Never waits.
+    def append(self, entry: AppendRequest) -> None:
+        """Queue a small body for the next group of records; never wait.
 
-        Raises DriverError when the driver takes none; whatever happens later is told by `entry.done`.
+        A group shares one write and one sync. Raises DriverError when the driver accepts none; later outcomes go to
+        `entry.done`.
         """
         ...
 
     async def put(
         self,
         blob_id: int,
-        source: Source,
+        source: BodySource,
         timings: dict[str, float] | None = None,
         piece: Buffer | None = None,
         claim: Callable[[], bytes] = no_claim,
     ) -> str:
-        """Write one blob and return its locator once it is as durable as declared. `piece` was read already.
+        """Write one blob and return its locator once it is as durable as declared.
 
-        `claim` is called once the body is verified, in the thread that writes, and gives what is kept behind the body.
-        Seconds spent go into `timings` under "open", "write" and "sync". On any error nothing that a reader could
-        find remains.
+        `piece` was read from the source already. `claim` is called once the body is verified, in the thread that
+        writes, and returns the recovery header. Seconds spent go into `timings` under "open", "write" and "sync". After
+        an error nothing remains that a reader could find.
         """
         ...
 
     async def read(self, locator: str, offset: int, length: int) -> FileSlice | bytes:
-        """The first of `length` bytes at `offset` of a committed blob: a slice of its file, or the bytes of a record.
+        """Return the first of `length` bytes at `offset` of a committed blob.
 
-        What is given was verified. That may be less than was asked for, but never nothing: ask again for the rest.
-        Raises `BlobMissing` / `BlobDamaged`.
+        The result is a slice of its file, or the bytes of a record, all verified. It may be shorter than `length`, but
+        is never empty: call again for the rest. Raises `BlobMissing` / `BlobDamaged`.
         """
         ...
 
-    def read_now(self, locator: str, offset: int, length: int) -> bytes | None:
-        """The same bytes at once if that needs no waiting for a device, else None. Called on the event loop."""
+    def try_read(self, locator: str, offset: int, length: int) -> bytes | None:
+        """Return the same bytes if that needs no waiting for a device, else None.
+
+        Called on the event loop.
+        """
         ...
 
     async def feed(self, locator: str, offset: int, length: int, take: Callable[[Buffer], None]) -> None:
-        """Read the same bytes once and give them in order to `take`, called in the thread that reads."""
+        """Read the same bytes once and pass them to `take`, in order.
+
+        Called in the thread that reads.
+        """
         ...
 
     async def discard(self, locator: str) -> None:
-        """Give the space of a blob (or of a whole pack) back. What is not there is no error."""
+        """Free the space of a blob (or of a whole pack).
+
+        A missing one is no error.
+        """
         ...
 
     async def discard_many(self, locators: Sequence[str]) -> None:
-        """Give back many blobs' space; on a durable driver files that are gone stay gone after a power cut.
+        """Free the space of many blobs.
 
-        Of records, only what makes whole pages with its neighbours, and where the mount can.
+        On a durable driver deleted files stay deleted after a power cut. Of records, only whole pages of neighbours are
+        freed, and where the mount can.
         """
         ...
 
     def locator(self, blob_id: int) -> str:
-        """The locator that `put` gives the blob of this id."""
+        """Return the locator that `put` gives the blob of this id."""
         ...
 
     def blob_id(self, locator: str) -> int:
-        """The id of the blob at a locator."""
+        """Return the id of the blob at a locator."""
         ...
 
     def packed(self, locator: str) -> tuple[int, int] | None:
-        """The pack that holds a blob and the bytes of its record there; None for a blob that has a file of its own."""
+        """Return a blob's pack and its record's bytes; None if it has its own file."""
         ...
 
     async def pack_file(self, pack_id: int) -> PackFile | None:
-        """How large a pack is, None when there is none."""
+        """Return the size of a pack; None when there is none."""
         ...
 
     def pack_locator(self, pack_id: int) -> str:
-        """The locator of a whole pack, to be discarded; its records go with it."""
+        """Return the locator of a whole pack, for its discard with all its records."""
         ...
 
     def whole_pack(self, locator: str) -> int:
-        """The pack behind such a locator, 0 for any other locator."""
+        """Return the pack of such a locator, 0 for any other locator."""
         ...
 
     def pack_prefix(self, pack_id: int) -> str:
-        """What the locators of all blobs in a pack begin with, up to their first dot, and those of no other blob."""
+        """Return the prefix of the locators of a pack's blobs, and of no other blob.
+
+        It ends with their first dot.
+        """
         ...
 
     def packs(self) -> AsyncIterator[int]:
-        """Every pack that has a file (fsck only)."""
+        """Yield every pack that has a file (fsck only)."""
         ...
 
-    async def claimed(self, pack_id: int, offset: int, limit: int) -> tuple[list[ClaimedRecord], int]:
-        """At most `limit` records of a pack, live or dead, from `offset` on, and where to go on; 0 begins and ends."""
+    async def claimed(self, pack_id: int, offset: int, limit: int) -> tuple[list[RecordInfo], int]:
+        """Return at most `limit` records of a pack, live or dead, from `offset` on.
+
+        Also returns where to continue; 0 begins and ends.
+        """
         ...
 
     async def move(self, locators: Sequence[str]) -> dict[str, str]:
-        """Write records again in another pack, durable in any case, with the same blob ids and claims.
+        """Copy records to another pack, durable in any case, with the same ids and headers.
 
         Returns the new locators. A record that is missing or damaged is left out; the old ones stay where they are.
         """
         ...
 
     async def forget_unlinked(self) -> None:
-        """Close what is kept open of packs that are gone, so that the mount gives their space back."""
+        """Close open descriptors of deleted packs, so that the mount frees their space."""
         ...
 
     async def discard_id(self, blob_id: int) -> bool:
-        """Give back whatever a dead writer left under this id; True when there was something."""
+        """Delete whatever a dead writer left under this id; return whether there was something."""
         ...
 
-    # journals: what the index decided, written beside the data
-    async def write_journal(self, journal_id: int, decisions: Sequence[Decision]) -> int:
-        """Add records to a journal, which the first call makes; its length once they are as durable as declared.
+    # journals: what the index committed, written beside the data
+    async def write_journal(self, journal_id: int, decisions: Sequence[JournalRecord]) -> int:
+        """Append records to a journal, created by the first call; return its length.
 
-        One call at a time. After an error nothing can be added to that journal any more.
+        It returns once the records are as durable as declared. One call at a time. After an error nothing can be
+        appended to that journal any more.
         """
         ...
 
     async def end_journal(self, journal_id: int) -> None:
-        """Nothing is added to a journal by this process any more."""
+        """Close a journal: this process appends nothing more."""
+        ...
+
+    async def journal_sizes(self) -> dict[int, int]:
+        """Return the journals in the store, and the bytes of each."""
+        ...
+
+    def read_journal(self, journal_id: int) -> AsyncIterator[JournalRecord | None]:
+        """Yield the records of a journal in order, None for a damaged one. Raises BlobMissing."""
+        ...
+
+    async def journal_tail(self, journal_id: int, length: int) -> list[JournalRecord | None]:
+        """Return the records behind the first `length` bytes of a journal, without bodies.
+
+        A damaged record is None.
+        """
         ...
 
     async def discard_journals(self, ids: Sequence[int]) -> None:
-        """Unlink journals; one that is not there is no error."""
+        """Unlink journals; a missing one is no error."""
         ...
 
     # the whole store
     def reread(self, locator: str, take: Callable[[Buffer], None] | None) -> AsyncIterator[int]:
-        """Read a blob again from the device, piece by piece, and check it; the bytes of each piece.
+        """Read a blob again from the device, piece by piece, and check it.
 
-        `take` is given each piece in the thread that reads. Raises `BlobMissing` / `BlobDamaged`.
+        Yields the bytes of each piece. `take` receives each piece in the thread that reads. Raises `BlobMissing` /
+        `BlobDamaged`.
         """
         ...
 
     async def reread_records(
         self, locators: Sequence[str], take: Callable[[int, Buffer], None]
     ) -> dict[int, DriverError]:
-        """The same for packed blobs, in one go: `take` is given each one's number and body, errors come back."""
+        """Do the same for records; return their errors.
+
+        `take` receives each record's number and body.
+        """
         ...
 
     async def check_journal(self, journal_id: int) -> bool:
-        """Whether every record of a journal is whole; true for one that is not there."""
+        """Return whether every record of a journal is whole; true for a missing journal."""
         ...
 
     def walk(self) -> AsyncIterator[tuple[str, int]]:
-        """Every blob's locator and size in bytes, in no order (fsck only); records that nobody holds any more too."""
+        """Yield every blob's locator and size, in no order (fsck only).
+
+        Dead records are included.
+        """
         ...
 
     async def empty(self) -> bool:
-        """Nothing was ever written to this store, or nothing is left."""
+        """Return whether nothing was ever written to this store, or nothing is left."""
         ...
 
     async def usage(self) -> Usage:
-        """Space left."""
+        """Return the space left."""
         ...

@@ -1,12 +1,15 @@
-"""The driver of EFS, or any other NFS."""
+"""The driver of EFS and other NFS."""
 
 from __future__ import annotations
 
-from storage_drivers.objects.recipe import EFS
-from storage_drivers.objects.remembering import RememberingDriver
+from sluice_s3.storage_drivers.objects.caching_driver import CachingDriver
+from sluice_s3.storage_drivers.objects.mount_profile import EFS
 
 
-class EfsDriver(RememberingDriver):
-    """A store on NFS: nothing on the event loop, large bodies to several files at once, patience with its caches."""
+class EfsDriver(CachingDriver):
+    """A store on NFS.
+
+    It does nothing on the event loop, stripes large bodies, and allows for stale caches of the client.
+    """
 
     recipe = EFS

@@ -1,15 +1,15 @@
-"""What can go wrong with a backing store, and the one place where errno becomes one of these:
+"""Errors of a backing store; only this module turns errno into one of these.
 
 DriverError
   StoreFull         no space, inodes or quota left (ENOSPC, EDQUOT)
-  ReadOnlyStore     the mount takes no writes (EROFS)
-  StoreFailed       anything else the mount answered (EIO, ESTALE, EACCES, EMFILE, …), or not the store we expect
-    StoreUnfit      at start: the mount cannot keep the promise asked of it
-    StoreGone       there is no store where it was, or it cannot be read
-      StoreReplaced there is another one
-    StoreSilent     the mount does not answer: what was begun may still be done
-  BlobMissing       a committed blob is not there (ENOENT): an integrity alarm, never "no such key"
-  BlobDamaged       a committed blob is not what was written
+  ReadOnlyStore     the mount refuses writes (EROFS)
+  StoreFailed       any other error of the mount (EIO, ESTALE, EACCES, EMFILE, …), or not the expected store
+    StoreUnfit      at start: the mount cannot keep the required promise
+    StoreGone       the store is missing or unreadable
+      StoreReplaced there is another store
+    StoreSilent     the mount does not answer: calls under way may still take effect
+  BlobMissing       a committed blob is missing (ENOENT): an integrity alarm, never "no such key"
+  BlobDamaged       a committed blob differs from what was written
 """
 
 from __future__ import annotations
@@ -20,7 +20,10 @@ from types import TracebackType
 
 
 class DriverError(Exception):
-    """Base of all errors of a backing store. The message may name a locator, never a path."""
+    """Base of all errors of a backing store.
+
+    The message may name a locator, never a path.
+    """
 
 
 class StoreFull(DriverError):
@@ -28,15 +31,15 @@ class StoreFull(DriverError):
 
 
 class ReadOnlyStore(DriverError):
-    """The mount takes no writes."""
+    """The mount refuses writes."""
 
 
 class StoreFailed(DriverError):
-    """The mount failed, or it is not the store that was expected."""
+    """The mount failed, or it is not the expected store."""
 
 
 class StoreUnfit(StoreFailed):
-    """A store refuses to start, since its mount cannot keep the promise asked of it.
+    """A store refuses to start, since its mount cannot keep the required promise.
 
     `kind` is the class of the reason: `exclusive-create`, `integrity`, `durability`, `no-answer` or `error`.
     """
@@ -47,7 +50,7 @@ class StoreUnfit(StoreFailed):
 
 
 class StoreGone(StoreFailed):
-    """There is no store where it was, it cannot be read, or it is another one."""
+    """The store is missing, unreadable, or replaced by another."""
 
 
 class StoreReplaced(StoreGone):
@@ -55,15 +58,18 @@ class StoreReplaced(StoreGone):
 
 
 class StoreSilent(StoreFailed):
-    """The mount does not answer. Nobody waits any more for what was begun, and it may still be done."""
+    """The mount does not answer.
+
+    Calls under way have no caller any more, and may still take effect.
+    """
 
 
 class BlobMissing(DriverError):
-    """A committed blob is not there."""
+    """A committed blob is missing."""
 
 
 class BlobDamaged(DriverError):
-    """A committed blob is not what was written."""
+    """A committed blob differs from what was written."""
 
 
 _CLASSES: dict[int | None, type[DriverError]] = {
@@ -74,7 +80,10 @@ _CLASSES: dict[int | None, type[DriverError]] = {
 
 
 class map_errors:
-    """Turn an OSError of the block into a DriverError; `committed` names a blob that must be there."""
+    """Turn an OSError of the block into a DriverError.
+
+    `committed` names a blob that must exist.
+    """
 
     __slots__ = ("committed",)
 

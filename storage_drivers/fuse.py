@@ -1,15 +1,15 @@
-"""The driver of a mount that nothing is known of."""
+"""The driver of an unknown FUSE mount."""
 
 from __future__ import annotations
 
-from storage_drivers.objects.recipe import FUSE
-from storage_drivers.objects.remembering import RememberingDriver
+from sluice_s3.storage_drivers.objects.caching_driver import CachingDriver
+from sluice_s3.storage_drivers.objects.mount_profile import FUSE
 
 
-class FuseDriver(RememberingDriver):
-    """A store on any FUSE mount: nothing on the event loop, sizes looked at after close.
+class FuseDriver(CachingDriver):
+    """A store on any FUSE mount: nothing on the event loop, sizes checked after close.
 
-    With `read_back` all that was written is read again and compared before it counts as durable.
+    With `read_back` everything written is read again and compared before it counts as durable.
     """
 
     recipe = FUSE

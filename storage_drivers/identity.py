@@ -1,6 +1,6 @@
-"""Which store a directory is: a UUID and a generation in ROOT/store.json, made once and last of all.
+"""The identity of a store: UUID and generation in ROOT/store.json, created last of all.
 
-The index keeps the same two. A directory without them while the index knows some is an unmounted path, not an empty
+The index stores the same two. A directory without them while the index has some is an unmounted path, not an empty
 store; a directory with others belongs to another index.
 """
 
@@ -13,39 +13,42 @@ import uuid
 from pathlib import Path
 from typing import NamedTuple
 
-from storage_drivers.errors import StoreFailed, map_errors
-from storage_drivers.files import write_durably
+from sluice_s3.storage_drivers.errors import StoreFailed, map_errors
+from sluice_s3.storage_drivers.fsutil import write_durably
 
 NAME = "store.json"
-NEW = "store.json.new"
-"""The next identity, while the file of the last one is being replaced."""
+TEMPORARY_NAME = "store.json.new"
+"""Name of the next identity while it replaces the last one."""
 LAYOUT = "objects"
 
 
 class Identity(NamedTuple):
-    """Names one state of one store: equal identities belong together."""
+    """The name of one state of one store: equal identities belong together."""
 
     store: str
     """A UUID."""
     generation: int
-    """Bumped when a store is restored or rebuilt, so that an older index refuses it."""
+    """Raised when a store is restored or rebuilt, so that an older index refuses it."""
 
 
 def read_identity(root: Path) -> Identity | None:
-    """The identity of the store at `root`, None when it has none. Raises StoreFailed for what is not one of ours."""
-    for name in (NAME, NEW):
+    """Return the identity of the store at `root`; None when it has none.
+
+    Raises StoreFailed for an identity that is not one of ours.
+    """
+    for name in (NAME, TEMPORARY_NAME):
         with map_errors():
             try:
                 content = (root / name).read_bytes()
             except FileNotFoundError:
                 continue
-        if content.endswith(b"\n"):  # else a crash while it was made: nothing can know it yet
-            return parsed(content)
+        if content.endswith(b"\n"):  # else a crash interrupted its creation: nothing can know it yet
+            return parse_identity(content)
     return None
 
 
-def parsed(content: bytes) -> Identity:
-    """The identity that a file of one says. Raises StoreFailed."""
+def parse_identity(content: bytes) -> Identity:
+    """Parse the file of an identity. Raises StoreFailed."""
     try:
         fields = json.loads(content)
         identity = Identity(str(uuid.UUID(fields["store"])), int(fields["generation"]))
@@ -58,32 +61,34 @@ def parsed(content: bytes) -> Identity:
 
 
 def raise_generation(root: Path) -> Identity:
-    """Give the store the next generation, so that every index of an older one refuses it; survives a power cut.
+    """Give the store the next generation, so that every older index refuses it.
 
-    For one process only. A new file is whole before the old one goes, since the mount may not rename over.
+    It survives a power cut. For one process only. A new file is whole before the old one is removed, since the mount
+    may not rename over.
     """
     found = read_identity(root)
     if found is None:
         raise StoreFailed("there is no store here")
     raised = Identity(found.store, found.generation + 1)
     with map_errors():
-        for name in (NEW, NAME):
+        for name in (TEMPORARY_NAME, NAME):
             try:
                 os.unlink(root / name)
             except FileNotFoundError:
                 pass
-            write_durably(root / name, content_of(raised))
-        os.unlink(root / NEW)
+            write_durably(root / name, serialize(raised))
+        os.unlink(root / TEMPORARY_NAME)
     return raised
 
 
-def hold(root: Path, *, alone: bool) -> int | None:
-    """A descriptor that says as long as it is open that the store is in use; None where the mount cannot tell.
+def lock_store(root: Path, *, alone: bool) -> int | None:
+    """Lock a store as in use; None where the mount has no locks.
 
-    Raises StoreFailed when it is to be used alone and is not.
+    The lock holds while the descriptor returned is open. Raises StoreFailed when the store must be used alone and is
+    not.
     """
     with map_errors():
-        name = NAME if (root / NAME).exists() else NEW
+        name = NAME if (root / NAME).exists() else TEMPORARY_NAME
         fd = os.open(root / name, os.O_RDONLY | os.O_CLOEXEC)
     try:
         fcntl.flock(fd, (fcntl.LOCK_EX if alone else fcntl.LOCK_SH) | fcntl.LOCK_NB)
@@ -96,16 +101,16 @@ def hold(root: Path, *, alone: bool) -> int | None:
     return fd
 
 
-def content_of(identity: Identity) -> bytes:
-    """The file of an identity."""
+def serialize(identity: Identity) -> bytes:
+    """Return the file content of an identity."""
     return json.dumps({"layout": LAYOUT, **identity._asdict()}).encode() + b"\n"
 
 
 def make_identity(root: Path) -> Identity:
-    """Give the store at `root` a new identity that survives a power cut. Raises StoreFailed when it has one.
+    """Give the store at `root` a new identity that survives a power cut.
 
     For one process only (the launcher, before its workers). A file that a crash left unfinished is replaced: nothing
-    can know it, since an index takes an identity only after this returned.
+    can know it, since an index adopts an identity only after this returned. Raises StoreFailed when it has one.
     """
     if read_identity(root) is not None:
         raise StoreFailed("the store has an identity already")
@@ -115,5 +120,5 @@ def make_identity(root: Path) -> Identity:
             os.unlink(root / NAME)
         except FileNotFoundError:
             pass
-        write_durably(root / NAME, content_of(identity))
+        write_durably(root / NAME, serialize(identity))
     return identity

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from storage_drivers.objects.driver import ObjectsDriver
-from storage_drivers.objects.recipe import LOCAL
+from sluice_s3.storage_drivers.objects.driver import ObjectsDriver
+from sluice_s3.storage_drivers.objects.mount_profile import LOCAL
 
 
 class LocalDriver(ObjectsDriver):
-    """A store on a local disk: cached bytes on the event loop, files straight to sockets, holes in packs."""
+    """A store on a local disk.
+
+    It reads cached bytes on the event loop, sends files straight to sockets, and punches holes in packs.
+    """
 
     recipe = LOCAL

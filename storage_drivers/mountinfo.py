@@ -1,4 +1,4 @@
-"""Which filesystem a path is on, as the kernel's table of mounts says (proc(5))."""
+"""The filesystem of a path, from the kernel's table of mounts (proc(5))."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ from typing import NamedTuple
 
 TABLE = Path("/proc/self/mountinfo")
 IN_MEMORY = frozenset({"tmpfs", "ramfs"})
-"""Kinds that keep nothing through a power cut, whatever they answer to fsync(2)."""
+"""Kinds that lose everything in a power cut, whatever they answer to fsync(2)."""
 
 
 class Mount(NamedTuple):
     """One mount."""
 
     kind: str
-    """`ext4`, `nfs4`, `fuse.sshfs`, …; `unknown` when the table does not say."""
+    """`ext4`, `nfs4`, `fuse.sshfs`, …; `unknown` when it is not in the table."""
     source: str
     point: str
     options: str
 
     @property
     def driver(self) -> str:
-        """The driver that is meant for such a mount."""
+        """The driver meant for such a mount."""
         kind = self.kind.partition(".")[0]
         if kind.startswith("nfs"):
             return "efs"
@@ -36,7 +36,7 @@ UNKNOWN = Mount("unknown", "", "", "")
 
 
 def mount_of(path: str | Path) -> Mount:
-    """The mount that `path` lies on; the last of those that lie over each other. Blocks; raises OSError."""
+    """Return the mount of `path`; the top one if several are stacked. Blocks; raises OSError."""
     real = os.path.realpath(path)
     device = os.stat(real).st_dev
     number = f"{os.major(device)}:{os.minor(device)}"
@@ -51,7 +51,7 @@ def mount_of(path: str | Path) -> Mount:
             continue
         point = _plain(fields[4])
         inside = real == point or real.startswith(point.rstrip("/") + "/")
-        # btrfs gives its subvolumes device numbers that the table does not know
+        # btrfs gives its subvolumes device numbers that are not in the table.
         same = fields[2] == number or fields[fields.index("-") + 1] == "btrfs"
         if inside and same and len(point) >= len(best.point):
             kind, source = fields[fields.index("-") + 1 :][:2]
@@ -64,7 +64,7 @@ def _plain(escaped: str) -> str:
 
 
 class _Table:
-    """The kernel's table of mounts, which says by poll(2) that it has changed since the last one (proc(5))."""
+    """The kernel's table of mounts, whose changes poll(2) reports (proc(5))."""
 
     def __init__(self) -> None:
         self._poll = select.poll()
@@ -72,11 +72,11 @@ class _Table:
         try:
             self._poll.register(os.open("/proc/self/mountinfo", os.O_RDONLY | os.O_CLOEXEC), select.POLLPRI)
         except OSError:
-            pass  # then nothing is known of changes
+            pass  # then changes go unnoticed
         self._poll.poll(0)
 
     def changes(self) -> int:
-        """How often it was seen to have changed."""
+        """Return the number of changes seen."""
         self._changes += bool(self._poll.poll(0))
         return self._changes
 
@@ -84,6 +84,6 @@ class _Table:
 _table = functools.cache(_Table)
 
 
-def changes() -> int:
-    """A number that is another one when something was mounted or taken away since. Never waits."""
+def mount_table_generation() -> int:
+    """Return a number that changes with each mount and unmount. Never waits."""
     return _table().changes()

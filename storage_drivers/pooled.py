@@ -6,17 +6,20 @@ import asyncio
 from collections.abc import Callable
 from typing import ParamSpec, TypeVar
 
-from storage_drivers.threads import Threads
+from sluice_s3.storage_drivers.threads import StoreThreadPool
 
 P = ParamSpec("P")
 T = TypeVar("T")
 
 
-class Pooled:
-    """What has threads of its own."""
+class ThreadPoolMixin:
+    """The thread pool of a driver."""
 
-    _threads: Threads
+    _threads: StoreThreadPool
 
-    def _hop(self, call: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> asyncio.Future[T]:
-        """Begin a call now, awaited or not. Raises as `Threads.call`; awaited, what the call raises."""
+    def _run_in_thread(self, call: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> asyncio.Future[T]:
+        """Begin a call now, awaited or not.
+
+        Raises as `StoreThreadPool.call`; the future raises what the call raises.
+        """
         return self._threads.call(call, *args, **kwargs)

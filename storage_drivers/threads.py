@@ -1,9 +1,9 @@
-"""The threads of one store: which calls run, and an end for those who wait when the mount does not answer.
+"""The threads of one store, which callers can abandon when the mount hangs.
 
-A call that hangs in the kernel cannot be ended. So whoever waits for it is told, the thread is left alone, and the
-store goes on with other threads. Nothing ever waits for these threads, not even the end of the process.
+A call that hangs in the kernel cannot be ended. So its caller gets an error, the thread is abandoned, and the store
+goes on with other threads. Nothing ever waits for these threads, not even the end of the process.
 
-Futures are the event loop's own, and what comes back while it is busy comes by one wake-up: a call by way of
+Futures are the event loop's own, and results that arrive while it is busy share one wake-up: a call through
 `concurrent.futures` costs three times as much CPU.
 """
 
@@ -16,19 +16,19 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any, ParamSpec, TypeVar
 
-from storage_drivers.errors import BlobDamaged, DriverError, StoreFailed
+from sluice_s3.storage_drivers.errors import BlobDamaged, DriverError, StoreFailed
 
 P = ParamSpec("P")
 T = TypeVar("T")
 
 
 class Call:
-    """A call of somebody's, in a queue or in a thread."""
+    """A call in a queue or in a thread."""
 
     __slots__ = ("arguments", "function", "future", "landing", "named")
 
     def __init__(
-        self, landing: Landing, function: Callable[..., Any], arguments: tuple[Any, ...], named: dict[str, Any]
+        self, landing: LoopCompletions, function: Callable[..., Any], arguments: tuple[Any, ...], named: dict[str, Any]
     ) -> None:
         self.landing = landing
         self.future: asyncio.Future[Any] = landing.loop.create_future()
@@ -37,44 +37,44 @@ class Call:
         self.named = named
 
     def run(self) -> tuple[Any, BaseException | None]:
-        """In a thread. What it returned, or raised."""
+        """Run the call in a thread; return its result or its error."""
         try:
             return self.function(*self.arguments, **self.named), None
-        except StopIteration as error:  # which no future takes
+        except StopIteration as error:  # no future accepts it
             return None, RuntimeError(repr(error))
-        except BaseException as error:  # it is for whoever waits
+        except BaseException as error:  # the caller gets it
             return None, error
 
     def end(self, result: Any, error: BaseException | None) -> None:
-        """On the event loop. What nobody takes any more is given back."""
+        """Resolve the future on the event loop. A result without a taker is released."""
         if self.future.done():
             _release(result)
         elif error is None:
             self.future.set_result(result)
         else:
             self.future.set_exception(error)
-            self.future.exception()  # or asyncio would log it, where its caller has gone
+            self.future.exception()  # or asyncio would log it, if its caller has gone
 
 
-class Landing:
-    """Where calls come back to the event loop that made them."""
+class LoopCompletions:
+    """Delivery of results to the event loop of their calls."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self.loop = loop
         self.under_way = 0
-        """Calls that did not come back yet."""
+        """Calls without a result so far."""
         self._came: deque[tuple[Call, Any, BaseException | None]] = deque()
         self._woken = False
 
     def come(self, call: Call, result: Any, error: BaseException | None) -> None:
-        """In a thread."""
+        """Queue a result in a thread."""
         self._came.append((call, result, error))
-        if self._woken:  # set back before it takes what came
+        if self._woken:  # cleared before the queue is emptied
             return
         self._woken = True
         try:
             self.loop.call_soon_threadsafe(self._take)
-        except RuntimeError:  # the loop is closed, and nobody waits
+        except RuntimeError:  # the loop is closed, and nothing waits
             self._woken = False
             while self._came:
                 _release(self._came.popleft()[1])
@@ -87,28 +87,28 @@ class Landing:
             call.end(result, error)
 
 
-class Threads:
-    """At most `most` threads, made as they are needed; more calls wait in a queue."""
+class StoreThreadPool:
+    """At most `most` threads, created on demand; further calls wait in a queue."""
 
     def __init__(self, most: int, name: str = "store") -> None:
         self._most = most
         self._name = name
         self._queue: queue.SimpleQueue[Call | None] = queue.SimpleQueue()
         self._running: list[Call | None] = []
-        """What each thread does."""
-        self._landing: Landing | None = None
+        """The current call of each thread."""
+        self._landing: LoopCompletions | None = None
         self._closed = False
         self._given_up: DriverError | None = None
         self.refused: DriverError | None = None
-        """Take no calls for now, for this reason."""
+        """The reason why calls are refused for now, if any."""
         self.troubles = 0
-        """Calls that failed by the mount: a reason to look at it."""
+        """Calls that failed by the mount: a reason to check it."""
 
     def call(self, function: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> asyncio.Future[T]:
-        """Call in a thread. Raises StoreFailed once closed, and what `refused` says.
+        """Call in a thread.
 
-        Cancelling the future keeps a call from being begun; one that has begun goes on, and a result with a `release`
-        is released.
+        Cancelling the future prevents a call that has not begun; a running one goes on, and a result with a `release`
+        is released. Raises StoreFailed once closed, and the error in `refused`.
         """
         if self._closed:
             raise StoreFailed("the store is closed")
@@ -116,7 +116,7 @@ class Threads:
             raise self.refused
         landing = self._landing
         if landing is None or landing.loop is not asyncio.get_running_loop():
-            landing = self._landing = Landing(asyncio.get_running_loop())
+            landing = self._landing = LoopCompletions(asyncio.get_running_loop())
         call = Call(landing, function, args, kwargs)
         landing.under_way += 1
         if len(self._running) < min(self._most, landing.under_way):
@@ -152,15 +152,21 @@ class Threads:
         call.landing.come(call, result, error)
 
     def running(self) -> list[object]:
-        """What runs now, each with an identity of its own: what is there at two looks has run between them."""
+        """Return the running calls.
+
+        Each has its own identity: a call returned twice ran all the time between.
+        """
         return [call for call in self._running if call is not None]
 
     def waiting(self) -> int:
-        """How many calls wait for a thread."""
+        """Return how many calls wait for a thread."""
         return self._queue.qsize()
 
     def give_up(self, error: DriverError) -> None:
-        """Take no more, and fail whatever runs or waits; what hangs goes on hanging, for nobody."""
+        """Refuse new calls, and fail all running and waiting ones.
+
+        Hanging calls go on without a caller.
+        """
         self._closed = True
         self._given_up = error
         for call in self._running:
@@ -176,7 +182,10 @@ class Threads:
         self._queue.put(None)
 
     def shutdown(self) -> None:
-        """Take no more; threads end after what is queued. They are not waited for, since any may hang."""
+        """Refuse new calls; threads end after queued ones.
+
+        It does not wait for the threads, since any may hang.
+        """
         self._closed = True
         self._queue.put(None)
 

@@ -7,11 +7,19 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import HealthCheck, settings
 
-from tests.environment import SIZE, sized
+from tests.environment import CI, SIZE, sized
 
 UNMEASURED = ("cluster", "crash", "faults")
 """Tests that start a gateway each: measuring coverage doubles what a start costs, and one that is killed tells none."""
+
+# A busy machine is no finding: no example has a deadline. CI draws the same examples each time, `make soak` new ones.
+settings.register_profile(
+    "ci", max_examples=50, deadline=None, suppress_health_check=[HealthCheck.too_slow], derandomize=CI
+)
+settings.register_profile("soak", settings.get_profile("ci"), max_examples=1000, derandomize=False)
+settings.load_profile(SIZE)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

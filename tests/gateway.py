@@ -41,7 +41,7 @@ class Gateway:
     options: tuple[str, ...] = ()
     given: tuple[str, ...] | None = None
     """Options that say where the data is; `--data DATA` when there are none."""
-    command: tuple[str, ...] = (sys.executable, "-m", "app.cli")
+    command: tuple[str, ...] = (sys.executable, "-m", "sluice_s3.app.cli")
     endpoint: str = ""
     admin: str = ""
     """The admin listener, if there is one."""

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 import threading
-import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
+
+from tests.support.waiting import eventually
 
 
 class Hook:
@@ -48,8 +49,5 @@ class Hook:
         return [record for record in records if record["s3"]["bucket"]["name"] == bucket]
 
     def wait(self, bucket: str, count: int) -> list[dict[str, Any]]:
-        deadline = time.monotonic() + 60
-        while len(found := self.of(bucket)) < count:
-            assert time.monotonic() < deadline, found
-            time.sleep(0.05)
-        return found
+        eventually(lambda: len(self.of(bucket)) >= count, f"{count} records of {bucket}")
+        return self.of(bucket)

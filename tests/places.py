@@ -1,7 +1,7 @@
 """Kinds of places that a store may lie on, made for a test and taken down after it.
 
 SLUICE_TEST_PLACE names the one that the functional tests and the kill tests run on; `make places` goes through them.
-`make test` runs the functional tests on `USUAL`.
+`make soak` runs the functional tests on all of `USUAL`; `make test` runs each where it tells something (`kinds_for`).
 """
 
 from __future__ import annotations
@@ -15,12 +15,25 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from loadtests.mounts import PROFILES, Mount, mounted
+import pytest
+
+from sluice_s3.loadtests.mounts import PROFILES, Mount, mounted
 from tests import postgres
-from tests.environment import need, need_fuse, need_root
+from tests.environment import SIZE, need, need_fuse, need_root
 
 CHOSEN = os.environ.get("SLUICE_TEST_PLACE", "here")
 USUAL = (CHOSEN,) if "SLUICE_TEST_PLACE" in os.environ else ("here", "postgres", "tree", "zdbfs", "memory")
+
+
+def kinds_for(marker: pytest.Mark | None, usual: tuple[str, ...] = USUAL) -> list[str]:
+    """Return the kinds of places for a test: the first of `usual`, and those that its marker `place` names.
+
+    A marker without names stands for all of them. At the size of soak every test runs on every kind.
+    """
+    if SIZE == "soak":
+        return list(usual)
+    named = () if marker is None else marker.args or usual
+    return [kind for kind in usual if kind == usual[0] or kind in named]
 
 
 @dataclass

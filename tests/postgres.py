@@ -21,9 +21,9 @@ from pathlib import Path
 
 import asyncpg
 
-from app.index import open_index
-from app.index.schema import metadata
-from app.settings import Settings
+from sluice_s3.app.index import open_index
+from sluice_s3.app.index.schema.tables import metadata
+from sluice_s3.app.settings import Settings
 from tests.environment import lack
 
 CHOSEN = os.environ.get("SLUICE_TEST_INDEX", "sqlite")
@@ -129,9 +129,10 @@ class Server:
 
     @cached_property
     def _template(self) -> str:
-        self.sql("CREATE DATABASE template_sluice")
+        name = f"template{next(_numbers)}"  # never one that a failed try left
+        self.sql(f"CREATE DATABASE {name}")
         with tempfile.TemporaryDirectory() as run_dir:
-            settings = Settings(index=self.url("template_sluice"), runtime_dir=run_dir)  # type: ignore[arg-type]
+            settings = Settings(index=self.url(name), runtime_dir=run_dir)  # type: ignore[arg-type]
 
             async def migrate() -> None:
                 index = open_index(settings, writer=False)
@@ -139,7 +140,7 @@ class Server:
                 await index.close()
 
             asyncio.run(migrate())
-        return "template_sluice"
+        return name
 
     def fresh(self) -> str:
         """The URL of a new index, which is a copy of one that was migrated once."""

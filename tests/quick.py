@@ -1,6 +1,7 @@
 """Quick starts: `sluice` commands forked off a process that has imported the gateway, for tests that start hundreds.
 
-A start of its own costs a second of CPU, nearly all of it imports. What runs is the same: `app.cli.main` with its own
+A start of its own costs a second of CPU, nearly all of it imports. What runs is the same: `app.cli.main.main` with its
+own
 arguments, environment, directory, standard streams and session. Others (and all that measure coverage) start anew.
 
 The process is `python -m tests.quick`. It takes requests as JSON on its standard input, a Unix socket: a command to
@@ -31,7 +32,7 @@ ROOT = Path(__file__).parent.parent
 LARGEST = 1 << 18
 """Bytes of a request."""
 COVERAGE = "COVERAGE_PROCESS_CONFIG"
-PROGRAM = (sys.executable, "-m", "app.cli")
+PROGRAM = (sys.executable, "-m", "sluice_s3.app.cli")
 
 
 class Quick:
@@ -178,10 +179,11 @@ def _become(arguments: list[str], environment: dict[str, str], out: int, error: 
         os.environ.clear()
         os.environ.update(environment)
         sys.argv = ["sluice", *arguments]
-        from app import cli, crash
+        from sluice_s3.app import crash
+        from sluice_s3.app.cli import main
 
         importlib.reload(crash)  # what is armed stands in the environment
-        cli.main()
+        main.main()
         code = 0
     except SystemExit as end:
         code = end.code
@@ -194,8 +196,8 @@ def _become(arguments: list[str], environment: dict[str, str], out: int, error: 
 
 
 if __name__ == "__main__":
-    for name in ("cli", "main", "server.launcher", "startup"):
-        importlib.import_module(f"app.{name}")
+    for name in ("cli", "main", "server.processes.launcher", "startup"):
+        importlib.import_module(f"sluice_s3.app.{name}")
     gc.collect()
     gc.freeze()
     _serve(socket.socket(fileno=os.dup(0)))

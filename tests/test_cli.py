@@ -15,6 +15,8 @@ from botocore.exceptions import ClientError
 
 from tests.gateway import Gateway, client
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def gateway(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gateway]:
@@ -29,11 +31,20 @@ def added(gateway: Gateway, *options: str) -> dict[str, Any]:
 
 def test_a_command_imports_nothing_that_only_others_need() -> None:
     loaded = subprocess.run(
-        [sys.executable, "-c", "import sys, app.cli; print(*sys.modules)"], check=True, capture_output=True, text=True
+        [sys.executable, "-c", "import sys, sluice_s3.app.cli.main; print(*sys.modules)"],
+        check=True,
+        capture_output=True,
+        text=True,
     ).stdout.split()
     heavy = {"alembic", "apsw", "asyncpg", "awscrt", "fastapi", "fsspec", "locust", "rich", "sqlalchemy", "uvicorn"}
     assert not heavy & set(loaded)
-    assert not {"app.index", "app.jobs", "app.s3", "app.server", "app.store"} & set(loaded)
+    assert not {
+        "sluice_s3.app.index",
+        "sluice_s3.app.jobs",
+        "sluice_s3.app.s3",
+        "sluice_s3.app.server",
+        "sluice_s3.app.store",
+    } & set(loaded)
 
 
 def test_default_buckets(gateway: Gateway) -> None:
@@ -124,11 +135,17 @@ def test_fsck_exit_codes(tmp_path: Path) -> None:
         client(stopped.endpoint).put_object(Bucket="one", Key="k", Body=b"x")
         stopped.stop()
     assert stopped.run("fsck").stdout.endswith("clean\n")
-    orphan = tmp_path / "data" / "data" / "ff" / "7fffffffffffffff"
+    orphan = tmp_path / "data" / "data" / "01" / "0000000000000001"
     orphan.write_bytes(b"x")
     assert stopped.run("fsck", check=False).returncode == 4
-    assert stopped.run("fsck", "--repair").returncode == 0
-    assert not orphan.exists()
+    assert stopped.run("fsck", "--repair").stdout.startswith("1 rows")
+    assert orphan.exists(), "it is in quarantine"
+    assert stopped.run("fsck").stdout.endswith("clean\n")
+    unknown = tmp_path / "data" / "data" / "ff" / "7fffffffffffffff"
+    unknown.write_bytes(b"x")
+    kept = stopped.run("fsck", "--repair", check=False)
+    assert (kept.returncode, "KEPT     f:7fffffffffffffff" in kept.stdout) == (8, True)
+    unknown.unlink()
     for blob in (tmp_path / "data" / "data").glob("*/*"):
         blob.unlink()
     found = stopped.run("fsck", check=False)
@@ -208,6 +225,16 @@ def test_another_store_under_the_index_is_refused(tmp_path: Path) -> None:
     with pytest.raises(RuntimeError, match="exit code 1"):
         gateway.start()
     assert "is the mount missing" in (tmp_path / "data.log").read_text()
+
+
+def test_a_damaged_index_is_refused_with_the_remedy(tmp_path: Path) -> None:
+    gateway = Gateway(tmp_path / "data", workers=1)
+    gateway.start()
+    gateway.stop()
+    (tmp_path / "data" / "index" / "sluice.db").write_bytes(b"no database " * 1000)
+    with pytest.raises(RuntimeError, match="exit code 1"):
+        gateway.start()
+    assert "is damaged: `sluice rebuild --replace` makes it again" in (tmp_path / "data.log").read_text()
 
 
 def test_generated_keys_are_not_printed_when_nobody_looks(tmp_path: Path) -> None:

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from app.access.account import account_number
-from app.cli import cli
+from sluice_s3.app.access.account import account_number
+from sluice_s3.app.cli.main import cli
 
 TEXT = '{"Version":"2012-10-17","Statement":{"Effect":"Allow","Action":"s3:*","Resource":"*"}}'
 

@@ -9,12 +9,14 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner, Result
 
-from app.cli import cli
-from app.index import open_index
-from app.index.rows import Account, Version
-from app.settings import Settings
+from sluice_s3.app.cli.main import cli
+from sluice_s3.app.index import open_index
+from sluice_s3.app.index.rows import Account, Version
+from sluice_s3.app.settings import Settings
 from tests import postgres
 from tests.index.tools import OWNER, new, part
+
+pytestmark = pytest.mark.slow
 
 KEYS = ["a", "b\0c", "\1", "ü", '["\\u0001"]', "z" * 1024]
 

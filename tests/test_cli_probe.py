@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from app.cli import cli
-from storage_drivers.probing import trials as probe_trials
-from storage_drivers.probing.probe import with_patience
-from storage_drivers.probing.trials import Ability
+from sluice_s3.app.cli.main import cli
+from sluice_s3.storage_drivers.probing import trials as probe_trials
+from sluice_s3.storage_drivers.probing.probe import run_with_timeout
+from sluice_s3.storage_drivers.probing.trials import Capability
 
 
 def test_a_table(tmp_path: Path) -> None:
@@ -29,7 +29,7 @@ def test_json(tmp_path: Path) -> None:
 
 
 def test_a_mount_that_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(probe_trials.TRIALS, Ability.READ_BACK, lambda _: (False, "other bytes"))
+    monkeypatch.setitem(probe_trials.CHECKS, Capability.READ_BACK, lambda _: (False, "other bytes"))
     told = CliRunner().invoke(cli, ["probe", str(tmp_path), "--json"])
     assert told.exit_code == 8
     assert json.loads(told.output)["refused"]["relaxed"].startswith("unfit (integrity)")
@@ -37,8 +37,10 @@ def test_a_mount_that_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 
 def test_a_mount_that_hangs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     go_on = threading.Event()
-    monkeypatch.setattr("storage_drivers.probing.probe.with_patience", lambda *args: with_patience(*args, patience=0.3))
-    monkeypatch.setitem(probe_trials.TRIALS, Ability.FSYNC_FILE, lambda _: (go_on.wait(30), ""))
+    monkeypatch.setattr(
+        "sluice_s3.storage_drivers.probing.probe.run_with_timeout", lambda *args: run_with_timeout(*args, patience=0.3)
+    )
+    monkeypatch.setitem(probe_trials.CHECKS, Capability.FSYNC_FILE, lambda _: (go_on.wait(30), ""))
     told = CliRunner().invoke(cli, ["probe", str(tmp_path)])
     go_on.set()
     assert told.exit_code == 1

@@ -17,6 +17,8 @@ from botocore.exceptions import BotoCoreError, ClientError
 from tests.environment import sized
 from tests.gateway import Gateway, client
 
+pytestmark = pytest.mark.slow
+
 BUCKET = "rebuilt"
 LARGE = 300_000
 WINDOW = 3.0

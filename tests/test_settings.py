@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from pydantic import ValidationError
 
-from app.settings import ConfigError, Settings
+from sluice_s3.app.settings import ConfigError, Settings
 
 FILE = """\
 region = "eu-west-1"

@@ -1,0 +1,1 @@
+"""Accounts, principals and their rights."""

@@ -1,4 +1,4 @@
-"""Access control lists: who is granted what, beside the owner.
+"""Access control lists: the permissions granted to others than the owner.
 
 "Access control list (ACL) overview", Amazon S3 User Guide. A grantee is an account (by its canonical id) or one of
 AWS's groups (by its URI).
@@ -19,7 +19,7 @@ KNOWN_GROUPS = PUBLIC | {LOG_DELIVERY}
 FULL_CONTROL, READ, WRITE, READ_ACP, WRITE_ACP = "FULL_CONTROL", "READ", "WRITE", "READ_ACP", "WRITE_ACP"
 PERMISSIONS = (FULL_CONTROL, READ, WRITE, READ_ACP, WRITE_ACP)
 MAX_GRANTS = 100
-"""Of one ACL."""
+"""Grants of one ACL."""
 
 OF_BUCKET = {
     "s3:ListBucket": READ,
@@ -30,7 +30,7 @@ OF_BUCKET = {
     "s3:GetBucketAcl": READ_ACP,
     "s3:PutBucketAcl": WRITE_ACP,
 }
-"""What a bucket's ACL can allow, and the permission that does."""
+"""The actions that a bucket's ACL can allow, and the permission for each."""
 OF_OBJECT = {
     "s3:GetObject": READ,
     "s3:GetObjectVersion": READ,
@@ -42,18 +42,18 @@ OF_OBJECT = {
     "s3:PutObjectAcl": WRITE_ACP,
     "s3:PutObjectVersionAcl": WRITE_ACP,
 }
-"""The same of an object's."""
+"""The same for an object's ACL."""
 
 
 class Grant(NamedTuple):
-    """A permission and who has it: a canonical id, or the URI of a group."""
+    """A permission and its grantee: a canonical id, or the URI of a group."""
 
     grantee: str
     permission: str
 
     @property
     def public(self) -> bool:
-        """It is for everybody, or for everybody with any account."""
+        """It is for everybody, or for everybody with an account."""
         return self.grantee in PUBLIC
 
 
@@ -61,7 +61,7 @@ Grants = tuple[Grant, ...]
 
 
 def from_json(found: Any) -> Grants:
-    """Grants as they are stored. Raises ValueError or TypeError."""
+    """Parse stored grants. Raises ValueError or TypeError."""
     grants = tuple(Grant(str(grantee), str(permission)) for grantee, permission in found)
     if any(grant.permission not in PERMISSIONS for grant in grants):
         raise ValueError("no such permission")
@@ -69,12 +69,12 @@ def from_json(found: Any) -> Grants:
 
 
 def to_json(grants: Iterable[Grant]) -> list[list[str]]:
-    """Grants as they are stored."""
+    """Return grants as they are stored."""
     return [list(grant) for grant in grants]
 
 
 def allows(grants: Sequence[Grant], account_id: str | None, permission: str, *, ignore_public: bool) -> bool:
-    """Whether an ACL grants a permission to an account (None: anonymous)."""
+    """Return whether an ACL grants a permission to an account (None: anonymous)."""
     for grant in grants:
         if grant.permission not in (permission, FULL_CONTROL):
             continue
@@ -87,7 +87,7 @@ def allows(grants: Sequence[Grant], account_id: str | None, permission: str, *, 
 
 
 def canned(name: str, owner_id: str, bucket_owner_id: str) -> Grants | None:
-    """The grants that a canned ACL stands for, None for one that there is none of."""
+    """Return the grants of a canned ACL; None if the name is unknown."""
     full = Grant(owner_id, FULL_CONTROL)
     more: dict[str, tuple[Grant, ...]] = {
         "private": (),

@@ -1,20 +1,20 @@
-"""The one place that says yes or no. Everything not said yes to here is refused."""
+"""The one place that allows. Everything that it does not allow is refused."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from enum import Enum
 
-from app.access import acl
-from app.access.account import account_number as account_number
-from app.access.account import arn_of, caller_of
-from app.access.acl import Grants
-from app.access.bucket_access import BucketAccess, access_of
-from app.access.policy import Caller, Decision, Policy, Request
-from app.access.policy.variables import Values
-from app.access.principal import Principal
-from app.index.identity_rows import Identity
-from app.index.rows import Bucket
+from sluice_s3.app.access import acl
+from sluice_s3.app.access.account import account_number as account_number
+from sluice_s3.app.access.account import arn_of, caller_of
+from sluice_s3.app.access.acl import Grants
+from sluice_s3.app.access.bucket_access import BucketAccess, access_of
+from sluice_s3.app.access.policy import Caller, Decision, Policy, Request, Work
+from sluice_s3.app.access.policy.variables import Values
+from sluice_s3.app.access.principal import Principal
+from sluice_s3.app.index.identity_rows import Identity
+from sluice_s3.app.index.rows import Bucket
 
 SERVICE_ACTIONS = frozenset({"s3:ListAllMyBuckets", "s3:CreateBucket"})
 OF_CREATION = SERVICE_ACTIONS | {
@@ -22,25 +22,33 @@ OF_CREATION = SERVICE_ACTIONS | {
     "s3:PutBucketObjectLockConfiguration",
     "s3:PutBucketOwnershipControls",
     "s3:PutBucketVersioning",
+    "s3:TagResource",
 }
-"""What users and sessions may need for a bucket that there is not yet."""
+"""Actions that users and sessions may need for a bucket that does not exist yet."""
 ALWAYS_OWNERS = frozenset({"s3:GetBucketPolicy", "s3:PutBucketPolicy", "s3:DeleteBucketPolicy"})
-"""What a bucket's owner may do whatever its policy says, so that nobody locks himself out for good ("Policies and
-permissions in Amazon S3", User Guide). Not so his users."""
+"""Actions that no bucket policy denies the owner, to prevent a lockout.
+
+"Policies and permissions in Amazon S3", User Guide. Does not apply to the owner's users.
+"""
 OF_UPLOADS = frozenset({"s3:AbortMultipartUpload", "s3:ListMultipartUploadParts"})
-"""What who began an upload may do with it unless he is denied it ("Multipart upload API and permissions", Amazon S3
-User Guide)."""
+"""Actions on an upload that its initiator may do unless denied.
+
+"Multipart upload API and permissions", Amazon S3 User Guide.
+"""
 ASSUME = "sts:AssumeRole"
 NO_ACCOUNT = ""
-"""The account of somebody who has one, but for whom it does not stand: nothing is owned by it or granted to it."""
+"""Stands for an account whose rights do not count. It owns nothing and has no grants."""
 
 
-class NeedsObject(Exception):
-    """A condition asks for what is only known once the object was found."""
+class ConditionNotLoaded(Exception):
+    """A condition needs a value that is known only once the object is found."""
 
 
 class Verdict(Enum):
-    """An answer. All but the first two are open: the object's ACL decides, by `authorize_object`, or its tags."""
+    """The result of an authorization. All but YES and NO are open until the object's ACL or tags are known.
+
+    `authorize_object` resolves the ones that depend on the ACL.
+    """
 
     YES = 1
     NO = 2
@@ -48,13 +56,13 @@ class Verdict(Enum):
     BY_OBJECT_OR_POLICY = 4
     """The policy allows it, which counts for objects of the bucket's owner."""
     BY_TAGS = 5
-    """The policy asks for the object's tags: ask again when `values` knows them."""
+    """The policy needs the object's tags: authorize again when `values` has them."""
     BY_OBJECT_FOR_ALL = 6
-    """As BY_OBJECT, of somebody whose own policies do not allow it: only what the ACL gives to everybody counts."""
+    """As BY_OBJECT, without an allow of the principal's own policies. Only public grants of the ACL count."""
     BY_OBJECT_FOR_ALL_OR_POLICY = 7
     """The same as BY_OBJECT_OR_POLICY."""
     BY_UPLOAD = 8
-    """Who began the upload may, and nobody else."""
+    """Only the initiator of the upload may."""
 
     def __bool__(self) -> bool:
         return self is Verdict.YES
@@ -67,7 +75,7 @@ _FOR_ALL = {
 
 
 def no_values(key: str) -> None:
-    """The condition keys of a request that has none."""
+    """The condition keys of a request without any."""
     return
 
 
@@ -80,22 +88,24 @@ def authorize(
     *,
     principal: Principal | None = None,
     name: str | None = None,
+    work: Work | None = None,
 ) -> Verdict:
-    """Whether an account (None: anonymous) may do `action`, on `bucket` or its object `key` if the action is on one.
+    """Return the verdict on `action` by an account (None: anonymous) for `bucket` or its object.
 
-    `principal` is who acts for the account, None for the account itself; `name` that of a bucket which there need not
-    be. `values` are the condition keys of the request, in lower case; it may raise NeedsObject.
+    `principal` acts for the account, None: the account itself. `name` is that of a bucket that need not exist. `values`
+    returns the condition keys of the request, in lower case; it may raise ConditionNotLoaded. `work` bounds the cost of
+    all policies together; above it the result is NO.
     """
     if principal is not None and account_id is not None:
-        return _authorize_principal(principal, account_id, action, bucket, key, values, name)
+        return _authorize_principal(principal, account_id, action, bucket, key, values, name, work or Work())
     if bucket is None:
         return Verdict.YES if account_id is not None and action in SERVICE_ACTIONS else Verdict.NO
-    if not bucket.settings:  # as AWS makes new buckets: all is the owner's, and nobody else may do anything
+    if not bucket.settings:  # like a new bucket on AWS: everything is the owner's, and others may do nothing
         return Verdict.YES if account_id is not None and account_id == bucket.owner_id else Verdict.NO
     access = access_of(bucket)
     try:
-        said = _policy_says(access, _caller(account_id), action, bucket, key, values)
-    except NeedsObject:
+        said = _policy_says(access, _caller(account_id), action, bucket, key, values, work)
+    except ConditionNotLoaded:
         return Verdict.BY_TAGS
     owner = account_id is not None and account_id == bucket.owner_id
     if owner and action in ALWAYS_OWNERS:
@@ -106,7 +116,7 @@ def authorize(
 def _decide(
     access: BucketAccess, account_id: str | None, action: str, bucket: Bucket, key: str | None, said: Decision
 ) -> Verdict:
-    """What follows from the bucket's owner, its ACL, and what its policy said."""
+    """Combine the bucket's owner, its ACL and the decision of its policy."""
     owner = account_id is not None and account_id == bucket.owner_id
     if said is Decision.DENY:
         return Verdict.NO
@@ -129,34 +139,45 @@ def _authorize_principal(
     key: str | None,
     values: Values,
     name: str | None,
+    work: Work,
 ) -> Verdict:
-    """`authorize` for a user or a session. "Policy evaluation logic", IAM User Guide.
+    """Authorize a user or a session. "Policy evaluation logic", IAM User Guide.
 
-    In another account's bucket his own policies and the bucket's must allow it, in his own account's one of them: the
-    bucket's then just to him or to everybody, since what it leaves to the account is left to the account's policies.
+    In another account's bucket both the principal's policies and the bucket's must allow it, in its own account's
+    bucket one of them. The bucket's policy must then name this principal or everybody: what it leaves to the account is
+    left to the account's policies.
     """
     try:
-        own = principal.says(action, resource_of(bucket, key, name), values)
+        own = principal.says(action, resource_of(bucket, key, name), values, work)
         if own is Decision.DENY:
             return Verdict.NO
         if bucket is None:
             return Verdict.YES if own is Decision.ALLOW and action in OF_CREATION else Verdict.NO
         access = access_of(bucket)
-        said = _policy_says(access, principal.caller, action, bucket, key, values)
+        said = _policy_says(access, principal.caller, action, bucket, key, values, work)
         if own is Decision.ALLOW or said is Decision.DENY:
             return _decide(access, account_id, action, bucket, key, said)
         if account_id != bucket.owner_id:
             return Verdict.NO
-        return _to_him_alone(access, principal, action, bucket, key, values)
-    except NeedsObject:
+        return _to_him_alone(access, principal, action, bucket, key, values, work)
+    except ConditionNotLoaded:
         return Verdict.BY_TAGS
 
 
 def _to_him_alone(
-    access: BucketAccess, principal: Principal, action: str, bucket: Bucket, key: str | None, values: Values
+    access: BucketAccess,
+    principal: Principal,
+    action: str,
+    bucket: Bucket,
+    key: str | None,
+    values: Values,
+    work: Work,
 ) -> Verdict:
-    """What a bucket of his account gives to a principal whose own policies are silent."""
-    said = _policy_says(access, principal.caller.alone, action, bucket, key, values, gifts=True)
+    """Return the rights that a bucket grants directly to a principal of its account.
+
+    Used when the principal's own policies neither allow nor deny.
+    """
+    said = _policy_says(access, principal.caller.alone, action, bucket, key, values, work, gifts=True)
     if said is Decision.DENY:
         return Verdict.NO
     if access.has_acls and key is not None and action in acl.OF_OBJECT:
@@ -170,7 +191,7 @@ def _to_him_alone(
 def authorize_identity(
     account_id: str, principal: Principal | None, action: str, resource: str, values: Values = no_values
 ) -> bool:
-    """Whether an account, or who acts for it, may do `action` (of IAM or STS) to what is the account's own."""
+    """Return whether a caller may do an IAM or STS `action` within its account."""
     return principal is None or principal.says(action, resource, values) is Decision.ALLOW
 
 
@@ -182,47 +203,51 @@ def authorize_key(
     values: Values = no_values,
     *,
     of_aws: bool = False,
+    work: Work | None = None,
 ) -> bool:
-    """Whether a caller may use a key of the ring, named by its ARN, for an object.
+    """Return whether a caller may use a key of the key ring for an object.
 
-    An account may, users and sessions if their own policies allow it, and nobody without a name. What nobody has to
-    allow (`of_aws`: the key that takes the place of AWS's own) they need only not forbid, as its policy lets everybody
-    of an account use it through S3 ("AWS managed keys", AWS KMS Developer Guide).
+    `key` is its ARN. An account may; users and sessions may if their own policies allow it; anonymous callers may not.
+    With `of_aws` (the key in place of AWS's own) their policies need only not deny it, as the policy of that key lets
+    everybody of an account use it through S3 ("AWS managed keys", AWS KMS Developer Guide).
     """
     if principal is None:
         return account_id is not None
-    own = principal.says(action, key, values)
+    own = principal.says(action, key, values, work)
     return own is Decision.ALLOW or (of_aws and own is Decision.SILENT)
 
 
 def authorize_assume(
     principal: Principal, account_id: str, role: Identity, trust: Policy, values: Values = no_values
 ) -> bool:
-    """Whether a user or a session may assume a role: the role must trust him, and his own policies must allow it.
+    """Return whether a user or session may assume a role.
 
-    Within one account it is enough that the role trusts just him. Raises nothing.
+    The role must trust it, and its own policies must allow it. Within one account it is enough that the role trusts
+    this principal by name. Raises nothing.
     """
-    own = principal.says(ASSUME, arn_of(role), values)
-    said = trust.decide(Request(principal.caller, ASSUME, arn_of(role), values))
+    work = Work()
+    own = principal.says(ASSUME, arn_of(role), values, work)
+    said = trust.decide(Request(principal.caller, ASSUME, arn_of(role), values), work)
     if Decision.DENY in (own, said) or said is not Decision.ALLOW:
         return False
     if own is Decision.ALLOW:
         return True
-    alone = trust.decide(Request(principal.caller.alone, ASSUME, arn_of(role), values), gifts=True)
+    alone = trust.decide(Request(principal.caller.alone, ASSUME, arn_of(role), values), work, gifts=True)
     return account_id == role.account_id and alone is Decision.ALLOW
 
 
 def resource_of(bucket: Bucket | None, key: str | None, name: str | None = None) -> str:
-    """The ARN of a bucket or an object as policies name it."""
+    """Return the ARN of a bucket or an object as policies name it."""
     if bucket is not None:
         name = bucket.name
     return f"arn:aws:s3:::{name or '*'}" if key is None else f"arn:aws:s3:::{name}/{key}"
 
 
-def pays(account_id: str | None, bucket: Bucket, payer: str | None) -> bool | None:
-    """Whether an account pays for its request where the requester pays; None where the owner does, or is the account.
+def is_payer(account_id: str | None, bucket: Bucket, payer: str | None) -> bool | None:
+    """Return whether an account pays for its request to a Requester Pays bucket.
 
-    `payer` is the request's word for it ("Using Requester Pays buckets", Amazon S3 User Guide).
+    Returns None where the owner pays, or is the account. `payer` is what the request declares ("Using Requester Pays
+    buckets", Amazon S3 User Guide).
     """
     if not access_of(bucket).requester_pays or account_id == bucket.owner_id:
         return None
@@ -236,28 +261,30 @@ def may_while_writing(
     key: str,
     values: Values,
     principal: Principal | None = None,
+    work: Work | None = None,
 ) -> bool:
-    """Whether who may put an object may give it, while it is written, what is otherwise given by `action`.
+    """Return whether the writer of an object may set, while writing, what `action` sets otherwise.
 
-    The writer owns what he writes, so that nothing but a policy speaks against it; but who may write only because a
-    policy says so needs it to say this too (API reference, PutObject, "s3:PutObjectAcl" and "s3:PutObjectTagging").
+    Writers own what they write, so that only a policy can deny it. A caller who may write only by a policy needs that
+    policy to allow this too (API reference, PutObject, "s3:PutObjectAcl" and "s3:PutObjectTagging").
     """
     caller = _caller(account_id)
+    work = work or Work()
     if principal is not None:
-        own = principal.says(action, resource_of(bucket, key), values)
+        own = principal.says(action, resource_of(bucket, key), values, work)
         if own is Decision.DENY or (own is Decision.SILENT and account_id != bucket.owner_id):
             return False
         caller = principal.caller
         if own is Decision.SILENT:
-            alone = _policy_says(access_of(bucket), caller.alone, action, bucket, key, values, gifts=True)
+            alone = _policy_says(access_of(bucket), caller.alone, action, bucket, key, values, work, gifts=True)
             return (
                 alone is Decision.ALLOW
-                and _policy_says(access_of(bucket), caller, action, bucket, key, values) is not Decision.DENY
+                and _policy_says(access_of(bucket), caller, action, bucket, key, values, work) is not Decision.DENY
             )
     if not bucket.settings:
         return account_id is not None and account_id == bucket.owner_id
     access = access_of(bucket)
-    said = _policy_says(access, caller, action, bucket, key, values)
+    said = _policy_says(access, caller, action, bucket, key, values, work)
     if said is Decision.DENY:
         return False
     if said is Decision.ALLOW and not (access.block.restrict and access.public):
@@ -266,7 +293,7 @@ def may_while_writing(
 
 
 def may_by_acl(account_id: str | None, action: str, bucket: Bucket) -> bool:
-    """Whether an account is the bucket's owner, or its ACL allows the account to do `action`."""
+    """Return whether an account owns the bucket, or the bucket's ACL allows it `action`."""
     if account_id is not None and account_id == bucket.owner_id:
         return True
     access = access_of(bucket)
@@ -276,21 +303,23 @@ def may_by_acl(account_id: str | None, action: str, bucket: Bucket) -> bool:
     return acl.allows(access.acl, account_id, permission, ignore_public=access.block.ignore_acls)
 
 
-def rests_on_acl(account_id: str | None, action: str, bucket: Bucket, key: str | None, values: Values) -> bool:
-    """Whether a right that an account was found to have is given by nothing but an ACL."""
+def rests_on_acl(
+    account_id: str | None, action: str, bucket: Bucket, key: str | None, values: Values, work: Work | None = None
+) -> bool:
+    """Return whether a right that an account has comes from an ACL only."""
     access = access_of(bucket)
     if not access.has_acls or account_id == bucket.owner_id:
         return False
     try:
-        return _policy_says(access, _caller(account_id), action, bucket, key, values) is not Decision.ALLOW
-    except NeedsObject:
+        return _policy_says(access, _caller(account_id), action, bucket, key, values, work) is not Decision.ALLOW
+    except ConditionNotLoaded:
         return False
 
 
 def authorize_object(
     account_id: str | None, action: str, bucket: Bucket, owner_id: str, grants: Grants | None, verdict: Verdict
 ) -> bool:
-    """What `authorize` left open, now that the object is known: its owner and its ACL (None: all is its owner's)."""
+    """Resolve an open `Verdict` by the object's owner and ACL. `grants` None: only the owner has rights."""
     if verdict in _FOR_ALL:
         account_id, verdict = NO_ACCOUNT, _FOR_ALL[verdict]
     if verdict not in (Verdict.BY_OBJECT, Verdict.BY_OBJECT_OR_POLICY):
@@ -314,6 +343,7 @@ def _policy_says(
     bucket: Bucket,
     key: str | None,
     values: Values,
+    work: Work | None,
     *,
     gifts: bool = False,
 ) -> Decision:
@@ -322,16 +352,16 @@ def _policy_says(
     if access.policy is None:
         return Decision.SILENT
     resource = bucket.name if key is None else f"{bucket.name}/{key}"
-    return access.policy.decide(Request(caller, action, resource, values), gifts=gifts)
+    return access.policy.decide(Request(caller, action, resource, values), work, gifts=gifts)
 
 
 def authorize_service(
     service: str, action: str, bucket: Bucket, key: str, values: Mapping[str, str], group: str = ""
 ) -> bool:
-    """Whether a service of the gateway may do `action` to an object on behalf of somebody who is named in `values`.
+    """Return whether a service of the gateway may do `action` to an object.
 
-    `values` are the condition keys, in lower case. The policy must name the service, or where ACLs hold, the bucket's
-    must let `group` do it.
+    `values` are the condition keys, in lower case; they name the party that it acts for. The policy must name the
+    service, or, where ACLs apply, the bucket's ACL must allow `group`.
     """
     access = access_of(bucket)
     if access.closed:

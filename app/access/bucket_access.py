@@ -1,7 +1,7 @@
-"""What a bucket's settings say of access, parsed once for all requests that find the same settings.
+"""The access settings of a bucket, parsed once for equal settings.
 
-A bucket without settings is as AWS makes new ones: BucketOwnerEnforced, all public access blocked, no policy. What
-cannot be read is closed to everybody but its owner, who may only repair it.
+A bucket without settings is like a new bucket on AWS: BucketOwnerEnforced, all public access blocked, no policy.
+Settings that cannot be parsed close the bucket to everybody but its owner, who may only repair it.
 """
 
 from __future__ import annotations
@@ -11,24 +11,27 @@ from typing import Any, NamedTuple
 
 import orjson
 
-from app.access import policy
-from app.access.acl import Grants, from_json, to_json
-from app.access.policy import Policy
-from app.index.rows import Bucket
-from app.settings import Settings
+from sluice_s3.app.access import policy
+from sluice_s3.app.access.acl import Grants, from_json, to_json
+from sluice_s3.app.access.policy import Policy
+from sluice_s3.app.index.rows import Bucket
+from sluice_s3.app.settings import Settings
 
 POLICY, BLOCK, OWNERSHIP, ACL = "policy", "public_access_block", "ownership", "acl"
 PAYER = "payer"
 ENCRYPTION = "encryption"
 """Names of the settings."""
 REQUESTER = "Requester"
-"""The one value of PAYER."""
+"""The only value of PAYER."""
 ENFORCED, PREFERRED, WRITER = "BucketOwnerEnforced", "BucketOwnerPreferred", "ObjectWriter"
 OWNERSHIPS = frozenset({ENFORCED, PREFERRED, WRITER})
 
 
 class Block(NamedTuple):
-    """A public access block: https://docs.aws.amazon.com/AmazonS3/latest/API/API_PublicAccessBlockConfiguration.html"""
+    """A public access block.
+
+    https://docs.aws.amazon.com/AmazonS3/latest/API/API_PublicAccessBlockConfiguration.html
+    """
 
     block_acls: bool = False
     ignore_acls: bool = False
@@ -40,38 +43,38 @@ ALL_BLOCKED, NOTHING_BLOCKED = Block(True, True, True, True), Block()
 
 
 class BucketAccess(NamedTuple):
-    """All that decides who may do what in a bucket, besides its owner."""
+    """All settings that determine access to a bucket, besides its owner."""
 
     ownership: str = ENFORCED
-    """Empty when the bucket's ownership controls were removed: then ACLs hold, as with ObjectWriter."""
+    """Empty when the bucket's ownership controls were removed: then ACLs apply, as with ObjectWriter."""
     block: Block = ALL_BLOCKED
     has_block: bool = True
     policy: Policy | None = None
     public: bool = False
-    """The policy lets the public in."""
+    """The policy allows public access."""
     closed: bool = False
-    """Something in the settings could not be read."""
+    """A setting could not be parsed."""
     acl: Grants | None = None
-    """None: the owner has everything."""
+    """None: only the owner has rights."""
     requester_pays: bool = False
 
     @property
     def has_acls(self) -> bool:
-        """ACLs of the bucket and of its objects are looked at."""
+        """ACLs of the bucket and its objects apply."""
         return self.ownership != ENFORCED
 
 
-USUAL = BucketAccess()
+DEFAULT_ACCESS = BucketAccess()
 BROKEN = BucketAccess(closed=True)
 
 
 def access_of(bucket: Bucket) -> BucketAccess:
-    """What the settings of a bucket say of access."""
-    return _parsed(bucket.name, bucket.settings) if bucket.settings else USUAL
+    """Return the access settings of a bucket."""
+    return _parsed(bucket.name, bucket.settings) if bucket.settings else DEFAULT_ACCESS
 
 
 def policy_text(bucket: Bucket) -> str | None:
-    """The policy as `app.access.named` keeps it, None when there is none."""
+    """Return the policy as `app.access.policy_principals` stores it; None when there is none."""
     found = orjson.loads(bucket.settings or "{}").get(POLICY)
     return found if isinstance(found, str) else None
 
@@ -79,7 +82,10 @@ def policy_text(bucket: Bucket) -> str | None:
 def initial_settings(
     settings: Settings, ownership: str | None = None, grants: Grants | None = None, *, plain_files: bool = False
 ) -> str:
-    """The settings of a new bucket, with this object ownership (None: the usual one) and ACL; empty for AWS's own."""
+    """Return the settings of a new bucket, empty for AWS's own.
+
+    `ownership` None means the default object ownership.
+    """
     found: dict[str, Any] = {}
     ownership = ownership or settings.default_object_ownership
     if ownership != ENFORCED:

@@ -1,8 +1,8 @@
-"""Whoever acts for an account without being it: a user, or the session of a role or of a user.
+"""Principals that act for an account: a user, or a session.
 
-What such a one may do is what his own policies allow (those of a user and of his groups, or of a role), or what a
-policy of the bucket gives just him; and of that only what the session's own policies allow too. "Policy evaluation
-logic", IAM User Guide. The account itself, with a key of its own or in a session, needs no policy and is none of these.
+A principal may do what its own policies allow (those of a user and its groups, or of a role), or what a bucket policy
+grants directly to it; a session only the part that its session policies also allow. "Policy evaluation logic", IAM User
+Guide. The account itself, by a key of its own or in a session, needs no policy and is no principal here.
 """
 
 from __future__ import annotations
@@ -13,59 +13,64 @@ from typing import Any, NamedTuple
 
 import orjson
 
-from app.access.account import account_number, arn_of, caller_of, session_arn
-from app.access.iam.managed import MANAGED
-from app.access.policy import CLOSED, Caller, Decision, Policy, Request
-from app.access.policy.identity import stored
-from app.access.policy.variables import Values
-from app.index.identity_rows import ROLE, Holder, Identity
+from sluice_s3.app.access.account import account_number, arn_of, caller_of, session_arn
+from sluice_s3.app.access.iam.managed import MANAGED
+from sluice_s3.app.access.policy import CLOSED, Caller, Decision, Policy, Request, Work
+from sluice_s3.app.access.policy.identity_policies import parse_stored_policy
+from sluice_s3.app.access.policy.variables import Values
+from sluice_s3.app.index.identity_rows import ROLE, Identity, KeyOwner
 
 
 class Principal(NamedTuple):
-    """A user or a session. Of a session of the account itself `policies` is None: it may do all."""
+    """A user or a session. `policies` is None for a session of the account itself: it may do everything."""
 
     caller: Caller
-    """As policies of buckets name it."""
+    """The caller as bucket policies name it."""
     policies: tuple[Policy, ...] | None
     limits: tuple[Policy, ...]
-    """Of the session: what none of them allows it may not do; none: no limit."""
+    """Session policies: what none of them allows, the session may not do; empty: no limit."""
     arn: str
-    """Of the user or the role, `…:root` for the account."""
+    """The ARN of the user or role; `…:root` for the account."""
     user_id: str
     """`aws:userid`."""
     name: str
-    """Of the user, empty for others."""
+    """The name of the user; empty for others."""
     kind: str
     """`aws:PrincipalType`: `User`, `AssumedRole` or `Account`."""
     began: int | None
-    """When the session did, in milliseconds; None for a key without a session."""
+    """The start of the session in milliseconds; None for a key without a session."""
     broken: bool = False
-    """A policy could not be read: nothing is allowed."""
+    """A policy could not be parsed: nothing is allowed."""
 
-    def says(self, action: str, resource: str, values: Values) -> Decision:
-        """What his own policies say to an action on a resource, by its ARN."""
+    def says(self, action: str, resource: str, values: Values, work: Work | None = None) -> Decision:
+        """Return the decision of the principal's own policies on an action; `resource` is an ARN.
+
+        `work` is the budget of all of them together.
+        """
         if self.broken:
             return Decision.DENY
         asked = Request(None, action, resource, values)
-        limits = {policy.decide(asked) for policy in self.limits}
+        if work is None:
+            work = Work()
+        limits = {policy.decide(asked, work) for policy in self.limits}
         if Decision.DENY in limits or (self.limits and Decision.ALLOW not in limits):
             return Decision.DENY
         if self.policies is None:
             return Decision.ALLOW
-        own = {policy.decide(asked) for policy in self.policies}
+        own = {policy.decide(asked, work) for policy in self.policies}
         if Decision.DENY in own:
             return Decision.DENY
         return Decision.ALLOW if Decision.ALLOW in own else Decision.SILENT
 
     def denies(self, action: str, resource: str, values: Values) -> bool:
-        """Whether a policy of his forbids an action that needs none to allow it."""
-        asked = Request(None, action, resource, values)
-        return self.broken or any(policy.decide(asked) is Decision.DENY for policy in (self.policies or ()))
+        """Return whether a policy of the principal denies an action that needs no allow."""
+        asked, work = Request(None, action, resource, values), Work()
+        return self.broken or any(policy.decide(asked, work) is Decision.DENY for policy in (self.policies or ()))
 
 
 @lru_cache(maxsize=1024)
-def principal_of(holder: Holder) -> Principal:
-    """Who uses a key."""
+def principal_of(holder: KeyOwner) -> Principal:
+    """Return the principal of an access key."""
     identity = holder.identity
     limits, limits_broken = _parsed(orjson.loads(holder.policies or "[]"))
     began = None if holder.session is None else holder.began
@@ -91,8 +96,8 @@ def _texts(identity: Identity) -> Iterable[str]:
 
 
 def _parsed(texts: Iterable[str]) -> tuple[tuple[Policy, ...], bool]:
-    """Policies, and whether one of them cannot be read."""
+    """Return the policies, and whether one of them cannot be parsed."""
     try:
-        return tuple([stored(text) for text in texts]), False
+        return tuple([parse_stored_policy(text) for text in texts]), False
     except (ValueError, KeyError):
         return (CLOSED,), True

@@ -1,0 +1,1 @@
+"""The admin listener: metrics and the admin API."""

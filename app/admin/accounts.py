@@ -1,4 +1,4 @@
-"""Accounts over the admin API: the same that `sluice user` does."""
+"""Accounts in the admin API: the operations of `sluice user`."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ import time
 
 from fastapi import APIRouter, HTTPException, Request
 
-from app.access.new_account import NewAccount
-from app.admin.bodies import StrictRoute
-from app.admin.models import AccountChange, AccountOut, BucketOut, MadeAccount
-from app.errors import AccountExists, NoSuchAccount
-from app.index import Index
-from app.index.rows import AccessKey, Account
+from sluice_s3.app.access.account_input import NewAccount
+from sluice_s3.app.admin.bodies import StrictRoute
+from sluice_s3.app.admin.models import AccountChange, AccountOut, BucketOut, MadeAccount
+from sluice_s3.app.errors import AccountExists, NoSuchAccount
+from sluice_s3.app.index import Index
+from sluice_s3.app.index.rows import AccessKey, Account
 
 router = APIRouter(tags=["accounts"], route_class=StrictRoute)
-MOST_BUCKETS = 10_000
+MAX_BUCKETS = 10_000
 
 
 def _index(request: Request) -> Index:
@@ -35,13 +35,13 @@ def _shown(account: Account, keys: list[AccessKey]) -> AccountOut:
 
 @router.get("/accounts")
 async def list_accounts(request: Request) -> list[AccountOut]:
-    """Every account with its access keys."""
+    """Return every account with its access keys."""
     return [_shown(account, keys) for account, keys in await _index(request).accounts()]
 
 
 @router.post("/accounts", status_code=201)
 async def add_account(request: Request, body: NewAccount) -> MadeAccount:
-    """Make an account with a key; 409 when the key or the email is taken."""
+    """Create an account with a key; 409 when the key or the email is taken."""
     access_key = body.access_key or "SL" + secrets.token_hex(9).upper()
     secret = body.secret_key.get_secret_value() if body.secret_key else secrets.token_urlsafe(30)
     account_id = body.id or secrets.token_hex(32)
@@ -84,6 +84,6 @@ async def remove_account(request: Request, account_id: str) -> None:
 
 @router.get("/accounts/{account_id}/buckets")
 async def list_buckets(request: Request, account_id: str) -> list[BucketOut]:
-    """The buckets of an account."""
-    found = await _index(request).buckets(account_id, "", "", MOST_BUCKETS)
+    """Return the buckets of an account."""
+    found = await _index(request).buckets(account_id, "", "", MAX_BUCKETS)
     return [BucketOut.of(bucket) for bucket in found]

@@ -1,4 +1,4 @@
-"""The admin listener: metrics, the admin API, its docs. Never on the S3 listener."""
+"""The admin listener: metrics, the admin API and its docs, never on the S3 listener."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ from typing import Protocol
 from fastapi import Depends, FastAPI, HTTPException, Request, Response
 from fastapi.openapi.docs import get_swagger_ui_html
 
-from app import __version__
-from app.access.credentials import read_or_write
-from app.admin import accounts, buckets, identities, notifications, stores
-from app.admin.bodies import Bounded
-from app.admin.metrics import of_stores
-from app.index import open_index
-from app.settings import Settings
-from app.store.driver import make_stores
+from sluice_s3.app import __version__
+from sluice_s3.app.access.root_credentials import read_or_write
+from sluice_s3.app.admin import accounts, buckets, identities, notifications, stores
+from sluice_s3.app.admin.bodies import BodyLimits
+from sluice_s3.app.admin.metrics import store_samples
+from sluice_s3.app.index import open_index
+from sluice_s3.app.settings import Settings
+from sluice_s3.app.store.stores import make_stores
 
 TOKEN_FILE = "admin-token"  # noqa: S105 - a file's name
 
 
 def admin_token(settings: Settings) -> str:
-    """The token of the settings, or that of `DATA/admin-token`, which is made (mode 0600, synced) when missing.
+    """Return the configured token or that of `DATA/admin-token`, which is created when missing.
 
-    Raises OSError for a file without one, which a request without one would match.
+    The file has mode 0600 and is synced. Raises OSError for an empty file, which a request without a token would match.
     """
     if settings.admin_token is not None:
         return settings.admin_token.get_secret_value()
@@ -41,7 +41,7 @@ def admin_token(settings: Settings) -> str:
 
 
 def _given_token(request: Request) -> bytes:
-    """The token of a request: `Bearer TOKEN`, or the password of Basic, which is what a browser can send."""
+    """Return a request's token: `Bearer TOKEN`, or the password of Basic for browsers."""
     scheme, _, value = request.headers.get("authorization", "").partition(" ")
     if scheme.lower() == "bearer":
         return value.strip().encode("latin-1")
@@ -54,30 +54,35 @@ def _given_token(request: Request) -> bytes:
 
 
 class Rendered(Protocol):
-    """What all processes counted."""
+    """Counters of all processes."""
 
     def render(self) -> bytes:
-        """In the text format of Prometheus."""
+        """Return them in the text format of Prometheus."""
         ...
 
 
 class Processes(Protocol):
-    """What is known of all processes of the server."""
+    """The state of all processes of the server."""
 
     @property
-    def counters(self) -> Rendered: ...
+    def counters(self) -> Rendered:
+        """Counters of all processes."""
+        ...
 
     def tell_store(self, name: str, condition: str, running: int, stuck: int, held: int) -> None:
-        """How a store is in this process."""
+        """Publish the state of a store in this process."""
         ...
 
     def states_of(self, name: str) -> list[tuple[str, int, int, int]]:
-        """Condition, running and stuck calls, and bytes held in memory, of a store in every process."""
+        """Return a store's condition, running and stuck calls, and bytes in memory, per process."""
         ...
 
 
 def create_admin(settings: Settings, context: Processes) -> FastAPI:
-    """The application of the admin listener. `/metrics` is open to whoever reaches it; all else needs the token."""
+    """Create the application of the admin listener.
+
+    `/metrics` is open to everybody who reaches it; all else needs the token.
+    """
     index = open_index(settings, writer=False)
     store = make_stores(index, settings)
     token = admin_token(settings).encode()
@@ -101,9 +106,12 @@ def create_admin(settings: Settings, context: Processes) -> FastAPI:
             for one in store.all.values():
                 await one.driver.close()
 
-    async def authorised(request: Request) -> None:
+    def authorise(request: Request) -> None:
         if not hmac.compare_digest(_given_token(request), token):
             raise HTTPException(401, "the admin token is needed", {"www-authenticate": 'Basic realm="sluice admin"'})
+
+    async def authorised(request: Request) -> None:
+        authorise(request)
 
     app = FastAPI(
         title="Sluice admin",
@@ -114,7 +122,7 @@ def create_admin(settings: Settings, context: Processes) -> FastAPI:
         lifespan=life,
         telemetry={"tracing": False, "metrics": False, "logs": False, "auto_configure": False},
     )
-    app.add_middleware(Bounded)
+    app.add_middleware(BodyLimits, authorise=authorise, timeout=settings.document_timeout)
     guarded = [Depends(authorised)]
     for part in (accounts, buckets, identities, stores, notifications):
         app.include_router(part.router, prefix="/api/v1", dependencies=guarded)
@@ -123,8 +131,8 @@ def create_admin(settings: Settings, context: Processes) -> FastAPI:
     async def metrics() -> Response:
         return Response(
             context.counters.render()
-            + await of_stores(store, context.states_of)
-            + await notifications.of_targets(index, settings),
+            + await store_samples(store, context.states_of)
+            + await notifications.target_samples(index, settings),
             media_type="text/plain; version=0.0.4; charset=utf-8",
         )
 

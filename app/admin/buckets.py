@@ -1,14 +1,14 @@
-"""Buckets over the admin API: which store one is on, and its quota."""
+"""Buckets in the admin API: their stores and quotas."""
 
 from __future__ import annotations
 
 from fastapi import APIRouter, HTTPException, Request
 
-from app.admin.bodies import StrictRoute
-from app.admin.models import BucketOut, QuotaIn, QuotaOut
-from app.index import Index
-from app.index.rows import Bucket
-from app.store.quotas import SETTING, Quota, quota_of, to_setting
+from sluice_s3.app.admin.bodies import StrictRoute
+from sluice_s3.app.admin.models import BucketOut, QuotaIn, QuotaOut
+from sluice_s3.app.index import Index
+from sluice_s3.app.index.rows import Bucket
+from sluice_s3.app.store.quotas import SETTING, Quota, quota_of, to_setting
 
 router = APIRouter(tags=["buckets"], route_class=StrictRoute)
 
@@ -27,13 +27,13 @@ async def _bucket(request: Request, name: str) -> Bucket:
 
 @router.get("/buckets/{name}")
 async def get_bucket(request: Request, name: str) -> BucketOut:
-    """One bucket, with the store that it is on."""
+    """Return a bucket with its store."""
     return BucketOut.of(await _bucket(request, name))
 
 
 @router.get("/buckets/{name}/quota")
 async def get_quota(request: Request, name: str) -> QuotaOut:
-    """What a bucket may hold, and what it holds."""
+    """Return the quota of a bucket and its usage."""
     bucket = await _bucket(request, name)
     used = await _index(request).bucket_usage(bucket.id)
     quota = quota_of(bucket) or Quota()
@@ -42,7 +42,7 @@ async def get_quota(request: Request, name: str) -> QuotaOut:
 
 @router.put("/buckets/{name}/quota", status_code=204)
 async def put_quota(request: Request, name: str, body: QuotaIn) -> None:
-    """Say what a bucket may hold; without both it may hold all that there is room for."""
+    """Set the quota of a bucket; without both limits it is unlimited."""
     bucket = await _bucket(request, name)
     quota = Quota(body.bytes, body.objects)
     await _index(request).configure_bucket(bucket.id, SETTING, to_setting(quota))

@@ -1,4 +1,4 @@
-"""Users, groups, roles and keys of an account over the admin API: the operations of IAM, under AWS's names."""
+"""Users, groups, roles and keys in the admin API: IAM's operations, under AWS's names."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from typing import Any
 from fastapi import APIRouter, HTTPException, Request
 from pydantic import Field
 
-from app.access.iam.errors import IamError
-from app.access.iam.parameters import Parameters
-from app.access.iam.service import IAM, NAMES, RUN
-from app.access.iam.table import Call
-from app.admin.bodies import StrictRoute
-from app.admin.models import Given
-from app.index import Index
+from sluice_s3.app.access.iam.actions import Call
+from sluice_s3.app.access.iam.errors import IamError
+from sluice_s3.app.access.iam.parameters import Parameters
+from sluice_s3.app.access.iam.service import IAM, NAMES, RUN
+from sluice_s3.app.admin.bodies import StrictRoute
+from sluice_s3.app.admin.models import Given
+from sluice_s3.app.index import Index
 
 router = APIRouter(tags=["identities"], route_class=StrictRoute)
 
@@ -26,15 +26,16 @@ class IamIn(Given):
 
 @router.get("/iam")
 async def list_operations() -> list[str]:
-    """The operations that there are."""
+    """Return the names of all operations."""
     return sorted(NAMES[IAM])
 
 
 @router.post("/accounts/{account_id}/iam/{action}")
 async def run_operation(request: Request, account_id: str, action: str, body: IamIn) -> dict[str, Any]:
-    """Run an operation as the account itself; the answer is AWS's, as JSON. A secret key is told once, when it is made.
+    """Run an operation as the account itself and return AWS's answer as JSON.
 
-    404 when there is no such account; else the status of AWS's error.
+    The answer contains a secret key only when it is created. 404 when there is no such account; else the status of
+    AWS's error.
     """
     index: Index = request.app.state.index
     if await index.account(account_id) is None:

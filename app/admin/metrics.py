@@ -1,4 +1,4 @@
-"""Metrics that are read from the index and the stores at the scrape. Sizes are bytes."""
+"""Metrics read from the index and the stores at each scrape. Sizes are bytes."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ import asyncio
 import time
 from collections.abc import Callable, Iterable
 
-from app.admin.stores import PATIENCE
-from app.errors import DomainError
-from app.index.rows import Pack
-from app.store.place import owner
-from app.store.store import Store
+from sluice_s3.app.admin.stores import USAGE_TIMEOUT_SECONDS
+from sluice_s3.app.errors import DomainError
+from sluice_s3.app.index.rows import Pack
+from sluice_s3.app.store.named_driver import store_of_locator
+from sluice_s3.app.store.store import Store
 
 HELP = {
     "sluice_undecided_seconds": "Age of the oldest change that is not written down beside the data yet.",
@@ -36,17 +36,17 @@ Sample = tuple[str, str, float]
 
 
 States = Callable[[str], list[tuple[str, int, int, int]]]
-"""Condition, running and stuck calls, and bytes held in memory, of a store in every process."""
+"""Condition, running and stuck calls, and bytes in memory, of a store in every process."""
 
 
-async def of_stores(store: Store, states_of: States) -> bytes:
-    """The gauges of every store in the text format of Prometheus."""
+async def store_samples(store: Store, states_of: States) -> bytes:
+    """Return the gauges of every store in the text format of Prometheus."""
     index = store.index
     packs, used, damaged = await index.packs(), await index.stores_in_use(), await index.quarantine()
     found: dict[str, list[str]] = {name: [] for name in HELP}
     for one in store.all.values():
         samples: list[Sample] = [
-            ("sluice_damaged_blobs", "", sum(owner(locator) == one.name for locator, _, _ in damaged)),
+            ("sluice_damaged_blobs", "", sum(store_of_locator(locator) == one.name for locator, _, _ in damaged)),
             ("sluice_store_buckets", "", used.get(one.name, 0)),
             *await _undecided(one),
             *await _of_packs(one, [pack for pack in packs if pack.store == one.name]),
@@ -63,22 +63,22 @@ def _lines(lines: Iterable[str]) -> str:
 
 
 async def _undecided(store: Store) -> list[Sample]:
-    """What a lost index would lose of what it decided: the window of `sluice rebuild`."""
+    """Return the changes that are not journaled: what `sluice rebuild` could not restore."""
     changes, oldest = await store.index.undecided(store.name)
     seconds = max(time.time() - oldest / 1000, 0.0) if changes else 0.0
     return [("sluice_undecided_seconds", "", round(seconds, 3)), ("sluice_undecided_changes", "", changes)]
 
 
 async def _of_packs(store: Store, packs: list[Pack]) -> list[Sample]:
-    """How many packs there are, and how much of them lives."""
+    """Return the number of packs, and their live bytes."""
     dead = sum(pack.dead for pack in packs)
     size = sum(pack.size for pack in packs if pack.sealed)
     try:
-        async with asyncio.timeout(PATIENCE):
+        async with asyncio.timeout(USAGE_TIMEOUT_SECONDS):
             for pack in packs:
                 size += 0 if pack.sealed else await store.pack_bytes(pack.id)
     except (DomainError, TimeoutError):
-        pass  # `sluice_store_up` tells
+        pass  # `sluice_store_up` says so
     return [
         ("sluice_packs", "", len(packs)),
         ("sluice_pack_bytes", ',state="live"', max(size - dead, 0)),
@@ -97,7 +97,7 @@ def _calls(states: list[tuple[str, int, int, int]]) -> list[Sample]:
 
 
 async def _usage(store: Store) -> list[Sample]:
-    usage = await store.usage(PATIENCE)
+    usage = await store.usage(USAGE_TIMEOUT_SECONDS)
     if usage is None:
         return [("sluice_store_up", "", 0)]
     return [

@@ -1,4 +1,4 @@
-"""What the admin API takes and gives."""
+"""Request and response models of the admin API."""
 
 from __future__ import annotations
 
@@ -6,18 +6,18 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from app.index.rows import Bucket
-from app.store.quotas import MOST
+from sluice_s3.app.index.rows import Bucket
+from sluice_s3.app.store.quotas import MAX_QUOTA
 
 
 class Given(BaseModel):
-    """What is sent to us. A field that is not known is refused: what it was to say would be lost."""
+    """A request body. Unknown fields are refused, since their meaning would be lost."""
 
     model_config = ConfigDict(extra="forbid")
 
 
 class AccountOut(BaseModel):
-    """An account; secrets are never given."""
+    """An account, without secrets."""
 
     id: str
     display_name: str
@@ -27,14 +27,14 @@ class AccountOut(BaseModel):
 
 
 class MadeAccount(AccountOut):
-    """The account that was made; `secret_key` only when it was generated, and only this once."""
+    """A new account; `secret_key` only when it was generated, and only this once."""
 
     access_key: str
     secret_key: str | None = None
 
 
 class AccountChange(Given):
-    """What can be changed of an account."""
+    """Changes of an account."""
 
     disabled: bool
 
@@ -51,7 +51,7 @@ class BucketOut(BaseModel):
 
     @classmethod
     def of(cls, bucket: Bucket) -> BucketOut:
-        """The bucket of a row."""
+        """Return the model of a bucket's row."""
         return cls(
             name=bucket.name,
             owner_id=bucket.owner_id,
@@ -63,14 +63,14 @@ class BucketOut(BaseModel):
 
 
 class QuotaIn(Given):
-    """What a bucket may hold; null: as much as there is room for."""
+    """The limits of a bucket; null means unlimited."""
 
-    bytes: int | None = Field(None, ge=0, le=MOST)
-    objects: int | None = Field(None, ge=0, le=MOST, description="Versions too.")
+    bytes: int | None = Field(None, ge=0, le=MAX_QUOTA)
+    objects: int | None = Field(None, ge=0, le=MAX_QUOTA, description="Versions too.")
 
 
 class QuotaOut(QuotaIn):
-    """The same, and what it holds."""
+    """The limits of a bucket, and its usage."""
 
     used_bytes: int = Field(description="Of all versions, and of parts of open uploads.")
     used_objects: int

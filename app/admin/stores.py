@@ -1,4 +1,4 @@
-"""Backing stores over the admin API."""
+"""Backing stores in the admin API."""
 
 from __future__ import annotations
 
@@ -7,21 +7,21 @@ from dataclasses import asdict
 
 from fastapi import APIRouter, HTTPException, Request
 
-from app.admin.models import StoreOut
-from app.settings import Settings
-from app.store.breaker import Condition
-from app.store.store import Store
+from sluice_s3.app.admin.models import StoreOut
+from sluice_s3.app.settings import Settings
+from sluice_s3.app.store.availability.circuit_breaker import Condition
+from sluice_s3.app.store.store import Store
 
 router = APIRouter(tags=["stores"])
 
-PATIENCE = 2.0
-"""Seconds that a store has to say how full it is."""
+USAGE_TIMEOUT_SECONDS = 2.0
+"""Seconds that a store may take to report its usage."""
 
 
 async def _shown(settings: Settings, store: Store, buckets: int) -> StoreOut:
     kept = settings.named_stores[store.name]
-    usage = await store.usage(PATIENCE)
-    # the driver of one that was never in service here knows none
+    usage = await store.usage(USAGE_TIMEOUT_SECONDS)
+    # the driver of a store that was never in service here knows no identity
     identity = store.driver.identity or (await store.index.identities()).get(store.name)
     return StoreOut(
         name=store.name,
@@ -46,7 +46,7 @@ def _condition(store: Store) -> Condition:
 
 @router.get("/stores")
 async def list_stores(request: Request) -> list[StoreOut]:
-    """Every store of the settings: identity, space, durability, whether it answers, how many buckets it has."""
+    """Return every configured store: identity, space, durability, whether it answers, its number of buckets."""
     store: Store = request.app.state.store
     settings: Settings = request.app.state.settings
     used = await store.index.stores_in_use()
@@ -55,7 +55,7 @@ async def list_stores(request: Request) -> list[StoreOut]:
 
 @router.get("/stores/{name}")
 async def get_store(request: Request, name: str) -> StoreOut:
-    """One store."""
+    """Return one store."""
     store: Store = request.app.state.store
     if name not in store.all:
         raise HTTPException(404, "no such store")

@@ -1,4 +1,4 @@
-"""Encryption at rest, without I/O: bodies in chunks, data keys in envelopes, the key ring, and customers' keys.
+"""Encryption at rest, without I/O: chunked bodies, enveloped data keys, key ring, customers' keys.
 
-All ciphers are those of the library `cryptography`. Nothing outside this room calls it.
+All ciphers are those of the library `cryptography`. Only this room calls it.
 """

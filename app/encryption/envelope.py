@@ -1,7 +1,7 @@
-"""What stands before the chunks of a blob: its data key, wrapped, and by which key.
+"""The header before a blob's chunks: wrapped data key and id of the wrapping key.
 
-So a blob opens with the right key and nothing else: it can be shared, moved between packs and stores, and found again
-by a rebuild, without anybody having to know that it is encrypted.
+A blob thus opens with the right key and nothing else. It can be shared, moved between packs and stores, and found by a
+rebuild, all without knowing that it is encrypted.
 
     magic 4 | format 1 | kind 1 | chunk size 1 | 0 | key 16 | nonce 12 | wrapped data key 32 + 16
 
@@ -18,7 +18,7 @@ from typing import NamedTuple, Protocol
 from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
-from app.errors import DataDamaged
+from sluice_s3.app.errors import DataDamaged
 
 MAGIC, FORMAT, CHUNK_BITS = b"SlSE", 1, 16
 HEAD = struct.Struct(">4sBBBx16s")
@@ -26,14 +26,14 @@ NONCE, DATA_KEY, WRAPPED = 12, 32, 48
 HEADER = HEAD.size + NONCE + WRAPPED
 """Bytes before the first chunk."""
 RING, CUSTOMER = 1, 2
-"""Kinds of keys that wrap: one of the key ring, by its id; one that a customer gives, by the salt it was mixed with."""
+"""Kinds of wrapping keys: one of the key ring, by its id; a customer's, by the salt it was mixed with."""
 
 
 class Keys(Protocol):
-    """Where the keys are found that unwrap."""
+    """Source of unwrapping keys."""
 
     def unwrapping(self, kind: int, key: bytes) -> AESGCM:
-        """Raises DomainError when there is none."""
+        """Return the key that unwraps. Raises DomainError when there is none."""
         ...
 
 
@@ -45,7 +45,7 @@ class Envelope(NamedTuple):
 
 
 def wrap(kind: int, key: bytes, cipher: AESGCM) -> Envelope:
-    """A new data key, wrapped by the key of that id."""
+    """Return a new data key, wrapped by the key of that id."""
     head = HEAD.pack(MAGIC, FORMAT, kind, CHUNK_BITS, key)
     random = os.urandom(NONCE + DATA_KEY)
     nonce, data_key = random[:NONCE], random[NONCE:]
@@ -53,7 +53,10 @@ def wrap(kind: int, key: bytes, cipher: AESGCM) -> Envelope:
 
 
 def unwrap(header: bytes, keys: Keys) -> AESGCM:
-    """The data key of a header. Raises DataDamaged when it is none or was changed, and what `keys` raises."""
+    """Return the data key of a header.
+
+    Raises DataDamaged when it is no header or was changed, and what `keys` raises.
+    """
     head = header[: HEAD.size]
     if len(header) != HEADER:
         raise DataDamaged(reason="an encrypted body ends in its header")
@@ -68,5 +71,5 @@ def unwrap(header: bytes, keys: Keys) -> AESGCM:
 
 
 def keyed_etag(secret: bytes, md5: str) -> str:
-    """What stands for an MD5 (hex) that must not be told; as long as one."""
+    """Return a stand-in for an MD5 (hex) that must stay secret, of equal length."""
     return hmac.digest(secret, b"sluice etag" + md5.encode(), "sha256").hex()[: len(md5)]

@@ -5,21 +5,21 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from app.index.base import Index
+from sluice_s3.app.index.interface import Index
 
 if TYPE_CHECKING:
-    from app.settings import Settings
+    from sluice_s3.app.settings import Settings
 
 __all__ = ["Index", "open_index"]
 
 
 def open_index(settings: Settings, *, writer: bool = True, lost: Callable[[], None] | None = None) -> Index:
-    """The index that the settings name, to be started. With `writer=False` for a command beside a running server.
+    """Create the index that the settings name; `writer=False` for a command beside a running server.
 
     `lost` is called on the event loop when this incarnation was declared dead (law 5): it never commits again.
     """
     if settings.index_url is not None:
-        from app.index.postgres.index import PostgresIndex
+        from sluice_s3.app.index.postgres.index import PostgresIndex
 
         return PostgresIndex(
             settings.index_url,
@@ -34,7 +34,7 @@ def open_index(settings: Settings, *, writer: bool = True, lost: Callable[[], No
             lost=lost,
             limit=settings.gateway_timeout,
         )
-    from app.index.sqlite import SqliteIndex
+    from sluice_s3.app.index.sqlite.index import SqliteIndex
 
     return SqliteIndex(
         settings.index_path,

@@ -1,4 +1,4 @@
-"""Accounts, and who acts for them, as the rest of the service sees them. Times are milliseconds since the epoch."""
+"""Rows of accounts and identities for the rest of the service. Times are milliseconds since the epoch."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ TEMPORARY = "ASIA"
 
 
 class Account(NamedTuple):
-    """Who owns buckets. `id` is the canonical user id (64 hex digits unless given)."""
+    """The owner of buckets. `id` is the canonical user id (64 hex digits unless set by the operator)."""
 
     id: str
     display_name: str
@@ -28,15 +28,15 @@ class Identity(NamedTuple):
     kind: str
     name: str
     folded: str
-    """The name in lower case: names that differ in case only are one."""
+    """The name in lower case: names that differ only in case are the same."""
     path: str
     document: str
-    """A JSON object of all else: see `app.access.iam.documents`."""
+    """A JSON object with all other fields: see `app.access.iam.documents`."""
     created: int
 
 
-class Holder(NamedTuple):
-    """Who uses a key, when it is not the account itself with a key of its own."""
+class KeyOwner(NamedTuple):
+    """The identity that uses a key, when it is not the account itself with a key of its own."""
 
     account_id: str
     identity: Identity | None
@@ -48,11 +48,11 @@ class Holder(NamedTuple):
     policies: str = ""
     """JSON list of the policies that limit the session, empty for none."""
     began: int = 0
-    """When the session did."""
+    """When the session began."""
 
 
 class AccessKey(NamedTuple):
-    """A key with what a request needs to know of its account."""
+    """A key with the account data that a request needs."""
 
     access_key: str
     secret: str
@@ -60,9 +60,9 @@ class AccessKey(NamedTuple):
     display_name: str
     disabled: bool
     """The key or its account is disabled."""
-    holder: Holder | None = None
+    holder: KeyOwner | None = None
     token: str = ""
-    """Of a temporary key: what must come with it."""
+    """Of a temporary key: the session token that a request must send."""
     expires: int = 0
     """Of a temporary key."""
 
@@ -79,7 +79,7 @@ class UserKey(NamedTuple):
 
 
 class Session(NamedTuple):
-    """A temporary key as it is kept."""
+    """A temporary key as it is stored."""
 
     access_key: str
     secret: str

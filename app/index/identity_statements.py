@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from sqlalchemy import delete, func, or_, select, update
 
-from app.index.building import LIMIT, NO_OFFSET, columns, insertion, new_values, number, text, upsertion
-from app.index.identity_rows import Account, Identity, Session, UserKey
-from app.index.identity_schema import access_keys, accounts, identities, memberships, sessions
-from app.index.steps import Statement
+from sluice_s3.app.index.identity_rows import Account, Identity, Session, UserKey
+from sluice_s3.app.index.schema.identity_tables import access_keys, accounts, identities, memberships, sessions
+from sluice_s3.app.index.sql.builder import LIMIT, NO_OFFSET, columns, insertion, new_values, number, text, upsertion
+from sluice_s3.app.index.sql.transaction import Statement
 
 _KEYS = select(
     access_keys.c.access_key,

@@ -1,4 +1,4 @@
-"""Listing in UTF-8 byte order by range scans that seek past each common prefix, so that cost follows the answer.
+"""Listing in UTF-8 byte order by range scans that seek past each common prefix: cost follows the result.
 
 Python compares strings by code point, which is the order of their UTF-8 bytes too.
 """
@@ -7,19 +7,19 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from app.index.rows import ListedVersion, Page, Upload
-from app.index.statements import LIST_CURRENT, LIST_CURRENT_WITH_HEADERS, UPLOADS
-from app.index.steps import Row, Statement, Transaction
+from sluice_s3.app.index.rows import ListedVersion, Page, Upload
+from sluice_s3.app.index.sql.transaction import Row, Statement, Transaction
+from sluice_s3.app.index.statements import LIST_CURRENT, LIST_CURRENT_WITH_HEADERS, UPLOADS
 
 END = "\U0010ffff" * 257
 """Greater than every key, because a key has at most 1024 bytes."""
 
-LARGEST = 1000
-"""Rows asked for at a time when a delimiter may cut them short."""
+MAX_PAGE_KEYS = 1000
+"""Rows read at a time when a delimiter may end the page earlier."""
 
 
 def successor(prefix: str) -> str:
-    """The smallest string greater than every string that starts with `prefix`."""
+    """Return the smallest string greater than every string that starts with `prefix`."""
     stem = prefix.rstrip("\U0010ffff")
     if not stem:
         return END
@@ -30,13 +30,13 @@ def successor(prefix: str) -> str:
 
 
 def common_prefix(key: str, prefix: str, delimiter: str) -> str | None:
-    """The common prefix that a key with this prefix is rolled up into, or None."""
+    """Return the common prefix that a key with this prefix is rolled up into, or None."""
     at = key.find(delimiter, len(prefix))
     return None if at < 0 else key[: at + len(delimiter)]
 
 
-def begin(prefix: str, delimiter: str, after: str) -> str:
-    """The smallest key that a page may show."""
+def start_key(prefix: str, delimiter: str, after: str) -> str:
+    """Return the smallest key that a page may show."""
     if not after or after < prefix:
         return prefix
     if delimiter and after.startswith(prefix):
@@ -46,8 +46,8 @@ def begin(prefix: str, delimiter: str, after: str) -> str:
     return after + "\0"
 
 
-class Found(NamedTuple):
-    """What a scan found: rows and common prefixes, each in order."""
+class ScanResult(NamedTuple):
+    """The result of a scan: rows and common prefixes, each in order."""
 
     rows: list[Row]
     prefixes: list[str]
@@ -55,7 +55,7 @@ class Found(NamedTuple):
     last: str
 
 
-class Order(NamedTuple):
+class KeyOrder(NamedTuple):
     """A statement that reads a bucket's rows in order of key, from a key on and before an end.
 
     Where more than one row may have the same key, `tie` is the column that orders them, and the statement takes the
@@ -67,14 +67,14 @@ class Order(NamedTuple):
     tie: int | None = None
 
 
-CURRENT = Order(LIST_CURRENT, ListedVersion._fields.index("key"))
+CURRENT = KeyOrder(LIST_CURRENT, ListedVersion._fields.index("key"))
 CURRENT_WITH_HEADERS = CURRENT._replace(statement=LIST_CURRENT_WITH_HEADERS)
-OPEN_UPLOADS = Order(UPLOADS, Upload._fields.index("key"), Upload._fields.index("id"))
+OPEN_UPLOADS = KeyOrder(UPLOADS, Upload._fields.index("key"), Upload._fields.index("id"))
 
 
-def scan(
-    order: Order, bucket_id: int, first: tuple[Any, ...], end: str, skip: int, delimiter: str, limit: int
-) -> Transaction[Found]:
+def scan_grouped(
+    order: KeyOrder, bucket_id: int, first: tuple[Any, ...], end: str, skip: int, delimiter: str, limit: int
+) -> Transaction[ScanResult]:
     """Read from `first`, which is (key,) or (key, tie), until `limit` entries and one more are found.
 
     `skip` is the length of the prefix, in which no delimiter counts.
@@ -83,13 +83,13 @@ def scan(
     rows: list[Row] = []
     prefixes: list[str] = []
     last = ""
-    batch = 1 if delimiter else LARGEST
+    batch = 1 if delimiter else MAX_PAGE_KEYS
     while first[0] < end:
         asked = min(batch, limit + 1 - len(rows) - len(prefixes))
         found = yield statement, (bucket_id, *first, end, asked)
         for row in found:
             if len(rows) + len(prefixes) == limit:
-                return Found(rows, prefixes, True, last)
+                return ScanResult(rows, prefixes, True, last)
             last = row[key_at]
             at = last.find(delimiter, skip) if delimiter else -1
             if at >= 0:
@@ -103,28 +103,40 @@ def scan(
             if len(found) < asked:
                 break
             first = (last + "\0",) if tie_at is None else (last, found[-1][tie_at])
-            batch = min(batch * 2, LARGEST)
-    return Found(rows, prefixes, False, last)
+            batch = min(batch * 2, MAX_PAGE_KEYS)
+    return ScanResult(rows, prefixes, False, last)
 
 
 def list_current(
     bucket_id: int, prefix: str, delimiter: str, after: str, limit: int, *, headers: bool = False
 ) -> Transaction[Page]:
-    """A page of current objects; `headers` are in no index, and so cost a look at each row."""
+    """Read a page of current objects in UTF-8 byte order, with keys and common prefixes greater than `after`.
+
+    A common prefix counts as one entry, is found by seeking past it, and is not shown when it is not greater than
+    `after` or when `after` itself lies under it (then the page goes on behind the whole prefix if `after` equals or
+    starts with it). `headers` are in no index, and so cost a look at each row.
+    """
     if headers:
         page = yield from _list_current(CURRENT_WITH_HEADERS, bucket_id, prefix, delimiter, after, limit)
         return page._replace(rows=[row[:-1] for row in page.rows], headers=[row[-1] for row in page.rows])
     return (yield from _list_current(CURRENT, bucket_id, prefix, delimiter, after, limit))
 
 
+def has_delimiter(
+    bucket_id: int, prefix: str, delimiter: str, after: str, limit: int, *, headers: bool = False
+) -> bool:
+    """Return whether a page of `list_current` takes more than one statement."""
+    return bool(delimiter)
+
+
 def _list_current(
-    order: Order, bucket_id: int, prefix: str, delimiter: str, after: str, limit: int
+    order: KeyOrder, bucket_id: int, prefix: str, delimiter: str, after: str, limit: int
 ) -> Transaction[Page]:
-    first, end = begin(prefix, delimiter, after), successor(prefix)
+    first, end = start_key(prefix, delimiter, after), successor(prefix)
     if limit <= 0 or first >= end:
         return Page([], [], False, "")
     if delimiter:
-        found = yield from scan(order, bucket_id, (first,), end, len(prefix), delimiter, limit)
+        found = yield from scan_grouped(order, bucket_id, (first,), end, len(prefix), delimiter, limit)
         return Page(*found)
     rows = yield order.statement, (bucket_id, first, end, limit + 1)
     truncated = len(rows) > limit
@@ -136,14 +148,14 @@ def _list_current(
 def uploads(
     bucket_id: int, prefix: str, delimiter: str, after_key: str, after_number: int | None, limit: int
 ) -> Transaction[tuple[list[Upload], list[str], bool]]:
-    """A page of open uploads in order of key and then of initiation.
+    """Read a page of open uploads in order of key and then of initiation.
 
-    With `after_number` the page goes on inside `after_key` behind that upload, without it behind the whole key.
+    With `after_number` the page continues inside `after_key` after that upload, without it after the whole key.
     """
-    start, end = begin(prefix, delimiter, after_key), successor(prefix)
+    start, end = start_key(prefix, delimiter, after_key), successor(prefix)
     if limit <= 0:
         return [], [], False
     inside = after_number is not None and start == after_key + "\0"
     first = (after_key, after_number) if inside else (start, -1)
-    found = yield from scan(OPEN_UPLOADS, bucket_id, first, end, len(prefix), delimiter, limit)
+    found = yield from scan_grouped(OPEN_UPLOADS, bucket_id, first, end, len(prefix), delimiter, limit)
     return list(map(Upload._make, found.rows)), found.prefixes, found.truncated

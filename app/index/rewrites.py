@@ -1,14 +1,12 @@
-"""The part of the index seam for objects that get another key, or more bytes, without being written anew."""
+"""Parameters of a rename or an append, which rewrite no bytes."""
 
 from __future__ import annotations
 
-from typing import NamedTuple, Protocol
-
-from app.index.rows import Committed, Conditions, NewVersion, Version
+from typing import NamedTuple
 
 
 class Wanted(NamedTuple):
-    """What a rename asks of an object: of the one that it moves, or of the one that it replaces."""
+    """Conditions of a rename on an object: the one that it moves, or the one that it replaces."""
 
     if_match: str | None = None
     """An ETag, or `*` for "exists"."""
@@ -19,7 +17,10 @@ class Wanted(NamedTuple):
     unmodified_since: int | None = None
 
     def fails(self, etag: str | None, modified: int) -> str:
-        """The condition that an object does not meet, empty when it meets all; `etag` is None when there is none."""
+        """Return the condition that an object does not meet, empty when it meets all.
+
+        `etag` is None when there is no object.
+        """
         if self.if_match is not None and (etag is None or self.if_match not in ("*", etag)):
             return "If-Match"
         if self.if_none_match is not None and etag is not None and self.if_none_match in ("*", etag):
@@ -32,7 +33,7 @@ class Wanted(NamedTuple):
 
 
 class Rename(NamedTuple):
-    """A rename that is asked for."""
+    """The parameters of a rename."""
 
     source: str
     """Key, as the next."""
@@ -40,40 +41,14 @@ class Rename(NamedTuple):
     of_source: Wanted = Wanted()
     of_target: Wanted = Wanted()
     token: str = ""
-    """By which it is known when it is asked for again; empty for none."""
+    """The client token that identifies a repeated request; empty for none."""
 
 
 class Appended(NamedTuple):
-    """A blob that goes behind what an object has."""
+    """A blob to append to an object."""
 
     locator: str
     size: int
     checksum: str
     number: int
     """Of the part that it becomes."""
-
-
-class Rewrites(Protocol):
-    """See `app.index.base.Index`, which this is a part of."""
-
-    async def rename_object(self, bucket_id: int, rename: Rename) -> Committed | None:
-        """Give the object of a key another key, where it takes the place of what is there; None when it was done
-        before by that token.
-
-        Raises NoSuchKey, PreconditionFailed, TokenReused, and InvalidBucketState where versions are kept.
-        """
-        ...
-
-    async def forget_renames(self, before: int) -> None:
-        """Forget tokens of renames that were done before that time, in milliseconds."""
-        ...
-
-    async def append(
-        self, bucket_id: int, key: str, found: Version, new: NewVersion, more: Appended, conditions: Conditions | None
-    ) -> Committed:
-        """Make `new` of a key's object: the blobs that it holds, and one behind them. `new.body` is filled in here.
-
-        Raises SourceGone when `found` is not the key's object, as it was found, any more, and what `put_version`
-        raises.
-        """
-        ...

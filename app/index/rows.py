@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from app.index.identity_rows import AccessKey as AccessKey
-from app.index.identity_rows import Account as Account
+from sluice_s3.app.index.identity_rows import AccessKey as AccessKey
+from sluice_s3.app.index.identity_rows import Account as Account
 
 NULL_VERSION = "null"
 """The version id of what an unversioned (or suspended) bucket holds."""
@@ -19,7 +19,7 @@ TREE = "t:"
 it never waits for its discard. A store's name may stand before it."""
 
 
-def is_tree(body: str) -> bool:
+def is_plain_file(body: str) -> bool:
     """Whether a body is a plain file at its key's path."""
     return body.startswith(TREE) or body.startswith(TREE, body.find("/") + 1)
 
@@ -204,7 +204,7 @@ class ObjectPart(NamedTuple):
     checksum: str
 
 
-class Committed(NamedTuple):
+class CommitResult(NamedTuple):
     """What a commit answers: the new version, or for a delete what it removed."""
 
     seq: int
@@ -224,13 +224,19 @@ class Conditions(NamedTuple):
     """Milliseconds; compared by whole seconds."""
 
 
-class Discard(NamedTuple):
+class QueuedDiscard(NamedTuple):
     """A body that no row holds any more, waiting until nobody can be reading it."""
 
     id: int
     body: str
     queued: int
-    """CLOCK_BOOTTIME in milliseconds is kept by the requests; this is wall time, for people."""
+    """CLOCK_BOOTTIME in milliseconds is kept by the requests; this is wall time, for people. Below 0 for what fsck put
+    into quarantine: the time before which it stays, negated."""
+
+    @property
+    def quarantined_until_ms(self) -> int:
+        """Milliseconds since the epoch before which it is not taken away; 0 where there is no such time."""
+        return max(-self.queued, 0)
 
 
 class Pack(NamedTuple):
@@ -258,7 +264,7 @@ class Journal(NamedTuple):
     store: str = "default"
 
 
-class Suspect(NamedTuple):
+class ReferenceHint(NamedTuple):
     """A record of a pack, and where its claim says that its holder is: an object's key, or a part of an upload."""
 
     locator: str
@@ -271,7 +277,7 @@ class Suspect(NamedTuple):
     """Milliseconds: when it was written, shortly before its version was made; 0 when the claim tells another time."""
 
 
-class Holder(NamedTuple):
+class BlobReference(NamedTuple):
     """A row that holds a blob: `version` (seq), `part` (upload, number) or `piece` (upload, start, part number)."""
 
     kind: str
@@ -280,7 +286,7 @@ class Holder(NamedTuple):
     third: int = 0
 
 
-class Move(NamedTuple):
+class RecordMove(NamedTuple):
     """A record that was written again elsewhere, and all rows that held it at its old place."""
 
     old: str
@@ -289,23 +295,23 @@ class Move(NamedTuple):
     new_pack: int
     total: int
     """Bytes of the record, at either place."""
-    holders: tuple[Holder, ...]
+    holders: tuple[BlobReference, ...]
 
 
-class Swap(NamedTuple):
+class ReferenceSwap(NamedTuple):
     """A row that is to hold a copy instead of a body."""
 
-    holder: Holder
+    holder: BlobReference
     old: str
     new: str
-    twin: Holder | None = None
+    twin: BlobReference | None = None
     """A row that holds the copy already; None when none does."""
 
 
-class Held(NamedTuple):
+class PackReferences(NamedTuple):
     """What a look at all rows found of some packs."""
 
-    holders: dict[str, tuple[Holder, ...]]
+    holders: dict[str, tuple[BlobReference, ...]]
     """All holders of a record, by its locator."""
     others: frozenset[str]
     """Locators in the discard queue, and those whose holders were not all found."""
@@ -354,7 +360,7 @@ class Intent(NamedTuple):
     """JSON: number, size and checksum of each part of a complete; else empty."""
 
 
-class Found(NamedTuple):
+class ExternalFile(NamedTuple):
     """A plain file that the index does not know as it is: it was made or changed by others."""
 
     key: str
@@ -367,7 +373,7 @@ class Found(NamedTuple):
     modified: int
 
 
-class Unhashed(NamedTuple):
+class PendingHash(NamedTuple):
     """A current version whose ETag stands for one that is not known yet."""
 
     seq: int
@@ -375,3 +381,8 @@ class Unhashed(NamedTuple):
     key: str
     size: int
     body: str
+
+
+def extents_of(body: str, size: int) -> tuple[Extent, ...]:
+    """The extents of a body that is one blob."""
+    return (Extent(body, 0, size),) if size else ()

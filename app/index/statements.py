@@ -22,7 +22,22 @@ from sqlalchemy import (
 )
 from sqlalchemy.dialects import postgresql
 
-from app.index.building import (
+from sluice_s3.app.index.restore_state import ARCHIVE_OFFSET
+from sluice_s3.app.index.rows import Bucket, ListedVersion, Upload, Version
+from sluice_s3.app.index.schema.tables import (
+    GROUP_BITS,
+    blob_refcounts,
+    buckets,
+    discards,
+    meta,
+    parts,
+    pieces,
+    sequence,
+    uploads,
+    versions,
+    writers,
+)
+from sluice_s3.app.index.sql.builder import (
     LIMIT,
     NO_OFFSET,
     columns,
@@ -33,22 +48,7 @@ from app.index.building import (
     text,
     upsertion,
 )
-from app.index.restores import KEPT
-from app.index.rows import Bucket, ListedVersion, Upload, Version
-from app.index.schema import (
-    GROUP_BITS,
-    buckets,
-    discards,
-    meta,
-    parts,
-    pieces,
-    sequence,
-    shared,
-    uploads,
-    versions,
-    writers,
-)
-from app.index.steps import Statement
+from sluice_s3.app.index.sql.transaction import Statement
 
 IS_CURRENT = versions.c.state == literal_column("1")
 IS_OPEN = uploads.c.completed_seq == literal_column("0")
@@ -58,7 +58,7 @@ IS_OPEN = uploads.c.completed_seq == literal_column("0")
 POSITION: Select[int] = select(
     literal_column(f"((last_value << {GROUP_BITS}) | {(1 << GROUP_BITS) - 1})::BIGINT").label("value")
 ).select_from(table("commit_sequence"))
-"""Postgres draws a number a group of changes; each of those has as many numbers under it as it may need."""
+"""Postgres draws a number for each group of changes, with as many numbers under it as the group may need."""
 META = Statement(select(meta.c.value).where(meta.c.name == text("n")))
 SET_META = upsertion(meta, ("name",), excluded("value"))
 IDENTITIES = Statement(
@@ -66,6 +66,7 @@ IDENTITIES = Statement(
         or_(meta.c.name == text("n"), and_(meta.c.name > text("first"), meta.c.name < text("end")))
     )
 )
+NEWEST_VERSION = Statement(select(func.max(versions.c.seq)))
 SEQUENCE = Statement(select(sequence.c.value), POSITION)
 SET_SEQUENCE = Statement(update(sequence).values(**new_values(sequence, "value")))
 BEGIN_AS = Statement(
@@ -125,12 +126,12 @@ TO_DELETE = Statement(
     select(
         *columns(versions, ("seq", "version_id", "etag", "size", "modified", "body")),
         buckets.c.versioning,
-        select(shared.c.holders).where(shared.c.body == versions.c.body).scalar_subquery(),
+        select(blob_refcounts.c.holders).where(blob_refcounts.c.body == versions.c.body).scalar_subquery(),
     )
     .select_from(_WITH_CURRENT)
     .where(buckets.c.id == number("bucket"))
 )
-"""What a delete must know of an object and of its bucket. The last column is NULL where the row alone holds its body;
+"""What a delete reads of an object and of its bucket. The last column is NULL where the row alone references its body;
 no row when the bucket is gone."""
 BODY = Statement(select(versions.c.body).where(versions.c.seq == number("version")))
 REPLACED = Statement(
@@ -138,7 +139,7 @@ REPLACED = Statement(
     .select_from(_WITH_CURRENT)
     .where(buckets.c.id == number("bucket"))
 )
-"""The current object of a key as far as a write must know it, and the bucket; no row when the bucket is gone."""
+"""What a write reads of the current object of a key, and the bucket; no row when the bucket is gone."""
 ADD_VERSION = insertion(versions)
 REPLACE_VERSION = Statement(
     update(versions)
@@ -177,19 +178,19 @@ LIST_CURRENT_WITH_HEADERS = _list_current("headers")
 
 # counted bodies and discards
 SHARE = upsertion(
-    shared,
+    blob_refcounts,
     ("body",),
-    {"holders": shared.c.holders + literal_column("1")},
+    {"holders": blob_refcounts.c.holders + literal_column("1")},
     body=text("shared_body"),
     holders=literal_column("2"),
 )
 UNSHARE = Statement(
-    update(shared)
-    .values(holders=shared.c.holders - literal_column("1"))
-    .where(shared.c.body == text("shared_body"))
-    .returning(shared.c.holders)
+    update(blob_refcounts)
+    .values(holders=blob_refcounts.c.holders - literal_column("1"))
+    .where(blob_refcounts.c.body == text("shared_body"))
+    .returning(blob_refcounts.c.holders)
 )
-FORGET_SHARED = Statement(delete(shared).where(shared.c.body == text("shared_body")))
+FORGET_SHARED = Statement(delete(blob_refcounts).where(blob_refcounts.c.body == text("shared_body")))
 ADD_DISCARD = insertion(discards)
 DISCARDS = Statement(
     select(discards.c.id, discards.c.body, discards.c.queued)
@@ -199,8 +200,12 @@ DISCARDS = Statement(
     .offset(NO_OFFSET)
 )
 QUEUED = Statement(select(discards.c.id).where(discards.c.id >= number("lowest"), discards.c.id <= number("highest")))
-HOLDERS = Statement(select(shared.c.holders).where(shared.c.body == text("shared_body")))
-MOVE_SHARED = Statement(update(shared).values(**new_values(shared, "body")).where(shared.c.body == text("shared_body")))
+HOLDERS = Statement(select(blob_refcounts.c.holders).where(blob_refcounts.c.body == text("shared_body")))
+MOVE_SHARED = Statement(
+    update(blob_refcounts)
+    .values(**new_values(blob_refcounts, "body"))
+    .where(blob_refcounts.c.body == text("shared_body"))
+)
 CLAIMED_VERSION = Statement(
     select(versions.c.seq, versions.c.body).where(
         versions.c.bucket_id == number("bucket"), versions.c.key == text("name"), IS_CURRENT
@@ -331,7 +336,7 @@ OBJECT_PARTS = Statement(
     .where(
         pieces.c.upload == number("of"),
         pieces.c.part_number > number("after"),
-        pieces.c.start < literal_column(str(KEPT)),
+        pieces.c.start < literal_column(str(ARCHIVE_OFFSET)),
     )
     .group_by(pieces.c.part_number)
     .order_by(pieces.c.part_number)

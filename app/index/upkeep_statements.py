@@ -1,4 +1,4 @@
-"""The statements of writers, packs, journals and damaged blobs: what jobs and commands ask."""
+"""The statements of writers, packs, journals and damaged blobs, for jobs and commands."""
 
 from __future__ import annotations
 
@@ -12,9 +12,8 @@ from sqlalchemy import (
     update,
 )
 
-from app.index.building import columns, excluded, insertion, new_values, number, text, upsertion
-from app.index.rows import Bucket, Journal, Pack
-from app.index.schema import (
+from sluice_s3.app.index.rows import Bucket, Journal, Pack
+from sluice_s3.app.index.schema.tables import (
     buckets,
     id_ranges,
     journals,
@@ -22,12 +21,13 @@ from app.index.schema import (
     packs,
     pieces,
     quarantine,
-    removals,
+    tombstones,
     uploads,
     versions,
     writers,
 )
-from app.index.steps import Statement
+from sluice_s3.app.index.sql.builder import columns, excluded, insertion, new_values, number, text, upsertion
+from sluice_s3.app.index.sql.transaction import Statement
 
 # writers
 ADD_WRITER = insertion(writers)
@@ -76,7 +76,7 @@ RETIRE_PACK = Statement(
     .returning(packs.c.id)
 )
 REMOVE_PACK = Statement(delete(packs).where(packs.c.id == number("pack")))
-ADD_REMOVAL = insertion(removals)
+ADD_REMOVAL = insertion(tombstones)
 
 # buckets on their way to another store
 MOVE_BUCKET = Statement(
@@ -118,7 +118,7 @@ DISOWN_UPLOAD = Statement(
     .where(uploads.c.id == number("upload"), uploads.c.bucket_id == number("bucket"))
 )
 
-# what is written down beside the data
+# journals
 ADD_JOURNAL = insertion(journals)
 JOURNALS = Statement(
     select(*columns(journals, Journal._fields)).where(journals.c.store == text("of_store")).order_by(journals.c.id)
@@ -130,20 +130,20 @@ SET_JOURNAL = Statement(
 )
 REMOVE_JOURNAL = Statement(delete(journals).where(journals.c.id == number("journal")))
 REMOVE_REMOVALS = Statement(
-    delete(removals).where(
-        removals.c.seq <= number("last"),
+    delete(tombstones).where(
+        tombstones.c.seq <= number("last"),
         or_(
-            removals.c.store == text("of_store"),
+            tombstones.c.store == text("of_store"),
             and_(
-                removals.c.kind == literal_column("'object'"),
-                removals.c.bucket_id.not_in(select(buckets.c.id).where(buckets.c.store != text("other"))),
+                tombstones.c.kind == literal_column("'object'"),
+                tombstones.c.bucket_id.not_in(select(buckets.c.id).where(buckets.c.store != text("other"))),
             ),
         ),
     )
 )
-"""Those that the journals of one store are for; see `app.index.decisions`."""
+"""Tombstones for the journals of one store; see `app.index.change_feed`."""
 
-# blobs that were found damaged
+# damaged blobs
 QUARANTINE = Statement(select(quarantine.c.locator, quarantine.c.reason, quarantine.c.found))
 ADD_QUARANTINE = upsertion(quarantine, ("locator",), excluded("reason"))
 REMOVE_QUARANTINE = Statement(delete(quarantine).where(quarantine.c.locator == text("damaged")))

@@ -1,5 +1,5 @@
-"""How much a bucket holds, read from the index on a connection of its own."""
-# ruff: noqa: S608 - statements of constants, see `app.index.words`
+"""The usage of a bucket, read from the index on a connection of its own."""
+# ruff: noqa: S608 - statements of constants, see `app.index.sql.dialect`
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ from collections.abc import Collection, Mapping
 from types import MappingProxyType
 from typing import NamedTuple
 
-from app.index.steps import Transaction
-from app.index.words import Query, Words
+from sluice_s3.app.index import change_feed
+from sluice_s3.app.index.sql.dialect import Query, Words
+from sluice_s3.app.index.sql.transaction import Transaction
 
 NO_CLASSES: Mapping[str, str] = MappingProxyType({})
 
@@ -55,16 +56,28 @@ class Usage(NamedTuple):
     """Versions, without delete markers."""
 
 
-def of_bucket(bucket_id: int) -> Transaction[Usage]:
+def usage_of_bucket(bucket_id: int) -> Transaction[Usage]:
     """The usage of a bucket. Reads all of its rows."""
     ((size, count),) = yield USAGE.given(bucket=bucket_id)
     return Usage(int(size), int(count))
 
 
 def stored_of_classes(store: str, classes: Mapping[str, str], trees: Collection[str]) -> Transaction[int]:
-    """`app.index.decisions.stored_bytes` where storage classes have stores, but for objects that are plain files on
-    the stores `trees`."""
+    """Sum like `app.index.change_feed.stored_bytes` where storage classes have stores.
+
+    Objects that are plain files on the stores `trees` are left out.
+    """
     here = [name for name, own in classes.items() if own == store]
     given = {"classes": list(classes), "trees": list(trees), "here": here, "store": store}
     ((total,),) = yield STORED.given(**given)
     return int(total)
+
+
+def stored_bytes(store: str, classes: Mapping[str, str] = NO_CLASSES, trees: Collection[str] = ()) -> Transaction[int]:
+    """Sum the bytes of a store's buckets, and of the storage `classes` whose store it is.
+
+    Plain files on the stores `trees` are left out. Reads all of its rows.
+    """
+    if classes:
+        return (yield from stored_of_classes(store, classes, trees))
+    return (yield from change_feed.stored_bytes(store))

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from sluice_s3.app.index.rows import CommitResult, Conditions
 
-class ListedAny(NamedTuple):
-    """What a listing of versions shows of one: what a listing shows of an object, and which version it is."""
+
+class ListedVersionEntry(NamedTuple):
+    """An entry of a version listing: the fields of an object's entry, and which version it is."""
 
     key: str
     size: int
@@ -24,22 +26,36 @@ class ListedAny(NamedTuple):
 class VersionsPage(NamedTuple):
     """One page of a listing of versions: by key, of one key the newest first; with common prefixes."""
 
-    entries: list[ListedAny]
+    entries: list[ListedVersionEntry]
     prefixes: list[str]
     truncated: bool
     last_key: str
     """The last key or common prefix of the page, empty for an empty page."""
     last_version_id: str
-    """Empty when a common prefix came last. The next page goes on from both."""
+    """Empty when a common prefix came last. The next page continues after both."""
     headers: Sequence[str] = ()
-    """The headers of each entry, if they were asked for."""
+    """The headers of each entry, if the caller requested them."""
 
 
-class Deleted(NamedTuple):
-    """What a delete answers in a bucket that keeps versions: the delete marker it made, or the version it removed."""
+class DeleteResult(NamedTuple):
+    """The result of a delete in a versioned bucket: the new delete marker, or the removed version."""
 
     seq: int
     version_id: str
     modified: int
     marker: bool
     """It is, or was, a delete marker."""
+
+
+class Deletion(NamedTuple):
+    """One entry of DeleteObjects."""
+
+    key: str
+    version_id: str | None
+    conditions: Conditions
+    bypass: bool = False
+    """Remove it also when a retention of GOVERNANCE keeps it."""
+
+
+Done = CommitResult | DeleteResult | Exception | None
+"""The result of an entry of DeleteObjects."""

@@ -6,26 +6,26 @@ from typing import Any, NamedTuple
 
 from sqlalchemy import ColumnElement, literal_column, select, update
 
-from app.index.building import LIMIT, NO_OFFSET, columns, new_values, number, text
-from app.index.rows import Version
-from app.index.schema import buckets, versions
-from app.index.statements import IS_CURRENT
-from app.index.steps import Statement
-from app.index.version_rows import ListedAny
+from sluice_s3.app.index.rows import Version
+from sluice_s3.app.index.schema.tables import buckets, versions
+from sluice_s3.app.index.sql.builder import LIMIT, NO_OFFSET, columns, new_values, number, text
+from sluice_s3.app.index.sql.transaction import Statement
+from sluice_s3.app.index.statements import IS_CURRENT
+from sluice_s3.app.index.version_rows import ListedVersionEntry
 
 IS_OTHER = versions.c.state != literal_column("1")
 IS_NULL = versions.c.version_id == literal_column("'null'")
 IS_OF_KEY = (versions.c.bucket_id == number("bucket"), versions.c.key == text("name"))
 
 STORED = ("seq", "version_id", "state", "etag", "size", "modified", "body", "headers")
-"""What a change must know of a version."""
+"""What a change reads of a version."""
 
 
 def _found(fields: tuple[str, ...], *conditions: ColumnElement[Any]) -> Statement:
     return Statement(select(*columns(versions, fields)).where(*IS_OF_KEY, *conditions))
 
 
-# one version of a key; the other ones are found by the time that their id tells
+# one version of a key; the others are found by the time in their id
 CURRENT_OF = _found(STORED, IS_CURRENT)
 NULL_OF = _found(STORED, IS_OTHER, IS_NULL)
 OTHER_OF = _found(STORED, versions.c.modified == number("at"), versions.c.version_id == text("version"), IS_OTHER)
@@ -86,14 +86,14 @@ NEWEST_FIRST = versions.c.modified.desc()
 
 
 def _listing(conditions: tuple[ColumnElement[Any], ...], *order: ColumnElement[Any], more: str = "") -> Statement:
-    fields = (*ListedAny._fields, *more.split())
+    fields = (*ListedVersionEntry._fields, *more.split())
     return Statement(
         select(*columns(versions, fields)).where(*conditions).order_by(*order).limit(LIMIT).offset(NO_OFFSET)
     )
 
 
 class Listings(NamedTuple):
-    """What a listing of all versions asks."""
+    """Statements of a listing of all versions."""
 
     current: Statement
     others: Statement

@@ -1,0 +1,1 @@
+"""Background jobs of the workers."""

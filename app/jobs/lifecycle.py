@@ -1,12 +1,11 @@
-"""Runs lifecycle rules: goes through the buckets that have some, and takes away or moves what is due
-(`app.store.lifecycle`).
+"""The lifecycle job: it deletes or moves the versions that rules make due.
 
-A bucket is gone through once after each midnight (UTC), and when its rules changed. Whoever is at it notes now and then
-how far it came, and whoever goes on after it was killed begins there; what was judged twice is gone already. Each
-version goes in a transaction that finds it as it was judged and the bucket's settings as they were, and does what a
-DELETE would: nothing that was written meanwhile is lost, and what is locked stays.
+Rules are evaluated by `app.store.lifecycle.evaluator`. A bucket is scanned once after each midnight (UTC), and when its
+rules change. The scan notes its progress now and then, and after a kill the next one begins there; versions evaluated
+twice are gone already. Each version changes in a transaction that finds it and the bucket's settings unchanged, and
+that does what a DELETE would: no later write is lost, and locked versions stay.
 
-Time is the one by which retentions are judged: a wall clock that jumps ahead ends nothing before its time.
+The clock is the one of retentions: a wall clock that jumps ahead ends nothing early.
 """
 
 from __future__ import annotations
@@ -21,78 +20,85 @@ from typing import NamedTuple
 import orjson
 from xxhash import xxh3_64_hexdigest
 
-from app.crash import crash_point
-from app.errors import DomainError
-from app.index.lifecycle import LONE, OBJECT, OLDER, Expired, Place, begin
-from app.index.listing import successor
-from app.index.lock_clock import clock
-from app.index.rows import Bucket
-from app.index.schema import CURRENT, ENABLED, MARKER, OLD_MARKER
-from app.index.telling import telling
-from app.jobs import transitions
-from app.jobs.placing import Pacer, Settled
-from app.store import lifecycle
-from app.store.events import LIFECYCLE, MARK, Cause, Messages
-from app.store.lifecycle import Day, Due, Judge, Rules, Stored
-from app.store.store import Store
+from sluice_s3.app.crash import crash_point
+from sluice_s3.app.errors import DomainError
+from sluice_s3.app.index.engine.outbox import emit_events
+from sluice_s3.app.index.lifecycle_scan import LONE, OBJECT, OLDER, ExpireEntry, ScanPosition, scan_start
+from sluice_s3.app.index.listing import successor
+from sluice_s3.app.index.retention_clock import clock
+from sluice_s3.app.index.rows import Bucket
+from sluice_s3.app.index.schema.tables import CURRENT, ENABLED, MARKER, OLD_MARKER
+from sluice_s3.app.jobs.relocation import transitions
+from sluice_s3.app.jobs.relocation.versions import RateLimiter, SettingsChanged
+from sluice_s3.app.store.lifecycle import evaluator
+from sluice_s3.app.store.lifecycle.evaluator import (
+    DueAction,
+    LifecycleCalendar,
+    LifecycleEvaluator,
+    LifecycleVersion,
+    Rules,
+)
+from sluice_s3.app.store.notifications import LIFECYCLE, MARK, EventContext, S3EventBuilder
+from sluice_s3.app.store.store import Store
 
 logger = logging.getLogger("sluice.jobs")
 
-AT_ONCE = 100
-"""Versions that go in one transaction."""
+ENTRIES_PER_BATCH = 100
+"""Versions deleted in one transaction."""
 UPLOADS = 1000
-NOTED = 5.0
-"""Seconds between two notes of how far it came."""
-STATES = {lifecycle.OBJECT: OBJECT, lifecycle.OLDER: OLDER, lifecycle.MARKER: LONE}
+NOTE_SECONDS = 5.0
+"""Seconds between two notes of the progress."""
+STATES = {evaluator.OBJECT: OBJECT, evaluator.OLDER: OLDER, evaluator.MARKER: LONE}
 UPLOAD, TRANSITION = "upload", "transition"
 KINDS = (*STATES, UPLOAD, TRANSITION)
-"""What is counted."""
+"""The kinds of actions that are counted."""
 
 Counted = Callable[[str, int], None]
 
 
 UNLIMITED = 1 << 50
-PATIENCE = 30.0
-"""Seconds until a bucket is looked at again from which something could not be moved."""
+RETRY_SECONDS = 30.0
+"""Seconds until a bucket with failed moves is scanned again."""
 
 
-class Changed(Exception):
-    """The bucket's settings are others by now, or the store that it is on."""
+class RulesChanged(Exception):
+    """The settings or the store of the bucket have changed."""
 
 
-class Postponed(Exception):
-    """All was done but what could not be moved; the cause is why."""
+class TransitionsPostponed(Exception):
+    """Everything is done except failed moves; the cause has the reason."""
 
     def __init__(self, cause: DomainError) -> None:
         super().__init__()
         self.cause = cause
 
 
-class Note(NamedTuple):
-    """How far the look at a bucket came that was begun in a period."""
+class Progress(NamedTuple):
+    """The progress of a bucket's scan in a period."""
 
     period: int = -1
     rules: str = ""
-    """Hash of the rules that it was begun with."""
+    """Hash of the rules at the start of the scan."""
     key: str | None = None
-    """All before it is done; None when everything is."""
+    """All keys before it are done; None when all keys are."""
 
 
 def note_of(bucket_id: int) -> str:
-    """Name of the note of the index."""
+    """Return the name of the note in the index."""
     return f"lifecycle:{bucket_id}"
 
 
 class Lifecycle:
-    """`rate` is how many versions and uploads go in a second at most, `counted` is told of each kind how many went.
+    """The lifecycle job.
 
-    `pace` is how many bytes a second are moved at most to the stores of other storage classes.
+    `rate` limits the versions and uploads deleted each second. `counted` is called with each kind and its number.
+    `pace` limits the bytes moved each second to the stores of other storage classes.
     """
 
     def __init__(
         self,
         store: Store,
-        day: Day,
+        day: LifecycleCalendar,
         rate: int,
         counted: Counted,
         now: Callable[[], int] = clock.now_ms,
@@ -104,38 +110,38 @@ class Lifecycle:
         self.now = now
         self._rate = rate
         self._counted = counted
-        self.pacer = Pacer(pace)
+        self.pacer = RateLimiter(pace)
         self.seen = -1
-        """The generation that the buckets were read at."""
+        """The epoch of the buckets that were read."""
         self._buckets: list[tuple[Bucket, Rules, str]] = []
-        """Those with rules that hold, and the hash of their rules."""
+        """Buckets with enabled rules, each with the hash of its rules."""
         self._later: dict[int, float] = {}
-        """When buckets are looked at again from which something could not be moved."""
+        """When buckets with failed moves are scanned again."""
         self._told: set[tuple[int, str]] = set()
-        self._done: dict[int, Note] = {}
-        """The last whole looks of this process, so that the index need not be asked for them again and again."""
+        self._done: dict[int, Progress] = {}
+        """The last complete scans of this process, which need no query of the index."""
 
     async def run_once(self) -> None:
-        """Go through the buckets that are due. Raises what the first one raised that could not be gone through."""
+        """Scan the buckets that are due. Raises the first error of a scan."""
         failed: DomainError | None = None
         generation = self.index.generation
         if generation != self.seen:
-            found = [(bucket, lifecycle.rules_of(bucket)) for bucket in await self.index.lifecycle_buckets()]
+            found = [(bucket, evaluator.rules_of(bucket)) for bucket in await self.index.lifecycle_buckets()]
             self._buckets = [(bucket, rules, _hash(rules)) for bucket, rules in found if rules.enabled]
             self.seen = generation
             self._tell_idle()
         for bucket, rules, digest in self._buckets:
-            wanted = Note(self.now() // self.day.period, digest)
+            wanted = Progress(self.now() // self.day.period, digest)
             if self._done.get(bucket.id) == wanted or self._later.get(bucket.id, 0.0) > time.monotonic():
                 continue
             if self.store.of(bucket.store).tree is not None:
-                continue  # it was moved there with its rules, which are not for plain files
+                continue  # it was moved there with its rules, which do not apply to plain files
             try:
-                await Look(self, bucket, rules, wanted).run()
-            except Changed:
+                await BucketScan(self, bucket, rules, wanted).run()
+            except RulesChanged:
                 self.seen = -1
-            except Postponed as error:
-                self._later[bucket.id] = time.monotonic() + PATIENCE
+            except TransitionsPostponed as error:
+                self._later[bucket.id] = time.monotonic() + RETRY_SECONDS
                 failed = failed or error.cause
             except DomainError as error:  # the others must not wait for it
                 failed = failed or error
@@ -145,7 +151,7 @@ class Lifecycle:
             raise failed
 
     def _tell_idle(self) -> None:
-        """Tell the operator of transitions to a class that had a store when they were configured."""
+        """Warn of transitions to a class that no longer has a store."""
         for bucket, rules, _ in self._buckets:
             for rule in rules.enabled:
                 for name in {one.storage_class for one in rule.transitions + rule.older_transitions}:
@@ -154,16 +160,16 @@ class Lifecycle:
                         logger.warning("bucket %s: nothing moves to %s, which has no store any more", bucket.name, name)
 
     async def went(self, kind: str, number: int) -> None:
-        """So many of a kind went; wait until more may."""
+        """Count actions of a kind; wait until more are allowed."""
         if number:
             self._counted(kind, number)
             await asyncio.sleep(number / self._rate)
 
 
-class Look:
-    """One look at all of a bucket."""
+class BucketScan:
+    """One scan of a bucket."""
 
-    def __init__(self, job: Lifecycle, bucket: Bucket, rules: Rules, wanted: Note) -> None:
+    def __init__(self, job: Lifecycle, bucket: Bucket, rules: Rules, wanted: Progress) -> None:
         self._job = job
         self._index = job.index
         self._bucket = bucket
@@ -172,19 +178,19 @@ class Look:
         self._noted = time.monotonic()
         self._gone = 0
         self._failed: DomainError | None = None
-        """Why something could not be moved: a store may be down, for which nothing else must wait."""
+        """The error of a failed move: a store may be down, and nothing else must wait for it."""
 
     async def run(self) -> None:
-        """Raises Changed, Postponed, DomainError."""
+        """Run the scan. Raises RulesChanged, TransitionsPostponed, DomainError."""
         found = await self._index.note(note_of(self._bucket.id))
-        note = Note(*orjson.loads(found)) if found else Note()
+        note = Progress(*orjson.loads(found)) if found else Progress()
         if note == self._wanted:
             return  # by another process
         first = note.key if note[:2] == self._wanted[:2] and note.key is not None else ""
-        for prefix in lifecycle.ranges(rule for rule in self._rules.enabled if rule.of_versions):
+        for prefix in evaluator.scan_prefixes(rule for rule in self._rules.enabled if rule.of_versions):
             if (end := successor(prefix)) > first:
-                await self._go_through(begin(max(prefix, first)), end)
-        for prefix in lifecycle.ranges(rule for rule in self._rules.enabled if rule.abort_days is not None):
+                await self._go_through(scan_start(max(prefix, first)), end)
+        for prefix in evaluator.scan_prefixes(rule for rule in self._rules.enabled if rule.abort_days is not None):
             await self._end_uploads(prefix)
         if self._failed is None:
             await self._note(self._wanted)
@@ -193,22 +199,22 @@ class Look:
                 "bucket %s: lifecycle rules took away or moved %d versions and uploads", self._bucket.name, self._gone
             )
         if self._failed is not None:
-            raise Postponed(self._failed)
+            raise TransitionsPostponed(self._failed)
 
-    async def _note(self, note: Note) -> None:
+    async def _note(self, note: Progress) -> None:
         await self._index.set_note(note_of(self._bucket.id), orjson.dumps(tuple(note)).decode())
         self._noted = time.monotonic()
         crash_point("lifecycle.noted")
 
-    async def _go_through(self, place: Place | None, end: str) -> None:
-        """All versions from a place on and before the key `end`."""
+    async def _go_through(self, place: ScanPosition | None, end: str) -> None:
+        """Evaluate all versions from a position on, before the key `end`."""
         keeps = self._bucket.versioning == ENABLED
-        judge = Judge(self._rules, self._job.day, self._job.now(), self._job.store.classes, keeps=keeps)
-        due: list[Due] = []
+        judge = LifecycleEvaluator(self._rules, self._job.day, self._job.now(), self._job.store.classes, keeps=keeps)
+        due: list[DueAction] = []
         while place is not None:
             rows, place = await self._index.lifecycle_page(self._bucket.id, place, end, tags=self._rules.need_tags)
             for row in rows:
-                version = Stored(*row)
+                version = LifecycleVersion(*row)
                 newest, marker = version.state in (CURRENT, MARKER), version.state in (MARKER, OLD_MARKER)
                 due += judge.take(version, newest=newest, marker=marker)
             if place is None:
@@ -216,34 +222,36 @@ class Look:
             if due:
                 await self._take_away(await self._move(due))
                 due = []
-            if place is not None and self._failed is None and time.monotonic() > self._noted + NOTED:
+            if place is not None and self._failed is None and time.monotonic() > self._noted + NOTE_SECONDS:
                 await self._note(self._wanted._replace(key=place[0]))
 
-    async def _move(self, due: list[Due]) -> list[Due]:
-        """Move what is due to move; the others, as they are then."""
+    async def _move(self, due: list[DueAction]) -> list[DueAction]:
+        """Make the transitions that are due; return the other actions, with current numbers."""
         moves = [one for one in due if one.storage_class]
         if not moves:
             return due
-        tell = Messages(self._bucket, Cause(LIFECYCLE)) if MARK in self._bucket.settings else None
+        tell = S3EventBuilder(self._bucket, EventContext(LIFECYCLE)) if MARK in self._bucket.settings else None
         try:
-            moved = await transitions.move(self._job.store, self._bucket, moves, self._job.pacer, tell)
-        except Settled:
-            raise Changed from None
+            moved = await transitions.transition_versions(self._job.store, self._bucket, moves, self._job.pacer, tell)
+        except SettingsChanged:
+            raise RulesChanged from None
         except DomainError as error:
             self._failed = self._failed or error
             return [one for one in due if not one.storage_class]
         await self._went(TRANSITION, len(moved))
         return [one._replace(seq=moved.get(one.seq, one.seq)) for one in due if not one.storage_class]
 
-    async def _take_away(self, due: list[Due]) -> None:
-        for first in range(0, len(due), AT_ONCE):
-            some = due[first : first + AT_ONCE]
-            entries = [Expired(one.key, one.version_id, one.seq, STATES[one.kind]) for one in some]
-            with telling(Messages(self._bucket, Cause(LIFECYCLE)) if MARK in self._bucket.settings else None):
+    async def _take_away(self, due: list[DueAction]) -> None:
+        for first in range(0, len(due), ENTRIES_PER_BATCH):
+            some = due[first : first + ENTRIES_PER_BATCH]
+            entries = [ExpireEntry(one.key, one.version_id, one.seq, STATES[one.kind]) for one in some]
+            with emit_events(
+                S3EventBuilder(self._bucket, EventContext(LIFECYCLE)) if MARK in self._bucket.settings else None
+            ):
                 done = await self._index.expire(self._bucket.id, self._bucket.settings, entries)
             crash_point("lifecycle.expired")
             if done is None:
-                raise Changed
+                raise RulesChanged
             kinds = sorted(one.kind for one, went in zip(some, done, strict=True) if went)
             for kind, group in groupby(kinds):
                 await self._went(kind, len(list(group)))
@@ -261,16 +269,16 @@ class Look:
             due = []
             for upload in uploads:
                 key, upload_id = upload.key, upload.upload_id
-                found = lifecycle.abort(self._rules.enabled, self._job.day, upload.key, upload.initiated)
+                found = evaluator.abort(self._rules.enabled, self._job.day, upload.key, upload.initiated)
                 if found is not None and found[0] <= now:
                     due.append(upload.id)
-            for first in range(0, len(due), AT_ONCE):
-                some = due[first : first + AT_ONCE]
+            for first in range(0, len(due), ENTRIES_PER_BATCH):
+                some = due[first : first + ENTRIES_PER_BATCH]
                 ended = await self._index.expire_uploads(self._bucket.id, self._bucket.settings, some)
                 if ended is None:
-                    raise Changed
+                    raise RulesChanged
                 await self._went(UPLOAD, ended)
 
 
 def _hash(rules: Rules) -> str:
-    return xxh3_64_hexdigest(orjson.dumps(lifecycle.to_setting(rules)))
+    return xxh3_64_hexdigest(orjson.dumps(evaluator.to_setting(rules)))

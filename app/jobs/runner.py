@@ -1,8 +1,8 @@
-"""One worker at a time runs what happens later; when it dies another takes its turn (`app.jobs.turns`).
+"""The runner of background jobs: one worker at a time, another when it dies.
 
-Each store has loops of its own, so that one that hangs stops nothing of the others. So has what belongs to no store or
-to all of them. With several gateways there are several turns, too, and everybody looks who is dead: only then can the
-turns of the dead be taken.
+The worker is elected (`app.jobs.leader_election`). Each store has loops of its own, so that a store that hangs stops no
+other; so have jobs of no store or of all stores. With several gateways there are several elections, and every process
+checks for dead writers: only then can their leases pass on.
 """
 
 from __future__ import annotations
@@ -15,47 +15,49 @@ from functools import partial
 from time import monotonic
 from typing import Any
 
-from app.errors import DomainError
-from app.index.rows import Writer
-from app.jobs.compaction import Compactor
-from app.jobs.decisions import Decisions
-from app.jobs.garbage import Garbage
-from app.jobs.scrub import Scrubber
-from app.jobs.space import Space
-from app.jobs.sweep import Sweep
-from app.jobs.tree import TreeJobs
-from app.jobs.turns import Turn, Turns
-from app.store.calls import driver_calls
-from app.store.store import Store
+from sluice_s3.app.errors import DomainError
+from sluice_s3.app.index.rows import Writer
+from sluice_s3.app.jobs.integrity.capacity import CapacityMonitor
+from sluice_s3.app.jobs.integrity.scrub import Scrubber
+from sluice_s3.app.jobs.journals.writer import JournalWriter
+from sluice_s3.app.jobs.leader_election import Election, Leadership
+from sluice_s3.app.jobs.plain_files.scan import PlainFileScanner
+from sluice_s3.app.jobs.reclaim.compaction import Compactor
+from sluice_s3.app.jobs.reclaim.garbage_collector import GarbageCollector
+from sluice_s3.app.jobs.reclaim.orphan_sweeper import OrphanSweeper
+from sluice_s3.app.store.driver_errors import translate_driver_errors
+from sluice_s3.app.store.store import Store
 
 logger = logging.getLogger("sluice.jobs")
 
-PERIOD = 1.0
+ROUND_SECONDS = 1.0
 """Seconds between rounds."""
-LAST_ROUND = 10.0
-"""Seconds that a stopping worker may take to write down what was decided last."""
+LAST_ROUND_SECONDS = 10.0
+"""Seconds that a stopping worker may take to journal its last commits."""
 
 Job = Callable[[], Awaitable[object]]
 
 
 class StoreJobs:
-    """What is done for one store."""
+    """The jobs of one store."""
 
     def __init__(
         self,
         store: Store,
-        garbage: Garbage,
-        decisions: Decisions | None = None,
+        garbage: GarbageCollector,
+        decisions: JournalWriter | None = None,
         scrubber: Scrubber | None = None,
         compactor: Compactor | None = None,
-        space: Space | None = None,
-        tree: TreeJobs | None = None,
+        space: CapacityMonitor | None = None,
+        tree: PlainFileScanner | None = None,
     ) -> None:
         self._store = store
         self._tree = tree
         self._decisions = decisions
         self._scrubber = scrubber
-        self._everywhere: list[Job] = [store.write_down_refused, self._forget_unlinked]
+        self._everywhere: list[Job] = [store.report_rejected_records, self._forget_unlinked]
+        if decisions is not None:
+            self._everywhere.append(decisions.health.look)
         if space is not None:
             self._everywhere.append(space.look)
         if store.tree is not None:
@@ -67,14 +69,14 @@ class StoreJobs:
         if space is not None:
             self._elected.append(space.count)
 
-    async def run(self, turn: Turn) -> None:
-        """Until cancelled, or until a turn that was had is over: what is kept in memory here is worth nothing then."""
+    async def run(self, turn: Leadership) -> None:
+        """Run until cancelled or until a leadership is lost, which voids the state in memory."""
         long: list[asyncio.Task[None]] = []
         had = False
         try:
             while True:
                 for job in self._everywhere if self._store.up else ():
-                    await attempt(self._store.name, job)
+                    await run_logged(self._store.name, job)
                 if had and turn.can_leave and not self._store.up:
                     return  # others may reach the store
                 if self._store.up and (mine := await _is_mine(turn)) is not None:
@@ -86,7 +88,7 @@ class StoreJobs:
                         if not long:
                             long = [asyncio.create_task(job) for job in self._long()]
                         for job in self._elected:
-                            await attempt(self._store.name, job)
+                            await run_logged(self._store.name, job)
                 await self._pause(turn, had=had)
         finally:
             if self._store.bell is not None:
@@ -100,53 +102,56 @@ class StoreJobs:
                 with suppress(DomainError):
                     await turn.leave()
 
-    async def _pause(self, turn: Turn, *, had: bool) -> None:
-        """Until the next round. What somebody waits for is written down meanwhile, if this process has the turn."""
+    async def _pause(self, turn: Leadership, *, had: bool) -> None:
+        """Wait for the next round. Meanwhile journal on request, if this process is the leader."""
         bell, decisions = self._store.bell, self._decisions
         if bell is None or decisions is None or not had:
-            await asyncio.sleep(PERIOD)
+            await asyncio.sleep(ROUND_SECONDS)
             return
-        until = monotonic() + PERIOD
+        until = monotonic() + ROUND_SECONDS
         while (left := until - monotonic()) > 0:
             if await bell.wait(left) and self._store.up:
                 with turn.using():
-                    await attempt(self._store.name, decisions.run_once)
+                    await run_logged(self._store.name, decisions.run_once)
 
     def _long(self) -> Iterator[Coroutine[Any, Any, None]]:
-        """What goes on beside the others, which must not wait for it."""
+        """Yield the jobs that run beside the others and must not delay them."""
         if self._scrubber is not None:
             yield self._scrubber.run()
         if self._tree is not None:
             yield self._repeat_tree(self._tree)
             yield self._tree.watch()
 
-    async def _repeat_tree(self, tree: TreeJobs) -> None:
+    async def _repeat_tree(self, tree: PlainFileScanner) -> None:
         while True:
             if self._store.up:
-                await attempt(self._store.name, tree.run_once)
-            await asyncio.sleep(PERIOD)
+                await run_logged(self._store.name, tree.run_once)
+            await asyncio.sleep(ROUND_SECONDS)
 
     async def _last_round(self) -> None:
-        """Write down what was decided last."""
+        """Journal the last commits."""
         if self._decisions is None or not self._store.up:
             return
         try:
-            async with asyncio.timeout(LAST_ROUND):
-                await attempt(self._store.name, self._decisions.run_once)
+            async with asyncio.timeout(LAST_ROUND_SECONDS):
+                await run_logged(self._store.name, self._decisions.run_once)
         except TimeoutError:
             logger.warning("jobs of store %s: what was decided last is not written down", self._store.name)
 
     async def _forget_unlinked(self) -> None:
-        with driver_calls():
+        with translate_driver_errors():
             await self._store.driver.forget_unlinked()
 
 
 class Jobs:
-    """Runs the jobs of all stores, each of which `make` makes anew for a turn, and some that belong to no one store."""
+    """The jobs of all stores.
+
+    `make` creates a store's jobs at each leadership. Some jobs belong to no single store.
+    """
 
     def __init__(
         self,
-        turns: Turns,
+        turns: Election,
         store: Store,
         is_gone: Callable[[Writer], bool],
         make: Callable[[Store], StoreJobs],
@@ -155,11 +160,11 @@ class Jobs:
         self._turns = turns
         self._stores = list(store.all.values())
         self._make = make
-        self._sweep = Sweep(store, is_gone)
+        self._sweep = OrphanSweeper(store, is_gone)
         self._others = others or {}
 
     async def run(self) -> None:
-        """Until cancelled."""
+        """Run until cancelled."""
         loops = [self._turn_by_turn(store) for store in self._stores]
         loops += [self._repeat("sweep", partial(self._sweep.sweep, store), store.name) for store in self._stores]
         loops += [self._repeat("sweep", self._sweep.forget)]
@@ -176,30 +181,30 @@ class Jobs:
         turn = self._turns.turn(f"store:{store.name}")
         while True:
             await self._make(store).run(turn)
-            await asyncio.sleep(PERIOD)
+            await asyncio.sleep(ROUND_SECONDS)
 
     async def _repeat(self, name: str | None, job: Job, store: str = "") -> None:
-        """Again and again, in the turn of that name, or without one."""
+        """Repeat a job, under the leadership of that name or without one."""
         turn = None if name is None else self._turns.turn(name)
         while True:
             if turn is None:
-                await attempt(store, job)
+                await run_logged(store, job)
             elif await _is_mine(turn):
                 with turn.using():
-                    await attempt(store, job)
-            await asyncio.sleep(PERIOD)
+                    await run_logged(store, job)
+            await asyncio.sleep(ROUND_SECONDS)
 
 
-async def _is_mine(turn: Turn) -> bool | None:
-    """Whether this process has the turn; None when the index cannot say so now."""
+async def _is_mine(turn: Leadership) -> bool | None:
+    """Return whether this process is the leader; None when the index cannot say."""
     try:
         return await turn.mine()
     except DomainError:
         return None
 
 
-async def attempt(store: str, job: Job) -> None:
-    """Run a job once; what it raises is logged, since it is tried again."""
+async def run_logged(store: str, job: Job) -> None:
+    """Run a job once and log its error, since it is tried again."""
     of = f" of store {store}" if store else ""
     try:
         await job()

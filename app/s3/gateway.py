@@ -1,4 +1,4 @@
-"""The S3 plane: one ASGI application that parses, verifies, authorises, runs the operation and renders its answer."""
+"""The S3 application: authenticates and authorizes a request, runs its operation, renders the response."""
 
 from __future__ import annotations
 
@@ -10,56 +10,65 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from app.access.known import Known
-from app.access.principal import principal_of
-from app.errors import DomainError, NoSuchKey, NoSuchVersion, NotNow
-from app.index.rows import AccessKey, Bucket, Version
-from app.index.telling import telling
-from app.s3 import cors, dispatch, identity, metadata, operations, parameters, rights, signing, target, tokens, versions
-from app.s3.domain_errors import from_domain
-from app.s3.errors import (
+from sluice_s3.app.access.lookup_cache import LookupCache
+from sluice_s3.app.access.principal import principal_of
+from sluice_s3.app.errors import DomainError, NoSuchKey, NoSuchVersion, WouldBlock
+from sluice_s3.app.index.engine.outbox import emit_events
+from sluice_s3.app.index.rows import AccessKey, Bucket, Version
+from sluice_s3.app.s3 import handlers, routing
+from sluice_s3.app.s3 import iam as iam_endpoint
+from sluice_s3.app.s3.auth import authorization, session_tokens, signatures
+from sluice_s3.app.s3.cors import rules as cors
+from sluice_s3.app.s3.errors import (
+    AccessDenied,
     InternalError,
     InvalidAccessKeyId,
-    InvalidBucketName,
     InvalidRequest,
-    NoSuchBucket,
     NotImplemented,
     S3Error,
 )
-from app.s3.events.causes import teller_of
-from app.s3.logs.collector import Collector
-from app.s3.refused import refuse_unbuilt_headers
-from app.s3.request import Memory, Receive, S3Request
-from app.s3.response import Response, render
-from app.s3.send import Send, complete, error_response, send_response
-from app.s3.website import serve
-from app.settings import Settings
-from app.store import objects
-from app.store.events import MARK
-from app.store.quotas import Quotas
-from app.store.store import Store
-from app.store.tree import Tree
+from sluice_s3.app.s3.errors.from_domain import to_s3_error
+from sluice_s3.app.s3.journal_failures import require_journals
+from sluice_s3.app.s3.logging.collector import Collector
+from sluice_s3.app.s3.notifications.event_context import event_builder_for
+from sluice_s3.app.s3.versioning import headers as version_headers
+from sluice_s3.app.s3.website import serve
+from sluice_s3.app.s3.wire import metadata, query_parameters, target
+from sluice_s3.app.s3.wire.request import MemoryBudget, Receive, S3Request
+from sluice_s3.app.s3.wire.response import Response, render_headers
+from sluice_s3.app.s3.wire.response_writer import Send, error_response, finalize, send_response
+from sluice_s3.app.s3.wire.unsupported_headers import reject_unsupported_headers
+from sluice_s3.app.settings import Settings
+from sluice_s3.app.store import objects
+from sluice_s3.app.store.notifications import MARK
+from sluice_s3.app.store.plain_files.writes import PlainFiles
+from sluice_s3.app.store.quotas import Quotas
+from sluice_s3.app.store.regions import Regions
+from sluice_s3.app.store.store import Store
 
 logger = logging.getLogger("sluice.s3")
 
 REQUEST = "sluice.request"
-"""Key of a scope under which our server gives the request that it has parsed."""
+"""Key of the scope under which the server passes the parsed request."""
 Observe = Callable[[S3Request, int, str, int, float], None]
-"""Told of every answer: request, status, error code (or empty), bytes sent, seconds in all."""
+"""Called for every response: request, status, error code (or empty), bytes sent, total seconds."""
 
-operations.load()
+handlers.register()
 
 
 class Gateway:
-    """What handlers work with, and the ASGI application itself."""
+    """The state that handlers use, and the ASGI application itself."""
 
-    def __init__(self, settings: Settings, store: Store, known: Known, observe: Observe, memory: Memory) -> None:
+    def __init__(
+        self, settings: Settings, store: Store, known: LookupCache, observe: Observe, memory: MemoryBudget
+    ) -> None:
         self.settings = settings
         self.store = store
         self.index = store.index
         self._known = known
         self.quotas = Quotas(store.index)
-        self.region = settings.region
+        self.regions = Regions(settings.region)
+        self.region = self.regions.default
         self.domains = settings.domains
         self._websites = settings.website_domains
         self._observe = observe
@@ -70,11 +79,11 @@ class Gateway:
         self.archives = store.archives
         self._trees = frozenset(name for name, one in store.all.items() if one.tree is not None)
         self._always = {
-            name: render([(b"x-sluice-durability", kept.durability.encode())])
+            name: render_headers([(b"x-sluice-durability", kept.durability.encode())])
             for name, kept in settings.named_stores.items()
             if kept.durability not in (None, "full")
         }
-        """What answers about a bucket on a store say of it, if anything."""
+        """Response headers for the buckets of a store, if it has any."""
 
     async def __call__(self, scope: dict[str, Any], receive: Receive, send: Send) -> None:
         """Answer one request."""
@@ -94,7 +103,7 @@ class Gateway:
                 response = error_response(request, answer)
             if cors.ORIGIN in request.headers:
                 await self._add_cors(request, response)
-            complete(request, response)
+            finalize(request, response)
             answered, status, turned = response, response.status, time.perf_counter()
             sent = await send_response(response, scope, send)
         finally:
@@ -106,24 +115,24 @@ class Gateway:
             if row is None or row.settings:
                 self.logs.note(request, answered, code, sent, seconds, turned - started)
 
-    def answer_now(self, request: S3Request) -> Response | None:
-        """The answer to a GET or HEAD without a body, complete but for what a server adds; None when it must wait.
+    def try_respond(self, request: S3Request) -> Response | None:
+        """Return the response to a GET or HEAD without a body; None when it must wait.
 
-        Then nothing is done but to the request, which `__call__` takes on. Both ways run the same steps; only what
-        they look up comes by an await in one, and at once or not at all in the other.
+        Then only the request has changed, and `__call__` continues with it. Both paths run the same steps; one awaits
+        its lookups, the other needs them at once.
         """
         started = time.perf_counter()
         code = ""
         try:
-            response = self._answer_now(request, started)
+            response = self._try_respond(request, started)
             self._add_always(request, response)
-        except NotNow:
+        except WouldBlock:
             return None
         except Exception as error:
             answer = _answer_to(error, request)
             code = answer.code
             response = error_response(request, answer)
-        complete(request, response)
+        finalize(request, response)
         body = response.body
         assert isinstance(body, bytes)
         seconds = time.perf_counter() - started
@@ -133,10 +142,11 @@ class Gateway:
             self.logs.note(request, response, code, len(body), seconds, seconds)
         return response
 
-    def begin_now(self, request: S3Request, body: bytes, done: Callable[[Response], None]) -> bool:
-        """Begin a PUT or DELETE whose body is here whole, or what is `coming`; `done` is given its answer now or later.
+    def try_start(self, request: S3Request, body: bytes, done: Callable[[Response], None]) -> bool:
+        """Start a PUT or DELETE whose body is complete, or resume `request.coming`.
 
-        False when it must be awaited: then nothing is done but to the request, as in `answer_now`.
+        Calls `done(response)` when finished. Returns False if the request must be awaited; then only the request has
+        changed.
         """
         started = time.perf_counter()
         request.memory = self.memory
@@ -144,13 +154,13 @@ class Gateway:
         finish = partial(self._finish, request, started, done)
         try:
             if request.coming is None:
-                operation = self._admit_now(request, started)
-                if operation.begin is None or MARK in request.bucket_row.settings:
-                    raise NotNow
+                operation = self._try_admit(request, started)
+                if operation.begin is None or request.undecided or MARK in request.bucket_row.settings:
+                    raise WouldBlock
                 change = operation.begin(self, request, body)
             else:
                 change = request.coming()
-        except NotNow:
+        except WouldBlock:
             return False
         except Exception as error:
             finish(_raise(error))
@@ -169,7 +179,7 @@ class Gateway:
             found = _answer_to(error, request)
             code = found.code
             response = error_response(request, found)
-        complete(request, response)
+        finalize(request, response)
         done(response)
         assert isinstance(response.body, bytes)
         seconds = time.perf_counter() - started
@@ -178,15 +188,15 @@ class Gateway:
         if row is None or row.settings:
             self.logs.note(request, response, code, len(response.body), seconds, seconds)
 
-    # the steps to an answer, in their order
+    # the steps to a response, in order
     async def _answer(self, request: S3Request, started: float) -> Response:
-        if (self._websites or request.website) and (site := serve.site_of(request, self._websites)) is not None:
-            return await serve.answer(self, self._known, request, site)
-        if request.signature is None:  # else the fast lane has come as far as this
+        if (self._websites or request.website) and (site := serve.website_bucket(request, self._websites)) is not None:
+            return await serve.handle(self, self._known, request, site)
+        if request.signature is None:  # else the fast path has done this
             self._read_target(request)
-            if identity.is_for(request):
-                parameters.read_length(request)
-                return await identity.answer(self, request)
+            if iam_endpoint.is_iam_request(request):
+                query_parameters.parse_content_length(request)
+                return await iam_endpoint.handle(self, request)
             if request.method == "OPTIONS":
                 cors.check_preflight(request)
                 return cors.preflight(await self._known.bucket(request.bucket or ""), request)
@@ -197,41 +207,43 @@ class Gateway:
         bucket = None
         if operation.on_bucket and request.bucket is not None:
             try:
-                bucket = _checked(request.bucket, self._known.bucket_now(request.bucket))
-            except NotNow:
+                bucket = target.require_bucket(request.bucket, self._known.try_bucket(request.bucket))
+            except WouldBlock:
                 bucket = await self.bucket(request.bucket)
         self._admit(request, operation, bucket)
         request.timings["auth"] = time.perf_counter() - started
         if bucket is not None and MARK in bucket.settings:
-            with telling(teller_of(request)):
-                return rights.decided(request, await operation.handler(self, request))
-        return rights.decided(request, await operation.handler(self, request))
+            with emit_events(event_builder_for(request)):
+                return authorization.ensure_authorized(request, await operation.handler(self, request))
+        return authorization.ensure_authorized(request, await operation.handler(self, request))
 
-    def _answer_now(self, request: S3Request, started: float) -> Response:
-        operation = self._admit_now(request, started)
+    def _try_respond(self, request: S3Request, started: float) -> Response:
+        operation = self._try_admit(request, started)
         if operation.now is None:
-            raise NotNow
-        return rights.decided(request, operation.now(self, request))
+            raise WouldBlock
+        return authorization.ensure_authorized(request, operation.now(self, request))
 
-    def _admit_now(self, request: S3Request, started: float) -> dispatch.Operation:
-        """The operation that a request asks for and may run. Raises NotNow for one that has no way without an await."""
-        if cors.ORIGIN in request.headers or (self._websites and serve.site_of(request, self._websites) is not None):
-            raise NotNow
+    def _try_admit(self, request: S3Request, started: float) -> routing.Operation:
+        """Return the authorized operation of a request. Raises WouldBlock when that needs an await."""
+        if cors.ORIGIN in request.headers or (
+            self._websites and serve.website_bucket(request, self._websites) is not None
+        ):
+            raise WouldBlock
         self._read_target(request)
         if request.key is None:
-            raise NotNow
-        if request.query and not dispatch.SUBRESOURCES.isdisjoint(request.query):
-            raise NotNow
+            raise WouldBlock
+        if request.query and not routing.SUBRESOURCES.isdisjoint(request.query):
+            raise WouldBlock
         claim = self._read_claim(request)
         if claim is not None:
-            self._authenticate(request, claim, self._known.key_now(claim.access_key))
+            self._authenticate(request, claim, self._known.try_key(claim.access_key))
         operation = self._find_operation(request)
         name = request.bucket
         if (operation.now is None and operation.begin is None) or name is None:
-            raise NotNow
-        bucket = _checked(name, self._known.bucket_now(name))
+            raise WouldBlock
+        bucket = target.require_bucket(name, self._known.try_bucket(name))
         if self._trees and bucket.store in self._trees:
-            raise NotNow
+            raise WouldBlock
         self._admit(request, operation, bucket)
         request.timings["auth"] = time.perf_counter() - started
         return operation
@@ -239,40 +251,40 @@ class Gateway:
     def _read_target(self, request: S3Request) -> None:
         request.request_id = next(self._ids)
         request.timings = {}
-        request.amazon = request.names.amazon  # without what the fast lane may have found in the query
+        request.amazon = request.names.amazon  # without headers that the fast path added from the query
         host = request.headers.get("host", "")
-        request.bucket, request.key, request.virtual_host = target.split(request.raw_path, host, self.domains)
+        request.bucket, request.key, request.virtual_host = target.parse_target(request.raw_path, host, self.domains)
         request.query = target.parse_query(request.raw_query) if request.raw_query else {}
 
-    def _read_claim(self, request: S3Request) -> signing.Claim | None:
-        parameters.read_length(request)
+    def _read_claim(self, request: S3Request) -> signatures.RequestSignature | None:
+        query_parameters.parse_content_length(request)
         settings = self.settings
-        claim = signing.parse(
-            request, now=time.time(), region=self.region, clock_skew=settings.clock_skew, sigv2=settings.sigv2
+        claim = signatures.parse_signature(
+            request, now=time.time(), region=self.regions.required, clock_skew=settings.clock_skew, sigv2=settings.sigv2
         )
-        if claim is None and not metadata.OVERRIDES.keys().isdisjoint(request.query):
+        if claim is None and not metadata.RESPONSE_OVERRIDES.keys().isdisjoint(request.query):
             raise InvalidRequest("Request specific response headers cannot be used for anonymous GET requests.")
         return claim
 
-    async def authenticate(self, request: S3Request, claim: signing.Claim) -> None:
-        """Believe a claim. Raises InvalidAccessKeyId, SignatureDoesNotMatch, InvalidToken, ExpiredToken."""
+    async def authenticate(self, request: S3Request, claim: signatures.RequestSignature) -> None:
+        """Verify a signature. Raises InvalidAccessKeyId, SignatureDoesNotMatch, InvalidToken, ExpiredToken."""
         self._authenticate(request, claim, await self.access_key(claim.access_key))
 
     async def access_key(self, name: str) -> AccessKey | None:
-        """The access key of that name."""
+        """Return the access key of that name; None if there is none."""
         try:
-            return self._known.key_now(name)
-        except NotNow:
+            return self._known.try_key(name)
+        except WouldBlock:
             return await self._known.key(name)
 
-    def _authenticate(self, request: S3Request, claim: signing.Claim, key: AccessKey | None) -> None:
+    def _authenticate(self, request: S3Request, claim: signatures.RequestSignature, key: AccessKey | None) -> None:
         if key is None:
             raise InvalidAccessKeyId(AWSAccessKeyId=claim.access_key[:128])
         claim.verify(key.secret)
         if key.disabled:
             raise InvalidAccessKeyId(AWSAccessKeyId=claim.access_key)
         if key.token or claim.token is not None:
-            tokens.check(key, claim.token)
+            session_tokens.check(key, claim.token)
         request.signature = claim
         request.secret = key.secret
         request.payload = claim.payload
@@ -282,20 +294,26 @@ class Gateway:
         if key.holder is not None:
             request.principal = principal_of(key.holder)
 
-    def _find_operation(self, request: S3Request) -> dispatch.Operation:
-        operation = dispatch.find(request)
+    def _find_operation(self, request: S3Request) -> routing.Operation:
+        operation = routing.find_operation(request)
         request.operation = operation.name
         if request.payload.startswith("STREAMING-") and not operation.streams:
             raise NotImplemented(Header="x-amz-content-sha256")
         if request.bucket is not None and request.key is not None:
-            target.check_key(request.key)
+            target.validate_key(request.key)
         if request.query and "versionId" in request.query:
-            versions.check_is_taken(request, operation)
+            version_headers.reject_unexpected_version_id(request, operation)
         return operation
 
-    def _admit(self, request: S3Request, operation: dispatch.Operation, bucket: Bucket | None) -> None:
-        rights.admit(request, operation, bucket, self.region)
-        refuse_unbuilt_headers(request)
+    def _admit(self, request: S3Request, operation: routing.Operation, bucket: Bucket | None) -> None:
+        try:
+            authorization.authorize_request(request, operation, bucket, self.region)
+        except AccessDenied:
+            request.region = self.region if bucket is None else self.regions.of(bucket)  # clients read it
+            raise
+        reject_unsupported_headers(request)
+        if self.store.journal_failures and bucket is not None:
+            require_journals(request, operation.name, self.store.journal_failures.get(bucket.store))
         request.bucket_row = bucket
 
     def _add_always(self, request: S3Request, response: Response) -> None:
@@ -308,7 +326,7 @@ class Gateway:
             response.headers.append((b"x-amz-request-charged", b"requester"))
 
     async def _add_cors(self, request: S3Request, response: Response) -> None:
-        """Tell a browser, of errors too, what its page may see."""
+        """Add the headers for browsers, to errors too."""
         if request.bucket is None or request.method == "OPTIONS":
             return
         try:
@@ -318,61 +336,53 @@ class Gateway:
         if bucket is not None:
             response.headers += cors.headers(bucket, request)
 
-    # what handlers ask
+    # for handlers
     def next_id(self) -> str:
-        """An id for a request of the gateway's own."""
+        """Return an id for a request of the gateway's own."""
         return next(self._ids)
 
     def store_of(self, request: S3Request, storage_class: str = "STANDARD") -> Store:
-        """Where what a request writes into its bucket goes, as an object of that class."""
+        """Return the store for a new object of that class in the request's bucket."""
         name = request.bucket_row.store
         if storage_class in self.store.classes and name not in self._trees:
             name = request.placed = self.store.classes[storage_class]
         return self.store.of(name)
 
-    def tree_of(self, bucket: Bucket) -> Tree | None:
-        """The plain files that a bucket is made of, if it is."""
+    def tree_of(self, bucket: Bucket) -> PlainFiles | None:
+        """Return the plain files of a bucket; None for another layout."""
         return self.store.of(bucket.store).tree
 
     async def find(self, bucket: Bucket, key: str, version_id: str | None) -> Version:
-        """The current object of a key, or the version of that id. Raises NoSuchKey, NoSuchVersion."""
+        """Return the current object of a key, or the version of that id. Raises NoSuchKey, NoSuchVersion."""
         tree = self.tree_of(bucket)
         if tree is None:
             return await objects.find(self.store, bucket.id, key, version_id)
-        return objects.found(await tree.find(bucket, key, version_id), key, version_id)
+        return objects.require_version(await tree.find(bucket, key, version_id), key, version_id)
 
     async def find_for(self, request: S3Request, bucket: Bucket, key: str, version_id: str | None) -> Version:
-        """`find`, with what was left open of the caller's right to it decided.
+        """Return `find`'s version, with the caller's open permissions resolved.
 
-        Raises AccessDenied, also for what is not there when the caller may not know that, and MethodNotAllowed where
-        there is a delete marker.
+        Raises AccessDenied, also for a missing object whose absence the caller may not know, and MethodNotAllowed for a
+        delete marker.
         """
         try:
             version = await self.find(bucket, key, version_id)
         except (NoSuchKey, NoSuchVersion):
-            rights.check_may_list(request, bucket, key)
+            authorization.require_list_permission(request, bucket, key)
             marker = await self.index.current_marker(bucket.id, key) if bucket.versioning and not version_id else None
             if marker is not None:
-                raise versions.deleted(request, marker) from None
+                raise version_headers.delete_marker_error(request, marker) from None
             if version_id is not None and bucket.versioning:
                 raise NoSuchVersion(key=key, version_id=version_id) from None
             raise
-        rights.check_version(request, bucket, version)
+        authorization.authorize_found_version(request, bucket, version)
         if version.is_marker:
-            raise versions.not_allowed(request, version)
+            raise version_headers.marker_not_allowed_error(request, version)
         return version
 
     async def bucket(self, name: str) -> Bucket:
-        """The bucket of that name. Raises InvalidBucketName, NoSuchBucket."""
-        return _checked(name, await self._known.bucket(name))
-
-
-def _checked(name: str, bucket: Bucket | None) -> Bucket:
-    if bucket is None:
-        if not target.valid_bucket_name(name):
-            raise InvalidBucketName(BucketName=name)
-        raise NoSuchBucket(BucketName=name)
-    return bucket
+        """Return the bucket of that name. Raises InvalidBucketName, NoSuchBucket."""
+        return target.require_bucket(name, await self._known.bucket(name))
 
 
 async def _has_come() -> dict[str, Any]:
@@ -387,11 +397,11 @@ def _raise(error: Exception) -> Callable[[], Response]:
 
 
 def _answer_to(error: Exception, request: S3Request) -> S3Error:
-    """The S3 error that a request is answered with for what was raised on its way."""
+    """Return the S3 error for an exception."""
     if isinstance(error, S3Error):
         return error
     if isinstance(error, DomainError):
-        return from_domain(error)
+        return to_s3_error(error)
     logger.error("request %s failed", request.request_id, exc_info=error)
     return InternalError()
 

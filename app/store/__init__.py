@@ -1,0 +1,1 @@
+"""The object store: objects, versions and buckets on backing stores."""

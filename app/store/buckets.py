@@ -1,14 +1,17 @@
-"""Make and delete buckets: on a store of layout *tree* a bucket is a directory too."""
+"""Creation and deletion of buckets.
+
+On a store of layout *tree* a bucket is also a directory.
+"""
 
 from __future__ import annotations
 
-from app.errors import BucketAlreadyExists, BucketNotEmpty
-from app.index.rows import Bucket
-from app.store.adoption import Scanned, adopt, forget_vanished
-from app.store.calls import driver_calls
-from app.store.store import Store
-from app.store.tree import Tree
-from storage_drivers.tree import Collision, Seen
+from sluice_s3.app.errors import BucketAlreadyExists, BucketNotEmpty
+from sluice_s3.app.index.rows import Bucket
+from sluice_s3.app.store.driver_errors import translate_driver_errors
+from sluice_s3.app.store.plain_files.reconcile import ReconcileReport, adopt, forget_vanished
+from sluice_s3.app.store.plain_files.writes import PlainFiles
+from sluice_s3.app.store.store import Store
+from sluice_s3.storage_drivers.tree import Collision, SkippedCounts
 
 
 async def create_bucket(
@@ -22,16 +25,17 @@ async def create_bucket(
     *,
     with_files: bool = False,
 ) -> Bucket:
-    """Raises BucketAlreadyExists, BucketAlreadyOwnedByYou, TooManyBuckets, StoreUnavailable.
+    """Create a bucket.
 
-    A directory that holds files becomes a bucket `with_files` only, when the operator says so: else whoever may make
-    buckets would come by what others keep there.
+    A directory that holds files becomes a bucket only `with_files`, when the operator says so: otherwise anybody who
+    may create buckets would get at files of others. Raises BucketAlreadyExists, BucketAlreadyOwnedByYou,
+    TooManyBuckets, StoreUnavailable.
     """
     tree, index = store.tree, store.index
     if tree is not None and await index.bucket(name) is None:
-        with driver_calls():
+        with translate_driver_errors():
             try:
-                await tree.files.make_bucket(name)  # first: a bucket without its directory looks like one unmounted
+                await tree.files.make_bucket(name)  # first: a bucket without its directory looks unmounted
             except Collision:
                 if with_files:
                     raise
@@ -40,41 +44,44 @@ async def create_bucket(
             raise BucketAlreadyExists()
     made = await index.create_bucket(name, owner_id, region, maximum, store.name, settings, versioning)
     if tree is not None:
-        with driver_calls():
-            await tree.files.make_bucket(name)  # again: who deleted the last one of this name may have been late
+        with translate_driver_errors():
+            await tree.files.make_bucket(name)  # again: a late delete may have removed it
     return made
 
 
-async def _has_files(tree: Tree, name: str) -> bool:
-    seen = Seen()
-    with driver_calls():
+async def _has_files(tree: PlainFiles, name: str) -> bool:
+    seen = SkippedCounts()
+    with translate_driver_errors():
         async for batch in tree.files.scan(name, seen):
             if batch:
                 return True
-    return seen.unreadable > 0  # whoever cannot look must believe it
+    return seen.unreadable > 0  # unreadable names count as files
 
 
 async def delete_bucket(store: Store, bucket: Bucket) -> None:
-    """Raises NoSuchBucket, BucketNotEmpty: also for files that the index does not know yet."""
+    """Delete a bucket.
+
+    Raises NoSuchBucket, and BucketNotEmpty also for files that the index does not know yet.
+    """
     if store.tree is None:
         await store.index.delete_bucket(bucket.id)
         return
     await _check_empty(store.tree, bucket)
     await store.index.delete_bucket(bucket.id)
-    with driver_calls():
+    with translate_driver_errors():
         await store.tree.files.remove_bucket(bucket.name)
         again = await store.index.bucket(bucket.name)
-        if again is not None and again.store == store.name:  # made meanwhile: its files do not make the directory
+        if again is not None and again.store == store.name:  # created meanwhile: its files do not make the directory
             await store.tree.files.make_bucket(bucket.name)
 
 
-async def _check_empty(tree: Tree, bucket: Bucket) -> None:
-    scanned = Scanned()
-    with driver_calls():
+async def _check_empty(tree: PlainFiles, bucket: Bucket) -> None:
+    scanned = ReconcileReport()
+    with translate_driver_errors():
         async for batch in tree.files.scan(bucket.name, scanned.seen):
             if batch:
                 await adopt(tree, bucket, batch, scanned)
                 raise BucketNotEmpty()
     if scanned.seen.unreadable:
         raise BucketNotEmpty()
-    await forget_vanished(tree, bucket, Scanned())
+    await forget_vanished(tree, bucket, ReconcileReport())

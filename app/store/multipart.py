@@ -1,26 +1,25 @@
-"""Multipart uploads: parts are blobs of their own, Complete only says which of them make the object."""
+"""Multipart uploads: parts are blobs of their own; Complete only chooses which make the object."""
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
 
-from app.errors import ConditionalRequestConflict, EntityTooSmall, InvalidPart, NoSuchUpload, SourceGone
-from app.index.base import extents_of
-from app.index.rows import Committed, Conditions, Extent, NewVersion, Part, Upload, Version
-from app.store import claims
-from app.store.calls import Timings
-from app.store.objects import COPY_ATTEMPTS
-from app.store.reading import extents
-from app.store.store import Store, timed
-from storage_drivers.base import Source
+from sluice_s3.app.errors import ConditionalRequestConflict, EntityTooSmall, InvalidPart, NoSuchUpload, SourceGone
+from sluice_s3.app.index.rows import CommitResult, Conditions, Extent, NewVersion, Part, Upload, Version, extents_of
+from sluice_s3.app.store import recovery_headers
+from sluice_s3.app.store.driver_errors import Timings
+from sluice_s3.app.store.objects import MAX_SOURCE_RETRIES
+from sluice_s3.app.store.reading import extents
+from sluice_s3.app.store.store import Store, timed
+from sluice_s3.storage_drivers.base import BodySource
 
 MIN_PART = 5 * 1024 * 1024
-"""Least bytes of every part but the last ("Amazon S3 multipart upload limits")."""
+"""Minimum bytes of every part but the last ("Amazon S3 multipart upload limits")."""
 MAX_PARTS = 10_000
 
 
-async def find(store: Store, bucket_id: int, key: str, upload_id: str) -> Upload:
-    """The open upload of that id for that key. Raises NoSuchUpload."""
+async def find_upload(store: Store, bucket_id: int, key: str, upload_id: str) -> Upload:
+    """Return the open upload of that id for that key. Raises NoSuchUpload."""
     upload = await store.index.upload(bucket_id, key, upload_id)
     if upload is None or upload.completed_seq:
         raise NoSuchUpload(upload_id=upload_id)
@@ -28,16 +27,22 @@ async def find(store: Store, bucket_id: int, key: str, upload_id: str) -> Upload
 
 
 async def put_part(
-    store: Store, upload: Upload, source: Source, describe: Callable[[tuple[Extent, ...]], Part], timings: Timings
-) -> Committed:
-    """Write a part's body; `describe` is called once it is durable and its hashes are known. Raises NoSuchUpload."""
+    store: Store, upload: Upload, source: BodySource, describe: Callable[[tuple[Extent, ...]], Part], timings: Timings
+) -> CommitResult:
+    """Write a part's body.
+
+    `describe` is called once the body is durable and its hashes are known. Raises NoSuchUpload.
+    """
 
     def part(locator: str) -> Part:
         made = describe(())
-        return made._replace(extents=extents_of(locator, made.size))  # encrypted, the blob has more bytes
+        return made._replace(extents=extents_of(locator, made.size))  # an encrypted blob has more bytes
 
     return await store.write(
-        source, timings, lambda: store.index.begin_part(upload, part), lambda: claims.of_part(upload, part(""))
+        source,
+        timings,
+        lambda: store.index.start_part(upload, part),
+        lambda: recovery_headers.part_header(upload, part("")),
     )
 
 
@@ -47,12 +52,13 @@ async def copy_part(
     upload: Upload,
     describe: Callable[[Version], Awaitable[tuple[Part, int, int]]],
     timings: Timings,
-) -> tuple[Version, Part, Committed]:
-    """Make a part of bytes that another version holds, without writing any.
+) -> tuple[Version, Part, CommitResult]:
+    """Make a part of bytes of another version, without writing any.
 
-    `describe` gives the part (its extents are filled in here), and offset and length of its bytes in the version.
+    `describe` returns the part (without extents, which are added here), and the offset and length of its bytes in the
+    version.
     """
-    for _ in range(COPY_ATTEMPTS):
+    for _ in range(MAX_SOURCE_RETRIES):
         found = await source()
         part, offset, length = await describe(found)
         held = tuple([extent async for extent in extents(store, found, offset, length)])
@@ -66,7 +72,7 @@ async def copy_part(
 
 
 async def choose(store: Store, upload: Upload, named: Sequence[tuple[int, str]]) -> list[Part]:
-    """The uploaded parts that Complete names as (number, ETag). Raises InvalidPart, EntityTooSmall."""
+    """Return the uploaded parts that Complete names as (number, ETag). Raises InvalidPart, EntityTooSmall."""
     uploaded = {part.number: part for part in await store.index.parts(upload, 0, MAX_PARTS)}
     chosen: list[Part] = []
     for number, etag in named:
@@ -87,6 +93,6 @@ async def complete(
     new: NewVersion,
     conditions: Conditions | None,
     timings: Timings,
-) -> Committed:
+) -> CommitResult:
     """Make the chosen parts the key's current version. Raises NoSuchUpload, InvalidPart, PreconditionFailed."""
     return await timed(store.index.complete_upload(upload, chosen, new, conditions), timings)

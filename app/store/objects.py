@@ -5,29 +5,29 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 
-from app.errors import ConditionalRequestConflict, NoSuchKey, NoSuchVersion, SourceGone
-from app.index.base import Chained, Deletion, Done
-from app.index.rows import NULL_VERSION, Committed, Conditions, NewVersion, Version
-from app.index.version_rows import Deleted
-from app.store import claims
-from app.store.calls import Timings
-from app.store.store import Store, timed
-from storage_drivers.base import Buffer, Source
+from sluice_s3.app.errors import ConditionalRequestConflict, NoSuchKey, NoSuchVersion, SourceGone
+from sluice_s3.app.index.engine.declared import DeferredCommit
+from sluice_s3.app.index.rows import NULL_VERSION, CommitResult, Conditions, NewVersion, Version
+from sluice_s3.app.index.version_rows import DeleteResult, Deletion, Done
+from sluice_s3.app.store import recovery_headers
+from sluice_s3.app.store.driver_errors import Timings
+from sluice_s3.app.store.store import Store, timed
+from sluice_s3.storage_drivers.base import BodySource, Buffer
 
-COPY_ATTEMPTS = 10
+MAX_SOURCE_RETRIES = 10
 UNCONDITIONAL = Conditions()
 
 
 async def find(store: Store, bucket_id: int, key: str, version_id: str | None = None) -> Version:
-    """The current object of a key, or the version of that id, which may be a delete marker.
+    """Return a key's current object, or the version of that id, possibly a delete marker.
 
     Raises NoSuchKey, NoSuchVersion.
     """
-    return found(await store.index.version(bucket_id, key, version_id), key, version_id)
+    return require_version(await store.index.version(bucket_id, key, version_id), key, version_id)
 
 
-def found(version: Version | None, key: str, version_id: str | None) -> Version:
-    """The version. Raises NoSuchKey, NoSuchVersion when there is none."""
+def require_version(version: Version | None, key: str, version_id: str | None) -> Version:
+    """Return the version. Raises NoSuchKey or NoSuchVersion when it is None."""
     if version is None:
         if version_id is not None and version_id != NULL_VERSION:
             raise NoSuchVersion(key=key, version_id=version_id)
@@ -39,11 +39,11 @@ async def put(
     store: Store,
     bucket_id: int,
     key: str,
-    source: Source,
+    source: BodySource,
     describe: Callable[[str], NewVersion],
     conditions: Conditions | None,
     timings: Timings,
-) -> Committed:
+) -> CommitResult:
     """Write a body and make it the key's current version.
 
     `describe` is called with the blob's locator once the body is durable and its hashes are known. Raises what the
@@ -53,29 +53,32 @@ async def put(
     return await store.write(source, timings, begin, claim)
 
 
-def begin_put(
+def start_put(
     store: Store,
     bucket_id: int,
     key: str,
     piece: Buffer,
-    source: Source,
+    source: BodySource,
     describe: Callable[[str], NewVersion],
     conditions: Conditions | None,
     timings: Timings,
-) -> asyncio.Future[Committed]:
-    """`put` of a small body that is here whole, without an await. Raises NotNow, and nothing has happened then."""
+) -> asyncio.Future[CommitResult]:
+    """Start `put` of a small body that is complete, without an await.
+
+    Raises WouldBlock; then nothing has happened.
+    """
     begin, claim = _change(store, bucket_id, key, describe, conditions)
-    return store.begin_write(piece, source, timings, begin, claim)
+    return store.start_write(piece, source, timings, begin, claim)
 
 
 def _change(
     store: Store, bucket_id: int, key: str, describe: Callable[[str], NewVersion], conditions: Conditions | None
-) -> tuple[Callable[[], Chained], Callable[[], bytes]]:
-    def begin() -> Chained:
-        return store.index.begin_put(bucket_id, key, describe, conditions)
+) -> tuple[Callable[[], DeferredCommit], Callable[[], bytes]]:
+    def begin() -> DeferredCommit:
+        return store.index.start_put(bucket_id, key, describe, conditions)
 
     def claim() -> bytes:
-        return claims.of_put(bucket_id, key, describe(""), conditions not in (None, UNCONDITIONAL))
+        return recovery_headers.object_header(bucket_id, key, describe(""), conditions not in (None, UNCONDITIONAL))
 
     return begin, claim
 
@@ -88,13 +91,13 @@ async def copy(
     describe: Callable[[Version], Awaitable[NewVersion]],
     conditions: Conditions | None,
     timings: Timings,
-) -> tuple[Version, Committed]:
+) -> tuple[Version, CommitResult]:
     """Make a key's current version from another version's bytes, without writing any.
 
-    `source` finds the version to copy and `describe` says what the new one is; both are asked again when the source
-    was replaced in between. Raises ConditionalRequestConflict when that happens too often.
+    `source` finds the version to copy and `describe` returns the new one; both are called again when the source was
+    replaced in between. Raises ConditionalRequestConflict when that happens too often.
     """
-    for _ in range(COPY_ATTEMPTS):
+    for _ in range(MAX_SOURCE_RETRIES):
         found = await source()
         new = await describe(found)
         try:
@@ -113,21 +116,22 @@ async def delete(
     conditions: Conditions | None,
     timings: Timings,
     bypass: bool = False,
-) -> Committed | Deleted | None:
-    """Delete a key's object; None when there was none. Raises PreconditionFailed, NoSuchKey (If-Match), ObjectLocked.
+) -> CommitResult | DeleteResult | None:
+    """Delete a key's object; return None when there was none.
 
-    Where versions are kept, see `Index.delete_version`.
+    In a bucket with versioning see `Index.delete_version`. Raises PreconditionFailed, NoSuchKey (If-Match),
+    ObjectLocked.
     """
     return await timed(store.index.delete_version(bucket_id, key, version_id, conditions, bypass), timings)
 
 
-def begin_delete(
+def start_delete(
     store: Store, bucket_id: int, key: str, version_id: str | None, conditions: Conditions | None, bypass: bool
-) -> asyncio.Future[Committed | Deleted | None]:
-    """`delete` without an await, and without its time. Raises NotNow."""
-    return store.index.begin_delete(bucket_id, key, version_id, conditions, bypass)
+) -> asyncio.Future[CommitResult | DeleteResult | None]:
+    """Start `delete` without an await and without timings. Raises WouldBlock."""
+    return store.index.start_delete(bucket_id, key, version_id, conditions, bypass)
 
 
 async def delete_many(store: Store, bucket_id: int, entries: Sequence[Deletion], timings: Timings) -> list[Done]:
-    """Delete each entry alone, all in one transaction."""
+    """Delete the entries, independent of each other, in one transaction."""
     return await timed(store.index.delete_versions(bucket_id, entries), timings)

@@ -1,4 +1,4 @@
-"""A store that no server uses: all that lies in it, read without an index. Blocks."""
+"""Reads of a store that no server uses, without an index. All calls block."""
 
 from __future__ import annotations
 
@@ -6,27 +6,27 @@ import os
 from collections.abc import Callable, Iterator
 from functools import partial
 
-from app.settings import Settings, StoreSettings
-from app.store.place import owner, prefix_of
-from storage_drivers import identity
-from storage_drivers.base import Decision
-from storage_drivers.errors import BlobDamaged, StoreFailed
-from storage_drivers.identity import Identity
-from storage_drivers.objects.contents import Blob, Contents, Damaged
-from storage_drivers.remote.contents import RemoteContents
-from storage_drivers.remote.store import is_of_one_process
+from sluice_s3.app.settings import Settings, StoreSettings
+from sluice_s3.app.store.named_driver import locator_prefix, store_of_locator
+from sluice_s3.storage_drivers import identity
+from sluice_s3.storage_drivers.base import JournalRecord
+from sluice_s3.storage_drivers.errors import BlobDamaged, StoreFailed
+from sluice_s3.storage_drivers.fsspec.contents import RemoteContents
+from sluice_s3.storage_drivers.fsspec.store import is_in_memory
+from sluice_s3.storage_drivers.identity import Identity
+from sluice_s3.storage_drivers.objects.offline_reader import Blob, Damaged, OfflineStoreReader
 
 
-class Offline:
-    """One store, with its name in all locators, held alone until `close`.
+class OfflineStore:
+    """One store, with its name in all locators, locked until `close`.
 
-    Raises StoreFailed when it is in use, or there is none.
+    Raises StoreFailed when it is in use or does not exist.
     """
 
     def __init__(
         self,
         name: str,
-        contents: Contents | RemoteContents,
+        contents: OfflineStoreReader | RemoteContents,
         known: Identity | None,
         raise_generation: Callable[[], Identity],
         held: int | None = None,
@@ -37,16 +37,17 @@ class Offline:
         self.identity = known
         self.raise_generation = raise_generation
         self.journals = contents.journals
-        self.journal: Callable[[int], Iterator[Decision | None]] = contents.journal
+        self.journal: Callable[[int], Iterator[JournalRecord | None]] = contents.journal
         self.journal_size = contents.journal_size
         self.packs = contents.packs
+        self.file_ids = contents.file_ids
         self.pack_size = contents.pack_size
         self._contents = contents
-        self._prefix = prefix_of(name)
+        self._prefix = locator_prefix(name)
         self._held = held
 
     def close(self) -> None:
-        """Let others use it."""
+        """Release the lock."""
         held, self._held = self._held, None
         if held is not None:
             os.close(held)
@@ -57,50 +58,69 @@ class Offline:
             yield blob._replace(locator=self._prefix + blob.locator)
 
     def files(self) -> Iterator[Blob | Damaged]:
-        """See `Contents.files`."""
-        for found in self._contents.files():
-            yield found._replace(locator=self._prefix + found.locator)
+        """Yield the blobs that have a file of their own."""
+        return map(self.file, self.file_ids())
+
+    def file(self, blob_id: int) -> Blob | Damaged:
+        """See `Contents.file`."""
+        found = self._contents.file(blob_id)
+        return found._replace(locator=self._prefix + found.locator)
 
     def intact(self, locator: str) -> bool:
         """See `Contents.intact`."""
         return self._contents.intact(locator.removeprefix(self._prefix))
 
 
+def place_of(locator: str) -> tuple[int, int, int] | None:
+    """Return id, pack (0: none) and record bytes of the blob at a locator.
+
+    The locator may be of any store. Returns None if it is not a blob's.
+    """
+    found = blob_id(locator)
+    if found is None:
+        return None
+    bare = locator.removeprefix(locator_prefix(store_of_locator(locator)))
+    if not bare.startswith("p:"):
+        return found, 0, 0
+    pack, _, record_bytes, _ = bare.removeprefix("p:").split(".")
+    return found, int(pack, 16), int(record_bytes, 16)
+
+
 def blob_id(locator: str) -> int | None:
-    """The id of the blob at a locator of any store, None for what is no blob's."""
-    bare = locator.removeprefix(prefix_of(owner(locator)))
+    """Return the id of the blob at a locator of any store, or None."""
+    bare = locator.removeprefix(locator_prefix(store_of_locator(locator)))
     try:
-        return Contents.blob_id(bare) if bare[:2] in ("f:", "p:") else None
+        return OfflineStoreReader.blob_id(bare) if bare[:2] in ("f:", "p:") else None
     except BlobDamaged:
         return None
 
 
-def open_offline(name: str, settings: StoreSettings) -> Offline:
-    """The store of that name. Raises DriverError."""
+def open_offline(name: str, settings: StoreSettings) -> OfflineStore:
+    """Open the store of that name. Raises DriverError."""
     if settings.url is not None:
         return _open_remote(name, settings)
     root = settings.directory
     assert root is not None
     known = identity.read_identity(root)
-    held = None if known is None else identity.hold(root, alone=True)
-    return Offline(name, Contents(root), known, partial(identity.raise_generation, root), held)
+    held = None if known is None else identity.lock_store(root, alone=True)
+    return OfflineStore(name, OfflineStoreReader(root), known, partial(identity.raise_generation, root), held)
 
 
-def _open_remote(name: str, settings: StoreSettings) -> Offline:
-    from storage_drivers.remote import contents as remote_contents
-    from storage_drivers.remote.filesystem import Remote
+def _open_remote(name: str, settings: StoreSettings) -> OfflineStore:
+    from sluice_s3.storage_drivers.fsspec import contents as remote_contents
+    from sluice_s3.storage_drivers.fsspec.filesystem import FsspecClient
 
     assert settings.url is not None
-    if is_of_one_process(settings.url):
+    if is_in_memory(settings.url):
         raise StoreFailed(f"store {name}: nothing is left of it, since it ended with its server")
-    remote = Remote(settings.url, dict(settings.options), settings.io_threads or 2)
+    remote = FsspecClient(settings.url, dict(settings.options), settings.io_threads or 2)
     known = remote_contents.read_identity(remote)
-    return Offline(name, RemoteContents(remote), known, partial(remote_contents.raise_generation, remote))
+    return OfflineStore(name, RemoteContents(remote), known, partial(remote_contents.raise_generation, remote))
 
 
-def open_all(settings: Settings) -> list[Offline]:
-    """All stores of the settings; none is held when one fails. Raises DriverError."""
-    opened: list[Offline] = []
+def open_offline_stores(settings: Settings) -> list[OfflineStore]:
+    """Open all stores of the settings; no lock remains when one fails. Raises DriverError."""
+    opened: list[OfflineStore] = []
     try:
         for name, store in settings.named_stores.items():
             opened.append(open_offline(name, store))

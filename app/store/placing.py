@@ -1,21 +1,21 @@
-"""Where objects lie whose storage class has a store of its own."""
+"""Placement of objects whose storage class has a store of its own."""
 
 from __future__ import annotations
 
-from app.index import restores
-from app.index.rows import PIECES, Bucket, Version
-from app.store.place import owner
-from app.store.store import Store
+from sluice_s3.app.index import restore_state
+from sluice_s3.app.index.rows import PIECES, Bucket, Version
+from sluice_s3.app.store.named_driver import store_of_locator
+from sluice_s3.app.store.store import Store
 
 
-def shares(store: Store, bucket: Bucket, version: Version, target: Store) -> bool:
-    """Whether what is written to `target` can hold the blobs of a version of a bucket: they lie there.
+def can_share_blobs(store: Store, bucket: Bucket, version: Version, target: Store) -> bool:
+    """Return whether a version in `target` can reference the blobs of `version`.
 
-    Where those of many parts lie, their class says.
+    It can if they lie there. The storage class determines where the blobs of a version of many parts lie.
     """
     if not store.classes or not version.body:
         return True
     if version.body.startswith(PIECES):
-        back = restores.of(version.headers) is not None
+        back = restore_state.restore_state(version.headers) is not None
         return not back and store.classes.get(version.storage_class, bucket.store) == target.name
-    return owner(version.body) == target.name
+    return store_of_locator(version.body) == target.name

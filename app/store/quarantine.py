@@ -1,32 +1,32 @@
-"""Blobs that were found damaged: their readers are answered at once, without reading them."""
+"""Blobs that were found damaged: their readers get an error without reading them."""
 
 from __future__ import annotations
 
 import logging
 
-from app.errors import DataDamaged, NotNow
-from app.index.base import Index
+from sluice_s3.app.errors import DataDamaged, WouldBlock
+from sluice_s3.app.index.interface import Index
 
 logger = logging.getLogger("sluice.store")
 
 
 class Quarantine:
-    """What the index knows of damaged blobs, read anew whenever its generation moved."""
+    """The damaged blobs that the index lists, read again at each new epoch."""
 
     def __init__(self, index: Index) -> None:
         self._index = index
         self._generation = -1
         self._damaged: frozenset[str] = frozenset()
 
-    def check_now(self, locator: str) -> None:
-        """Raises DataDamaged for a damaged blob, NotNow when the list must be read first."""
+    def try_check(self, locator: str) -> None:
+        """Raise DataDamaged for a damaged blob, WouldBlock when the list must be read first."""
         if self._index.generation != self._generation:
-            raise NotNow
+            raise WouldBlock
         if locator in self._damaged:
             self._alarm(locator)
 
     async def check(self, locator: str) -> None:
-        """Raises DataDamaged for a damaged blob."""
+        """Raise DataDamaged for a damaged blob."""
         generation = self._index.generation
         if generation != self._generation:
             self._damaged = frozenset([damaged for damaged, _, _ in await self._index.quarantine()])

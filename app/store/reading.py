@@ -1,4 +1,4 @@
-"""Bytes of a version: at once when they are small and cached, else slices of files for the socket."""
+"""Bytes of a version: one bytes object when small and cached, else file slices."""
 
 from __future__ import annotations
 
@@ -6,25 +6,28 @@ from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
 from time import perf_counter
 from typing import Protocol
 
-from app.encryption.customer import CustomerKey
-from app.encryption.scheme import SEALED, parsed_scheme
-from app.errors import DataDamaged, KeyUnavailable, NotNow, StoreUnavailable
-from app.index.rows import PIECES, Extent, Part, Version, is_tree
-from app.store.calls import Timings, driver_calls
-from app.store.store import Store
-from app.store.unsealing import keys_of, needed, opened, windows
-from storage_drivers.base import Buffer, FileSlice
-from storage_drivers.errors import DriverError
+from sluice_s3.app.encryption.scheme import SEALED, parse_scheme
+from sluice_s3.app.encryption.sse_c import CustomerKey
+from sluice_s3.app.errors import DataDamaged, KeyUnavailable, StoreUnavailable, WouldBlock
+from sluice_s3.app.index.rows import PIECES, Extent, Part, Version, is_plain_file
+from sluice_s3.app.store.driver_errors import Timings, translate_driver_errors
+from sluice_s3.app.store.encryption.decryption import ciphertext_needed, decrypt_range, decrypt_stream, keys_of
+from sluice_s3.app.store.store import Store
+from sluice_s3.storage_drivers.base import Buffer, FileSlice
+from sluice_s3.storage_drivers.errors import DriverError
 
-SMALL = 256 * 1024
-"""Bytes up to which a body is answered as one bytes object."""
+SMALL_BODY_BYTES = 256 * 1024
+"""Bytes up to which a body is one bytes object."""
 PIECES_AT_ONCE = 256
-PIECE = 1 << 20
+PIECE_BYTES = 1 << 20
 """Bytes that are copied at a time."""
 
 
 async def extents(store: Store, version: Version, offset: int, length: int) -> AsyncIterator[Extent]:
-    """The extents that hold `length` bytes at `offset` of a version, in order. Raises DataDamaged for a hole."""
+    """Yield the extents of `length` bytes at `offset` of a version, in order.
+
+    Raises DataDamaged for a hole.
+    """
     if not length:
         return
     if not version.body.startswith(PIECES):
@@ -35,7 +38,7 @@ async def extents(store: Store, version: Version, offset: int, length: int) -> A
 
 
 async def _of_pieces(store: Store, version: Version, offset: int, length: int) -> AsyncIterator[tuple[Extent, int]]:
-    """The extents of a body of pieces, each with the bytes of its whole piece."""
+    """Yield the extents of a body of pieces, each with its whole piece's size."""
     end = offset + length
     while offset < end:
         pieces = await store.index.pieces(version.body, offset, PIECES_AT_ONCE)
@@ -52,28 +55,28 @@ async def _of_pieces(store: Store, version: Version, offset: int, length: int) -
                 return
 
 
-async def body(
+async def read_body(
     store: Store, version: Version, offset: int, length: int, timings: Timings, customer: CustomerKey | None = None
-) -> bytes | Slices:
-    """`length` bytes at `offset` of a version. The first slice is open when this returns, so that damage shows early.
+) -> bytes | BodyStream:
+    """Return `length` bytes at `offset` of a version.
 
-    `customer` is the key of a version that is encrypted with one of its customer's. Raises DataDamaged for a committed
-    blob that is missing or short, StoreUnavailable, KeyDisabled, KeyUnavailable; SourceGone for a plain file that
-    others change: find the version again.
+    The first slice is open on return, so that damage shows early. `customer` is the customer's key of a version with
+    SSE-C. Raises DataDamaged for a committed blob that is missing or short, StoreUnavailable, KeyDisabled,
+    KeyUnavailable; SourceGone for a plain file that changed: find the version again.
     """
     if not length:
         return b""
     started = perf_counter()
     try:
-        if is_tree(version.body):
+        if is_plain_file(version.body):
             read = await store.tree_at(version.body).read(version.body, offset, length)
-            return read if isinstance(read, bytes) else Slices(*read)
+            return read if isinstance(read, bytes) else BodyStream(*read)
         if SEALED in version.headers:
             return await _opened_body(store, version, offset, length, customer)
-        if length <= SMALL and not version.body.startswith(PIECES):
+        if length <= SMALL_BODY_BYTES and not version.body.startswith(PIECES):
             await store.quarantine.check(version.body)
-            with driver_calls():
-                data = store.at(version.body).driver.read_now(version.body, offset, length)
+            with translate_driver_errors():
+                data = store.at(version.body).driver.try_read(version.body, offset, length)
             if data is not None:
                 return data
         return await _begun(_slices(store, version, offset, length), length)
@@ -81,39 +84,39 @@ async def body(
         timings["open"] = perf_counter() - started
 
 
-async def _begun(slices: AsyncGenerator[FileSlice | bytes, None], length: int) -> bytes | Slices:
+async def _begun(slices: AsyncGenerator[FileSlice | bytes, None], length: int) -> bytes | BodyStream:
     first = await anext(slices)
     if isinstance(first, bytes) and len(first) == length:
         await slices.aclose()
         return first
-    return Slices(first, slices)
+    return BodyStream(first, slices)
 
 
 async def _opened_body(
     store: Store, version: Version, offset: int, length: int, customer: CustomerKey | None
-) -> bytes | Slices:
-    if length <= SMALL and not version.body.startswith(PIECES):
+) -> bytes | BodyStream:
+    if length <= SMALL_BODY_BYTES and not version.body.startswith(PIECES):
         await store.quarantine.check(version.body)
-        with driver_calls():
-            data = _opened_now(store, version, offset, length, customer)
+        with translate_driver_errors():
+            data = _try_opened(store, version, offset, length, customer)
         if data is not None:
             return data
     return await _begun(_windows(store, version, offset, length, customer), length)
 
 
-def _opened_now(store: Store, version: Version, offset: int, length: int, customer: CustomerKey | None) -> bytes | None:
-    """Bytes of an encrypted blob, None when that would have to wait for a device or for a key."""
-    keys = keys_of(store, parsed_scheme(version.headers), customer)
-    # it begins with the header, and so what is small is read from there
-    if offset > SMALL:
+def _try_opened(store: Store, version: Version, offset: int, length: int, customer: CustomerKey | None) -> bytes | None:
+    """Return bytes of an encrypted blob; None when that must wait."""
+    keys = keys_of(store, parse_scheme(version.headers), customer)
+    # The blob begins with the header, so a small body is read from the start.
+    if offset > SMALL_BODY_BYTES:
         return None
-    data = store.at(version.body).driver.read_now(version.body, 0, needed(offset, length, version.size))
+    data = store.at(version.body).driver.try_read(version.body, 0, ciphertext_needed(offset, length, version.size))
     if data is None:
         return None
     try:
-        return opened(data, offset, length, version.size, keys)
+        return decrypt_range(data, offset, length, version.size, keys)
     except (DataDamaged, KeyUnavailable):
-        return None  # the way that may wait reads again, and says what is wrong
+        return None  # the async variant reads again and raises the error
 
 
 async def _windows(
@@ -124,55 +127,61 @@ async def _windows(
     customer: CustomerKey | None,
     take: Callable[[Buffer], None] | None = None,
 ) -> AsyncGenerator[FileSlice | bytes, None]:
-    """The bytes of an encrypted version, window by window. Its blobs are never shared in part."""
-    keys = keys_of(store, parsed_scheme(version.headers), customer)
+    """Yield the bytes of an encrypted version, window by window.
+
+    Its blobs are never shared in part.
+    """
+    keys = keys_of(store, parse_scheme(version.headers), customer)
     if not length:
         return
     if not version.body.startswith(PIECES):
-        async for data in windows(store, Extent(version.body, offset, length), version.size, keys, take):
+        async for data in decrypt_stream(store, Extent(version.body, offset, length), version.size, keys, take):
             yield data
         return
     async for extent, size in _of_pieces(store, version, offset, length):
-        async for data in windows(store, extent, size, keys, take):
+        async for data in decrypt_stream(store, extent, size, keys, take):
             yield data
 
 
-def body_now(
+def try_read_body(
     store: Store, version: Version, offset: int, length: int, timings: Timings, customer: CustomerKey | None = None
 ) -> bytes:
-    """The same bytes without an await. Raises NotNow when they are many, in pieces, not cached or damaged."""
+    """Return the same bytes without an await.
+
+    Raises WouldBlock when they are many, in pieces, not cached or damaged.
+    """
     if not length:
         return b""
-    if length > SMALL or version.body.startswith(PIECES) or is_tree(version.body):
-        raise NotNow
+    if length > SMALL_BODY_BYTES or version.body.startswith(PIECES) or is_plain_file(version.body):
+        raise WouldBlock
     started = perf_counter()
     try:
-        store.quarantine.check_now(version.body)
+        store.quarantine.try_check(version.body)
         if SEALED in version.headers:
-            data = _opened_now(store, version, offset, length, customer)
+            data = _try_opened(store, version, offset, length, customer)
         else:
-            data = store.at(version.body).driver.read_now(version.body, offset, length)
+            data = store.at(version.body).driver.try_read(version.body, offset, length)
     except (StoreUnavailable, DriverError):
-        data = None  # the way that may wait reads again, and says what is wrong
+        data = None  # the async variant reads again and raises the error
     if data is None:
-        raise NotNow
+        raise WouldBlock
     timings["open"] = perf_counter() - started
     return data
 
 
-def is_record(store: Store, version: Version, length: int) -> bool:
-    """Whether these bytes of a version are in one record of a pack."""
+def is_single_record(store: Store, version: Version, length: int) -> bool:
+    """Return whether these bytes of a version are in one record of a pack."""
     body = version.body
-    if not 0 < length <= SMALL or body.startswith(PIECES) or is_tree(body):
+    if not 0 < length <= SMALL_BODY_BYTES or body.startswith(PIECES) or is_plain_file(body):
         return False
     return store.at(body).driver.packed(body) is not None
 
 
-async def record(store: Store, version: Version, offset: int, length: int, timings: Timings) -> bytes:
-    """Bytes of a version that is a record and is not encrypted. Raises DataDamaged, StoreUnavailable."""
+async def read_record(store: Store, version: Version, offset: int, length: int, timings: Timings) -> bytes:
+    """Return bytes of an unencrypted version that is a record. Raises DataDamaged, StoreUnavailable."""
     started = perf_counter()
     await store.quarantine.check(version.body)
-    with driver_calls():
+    with translate_driver_errors():
         data = await store.at(version.body).driver.read(version.body, offset, length)
     assert isinstance(data, bytes)
     timings["open"] = perf_counter() - started
@@ -185,27 +194,32 @@ async def _slices(store: Store, version: Version, offset: int, length: int) -> A
         driver = store.at(locator).driver
         end = start + size
         while start < end:
-            with driver_calls():
+            with translate_driver_errors():
                 piece = await driver.read(locator, start, end - start)
             start += len(piece) if isinstance(piece, bytes) else piece.count
             yield piece
 
 
-class Rest(Protocol):
-    """What `Slices` go on with."""
+class SliceIterator(Protocol):
+    """Iterator of the bytes that follow the first slice of a `BodyStream`."""
 
     async def __anext__(self) -> FileSlice | bytes: ...
-    async def aclose(self) -> None: ...
+    async def aclose(self) -> None:
+        """Close what is open."""
+        ...
 
 
-class Slices:
-    """Slices of files, and bytes of small blobs, in order; the first is open already. Whoever has it closes it."""
+class BodyStream:
+    """File slices and bytes of small blobs, in order.
 
-    def __init__(self, first: FileSlice | bytes, rest: Rest) -> None:
+    The first is open already. The owner must close it.
+    """
+
+    def __init__(self, first: FileSlice | bytes, rest: SliceIterator) -> None:
         self._first: FileSlice | bytes | None = first
         self._rest = rest
 
-    def __aiter__(self) -> Slices:
+    def __aiter__(self) -> BodyStream:
         return self
 
     async def __anext__(self) -> FileSlice | bytes:
@@ -213,15 +227,18 @@ class Slices:
         return first if first is not None else await self._rest.__anext__()
 
     async def aclose(self) -> None:
-        """Give back what was not taken."""
+        """Close what was not taken."""
         if isinstance(self._first, FileSlice):
             self._first.release()
         self._first = None
         await self._rest.aclose()
 
 
-class VersionBytes:
-    """A source of `length` bytes at `offset` of a version, to be written elsewhere; `take` is given them too."""
+class VersionSource:
+    """A source of `length` bytes at `offset` of a version, for a copy.
+
+    `take` receives them too.
+    """
 
     def __init__(
         self,
@@ -241,23 +258,23 @@ class VersionBytes:
         self._customer = customer
 
     async def read(self) -> Buffer:
-        """The next piece. Raises DataDamaged, StoreUnavailable."""
+        """Return the next piece. Raises DataDamaged, StoreUnavailable."""
         piece = bytearray()
-        count = min(PIECE, self._end - self._at)
-        await feed(self._store, self._version, self._at, count, piece.extend, self._customer)
+        count = min(PIECE_BYTES, self._end - self._at)
+        await feed_bytes(self._store, self._version, self._at, count, piece.extend, self._customer)
         self._at += count
         return piece
 
     def digest(self, piece: Buffer) -> None:
-        """Hash, if that was asked for."""
+        """Hash the piece, if hashes are wanted."""
         if self._take is not None:
             self._take(piece)
 
     def verify(self) -> None:
-        """What was read was verified by its driver."""
+        """Do nothing: the driver verified the bytes."""
 
 
-async def feed(
+async def feed_bytes(
     store: Store,
     version: Version,
     offset: int,
@@ -265,11 +282,11 @@ async def feed(
     take: Callable[[Buffer], None],
     customer: CustomerKey | None = None,
 ) -> None:
-    """Read bytes of a version once and give them in order to `take`, in a thread of the driver's.
+    """Read bytes of a version once and pass them to `take`, in a driver thread.
 
-    Raises SourceGone for a plain file that others change.
+    They are passed in order. Raises SourceGone for a plain file that changed.
     """
-    if is_tree(version.body):
+    if is_plain_file(version.body):
         await store.tree_at(version.body).feed(version.body, offset, length, take)
         return
     if SEALED in version.headers:
@@ -278,19 +295,19 @@ async def feed(
         return
     async for extent in extents(store, version, offset, length):
         await store.quarantine.check(extent.locator)
-        with driver_calls():
+        with translate_driver_errors():
             await store.at(extent.locator).driver.feed(extent.locator, extent.offset, extent.size, take)
 
 
 async def bytes_of_parts(store: Store, parts: Sequence[Part]) -> AsyncGenerator[FileSlice | bytes, None]:
-    """The bytes of parts, one after the other; each slice is good until the next is asked for."""
+    """Yield the bytes of parts in order; each slice is valid until the next one."""
     for part in parts:
         for locator, start, size in part.extents:
             await store.quarantine.check(locator)
             driver = store.at(locator).driver
             end = start + size
             while start < end:
-                with driver_calls():
+                with translate_driver_errors():
                     piece = await driver.read(locator, start, end - start)
                 start += len(piece) if isinstance(piece, bytes) else piece.count
                 try:

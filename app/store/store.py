@@ -1,7 +1,7 @@
-"""The object store: what S3 means, in domain words. No HTTP, no SQL, no file calls.
+"""The object store: S3's semantics in domain terms, without HTTP, SQL or file calls.
 
-PUT writes a blob, makes it durable, and only then one index transaction makes it visible (law 1). What a transaction
-replaces or deletes goes to the discard queue inside it; nothing here ever takes a blob away that a row may hold.
+PUT writes a blob, makes it durable, and only then makes it visible in one index transaction (law 1). That transaction
+puts what it replaces or deletes into the discard queue; nothing here removes a blob that a row may reference.
 """
 
 from __future__ import annotations
@@ -13,37 +13,38 @@ from functools import partial
 from time import perf_counter
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
-from app.crash import crash_point
-from app.errors import CommitUnknown, DomainError, NotNow, StoreFull, StoreUnavailable
-from app.index.base import Chained, Index
-from app.index.rows import Committed
-from app.index.schema import DEFAULT
-from app.index.steps import of_store
-from app.store.bell import Bell
-from app.store.blobs import BlobIds
-from app.store.breaker import Breaker
-from app.store.calls import Timings, driver_calls, translated
-from app.store.keyring import Keyring
-from app.store.place import owner
-from app.store.quarantine import Quarantine
-from app.store.transitions import ARCHIVES
-from storage_drivers.base import Append, Buffer, Driver, Source, Usage
-from storage_drivers.errors import DriverError
+from sluice_s3.app.crash import crash_point
+from sluice_s3.app.errors import CommitUnknown, DomainError, StoreFull, StoreUnavailable, WouldBlock
+from sluice_s3.app.index.engine.declared import DeferredCommit
+from sluice_s3.app.index.interface import Index
+from sluice_s3.app.index.rows import CommitResult
+from sluice_s3.app.index.schema.tables import DEFAULT
+from sluice_s3.app.index.sql.transaction import of_store
+from sluice_s3.app.store.availability.circuit_breaker import CircuitBreaker
+from sluice_s3.app.store.blob_ids import BlobIds
+from sluice_s3.app.store.driver_errors import Timings, to_domain_error, translate_driver_errors
+from sluice_s3.app.store.encryption.keyring import Keyring
+from sluice_s3.app.store.journals.wakeup import JournalWakeup
+from sluice_s3.app.store.lifecycle.storage_classes import ARCHIVES
+from sluice_s3.app.store.named_driver import store_of_locator
+from sluice_s3.app.store.quarantine import Quarantine
+from sluice_s3.storage_drivers.base import AppendRequest, BodySource, Buffer, Driver, Usage
+from sluice_s3.storage_drivers.errors import DriverError
 
 if TYPE_CHECKING:
-    from app.store.tree import Tree
+    from sluice_s3.app.store.plain_files.writes import PlainFiles
 
 logger = logging.getLogger("sluice.store")
 
-BOOK_TIMEOUT = 30.0
-"""Seconds that a new pack waits for the index; its records fail then."""
+REGISTRY_TIMEOUT_SECONDS = 30.0
+"""Seconds that a new pack waits for the index before its records fail."""
 REFUSED_AT_ONCE = 1000
 
 T = TypeVar("T")
 
 
-class Book:
-    """Where the driver's packs are written down: in the index. Called in the driver's threads."""
+class IndexPackRegistry:
+    """Registry of the driver's packs in the index. Called in the driver's threads."""
 
     def __init__(self, index: Index, store: str) -> None:
         self._index = index
@@ -51,26 +52,40 @@ class Book:
         self._loop = asyncio.get_running_loop()
 
     def open_pack(self) -> int:
-        """See `storage_drivers.base.PackBook`."""
-        return asyncio.run_coroutine_threadsafe(self._index.open_pack(self._store), self._loop).result(BOOK_TIMEOUT)
+        """See `storage_drivers.base.PackRegistry`."""
+        return asyncio.run_coroutine_threadsafe(self._index.open_pack(self._store), self._loop).result(
+            REGISTRY_TIMEOUT_SECONDS
+        )
 
     def seal_pack(self, pack_id: int, size: int) -> None:
-        """See `storage_drivers.base.PackBook`."""
-        asyncio.run_coroutine_threadsafe(self._index.seal_pack(pack_id, size), self._loop).result(BOOK_TIMEOUT)
+        """See `storage_drivers.base.PackRegistry`."""
+        asyncio.run_coroutine_threadsafe(self._index.seal_pack(pack_id, size), self._loop).result(
+            REGISTRY_TIMEOUT_SECONDS
+        )
 
 
-class Kept(NamedTuple):
-    """A blob that was written by `Store.keep`."""
+class StoredBlob(NamedTuple):
+    """A blob that `Store.keep` wrote."""
 
     locator: str
     blob_id: int
     """0 for a record."""
 
 
-class Store:
-    """One backing store, and what operations share beside it: the index, blob ids, and the other stores.
+class JournalFailure(NamedTuple):
+    """Why a store refuses changes although its disk works: see `app.jobs.journals.health`."""
 
-    `driver` puts the store's name into locators: see `app.store.place`.
+    reason: str
+    full: bool = False
+    """The disk is full: deletes go on, since they free space."""
+    wrong_index: bool = False
+    """The index does not belong to the data, so nothing in it may be served."""
+
+
+class Store:
+    """One backing store with what its operations share: index, blob ids, other stores.
+
+    `driver` adds the store's name to locators: see `app.store.named_driver`.
     """
 
     def __init__(
@@ -79,29 +94,31 @@ class Store:
         driver: Driver,
         name: str = DEFAULT,
         beside: Store | None = None,
-        breaker: Breaker | None = None,
+        breaker: CircuitBreaker | None = None,
     ) -> None:
         self.name = name
         self.breaker = breaker
-        """Watches over the mount; None for commands and tests."""
+        """The circuit breaker of the mount; None for commands and tests."""
         self.index = index
         self.driver = driver
         self.ids: BlobIds = BlobIds(index) if beside is None else beside.ids
         self.quarantine: Quarantine = Quarantine(index) if beside is None else beside.quarantine
         self.keyring: Keyring = Keyring(index) if beside is None else beside.keyring
         self.all: dict[str, Store] = {} if beside is None else beside.all
-        """Every store of this process by its name, this one too."""
+        """Every store of this process by name, including this one."""
         self.classes: dict[str, str] = {} if beside is None else beside.classes
-        """The stores of storage classes that have one; objects of all other classes are on the stores of buckets."""
+        """Stores of storage classes that have one; all other classes use the bucket's store."""
+        self.journal_failures: dict[str, JournalFailure] = {} if beside is None else beside.journal_failures
+        """By store name, why its journals cannot be written."""
         self.all[name] = self
         self.stored_note = of_store("stored", name)
-        """Note of the index that says how many bytes its buckets hold."""
+        """The note of the index with the bytes that its buckets hold."""
         self.full = False
-        """It has passed a limit of its settings, and takes no more: see `app.jobs.space`."""
-        self.bell: Bell | None = None
-        """Who writes its journals hears it; None for commands and tests."""
-        self.tree: Tree | None = None
-        """The plain files, in a store of layout *tree*; its driver then keeps what belongs to no key."""
+        """Whether it has passed a limit of its settings and refuses writes: see `app.jobs.integrity.capacity`."""
+        self.bell: JournalWakeup | None = None
+        """Wakes its journal writer; None for commands and tests."""
+        self.tree: PlainFiles | None = None
+        """The plain files of a store of layout *tree*; its driver holds the blobs of no key."""
         self._refused: list[tuple[str, int, int]] = []
 
     async def start(self) -> None:
@@ -111,41 +128,44 @@ class Store:
             await self.tree.start()
 
     async def close(self) -> None:
-        """Stop its threads; changes of plain files are finished first, so call it before the index is closed."""
+        """Finish changes of plain files and stop the threads.
+
+        Call it before the index is closed.
+        """
         if self.tree is not None:
             await self.tree.close()
         await self.driver.close()
 
-    def tree_at(self, body: str) -> Tree:
-        """The plain files that a body is one of. Raises StoreUnavailable."""
+    def tree_at(self, body: str) -> PlainFiles:
+        """Return the plain files that a body belongs to. Raises StoreUnavailable."""
         tree = self.at(body).tree
         if tree is None:
             raise StoreUnavailable(reason="the store of a plain file has another layout now")
         return tree
 
     def of(self, name: str) -> Store:
-        """The store of that name. Raises StoreUnavailable when it is not among the settings."""
+        """Return the store of that name. Raises StoreUnavailable when the settings do not have it."""
         try:
             return self.all[name]
         except KeyError:
             raise StoreUnavailable(reason=f"no store is named {name}") from None
 
     def at(self, locator: str) -> Store:
-        """The store that a blob lies in. Raises StoreUnavailable."""
-        return self.of(owner(locator))
+        """Return the store of a blob. Raises StoreUnavailable."""
+        return self.of(store_of_locator(locator))
 
     @property
     def archives(self) -> frozenset[str]:
-        """The storage classes that have a store and whose objects must be restored before they are read."""
+        """The storage classes with a store whose objects must be restored before they are read."""
         return ARCHIVES & self.classes.keys()
 
     @property
     def up(self) -> bool:
-        """The store is in service."""
+        """Whether the store is in service."""
         return self.breaker is None or self.breaker.up
 
     async def usage(self, patience: float) -> Usage | None:
-        """How full the store is; None when it does not answer within `patience` seconds."""
+        """Return the usage of the store; None when it does not answer within `patience` seconds."""
         try:
             async with asyncio.timeout(patience):
                 return await self.driver.usage()
@@ -153,25 +173,28 @@ class Store:
             return None
 
     async def pack_bytes(self, pack_id: int) -> int:
-        """How large a pack is by now. Raises StoreUnavailable."""
-        with driver_calls():
+        """Return the present size of a pack. Raises StoreUnavailable."""
+        with translate_driver_errors():
             file = await self.driver.pack_file(pack_id)
         return 0 if file is None else file.size
 
     def open_packs(self) -> None:
-        """Write small bodies into packs from now on. For the workers; other processes only read them."""
-        (self.breaker or self.driver).open_packs(Book(self.index, self.name))
+        """Write small bodies into packs from now on.
+
+        Only workers call it; other processes only read packs.
+        """
+        (self.breaker or self.driver).open_packs(IndexPackRegistry(self.index, self.name))
 
     async def close_packs(self) -> None:
-        """Seal the packs; call it before the index is closed."""
+        """Seal the packs. Call it before the index is closed."""
         await self.driver.close_packs()
         try:
-            await self.write_down_refused()
+            await self.report_rejected_records()
         except DomainError as error:
             logger.warning("%d refused records stay uncounted: %s", len(self._refused), type(error).__name__)
 
-    async def write_down_refused(self) -> None:
-        """Tell the index of records whose commit it refused, so that their space is counted dead."""
+    async def report_rejected_records(self) -> None:
+        """Report records whose commit was refused, so that the index counts their space as dead."""
         refused = self._refused[:REFUSED_AT_ONCE]
         if not refused:
             return
@@ -179,7 +202,7 @@ class Store:
         try:
             await self.index.refuse_blobs(refused, self.name)
         except CommitUnknown:
-            # to be written down for certain, but never to be counted twice
+            # They must be counted, but never twice.
             self._refused += [(locator, pack_id, 0) for locator, pack_id, _ in refused]
             raise
         except BaseException:
@@ -187,12 +210,12 @@ class Store:
             raise
 
     async def write(
-        self, source: Source, timings: Timings, begin: Callable[[], Chained], claim: Callable[[], bytes]
-    ) -> Committed:
-        """Write a body as a blob and commit what names it: `begin` begins that change, `claim` goes with the blob.
+        self, source: BodySource, timings: Timings, begin: Callable[[], DeferredCommit], claim: Callable[[], bytes]
+    ) -> CommitResult:
+        """Write a body as a blob and commit the change that references it.
 
-        When the commit is refused the blob is taken away again; when its outcome is unknown the blob is left to the
-        sweep, which asks the index.
+        `begin` begins that change; `claim` returns the blob's recovery header. A refused commit removes the blob. After
+        an unknown outcome the blob is left to the sweep, which asks the index.
         """
         piece = await source.read()
         if not piece:
@@ -204,7 +227,7 @@ class Store:
             return await self._append(await self.ids.take_for_record(), piece, source, timings, begin, claim).future
         blob_id = await self.ids.take()
         try:
-            with driver_calls():
+            with translate_driver_errors():
                 locator = await self.driver.put(blob_id, source, timings, piece, claim)
         except BaseException as error:
             # a mount that failed may hold something of it all the same
@@ -224,15 +247,15 @@ class Store:
         await self.ids.settle(blob_id)
         return committed
 
-    def begin_write(
+    def start_write(
         self,
         piece: Buffer,
-        source: Source,
+        source: BodySource,
         timings: Timings,
-        begin: Callable[[], Chained],
+        begin: Callable[[], DeferredCommit],
         claim: Callable[[], bytes],
-    ) -> asyncio.Future[Committed]:
-        """`write` of a body that is here whole, without an await. Raises NotNow, and nothing has happened then."""
+    ) -> asyncio.Future[CommitResult]:
+        """Start `write` of a complete body without an await. Raises WouldBlock; then nothing has happened."""
         if not piece:
             source.verify()
             chained = begin()
@@ -241,34 +264,34 @@ class Store:
         if self.full:
             raise StoreFull()
         if len(piece) > self.driver.capabilities.append_limit:
-            raise NotNow
-        return self._append(self.ids.take_for_record_now(), piece, source, timings, begin, claim).future
+            raise WouldBlock
+        return self._append(self.ids.try_take_for_record(), piece, source, timings, begin, claim).future
 
     def _append(
         self,
         blob_id: int,
         piece: Buffer,
-        source: Source,
+        source: BodySource,
         timings: Timings,
-        begin: Callable[[], Chained],
+        begin: Callable[[], DeferredCommit],
         claim: Callable[[], bytes],
-    ) -> Chained:
-        """Write a small body as a record; whoever writes its group queues the commit."""
+    ) -> DeferredCommit:
+        """Write a small body as a record; the writer of its group queues the commit."""
         chained = begin()
         came: dict[str, str] = {}
 
-        def done(entry: Append) -> None:
+        def done(entry: AppendRequest) -> None:
             if entry.error is None:
                 crash_point("store.durable")
                 chained.proceed(entry.locator)
                 if came.setdefault("first", "done") != "done":
                     self._refuse(entry)
             else:
-                chained.fail(translated(entry.error))
+                chained.fail(to_domain_error(entry.error))
 
-        entry = Append(blob_id, piece, source, claim, done, timings)
+        entry = AppendRequest(blob_id, piece, source, claim, done, timings)
         try:
-            with driver_calls():
+            with translate_driver_errors():
                 self.driver.append(entry)
         except BaseException:
             chained.abandon()
@@ -277,12 +300,17 @@ class Store:
         return chained
 
     def _ended(
-        self, entry: Append, chained: Chained, came: dict[str, str], started: float, future: asyncio.Future[Committed]
+        self,
+        entry: AppendRequest,
+        chained: DeferredCommit,
+        came: dict[str, str],
+        started: float,
+        future: asyncio.Future[CommitResult],
     ) -> None:
-        """Note the time; and the record for dead when no row will ever hold it."""
+        """Note the time, and that a record without a row is dead."""
         timings = entry.timings
         timings["commit"] = perf_counter() - started - timings.get("write", 0.0) - timings.get("sync", 0.0)
-        if future.cancelled():  # a cancelled request may be committed all the same
+        if future.cancelled():  # the commit of a cancelled request may still happen
             never = chained.abandon()
         else:
             error = future.exception()
@@ -292,51 +320,54 @@ class Store:
         if never and came.setdefault("first", "refused") != "refused":
             self._refuse(entry)
 
-    def _refuse(self, entry: Append) -> None:
-        """A record that is written and that no row will ever hold. Called in any thread."""
+    def _refuse(self, entry: AppendRequest) -> None:
+        """Note a written record that no row will ever reference. Called in any thread."""
         packed = self.driver.packed(entry.locator)
         if packed is not None:
             self._refused.append((entry.locator, *packed))
 
-    # blobs that are named by a commit of their own
-    async def keep(self, source: Source, claim: Callable[[], bytes]) -> Kept:
-        """Write a blob that no row holds yet. Whoever asks for it calls `settle` once one does, else `drop`."""
+    # blobs with a commit of their own
+    async def keep(self, source: BodySource, claim: Callable[[], bytes]) -> StoredBlob:
+        """Write a blob that no row references yet.
+
+        The caller calls `settle` once a row does, else `drop`.
+        """
         if self.full:
             raise StoreFull()
         piece = await source.read()
         if len(piece) == source.size and len(piece) <= self.driver.capabilities.append_limit:
-            return Kept(await self._keep_record(piece, source, claim), 0)
+            return StoredBlob(await self._keep_record(piece, source, claim), 0)
         blob_id = await self.ids.take()
         try:
-            with driver_calls():
-                return Kept(await self.driver.put(blob_id, source, {}, piece, claim), blob_id)
+            with translate_driver_errors():
+                return StoredBlob(await self.driver.put(blob_id, source, {}, piece, claim), blob_id)
         except BaseException as error:
             if not isinstance(error, DomainError) or await self._is_gone(blob_id):
                 await self.ids.settle(blob_id)
             raise
 
-    async def _keep_record(self, piece: Buffer, source: Source, claim: Callable[[], bytes]) -> str:
+    async def _keep_record(self, piece: Buffer, source: BodySource, claim: Callable[[], bytes]) -> str:
         loop = asyncio.get_running_loop()
         written = asyncio.Event()
 
-        def done(_: Append) -> None:
+        def done(_: AppendRequest) -> None:
             loop.call_soon_threadsafe(written.set)
 
-        entry = Append(await self.ids.take_for_record(), piece, source, claim, done, {})
-        with driver_calls():
+        entry = AppendRequest(await self.ids.take_for_record(), piece, source, claim, done, {})
+        with translate_driver_errors():
             self.driver.append(entry)
         await written.wait()
         if entry.error is not None:
-            raise translated(entry.error)
+            raise to_domain_error(entry.error)
         return entry.locator
 
-    async def settle(self, kept: Kept) -> None:
-        """A row holds the blob."""
+    async def settle(self, kept: StoredBlob) -> None:
+        """Note that a row references the blob."""
         if kept.blob_id:
             await self.ids.settle(kept.blob_id)
 
-    async def drop(self, kept: Kept) -> None:
-        """No row holds the blob, and none will."""
+    async def drop(self, kept: StoredBlob) -> None:
+        """Remove a blob that no row references or ever will."""
         packed = self.driver.packed(kept.locator)
         if packed is not None:
             self._refused.append((kept.locator, *packed))
@@ -344,7 +375,7 @@ class Store:
             await self._take_back(kept.blob_id, kept.locator)
 
     async def _is_gone(self, blob_id: int) -> bool:
-        """Take away what may be left under an id; False when it is left to the sweep."""
+        """Remove what may exist under an id; return False when the sweep must."""
         try:
             await self.driver.discard_id(blob_id)
         except DriverError:
@@ -359,7 +390,7 @@ class Store:
         await self.ids.settle(blob_id)
 
 
-async def _committed(chained: Chained, locator: str, timings: Timings) -> Committed:
+async def _committed(chained: DeferredCommit, locator: str, timings: Timings) -> CommitResult:
     chained.proceed(locator)
     return await timed(chained.future, timings)
 

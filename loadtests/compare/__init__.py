@@ -1,1 +1,1 @@
-"""Stores and endpoints compared by the same scenarios: `sluice bench`, `make compare`."""
+"""Compares stores and endpoints by the same scenarios: `sluice bench`, `make compare`."""

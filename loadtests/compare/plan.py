@@ -1,4 +1,4 @@
-"""What a run does: which scenarios, with which options, and about how long and how much it is."""
+"""What a run does: its scenarios, their options, and an estimate of time and bytes."""
 
 from __future__ import annotations
 
@@ -8,35 +8,35 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from loadtests.mounts.work import FILES, TOTAL
-from loadtests.payload import parse_size, parse_sizes
-from loadtests.pool import parse_mix
+from sluice_s3.loadtests.mounts.workloads import FILES, TOTAL
+from sluice_s3.loadtests.object_pool import parse_mix
+from sluice_s3.loadtests.payload import parse_size, parse_sizes
 
 HERE = Path(__file__).parent.parent / "scenarios"
 OVERHEAD_SECONDS = 1.5
-"""What Locust takes to start and to end."""
+"""Seconds that Locust takes to start and to end."""
 GUESSED_RATE = 200e6
-"""Bytes a second that a store is guessed to take, where a scenario is bounded by time."""
+"""Estimated bytes a second of a store, for scenarios that are bounded by time."""
 
 
 class PlanError(Exception):
-    """What was asked for cannot be done; the message says why."""
+    """The requested run is impossible; the message says why."""
 
 
 @dataclass(frozen=True)
 class Scenario:
-    """A Locust file with its options: `quick` ends within seconds, `full` is what was published."""
+    """A Locust file with its options: `quick` ends within seconds, `full` is as published."""
 
     name: str
     quick: Mapping[str, str]
     full: Mapping[str, str]
     users: int = 1
     default: bool = True
-    """Whether `make compare` plays it when nobody chooses."""
+    """Whether `make compare` runs it by default."""
 
     @property
     def file(self) -> Path:
-        """What Locust is given."""
+        """The Locust file's path."""
         return HERE / f"{self.name}.py"
 
 
@@ -89,8 +89,8 @@ SCENARIOS = {
 
 
 @dataclass(frozen=True)
-class Chosen:
-    """A scenario as it is played in a run. `seconds` and `bytes` are guesses of one cell."""
+class SelectedScenario:
+    """A scenario with the options of a run. `seconds` and `bytes` are estimates of one cell."""
 
     name: str
     users: int
@@ -100,16 +100,16 @@ class Chosen:
 
     @property
     def words(self) -> list[str]:
-        """Of Locust's command line."""
+        """The options as arguments of Locust's command line."""
         return [word for name, value in self.arguments.items() for word in (f"--{name}", value)]
 
 
 @dataclass(frozen=True)
 class Plan:
-    """All that a resumed run has to know but for keys."""
+    """All that a resumed run must know, except keys."""
 
     repeats: int
-    scenarios: Mapping[str, Chosen]
+    scenarios: Mapping[str, SelectedScenario]
     processes: int = 1
     durability: str = "full"
     workers: int = 1
@@ -118,26 +118,26 @@ class Plan:
     direct: bool = False
     direct_unsynced: bool = False
     directory: str = ""
-    """Where temporary stores are made; empty: the system's place for such."""
+    """Where temporary stores are created; empty: the system's default."""
     region: str = "us-east-1"
     full: bool = False
     note: Mapping[str, Any] = field(default_factory=dict)
 
     def as_json(self) -> dict[str, Any]:
-        """For `meta.json`."""
+        """Return the plan as `meta.json` stores it."""
         return asdict(self)
 
     @staticmethod
     def of_json(found: Mapping[str, Any]) -> Plan:
-        """From `meta.json`. Raises PlanError when it is none."""
+        """Read a plan from `meta.json`. Raises PlanError if it is invalid."""
         try:
-            scenarios = {name: Chosen(**one) for name, one in found["scenarios"].items()}
+            scenarios = {name: SelectedScenario(**one) for name, one in found["scenarios"].items()}
             return Plan(**{**found, "scenarios": scenarios})
         except (KeyError, TypeError, AttributeError) as error:
             raise PlanError(f"the run's plan cannot be read: {error}") from error
 
 
-def choose(
+def select_scenarios(
     names: Iterable[str],
     *,
     full: bool = False,
@@ -145,11 +145,11 @@ def choose(
     duration: float | None = None,
     sizes: str | None = None,
     settings: Iterable[str] = (),
-) -> dict[str, Chosen]:
-    """Scenarios by name (none: the usual ones) with their options.
+) -> dict[str, SelectedScenario]:
+    """Return the scenarios of these names (none: the default ones) with their options.
 
-    `users`, `duration` (seconds) and `sizes` go to those that have such; `settings` are `SCENARIO.OPTION=VALUE`.
-    Raises PlanError.
+    `users`, `duration` (seconds) and `sizes` apply to scenarios that have such options; `settings` are
+    `SCENARIO.OPTION=VALUE`. Raises PlanError.
     """
     wanted = list(dict.fromkeys(names)) or [one.name for one in SCENARIOS.values() if one.default]
     for name in wanted:
@@ -170,7 +170,7 @@ def choose(
             needed, seconds = _bytes(name, arguments), _seconds(name, arguments)
         except (ValueError, OverflowError) as error:  # the latter of what is infinite
             raise PlanError(f"{name}: {error}") from error
-        chosen[name] = Chosen(name, count, arguments, seconds, needed)
+        chosen[name] = SelectedScenario(name, count, arguments, seconds, needed)
     return chosen
 
 
@@ -187,7 +187,10 @@ def _settings(settings: Iterable[str], wanted: Sequence[str]) -> dict[str, dict[
 
 
 def _bytes(name: str, options: Mapping[str, str]) -> int:
-    """About what one cell writes. Raises ValueError for options that are wrong."""
+    """Return the approximate number of bytes that one cell writes.
+
+    Raises ValueError for invalid options.
+    """
     if name == "sizes":
         most = parse_size(options["most"])
         return sum(max(2 * size, min(most, size * int(options["times"]))) for size in parse_sizes(options["sizes"]))
@@ -206,7 +209,7 @@ def _bytes(name: str, options: Mapping[str, str]) -> int:
 
 
 def _seconds(name: str, options: Mapping[str, str]) -> float:
-    """About how long one cell takes, for the progress bar."""
+    """Return the approximate seconds of one cell, for the progress bar."""
     if name == "threads":
         cells = len(options["numbers"].split(",")) * len(options["sizes"].split(","))
         return OVERHEAD_SECONDS + cells * float(options["step-seconds"])

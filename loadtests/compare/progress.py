@@ -1,4 +1,4 @@
-"""How far a run is: a bar on a terminal, lines elsewhere."""
+"""The progress of a run: a bar on a terminal, lines elsewhere."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from contextlib import contextmanager
 from rich.console import Console
 from rich.progress import BarColumn, Progress, SpinnerColumn, TaskID, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
-from loadtests.compare.cell import Outcome
+from sluice_s3.loadtests.compare.trial import TrialResult
 
 
 class Bar:
-    """Shows a run."""
+    """Shows the progress of a run."""
 
     def __init__(self, console: Console | None = None) -> None:
         self.console = console or Console(stderr=True)
@@ -29,19 +29,19 @@ class Bar:
 
     @contextmanager
     def of(self, seconds: float) -> Iterator[None]:
-        """Shown until the end of the block, `seconds` long by guess."""
+        """Show a bar until the end of the block, for an estimated `seconds`."""
         self.said(f"about {max(1, round(seconds / 60))} min")
         with self._progress:
             self._task = self._progress.add_task("", total=max(seconds, 1.0))
             yield
 
     def began(self, what: str) -> None:
-        """It is at this now."""
+        """Show the current step."""
         if self._task is not None:
             self._progress.update(self._task, description=what)
 
-    def ended(self, seconds: float, outcome: Outcome | None, what: str) -> None:
-        """A cell that was guessed to take so long is over."""
+    def ended(self, seconds: float, outcome: TrialResult | None, what: str) -> None:
+        """Advance by the estimated seconds of a cell that ended."""
         if self._task is not None:
             self._progress.advance(self._task, seconds)
         if outcome is None:
@@ -50,5 +50,5 @@ class Bar:
         self.said(f"{what}: {took}{f', {outcome.state}: {outcome.reason}' if outcome.reason else ''}")
 
     def said(self, message: str) -> None:
-        """One line."""
+        """Print one line."""
         self.console.print(message, markup=False, highlight=False, soft_wrap=True)

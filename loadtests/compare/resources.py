@@ -1,4 +1,4 @@
-"""What the gateway, the generator, the mount and the device did meanwhile, sampled from /proc about once a second."""
+"""Samples gateway, generator, mount and device from /proc, about once a second."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from benchmarks import processes
+from sluice_s3.loadtests.common import procfs
 
 COLUMNS = (
     *("time", "target", "scenario", "repeat", "who", "interval_s", "cpu", "rss_bytes", "read_bytes"),
     *("written_bytes", "processes"),
 )
 SECTOR = 512
-"""/proc/diskstats counts in these, whatever the device's own are."""
+"""The sector size of /proc/diskstats, whatever the device's own is."""
 PAGE = os.sysconf("SC_PAGE_SIZE")
 
 
 @dataclass(frozen=True)
-class Reading:
-    """Totals since an actor began: CPU seconds, bytes; None: not known."""
+class ResourceSample:
+    """Totals since an actor began: CPU seconds and bytes. None: unknown."""
 
     cpu: float | None
     rss: int | None
@@ -32,11 +32,11 @@ class Reading:
     processes: int = 0
 
 
-def of_processes(root: int) -> Reading | None:
-    """Of a process tree; None when it is gone."""
+def sample_processes(root: int) -> ResourceSample | None:
+    """Sample a process tree. Returns None when it is gone."""
     try:
-        pids = processes.tree(root)
-        cpu = processes.cpu_seconds(root)
+        pids = procfs.tree(root)
+        cpu = procfs.cpu_seconds(root)
     except (ProcessLookupError, FileNotFoundError):
         return None
     rss = read = written = 0
@@ -50,22 +50,25 @@ def of_processes(root: int) -> Reading | None:
             written += int(counts["write_bytes"])
         except (OSError, ValueError, KeyError):
             known = False
-    return Reading(cpu, rss, read if known else None, written if known else None, len(pids))
+    return ResourceSample(cpu, rss, read if known else None, written if known else None, len(pids))
 
 
-def of_device(number: int) -> Reading | None:
-    """Of the block device with this st_dev; None when there is none (a network or FUSE mount)."""
+def sample_device(number: int) -> ResourceSample | None:
+    """Sample the block device with this st_dev.
+
+    Returns None if there is none (a network or FUSE mount).
+    """
     wanted = (str(os.major(number)), str(os.minor(number)))
     with suppress(OSError):
         for line in Path("/proc/diskstats").read_text().splitlines():
             fields = line.split()
             if (fields[0], fields[1]) == wanted:
-                return Reading(None, None, int(fields[5]) * SECTOR, int(fields[9]) * SECTOR)
+                return ResourceSample(None, None, int(fields[5]) * SECTOR, int(fields[9]) * SECTOR)
     return None
 
 
 class Sampler:
-    """Appends to `resources.csv`; `epoch` (since 1970) is what its times count from."""
+    """Appends to `resources.csv`. Times count from `epoch` (seconds since 1970)."""
 
     def __init__(self, file: Path, epoch: float) -> None:
         new = not file.exists()
@@ -74,14 +77,16 @@ class Sampler:
         self._epoch = epoch
         self._actors: Mapping[str, int] = {}
         self._device = 0
-        self._last: dict[str, tuple[float, Reading]] = {}
+        self._last: dict[str, tuple[float, ResourceSample]] = {}
         self._cell: tuple[str, str, int] = ("", "", 0)
         if new:
             self._lines.writerow(COLUMNS)
 
     def begin(self, cell: tuple[str, str, int], actors: Mapping[str, int], path: Path | None) -> None:
-        """From here on for the cell (target, scenario, repeat): roots of process trees by who they are (0: there is
-        none), and the device under a path."""
+        """Sample the cell (target, scenario, repeat) from here on.
+
+        `actors` are roots of process trees by name (0: no such process). The device is the one below a path.
+        """
         self._cell = cell
         self._actors = {who: pid for who, pid in actors.items() if pid}
         self._device = os.stat(path).st_dev if path is not None and path.exists() else 0
@@ -89,10 +94,10 @@ class Sampler:
         self.sample()
 
     def sample(self) -> None:
-        """Read everything; from the second time on that makes lines."""
-        found = {who: of_processes(pid) for who, pid in self._actors.items()}
+        """Read everything; write lines from the second call on."""
+        found = {who: sample_processes(pid) for who, pid in self._actors.items()}
         if self._device:
-            found["device"] = of_device(self._device)
+            found["device"] = sample_device(self._device)
         now = time.time()
         for who, reading in found.items():
             if reading is None:
@@ -103,7 +108,7 @@ class Sampler:
                 self._write(who, now, now - before[0], reading, before[1])
         self._file.flush()
 
-    def _write(self, who: str, now: float, interval: float, reading: Reading, before: Reading) -> None:
+    def _write(self, who: str, now: float, interval: float, reading: ResourceSample, before: ResourceSample) -> None:
         cpu: str | float = ""
         if reading.cpu is not None and before.cpu is not None:
             cpu = round(max(0.0, reading.cpu - before.cpu) / interval, 4)
@@ -116,5 +121,5 @@ class Sampler:
         self._lines.writerow(line)
 
     def close(self) -> None:
-        """No more."""
+        """Close the file."""
         self._file.close()

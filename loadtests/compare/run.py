@@ -1,8 +1,11 @@
-"""A run: every target in turn, repeat after repeat, all of it into one directory; it can be interrupted and resumed."""
+"""A run: every target in turn, repeat after repeat, into one directory.
+
+It can be interrupted and resumed.
+"""
 
 from __future__ import annotations
 
-import os
+import secrets
 import shutil
 import signal
 import subprocess
@@ -14,31 +17,44 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Protocol
 
-from benchmarks.calls import Refused
-from benchmarks.targets import Keys
-from loadtests.compare import meta as meta_file
-from loadtests.compare.cell import Interrupted, Job, Outcome, play
-from loadtests.compare.plan import Chosen, Plan, PlanError
-from loadtests.compare.resources import Sampler
-from loadtests.compare.targets import Open, Target, described, locust_words, ready, targets_of
-from loadtests.mounts.serving import MountFailed
-from storage_drivers.mountinfo import mount_of
-from storage_drivers.probing.probe import measure
+from sluice_s3.loadtests.common.s3_calls import S3CallError
+from sluice_s3.loadtests.common.targets import Keys
+from sluice_s3.loadtests.compare import run_metadata as meta_file
+from sluice_s3.loadtests.compare.plan import Plan, PlanError, SelectedScenario
+from sluice_s3.loadtests.compare.resources import Sampler
+from sluice_s3.loadtests.compare.targets import (
+    RunningTarget,
+    Target,
+    describe,
+    locust_arguments,
+    start_target,
+    targets_of,
+)
+from sluice_s3.loadtests.compare.trial import Interrupted, LocustJob, TrialResult, run_locust
+from sluice_s3.loadtests.mounts.fuse_server import MountFailed
+from sluice_s3.storage_drivers.mountinfo import mount_of
+from sluice_s3.storage_drivers.probing.probe import measure
 
 SPARE = 1.1
-"""Free space that must be there, over what a turn is guessed to write."""
+"""Free space that must be left beyond the estimated bytes of a turn."""
 SYNC_SECONDS = 120.0
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 class Progress(Protocol):
-    """Who shows how far it is."""
+    """Shows the progress of a run."""
 
-    def began(self, what: str) -> None: ...
+    def began(self, what: str) -> None:
+        """Show that a step began."""
+        ...
 
-    def ended(self, seconds: float, outcome: Outcome | None, what: str) -> None: ...
+    def ended(self, seconds: float, outcome: TrialResult | None, what: str) -> None:
+        """Show that a cell ended."""
+        ...
 
-    def said(self, message: str) -> None: ...
+    def said(self, message: str) -> None:
+        """Print one line."""
+        ...
 
 
 class Run:
@@ -56,15 +72,18 @@ class Run:
 
     @property
     def failed(self) -> list[dict[str, Any]]:
-        """Cells without a whole result."""
+        """The cells without a complete result."""
         return [cell for cell in self.meta["cells"] if cell["state"] != "done"]
 
     def seconds_left(self) -> float:
-        """A guess."""
+        """The estimated time left."""
         return sum(chosen.seconds for target, repeat in self._turns() for chosen in self._pending(target, repeat))
 
     def go(self) -> None:
-        """Play what was not played yet. A signal to end makes it partial, with nothing left behind."""
+        """Run the cells that are missing.
+
+        A signal to end makes the run partial and leaves nothing behind.
+        """
         self.meta |= {"state": "running", "reason": "", "targets": [self._described(one) for one in self.targets]}
         meta_file.write(self.directory, self.meta)
         sampler = Sampler(self.directory / "resources.csv", self.meta["started"])
@@ -83,13 +102,16 @@ class Run:
             shutil.rmtree(self.directory / "work", ignore_errors=True)
 
     def _turns(self) -> Iterator[tuple[Target, int]]:
-        """Who is first changes with every repeat, so that the hour of the day favours nobody."""
+        """Yield the turns in their order.
+
+        The first target changes with every repeat, so that the time of day favours none.
+        """
         for repeat in range(1, self.plan.repeats + 1):
             at = (repeat - 1) % len(self.targets)
             for target in self.targets[at:] + self.targets[:at]:
                 yield target, repeat
 
-    def _pending(self, target: Target, repeat: int) -> list[Chosen]:
+    def _pending(self, target: Target, repeat: int) -> list[SelectedScenario]:
         done = {
             (cell["target"], cell["scenario"], cell["repeat"]) for cell in self.meta["cells"] if cell["state"] == "done"
         }
@@ -100,28 +122,28 @@ class Run:
             if (target.name, chosen.name, repeat) not in done and not (boto and chosen.name == "boto3_mixed")
         ]
 
-    def _turn(self, target: Target, repeat: int, pending: list[Chosen], sampler: Sampler) -> None:
+    def _turn(self, target: Target, repeat: int, pending: list[SelectedScenario], sampler: Sampler) -> None:
         self._check()
         self._progress.began(f"{target.name}: getting ready")
         left = list(pending)
         log = self.directory / "logs" / f"{target.name}-{repeat}-gateway.log"
         log.parent.mkdir(exist_ok=True)
         try:
-            with ready(target, self.plan, self._keys, self._parent, log) as there:
+            with start_target(target, self.plan, self._keys, self._parent, log) as there:
                 self._look(target, there, pending)
                 while left:
                     self._check()
                     self._cell(target, repeat, left[0], there, sampler)
                     left.pop(0)
-        except (Refused, MountFailed, OSError, subprocess.SubprocessError) as error:
+        except (S3CallError, MountFailed, OSError, subprocess.SubprocessError) as error:
             reason = str(error) or type(error).__name__
             self._progress.said(f"{target.name}: {reason.splitlines()[0]}")
             for chosen in left:
-                self._note(target, repeat, chosen, Outcome("failed", reason=reason[:2000]))
+                self._note(target, repeat, chosen, TrialResult("failed", reason=reason[:2000]))
                 self._progress.ended(chosen.seconds, None, "")
 
-    def _look(self, target: Target, there: Open, pending: list[Chosen]) -> None:
-        """Probe a store before its first turn, and see that there is space. Raises OSError."""
+    def _look(self, target: Target, there: RunningTarget, pending: list[SelectedScenario]) -> None:
+        """Probe a store before its first turn and check its free space. Raises OSError."""
         if there.path is None:
             return
         free = shutil.disk_usage(there.path).free
@@ -136,14 +158,16 @@ class Run:
         mount = mount_of(there.path)
         entry["mount"] = mount._asdict() | {"driver": mount.driver}
 
-    def _cell(self, target: Target, repeat: int, chosen: Chosen, there: Open, sampler: Sampler) -> None:
+    def _cell(
+        self, target: Target, repeat: int, chosen: SelectedScenario, there: RunningTarget, sampler: Sampler
+    ) -> None:
         what = f"{target.name}: {chosen.name} ({repeat} of {self.plan.repeats})"
         self._progress.began(what)
         _sync(there.path)
-        bucket = f"sluice-bench-{chosen.name.replace('_', '-')}-{os.getpid()}"
-        job = Job(
+        bucket = bucket_name(chosen.name)
+        job = LocustJob(
             self.meta["run"], target.name, chosen, repeat, self.meta["started"], self.plan.processes,
-            locust_words(target, there, bucket),
+            locust_arguments(target, there, bucket),
             {"AWS_ACCESS_KEY_ID": there.keys.access_key, "AWS_SECRET_ACCESS_KEY": there.keys.secret_key},
         )  # fmt: skip
 
@@ -153,7 +177,7 @@ class Run:
 
         outcome = None
         try:
-            outcome = play(
+            outcome = run_locust(
                 job, self.directory, begun=begun, sample=sampler.sample, broken=_broken(there), check=self._check
             )
         except Interrupted:
@@ -167,13 +191,13 @@ class Run:
         self._progress.ended(chosen.seconds, outcome, what)
         gone = _broken(there)()
         if gone:
-            raise Refused(gone)
+            raise S3CallError(gone)
 
-    def _interrupted(self, job: Job) -> Outcome:
+    def _interrupted(self, job: LocustJob) -> TrialResult:
         file = Path("rows") / job.target / f"{job.chosen.name}-{job.repeat}.partial.csv.gz"
-        return Outcome("interrupted", reason="interrupted", file=str(file), ended=time.time())
+        return TrialResult("interrupted", reason="interrupted", file=str(file), ended=time.time())
 
-    def _note(self, target: Target, repeat: int, chosen: Chosen, outcome: Outcome) -> None:
+    def _note(self, target: Target, repeat: int, chosen: SelectedScenario, outcome: TrialResult) -> None:
         name = {"target": target.name, "scenario": chosen.name, "repeat": repeat}
         others = [cell for cell in self.meta["cells"] if {key: cell[key] for key in name} != name]
         self.meta["cells"] = [*others, name | asdict(outcome)]
@@ -181,7 +205,7 @@ class Run:
 
     def _described(self, target: Target) -> dict[str, object]:
         before = [one for one in self.meta["targets"] if one["name"] == target.name]
-        return before[0] if before else described(target, {"probe": None, "mount": None})
+        return before[0] if before else describe(target, {"probe": None, "mount": None})
 
     def _why(self) -> str:
         reasons = dict.fromkeys(f"{cell['target']}: {cell['reason']}" for cell in self.failed)
@@ -192,8 +216,16 @@ class Run:
         meta_file.write(self.directory, self.meta)
 
 
-def _broken(there: Open) -> Callable[[], str]:
-    """Says when a process that everything depends on is gone."""
+def bucket_name(scenario: str) -> str:
+    """Return a random name of a bucket.
+
+    Runs on other hosts may use the same endpoint.
+    """
+    return f"sluice-bench-{scenario.replace('_', '-')}-{secrets.token_hex(6)}"
+
+
+def _broken(there: RunningTarget) -> Callable[[], str]:
+    """Return a check that reports when a required process is gone."""
 
     def look() -> str:
         for what, pid in (("gateway", there.gateway_pid), ("mount's process", there.mount_pid)):
@@ -212,7 +244,7 @@ def _runs(pid: int) -> bool:
 
 
 def _sync(path: Path | None) -> None:
-    """What was written before is out of the way."""
+    """Sync, so that earlier writes do not disturb the next cell."""
     if path is not None:
         with suppress(subprocess.TimeoutExpired):
             subprocess.run(["sync", "-f", str(path)], check=False, timeout=SYNC_SECONDS)
@@ -220,8 +252,10 @@ def _sync(path: Path | None) -> None:
 
 @contextmanager
 def _ending_by_signal() -> Iterator[Callable[[], None]]:
-    """A function that raises Interrupted after a signal to end: it is called where nothing is half made. Who sends a
-    second signal does not want to wait: it is raised at once."""
+    """Return a function that raises Interrupted after a signal to end.
+
+    It is called only where nothing is half created. A second signal raises at once.
+    """
     asked: list[str] = []
 
     def handle(number: int, _: object) -> None:
@@ -242,7 +276,10 @@ def _ending_by_signal() -> Iterator[Callable[[], None]]:
 
 
 def begin(directory: Path, plan: Plan, keys: Keys, progress: Progress) -> Run:
-    """A new run. Raises PlanError when something that was asked for is wrong, before anything is made."""
+    """Create a run.
+
+    Raises PlanError for an invalid request, before anything is created.
+    """
     targets_of(plan)
     if (directory / "meta.json").exists():
         raise PlanError(f"{directory} is a run already: go on with --resume, or take another name")
@@ -254,6 +291,6 @@ def begin(directory: Path, plan: Plan, keys: Keys, progress: Progress) -> Run:
 
 
 def resume(directory: Path, keys: Keys, progress: Progress) -> Run:
-    """A run that was interrupted. Raises PlanError."""
+    """Open an interrupted run. Raises PlanError."""
     meta = meta_file.read(directory)
     return Run(directory, Plan.of_json(meta["plan"]), meta, keys, progress)

@@ -1,4 +1,4 @@
-"""Where a target's bytes lie: a directory that somebody named, or a temporary one, shown through a mount or not."""
+"""Where a target's bytes lie: a user's or a temporary directory, perhaps mounted."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 
-from loadtests.compare.plan import PlanError
-from loadtests.mounts.mount import mounted
-from loadtests.mounts.personalities import PERSONALITIES
-from loadtests.mounts.profiles import PROFILES
-from loadtests.mounts.serving import MountFailed, is_mounted
-from storage_drivers.mountinfo import mount_of
+from sluice_s3.loadtests.compare.plan import PlanError
+from sluice_s3.loadtests.mounts.fuse_server import MountFailed, is_mounted
+from sluice_s3.loadtests.mounts.mount import mounted
+from sluice_s3.loadtests.mounts.profiles import PROFILES
+from sluice_s3.loadtests.mounts.quirks import PERSONALITIES
+from sluice_s3.storage_drivers.mountinfo import mount_of
 
 DRIVERS = ("local", "efs", "fuse")
 NAME = re.compile(r"[a-z0-9][a-z0-9.-]{0,31}")
@@ -29,8 +29,11 @@ MOUNT_SECONDS = 10.0
 
 @dataclass(frozen=True)
 class Store:
-    """`path` is somebody's directory; where there is none, a temporary one is used, under the mount that `kind` names:
-    `local` (none), `bindfs`, or one of `loadtests.mounts` with this profile and personality."""
+    """A store in the directory `path`, or in a temporary one if `path` is empty.
+
+    A temporary one lies under the mount that `kind` names: `local` (none), `bindfs`, or one of `loadtests.mounts` with
+    this profile and personality.
+    """
 
     name: str
     kind: str = "path"
@@ -41,8 +44,8 @@ class Store:
 
 
 @dataclass(frozen=True)
-class Place:
-    """A store that is there. `pid` is of the process that serves its mount, 0 where there is none."""
+class ProvisionedStore:
+    """A store that is ready. `pid` is the process that serves its mount, or 0."""
 
     path: Path
     driver: str
@@ -50,9 +53,9 @@ class Place:
 
 
 def parse_store(text: str) -> Store:
-    """`NAME=PATH`, `NAME=PATH:DRIVER`, `NAME=PROFILE`, `PROFILE`; also `local`, `fuse`, `bindfs` and personalities.
+    """Parse `NAME=PATH`, `NAME=PATH:DRIVER`, `NAME=PROFILE` or `PROFILE`.
 
-    Raises PlanError.
+    Also parses `local`, `fuse`, `bindfs` and personalities. Raises PlanError.
     """
     name, equals, rest = text.partition("=")
     if not equals:
@@ -89,18 +92,21 @@ def _known(name: str, kind: str) -> Store:
 
 
 def can_mount() -> bool:
-    """Whether temporary mounts are likely to work here."""
+    """Return whether temporary mounts are likely to work here."""
     library = ctypes.util.find_library("fuse3") or ctypes.util.find_library("fuse")
     return library is not None and find_spec("mfusepy") is not None and os.access("/dev/fuse", os.R_OK | os.W_OK)
 
 
 @contextmanager
-def opened(store: Store, parent: Path) -> Iterator[Place]:
-    """An empty directory of the store until the end of the block. Raises MountFailed, OSError."""
+def provision(store: Store, parent: Path) -> Iterator[ProvisionedStore]:
+    """Provide an empty directory of the store until the end of the block.
+
+    Raises MountFailed, OSError.
+    """
     if store.path is not None:
         made = Path(tempfile.mkdtemp(prefix="sluice-bench-", dir=store.path))
         try:
-            yield Place(made, store.driver or mount_of(made).driver)
+            yield ProvisionedStore(made, store.driver or mount_of(made).driver)
         finally:
             _remove(made)
         return
@@ -110,13 +116,13 @@ def opened(store: Store, parent: Path) -> Iterator[Place]:
         backing.mkdir()
         where.mkdir()
         if store.kind == "local":
-            yield Place(backing, "local")
+            yield ProvisionedStore(backing, "local")
         elif store.kind == "bindfs":
             with _bindfs(backing, where) as pid:
-                yield Place(where, store.driver, pid)
+                yield ProvisionedStore(where, store.driver, pid)
         else:
             with mounted(backing, where, profile=store.profile, personality=store.personality) as mount:
-                yield Place(where, store.driver, mount.pid)
+                yield ProvisionedStore(where, store.driver, mount.pid)
     finally:
         _remove(work)
 
@@ -143,7 +149,10 @@ def _bindfs(backing: Path, where: Path) -> Iterator[int]:
 
 
 def _remove(directory: Path) -> None:
-    """Remove it; what a server that was just killed still makes is taken at a second try."""
+    """Remove the directory.
+
+    A second try takes what a just killed server still created.
+    """
     for _ in range(3):
         shutil.rmtree(directory, ignore_errors=True)
         if not directory.exists():

@@ -1,4 +1,4 @@
-"""What the scenarios are played against: a fresh gateway on a store, an endpoint that runs, or plain files."""
+"""What scenarios run against: a fresh gateway on a store, an endpoint, or plain files."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from benchmarks.calls import Refused
-from benchmarks.targets import Keys, Running
-from benchmarks.targets import Target as Launched
-from loadtests.compare.plan import Plan, PlanError
-from loadtests.compare.stores import NAME, Store, opened, parse_store
-from loadtests.objects import S3Objects
-from loadtests.wire import Endpoint
+from sluice_s3.loadtests.clients.http import Endpoint
+from sluice_s3.loadtests.clients.s3 import S3Client
+from sluice_s3.loadtests.common.s3_calls import S3CallError
+from sluice_s3.loadtests.common.targets import Keys, Running
+from sluice_s3.loadtests.common.targets import Target as Launched
+from sluice_s3.loadtests.compare.plan import Plan, PlanError
+from sluice_s3.loadtests.compare.stores import NAME, Store, parse_store, provision
 
 SETTINGS = {"SLUICE_SERVER_TIMING": "true", "SLUICE_ACCESS_LOG": "false", "SLUICE_DISCARD_GRACE": "5"}
-"""Of the gateway, beside its defaults: phases for the report, no log, and space given back soon."""
+"""Gateway settings: phases for the report, no log, and early reclaim of space."""
 WARM_UPS = 50
 
 
@@ -36,8 +36,8 @@ class Target:
 
 
 @dataclass(frozen=True)
-class Open:
-    """A target that is ready. Process ids are 0 where there is no process of ours."""
+class RunningTarget:
+    """A target that is ready. Process ids are 0 for processes that we did not start."""
 
     host: str = ""
     direct: str = ""
@@ -49,13 +49,16 @@ class Open:
     server: str = ""
 
     def sweep(self, bucket: str) -> str:
-        """Remove what a cell left at an endpoint, or as plain files. Returns why it cannot be, or nothing."""
+        """Remove what a cell left at an endpoint or as plain files.
+
+        Returns why it cannot, or an empty string.
+        """
         if self.direct:
             shutil.rmtree(Path(self.direct) / bucket, ignore_errors=True)
             return ""
         if self.gateway_pid:
-            return ""  # its whole directory goes
-        objects = S3Objects(Endpoint(self.host, self.keys.access_key, self.keys.secret_key, self.keys.region), bucket)
+            return ""  # its whole directory is removed
+        objects = S3Client(Endpoint(self.host, self.keys.access_key, self.keys.secret_key, self.keys.region), bucket)
         try:
             return objects.sweep()
         finally:
@@ -63,7 +66,10 @@ class Open:
 
 
 def targets_of(plan: Plan) -> list[Target]:
-    """In the order in which they were named; a store's plain files stand beside it. Raises PlanError."""
+    """Return targets in the order of their options, plain files beside their store.
+
+    Raises PlanError.
+    """
     found = []
     for text in plan.stores:
         store = parse_store(text)
@@ -91,15 +97,18 @@ def targets_of(plan: Plan) -> list[Target]:
 
 
 @contextmanager
-def ready(target: Target, plan: Plan, keys: Keys, parent: Path, log: Path) -> Iterator[Open]:
-    """The target until the end of the block; temporary things are in `parent`. Raises Refused, MountFailed, OSError."""
+def start_target(target: Target, plan: Plan, keys: Keys, parent: Path, log: Path) -> Iterator[RunningTarget]:
+    """Start the target until the end of the block.
+
+    Temporary files are in `parent`. Raises S3CallError, MountFailed, OSError.
+    """
     if target.kind == "endpoint":
         yield _endpoint(target, keys)
         return
     assert target.store is not None
-    with opened(target.store, parent) as place:
+    with provision(target.store, parent) as place:
         if target.kind == "direct":
-            yield Open(direct=str(place.path), path=place.path, mount_pid=place.pid)
+            yield RunningTarget(direct=str(place.path), path=place.path, mount_pid=place.pid)
             return
         local = place.driver == "local"
         own = Keys(secrets.token_hex(10), secrets.token_hex(20), plan.region)
@@ -111,42 +120,45 @@ def ready(target: Target, plan: Plan, keys: Keys, parent: Path, log: Path) -> It
             with running:
                 host = f"http://{running.address[0]}:{running.address[1]}"
                 _warm(host, own)
-                yield Open(
+                yield RunningTarget(
                     host, keys=own, path=place.path, driver=place.driver, gateway_pid=running.pid or 0,
                     mount_pid=place.pid, server=running.server,
                 )  # fmt: skip
                 log.write_text(running.printed())
-        except Refused as error:
+        except S3CallError as error:
             log.write_text(str(error))
             raise
 
 
 def command(plan: Plan, local: bool) -> str:
-    """Of a gateway; the data of a store that is not local are named by a setting."""
+    """Return the gateway's command.
+
+    A setting names the data directory of a store that is not local.
+    """
     words = ["env", *(f"{name}={value}" for name, value in SETTINGS.items())]
-    words += [sys.executable, "-m", "app.cli", "serve", "--host", "127.0.0.1", "--port", "{port}"]
+    words += [sys.executable, "-m", "sluice_s3.app.cli", "serve", "--host", "127.0.0.1", "--port", "{port}"]
     words += ["--workers", str(plan.workers), "--admin-port", "-1", *(("--data", "{data}") if local else ())]
     return shlex.join(words).replace("'{port}'", "{port}").replace("'{data}'", "{data}")
 
 
-def _endpoint(target: Target, keys: Keys) -> Open:
-    """One that answers to our keys. Raises Refused."""
+def _endpoint(target: Target, keys: Keys) -> RunningTarget:
+    """Return an endpoint that accepts our keys. Raises S3CallError."""
     if not keys.access_key or not keys.secret_key:
-        raise Refused(f"{target.name}: its keys are taken from AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY")
+        raise S3CallError(f"{target.name}: its keys are taken from AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY")
     bucket = f"sluice-bench-check-{secrets.token_hex(4)}"
-    objects = S3Objects(Endpoint(target.url, keys.access_key, keys.secret_key, keys.region, 20), bucket)
+    objects = S3Client(Endpoint(target.url, keys.access_key, keys.secret_key, keys.region, 20), bucket)
     try:
         problem = objects.prepare() or objects.sweep()
     finally:
         objects.close()
     if problem:
-        raise Refused(f"{target.name} ({target.url}): {problem}")
-    return Open(target.url, keys=keys)
+        raise S3CallError(f"{target.name} ({target.url}): {problem}")
+    return RunningTarget(target.url, keys=keys)
 
 
 def _warm(host: str, keys: Keys) -> None:
-    """Have a fresh gateway do everything a few times. Raises Refused."""
-    objects = S3Objects(Endpoint(host, keys.access_key, keys.secret_key, keys.region), "warm-up")
+    """Have a fresh gateway do every operation a few times. Raises S3CallError."""
+    objects = S3Client(Endpoint(host, keys.access_key, keys.secret_key, keys.region), "warm-up")
     problem = objects.prepare()
     for number in range(WARM_UPS):
         for done in (
@@ -159,11 +171,11 @@ def _warm(host: str, keys: Keys) -> None:
     problem = objects.sweep() or problem
     objects.close()
     if problem:
-        raise Refused(f"the gateway does not work: {problem}")
+        raise S3CallError(f"the gateway does not work: {problem}")
 
 
-def described(target: Target, found: Mapping[str, object]) -> dict[str, object]:
-    """For `meta.json`."""
+def describe(target: Target, found: Mapping[str, object]) -> dict[str, object]:
+    """Describe a target for `meta.json`."""
     store = target.store
     return {
         "name": target.name,
@@ -181,8 +193,11 @@ def described(target: Target, found: Mapping[str, object]) -> dict[str, object]:
     }
 
 
-def locust_words(target: Target, there: Open, bucket: str) -> Sequence[str]:
-    """How Locust is told where objects are; keys go by the environment."""
+def locust_arguments(target: Target, there: RunningTarget, bucket: str) -> Sequence[str]:
+    """Return Locust's arguments that locate the objects.
+
+    Keys go by the environment.
+    """
     words = ["--bucket", bucket, "--region", there.keys.region]
     if there.direct:
         return [*words, "--direct", there.direct, *(() if target.synced else ("--unsynced",))]

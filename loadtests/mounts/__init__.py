@@ -1,9 +1,9 @@
-"""Mounts to test on: a FUSE passthrough with the costs of measured file systems, their oddities, and faults."""
+"""Test mounts: a FUSE passthrough with costs, oddities and faults of real mounts."""
 
-from loadtests.mounts.control import Refused
-from loadtests.mounts.faults import Fault
-from loadtests.mounts.mount import Mount, mounted
-from loadtests.mounts.profiles import PROFILES, Profile
-from loadtests.mounts.serving import MountFailed, unmount
+from sluice_s3.loadtests.mounts.control import Refused
+from sluice_s3.loadtests.mounts.faults import Fault
+from sluice_s3.loadtests.mounts.fuse_server import MountFailed, unmount
+from sluice_s3.loadtests.mounts.mount import Mount, mounted
+from sluice_s3.loadtests.mounts.profiles import PROFILES, Profile
 
 __all__ = ["PROFILES", "Fault", "Mount", "MountFailed", "Profile", "Refused", "mounted", "unmount"]

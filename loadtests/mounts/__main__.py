@@ -1,4 +1,4 @@
-"""The command: `python -m loadtests.mounts mount`."""
+"""The command: `python -m sluice_s3.loadtests.mounts mount`."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from loadtests.mounts import control as control_socket
-from loadtests.mounts import serving
-from loadtests.mounts.faults import Fault
-from loadtests.mounts.personalities import PERSONALITIES
-from loadtests.mounts.profiles import PROFILES, profile_named
+from sluice_s3.loadtests.mounts import control as control_socket
+from sluice_s3.loadtests.mounts import fuse_server
+from sluice_s3.loadtests.mounts.faults import Fault
+from sluice_s3.loadtests.mounts.profiles import PROFILES, profile_named
+from sluice_s3.loadtests.mounts.quirks import PERSONALITIES
 
 cli = typer.Typer(add_completion=False, help="Mounts to test on.")
 console = Console(stderr=True)
@@ -46,10 +46,10 @@ def mount(
         found = profile_named(profile).changed(times)
         if personality and personality not in PERSONALITIES:
             raise ValueError(f"no personality {personality!r}")
-        serving.serve(
-            serving.Mounting(backing, where, found, personality, faults, tracked, big_writes, cached, control)
+        fuse_server.serve(
+            fuse_server.Mounting(backing, where, found, personality, faults, tracked, big_writes, cached, control)
         )
-    except (ValueError, TypeError, serving.MountFailed) as error:
+    except (ValueError, TypeError, fuse_server.MountFailed) as error:
         console.print(f"gave up: {error}", highlight=False, markup=False)
         raise typer.Exit(1) from error
 
@@ -78,8 +78,8 @@ def calibrate(
 
     As root it runs before all other processes (SCHED_FIFO), so that what else the machine does disturbs it less.
     """
-    from loadtests.mounts import calibration
-    from loadtests.mounts.experiments import EXPERIMENTS
+    from sluice_s3.loadtests.mounts import calibration
+    from sluice_s3.loadtests.mounts.experiments import EXPERIMENTS
 
     outcomes = []
     with suppress(PermissionError):
@@ -90,7 +90,7 @@ def calibrate(
             one = outcome.experiment
             text = f"{outcome.profile}: {one.what}: {outcome.measured:.4g} {one.unit} ({outcome.verdict})"
             console.print(text, highlight=False, markup=False)
-    except (KeyError, ValueError, OSError, serving.MountFailed) as error:
+    except (KeyError, ValueError, OSError, fuse_server.MountFailed) as error:
         console.print(f"gave up: {error}", highlight=False, markup=False)
         raise typer.Exit(1) from error
     Console(width=None if console.is_terminal else 160).print(calibration.table(outcomes))

@@ -1,4 +1,4 @@
-"""The published experiments on our own mounts: does a profile give the figures that it stands for?"""
+"""The published experiments on our own mounts, to check the profiles against their figures."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from pathlib import Path
 
 from rich.table import Table
 
-from loadtests.mounts.experiments import Experiment, experiments
-from loadtests.mounts.mount import mounted
-from loadtests.mounts.profiles import profile_named
+from sluice_s3.loadtests.mounts.experiments import Experiment, experiments
+from sluice_s3.loadtests.mounts.mount import mounted
+from sluice_s3.loadtests.mounts.profiles import profile_named
 
 NEAR = 0.2
 FLOORS = 3.0
@@ -19,7 +19,10 @@ FLOORS = 3.0
 
 @dataclass(frozen=True)
 class Outcome:
-    """One figure measured. `floor` is the same on a mount that costs nothing but itself."""
+    """One measured figure.
+
+    `floor` is the same on a mount without added costs.
+    """
 
     profile: str
     experiment: Experiment
@@ -34,14 +37,14 @@ class Outcome:
 
     @property
     def floors(self) -> float:
-        """How many times as long as the floor the published figure is."""
+        """The published figure in multiples of the floor."""
         one = self.experiment
         figure = one.figure or one.most or one.least
         return self.floor / figure if one.unit == "MB/s" else figure / self.floor
 
     @property
     def verdict(self) -> str:
-        """`near`, `off`, or `floor` where the mount itself is too slow to tell."""
+        """`near`, `off`, or `floor` where the mount itself is too slow to judge."""
         one = self.experiment
         if self.floors < FLOORS:
             return "floor"
@@ -52,8 +55,10 @@ class Outcome:
 
 
 def calibrate(profiles: Iterable[str], only: str = "", directory: Path | None = None) -> Iterator[Outcome]:
-    """Measure every figure of the profiles, of which the text `only` is part. Backing directories are made in
-    `directory`. Raises MountFailed, KeyError for a profile without figures."""
+    """Measure every figure of the profiles whose text contains `only`.
+
+    Backing directories are created in `directory`. Raises MountFailed, and KeyError for a profile without figures.
+    """
     for profile in profiles:
         personality = profile_named(profile).personality
         for experiment in experiments(profile):
@@ -74,7 +79,7 @@ def _measure(experiment: Experiment, profile: str, personality: str, directory: 
 
 
 def table(outcomes: Iterable[Outcome]) -> Table:
-    """As it is printed."""
+    """Render the table that is printed."""
     made = Table("profile", "experiment", "unit", "scaled", box=None)
     for name in ("published", "measured", "ratio", "floor", "floors"):
         made.add_column(name, justify="right")

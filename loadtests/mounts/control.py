@@ -1,7 +1,8 @@
-"""How a running mount is asked and told: a line of JSON each way over a unix socket.
+"""Controls a running mount: a line of JSON each way over a socket.
 
-`{"do": "fault", "fault": {…}}`, `clear`, `release` (both with `number` or without), `struck`, `counts`, `waiting`,
-`crash` (`survives`, `seed`), `credits` (`bytes` that are left); answered with `{"answer": …}` or `{"error": …}`.
+Requests are `{"do": "fault", "fault": {…}}`, `clear`, `release` (both with or without `number`), `struck`, `counts`,
+`waiting`, `crash` (`survives`, `seed`) and `credits` (`bytes` that are left). The answer is `{"answer": …}` or
+`{"error": …}`.
 """
 
 from __future__ import annotations
@@ -14,19 +15,19 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from loadtests.mounts.costs import Costs
-from loadtests.mounts.faults import Fault, Faults
-from loadtests.mounts.unsynced import Undo
+from sluice_s3.loadtests.mounts.faults import Fault, Faults
+from sluice_s3.loadtests.mounts.latency_model import Costs
+from sluice_s3.loadtests.mounts.power_loss import Undo
 
 Message = dict[str, Any]
 
 
 class Refused(Exception):
-    """The mount did not do what it was told; the message is its own."""
+    """The mount refused a request; the message is its own."""
 
 
 class Control:
-    """The side of the mount."""
+    """The mount's side."""
 
     def __init__(self, faults: Faults, costs: Costs, undo: Undo | None) -> None:
         self._faults = faults
@@ -77,7 +78,10 @@ class Control:
 
 
 def tell(path: Path, do: str, **more: Any) -> Any:
-    """The side of those who ask. Raises Refused, OSError when nobody listens."""
+    """Send a request to a mount and return its answer.
+
+    Raises Refused, and OSError when nobody listens.
+    """
     with socket.socket(socket.AF_UNIX) as connection:
         connection.connect(os.fspath(path))
         connection.sendall(json.dumps({"do": do, **more}).encode() + b"\n")

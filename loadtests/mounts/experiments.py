@@ -10,8 +10,8 @@ from itertools import count
 from pathlib import Path
 from statistics import fmean
 
-from loadtests.mounts import work
-from loadtests.mounts.mount import Mount
+from sluice_s3.loadtests.mounts import workloads
+from sluice_s3.loadtests.mounts.mount import Mount
 
 KB, MB, GB = 1000, 1000**2, 1000**3
 SECONDS = 2.0
@@ -20,8 +20,11 @@ _number = count()
 
 @dataclass(frozen=True)
 class Experiment:
-    """`figure` is what was published, in `unit`: seconds and milliseconds are times, MB/s a rate. Where only bounds
-    were published, they are `least` and `most`. `measure` is given a fresh mount."""
+    """One published figure and its measurement.
+
+    `figure` is in `unit`: seconds and milliseconds are times, MB/s a rate. If only bounds were published, they are
+    `least` and `most`. `measure` receives a fresh mount.
+    """
 
     what: str
     unit: str
@@ -33,7 +36,7 @@ class Experiment:
 
 
 def experiments(profile: str) -> list[Experiment]:
-    """Those of a profile. Raises KeyError when it has none."""
+    """Return the experiments of a profile. Raises KeyError if it has none."""
     return list(EXPERIMENTS[profile]())
 
 
@@ -49,7 +52,7 @@ def _writes(size: int, times: int, scale: float, pause: float) -> Callable[[Moun
         took = []
         for _ in range(times):
             file = _fresh(mount)
-            took.append(work.write(file, size))
+            took.append(workloads.write(file, size))
             file.unlink()
             time.sleep(pause)
         return fmean(took) * scale * 1000
@@ -62,12 +65,12 @@ def _reads(size: int, cold: int, scale: float) -> Callable[[Mount], float]:
         file = mount.backing / "read"
         with open(file, "wb") as made:
             made.truncate(size)
-        work.read(mount.path / "read")
+        workloads.read(mount.path / "read")
         took = []
         for number in range(10):
             if number < cold:
-                work.forget(mount.path / "read")
-            took.append(work.read(mount.path / "read"))
+                workloads.forget(mount.path / "read")
+            took.append(workloads.read(mount.path / "read"))
         file.unlink()
         return fmean(took) * scale * 1000
 
@@ -104,17 +107,17 @@ def _efs_000() -> Iterator[Experiment]:
 
 
 def _unpack(share: float) -> Callable[[Mount], float]:
-    return lambda mount: work.unpack(work.linux_tree(share), mount.path) / share
+    return lambda mount: workloads.unpack(workloads.linux_tree(share), mount.path) / share
 
 
 def _read_tree(share: float, *, warm: bool = False) -> Callable[[Mount], float]:
     def measure(mount: Mount) -> float:
-        tree = work.linux_tree(share)
-        work.make_tree(tree, mount.backing)
+        tree = workloads.linux_tree(share)
+        workloads.make_tree(tree, mount.backing)
         reads = int(10_000 * share)
         if warm:
-            work.read_tree(tree, mount.path, reads)
-        return work.read_tree(tree, mount.path, reads) / MB
+            workloads.read_tree(tree, mount.path, reads)
+        return workloads.read_tree(tree, mount.path, reads) / MB
 
     return measure
 
@@ -143,10 +146,10 @@ def _threads(threads: int, size: int, seconds: float = SECONDS) -> Callable[[Mou
     def measure(mount: Mount) -> float:
         def once(thread: int, turn: int) -> int:
             file = mount.path / f"t{thread}"
-            work.write(file.with_name(f"{file.name}-{turn}"), size)
+            workloads.write(file.with_name(f"{file.name}-{turn}"), size)
             return size
 
-        found = work.together(threads, seconds, once)
+        found = workloads.together(threads, seconds, once)
         return found / MB
 
     return measure
@@ -158,7 +161,7 @@ def _large(threads: int) -> Callable[[Mount], float]:
         size = 256 * MB // threads
         started = time.perf_counter()
         with ThreadPoolExecutor(threads) as pool:
-            list(pool.map(lambda thread: work.write(mount.path / f"t{thread}", size), range(threads)))
+            list(pool.map(lambda thread: workloads.write(mount.path / f"t{thread}", size), range(threads)))
         return size * threads / MB / (time.perf_counter() - started)
 
     return measure

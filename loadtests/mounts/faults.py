@@ -19,8 +19,10 @@ GROUPS = {
     "space": (*MAKING, "write", "fallocate"),
     "change": CHANGING,
 }
-"""Names that stand for several calls. `space` is what a full disk refuses, `change` what a read-only one refuses; to
-open a file for writing is an `open`."""
+"""Names for groups of calls.
+
+`space` is what a full disk refuses, `change` what a read-only one refuses. Opening a file for writing is an `open`.
+"""
 
 ACTS = ("short", "hang", "late")
 CALLS = {
@@ -31,13 +33,15 @@ CALLS = {
 
 @dataclass(frozen=True)
 class Fault:
-    """What happens to the `nth` call that fits and to those after it, `times` of them (None: until it is cleared).
+    """A fault of the `nth` matching call and those after it, `times` in all.
 
-    `call` is a name of FUSE's (`close` is `flush`), several with commas, a group or `*`. `path` is a pattern of the
-    shell's for the path below the mount point, which begins with a slash; `*` also fits slashes. `act` is the name of
-    an errno, or `short` (a write or read of `part` of the bytes), `hang` (until it is released or cleared) or `late`
-    (`seconds` more). With `after` the call is done first and its answer then lost: a rename that took place and
-    failed. The call `fsync` does not mean that of a directory, which is `fsyncdir`.
+    With `times` None it lasts until it is cleared.
+
+    `call` is a name of FUSE's (`close` is `flush`), several with commas, a group or `*`. `path` is a shell pattern for
+    the path below the mount point, which begins with a slash; `*` also matches slashes. `act` is the name of an errno,
+    or `short` (a write or read of `part` of the bytes), `hang` (until it is released or cleared) or `late` (`seconds`
+    more). With `after` the call is done first and its answer then lost: a rename that took place and failed. The call
+    `fsync` does not include that of a directory, which is `fsyncdir`.
     """
 
     call: str
@@ -59,20 +63,20 @@ class Fault:
             raise ValueError("nth and times are at least 1, part is below 1")
 
     def calls(self) -> set[str]:
-        """The names of FUSE's calls that it is about."""
+        """The names of FUSE's calls that it matches."""
         named = [name.strip() for name in self.call.split(",")]
         if "*" in named:
             return set(CALLS)
         return {one for name in named for one in GROUPS.get(name, (name,))}
 
     def as_json(self) -> dict[str, Any]:
-        """`Fault(**value)` makes it again."""
+        """Return the fault as JSON; `Fault(**value)` restores it."""
         return asdict(self)
 
 
 @dataclass
 class Armed:
-    """A fault with what came of it so far."""
+    """A fault with its counts so far."""
 
     fault: Fault
     calls: set[str]
@@ -82,7 +86,7 @@ class Armed:
 
 
 class Faults:
-    """The faults of a running mount, and how often each call was made. For many threads."""
+    """The faults of a running mount, and how often each call came. Thread-safe."""
 
     def __init__(self, faults: tuple[Fault, ...] = ()) -> None:
         self.counts: Counter[str] = Counter()
@@ -94,14 +98,14 @@ class Faults:
             self.set(fault)
 
     def set(self, fault: Fault) -> int:
-        """Arm it. Returns the number by which it is cleared, released and asked."""
+        """Arm a fault. Returns the number that identifies it."""
         with self._lock:
             number, self._next = self._next, self._next + 1
             self._armed = {**self._armed, number: Armed(fault, fault.calls())}
             return number
 
     def clear(self, number: int | None = None) -> None:
-        """Take away one fault, or all. What hangs by it goes on."""
+        """Clear one fault, or all. Calls that hang by it go on."""
         with self._lock:
             gone = [one for key, one in self._armed.items() if number in (None, key)]
             self._armed = {key: one for key, one in self._armed.items() if number not in (None, key)}
@@ -109,7 +113,7 @@ class Faults:
             one.released.set()
 
     def release(self, number: int | None = None) -> None:
-        """Let those go on that hang now; later calls hang again."""
+        """Let the calls go on that hang now; later calls hang again."""
         with self._lock:
             found = [one for key, one in self._armed.items() if number in (None, key)]
             events = [one.released for one in found]
@@ -119,11 +123,11 @@ class Faults:
             event.set()
 
     def struck(self) -> dict[int, int]:
-        """How often each armed fault struck."""
+        """Return how often each armed fault struck."""
         return {number: one.struck for number, one in self._armed.items()}
 
     def find(self, call: str, path: str | None) -> Armed | None:
-        """The fault that strikes this call, if any. Counts the call."""
+        """Find the fault that strikes this call, if any. Counts the call."""
         self.counts[call] += 1
         if not self._armed:
             return None
@@ -139,7 +143,10 @@ class Faults:
         return None
 
     def strike(self, armed: Armed, path: str | None) -> float | None:
-        """Raises OSError, hangs or waits. Returns the part of the bytes that may be done, where it is less than all."""
+        """Raise OSError, hang or wait.
+
+        Returns the part of the bytes that may be moved, if it is less than all.
+        """
         fault = armed.fault
         if fault.act == "short":
             return fault.part

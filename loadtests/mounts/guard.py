@@ -1,4 +1,4 @@
-"""Stands before every operation: counts it, and lets faults strike."""
+"""Runs before every operation: counts it, and lets faults strike."""
 
 from __future__ import annotations
 
@@ -7,16 +7,19 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
-from loadtests.mounts.faults import CALLS, Faults
-from loadtests.mounts.passthrough import is_hidden
-from loadtests.mounts.personalities import Plain
-from loadtests.mounts.unsynced import Undo
+from sluice_s3.loadtests.mounts.faults import CALLS, Faults
+from sluice_s3.loadtests.mounts.passthrough import is_hidden
+from sluice_s3.loadtests.mounts.power_loss import Undo
+from sluice_s3.loadtests.mounts.quirks import Plain
 
 SYNCS = ("fsync", "flush")
 
 
 def guard(operations: Plain, faults: Faults, undo: Undo | None) -> None:
-    """Have the operations ask the faults first. What the personality lacks is taken away, which libfuse answers."""
+    """Have the operations check the faults first.
+
+    Operations that the personality lacks are removed; libfuse answers those.
+    """
     for call in CALLS:
         if call in operations.lacks:
             setattr(operations, call, None)
@@ -67,7 +70,7 @@ def _guarded(
 
 
 def _shortened(call: str, part: float, arguments: tuple[Any, ...]) -> tuple[Any, ...]:
-    """Arguments of a read or write of that part, but of a byte at least."""
+    """Shorten a read or write to that part, but at least a byte."""
     first, *rest = arguments
     if call == "write":
         return (first[: max(1, int(len(first) * part))], *rest)

@@ -1,4 +1,4 @@
-"""A mount for tests and load tests: in a process of its own, until the end of a block."""
+"""A mount in a process of its own, until the end of a block."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from loadtests.mounts.control import tell
-from loadtests.mounts.faults import Fault
-from loadtests.mounts.personalities import PERSONALITIES
-from loadtests.mounts.profiles import profile_named
-from loadtests.mounts.serving import MountFailed, is_mounted, unmount
+from sluice_s3.loadtests.mounts.control import tell
+from sluice_s3.loadtests.mounts.faults import Fault
+from sluice_s3.loadtests.mounts.fuse_server import MountFailed, is_mounted, unmount
+from sluice_s3.loadtests.mounts.profiles import profile_named
+from sluice_s3.loadtests.mounts.quirks import PERSONALITIES
 
 READY_SECONDS = 20.0
 END_SECONDS = 5.0
@@ -27,7 +27,10 @@ ROOT = Path(__file__).parent.parent.parent
 
 
 class Mount:
-    """A mount that runs. Every method but `stop` raises Refused or OSError when its process does not answer."""
+    """A running mount.
+
+    Every method but `stop` raises Refused, or OSError when its process does not answer.
+    """
 
     def __init__(self, backing: Path, path: Path, told: dict[str, Any]) -> None:
         self.backing = backing
@@ -38,7 +41,7 @@ class Mount:
 
     @property
     def pid(self) -> int:
-        """Of the process that serves it, 0 while it is stopped."""
+        """The process that serves it, 0 while it is stopped."""
         return self._process.pid if self._process is not None else 0
 
     # faults
@@ -48,7 +51,7 @@ class Mount:
         return int(self._tell("fault", fault=Fault(call, act, path, **more).as_json()))
 
     def clear(self, number: int | None = None) -> None:
-        """Take away one fault, or all. What hangs by it goes on."""
+        """Clear one fault, or all. Calls that hang by it go on."""
         self._tell("clear", number=number)
 
     def release(self, number: int | None = None) -> None:
@@ -56,36 +59,38 @@ class Mount:
         self._tell("release", number=number)
 
     def struck(self, number: int) -> int:
-        """How often an armed fault struck."""
+        """Return how often an armed fault struck."""
         return int(self._tell("struck").get(str(number), 0))
 
     def waiting(self) -> int:
-        """How many calls hang now."""
+        """Return how many calls hang now."""
         return int(self._tell("waiting"))
 
     def counts(self) -> dict[str, int]:
-        """How many calls of each kind there were, by the names that FUSE has for them."""
+        """Return how many calls of each kind came, by FUSE's names."""
         return dict(self._tell("counts"))
 
     def credits(self, left: float) -> None:
-        """Set the burst credits that are left, in bytes."""
+        """Set the remaining burst credits, in bytes."""
         self._tell("credits", bytes=left)
 
     # the mount itself
 
     def crash(self, survives: float = 0.0, seed: int = 0) -> int:
-        """What a power cut does: take back all that is not synced, and mount again. Returns how many names and files
-        were taken back. Who still has files of it open gets errors from then on. Faults are as at the beginning. Needs
-        `tracked=True`.
+        """Act as a power cut: undo what is not synced, and mount again.
 
-        A disk may have saved more than it was asked to: with `survives`, between 0 and 1, that part of the un-synced
-        names (the first) and files stays, and of the others' added bytes some, by the chance of `seed`."""
+        Returns how many names and files were undone. Processes with files of it open get errors from then on. Faults
+        are as at the beginning. Needs `tracked=True`.
+
+        A disk may have saved more than it had to: with `survives`, between 0 and 1, that part of the un-synced names
+        (the first) and files stays, and of the others' added bytes some, by the chance of `seed`.
+        """
         count = self.cut(survives, seed)
         self.restart()
         return count
 
     def cut(self, survives: float = 0.0, seed: int = 0) -> int:
-        """The first half of `crash`: from now on every call fails, until `restart`."""
+        """Do the first half of `crash`: every call fails until `restart`."""
         return int(self._tell("crash", survives=survives, seed=seed))
 
     def restart(self) -> None:
@@ -97,7 +102,12 @@ class Mount:
         """Mount. Raises MountFailed."""
         control = Path(tempfile.mkdtemp(prefix="sluice-mount-")) / "control"
         told = {"backing": str(self.backing), "where": str(self.path), "control": str(control), **self._told}
-        command = [sys.executable, "-c", "from loadtests.mounts.serving import main; main()", json.dumps(told)]
+        command = [
+            sys.executable,
+            "-c",
+            "from sluice_s3.loadtests.mounts.fuse_server import main; main()",
+            json.dumps(told),
+        ]
         process = subprocess.Popen(
             command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
         )
@@ -112,7 +122,10 @@ class Mount:
             time.sleep(0.01)
 
     def stop(self) -> None:
-        """Unmount, also from under those who use it; what hangs there fails. The directory is then an empty one."""
+        """Unmount, even if it is in use; calls that hang there fail.
+
+        The directory is empty then.
+        """
         process, self._process = self._process, None
         if process is None:
             return
@@ -143,10 +156,10 @@ def mounted(
     cached: bool = True,
     ms: Mapping[str, float] | None = None,
 ) -> Iterator[Mount]:
-    """Show the directory `backing` at the empty directory `where` (both must be there) until the end of the block.
+    """Mount the directory `backing` at the empty directory `where` until the end of the block.
 
-    `personality` is the profile's own where none is named. `tracked` keeps what `Mount.crash` takes back. Without
-    `cached` every read comes to the mount, and so to its faults. `ms` replaces times of the profile, in
+    Both must exist. `personality` is the profile's own by default. `tracked` stores what `Mount.crash` restores.
+    Without `cached` every read comes to the mount, and so to its faults. `ms` replaces times of the profile, in
     milliseconds by kind of call. Raises MountFailed, and ValueError for an unknown name.
     """
     if personality and personality not in PERSONALITIES:

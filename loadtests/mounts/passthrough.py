@@ -1,4 +1,4 @@
-"""The operations of a FUSE mount over a directory, as mfusepy calls them, in many threads."""
+"""The operations of a FUSE mount over a directory, as mfusepy's threads call them."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-from loadtests.mounts.costs import Costs, Stream
-from loadtests.mounts.unsynced import HIDDEN, Undo
+from sluice_s3.loadtests.mounts.latency_model import Costs, Stream
+from sluice_s3.loadtests.mounts.power_loss import HIDDEN, Undo
 
 STATVFS = ("f_bavail", "f_bfree", "f_blocks", "f_bsize", "f_favail", "f_ffree", "f_files", "f_frsize", "f_namemax")
 ATTRIBUTES = tuple(
@@ -25,45 +25,54 @@ ATTRIBUTES = tuple(
     )
 )
 UTIME_NOW, UTIME_OMIT = (1 << 30) - 1, (1 << 30) - 2
-"""What libfuse gives for a time that is now, and for one that stays."""
+"""libfuse's values for a time that is now, and for one that stays."""
 
 MOST_KNOWN = 200_000
 
 
 @dataclass
 class File:
-    """What all who have one file open share."""
+    """The state of an open file, shared by all its descriptors."""
 
     inode: int
     stream: Stream = field(default_factory=Stream)
     users: int = 0
     dead: bool = False
-    """Unlinked, on mounts where that ends reading."""
+    """Whether it is unlinked, on mounts where that ends reading."""
 
 
 class Known:
-    """Names whose attributes a client knows without asking: it did so lately, or they came with another answer, as
-    those of a directory do when a name in it is changed. Linux's FUSE asks again where a client of NFS does not."""
+    """Names whose attributes a client has cached.
+
+    It asked for them lately, or they came with another answer, as those of a directory do when a name in it changes.
+    Linux's FUSE asks again where a client of NFS does not.
+    """
 
     def __init__(self, seconds: float) -> None:
         self._seconds = seconds
         self._until: dict[str, float] = {}
 
     def has(self, path: str, now: float) -> bool:
+        """Return whether the attributes of this name are cached."""
         return self._until.get(path, 0.0) > now
 
     def add(self, path: str) -> None:
+        """Cache the attributes of a name and its directory."""
         if len(self._until) > MOST_KNOWN:
             self._until = {}
         self._until[path] = self._until[os.path.dirname(path)] = time.perf_counter() + self._seconds
 
     def remove(self, path: str) -> None:
+        """Forget a name; cache the attributes of its directory."""
         self._until.pop(path, None)
         self._until[os.path.dirname(path)] = time.perf_counter() + self._seconds
 
 
 class Passthrough:
-    """A path begins with a slash. `fh` is a descriptor of ours. Raises OSError as the directory's own calls do."""
+    """Operations on the backing directory.
+
+    A path begins with a slash. `fh` is a descriptor of ours. Raises OSError as the directory's own calls do.
+    """
 
     use_ns = True
 
@@ -79,6 +88,7 @@ class Passthrough:
     # names
 
     def getattr(self, path: str, fh: int | None = None) -> dict[str, Any]:
+        """Serve FUSE's `getattr`."""
         started = time.perf_counter()
         found = os.lstat(self._root + path) if fh is None else os.fstat(fh)
         if fh is None and not self._known.has(path, started):
@@ -87,35 +97,42 @@ class Passthrough:
         return {name: getattr(found, attribute) for name, attribute in ATTRIBUTES}
 
     def readlink(self, path: str) -> str:
+        """Serve FUSE's `readlink`."""
         return os.readlink(self._root + path)
 
     def readdir(self, path: str, fh: int) -> Iterable[Any]:
+        """Serve FUSE's `readdir`."""
         self._costs.call("readdir", time.perf_counter())
         with os.scandir(self._root + path) as found:
             inside = [(one.name, {"st_mode": _kind(one), "st_ino": one.inode()}, 0) for one in found]
         return [".", "..", *inside]
 
     def statfs(self, path: str) -> dict[str, int]:
+        """Serve FUSE's `statfs`."""
         self._costs.call("statfs", time.perf_counter())
         found = os.statvfs(self._root + path)
         return {name: getattr(found, name) for name in STATVFS}
 
     def mkdir(self, path: str, mode: int) -> None:
+        """Serve FUSE's `mkdir`."""
         started = time.perf_counter()
         self._make(path, lambda: os.mkdir(self._root + path, mode))
         self._costs.call("create", started)
 
     def symlink(self, target: str, source: str) -> None:
+        """Serve FUSE's `symlink`."""
         started = time.perf_counter()
         self._make(target, lambda: os.symlink(source, self._root + target))
         self._costs.call("create", started)
 
     def link(self, target: str, source: str) -> None:
+        """Serve FUSE's `link`."""
         started = time.perf_counter()
         self._make(target, lambda: os.link(self._root + source, self._root + target, follow_symlinks=False))
         self._costs.call("create", started)
 
     def rename(self, old: str, new: str) -> None:
+        """Serve FUSE's `rename`."""
         started = time.perf_counter()
         if self._undo is None:
             os.rename(self._root + old, self._root + new)
@@ -128,6 +145,7 @@ class Passthrough:
         self._costs.call("remove" if is_hidden(new) else "rename", started)
 
     def unlink(self, path: str) -> None:
+        """Serve FUSE's `unlink`."""
         started = time.perf_counter()
         if self._undo is None:
             os.unlink(self._root + path)
@@ -139,6 +157,7 @@ class Passthrough:
             self._costs.call("remove", started)
 
     def rmdir(self, path: str) -> None:
+        """Serve FUSE's `rmdir`."""
         started = time.perf_counter()
         if self._undo is None:
             os.rmdir(self._root + path)
@@ -150,16 +169,19 @@ class Passthrough:
         self._costs.call("remove", started)
 
     def chmod(self, path: str, mode: int) -> None:
+        """Serve FUSE's `chmod`."""
         started = time.perf_counter()
         os.chmod(self._root + path, stat.S_IMODE(mode))
         self._costs.call("setattr", started)
 
     def chown(self, path: str, uid: int, gid: int) -> None:
+        """Serve FUSE's `chown`."""
         started = time.perf_counter()
         os.chown(self._root + path, uid, gid, follow_symlinks=False)
         self._costs.call("setattr", started)
 
     def utimens(self, path: str, times: tuple[int, int] | None) -> None:
+        """Serve FUSE's `utimens`."""
         started = time.perf_counter()
         self._set_times(path, times)
         self._costs.call("setattr", started)
@@ -167,6 +189,7 @@ class Passthrough:
     # files
 
     def create(self, path: str, mode: int) -> int:
+        """Serve FUSE's `create`."""
         started = time.perf_counter()
         flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
         fd: int = self._make(path, lambda: os.open(self._root + path, flags, mode))
@@ -175,6 +198,7 @@ class Passthrough:
         return fd
 
     def open(self, path: str, flags: int) -> int:
+        """Serve FUSE's `open`."""
         started = time.perf_counter()
         fd = os.open(self._root + path, (flags & os.O_ACCMODE) | os.O_CLOEXEC)
         self._opened(fd)
@@ -184,12 +208,14 @@ class Passthrough:
         return fd
 
     def read(self, path: str, size: int, offset: int, fh: int) -> bytes:
+        """Serve FUSE's `read`."""
         started = time.perf_counter()
         piece = os.pread(fh, size, offset)
         self._costs.was_read(self._file(fh).stream, offset, len(piece), started)
         return piece
 
     def write(self, path: str, data: bytes, offset: int, fh: int) -> int:
+        """Serve FUSE's `write`."""
         started = time.perf_counter()
         file = self._file(fh)
         with self._changing(fh, offset, len(data)):
@@ -198,6 +224,7 @@ class Passthrough:
         return done
 
     def truncate(self, path: str, length: int, fh: int | None = None) -> None:
+        """Serve FUSE's `truncate`."""
         started = time.perf_counter()
         fd = os.open(self._root + path, os.O_RDWR | os.O_CLOEXEC) if fh is None else fh
         try:
@@ -208,12 +235,14 @@ class Passthrough:
         self._costs.call("setattr", started)
 
     def fallocate(self, path: str, mode: int, offset: int, size: int, fh: int) -> None:
+        """Serve FUSE's `fallocate`."""
         arguments = (fh, mode, ctypes.c_int64(offset), ctypes.c_int64(size))
         with self._changing(fh, offset, size):
             if ctypes.CDLL(None, use_errno=True).fallocate(*arguments):
                 raise OSError(ctypes.get_errno(), "fallocate", path)
 
     def fsync(self, path: str, datasync: int, fh: int) -> None:
+        """Serve FUSE's `fsync`."""
         started = time.perf_counter()
         file = self._file(fh)
         if self._undo is not None:
@@ -222,18 +251,21 @@ class Passthrough:
         self._costs.synced(file.stream, started)
 
     def fsyncdir(self, path: str, datasync: int, fh: int) -> None:
+        """Serve FUSE's `fsyncdir`."""
         started = time.perf_counter()
         if self._undo is not None:
             self._undo.synced_directory(path)
         self._costs.call("syncdir", started)
 
     def flush(self, path: str, fh: int) -> None:
+        """Serve FUSE's `flush`."""
         started = time.perf_counter()
         if self._undo is not None and self._costs.profile.close_sends:
             self._undo.synced(fh)
         self._costs.closed(self._open[fh].stream, started)
 
     def release(self, path: str, fh: int) -> None:
+        """Serve FUSE's `release`."""
         with self._lock:
             file = self._open.pop(fh)
             file.users -= 1
@@ -244,18 +276,22 @@ class Passthrough:
     # attributes of other names
 
     def getxattr(self, path: str, name: str, position: int = 0) -> bytes:
+        """Serve FUSE's `getxattr`."""
         self._costs.call("xattr", time.perf_counter())
         return os.getxattr(self._root + path, name, follow_symlinks=False)
 
     def setxattr(self, path: str, name: str, value: bytes, options: int, position: int = 0) -> None:
+        """Serve FUSE's `setxattr`."""
         self._costs.call("xattr", time.perf_counter())
         os.setxattr(self._root + path, name, value, options, follow_symlinks=False)
 
     def listxattr(self, path: str) -> list[str]:
+        """Serve FUSE's `listxattr`."""
         self._costs.call("xattr", time.perf_counter())
         return os.listxattr(self._root + path, follow_symlinks=False)
 
     def removexattr(self, path: str, name: str) -> None:
+        """Serve FUSE's `removexattr`."""
         self._costs.call("xattr", time.perf_counter())
         os.removexattr(self._root + path, name, follow_symlinks=False)
 
@@ -315,7 +351,7 @@ class Passthrough:
 
 
 def is_hidden(path: str) -> bool:
-    """libfuse's own name for what is unlinked and open."""
+    """Return whether it is libfuse's own name for a file that is unlinked and open."""
     return os.path.basename(path).startswith(HIDDEN)
 
 

@@ -1,9 +1,11 @@
-"""What mounts cost: one profile for each measured file system, every number with where it comes from.
+"""What mounts cost: a profile for each measured file system, with all sources.
 
 "000" and so on are the published measurements that a profile reproduces; `loadtests/mounts/README.md` says which they
-are, and `python -m loadtests.mounts calibrate` repeats each on the mount and sets its figures beside the published.
-Where a measurement tells only a sum, it is split evenly over the calls that make it up, since on NFS each is a round
-trip. "Assumed" is what no measurement tells.
+are, and `python -m sluice_s3.loadtests.mounts calibrate` repeats each on the mount and compares the figures with the
+published ones.
+
+If a measurement has only a sum, it is split evenly over its calls, since on NFS each is a round trip. "Assumed" marks
+what no measurement shows.
 """
 
 from __future__ import annotations
@@ -11,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from loadtests.mounts.pace import Credits
+from sluice_s3.loadtests.mounts.bandwidth import Credits
 
 MB = 1e6
 GB = 1e9
@@ -19,8 +21,11 @@ KINDS = (
     *("lookup", "open", "create", "rename", "remove", "setattr"),
     *("read", "write", "sync", "syncdir", "close", "readdir", "statfs", "xattr"),
 )
-"""Kinds of calls. `create` is also mkdir and link, `remove` unlink and rmdir; `read` is one that does not go on where
-the last ended; `close` is paid by every close(2). A lookup of a name that is not there is free."""
+"""Kinds of calls.
+
+`create` is also mkdir and link, `remove` unlink and rmdir. `read` is one that does not continue the last. Every
+close(2) costs `close`. A lookup of a missing name is free.
+"""
 
 
 @dataclass(frozen=True)
@@ -28,33 +33,41 @@ class Profile:
     """Costs of a mount. Times are in milliseconds, sizes in bytes, rates in bytes a second; 0 has no limit."""
 
     calls: Mapping[str, float] = field(default_factory=dict)
-    """What a call of each kind takes."""
+    """The time of a call of each kind."""
     sending: tuple[tuple[float, float], ...] = ()
-    """(bytes, ms): what it takes one writer alone to send that many written bytes to the server and have them durable.
-    Straight lines between the points, the first also for less, and `write_rate` after the last. Empty: the disk is
-    here, and written bytes trickle to it at `write_rate` all the time."""
+    """(bytes, ms): how long one writer alone takes to send these bytes and have them durable.
+
+    Lines between the points are straight, the first also for less, and `write_rate` after the last. Empty: the disk is
+    local, and written bytes go to it at `write_rate` all the time.
+    """
     ahead: float = 0.0
-    """Bytes that may be written before somebody has to wait: of one file, or, where the disk is here, of all."""
+    """Bytes that may be written before a writer waits: of one file, or, on a local disk, of all."""
     close_sends: bool = False
-    """close(2) sends what was written and waits for it, as on NFS."""
+    """Whether close(2) sends what was written and waits for it, as on NFS."""
     write_rate: float = 0.0
-    """Of all writers together."""
+    """The rate of all writers together."""
     copy_rate: float = 0.0
-    """Of one writer into memory."""
+    """The rate of one writer into memory."""
     read_rate: float = 0.0
-    """Of one reader."""
+    """The rate of one reader."""
     reads_rate: float = 0.0
-    """Of all readers together."""
+    """The rate of all readers together."""
     credits: Credits | None = None
-    """Of writing."""
+    """Burst credits of writing."""
     spread: float = 0.0
     """Standard deviation of calls and sending over their mean."""
     cache_seconds: float = 1.0
-    """How long a client believes a name and its attributes. The size is asked for every second without charge."""
+    """How long a client caches a name and its attributes.
+
+    The size is requested every second without charge.
+    """
     personality: str = "plain"
 
     def changed(self, calls: Mapping[str, float]) -> Profile:
-        """With other times of calls. Raises ValueError for a kind that there is not."""
+        """Return the profile with other times of calls.
+
+        Raises ValueError for an unknown kind.
+        """
         unknown = set(calls) - set(KINDS)
         if unknown:
             raise ValueError(f"no such kind of call: {', '.join(sorted(unknown))} (there are {', '.join(KINDS)})")
@@ -62,7 +75,7 @@ class Profile:
 
 
 def _nfs(round_trip: float, **other: float) -> dict[str, float]:
-    """Every call a round trip, but for what the client answers itself."""
+    """Return the calls of NFS: each a round trip, except what the client answers itself."""
     calls = dict.fromkeys(("lookup", "create", "rename", "remove", "setattr", "read", "close", "readdir"), round_trip)
     # OPEN and ACCESS
     return {**calls, "open": 2 * round_trip, "statfs": round_trip, **other}
@@ -91,7 +104,7 @@ EFS_000 = Profile(
     close_sends=True,
     # 10 GB in 26.54 s, 1 GB in 3.05 s: 383 MB/s between them
     write_rate=385 * MB,
-    # mean, deviation and median of ten reads tell one cold one: 10 MB in 63 ms, 100 MB in 583 ms, 1 GB in 6.2 s
+    # mean, deviation and median of ten reads show one cold one: 10 MB in 63 ms, 100 MB in 583 ms, 1 GB in 6.2 s
     read_rate=165 * MB,
     spread=0.18,  # 34.47 ± 6.33 ms
     cache_seconds=30.0,  # acdirmin of Linux's NFS client
@@ -187,7 +200,7 @@ PROFILES: dict[str, Profile] = {
 
 
 def profile_named(name: str) -> Profile:
-    """Raises ValueError when there is none of that name."""
+    """Return a profile by name. Raises ValueError if it does not exist."""
     try:
         return PROFILES[name]
     except KeyError:

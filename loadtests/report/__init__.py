@@ -1,11 +1,11 @@
 """The report of a run: report.html, report.md and report.json beside its rows.
 
-`reading` streams the rows into `model`; `uses` and `verdict` judge it by `noise`; `chapters` make tables and plots of
-it, which `html` and `markdown` write down. `pairs` sets two runs beside each other.
+`loader` streams the rows into `model`; `use_cases` and `verdict` judge it by `significance`; `chapters` render it as
+tables and plots, which `html` and `markdown` write. `comparison` compares two runs.
 """
 
 from __future__ import annotations
 
-from loadtests.report.writing import write_report
+from sluice_s3.loadtests.report.writer import write_report
 
 __all__ = ["write_report"]

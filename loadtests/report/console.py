@@ -1,4 +1,4 @@
-"""Two runs beside each other, on a terminal."""
+"""Prints the comparison of two runs on a terminal."""
 
 from __future__ import annotations
 
@@ -6,16 +6,16 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from loadtests.report import noise
-from loadtests.report.noise import Difference
-from loadtests.report.pairs import Pairs
-from loadtests.report.units import percent
+from sluice_s3.loadtests.report import significance
+from sluice_s3.loadtests.report.comparison import Pairs
+from sluice_s3.loadtests.report.significance import Difference
+from sluice_s3.loadtests.report.units import percent
 
 STYLES = {"faster": "green", "slower": "red"}
 
 
 def show(found: Pairs, console: Console | None = None) -> None:
-    """Print it."""
+    """Print the comparison."""
     console = console or Console()
     if not console.is_terminal:
         console = Console(file=console.file, width=140)
@@ -40,12 +40,12 @@ def show(found: Pairs, console: Console | None = None) -> None:
     console.print(table)
     for remark in found.remarks:
         console.print(remark, markup=False, highlight=False, soft_wrap=True)
-    words = f"Speed of B against A, with {noise.LEVEL:.0%} bootstrap intervals over the repeats; less than "
-    console.print(f"{words}{noise.MATTERS:.0%} is no difference.", markup=False, highlight=False, soft_wrap=True)
+    words = f"Speed of B against A, with {significance.LEVEL:.0%} bootstrap intervals over the repeats; less than "
+    console.print(f"{words}{significance.MATTERS:.0%} is no difference.", markup=False, highlight=False, soft_wrap=True)
 
 
 def difference(one: Difference) -> str:
-    """`+12 % (-3.0 to +29 %)`: more is faster."""
+    """Render `+12 % (-3.0 to +29 %)`: more is faster."""
     if one.ratio is None:
         return ""
     shown = percent(one.ratio - 1, sign=True)

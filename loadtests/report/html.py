@@ -1,4 +1,4 @@
-"""The report as one HTML page that needs nothing else: styles and plots are in it."""
+"""The report as one HTML page that contains its styles and plots."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from pathlib import Path
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
-from loadtests.report.parts import Chapter, Figures, Remark, Table, plain
-from loadtests.report.plots.svg import colour
+from sluice_s3.loadtests.report.document import Chapter, Figures, Remark, Table, plain
+from sluice_s3.loadtests.report.plots.svg import colour
 
 HERE = Path(__file__).parent
 
 
 def written(title: str, partial: str, facts: Sequence[str], chapters: Sequence[Chapter]) -> str:
-    """A whole page. `facts` stand under the title."""
+    """Render a whole page. `facts` stand under the title."""
     environment = Environment(
         loader=FileSystemLoader(HERE), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True,
         finalize=unbroken,
@@ -33,10 +33,13 @@ def written(title: str, partial: str, facts: Sequence[str], chapters: Sequence[C
 
 
 def unbroken(value: object) -> object:
-    """Text whose percent signs stay on the line of their numbers. What is an element already stays as it is."""
+    """Keep percent signs on the line of their numbers.
+
+    Markup is returned unchanged.
+    """
     return value.replace(" %", "\u00a0%") if isinstance(value, str) and not isinstance(value, Markup) else value
 
 
 def shade(heat: float | None) -> str:
-    """The style of a cell whose background tells a number from 0 to 1."""
+    """Return the style of a cell whose background shows a number from 0 to 1."""
     return "" if heat is None else f"--heat:{max(0.0, min(1.0, heat)) * 100:.0f}%"

@@ -1,15 +1,15 @@
-"""The report as Markdown: everything but the plots."""
+"""The report as Markdown, without the plots."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
 
-from loadtests.report.parts import Block, Cell, Chapter, Figures, Table, plain
+from sluice_s3.loadtests.report.document import Block, Cell, Chapter, Figures, Table, plain
 
 
 def written(title: str, partial: str, chapters: Sequence[Chapter]) -> str:
-    """A whole document."""
+    """Render a whole document."""
     parts = [f"# {escaped(title)}"]
     if partial:
         parts.append(f"**Partial run: {escaped(partial)}**")
@@ -22,7 +22,7 @@ def written(title: str, partial: str, chapters: Sequence[Chapter]) -> str:
 
 
 def told(block: Block) -> str:
-    """A block; nothing for plots."""
+    """Render a block; empty for plots."""
     if isinstance(block, Figures):
         return ""
     if isinstance(block, Table):
@@ -31,7 +31,7 @@ def told(block: Block) -> str:
 
 
 def table(found: Table) -> str:
-    """With its title above and its note below. The best is bold."""
+    """Render a table with its title above and its note below. The best is bold."""
     if not found.rows:
         return ""
     parts = [f"### {escaped(found.title)}"] if found.title else []
@@ -58,6 +58,6 @@ def _cell(cell: str | Cell) -> str:
 
 
 def escaped(words: str) -> str:
-    """Text that means nothing to Markdown, nor to HTML inside of it, on one line."""
+    """Escape text for Markdown, and for HTML inside of it, on one line."""
     flat = " ".join(words.split())
     return re.sub(r"([\\`*_|\[\]#])", r"\\\1", flat).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")

@@ -1,4 +1,4 @@
-"""All that a report says, as numbers: made from a run's directory, written as report.json, shown by the rest."""
+"""All numbers of a report: read from a run's directory, and written as report.json."""
 
 from __future__ import annotations
 
@@ -8,21 +8,24 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from loadtests.compare import meta as meta_file
-from loadtests.report import numbers
-from loadtests.report.numbers import Spread
-from loadtests.report.reading import FIRST_MESSAGES, Group, Kind, Message, Reading, read
-from loadtests.report.usage import FULL, Usage, usages
-from loadtests.report.windows import Heat, Window, heat, windows
+from sluice_s3.loadtests.compare import run_metadata as meta_file
+from sluice_s3.loadtests.report import stats
+from sluice_s3.loadtests.report.loader import FIRST_MESSAGES, Group, Kind, Message, Reading, read
+from sluice_s3.loadtests.report.stats import Spread
+from sluice_s3.loadtests.report.time_windows import Heat, Window, heat, windows
+from sluice_s3.loadtests.report.usage import FULL, Usage, usages
 
 MIXES = ("mixed", "boto3_mixed", "open_loop")
-"""Scenarios that are one part, long enough to be told by the second."""
+"""Scenarios of a single part that is long enough for figures by the second."""
 
 
 @dataclass(frozen=True)
 class Round:
-    """A kind of request in one repeat. Seconds; `begin` is the first's since the run's, `seconds` from there to the end
-    of the last, `busy` the sum of all requests' times."""
+    """A kind of request in one repeat.
+
+    Times are in seconds. `begin` is the first request's since the run's, `seconds` from there to the end of the last,
+    `busy` the sum of all requests' times.
+    """
 
     repeat: int
     begin: float
@@ -43,9 +46,11 @@ class Round:
 
 @dataclass(frozen=True)
 class Line:
-    """A kind of request of one target, over all repeats. Seconds; of good requests alone but for `errors`. `size` is -1
-    where it varies; `late` (open_loop) is from due to sent; `phases` are mean milliseconds of a request that told
-    them."""
+    """A kind of request of one target, over all repeats.
+
+    Times are in seconds, and of successful requests only. `errors` counts the failed ones. `size` is -1 where it
+    varies; `late` (open_loop) is from due to sent; `phases` are mean milliseconds of the requests that reported phases.
+    """
 
     target: str
     scenario: str
@@ -64,13 +69,16 @@ class Line:
 
     @property
     def kind(self) -> Kind:
-        """Without the target."""
+        """The kind of request, without the target."""
         return Kind(self.stage, self.operation, self.size)
 
 
 @dataclass(frozen=True)
 class Course:
-    """An operation (or all: "") of one target second by second, by repeat, and its heat map of the first repeat."""
+    """One operation (or all: "") of one target, second by second and by repeat.
+
+    It includes the heat map of the first repeat.
+    """
 
     target: str
     scenario: str
@@ -81,7 +89,7 @@ class Course:
 
 @dataclass(frozen=True)
 class Errors:
-    """How many, and what the first of them said."""
+    """The number of errors, and their first messages."""
 
     target: str
     scenario: str
@@ -91,30 +99,40 @@ class Errors:
 
 
 @dataclass(frozen=True)
+class Retries:
+    """How many requests were sent again on a new connection."""
+
+    target: str
+    scenario: str
+    count: int
+
+
+@dataclass(frozen=True)
 class Model:
-    """A run. `unread` are files that could not be read, with why."""
+    """A run. `unread` are files that could not be read, with the reasons."""
 
     meta: Mapping[str, Any]
     lines: list[Line] = field(default_factory=list)
     courses: list[Course] = field(default_factory=list)
     errors: list[Errors] = field(default_factory=list)
+    retries: list[Retries] = field(default_factory=list)
     usages: list[Usage] = field(default_factory=list)
     unread: list[str] = field(default_factory=list)
 
     @property
     def targets(self) -> list[str]:
-        """Names, in the order of the run."""
+        """The names in the order of the run."""
         return [one["name"] for one in self.meta["targets"]]
 
     @property
     def stores(self) -> list[str]:
-        """Targets that somebody chooses between: those behind S3, or plain files when there are no others."""
+        """The targets to choose between: those behind S3, else plain files."""
         behind = [one["name"] for one in self.meta["targets"] if one["kind"] != "direct"]
         return behind or self.targets
 
     @property
     def partial(self) -> str:
-        """Why not all was measured, or nothing."""
+        """Why the run is partial, or an empty string."""
         if self.meta["state"] == "complete":
             return "; ".join(self.unread)
         reason = self.meta["reason"] or (
@@ -123,7 +141,7 @@ class Model:
         return "; ".join([reason, *self.unread])
 
     def of(self, scenario: str, **wanted: object) -> list[Line]:
-        """Lines of a scenario with these attributes."""
+        """Return the lines of a scenario with these attributes."""
         return [
             line
             for line in self.lines
@@ -131,11 +149,11 @@ class Model:
         ]
 
     def scenarios(self) -> list[str]:
-        """Those with rows, in the order of the plan."""
+        """The scenarios with rows, in the order of the plan."""
         return list(dict.fromkeys(line.scenario for line in self.lines))
 
     def limited(self, target: str, scenario: str) -> bool:
-        """Whether the generator was as busy as it can be there."""
+        """Return whether the generator was at its limit there."""
         return any(
             one.share > FULL
             for one in self.usages
@@ -144,13 +162,18 @@ class Model:
 
 
 def of_run(directory: Path) -> Model:
-    """Read a run. Raises PlanError when it is none; files of rows that cannot be read are told in the model."""
+    """Read a run. Raises PlanError if there is none.
+
+    The model names files of rows that cannot be read.
+    """
     model = Model(meta_file.read(directory))
     spans: dict[tuple[str, str, int], tuple[float, float]] = {}
     for reading in read(directory, model.meta, model.unread):
         model.lines.extend(line_of(reading, kind) for kind in reading.kinds)
         model.courses.extend(courses_of(reading))
         model.errors.extend(errors_of(reading))
+        if reading.retries:
+            model.retries.append(Retries(reading.target, reading.scenario, reading.retries))
         for repeat, groups in reading.repeats.items():
             filled = [group for group in groups.values() if group.totals]
             if filled:
@@ -161,7 +184,7 @@ def of_run(directory: Path) -> Model:
 
 
 def line_of(reading: Reading, kind: Kind) -> Line:
-    """A kind of request over all repeats."""
+    """Return a kind of request over all repeats."""
     groups = reading.groups(kind)
     totals = sorted(chain.from_iterable(group.totals for group in groups.values()))
     ttfbs = chain.from_iterable(group.ttfbs for group in groups.values())
@@ -173,27 +196,30 @@ def line_of(reading: Reading, kind: Kind) -> Line:
         max(group.users for group in groups.values()),
         sum(group.errors for group in groups.values()),
         sum(group.moved for group in groups.values()),
-        numbers.spread(totals),
-        numbers.spread(ttfbs),
-        numbers.spread(lates),
-        numbers.curve(totals),
+        stats.spread(totals),
+        stats.spread(ttfbs),
+        stats.spread(lates),
+        stats.curve(totals),
         phases_of(groups.values()),
         [round_of(repeat, group) for repeat, group in groups.items() if group.totals],
     )
 
 
 def round_of(repeat: int, group: Group) -> Round:
-    """One repeat of a kind that has good rows."""
+    """Return one repeat of a kind that has successful rows."""
     ascending = sorted(group.totals)
-    middle, late = numbers.percentile(ascending, 0.5), numbers.percentile(ascending, 0.99)
+    middle, late = stats.percentile(ascending, 0.5), stats.percentile(ascending, 0.99)
     return Round(
         repeat, group.first, len(ascending), group.errors, group.moved, group.seconds, sum(ascending),
-        numbers.mean(ascending), middle, late,
+        stats.mean(ascending), middle, late,
     )  # fmt: skip
 
 
 def phases_of(groups: Iterable[Group]) -> dict[str, float]:
-    """Mean milliseconds of each phase of a request that told its phases; a phase it did not name took none."""
+    """Return mean milliseconds of each phase of the requests that reported phases.
+
+    A phase that a request did not name counts as 0.
+    """
     sums: dict[str, float] = {}
     told = 0
     for group in groups:
@@ -204,7 +230,7 @@ def phases_of(groups: Iterable[Group]) -> dict[str, float]:
 
 
 def courses_of(reading: Reading) -> list[Course]:
-    """Of a mix: all together, then each operation."""
+    """Return the courses of a mix: all together, then each operation."""
     if reading.scenario not in MIXES:
         return []
     found = []
@@ -220,7 +246,7 @@ def courses_of(reading: Reading) -> list[Course]:
 
 
 def errors_of(reading: Reading) -> list[Errors]:
-    """Of the operations that had some."""
+    """Return the errors of the operations that had some."""
     return [
         Errors(reading.target, reading.scenario, operation, count, reading.messages[operation][:FIRST_MESSAGES])
         for operation, count in reading.errors.items()

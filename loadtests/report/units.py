@@ -8,7 +8,7 @@ KILO = 1000.0
 
 
 def significant(value: float, digits: int = 3) -> str:
-    """`1234` → 1,234; `12.345` → 12.3; `0.01234` → 0.0123; never with an exponent."""
+    """Render `1234` → 1,234; `12.345` → 12.3; `0.01234` → 0.0123; never with an exponent."""
     if value == 0:
         return "0"
     exponent = int(f"{value:.{digits - 1}e}".partition("e")[2])
@@ -16,12 +16,12 @@ def significant(value: float, digits: int = 3) -> str:
 
 
 def trimmed(words: str) -> str:
-    """Without zeros behind the point that say nothing on an axis: `2.50 ms` → 2.5 ms, `50.0` → 50."""
+    """Drop trailing zeros for an axis: `2.50 ms` → 2.5 ms, `50.0` → 50."""
     return re.sub(r"(\.\d*?)0+(?=\D|$)", lambda found: found[1].removesuffix("."), words)
 
 
 def seconds(value: float | None) -> str:
-    """`0.00057` → 0.570 ms; empty for none."""
+    """Render `0.00057` → 0.570 ms; empty for None."""
     if not value:
         return "" if value is None else "0"
     if value < 0.001:
@@ -30,17 +30,22 @@ def seconds(value: float | None) -> str:
 
 
 def size(value: float) -> str:
-    """`100000` → 100 KB, `10485760` → 10 MiB: the unit that makes it whole, else the decimal one."""
+    """Render `100000` → 100 KB, `10485760` → 10 MiB.
+
+    The unit is one that makes the number whole, else the decimal one.
+    """
     whole = int(value)
     for power, name in ((4, "TiB"), (3, "GiB"), (2, "MiB"), (1, "KiB")):
-        binary = whole and whole % 1024**power == 0 and whole < 1024 ** (power + 2)  # 10 GB are so many KiB as well
+        binary = (
+            whole and whole % 1024**power == 0 and whole < 1024 ** (power + 2)
+        )  # 10 GB is a whole number of KiB as well
         if binary and (whole % 1000 or whole >= 1000 * 1024**power):
             return f"{whole // 1024**power:,} {name}"
     return decimal(value)
 
 
 def decimal(value: float) -> str:
-    """`1234567` → 1.23 MB."""
+    """Render `1234567` → 1.23 MB."""
     for power, name in ((4, "TB"), (3, "GB"), (2, "MB"), (1, "KB")):
         if value >= KILO**power:
             number = value / KILO**power
@@ -49,22 +54,22 @@ def decimal(value: float) -> str:
 
 
 def megabytes(value: float) -> str:
-    """Bytes a second in MB/s, without the unit."""
+    """Render bytes a second in MB/s, without the unit."""
     return significant(value / 1e6)
 
 
 def mebibytes(value: float) -> str:
-    """Bytes a second in MiB/s, without the unit."""
+    """Render bytes a second in MiB/s, without the unit."""
     return significant(value / 2**20)
 
 
 def percent(share: float, *, sign: bool = False) -> str:
-    """`0.1234` → 12 %, `0.01234` → 1.2 %."""
+    """Render `0.1234` → 12 %, `0.01234` → 1.2 %."""
     number = share * 100
     digits = 1 if abs(number) < 9.95 else 0
     return f"{number:+,.{digits}f} %" if sign else f"{number:,.{digits}f} %"
 
 
 def times(ratio: float) -> str:
-    """`1.345` → 1.35x."""
+    """Render `1.345` → 1.35x."""
     return f"{significant(ratio)}x" if ratio < 1000 else f"{ratio:,.0f}x"

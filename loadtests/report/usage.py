@@ -1,4 +1,4 @@
-"""What gateway, generator, mount and device took while the rows of a cell were made."""
+"""What gateway, generator, mount and device used during the rows of a cell."""
 
 from __future__ import annotations
 
@@ -9,14 +9,16 @@ from pathlib import Path
 from typing import Any
 
 FULL = 0.85
-"""A process of the generator that is busy for more of the time than this may be what limits the figures."""
+"""A generator process that is busier than this may limit the figures."""
 
 
 @dataclass
 class Usage:
-    """One actor over all repeats of a target's scenario. CPU in seconds, sizes in bytes. `seconds` is how long it was
-    sampled, `span` how long requests were made. `share` is how busy one of the generator's working processes was in the
-    busiest repeat (1: all the time)."""
+    """One actor over all repeats of a target's scenario.
+
+    CPU in seconds, sizes in bytes. `seconds` is how long it was sampled, `span` how long requests were sent. `share` is
+    how busy one of the generator's working processes was in the busiest repeat (1: all the time).
+    """
 
     target: str
     scenario: str
@@ -32,7 +34,7 @@ class Usage:
 
     @property
     def cores(self) -> float:
-        """Busy on average."""
+        """Cores that were busy on average."""
         return self.cpu / self.seconds if self.seconds else 0.0
 
 
@@ -47,9 +49,11 @@ Spans = Mapping[tuple[str, str, int], tuple[float, float]]
 
 
 def usages(file: Path, spans: Spans) -> list[Usage]:
-    """From `resources.csv`. A sample counts when the middle of its interval lies within the rows of its cell, so that
-    a generator that only starts does not. A file that is not there tells nothing; lines that are cut off are passed
-    over."""
+    """Read usages from `resources.csv`.
+
+    A sample counts when the middle of its interval lies within the rows of its cell, so that a generator's start does
+    not count. A missing file yields nothing; lines that are cut off are skipped.
+    """
     try:
         with file.open(newline="", encoding="utf-8") as lines:
             return summed(csv.DictReader(lines), spans)
@@ -58,7 +62,7 @@ def usages(file: Path, spans: Spans) -> list[Usage]:
 
 
 def summed(samples: Iterable[Mapping[str, Any]], spans: Spans) -> list[Usage]:
-    """As `usages`, of the lines."""
+    """Sum up usages, as `usages`, from lines."""
     found: dict[tuple[str, str, str], Usage] = {}
     busy: dict[tuple[str, str, int], _Repeat] = {}
     for line in samples:
@@ -100,5 +104,8 @@ def _add(usage: Usage, line: Mapping[str, Any], interval: float) -> None:
 
 
 def _workers(processes: int) -> int:
-    """Of the generator, that send requests: where there are several, one only leads them."""
+    """Return the number of generator processes that send requests.
+
+    If there are several processes, one only leads them.
+    """
     return max(1, processes - 1) if processes > 1 else 1

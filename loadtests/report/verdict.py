@@ -1,4 +1,4 @@
-"""Which store for which use, by how much, and whether that is outside the noise."""
+"""Which store is best for which use, by how much, and how surely."""
 
 from __future__ import annotations
 
@@ -6,22 +6,25 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from loadtests.report import noise, numbers
-from loadtests.report.model import Model
-from loadtests.report.noise import Difference
-from loadtests.report.units import percent, significant
-from loadtests.report.uses import BAD_SHARE, USES, Measure, Use, measures
+from sluice_s3.loadtests.report import significance, stats
+from sluice_s3.loadtests.report.model import Model
+from sluice_s3.loadtests.report.significance import Difference
+from sluice_s3.loadtests.report.units import percent, significant
+from sluice_s3.loadtests.report.use_cases import BAD_SHARE, USES, Measure, Use, measures
 
 TOGETHER = Use("All of it", "the geometric mean of the uses above")
 RESTLESS = 0.15
-"""A run whose figures vary by more than this from repeat to repeat (the middle one of them) is called noisy."""
+"""A run is noisy if its median figure varies by more between repeats."""
 SMALL_SAMPLE = {3: 1.13, 4: 1.09, 5: 1.06}
-"""A standard deviation of so few values is too small by this on average (1 / c4)."""
+"""Corrects the mean bias of a standard deviation of few values (1 / c4)."""
 
 
 @dataclass(frozen=True)
 class Score:
-    """Speeds of a target in a use, by repeat: geometric means of its figures, each against the first target's."""
+    """Speeds of a target in a use, by repeat.
+
+    Each is the geometric mean of the use's figures, each against the first target's.
+    """
 
     target: str
     speeds: dict[int, float]
@@ -29,15 +32,16 @@ class Score:
 
     @property
     def speed(self) -> float:
-        """Over the repeats; 0 when there are none, or when too much failed."""
-        return numbers.geometric(list(self.speeds.values())) if self.speeds and self.failed <= BAD_SHARE else 0.0
+        """The speed over the repeats; 0 without repeats or with too many failures."""
+        return stats.geometric(list(self.speeds.values())) if self.speeds and self.failed <= BAD_SHARE else 0.0
 
 
 @dataclass(frozen=True)
 class Judgement:
-    """One use. `best` is the fastest (empty: none was measured), `over` how it differs from each other target.
+    """The verdict for one use.
 
-    `limited` are targets whose generator was as busy as it can be.
+    `best` is the fastest (empty: none was measured), `over` how it differs from each other target. `limited` are
+    targets whose generator was at its limit.
     """
 
     use: Use
@@ -49,7 +53,10 @@ class Judgement:
 
     @property
     def winners(self) -> list[str]:
-        """The fastest and those that are not told from it, when there is one that is slower than it; else nobody."""
+        """The fastest target, and those that do not differ from it.
+
+        It is empty unless some target is slower.
+        """
         calls = {target: difference.call for target, difference in self.over.items()}
         if "faster" not in calls.values():
             return []
@@ -57,7 +64,7 @@ class Judgement:
 
     @property
     def call(self) -> str:
-        """In short: who wins, `no difference`, or why nothing is said."""
+        """The verdict in short: the winners, `no difference`, or why there is none."""
         if self.winners:
             return listed(self.winners, "or")
         calls = {difference.call for difference in self.over.values()}
@@ -69,7 +76,10 @@ class Judgement:
 
 @dataclass(frozen=True)
 class Cost:
-    """What a gateway adds to plain files: `over` is gateway against plain files, by use."""
+    """What a gateway adds to plain files.
+
+    `over` is the gateway against plain files, by use.
+    """
 
     target: str
     direct: str
@@ -78,8 +88,10 @@ class Cost:
 
 @dataclass(frozen=True)
 class Verdict:
-    """Of a run. `restless` is how much the middle one of all figures varies from repeat to repeat, None when that is
-    not known."""
+    """The verdict of a run.
+
+    `restless` is how much the median of all figures varies from repeat to repeat, None if unknown.
+    """
 
     judgements: list[Judgement]
     costs: list[Cost]
@@ -87,12 +99,12 @@ class Verdict:
 
     @property
     def noisy(self) -> bool:
-        """Whether the run as a whole was."""
+        """Whether the run as a whole was noisy."""
         return self.restless is not None and self.restless > RESTLESS
 
 
 def judge(model: Model) -> Verdict:
-    """Of all that was measured."""
+    """Judge all that was measured."""
     found = measures(model)
     judgements = [one for use in USES if (one := _judged(use, found, model.stores, model)) is not None]
     if len(judgements) > 1:
@@ -110,13 +122,13 @@ def _judged(use: Use, found: Sequence[Measure], targets: Sequence[str], model: M
 
 
 def judged(use: Use, figures: list[str], scores: dict[str, Score], limited: list[str]) -> Judgement:
-    """The fastest against each of the others."""
+    """Compare the fastest with each of the others."""
     best = max(scores, key=lambda target: scores[target].speed)
     if not scores[best].speed:
         return Judgement(use, figures, scores, "", {}, limited)
     others = [target for target in scores if target != best and scores[target].speed]
     over = {
-        target: noise.compare(
+        target: significance.compare(
             list(scores[best].speeds.values()), list(scores[target].speeds.values()), comparisons=len(others)
         )
         for target in others
@@ -125,7 +137,10 @@ def judged(use: Use, figures: list[str], scores: dict[str, Score], limited: list
 
 
 def scored(use: Use, found: Iterable[Measure], targets: Sequence[str]) -> tuple[list[str], dict[str, Score]]:
-    """The figures that all targets with any figure of this use have, and the targets' scores."""
+    """Return the figures that all targets of this use have, and the targets' scores.
+
+    Targets without any figure of the use do not count.
+    """
     by_target: dict[str, dict[str, Measure]] = {}
     for one in found:
         if one.use == use.name and one.target in targets:
@@ -136,26 +151,26 @@ def scored(use: Use, found: Iterable[Measure], targets: Sequence[str]) -> tuple[
     figures = [name for name in ordered[0] if all(name in one and one[name].speeds for one in ordered)]
     if not figures:
         return [], {}
-    yardstick = {name: numbers.geometric(list(ordered[0][name].speeds.values())) for name in figures}
+    yardstick = {name: stats.geometric(list(ordered[0][name].speeds.values())) for name in figures}
     scores = {}
     for target in (target for target in targets if target in by_target):
         own = [by_target[target][name] for name in figures]
         repeats = sorted(set.intersection(*(set(one.speeds) for one in own)))
         speeds = {
-            repeat: numbers.geometric([one.speeds[repeat] / yardstick[one.name] for one in own]) for repeat in repeats
+            repeat: stats.geometric([one.speeds[repeat] / yardstick[one.name] for one in own]) for repeat in repeats
         }
         scores[target] = Score(target, speeds, max(one.failed for one in own))
     return figures, scores
 
 
 def together(judgements: Sequence[Judgement], targets: Sequence[str]) -> Judgement:
-    """All uses as one, for the targets that have them all."""
+    """Combine all uses into one, for the targets that have them all."""
     whole = [target for target in targets if all(target in one.scores for one in judgements)]
     scores = {}
     for target in whole:
         own = [one.scores[target] for one in judgements]
         repeats = sorted(set.intersection(*(set(one.speeds) for one in own)))
-        speeds = {repeat: numbers.geometric([one.speeds[repeat] for one in own]) for repeat in repeats}
+        speeds = {repeat: stats.geometric([one.speeds[repeat] for one in own]) for repeat in repeats}
         scores[target] = Score(target, speeds, max(one.failed for one in own))
     limited = sorted({name for one in judgements for name in one.limited})
     if not scores:
@@ -175,24 +190,24 @@ def _costs(found: Sequence[Measure], model: Model) -> list[Cost]:
             _, scores = scored(use, found, (base, name))
             if len(scores) == 2:
                 speeds = [list(scores[target].speeds.values()) for target in (base, name)]
-                over[use.name] = noise.compare(*speeds)
+                over[use.name] = significance.compare(*speeds)
         if over:
             costs.append(Cost(base, name, over))
     return costs
 
 
 def restlessness(found: Iterable[Measure]) -> float | None:
-    """The middle one of all figures' standard deviations between repeats, as shares."""
+    """Return the median of all figures' standard deviations between repeats, as shares."""
     varied = []
     for one in found:
-        if len(one.speeds) >= noise.LEAST:
+        if len(one.speeds) >= significance.MIN_REPEATS:
             logs = [math.log(speed) for speed in one.speeds.values()]
-            varied.append(numbers.sigma(logs) * SMALL_SAMPLE.get(len(logs), 1.0))
-    return numbers.percentile(sorted(varied), 0.5) if varied else None
+            varied.append(stats.sigma(logs) * SMALL_SAMPLE.get(len(logs), 1.0))
+    return stats.percentile(sorted(varied), 0.5) if varied else None
 
 
 def sentence(one: Judgement) -> str:
-    """What is said of a use."""
+    """Return the sentence for a use."""
     failed = [f"{name}: {percent(score.failed)} of its requests failed" for name, score in one.scores.items()
               if score.failed > BAD_SHARE]  # fmt: skip
     parts = [*_said(one), *failed]
@@ -214,7 +229,7 @@ def _said(one: Judgement) -> list[str]:
     if "no difference" in groups:
         reach = max(one.over[target].reach for target in groups["no difference"])
         named = listed([one.best, *groups["no difference"]])
-        said.append(f"No difference between {named} (more than {percent(max(reach, noise.MATTERS))} would show)")
+        said.append(f"No difference between {named} (more than {percent(max(reach, significance.MATTERS))} would show)")
     for call, why in (("too noisy", "Too noisy to call"), ("too few repeats", "Fewer than three repeats")):
         if call in groups:
             margins = [f"{target}{margin(one.over[target])}" for target in groups[call]]
@@ -223,7 +238,7 @@ def _said(one: Judgement) -> list[str]:
 
 
 def margin(difference: Difference) -> str:
-    """` by 23 % (12 to 35 %)`; as factors where it is large, or the interval wide."""
+    """Render ` by 23 % (12 to 35 %)`; as factors if it is large, or the interval wide."""
     ratio, low, high = difference.ratio or 1.0, difference.low, difference.high
     between = ""
     if low and high:
@@ -239,12 +254,12 @@ def _bound(ratio: float) -> str:
 
 
 def listed(names: Sequence[str], word: str = "and") -> str:
-    """`a, b and c`."""
+    """Render `a, b and c`."""
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} {word} {names[-1]}"
 
 
 def headline(judgements: Sequence[Judgement]) -> list[str]:
-    """One line a winner, then what has none."""
+    """Return one line for each winner, then the uses without one."""
     won: dict[str, list[str]] = {}
     for one in judgements:
         if one.use is not TOGETHER:

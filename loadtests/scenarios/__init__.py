@@ -1,0 +1,1 @@
+"""Locust files, one for each published measurement or mix."""

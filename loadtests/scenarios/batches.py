@@ -3,28 +3,26 @@
 locust -f loadtests/scenarios/batches.py --host http://127.0.0.1:9000 -u 1 --sizes 1KB,1MB,100MB --pause 10
 """
 
-from typing import Any
-
 import gevent
-from locust import events
 
-from loadtests.payload import parse_sizes
-from loadtests.user import ScriptUser
+from sluice_s3.loadtests.options import Option, Options
+from sluice_s3.loadtests.payload import parse_sizes
+from sluice_s3.loadtests.users import ScriptUser
 
-
-@events.init_command_line_parser.add_listener
-def _options(parser: Any) -> None:
-    parser.add_argument("--sizes", type=str, default="1KB,1MB,100MB", help="With commas between them.")
-    parser.add_argument("--files", type=int, default=10, help="Of a batch.")
-    parser.add_argument("--batches", type=int, default=5, help="Of a size.")
-    parser.add_argument("--pause", type=float, default=10.0, help="Seconds between two batches.")
+OPTIONS = Options(
+    Option("sizes", "1KB,1MB,100MB", "With commas between them."),
+    Option("files", 10, "Of a batch."),
+    Option("batches", 5, "Of a size."),
+    Option("pause", 10.0, "Seconds between two batches."),
+)
 
 
 class Batches(ScriptUser):
-    """Stages `batch-1` and so on."""
+    """Runs the stages `batch-1`, `batch-2` and so on."""
 
     def script(self) -> None:
-        options = self.session.options
+        """See `ScriptUser`."""
+        options = OPTIONS.of(self.session.options)
         for size in parse_sizes(options.sizes):
             for batch in range(1, options.batches + 1):
                 keys = self.mine([f"batches/{size}-{batch}-{number}" for number in range(options.files)])

@@ -1,16 +1,16 @@
-"""The mix of `mixed`, by boto3: what an application sees, its client's own time included.
+"""The mix of `mixed` by boto3: an application's view, with its client's own time.
 
 locust -f loadtests/scenarios/boto3_mixed.py --host http://127.0.0.1:9000 -u 8 --size 64KiB
 """
 
 from locust.env import Environment
 
-from loadtests.boto import BotoObjects
-from loadtests.mix import MixUser
+from sluice_s3.loadtests.clients.boto import BotoObjects
+from sluice_s3.loadtests.mixed_user import MixUser
 
 
 class Boto3Mixed(MixUser):
-    """As an application's thread."""
+    """A user that behaves like an application's thread."""
 
     def __init__(self, environment: Environment) -> None:
         super().__init__(environment)

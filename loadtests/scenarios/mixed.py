@@ -3,7 +3,7 @@
 locust -f loadtests/scenarios/mixed.py --host http://127.0.0.1:9000 -u 20 -r 20 --objects 200
 """
 
-from loadtests.mix import MixUser
+from sluice_s3.loadtests.mixed_user import MixUser
 
 
 class Mixed(MixUser):

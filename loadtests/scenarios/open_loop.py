@@ -1,5 +1,6 @@
-"""A mix of operations that arrive at a fixed rate whether or not the store keeps up: what it cannot do in time shows as
-latency, which counts from when an operation was due.
+"""A mix of operations that arrive at a fixed rate, however slow the store is.
+
+What the store cannot do in time shows as latency, which counts from when an operation was due.
 
     locust -f loadtests/scenarios/open_loop.py --host http://127.0.0.1:9000 -u 1 --rate 500 --duration 30
 """
@@ -7,49 +8,50 @@ latency, which counts from when an operation was due.
 import random
 import time
 from contextlib import closing
-from typing import Any
 
 from gevent.pool import Pool as Greenlets
-from locust import events
 
-from loadtests.alarm import Alarm
-from loadtests.objects import Objects, run_many
-from loadtests.payload import parse_size
-from loadtests.pool import Pool, chosen, parse_mix
-from loadtests.user import ScriptUser, perform
+from sluice_s3.loadtests.clients.precise_timer import PreciseTimer
+from sluice_s3.loadtests.clients.s3 import StorageClient, run_concurrently
+from sluice_s3.loadtests.object_pool import ObjectPool, parse_mix, pick_operation
+from sluice_s3.loadtests.options import Option, Options
+from sluice_s3.loadtests.payload import parse_size
+from sluice_s3.loadtests.users import ScriptUser, perform
 
-
-@events.init_command_line_parser.add_listener
-def _options(parser: Any) -> None:
-    parser.add_argument("--rate", type=float, default=100.0, help="Operations a second, of all processes together.")
-    parser.add_argument("--size", type=str, default="4KiB", help="Of every object.")
-    parser.add_argument("--mix", type=str, default="", help="Shares of operations: GET=90,PUT=10. Default: warp's.")
-    parser.add_argument("--objects", type=int, default=200, help="Objects that are there before the clock starts.")
-    parser.add_argument("--most-open", type=int, default=1000, help="Operations under way at once; more have to wait.")
-    parser.add_argument("--regular", action="store_true", help="Even gaps, not those of a Poisson process.")
+OPTIONS = Options(
+    Option("rate", 100.0, "Operations a second, of all processes together."),
+    Option("size", "4KiB", "Of every object."),
+    Option("mix", "", "Shares of operations: GET=90,PUT=10. Default: warp's."),
+    Option("objects", 200, "Objects that are there before the clock starts."),
+    Option("most-open", 1000, "Operations under way at once; more have to wait."),
+    Option("regular", False, "Even gaps, not those of a Poisson process."),
+)
 
 
 class OpenLoop(ScriptUser):
     """Begins each operation when it is due."""
 
+    timed = True
+
     def script(self) -> None:
-        options = self.session.options
+        """See `ScriptUser`."""
+        options = OPTIONS.of(self.session.options)
         number, processes = self.session.share
         self.mix = parse_mix(options.mix)
-        self.size, self.pool = parse_size(options.size), Pool(f"open-{number}")
+        self.size, self.pool = parse_size(options.size), ObjectPool(f"open-{number}")
         names = [self.pool.name() for _ in range(max(1, options.objects // processes))]
-        problem = next(filter(None, run_many(self.session.connect, "put", names, 8, self.size)), "")
+        problem = next(filter(None, run_concurrently(self.session.connect, "put", names, 8, self.size)), "")
         if problem:
             self.session.give_up(f"the objects cannot be made: {problem}")
             return
         for name in names:
             self.pool.add(name)
-        self.free: list[Objects] = []
-        with closing(Alarm()) as self.alarm:
-            self._run(options.rate / processes, max(1, options.most_open // processes))
+        self.free: list[StorageClient] = []
+        with closing(PreciseTimer()) as self.alarm:
+            self._begin_each(options.rate / processes, max(1, options.most_open // processes))
 
-    def _run(self, rate: float, most: int) -> None:
-        options = self.session.options
+    def _begin_each(self, rate: float, most: int) -> None:
+        options = OPTIONS.of(self.session.options)
         greenlets = Greenlets(most)
         due = time.perf_counter()
         self.session.measure_from(due + options.warm_up)
@@ -63,7 +65,7 @@ class OpenLoop(ScriptUser):
 
     def _one(self, due: float) -> None:
         objects = self.free.pop() if self.free else self.session.connect()
-        operation = chosen(self.mix)
+        operation = pick_operation(self.mix)
         if operation == "PUT":
             name = self.pool.name()
             if not self._do(objects, operation, name, self.size, due):
@@ -78,7 +80,7 @@ class OpenLoop(ScriptUser):
                     self._do(objects, operation, name, self.size if operation == "GET" else 0, due)
         self.free.append(objects)
 
-    def _do(self, objects: Objects, operation: str, name: str, size: int, due: float) -> str:
+    def _do(self, objects: StorageClient, operation: str, name: str, size: int, due: float) -> str:
         late = max(0.0, time.perf_counter() - due)
         done = perform(objects, operation, name, size)
         done = done._replace(total=done.total + late)

@@ -3,26 +3,23 @@
 locust -f loadtests/scenarios/sizes.py --host http://127.0.0.1:9000 -u 1 --sizes 100KB,1MB,10MB --times 10
 """
 
-from typing import Any
+from sluice_s3.loadtests.options import Option, Options
+from sluice_s3.loadtests.payload import parse_sizes
+from sluice_s3.loadtests.users import ScriptUser
 
-from locust import events
-
-from loadtests.payload import parse_sizes
-from loadtests.user import ScriptUser
-
-
-@events.init_command_line_parser.add_listener
-def _options(parser: Any) -> None:
-    parser.add_argument("--sizes", type=str, default="100KB,1MB,10MB,100MB", help="With commas between them.")
-    parser.add_argument("--times", type=int, default=10, help="How often each is written, and read.")
-    parser.add_argument("--most", type=str, default="100GB", help="Bytes of one size at most; twice at least.")
+OPTIONS = Options(
+    Option("sizes", "100KB,1MB,10MB,100MB", "With commas between them."),
+    Option("times", 10, "How often each is written, and read."),
+    Option("most", "100GB", "Bytes of one size at most; twice at least."),
+)
 
 
 class Sizes(ScriptUser):
-    """All writes of a size, then all reads of it."""
+    """Runs all writes of a size, then all its reads."""
 
     def script(self) -> None:
-        options = self.session.options
+        """See `ScriptUser`."""
+        options = OPTIONS.of(self.session.options)
         (most,) = parse_sizes(options.most)
         for size in parse_sizes(options.sizes):
             times = max(2, min(options.times, most // max(1, size)))

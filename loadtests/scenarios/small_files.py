@@ -8,26 +8,23 @@ The tree is made from the published distribution (54,000 files, 726 MB), or has 
 import tarfile
 from typing import Any
 
-from locust import events
+from sluice_s3.loadtests.clients.s3 import StorageClient
+from sluice_s3.loadtests.cpu.small_files import Reads, chosen_reads, drop_caches
+from sluice_s3.loadtests.mounts.workloads import Tree, linux_tree
+from sluice_s3.loadtests.options import Option, Options
+from sluice_s3.loadtests.users import ScriptUser
 
-from benchmarks.small_files import Reads, chosen_reads, drop_caches
-from loadtests.mounts.work import Tree, linux_tree
-from loadtests.objects import Objects
-from loadtests.user import ScriptUser
-
-
-@events.init_command_line_parser.add_listener
-def _options(parser: Any) -> None:
-    add = parser.add_argument
-    add("--share", type=float, default=0.01, help="Share of the published tree, 1 for all of it.")
-    add("--tar", type=str, default="", help="Names and sizes of the files in this archive instead.")
-    add("--writers", type=int, default=1, help="Clients that write; 1 as tar is.")
-    add("--readers", type=int, default=16)
-    add("--reads", type=int, default=0, help="0: 10,000 times the share.")
+OPTIONS = Options(
+    Option("share", 0.01, "Share of the published tree, 1 for all of it."),
+    Option("tar", "", "Names and sizes of the files in this archive instead."),
+    Option("writers", 1, "Clients that write; 1 as tar is."),
+    Option("readers", 16, "Clients that read."),
+    Option("reads", 0, "0: 10,000 times the share."),
+)
 
 
 def tree_of(archive: str) -> Tree:
-    """Names and sizes of a tar's files. Raises OSError, tarfile.TarError."""
+    """Return names and sizes of a tar's files. Raises OSError, tarfile.TarError."""
     with tarfile.open(archive) as opened:
         members = opened.getmembers()
     directories = tuple(one.name for one in members if one.isdir())
@@ -35,10 +32,11 @@ def tree_of(archive: str) -> Tree:
 
 
 class SmallFiles(ScriptUser):
-    """Stages `write`, `read-cold` and `read-warm`."""
+    """Runs the stages `write`, `read-cold` and `read-warm`."""
 
     def script(self) -> None:
-        options = self.session.options
+        """See `ScriptUser`."""
+        options = OPTIONS.of(self.session.options)
         try:
             tree = tree_of(options.tar) if options.tar else linux_tree(options.share)
         except (OSError, tarfile.TarError) as error:
@@ -54,7 +52,7 @@ class SmallFiles(ScriptUser):
             self._stage(stage, "GET", readers, chosen_reads(own, Reads(reads, reads)))
 
     def _stage(self, stage: str, operation: str, clients: int, files: Any) -> None:
-        def one(objects: Objects, file: tuple[str, int]) -> None:
+        def one(objects: StorageClient, file: tuple[str, int]) -> None:
             self.do(operation, f"tree/{file[0]}", file[1], stage=stage, users=clients, objects=objects)
 
         self.each_of_mine(clients, files, one)

@@ -4,28 +4,29 @@ locust -f loadtests/scenarios/threads.py --host http://127.0.0.1:9000 -u 1 --siz
 """
 
 import time
-from typing import Any
 
-from locust import events
+from sluice_s3.loadtests.clients.s3 import StorageClient
+from sluice_s3.loadtests.options import Option, Options
+from sluice_s3.loadtests.payload import parse_size, parse_sizes
+from sluice_s3.loadtests.users import ScriptUser
 
-from loadtests.objects import Objects
-from loadtests.payload import parse_size, parse_sizes
-from loadtests.user import ScriptUser
-
-
-@events.init_command_line_parser.add_listener
-def _options(parser: Any) -> None:
-    parser.add_argument("--sizes", type=str, default="500KB,1MB", help="With commas between them.")
-    parser.add_argument("--numbers", type=str, default="1,2,4,8,16,32,64,128,1024", help="Of writers.")
-    parser.add_argument("--step-seconds", type=float, default=5.0, help="Of one size by one number of writers.")
-    parser.add_argument("--most", type=str, default="1GB", help="A step ends before them when it wrote so many bytes.")
+OPTIONS = Options(
+    Option("sizes", "500KB,1MB", "With commas between them."),
+    Option("numbers", "1,2,4,8,16,32,64,128,1024", "Of writers."),
+    Option("step-seconds", 5.0, "Of one size by one number of writers."),
+    Option("most", "1GB", "A step ends before them when it wrote so many bytes."),
+)
 
 
 class Threads(ScriptUser):
-    """Stages `writers-1` and so on. A writer ends the file it is at when the time is over."""
+    """Runs the stages `writers-1` and so on.
+
+    A writer finishes its current file when the time is over.
+    """
 
     def script(self) -> None:
-        options = self.session.options
+        """See `ScriptUser`."""
+        options = OPTIONS.of(self.session.options)
         number, processes = self.session.share
         most = parse_size(options.most) // processes
         for size in parse_sizes(options.sizes):
@@ -34,9 +35,9 @@ class Threads(ScriptUser):
 
     def _step(self, size: int, writers: int, most: int, prefix: str) -> None:
         written: list[str] = []
-        deadline = time.perf_counter() + self.session.options.step_seconds
+        deadline = time.perf_counter() + OPTIONS.of(self.session.options).step_seconds
 
-        def write(objects: Objects, _: int) -> None:
+        def write(objects: StorageClient, _: int) -> None:
             first = True
             while first or (time.perf_counter() < deadline and len(written) * size < most):
                 first = False

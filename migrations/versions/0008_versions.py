@@ -30,7 +30,7 @@ BEFORE = ("WHEN given.match IS NOT NULL AND old.seq IS NULL THEN 'key'", "WHEN o
 def _functions(*, versions: bool) -> None:
     if op.get_bind().dialect.name != "postgresql":
         return
-    first = import_module("migrations.versions.0005_postgres")
+    first = import_module("sluice_s3.migrations.versions.0005_postgres")
     for function, before in zip((first.PUT, first.DELETE), BEFORE, strict=True):
         made = function.replace("CREATE FUNCTION", "CREATE OR REPLACE FUNCTION", 1)
         op.execute(made.replace(before, VERSIONED + before, 1) if versions else made)

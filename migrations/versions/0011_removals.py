@@ -22,8 +22,8 @@ AFTER = "INSERT INTO removals SELECT number, 'object', bucket_id, key, greatest(
 def _function(noted: str) -> None:
     if op.get_bind().dialect.name != "postgresql":
         return
-    first = import_module("migrations.versions.0005_postgres")
-    versions = import_module("migrations.versions.0008_versions")
+    first = import_module("sluice_s3.migrations.versions.0005_postgres")
+    versions = import_module("sluice_s3.migrations.versions.0008_versions")
     before = versions.BEFORE[1]
     made = first.DELETE.replace("CREATE FUNCTION", "CREATE OR REPLACE FUNCTION", 1)
     op.execute(made.replace(before, versions.VERSIONED + before, 1).replace(BEFORE, noted, 1))

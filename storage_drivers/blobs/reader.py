@@ -1,8 +1,8 @@
-"""Reads files of blobs, and believes only chunks that were written here, or whose check held, not long ago.
+"""Reads of blob files that return only chunks recently written or verified here.
 
-A chunk is checked when it is first read by a process that did not write it, again when the file changed (times, size,
-inode), and again after an hour. In between it goes to the socket without being looked at: what rots in the page cache
-or under it is not seen then.
+A chunk is checked when a process that did not write it first reads it, again when the file changed (times, size,
+inode), and again after an hour. In between it goes to the socket unchecked: damage in the page cache or below it is not
+seen then.
 """
 
 from __future__ import annotations
@@ -16,33 +16,42 @@ from collections import OrderedDict
 from collections.abc import Callable
 from typing import NamedTuple
 
-from storage_drivers.base import Buffer, FileSlice
-from storage_drivers.blobs.footer import CHUNK, Footer, Shape, chunk_check, part_id, read_footer, read_shape, whole
-from storage_drivers.errors import BlobDamaged, map_errors
-from storage_drivers.files import close_read, read_exactly
+from sluice_s3.storage_drivers.base import Buffer, FileSlice
+from sluice_s3.storage_drivers.blobs.footer import (
+    CHUNK,
+    Footer,
+    Shape,
+    chunk_check,
+    part_id,
+    read_footer,
+    read_shape,
+    whole,
+)
+from sluice_s3.storage_drivers.errors import BlobDamaged, map_errors
+from sluice_s3.storage_drivers.fsutil import close_read, read_exactly
 
 OPEN = os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
-"""Never through a link, and never waiting for the writer of a FIFO that somebody put in a blob's place."""
-TRUSTED = 3600.0
-"""Seconds for which a chunk that was checked is believed."""
-KEPT = 16_384
-"""Files of which it is remembered what was checked."""
+"""Open flags: never through a link, and never waiting for the writer of a FIFO in a blob's place."""
+VERIFIED_SECONDS = 3600.0
+"""Seconds for which a checked chunk is valid."""
+MAX_OPEN = 16_384
+"""Files whose verified chunks are cached."""
 KEPT_CHECKS = 1024
-"""Bytes of checks that are remembered of a file: those of 128 MiB."""
+"""Bytes of checks that are cached of a file: those of 128 MiB."""
 CHUNKS_AT_ONCE = 4
-"""Chunks checked in one hop, once a reader has got its first."""
+"""Chunks checked in one call to a thread, once a reader has its first."""
 
 FEED_PIECE = 1 << 20
 FEED_HOP = 8 << 20
-"""Bytes that `feed` reads in one hop, so that a cancelled reader's thread is soon free again."""
+"""Bytes that `feed` reads in one call to a thread, so that a cancelled reader's thread is soon free."""
 
 Stamp = tuple[int, int, int, int]
 Files = Callable[[int], str]
-"""The file of each part of a blob."""
+"""Path of each part of a blob."""
 
 
-class Checked:
-    """What is known of a file."""
+class VerifiedChunks:
+    """The cached facts of a file."""
 
     __slots__ = ("body", "chunks", "footer", "shape", "stamp", "until")
 
@@ -51,15 +60,15 @@ class Checked:
         self.body = body
         """Bytes of the body in this file."""
         self.shape = shape
-        """Of the whole blob, when this is its first part."""
+        """The shape of the whole blob, if this is its first part."""
         self.until = until
         self.footer: Footer | None = None
-        """When it is small."""
+        """The footer, if it is small."""
         self.chunks = 0
-        """One bit a chunk that was checked."""
+        """One bit for each verified chunk."""
 
     def covers(self, offset: int, length: int) -> bool:
-        """Whether every chunk of a range was checked."""
+        """Return whether every chunk of a range is verified."""
         wanted = _bits(offset, length)
         return self.chunks & wanted == wanted
 
@@ -72,18 +81,21 @@ def _bits(offset: int, length: int) -> int:
 
 
 class BlobReader:
-    """Its methods may be called in any thread; `open` blocks and `read_now` does not."""
+    """Reader of blob files.
 
-    def __init__(self, kept: int = KEPT, trusted: float = TRUSTED) -> None:
+    Its methods may be called in any thread; `open` blocks and `try_read` does not.
+    """
+
+    def __init__(self, kept: int = MAX_OPEN, trusted: float = VERIFIED_SECONDS) -> None:
         self._kept = kept
         self._trusted = trusted
-        self._files: OrderedDict[int, Checked] = OrderedDict()
+        self._files: OrderedDict[int, VerifiedChunks] = OrderedDict()
         self._lock = threading.Lock()
 
     def open(self, files: Files, blob_id: int, locator: str, offset: int, length: int) -> FileSlice:
-        """The first of `length` bytes at `offset`, all of them checked: at least one, and all when they were checked.
+        """Return a slice of the first of `length` bytes at `offset`, all verified.
 
-        Raises BlobMissing, BlobDamaged.
+        It has at least one byte, and all of them if they were verified before. Raises BlobMissing, BlobDamaged.
         """
         with map_errors(committed=locator):
             at = self._open_at(files, blob_id, locator, offset, length)
@@ -94,7 +106,7 @@ class BlobReader:
                 raise
 
     def read(self, files: Files, blob_id: int, locator: str, offset: int, length: int) -> bytes:
-        """The first of `length` bytes at `offset`, checked: as many as lie in one chunk.
+        """Return the first of `length` bytes at `offset`, verified, up to their chunk's end.
 
         Raises BlobMissing, BlobDamaged.
         """
@@ -112,12 +124,15 @@ class BlobReader:
                 close_read(at.fd)
 
     def known_shape(self, blob_id: int) -> Shape | None:
-        """How a blob lies in files, when it was read or written here not long ago. Does not block."""
+        """Return a blob's cached shape, if it was recently read or written here.
+
+        Does not block.
+        """
         known = self._files.get(blob_id)
         return None if known is None else known.shape
 
     def shape(self, files: Files, blob_id: int, locator: str) -> Shape:
-        """How a blob lies in files, read anew. Raises BlobMissing, BlobDamaged."""
+        """Read the shape of a blob again. Raises BlobMissing, BlobDamaged."""
         with map_errors(committed=locator):
             fd = os.open(files(0), OPEN)
             try:
@@ -137,14 +152,14 @@ class BlobReader:
                 return at._replace(length=min(length, shape.size - offset))
             close_read(at.fd)
         else:
-            shape = known.shape  # of what is written once, whatever became of the first part since
+            shape = known.shape  # of a write-once blob, whatever happened to the first part since
         if offset + length > shape.total:
             raise BlobDamaged(f"{locator} ends {offset + length - shape.total} bytes early")
         part, inside, count = shape.locate(offset, length)
         return self._open_part(files(part), part_id(blob_id, part), locator, inside, count)
 
     def _open_part(self, path: str, number: int, locator: str, offset: int, length: int) -> _At:
-        """Open one file, and know what is known of it."""
+        """Open one file, and find its cached facts."""
         fd = os.open(path, OPEN)
         try:
             found = os.fstat(fd)
@@ -162,20 +177,22 @@ class BlobReader:
             raise
         return _At(fd, found.st_size, number, offset, length, known, footer)
 
-    def _note(self, blob_id: int, found: os.stat_result, footer: Footer) -> Checked:
-        made = Checked(_stamp(found), footer.body, footer.shape, time.monotonic() + self._trusted)
+    def _note(self, blob_id: int, found: os.stat_result, footer: Footer) -> VerifiedChunks:
+        made = VerifiedChunks(_stamp(found), footer.body, footer.shape, time.monotonic() + self._trusted)
         if len(footer.checks) <= KEPT_CHECKS:
             made.footer = footer._replace(claim=b"")
         return self._remember(blob_id, made)
 
     def wrote(self, blob_id: int, shape: Shape, part: int, fd: int, body: int) -> None:
-        """A part of `body` bytes was written whole through `fd` by this process. Raises OSError."""
-        known = Checked(_stamp(os.fstat(fd)), body, whole(body) if part else shape, time.monotonic() + self._trusted)
+        """Note that this process wrote a part of `body` bytes through `fd`. Raises OSError."""
+        known = VerifiedChunks(
+            _stamp(os.fstat(fd)), body, whole(body) if part else shape, time.monotonic() + self._trusted
+        )
         known.chunks = _bits(0, body)
         self._remember(part_id(blob_id, part), known)
 
-    def read_now(self, files: Files, blob_id: int, offset: int, length: int) -> bytes | None:
-        """The bytes when they were checked and the page cache has them all. Raises OSError."""
+    def try_read(self, files: Files, blob_id: int, offset: int, length: int) -> bytes | None:
+        """Return the bytes if they are verified and in the page cache. Raises OSError."""
         first = self._files.get(blob_id)
         if first is None or offset + length > first.shape.total:
             return None
@@ -194,7 +211,7 @@ class BlobReader:
         return bytes(buffer) if count == length else None
 
     def size(self, files: Files, blob_id: int) -> int:
-        """Bytes of the body that are there, as the trailers say; 0 when there is none that can be read.
+        """Return the present bytes of the body, from the trailers; 0 if none is readable.
 
         Raises FileNotFoundError when there is no first part.
         """
@@ -211,12 +228,15 @@ class BlobReader:
         return shape.total
 
     def forget(self, blob_id: int) -> None:
-        """Check the file anew when it is read next."""
+        """Forget a blob, so that its next read checks it again."""
         with self._lock:
             self._files.pop(blob_id, None)
 
     def _checked_count(self, at: _At, locator: str, length: int, most: int, kept: list[bytes] | None = None) -> int:
-        """How many of `length` bytes are checked, once at most `most` chunks were read, which `kept` takes."""
+        """Return how many of `length` bytes are verified, after reading at most `most` chunks.
+
+        `kept` receives those chunks.
+        """
         fd, size, number, offset, _, known, footer = at
         if known.covers(offset, length):
             return length
@@ -236,7 +256,7 @@ class BlobReader:
             chunk += 1
         return min(offset + length, chunk * CHUNK) - offset
 
-    def _known(self, blob_id: int, stamp: Stamp) -> Checked | None:
+    def _known(self, blob_id: int, stamp: Stamp) -> VerifiedChunks | None:
         with self._lock:
             known = self._files.get(blob_id)
             if known is None:
@@ -247,7 +267,7 @@ class BlobReader:
             self._files.move_to_end(blob_id)
             return known
 
-    def _remember(self, blob_id: int, made: Checked) -> Checked:
+    def _remember(self, blob_id: int, made: VerifiedChunks) -> VerifiedChunks:
         with self._lock:
             known = self._files.setdefault(blob_id, made)
             if known.stamp != made.stamp:
@@ -267,16 +287,19 @@ class _At(NamedTuple):
     fd: int
     size: int
     number: int
-    """Seeds its checks: `footer.part_id`."""
+    """The seed of its checks: `footer.part_id`."""
     offset: int
     length: int
-    known: Checked
+    known: VerifiedChunks
     footer: Footer | None
-    """When it was just read."""
+    """The footer, if it was just read."""
 
 
 def _shape_of(path: str, blob_id: int) -> Shape | None:
-    """By the trailer of a file; None when there is none that can be read. Raises FileNotFoundError."""
+    """Return the shape from a file's trailer; None if it is unreadable.
+
+    Raises FileNotFoundError.
+    """
     try:
         fd = os.open(path, OPEN)
     except OSError as error:
@@ -292,7 +315,10 @@ def _shape_of(path: str, blob_id: int) -> Shape | None:
 
 
 def _check_chunk(fd: int, footer: Footer, chunk: int, blob_id: int, locator: str) -> bytes:
-    """The chunk. Raises BlobDamaged when it is not what was written, on the device either."""
+    """Read and check a chunk.
+
+    Raises BlobDamaged if it differs from what was written, also on the device.
+    """
     start = chunk * CHUNK
     length = min(CHUNK, footer.body - start)
     expected = footer.check(chunk)

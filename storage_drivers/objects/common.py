@@ -1,4 +1,4 @@
-"""What every part of a driver of the layout *objects* has."""
+"""The base of all parts of a driver of the layout *objects*."""
 
 from __future__ import annotations
 
@@ -7,48 +7,51 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import ParamSpec, TypeVar
 
-from storage_drivers.base import Capabilities, Durability
-from storage_drivers.blobs.reader import BlobReader
-from storage_drivers.files import SharedSync
-from storage_drivers.identity import Identity
-from storage_drivers.looking import look
-from storage_drivers.names import Names
-from storage_drivers.objects.journals import Journals
-from storage_drivers.objects.recipe import Recipe
-from storage_drivers.packs.packs import Packs
-from storage_drivers.pooled import Pooled
-from storage_drivers.threads import Threads
+from sluice_s3.storage_drivers.base import Capabilities, Durability
+from sluice_s3.storage_drivers.blobs.reader import BlobReader
+from sluice_s3.storage_drivers.fsutil import CoalescedFsync
+from sluice_s3.storage_drivers.health import check_store
+from sluice_s3.storage_drivers.identity import Identity
+from sluice_s3.storage_drivers.layout import ObjectsLayout
+from sluice_s3.storage_drivers.objects.journals import Journals
+from sluice_s3.storage_drivers.objects.mount_profile import MountProfile
+from sluice_s3.storage_drivers.packs.manager import PackManager
+from sluice_s3.storage_drivers.pooled import ThreadPoolMixin
+from sluice_s3.storage_drivers.threads import StoreThreadPool
 
 P = ParamSpec("P")
 T = TypeVar("T")
 S = TypeVar("S")
 
 
-class Common(Pooled):
-    """Names, threads and readers. Made by `ObjectsDriver`."""
+class ObjectsDriverBase(ThreadPoolMixin):
+    """Names, threads and readers. Created by `ObjectsDriver`."""
 
     capabilities: Capabilities
     identity: Identity | None
-    _recipe: Recipe
+    _recipe: MountProfile
     _root: Path
-    _names: Names
-    _threads: Threads
+    _names: ObjectsLayout
+    _threads: StoreThreadPool
     _files: BlobReader
-    _packs: Packs
+    _packs: PackManager
     _journals: Journals
-    _syncs: list[SharedSync]
+    _syncs: list[CoalescedFsync]
     _at: Callable[[str], None]
 
     async def _spread(self, call: Callable[[Sequence[S]], T], items: Sequence[S]) -> list[T]:
-        """Call with shares of the items, in as many threads at once as the recipe writes to at once."""
+        """Call with shares of the items, in as many threads as the profile has parts."""
         shares = [items[first :: self._recipe.parts] for first in range(min(self._recipe.parts, len(items)))]
-        return await asyncio.gather(*(self._hop(call, share) for share in shares))
+        return await asyncio.gather(*(self._run_in_thread(call, share) for share in shares))
 
     def _check_mounted(self) -> None:
-        """Raise StoreGone unless the store that was started on is there. Blocks."""
+        """Raise StoreGone unless the mounted store is the one of the start. Blocks."""
         if self.identity is not None:
-            look(self._root, self.identity, write=False)
+            check_store(self._root, self.identity, write=False)
 
-    def _directory(self, low: int) -> SharedSync | None:
-        """Syncs of the directory with this number (its low byte counts); None on a store that is not durable."""
+    def _directory(self, low: int) -> CoalescedFsync | None:
+        """Return the syncs of a numbered directory; None on a store that is not durable.
+
+        Only the low byte of the number counts.
+        """
         return self._syncs[low & 0xFF] if self.capabilities.durability is Durability.FULL else None

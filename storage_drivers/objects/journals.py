@@ -1,50 +1,53 @@
-"""Journals: files of records that say what the index decided. Written by one process at a time, each synced as a whole.
+"""Journals: files of records with what the index committed.
 
-A journal has the bytes of a pack. A failed write or sync ends it for ever, and so does the end of its process: what is
-written next goes into another.
+One process at a time writes them, and each write is synced as a whole. A journal has the bytes of a pack. A failed
+write or sync closes it for ever, and so does the end of its process: the next records go into another.
 """
 
 from __future__ import annotations
 
 import os
 import secrets
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
-from storage_drivers.base import Decision
-from storage_drivers.errors import BlobDamaged, StoreFailed, map_errors
-from storage_drivers.files import FILE_MODE, write_all
-from storage_drivers.packs import pack_format
-from storage_drivers.packs.reader import OPEN
+from sluice_s3.storage_drivers.base import JournalRecord
+from sluice_s3.storage_drivers.errors import BlobDamaged, StoreFailed, StoreGone, map_errors
+from sluice_s3.storage_drivers.fsutil import FILE_MODE, sync_directory, write_all
+from sluice_s3.storage_drivers.layout import JOURNAL_SUFFIX, NAME, ObjectsLayout
+from sluice_s3.storage_drivers.packs import format
+from sluice_s3.storage_drivers.packs.reader import OPEN
 
 CREATE = os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC
 
 
 class Journals:
-    """`path` names a journal's file, `sync_entry` makes its directory entry durable (None: a relaxed store).
+    """The journals of the store whose layout is `names`.
 
-    Methods block, and are called by one thread at a time.
+    Writes are synced unless `durable` is false. Methods block, and are called by one thread at a time.
     """
 
-    def __init__(self, path: Callable[[int], str], sync_entry: Callable[[int], None] | None) -> None:
-        self._path = path
-        self._sync_entry = sync_entry
+    def __init__(self, names: ObjectsLayout, *, durable: bool) -> None:
+        self._names = names
+        self._durable = durable
         self._open: dict[int, tuple[int, int, int]] = {}
-        """Journals being written: descriptor, salt and length."""
+        """Open journals, each with its descriptor, salt and length."""
 
-    def append(self, journal_id: int, decisions: Sequence[Decision]) -> int:
-        """Write records and return the journal's length once they are as durable as declared.
+    def append(self, journal_id: int, decisions: Sequence[JournalRecord]) -> int:
+        """Append records and return the journal's length once they are as durable as declared.
 
-        A journal is made by the first call. Raises DriverError; nothing is added to that journal then any more.
+        The first call creates the journal. Raises DriverError; then nothing can be appended to that journal any more.
         """
         with map_errors():
             opened = self._open.pop(journal_id) if journal_id in self._open else self._create(journal_id)
             fd, salt, offset = opened
             try:
+                if not os.fstat(fd).st_nlink:
+                    raise StoreGone(f"journal {journal_id:x} was removed")
                 for number, claim, body in decisions:
-                    head = pack_format.record_head(pack_format.DECISION, number, offset, claim, body, salt)
+                    head = format.record_head(format.DECISION, number, offset, claim, body, salt)
                     write_all(fd, head + claim + body)
                     offset += len(head) + len(claim) + len(body)
-                if self._sync_entry is not None:
+                if self._durable:
                     os.fdatasync(fd)
             except BaseException:
                 os.close(fd)
@@ -53,49 +56,104 @@ class Journals:
         return offset
 
     def _create(self, journal_id: int) -> tuple[int, int, int]:
-        fd = os.open(self._path(journal_id), CREATE, FILE_MODE)
+        fd = os.open(self._names.journal(journal_id), CREATE, FILE_MODE)
         try:
             salt = secrets.randbits(64)
-            head = pack_format.pack_header(journal_id, salt)
+            head = format.pack_header(journal_id, salt)
             write_all(fd, head)
-            if self._sync_entry is not None:
+            if self._durable:
                 os.fsync(fd)
-                self._sync_entry(journal_id)
+                sync_directory(self._names.journals)
         except BaseException:
             os.close(fd)
             raise
         return fd, salt, len(head)
 
     def end(self, journal_id: int) -> None:
-        """Nothing more is written to a journal by this process."""
+        """Close a journal: this process writes nothing more to it."""
         opened = self._open.pop(journal_id, None)
         if opened is not None:
             os.close(opened[0])
 
     def close(self) -> None:
-        """End all."""
+        """Close all journals."""
         for journal_id in list(self._open):
             self.end(journal_id)
 
-    def read(self, journal_id: int) -> Iterator[Decision | None]:
-        """The records of a journal in order, None for one that is damaged; a torn end is passed over."""
+    def sizes(self) -> dict[int, int]:
+        """Return the journals of their own directory, and the bytes of each.
+
+        Older ones lie among the blobs.
+        """
+        found = {}
+        with map_errors():
+            try:
+                names = os.listdir(self._names.journals)
+            except FileNotFoundError:  # a store on which no current version has started
+                return {}
+            for name in names:
+                match = NAME.fullmatch(name)
+                if match is None or match[2] != JOURNAL_SUFFIX:
+                    continue
+                try:
+                    found[int(match[1], 16)] = os.stat(f"{self._names.journals}/{name}").st_size
+                except FileNotFoundError:  # discarded meanwhile
+                    continue
+        return found
+
+    def size(self, journal_id: int) -> int:
+        """Return the bytes of a journal. Raises StoreFailed when there is none."""
+        with map_errors():
+            try:
+                return os.stat(self._names.journal(journal_id)).st_size
+            except FileNotFoundError:
+                return os.stat(self._names.journal_in_data(journal_id)).st_size
+
+    def discard(self, ids: Sequence[int]) -> None:
+        """Unlink journals; a missing one is no error."""
+        with map_errors():
+            for journal_id in ids:
+                for path in (self._names.journal(journal_id), self._names.journal_in_data(journal_id)):
+                    try:
+                        os.unlink(path)
+                    except FileNotFoundError:
+                        continue
+                    break
+            if self._durable:
+                sync_directory(self._names.journals)
+
+    def read(self, journal_id: int) -> Iterator[JournalRecord | None]:
+        """Yield the records of a journal in order, None for a damaged one.
+
+        A torn end is skipped.
+        """
+        return self.tail(journal_id, 0)
+
+    def tail(self, journal_id: int, length: int) -> Iterator[JournalRecord | None]:
+        """Yield the records behind the first `length` bytes of a journal, as `read` does."""
         try:
             with map_errors(committed=f"journal {journal_id:x}"):
-                fd = os.open(self._path(journal_id), OPEN)
+                fd = self._open_to_read(journal_id)
         except StoreFailed:
             yield None
             return
         try:
-            salt = pack_format.read_salt(fd, journal_id)
-            end = pack_format.PACK_HEADER
-            for record in pack_format.walk(fd, salt):
+            salt = format.read_salt(fd, journal_id)
+            end = max(format.PACK_HEADER, length)
+            for record in format.walk(fd, salt, end):
                 if record.offset != end:
                     yield None
                 end = record.offset + record.total
-                found = pack_format.intact(fd, record, salt)
-                yield None if found is None else Decision(record.blob_id, *found)
+                found = format.read_verified(fd, record, salt)
+                yield None if found is None else JournalRecord(record.blob_id, *found)
         except BlobDamaged:
-            if os.fstat(fd).st_size > pack_format.PACK_HEADER:  # else torn before its first record
+            if os.fstat(fd).st_size > format.PACK_HEADER:  # else torn before its first record
                 yield None
         finally:
             os.close(fd)
+
+    def _open_to_read(self, journal_id: int) -> int:
+        try:
+            return os.open(self._names.journal(journal_id), OPEN)
+        except FileNotFoundError:
+            return os.open(self._names.journal_in_data(journal_id), OPEN)

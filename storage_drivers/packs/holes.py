@@ -1,4 +1,4 @@
-"""Gives back whole pages of dead records inside a pack, where the mount can punch holes (fallocate(2))."""
+"""Holes in packs: whole pages of dead records are freed, if the mount supports fallocate(2)."""
 
 from __future__ import annotations
 
@@ -8,15 +8,18 @@ import secrets
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 
-from storage_drivers.errors import map_errors
-from storage_drivers.files import FILE_MODE, write_all
-from storage_drivers.packs.reader import Place
+from sluice_s3.storage_drivers.errors import map_errors
+from sluice_s3.storage_drivers.fsutil import FILE_MODE, write_all
+from sluice_s3.storage_drivers.packs.reader import RecordLocation
 
 KEEP_SIZE, PUNCH_HOLE = 1, 2
-LEAST = 64 * 1024
-"""Bytes of a hole at least. Each costs a write to the file system's journal and an extent of the file; what lies in
-smaller runs comes back more cheaply when its pack is compacted."""
-PROBE = 4 * LEAST
+MIN_HOLE_BYTES = 64 * 1024
+"""Minimum bytes of a hole.
+
+Each hole costs a write to the filesystem's journal and an extent of the file. Compaction frees smaller runs more
+cheaply.
+"""
+PROBE = 4 * MIN_HOLE_BYTES
 OPEN = os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
 
 _fallocate = ctypes.CDLL(None, use_errno=True).fallocate
@@ -24,13 +27,15 @@ _fallocate.argtypes = (ctypes.c_int, ctypes.c_int, ctypes.c_int64, ctypes.c_int6
 
 
 def punch(fd: int, offset: int, length: int) -> None:
-    """Make a hole in an open file. Raises OSError."""
+    """Punch a hole into an open file. Raises OSError."""
     _call(fd, KEEP_SIZE | PUNCH_HOLE, offset, length)
 
 
 def allocate(fd: int, offset: int, length: int) -> None:
-    """Reserve space of an open file, which grows if need be. Not posix_fallocate(3): libc writes zeros where the mount
-    cannot. Raises OSError."""
+    """Reserve space of an open file, which grows if necessary.
+
+    Not posix_fallocate(3): libc writes zeros where the mount cannot reserve. Raises OSError.
+    """
     _call(fd, 0, offset, length)
 
 
@@ -41,7 +46,10 @@ def _call(fd: int, mode: int, offset: int, length: int) -> None:
 
 
 def probe(directory: str) -> bool:
-    """Whether a hole works as it should on this mount: it reads as zeros, the rest stays, and space is given back."""
+    """Return whether holes work on this mount.
+
+    A hole must read as zeros, leave the rest, and free space.
+    """
     path = f"{directory}/probe-{secrets.token_hex(8)}"
     try:
         fd = os.open(path, os.O_CREAT | os.O_EXCL | OPEN, FILE_MODE)
@@ -51,24 +59,24 @@ def probe(directory: str) -> bool:
         write_all(fd, b"\xff" * PROBE)
         os.fdatasync(fd)
         before = os.fstat(fd)
-        punch(fd, LEAST, PROBE - 2 * LEAST)
+        punch(fd, MIN_HOLE_BYTES, PROBE - 2 * MIN_HOLE_BYTES)
         after = os.fstat(fd)
-        expected = b"\xff" * LEAST + bytes(PROBE - 2 * LEAST) + b"\xff" * LEAST
+        expected = b"\xff" * MIN_HOLE_BYTES + bytes(PROBE - 2 * MIN_HOLE_BYTES) + b"\xff" * MIN_HOLE_BYTES
         return (
             os.pread(fd, PROBE + 1, 0) == expected
             and after.st_size == before.st_size
-            and (before.st_blocks - after.st_blocks) * 512 >= PROBE - 2 * LEAST
+            and (before.st_blocks - after.st_blocks) * 512 >= PROBE - 2 * MIN_HOLE_BYTES
         )
     except OSError:
         return False
     finally:
         os.close(fd)
-        with suppress(OSError):  # only now: some mounts take the bytes away from under an open descriptor
+        with suppress(OSError):  # only now: some mounts delete the bytes below an open descriptor
             os.unlink(path)
 
 
-def runs_of(places: Iterable[Place], page: int) -> dict[int, list[tuple[int, int]]]:
-    """The runs of whole pages (offset, length) that neighbouring dead records leave in each pack.
+def dead_runs(places: Iterable[RecordLocation], page: int) -> dict[int, list[tuple[int, int]]]:
+    """Return the runs (offset, length) of whole pages of neighbouring dead records, per pack.
 
     A page that anything else touches is not among them.
     """
@@ -82,19 +90,22 @@ def runs_of(places: Iterable[Place], page: int) -> dict[int, list[tuple[int, int
     whole: dict[int, list[tuple[int, int]]] = {}
     for pack, found in runs.items():
         pages = [(-(-start // page) * page, end // page * page) for start, end in found]
-        if holes := [(first, last - first) for first, last in pages if last - first >= LEAST]:
+        if holes := [(first, last - first) for first, last in pages if last - first >= MIN_HOLE_BYTES]:
             whole[pack] = holes
     return whole
 
 
-def punch_dead(places: Iterable[Place], path: Callable[[int], str], page: int) -> int:
-    """Give back what `runs_of` finds; `path` names a pack's file. Returns bytes. Raises DriverError; blocks."""
+def punch_dead(places: Iterable[RecordLocation], path: Callable[[int], str], page: int) -> int:
+    """Free what `dead_runs` finds; return the bytes.
+
+    `path` returns a pack's file. Raises DriverError; blocks.
+    """
     given = 0
-    for pack, holes in runs_of(places, page).items():
+    for pack, holes in dead_runs(places, page).items():
         with map_errors():
             try:
                 fd = os.open(path(pack), OPEN)
-            except FileNotFoundError:  # the whole pack went before
+            except FileNotFoundError:  # the whole pack was deleted before
                 continue
             try:
                 for offset, length in holes:

@@ -1,4 +1,4 @@
-"""Reads records through counted descriptors that stay open from one read to the next."""
+"""Reads of records through counted descriptors that stay open between reads."""
 
 from __future__ import annotations
 
@@ -8,19 +8,19 @@ import threading
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
-from storage_drivers.errors import BlobDamaged, BlobMissing, map_errors
-from storage_drivers.files import close_read, read_exactly
-from storage_drivers.packs import pack_format
+from sluice_s3.storage_drivers.errors import BlobDamaged, BlobMissing, map_errors
+from sluice_s3.storage_drivers.fsutil import close_read, read_exactly
+from sluice_s3.storage_drivers.packs import format
 
 PREFIX = "p:"
 LOCATOR = re.compile(r"p:([0-9a-f]{1,16})\.([0-9a-f]{1,12})\.([0-9a-f]{1,8})\.([0-9a-f]{1,16})")
 OPEN = os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
-KEPT = 256
+MAX_OPEN_PACKS = 256
 """Packs that stay open."""
 
 
-class Place(NamedTuple):
-    """What a locator says."""
+class RecordLocation(NamedTuple):
+    """The fields of a locator."""
 
     pack: int
     offset: int
@@ -29,7 +29,7 @@ class Place(NamedTuple):
 
 
 class OpenPack:
-    """An open pack; closed when it is evicted and nobody reads it."""
+    """An open pack, closed when it is evicted and has no reader."""
 
     __slots__ = ("fd", "readers", "salt")
 
@@ -37,29 +37,35 @@ class OpenPack:
         self.fd = fd
         self.salt = salt
         self.readers = 1
-        """Who holds it; the cache counts for one."""
+        """Its users; the cache counts for one."""
 
 
-def place_of(locator: str) -> Place:
-    """Raises BlobMissing for what is no locator of a record."""
+def parse_locator(locator: str) -> RecordLocation:
+    """Parse the locator of a record. Raises BlobMissing for any other text."""
     found = LOCATOR.fullmatch(locator)
     if found is None:
         raise BlobMissing(f"{locator!r} is no locator of this driver")
     pack, offset, total, blob_id = found.groups()
-    return Place(int(pack, 16), int(offset, 16), int(total, 16), int(blob_id, 16))
+    return RecordLocation(int(pack, 16), int(offset, 16), int(total, 16), int(blob_id, 16))
 
 
 class PackReader:
-    """Reads records of the packs whose files `path` names. Its methods may be called in any thread."""
+    """Reader of the packs whose files `path` returns.
 
-    def __init__(self, path: Callable[[int], str], kept: int = KEPT) -> None:
+    Its methods may be called in any thread.
+    """
+
+    def __init__(self, path: Callable[[int], str], kept: int = MAX_OPEN_PACKS) -> None:
         self._path = path
         self._kept = kept
         self._open: dict[int, OpenPack] = {}
         self._lock = threading.Lock()
 
-    def read_now(self, place: Place, offset: int, length: int) -> bytes | None:
-        """Bytes of a body when the pack is open and the page cache has the whole record; None also when it is wrong."""
+    def try_read(self, place: RecordLocation, offset: int, length: int) -> bytes | None:
+        """Return bytes of a body if the page cache has the whole record.
+
+        The pack must be open. Returns None also for a damaged record.
+        """
         pack_id, at, total, blob_id = place
         pack = self._open.get(pack_id)
         if pack is None or not self._take(pack_id, pack):
@@ -68,17 +74,17 @@ class PackReader:
         try:
             if os.preadv(pack.fd, (whole,), at, os.RWF_NOWAIT) != total:
                 return None
-            body = pack_format.body_of(memoryview(whole), at, blob_id, pack.salt)
+            body = format.parse_record(memoryview(whole), at, blob_id, pack.salt)
         except (OSError, BlobDamaged):
             return None
         finally:
             self._give_back(pack)
         return bytes(body[offset : offset + length]) if offset + length <= len(body) else None
 
-    def read(self, place: Place, locator: str, offset: int, length: int) -> bytes:
-        """Bytes of a body; blocks. A record that is wrong is read again through a new descriptor before it is believed.
+    def read(self, place: RecordLocation, locator: str, offset: int, length: int) -> bytes:
+        """Return bytes of a body; blocks.
 
-        Raises BlobMissing, BlobDamaged.
+        A damaged record is read again through a new descriptor before it is reported. Raises BlobMissing, BlobDamaged.
         """
         try:
             return self._read(place, locator, offset, length)
@@ -86,20 +92,23 @@ class PackReader:
             self.forget(place.pack)
             return self._read(place, locator, offset, length)
 
-    def _read(self, place: Place, locator: str, offset: int, length: int) -> bytes:
+    def _read(self, place: RecordLocation, locator: str, offset: int, length: int) -> bytes:
         with map_errors(committed=locator):
             pack = self._acquire(place.pack)
             try:
                 whole = memoryview(read_exactly(pack.fd, place.offset, place.total))
             finally:
                 self._give_back(pack)
-        body = pack_format.body_of(whole, place.offset, place.blob_id, pack.salt)
+        body = format.parse_record(whole, place.offset, place.blob_id, pack.salt)
         if offset + length > len(body):
             raise BlobDamaged(f"{locator} ends {offset + length - len(body)} bytes early")
         return bytes(body[offset : offset + length])
 
     def stretch(self, pack_id: int, offset: int, length: int) -> tuple[bytes, int]:
-        """Bytes of a pack as they are, fewer at its end, and its salt; blocks. Raises BlobMissing, BlobDamaged."""
+        """Return unverified bytes of a pack, fewer at its end, and its salt; blocks.
+
+        Raises BlobMissing, BlobDamaged.
+        """
         with map_errors(committed=f"pack {pack_id:x}"):
             pack = self._acquire(pack_id)
             try:
@@ -108,16 +117,17 @@ class PackReader:
                 self._give_back(pack)
 
     def forget(self, pack_id: int) -> None:
-        """Close the pack once nobody reads it; the next read opens it anew."""
+        """Close the pack once it has no reader; the next read opens it again."""
         with self._lock:
             pack = self._open.pop(pack_id, None)
         if pack is not None:
             self._give_back(pack)
 
     def forget_unlinked(self, known: Iterable[int] = ()) -> set[int]:
-        """Forget the packs whose files are gone, so that their space is given back; blocks.
+        """Close deleted packs, so that their space is freed; return them.
 
-        Asked by name, since not every mount counts the links of an open file. Returns them, and those of `known`.
+        The result includes deleted ones of `known`. It checks by name, since not every mount counts the links of an
+        open file. Blocks.
         """
         gone = set()
         for pack_id in {*self._open, *known}:
@@ -131,7 +141,7 @@ class PackReader:
         return gone
 
     def close(self) -> None:
-        """Forget every pack."""
+        """Close every pack."""
         for pack_id in list(self._open):
             self.forget(pack_id)
 
@@ -141,7 +151,7 @@ class PackReader:
             return pack
         fd = os.open(self._path(pack_id), OPEN)
         try:
-            made = OpenPack(fd, pack_format.read_salt(fd, pack_id))
+            made = OpenPack(fd, format.read_salt(fd, pack_id))
         except BaseException:
             close_read(fd)
             raise

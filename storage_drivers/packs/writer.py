@@ -1,4 +1,4 @@
-"""Appends small bodies to a pack: one write and one sync for all that wait together.
+"""Group commit of small bodies to a pack: one write and one sync a group.
 
 Two threads: one hashes and writes the next group while the other syncs the last one. A failed write or sync is final:
 it fails what is not synced yet, and seals the pack for ever (law 4); the next group opens a new one.
@@ -16,33 +16,33 @@ from collections.abc import Callable
 from time import monotonic, perf_counter
 from typing import NamedTuple
 
-from storage_drivers.base import Append, Buffer, PackBook
-from storage_drivers.errors import DriverError, StoreFailed, map_errors
-from storage_drivers.files import FILE_MODE, read_exactly, write_all, write_buffers
-from storage_drivers.packs import pack_format
-from storage_drivers.packs.reader import place_of
+from sluice_s3.storage_drivers.base import AppendRequest, Buffer, PackRegistry
+from sluice_s3.storage_drivers.errors import DriverError, StoreFailed, map_errors
+from sluice_s3.storage_drivers.fsutil import FILE_MODE, read_exactly, write_all, write_buffers
+from sluice_s3.storage_drivers.packs import format
+from sluice_s3.storage_drivers.packs.reader import parse_locator
 
 logger = logging.getLogger("sluice.store")
 
 LARGEST_GROUP = 256
 GROUP_BYTES = 8 << 20
 REFUSED = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EROFS})
-"""Why a mount makes no file, for certain."""
+"""Errors after which a mount has certainly created no file."""
 OPEN = os.O_CREAT | os.O_EXCL | os.O_RDWR | os.O_CLOEXEC
 
 
-class Checks(NamedTuple):
-    """What a mount is not trusted with."""
+class WriteChecks(NamedTuple):
+    """Checks for mounts that are not trusted."""
 
     ahead: int = 0
-    """Bytes by which a pack is made longer before records come there, 0: by each write."""
+    """Bytes by which a pack is extended before records are written there; 0: by each write."""
     size: bool = False
-    """Look at the size of a pack after each group."""
+    """Whether to check the size of a pack after each group."""
     read_back: bool = False
-    """Read each group again, through another descriptor."""
+    """Whether to read each group again, through another descriptor."""
 
 
-TRUSTING = Checks()
+NO_CHECKS = WriteChecks()
 
 
 class Pack:
@@ -54,34 +54,37 @@ class Pack:
         self.id = pack_id
         self.fd = fd
         self.salt = salt
-        self.offset = pack_format.PACK_HEADER
+        self.offset = format.PACK_HEADER
         self.written = self.offset
-        """Where the last whole group that was written ends."""
+        """The end of the last whole group that was written."""
         self.length = self.offset
-        """Where the file ends, when it was made longer."""
+        """The end of the file, if it was extended."""
         self.synced = self.offset
-        """Where the last group that was synced ends: what the pack is sealed at."""
+        """The end of the last group that was synced: the sealed size of the pack."""
         self.full = False
-        """A write failed: nothing more is written here."""
+        """Whether a write failed: nothing more is written here."""
         self.failed = False
-        """A sync failed: nothing more becomes durable here."""
+        """Whether a sync failed: nothing more becomes durable here."""
 
 
-Written = tuple[Pack | None, list[Append], int]
-"""A group for the syncing thread, and where it ends. Without entries the pack is to be sealed, without a pack all."""
+Written = tuple[Pack | None, list[AppendRequest], int]
+"""A group for the syncing thread, and its end. No entries: seal the pack. No pack: seal all."""
 
 
 class PackWriter:
-    """`path` gives the file of a pack; `synced` syncs the directory of one, and is None for a relaxed store."""
+    """Writer of packs.
+
+    `path` returns the file of a pack; `synced` syncs its directory, and is None for a relaxed store.
+    """
 
     def __init__(
         self,
-        book: PackBook,
+        book: PackRegistry,
         path: Callable[[int], str],
         sync_entry: Callable[[int], None] | None,
         size: int,
         at: Callable[[str], None],
-        checks: Checks = TRUSTING,
+        checks: WriteChecks = NO_CHECKS,
     ) -> None:
         self._checks = checks
         self._book = book
@@ -89,53 +92,56 @@ class PackWriter:
         self._sync_entry = sync_entry
         self._size = size
         self._at = at
-        self._queue: queue.SimpleQueue[Append | None] = queue.SimpleQueue()
+        self._queue: queue.SimpleQueue[AppendRequest | None] = queue.SimpleQueue()
         self._written: queue.SimpleQueue[Written] = queue.SimpleQueue()
         self._pack: Pack | None = None
         self._closed = False
         self._given_up: DriverError | None = None
         self._lock = threading.Lock()
-        self._under_way: set[Append] = set()
-        """Taken from the queue, and not told of their end yet. Guarded by the lock, as is `_given_up`."""
+        self._under_way: set[AppendRequest] = set()
+        """Entries taken from the queue whose outcome is not reported. Guarded by the lock, like `_given_up`."""
         self._writing: object = None
         self._syncing: object = None
         """What each thread does, a new object for each group."""
         self._spare = 0
-        """A pack that is in the book and was not made, because the mount refused."""
+        """A registered pack without a file, because the mount refused to create it."""
         self.troubles = 0
-        """Groups that failed by the mount."""
+        """The number of groups that failed by the mount."""
         self._writer = threading.Thread(target=self._write, name="sluice-pack", daemon=True)
         self._syncer = threading.Thread(target=self._sync, name="sluice-pack-sync", daemon=True)
         self._writer.start()
         self._syncer.start()
 
-    def append(self, entry: Append) -> None:
+    def append(self, entry: AppendRequest) -> None:
         """See `Driver.append`."""
         if self._closed:
             raise StoreFailed("the store is closed")
         self._queue.put(entry)
 
     def end(self) -> None:
-        """Write what is queued and seal the pack, and take no more. Does not wait."""
+        """Write what is queued, seal the pack, and refuse more. Does not wait."""
         self._closed = True
         self._queue.put(None)
 
     def join(self, until: float) -> None:
-        """Wait for that, until `time.monotonic()` says so at most."""
+        """Wait for that, at most until `time.monotonic()` reaches `until`."""
         for thread in (self._writer, self._syncer):
             thread.join(max(0.0, until - monotonic()))
 
     @property
     def load(self) -> int:
-        """Entries whose end is not told yet, about."""
+        """The approximate number of entries without an outcome."""
         return self._queue.qsize() + len(self._under_way)
 
     def running(self) -> list[object]:
-        """The groups that are being written and synced now."""
+        """Return the groups that are being written and synced now."""
         return [group for group in (self._writing, self._syncing) if group is not None]
 
     def give_up(self, error: DriverError) -> None:
-        """Fail whatever is not synced yet, whether a thread hangs with it or not, and take no more. Never waits."""
+        """Fail everything that is not synced, even in a hanging thread, and refuse more.
+
+        Never waits.
+        """
         self._closed = True
         with self._lock:
             self._given_up = error
@@ -151,7 +157,7 @@ class PackWriter:
         self._queue.put(None)
         fail(entries, error)
 
-    def _begin(self, group: list[Append]) -> bool:
+    def _begin(self, group: list[AppendRequest]) -> bool:
         with self._lock:
             if self._given_up is None:
                 self._under_way.update(group)
@@ -159,17 +165,17 @@ class PackWriter:
         fail(group, StoreFailed("the store was given up"))
         return False
 
-    def _is_ours(self, entries: list[Append]) -> bool:
-        """Whether their end is still to be told, by whoever asks."""
+    def _is_ours(self, entries: list[AppendRequest]) -> bool:
+        """Return whether the caller must report the entries' outcome."""
         with self._lock:
             self._under_way.difference_update(entries)
             return self._given_up is None
 
-    def _finish(self, entries: list[Append]) -> None:
+    def _finish(self, entries: list[AppendRequest]) -> None:
         if self._is_ours(entries):
             _tell(entries)
 
-    def _fail(self, entries: list[Append], error: Exception) -> None:
+    def _fail(self, entries: list[AppendRequest], error: Exception) -> None:
         if isinstance(error, DriverError):
             self.troubles += 1
         if self._is_ours(entries):
@@ -187,7 +193,7 @@ class PackWriter:
         self._retire()
         self._written.put((None, [], 0))
 
-    def _take(self, first: Append) -> list[Append]:
+    def _take(self, first: AppendRequest) -> list[AppendRequest]:
         group, size = [first], len(first.piece)
         try:
             while len(group) < LARGEST_GROUP and size < GROUP_BYTES:
@@ -201,7 +207,7 @@ class PackWriter:
             pass
         return group
 
-    def _write_group(self, group: list[Append]) -> None:
+    def _write_group(self, group: list[AppendRequest]) -> None:
         try:
             pack = self._current(sum(len(entry.piece) for entry in group))
         except Exception as error:
@@ -234,9 +240,9 @@ class PackWriter:
         else:
             self._written.put((pack, entries, pack.written))
 
-    def _records(self, pack: Pack, group: list[Append]) -> tuple[list[Append], list[Buffer]]:
-        """The group as buffers for the disk, without those whose body is not what was promised."""
-        entries: list[Append] = []
+    def _records(self, pack: Pack, group: list[AppendRequest]) -> tuple[list[AppendRequest], list[Buffer]]:
+        """Return the group as buffers for the disk, without entries whose body fails its check."""
+        entries: list[AppendRequest] = []
         buffers: list[Buffer] = []
         for entry in group:
             try:
@@ -248,7 +254,7 @@ class PackWriter:
                 self._fail([entry], error)
                 continue
             offset = pack.offset
-            head = pack_format.record_head(pack_format.BLOB, entry.blob_id, offset, claim, body, pack.salt)
+            head = format.record_head(format.BLOB, entry.blob_id, offset, claim, body, pack.salt)
             total = len(head) + len(claim) + len(body)
             entry.locator = f"p:{pack.id:x}.{offset:x}.{total:x}.{entry.blob_id:x}"
             pack.offset = offset + total
@@ -278,7 +284,7 @@ class PackWriter:
                 raise
             try:
                 salt = secrets.randbits(64)
-                write_all(fd, pack_format.pack_header(pack_id, salt))
+                write_all(fd, format.pack_header(pack_id, salt))
                 if self._sync_entry is not None:
                     os.fsync(fd)
                     self._sync_entry(pack_id)
@@ -291,7 +297,7 @@ class PackWriter:
         return Pack(pack_id, fd, salt)
 
     def _retire(self) -> None:
-        """Hand the pack to the syncing thread, which seals it behind its last group."""
+        """Pass the pack to the syncing thread, which seals it behind its last group."""
         pack, self._pack = self._pack, None
         if pack is not None:
             self._written.put((pack, [], pack.written))
@@ -308,7 +314,7 @@ class PackWriter:
             if not entries:
                 self._seal(pack)
                 continue
-            # whatever was written to the pack by now is covered by one sync
+            # One sync covers everything written to the pack by now.
             while ahead is None and not self._written.empty():
                 more = self._written.get()
                 if more[0] is pack and more[1]:
@@ -320,7 +326,7 @@ class PackWriter:
             self._sync_group(pack, entries, end)
             self._syncing = None
 
-    def _sync_group(self, pack: Pack, entries: list[Append], end: int) -> None:
+    def _sync_group(self, pack: Pack, entries: list[AppendRequest], end: int) -> None:
         started = perf_counter()
         try:
             if pack.failed:
@@ -328,7 +334,7 @@ class PackWriter:
             with map_errors():
                 os.fdatasync(pack.fd)
                 self._look_again(pack, entries, end)
-            if self._given_up is not None:  # nobody was told of these: the pack ends before them
+            if self._given_up is not None:  # their outcome is not reported: the pack ends before them
                 raise self._given_up
         except DriverError as error:
             pack.failed = True
@@ -341,8 +347,8 @@ class PackWriter:
             entry.timings["sync"] = spent
         self._finish(entries)
 
-    def _look_again(self, pack: Pack, entries: list[Append], end: int) -> None:
-        """On a mount that is not trusted: whether a group is there. Raises StoreFailed, BlobDamaged."""
+    def _look_again(self, pack: Pack, entries: list[AppendRequest], end: int) -> None:
+        """Check a group on a mount that is not trusted. Raises StoreFailed, BlobDamaged."""
         if self._checks.size and os.stat(self._path(pack.id)).st_size < end:
             raise StoreFailed(f"a pack of {end} bytes is shorter")
         if not self._checks.read_back:
@@ -351,9 +357,9 @@ class PackWriter:
         try:
             os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_DONTNEED)
             for entry in entries:
-                place = place_of(entry.locator)
+                place = parse_locator(entry.locator)
                 whole = memoryview(read_exactly(fd, place.offset, place.total))
-                pack_format.body_of(whole, place.offset, place.blob_id, pack.salt)
+                format.parse_record(whole, place.offset, place.blob_id, pack.salt)
         finally:
             os.close(fd)
 
@@ -366,15 +372,15 @@ class PackWriter:
 
 
 def _let_others_finish() -> None:
-    """Have the kernel not stop another thread to run this one as soon as it has work (sched(7), SCHED_BATCH).
+    """Keep the kernel from preempting another thread for this one (sched(7), SCHED_BATCH).
 
-    On a core that they share it then finds more to write in one group.
+    On a shared core this thread then finds more to write in one group.
     """
     if hasattr(os, "sched_setscheduler"):
         try:
             os.sched_setscheduler(0, os.SCHED_BATCH, os.sched_param(0))
         except OSError:
-            pass  # forbidden by a sandbox
+            pass  # a sandbox forbids it
 
 
 def _close_quietly(fd: int) -> None:
@@ -384,7 +390,7 @@ def _close_quietly(fd: int) -> None:
         pass
 
 
-def _tell(entries: list[Append]) -> None:
+def _tell(entries: list[AppendRequest]) -> None:
     for entry in entries:
         try:
             entry.done(entry)
@@ -392,8 +398,8 @@ def _tell(entries: list[Append]) -> None:
             logger.exception("packs: whoever waited for a record failed")
 
 
-def fail(entries: list[Append], error: Exception) -> None:
-    """Tell those who wait for these records that there are none."""
+def fail(entries: list[AppendRequest], error: Exception) -> None:
+    """Report an error for these entries."""
     for entry in entries:
         entry.error = error
         entry.locator = ""

@@ -1,1 +1,1 @@
-"""What a mount can really do, found by trying it."""
+"""Probes of what a mount can really do."""

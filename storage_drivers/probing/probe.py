@@ -1,4 +1,4 @@
-"""Measures what a mount does, and says whether a store may start on it."""
+"""The probe of a mount, which also decides whether a store may start on it."""
 
 from __future__ import annotations
 
@@ -14,43 +14,43 @@ from pathlib import Path
 from statistics import median
 from typing import Any, NamedTuple, TypeVar, cast
 
-from storage_drivers.base import Durability
-from storage_drivers.errors import StoreUnfit, map_errors
-from storage_drivers.files import DIRECTORY_MODE, NO_SYNC, sync_directory
-from storage_drivers.mountinfo import IN_MEMORY, Mount, mount_of
-from storage_drivers.probing.scratch import Progress, Scratch, scratch_directory
-from storage_drivers.probing.trials import AT_START, TRIALS, Ability
+from sluice_s3.storage_drivers.base import Durability
+from sluice_s3.storage_drivers.errors import StoreUnfit, map_errors
+from sluice_s3.storage_drivers.fsutil import DIRECTORY_MODE, NO_SYNC, sync_directory
+from sluice_s3.storage_drivers.mountinfo import IN_MEMORY, Mount, mount_of
+from sluice_s3.storage_drivers.probing.scratch import Progress, Scratch, scratch_directory
+from sluice_s3.storage_drivers.probing.trials import AT_START, CHECKS, Capability
 
 T = TypeVar("T")
 
 ROUNDS = 20
-"""Files made, written, synced, read and removed to learn how long calls take."""
+"""Files created, written, synced, read and removed to measure how long calls take."""
 BLOCK = 4096
 LEAST_PAGE = 4096
-PATIENCE = 10.0
+TIMEOUT_SECONDS = 10.0
 """Seconds that one call on the mount of a starting store may take."""
 DIRECTORY = "probe"
-"""Of a store: where it tries its mount at each start. Never removed."""
+"""Directory in a store where each start probes the mount. Never removed."""
 LEFT_AFTER = 86_400.0
-"""Seconds after which a file there was left by a process that died."""
+"""Seconds after which a file there is a leftover of a dead process."""
 
 NOT_TRIED = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES})
-"""A mount that is full, or not ours to write to, says nothing of what it could do."""
+"""Errors of a full or forbidden mount, which say nothing of its abilities."""
 
 
-class Trial(NamedTuple):
-    """How one trial went."""
+class Check(NamedTuple):
+    """The result of one trial."""
 
-    ability: Ability
+    ability: Capability
     works: bool | None
-    """None: it could not be tried."""
+    """Whether it works; None if it could not be tried."""
     detail: str
     error: int = 0
-    """The errno that said no."""
+    """The errno of the refusal."""
 
 
 class Latency(NamedTuple):
-    """How long a call took, in seconds."""
+    """The duration of a call in seconds."""
 
     call: str
     calls: int
@@ -60,30 +60,30 @@ class Latency(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Probe:
-    """What a mount did when it was tried."""
+    """The results of all trials of a mount."""
 
     mount: Mount
-    trials: tuple[Trial, ...]
+    trials: tuple[Check, ...]
     latencies: tuple[Latency, ...]
     hole_page: int
-    """Bytes of the pages that can be punched out of a file, 0 when none can."""
+    """Page size for punching holes, 0 when it cannot."""
     seconds: float
 
-    def trial(self, ability: Ability) -> Trial:
-        """How a trial went; as one that could not be tried when it was not among them."""
-        return next((trial for trial in self.trials if trial.ability is ability), Trial(ability, None, "not tried"))
+    def trial(self, ability: Capability) -> Check:
+        """Return the result of a trial; one that was not made counts as untried."""
+        return next((trial for trial in self.trials if trial.ability is ability), Check(ability, None, "not tried"))
 
-    def can(self, ability: Ability) -> bool:
-        """Whether something was seen to work."""
+    def can(self, ability: Capability) -> bool:
+        """Return whether something was seen to work."""
         return self.trial(ability).works is True
 
-    def may(self, ability: Ability) -> bool:
-        """Whether nothing was seen that speaks against it."""
+    def may(self, ability: Capability) -> bool:
+        """Return whether nothing was seen to contradict it."""
         return self.trial(ability).works is not False
 
     @property
     def line(self) -> str:
-        """All of it for a log."""
+        """All results in one line, for a log."""
         no = [trial.ability.value for trial in self.trials if trial.works is False]
         unknown = [trial.ability.value for trial in self.trials if trial.works is None]
         times = [
@@ -94,14 +94,14 @@ class Probe:
         parts = [
             f"{self.mount.kind} at {self.mount.point or '?'}",
             *times,
-            f"cannot: {', '.join(no) or 'nothing of what was tried'}",
+            f"cannot: {', '.join(no)}" if no else "no check failed" if unknown else "all checks passed",
             *([f"could not be tried: {', '.join(unknown)}"] if unknown else []),
             *(["nothing here survives a power cut"] if self.mount.kind in IN_MEMORY else []),
         ]
         return "; ".join(parts)
 
     def to_json(self) -> dict[str, Any]:
-        """The same for programs; times in milliseconds."""
+        """Return the results for programs; times in milliseconds."""
         return {
             "mount": self.mount._asdict() | {"driver": self.mount.driver},
             "trials": {
@@ -123,23 +123,25 @@ class Probe:
             },
             "seconds": self.seconds,
             "refused": {
-                level.value: refusal and str(refusal) for level in Durability for refusal in [unfit(self, level)]
+                level.value: refusal and str(refusal)
+                for level in Durability
+                for refusal in [refusal_reason(self, level)]
             },
         }
 
 
 def measure(path: str | Path, progress: Progress | None = None) -> Probe:
-    """Try everything in a new directory under `path`, which is gone afterwards. Blocks; raises OSError."""
+    """Try everything in a temporary directory under `path`. Blocks; raises OSError."""
     started = time.perf_counter()
     mount = mount_of(path)
     with scratch_directory(str(path), progress) as scratch:
-        trials = [_tried(ability, scratch) for ability in TRIALS]
-        rounds(scratch)
+        trials = [_tried(ability, scratch) for ability in CHECKS]
+        repeat_timed(scratch)
         return _probe(mount, trials, scratch, started)
 
 
 def measure_store(root: Path, progress: Progress) -> Probe:
-    """Try what a store chooses its ways by, in a directory of the store. Blocks; raises OSError."""
+    """Try what a store depends on, in a directory of the store. Blocks; raises OSError."""
     started = time.perf_counter()
     mount = mount_of(root)
     directory = f"{root}/{DIRECTORY}"
@@ -154,7 +156,7 @@ def measure_store(root: Path, progress: Progress) -> Probe:
     except OSError as error:
         if error.errno not in NOT_TRIED:
             raise
-        trials = [Trial(ability, None, os.strerror(error.errno)) for ability in AT_START]
+        trials = [Check(ability, None, os.strerror(error.errno)) for ability in AT_START]
     finally:
         scratch.clear()
     return _probe(mount, trials, scratch, started)
@@ -170,18 +172,21 @@ def _clear_left(directory: str) -> None:
             continue
 
 
-def _tried(ability: Ability, scratch: Scratch) -> Trial:
+def _tried(ability: Capability, scratch: Scratch) -> Check:
     scratch.progress.step(ability.value)
     try:
-        works, detail = TRIALS[ability](scratch)
+        works, detail = CHECKS[ability](scratch)
     except OSError as error:
         code = error.errno or 0
-        return Trial(ability, None if code in NOT_TRIED else False, os.strerror(code), code)
-    return Trial(ability, works, detail)
+        return Check(ability, None if code in NOT_TRIED else False, os.strerror(code), code)
+    return Check(ability, works, detail)
 
 
-def rounds(scratch: Scratch) -> None:
-    """Make, write, sync, read, look at and remove some small files, one call after the other. Raises OSError."""
+def repeat_timed(scratch: Scratch) -> None:
+    """Create, write, sync, read, stat and remove small files in sequence.
+
+    Raises OSError.
+    """
     content = os.urandom(BLOCK)
     try:
         for number in range(ROUNDS):
@@ -202,32 +207,32 @@ def rounds(scratch: Scratch) -> None:
             raise
 
 
-def _probe(mount: Mount, trials: Sequence[Trial], scratch: Scratch, started: float) -> Probe:
+def _probe(mount: Mount, trials: Sequence[Check], scratch: Scratch, started: float) -> Probe:
     latencies = [Latency(call, len(times), median(times), max(times)) for call, times in sorted(scratch.times.items())]
-    holes = any(trial.ability is Ability.PUNCH and trial.works for trial in trials)
+    holes = any(trial.ability is Capability.PUNCH and trial.works for trial in trials)
     page = max(os.statvfs(scratch.directory).f_bsize, LEAST_PAGE) if holes else 0
     return Probe(mount, tuple(trials), tuple(latencies), page, time.perf_counter() - started)
 
 
-def unfit(probe: Probe, durability: Durability) -> StoreUnfit | None:
-    """Why a store of this durability may not start, None when it may.
+def refusal_reason(probe: Probe, durability: Durability) -> StoreUnfit | None:
+    """Return why a store of this durability may not start; None when it may.
 
-    Only what was seen to be wrong counts: a full or read-only mount can still be read from. A file system that answers
-    fsync(2) and does nothing cannot be told from one that keeps its word.
+    Only failures that were seen count: a full or read-only mount can still be read from. A filesystem that ignores
+    fsync(2) and reports success cannot be detected.
     """
     for ability, kind in (
-        (Ability.EXCLUSIVE_CREATE, "exclusive-create"),
-        (Ability.READ_BACK, "integrity"),
-        (Ability.SIZE_AFTER_CLOSE, "integrity"),
-        (Ability.FSYNC_FILE, "durability"),
-        (Ability.FSYNC_DIRECTORY, "durability"),
+        (Capability.EXCLUSIVE_CREATE, "exclusive-create"),
+        (Capability.READ_BACK, "integrity"),
+        (Capability.SIZE_AFTER_CLOSE, "integrity"),
+        (Capability.FSYNC_FILE, "durability"),
+        (Capability.FSYNC_DIRECTORY, "durability"),
     ):
         trial = probe.trial(ability)
         if trial.works is not False:
             continue
         if kind == "durability" and durability is not Durability.FULL:
             continue
-        if ability is Ability.FSYNC_DIRECTORY and trial.error in NO_SYNC:
+        if ability is Capability.FSYNC_DIRECTORY and trial.error in NO_SYNC:
             continue
         wanted = f"; {durability.value} durability cannot be kept" if kind == "durability" else ""
         if trial.error and not wanted:
@@ -236,8 +241,8 @@ def unfit(probe: Probe, durability: Durability) -> StoreUnfit | None:
     return None
 
 
-async def with_patience(progress: Progress, call: Callable[[], T], patience: float = PATIENCE) -> T:
-    """Call in a thread of its own, which nothing waits for when one step of it takes longer than `patience` seconds.
+async def run_with_timeout(progress: Progress, call: Callable[[], T], patience: float = TIMEOUT_SECONDS) -> T:
+    """Call in a thread of its own; abandon it when one step exceeds `patience` seconds.
 
     Raises StoreUnfit then, and whatever the call raises.
     """
@@ -259,7 +264,7 @@ async def with_patience(progress: Progress, call: Callable[[], T], patience: flo
                 result = call()
         except BaseException as error:
             failure = error
-        with suppress(RuntimeError):  # nobody waits any more, and the loop is closed
+        with suppress(RuntimeError):  # no caller waits any more, and the loop is closed
             loop.call_soon_threadsafe(end, result, failure)
 
     progress.step("first call")

@@ -1,4 +1,4 @@
-"""Where a probe tries things out: files of its own, every call timed, everything it made taken away again."""
+"""Scratch files of a probe: every call is timed, and everything is removed afterwards."""
 
 from __future__ import annotations
 
@@ -9,20 +9,22 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import ParamSpec, TypeVar
 
-from storage_drivers.files import DIRECTORY_MODE, FILE_MODE, write_all
+from sluice_s3.storage_drivers.fsutil import DIRECTORY_MODE, FILE_MODE, write_all
 
 P = ParamSpec("P")
 T = TypeVar("T")
 
-TRIES = 20
-"""Times that the end looks whether its directory is empty. FUSE and NFS keep an unlinked file under another name until
-its last descriptor is closed, and a little longer."""
-PAUSE = 0.05
+MAX_ATTEMPTS = 20
+"""Checks of a scratch directory for being empty before it is removed.
+
+FUSE and NFS rename an unlinked file until its last descriptor is closed, and a little longer.
+"""
+PAUSE_SECONDS = 0.05
 """Seconds between them."""
 
 
 class Progress:
-    """What is being done on a mount and since when, for whoever waits for a mount that may hang."""
+    """The current step on a mount and its start, for callers that must not hang."""
 
     __slots__ = ("doing", "since")
 
@@ -31,31 +33,31 @@ class Progress:
         self.since = time.monotonic()
 
     def step(self, doing: str) -> None:
-        """Something begins."""
+        """Note the begin of a step."""
         self.doing = doing
         self.since = time.monotonic()
 
 
 class Scratch:
-    """Files whose names begin with a random number, in a directory that is there."""
+    """Files whose names begin with a random number, in an existing directory."""
 
     def __init__(self, directory: str, progress: Progress | None = None) -> None:
         self.directory = directory
         self.progress = progress or Progress()
         self.times: dict[str, list[float]] = {}
-        """Seconds of every call, by the name of the call."""
+        """Durations of every call in seconds, by the name of the call."""
         self._prefix = secrets.token_hex(8)
         self._files: dict[str, None] = {}
         self._directories: list[str] = []
 
     def path(self, name: str) -> str:
-        """The path of a file of ours, which is taken away in the end."""
+        """Return the path of a file of ours, which is removed in the end."""
         path = f"{self.directory}/{self._prefix}-{name}"
         self._files[path] = None
         return path
 
     def timed(self, call: str, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """Call, and note under the name of the call how long it took unless it fails."""
+        """Call, and note the call's duration under its name unless it fails."""
         self.progress.step(call)
         started = time.perf_counter()
         result = function(*args, **kwargs)
@@ -63,12 +65,12 @@ class Scratch:
         return result
 
     def create(self, path: str) -> int:
-        """A descriptor of a new file, for reading and writing. Raises OSError."""
+        """Create a file and return its descriptor, for reading and writing. Raises OSError."""
         flags = os.O_CREAT | os.O_EXCL | os.O_RDWR | os.O_CLOEXEC
         return self.timed("create", os.open, path, flags, FILE_MODE)
 
     def write(self, path: str, content: bytes) -> None:
-        """A new file with this content. Raises OSError."""
+        """Create a file with this content. Raises OSError."""
         fd = self.create(path)
         try:
             self.timed("write", write_all, fd, content)
@@ -76,7 +78,7 @@ class Scratch:
             self.timed("close", os.close, fd)
 
     def read(self, path: str) -> bytes:
-        """What a file holds, up to 1 MiB. Raises OSError."""
+        """Return the content of a file, up to 1 MiB. Raises OSError."""
         fd = self.timed("open", os.open, path, os.O_RDONLY | os.O_CLOEXEC)
         try:
             return self.timed("read", os.pread, fd, 1 << 20, 0)
@@ -84,20 +86,20 @@ class Scratch:
             os.close(fd)
 
     def make_directory(self, name: str) -> str:
-        """A directory of ours, which is taken away in the end. Raises OSError."""
+        """Create a directory, which is removed in the end. Raises OSError."""
         path = f"{self.directory}/{self._prefix}-{name}"
         self.timed("mkdir", os.mkdir, path, DIRECTORY_MODE)
         self._directories.append(path)
         return path
 
     def inside(self, directory: str, name: str) -> str:
-        """The path of a file in such a directory, taken away in the end as well."""
+        """Return the path of a file in such a directory, also removed in the end."""
         path = f"{directory}/{name}"
         self._files[path] = None
         return path
 
     def clear(self) -> None:
-        """Take away every file and directory of ours, as far as the mount lets us."""
+        """Remove every file and directory of ours, as far as the mount allows."""
         for path in self._files:
             try:
                 self.timed("unlink", os.unlink, path)
@@ -109,7 +111,7 @@ class Scratch:
 
 @contextmanager
 def scratch_directory(parent: str, progress: Progress | None = None) -> Iterator[Scratch]:
-    """A scratch in a new directory of its own under `parent`, which is gone at the end. Raises OSError."""
+    """Provide a scratch in a temporary directory under `parent`. Raises OSError."""
     directory = f"{parent}/sluice-probe-{secrets.token_hex(8)}"
     os.mkdir(directory, DIRECTORY_MODE)
     scratch = Scratch(directory, progress)
@@ -121,8 +123,8 @@ def scratch_directory(parent: str, progress: Progress | None = None) -> Iterator
 
 
 def _remove_when_empty(path: str) -> None:
-    """rmdir(2) of a directory that we made, once we saw it empty: some mounts would take away a full one (zdbfs)."""
-    for _ in range(TRIES):
+    """Remove a directory of ours once it is empty: some mounts remove full ones (zdbfs)."""
+    for _ in range(MAX_ATTEMPTS):
         try:
             if not os.listdir(path):
                 os.rmdir(path)
@@ -131,4 +133,4 @@ def _remove_when_empty(path: str) -> None:
             return
         except OSError:
             pass
-        time.sleep(PAUSE)
+        time.sleep(PAUSE_SECONDS)

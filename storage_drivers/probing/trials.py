@@ -1,4 +1,7 @@
-"""What a mount is tried for. A trial returns whether it works and what was seen; an OSError says that it does not."""
+"""The trials of a mount.
+
+A trial returns whether it works and what was seen; an OSError means that it does not work.
+"""
 
 from __future__ import annotations
 
@@ -12,21 +15,21 @@ import unicodedata
 from collections.abc import Callable
 from enum import StrEnum
 
-from storage_drivers.files import FILE_MODE, write_all
-from storage_drivers.packs import holes
-from storage_drivers.probing.scratch import Scratch
+from sluice_s3.storage_drivers.fsutil import FILE_MODE, write_all
+from sluice_s3.storage_drivers.packs import holes
+from sluice_s3.storage_drivers.probing.scratch import Scratch
 
 Outcome = tuple[bool, str]
 CONTENT = bytes(range(256)) * 260 + b"end"
 """66,563 bytes: neither a whole number of pages nor of common transfer sizes."""
 SPACE = 4 << 20
-"""Bytes written to see whether free space follows."""
-GRAINS = 5
+"""Bytes written to check that free space shrinks."""
+COMPARED_FILES = 5
 """Files whose times are compared."""
 
 
-class Ability(StrEnum):
-    """What a mount may be able to do."""
+class Capability(StrEnum):
+    """An ability that a mount may have."""
 
     EXCLUSIVE_CREATE = "exclusive create"
     READ_BACK = "read back"
@@ -56,7 +59,7 @@ class Ability(StrEnum):
 
 
 def exclusive_create(scratch: Scratch) -> Outcome:
-    """Whether O_EXCL is refused for a name that is there."""
+    """Return whether O_EXCL refuses an existing name."""
     path = scratch.path("exclusive")
     os.close(scratch.create(path))
     try:
@@ -68,7 +71,7 @@ def exclusive_create(scratch: Scratch) -> Outcome:
 
 
 def read_back(scratch: Scratch) -> Outcome:
-    """Whether another descriptor reads what was written through one that is closed."""
+    """Return whether a new descriptor reads what was written through a closed one."""
     path = scratch.path("content")
     scratch.write(path, CONTENT)
     found = scratch.read(path)
@@ -76,7 +79,7 @@ def read_back(scratch: Scratch) -> Outcome:
 
 
 def size_after_close(scratch: Scratch) -> Outcome:
-    """Whether stat(2) tells the size of a file that was just closed."""
+    """Return whether stat(2) reports the size of a file that was just closed."""
     path = scratch.path("size")
     scratch.write(path, CONTENT)
     size = scratch.timed("stat", os.stat, path).st_size
@@ -84,7 +87,7 @@ def size_after_close(scratch: Scratch) -> Outcome:
 
 
 def fsync_file(scratch: Scratch) -> Outcome:
-    """Whether fsync(2) and fdatasync(2) of a file are answered; not whether they tell the truth."""
+    """Return whether fsync(2) and fdatasync(2) of a file succeed; not whether they are honest."""
     fd = scratch.create(scratch.path("fsync"))
     try:
         scratch.timed("write", write_all, fd, CONTENT)
@@ -97,7 +100,7 @@ def fsync_file(scratch: Scratch) -> Outcome:
 
 
 def fsync_directory(scratch: Scratch) -> Outcome:
-    """Whether fsync(2) of a directory is answered."""
+    """Return whether fsync(2) of a directory succeeds."""
     fd = os.open(scratch.directory, os.O_RDONLY | os.O_DIRECTORY)
     try:
         scratch.timed("fsync directory", os.fsync, fd)
@@ -107,7 +110,7 @@ def fsync_directory(scratch: Scratch) -> Outcome:
 
 
 def nowait(scratch: Scratch) -> Outcome:
-    """Whether a read can be asked to answer from the page cache only."""
+    """Return whether a read can be limited to the page cache."""
     path = scratch.path("nowait")
     scratch.write(path, CONTENT)
     fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
@@ -121,7 +124,7 @@ def nowait(scratch: Scratch) -> Outcome:
 
 
 def send_file(scratch: Scratch) -> Outcome:
-    """Whether sendfile(2) takes a file of this mount."""
+    """Return whether sendfile(2) accepts a file of this mount."""
     path = scratch.path("sendfile")
     scratch.write(path, CONTENT)
     fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
@@ -137,13 +140,13 @@ def send_file(scratch: Scratch) -> Outcome:
 
 
 def punch(scratch: Scratch) -> Outcome:
-    """Whether a hole gives its space back and the rest stays."""
+    """Return whether a hole frees its space and leaves the rest."""
     scratch.progress.step("fallocate")
     return holes.probe(scratch.directory), ""
 
 
 def fallocate(scratch: Scratch) -> Outcome:
-    """Whether space can be reserved."""
+    """Return whether space can be reserved."""
     fd = scratch.create(scratch.path("fallocate"))
     try:
         scratch.timed("fallocate", holes.allocate, fd, 0, 1 << 16)
@@ -153,7 +156,7 @@ def fallocate(scratch: Scratch) -> Outcome:
 
 
 def copy_range(scratch: Scratch) -> Outcome:
-    """Whether copy_file_range(2) copies."""
+    """Return whether copy_file_range(2) copies."""
     source, target = scratch.path("copied"), scratch.path("copy")
     scratch.write(source, CONTENT)
     with open(source, "rb") as read, open(scratch.create(target), "wb") as written:
@@ -163,7 +166,7 @@ def copy_range(scratch: Scratch) -> Outcome:
 
 
 def rename(scratch: Scratch) -> Outcome:
-    """Whether a file can get a name that is free."""
+    """Return whether a file can be renamed to a free name."""
     old, new = scratch.path("old"), scratch.path("new")
     scratch.write(old, CONTENT)
     scratch.timed("rename", os.rename, old, new)
@@ -172,7 +175,7 @@ def rename(scratch: Scratch) -> Outcome:
 
 
 def rename_over(scratch: Scratch) -> Outcome:
-    """Whether a file can take the place of another."""
+    """Return whether a file can replace another."""
     old, new = scratch.path("over-from"), scratch.path("over-to")
     scratch.write(old, CONTENT)
     scratch.write(new, b"replaced")
@@ -182,7 +185,7 @@ def rename_over(scratch: Scratch) -> Outcome:
 
 
 def rename_across(scratch: Scratch) -> Outcome:
-    """Whether a file can go to another directory."""
+    """Return whether a file can move to another directory."""
     old = scratch.path("across")
     new = scratch.inside(scratch.make_directory("across-to"), "file")
     scratch.write(old, CONTENT)
@@ -192,7 +195,7 @@ def rename_across(scratch: Scratch) -> Outcome:
 
 
 def link(scratch: Scratch) -> Outcome:
-    """Whether a file can have two names."""
+    """Return whether a file can have two names."""
     old, new = scratch.path("linked"), scratch.path("link")
     scratch.write(old, CONTENT)
     scratch.timed("link", os.link, old, new)
@@ -201,10 +204,10 @@ def link(scratch: Scratch) -> Outcome:
 
 
 def tmpfile(scratch: Scratch) -> Outcome:
-    """Whether a file can be without a name at first."""
+    """Return whether a file can be created without a name."""
     fd = scratch.timed("O_TMPFILE", os.open, scratch.directory, os.O_TMPFILE | os.O_RDWR | os.O_CLOEXEC, FILE_MODE)
     try:
-        # the directory is not looked at for an absolute path, but makes Python follow the link in /proc
+        # The directory is ignored for an absolute path, but makes Python follow the link in /proc.
         os.link(f"/proc/self/fd/{fd}", scratch.path("named-later"), src_dir_fd=fd, follow_symlinks=True)
     finally:
         os.close(fd)
@@ -212,7 +215,7 @@ def tmpfile(scratch: Scratch) -> Outcome:
 
 
 def xattr(scratch: Scratch) -> Outcome:
-    """Whether extended attributes are kept."""
+    """Return whether extended attributes are stored."""
     path = scratch.path("xattr")
     scratch.write(path, b"x")
     scratch.timed("setxattr", os.setxattr, path, "user.sluice", CONTENT[:1000])
@@ -221,7 +224,7 @@ def xattr(scratch: Scratch) -> Outcome:
 
 
 def flock(scratch: Scratch) -> Outcome:
-    """Whether a lock keeps another descriptor out."""
+    """Return whether a lock excludes another descriptor."""
     path = scratch.path("flock")
     scratch.write(path, b"x")
     with open(path, "rb") as first, open(path, "rb") as second:
@@ -234,7 +237,7 @@ def flock(scratch: Scratch) -> Outcome:
 
 
 def read_after_unlink(scratch: Scratch) -> Outcome:
-    """Whether an open descriptor outlives the name of its file."""
+    """Return whether an open descriptor outlives the name of its file."""
     path = scratch.path("unlinked")
     scratch.write(path, CONTENT)
     fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
@@ -247,7 +250,7 @@ def read_after_unlink(scratch: Scratch) -> Outcome:
 
 
 def rmdir_refuses(scratch: Scratch) -> Outcome:
-    """Whether rmdir(2) refuses a directory in which there are files (zdbfs takes them all away)."""
+    """Return whether rmdir(2) refuses a directory with files (zdbfs removes them all)."""
     directory = scratch.make_directory("full")
     for number in range(3):
         scratch.write(scratch.inside(directory, f"file-{number}"), b"x")
@@ -261,7 +264,7 @@ def rmdir_refuses(scratch: Scratch) -> Outcome:
 
 
 def truncate_clears(scratch: Scratch) -> Outcome:
-    """Whether bytes that were cut off are gone when the file grows again."""
+    """Return whether truncated bytes are gone when the file grows again."""
     fd = scratch.create(scratch.path("truncate"))
     try:
         write_all(fd, CONTENT)
@@ -274,7 +277,7 @@ def truncate_clears(scratch: Scratch) -> Outcome:
 
 
 def long_names(scratch: Scratch) -> Outcome:
-    """Whether a name may have 255 bytes."""
+    """Return whether a name may have 255 bytes."""
     limit = os.statvfs(scratch.directory).f_namemax
     directory = scratch.make_directory("names")
     for name in ("n" * 255, "ü" * 127):
@@ -283,12 +286,15 @@ def long_names(scratch: Scratch) -> Outcome:
 
 
 def case(scratch: Scratch) -> Outcome:
-    """Whether `Name` and `name` are two files."""
+    """Return whether `Name` and `name` are two files."""
     return _apart(scratch, "case", "Name", "name")
 
 
 def unicode_forms(scratch: Scratch) -> Outcome:
-    """Whether composed and decomposed letters are two files, and come back from readdir as they were given."""
+    """Return whether composed and decomposed letters are two files.
+
+    Their names must also come back from readdir unchanged.
+    """
     composed = unicodedata.normalize("NFC", "é")
     return _apart(scratch, "unicode", composed, unicodedata.normalize("NFD", composed))
 
@@ -305,9 +311,9 @@ def _apart(scratch: Scratch, directory: str, first: str, second: str) -> Outcome
 
 
 def mtime(scratch: Scratch) -> Outcome:
-    """How fine times of change are, and how far from the clock here."""
+    """Return the granularity of modification times, and their distance from the local clock."""
     times = []
-    for number in range(GRAINS):
+    for number in range(COMPARED_FILES):
         path = scratch.path(f"mtime-{number}")
         scratch.write(path, b"x")
         times.append(scratch.timed("stat", os.stat, path).st_mtime_ns)
@@ -319,7 +325,7 @@ def mtime(scratch: Scratch) -> Outcome:
 
 
 def free_space(scratch: Scratch) -> Outcome:
-    """Whether statvfs(3) sees what was written; somebody else may write at the same time."""
+    """Return whether statvfs(3) sees what was written; others may write at the same time."""
     before = scratch.timed("statvfs", os.statvfs, scratch.directory)
     fd = scratch.create(scratch.path("space"))
     try:
@@ -333,42 +339,45 @@ def free_space(scratch: Scratch) -> Outcome:
     return SPACE // 2 <= taken <= 8 * SPACE, f"{taken} bytes less after {SPACE} written; {inodes}"
 
 
-TRIALS: dict[Ability, Callable[[Scratch], Outcome]] = {
-    Ability.EXCLUSIVE_CREATE: exclusive_create,
-    Ability.READ_BACK: read_back,
-    Ability.SIZE_AFTER_CLOSE: size_after_close,
-    Ability.FSYNC_FILE: fsync_file,
-    Ability.FSYNC_DIRECTORY: fsync_directory,
-    Ability.NOWAIT: nowait,
-    Ability.SENDFILE: send_file,
-    Ability.PUNCH: punch,
-    Ability.FALLOCATE: fallocate,
-    Ability.COPY_RANGE: copy_range,
-    Ability.RENAME: rename,
-    Ability.RENAME_OVER: rename_over,
-    Ability.RENAME_ACROSS: rename_across,
-    Ability.LINK: link,
-    Ability.TMPFILE: tmpfile,
-    Ability.XATTR: xattr,
-    Ability.FLOCK: flock,
-    Ability.READ_AFTER_UNLINK: read_after_unlink,
-    Ability.RMDIR_REFUSES: rmdir_refuses,
-    Ability.TRUNCATE_CLEARS: truncate_clears,
-    Ability.LONG_NAMES: long_names,
-    Ability.CASE: case,
-    Ability.UNICODE: unicode_forms,
-    Ability.MTIME: mtime,
-    Ability.FREE_SPACE: free_space,
+CHECKS: dict[Capability, Callable[[Scratch], Outcome]] = {
+    Capability.EXCLUSIVE_CREATE: exclusive_create,
+    Capability.READ_BACK: read_back,
+    Capability.SIZE_AFTER_CLOSE: size_after_close,
+    Capability.FSYNC_FILE: fsync_file,
+    Capability.FSYNC_DIRECTORY: fsync_directory,
+    Capability.NOWAIT: nowait,
+    Capability.SENDFILE: send_file,
+    Capability.PUNCH: punch,
+    Capability.FALLOCATE: fallocate,
+    Capability.COPY_RANGE: copy_range,
+    Capability.RENAME: rename,
+    Capability.RENAME_OVER: rename_over,
+    Capability.RENAME_ACROSS: rename_across,
+    Capability.LINK: link,
+    Capability.TMPFILE: tmpfile,
+    Capability.XATTR: xattr,
+    Capability.FLOCK: flock,
+    Capability.READ_AFTER_UNLINK: read_after_unlink,
+    Capability.RMDIR_REFUSES: rmdir_refuses,
+    Capability.TRUNCATE_CLEARS: truncate_clears,
+    Capability.LONG_NAMES: long_names,
+    Capability.CASE: case,
+    Capability.UNICODE: unicode_forms,
+    Capability.MTIME: mtime,
+    Capability.FREE_SPACE: free_space,
 }
 
 AT_START = (
-    Ability.EXCLUSIVE_CREATE,
-    Ability.READ_BACK,
-    Ability.SIZE_AFTER_CLOSE,
-    Ability.FSYNC_FILE,
-    Ability.FSYNC_DIRECTORY,
-    Ability.NOWAIT,
-    Ability.SENDFILE,
-    Ability.PUNCH,
+    Capability.EXCLUSIVE_CREATE,
+    Capability.READ_BACK,
+    Capability.SIZE_AFTER_CLOSE,
+    Capability.FSYNC_FILE,
+    Capability.FSYNC_DIRECTORY,
+    Capability.NOWAIT,
+    Capability.SENDFILE,
+    Capability.PUNCH,
 )
-"""What a store is tried for when it starts: what it relies on, or chooses its ways by. Makes no directory."""
+"""The trials at the start of a store: what it relies on, or chooses by.
+
+They create no directory.
+"""

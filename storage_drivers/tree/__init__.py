@@ -1,16 +1,24 @@
-"""The file side of the layout *tree*: one plain file at its key's own path, for people who also read the directory."""
+"""The file side of the layout *tree*: plain files at their keys' own paths."""
 
-from storage_drivers.tree.base import Collision, FileChanged, FileGone, Found, Seen, Stamp, Unreadable
-from storage_drivers.tree.files import TreeFiles
-from storage_drivers.tree.watching import Changes
+from sluice_s3.storage_drivers.tree.files import TreeFiles
+from sluice_s3.storage_drivers.tree.inotify import Changes
+from sluice_s3.storage_drivers.tree.types import (
+    Collision,
+    FileChanged,
+    FileGone,
+    ScannedFile,
+    SkippedCounts,
+    Stamp,
+    Unreadable,
+)
 
 __all__ = [
     "Changes",
     "Collision",
     "FileChanged",
     "FileGone",
-    "Found",
-    "Seen",
+    "ScannedFile",
+    "SkippedCounts",
     "Stamp",
     "TreeFiles",
     "Unreadable",

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import os
 
-from storage_drivers.tree.base import Collision
-from storage_drivers.tree.directories import IN_THE_WAY, Directories
-from storage_drivers.tree.opening import DIRECTORY, opened
-from storage_drivers.tree.scanning import directories_of
+from sluice_s3.storage_drivers.tree.directories import BLOCKING_ERRNOS, Directories
+from sluice_s3.storage_drivers.tree.openat2 import DIRECTORY, opened
+from sluice_s3.storage_drivers.tree.scanner import directories_of
+from sluice_s3.storage_drivers.tree.types import Collision
 
 
 def make(directories: Directories, bucket: bytes) -> None:
-    """Make the directory of a bucket; one that is there is no error. Raises Collision where something else is."""
+    """Create the directory of a bucket; an existing one is no error.
+
+    Raises Collision when something else is there.
+    """
     try:
         with directories.root() as root:
             os.close(directories.make_parent(root, bucket + b"/-", new_bucket=True))
@@ -20,7 +23,7 @@ def make(directories: Directories, bucket: bytes) -> None:
 
 
 def remove(directories: Directories, bucket: bytes) -> bool:
-    """Remove the directories of a bucket that are empty; True when its own is gone."""
+    """Remove the empty directories of a bucket; return whether its own is gone."""
     with directories.root() as root:
         if not directories.traits.rmdir:
             return False
@@ -46,5 +49,5 @@ def _remove_empty(directories: Directories, root: int, path: bytes) -> None:
         finally:
             os.close(parent)
     except OSError as error:
-        if not isinstance(error, FileNotFoundError) and error.errno not in IN_THE_WAY:
+        if not isinstance(error, FileNotFoundError) and error.errno not in BLOCKING_ERRNOS:
             raise

@@ -1,6 +1,6 @@
-"""The directories between a store's root and its files: made durably, and told from their twins.
+"""The directories between a store's root and its files, made durable and distinguished from twins.
 
-Every method blocks, and raises OSError but where it says otherwise.
+Every method blocks, and raises OSError unless it says otherwise.
 """
 
 from __future__ import annotations
@@ -14,29 +14,29 @@ from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
 
-from storage_drivers.errors import StoreFailed, map_errors
-from storage_drivers.files import NO_SYNC
-from storage_drivers.identity import NAME as IDENTITY
-from storage_drivers.mountinfo import mount_of
-from storage_drivers.tree.base import PRIVATE, Collision, refused
-from storage_drivers.tree.opening import DIRECTORY, open_beneath, opened
-from storage_drivers.tree.trials import Traits, flag_is_set
+from sluice_s3.storage_drivers.errors import StoreFailed, map_errors
+from sluice_s3.storage_drivers.fsutil import NO_SYNC
+from sluice_s3.storage_drivers.identity import NAME as IDENTITY
+from sluice_s3.storage_drivers.mountinfo import mount_of
+from sluice_s3.storage_drivers.tree.openat2 import DIRECTORY, open_beneath, opened
+from sluice_s3.storage_drivers.tree.trials import Traits, flag_is_set
+from sluice_s3.storage_drivers.tree.types import PRIVATE, Collision, refused
 
 KNOWN = 16_384
-"""Directories remembered as durable and no twins."""
-IN_THE_WAY = frozenset({errno.ENOTDIR, errno.ELOOP, errno.EISDIR, errno.EEXIST, errno.ENOTEMPTY})
+"""Directories that are known to be durable and to have no twins."""
+BLOCKING_ERRNOS = frozenset({errno.ENOTDIR, errno.ELOOP, errno.EISDIR, errno.EEXIST, errno.ENOTEMPTY})
 NO_SUCH_NAME = frozenset({errno.ENAMETOOLONG, errno.EINVAL, errno.EILSEQ, errno.EMLINK})
 NO_MODES = frozenset({errno.EPERM, errno.ENOSYS, errno.EOPNOTSUPP, errno.EINVAL})
-"""What a mount answers that keeps no permissions."""
+"""Errors of a mount without permissions."""
 
 
 @contextmanager
 def collisions() -> Iterator[None]:
-    """Turn what a mount answers where a path is taken, or no path of it, into Collision."""
+    """Turn a mount's errors for a taken or impossible path into Collision."""
     try:
         yield
     except OSError as error:
-        if error.errno in IN_THE_WAY or error.errno in NO_SUCH_NAME:
+        if error.errno in BLOCKING_ERRNOS or error.errno in NO_SUCH_NAME:
             raise Collision(os.strerror(error.errno)) from error
         raise
 
@@ -62,7 +62,10 @@ class Root:
 
 
 class Directories:
-    """Those of one store. `full`: directories that are made survive a power cut, with all of those they are in."""
+    """The directories of one store.
+
+    With `full`, new directories survive a power cut, with all their parents.
+    """
 
     def __init__(self, root: Path, full: bool, at: Callable[[str], None]) -> None:
         self.traits = Traits()
@@ -75,25 +78,25 @@ class Directories:
 
     # the store
     def root(self) -> Root:
-        """The root, opened by its name each time, so that a mount that comes back is found again.
+        """Open the root by its name each time, so that a returning mount is found.
 
-        Whatever OSError the block raises becomes a DriverError.
+        An OSError of the block becomes a DriverError.
         """
         return Root(self._root)
 
     def is_local(self) -> bool:
-        """Whether nobody comes to the files but through this machine."""
+        """Return whether the files are accessible through this machine only."""
         return mount_of(os.fsdecode(self._root)).driver == "local"
 
     def remember(self) -> None:
-        """Take down which store is mounted now."""
+        """Note which store is mounted now."""
         with self.root() as root:
             self._identity = _identity(root)
 
     def check_mounted(self, root: int, path: bytes) -> None:
-        """Raise StoreFailed unless the store that was started on is mounted and has the directory of the bucket.
+        """Raise StoreFailed unless the store of the start is mounted and has the bucket's directory.
 
-        Asked where a file is missing: only then was it removed.
+        It is called for a missing file: only then was the file really removed.
         """
         try:
             found = _identity(root)
@@ -105,7 +108,7 @@ class Directories:
         self.check_bucket(root, path)
 
     def check_bucket(self, root: int, path: bytes) -> None:
-        """Raise StoreFailed unless the directory of a path's bucket is there."""
+        """Raise StoreFailed unless the directory of a path's bucket exists."""
         bucket = path.split(b"/", 1)[0]
         try:
             os.close(open_beneath(root, bucket, os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC))
@@ -115,21 +118,24 @@ class Directories:
             raise
 
     def raise_unless_absent(self, error: OSError, root: int, way: bytes) -> None:
-        """Return when an error says that no file is there, on a store that is mounted. Raises Unreadable too."""
-        if not (isinstance(error, FileNotFoundError) or error.errno in IN_THE_WAY or error.errno in NO_SUCH_NAME):
+        """Return if an error means a missing file on a mounted store.
+
+        Raises Unreadable too.
+        """
+        if not (isinstance(error, FileNotFoundError) or error.errno in BLOCKING_ERRNOS or error.errno in NO_SUCH_NAME):
             raise refused(error) from error
         self.check_mounted(root, way)
 
     # on the way to a file
     def parent(self, root: int, path: bytes) -> int:
-        """A descriptor of the directory that a path is in."""
+        """Open the parent directory of a path as a descriptor."""
         return open_beneath(root, path.rpartition(b"/")[0], DIRECTORY)
 
     def make_parent(self, root: int, path: bytes, *, new_bucket: bool = False) -> int:
-        """The same, of a directory that is made if it is not there. Raises Collision too.
+        """Open the parent directory of a path, created if it is missing.
 
-        The bucket's own is made for a `new_bucket` only, else StoreFailed: were it made for a file, all others, which
-        are perhaps only elsewhere for a while, would be taken for removed.
+        The bucket's own is created for a `new_bucket` only, else StoreFailed: if a file created it, all other files of
+        a bucket that is perhaps only unmounted for a while would count as removed. Raises Collision too.
         """
         directory = path.rpartition(b"/")[0]
         with collisions():
@@ -143,19 +149,19 @@ class Directories:
             return self._make(root, directory, new_bucket)
 
     def forget(self, path: bytes) -> None:
-        """The directories on the way to a path were not all there."""
+        """Forget the directories of a path, some of which were missing."""
         with self._lock:
             while path := path.rpartition(b"/")[0]:
                 self._known.pop(path, None)
 
     def forget_bucket(self, bucket: bytes) -> None:
-        """The directories of a bucket are being removed."""
+        """Forget the directories of a bucket that is being removed."""
         with self._lock:
             for way in [way for way in self._known if way.split(b"/", 1)[0] == bucket]:
                 del self._known[way]
 
     def is_exact(self, root: int, path: bytes) -> bool:
-        """Whether whatever is there of a path is there under exactly these names."""
+        """Return whether a path exists under exactly these names."""
         if not (self.traits.folds or self.traits.has_flags):
             return True
         at = os.open(b".", DIRECTORY, dir_fd=root)
@@ -178,17 +184,17 @@ class Directories:
         return True
 
     def folds(self, directory: int) -> bool:
-        """Whether a directory takes different names for one."""
+        """Return whether a directory takes different names for one."""
         if self.traits.folds or not self.traits.has_flags:
             return self.traits.folds
         return flag_is_set(directory)
 
     def has_exactly(self, directory: int, name: bytes) -> bool:
-        """Whether a directory lists exactly this name."""
+        """Return whether a directory lists exactly this name."""
         return _lists(directory, name)
 
     def sync(self, directory: int) -> None:
-        """Make the entries of a directory survive a power cut, if that was promised."""
+        """Sync the entries of a directory, if durability requires it."""
         if not self._full:
             return
         try:
@@ -214,18 +220,18 @@ class Directories:
             os.close(at)
 
     def _enter(self, at: int, part: bytes, way: bytes, *, make: bool) -> int:
-        """Open one directory in another; `make` it first if it is not there."""
+        """Open one directory in another; with `make`, create it if it is missing."""
         try:
             below, known = os.open(part, DIRECTORY, dir_fd=at), True
         except FileNotFoundError:
             if not make:
                 raise StoreFailed("the directory of the bucket went away") from None
-            below, known = self._made(at, part), False  # its inode may have been one that we knew
+            below, known = self._made(at, part), False  # its inode may have been a known one
         try:
             if not (known and self._is_known(way, below)):
                 if self.folds(at) and not _lists(at, part):
                     raise Collision("a directory of another key differs in case or form only")
-                self.sync(at)  # also of one that another made: it may not have come to that yet
+                self.sync(at)  # also for another's directory: it may not be synced yet
                 self._know(way, below)
         except BaseException:
             os.close(below)
@@ -263,7 +269,7 @@ class Directories:
 
 
 def set_mode(fd: int, mode: int) -> None:
-    """Give a file or directory these permissions whatever the umask, where the mount keeps any."""
+    """Set permissions regardless of the umask, if the mount has permissions."""
     if os.fstat(fd).st_mode & 0o7777 != mode:
         try:
             os.fchmod(fd, mode)

@@ -1,4 +1,4 @@
-"""The files of one tree store: written aside and renamed into place, opened without following anything."""
+"""The files of one tree store: staged and renamed into place, opened without following links."""
 
 from __future__ import annotations
 
@@ -10,75 +10,73 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from pathlib import Path
 from typing import ParamSpec, TypeVar
 
-from storage_drivers.base import Buffer, Durability, FileSlice, Source
-from storage_drivers.errors import BlobDamaged, StoreFailed, map_errors
-from storage_drivers.files import DIRECTORY_MODE, read_exactly
-from storage_drivers.probing.probe import DIRECTORY as PROBES
-from storage_drivers.probing.probe import with_patience
-from storage_drivers.probing.scratch import Progress
-from storage_drivers.streaming import Streaming
-from storage_drivers.threads import Threads
-from storage_drivers.tree import base, buckets, paths, scanning, watching
-from storage_drivers.tree.base import PRIVATE, FileChanged, Found, Seen, Stamp, stamp_of
-from storage_drivers.tree.directories import Directories
-from storage_drivers.tree.placing import Placing
-from storage_drivers.tree.reading import Reading
-from storage_drivers.tree.staging import StagedFile, Unverified
-from storage_drivers.tree.trials import Traits, try_mount
-from storage_drivers.tree.watching import Changes
+from sluice_s3.storage_drivers.base import BodySource, Buffer, Durability, FileSlice
+from sluice_s3.storage_drivers.errors import BlobDamaged, StoreFailed, map_errors
+from sluice_s3.storage_drivers.fsutil import DIRECTORY_MODE, read_exactly
+from sluice_s3.storage_drivers.probing.probe import DIRECTORY as PROBES
+from sluice_s3.storage_drivers.probing.probe import run_with_timeout
+from sluice_s3.storage_drivers.probing.scratch import Progress
+from sluice_s3.storage_drivers.streaming import StreamingWriteMixin
+from sluice_s3.storage_drivers.threads import StoreThreadPool
+from sluice_s3.storage_drivers.tree import buckets, inotify, paths, scanner, types
+from sluice_s3.storage_drivers.tree.directories import Directories
+from sluice_s3.storage_drivers.tree.inotify import Changes
+from sluice_s3.storage_drivers.tree.lookup import PlainFileLookup
+from sluice_s3.storage_drivers.tree.publish import Publisher
+from sluice_s3.storage_drivers.tree.staged_file import StagedFile, Unverified
+from sluice_s3.storage_drivers.tree.trials import Traits, try_mount
+from sluice_s3.storage_drivers.tree.types import PRIVATE, FileChanged, ScannedFile, SkippedCounts, Stamp, stamp_of
+from sluice_s3.storage_drivers.types import no_crash_hook
 
 P = ParamSpec("P")
 T = TypeVar("T")
 
 STAGED = f"{PRIVATE}/staged"
-"""Below the root: where files are written aside, each under its blob's id."""
+"""Below the root: the directory of staged files, each under its blob's id."""
 TRIED = f"{PRIVATE}/{PROBES}"
-"""Where the mount is tried."""
+"""The directory where the mount is tried."""
 
-LOOKS = (0.0, 0.5, 1.0, 2.0)
-"""Seconds between looks for a file that is neither where it was nor where it should be."""
-
-
-def nowhere(_: str) -> None:
-    """The crash hook of files that are not under test."""
+RETRY_DELAYS_SECONDS = (0.0, 0.5, 1.0, 2.0)
+"""Seconds between checks for a file that is neither at its old nor at its new path."""
 
 
-class TreeFiles(Streaming):
-    """The plain files of one store. A *path* is relative to `root` and begins with the bucket; `threads` is lent.
+class TreeFiles(StreamingWriteMixin):
+    """The plain files of one store.
 
-    New files and directories get the permissions of the directory they are in. Every method raises
-    `storage_drivers.errors.DriverError` and nothing of errno. `at` is called with the name of every step of stage,
-    publish and remove once it is done (crash tests).
+    A *path* is relative to `root` and begins with the bucket; `threads` is shared. New files and directories get the
+    permissions of their directory. Every method raises `storage_drivers.errors.DriverError`, never an OSError. `at` is
+    called with the name of every completed step of stage, publish and remove (crash tests).
     """
 
     def __init__(
         self,
         root: Path,
-        threads: Threads,
+        threads: StoreThreadPool,
         *,
         durability: Durability = Durability.FULL,
-        at: Callable[[str], None] = nowhere,
+        at: Callable[[str], None] = no_crash_hook,
     ) -> None:
         self.root = root
         self._threads = threads
         self._full = durability is Durability.FULL
         self._at = at
         self._directories = Directories(root, self._full, at)
-        self._placing = Placing(self._directories, at)
-        self._reading = Reading(self._directories)
+        self._placing = Publisher(self._directories, at)
+        self._reading = PlainFileLookup(self._directories)
 
     @property
     def traits(self) -> Traits:
-        """What the mount did when it was tried."""
+        """The traits that the mount's trials found."""
         return self._directories.traits
 
     async def start(self) -> None:
-        """Make what is needed in ROOT/.sluice and try the mount. Raises StoreUnfit where it cannot rename over.
+        """Create the directories in ROOT/.sluice and try the mount.
 
-        Also where neither inode numbers last nor times can be set to parts of a second: then no stamp can be trusted.
+        Raises StoreUnfit if it cannot rename over, and if neither inode numbers last nor times can be set to fractions
+        of a second: then no stamp can be trusted.
         """
         progress = Progress()
-        self._directories.traits = await with_patience(progress, lambda: self._begin(progress))
+        self._directories.traits = await run_with_timeout(progress, lambda: self._begin(progress))
 
     def _begin(self, progress: Progress) -> Traits:
         for directory in (PRIVATE, STAGED, TRIED):
@@ -92,11 +90,14 @@ class TreeFiles(Streaming):
         self._directories.remember()
         return try_mount(self.root, f"{self.root}/{TRIED}", progress)
 
-    # writing aside
+    # staging
     async def stage(
-        self, blob_id: int, source: Source, timings: dict[str, float] | None = None, piece: Buffer | None = None
+        self, blob_id: int, source: BodySource, timings: dict[str, float] | None = None, piece: Buffer | None = None
     ) -> Stamp:
-        """Write a body aside, verified and as durable as declared; nothing remains on any error. As `Driver.put`."""
+        """Write a body to a staged file, verified and as durable as declared.
+
+        After an error nothing remains. As `Driver.put`.
+        """
         if piece is None:
             piece = await source.read()
         file = self._staged_file(blob_id, source, {} if timings is None else timings)
@@ -104,61 +105,62 @@ class TreeFiles(Streaming):
         return _stamp(file)
 
     async def stage_pieces(self, blob_id: int, pieces: AsyncIterator[FileSlice | bytes]) -> Stamp:
-        """The same of pieces that need no verifying, copied within the mount where that works.
+        """Stage pieces that need no verification, copied within the mount if possible.
 
-        The iterator keeps its slices: it releases each when it is asked for the next, or closed.
+        The iterator owns its slices: it releases each at the next one, or when closed.
         """
         file = self._staged_file(blob_id, Unverified(), {})
         try:
-            await self._hop(file.begin, b"")
+            await self._run_in_thread(file.begin, b"")
             async for piece in pieces:
                 if isinstance(piece, FileSlice):
-                    await self._hop(file.copy, piece)
+                    await self._run_in_thread(file.copy, piece)
                 else:
-                    await self._hop(file.write, piece)
-            await self._hop(file.finish)
+                    await self._run_in_thread(file.write, piece)
+            await self._run_in_thread(file.finish)
         except BaseException:
             await self._abandon(file)
             raise
         return _stamp(file)
 
-    def _staged_file(self, blob_id: int, source: Source, timings: dict[str, float]) -> StagedFile:
+    def _staged_file(self, blob_id: int, source: BodySource, timings: dict[str, float]) -> StagedFile:
         path = f"{self.root}/{_staged(blob_id).decode()}"
         return StagedFile(path, blob_id, source, timings, self._at, self._full, self.traits)
 
     async def unstage(self, blob_id: int) -> bool:
-        """Take away what was written aside; True when there was something."""
-        return await self._hop(self._placing.unstage, _staged(blob_id))
+        """Delete a staged file; return whether there was one."""
+        return await self._run_in_thread(self._placing.unstage, _staged(blob_id))
 
-    # into place
+    # publishing
     async def place(self, bucket: str, key: str) -> str:
-        """The path for a key that has none yet: its own when nothing is in the way now, else the escaped one."""
-        path = paths.plain(bucket, key, self.traits.careful)
-        if path is None or await self._hop(self._placing.is_taken, path):
-            return paths.escaped(bucket, key)
+        """Return the path of a new key: its own if free, else the escaped one."""
+        path = paths.direct_path(bucket, key, self.traits.careful)
+        if path is None or await self._run_in_thread(self._placing.is_taken, path):
+            return paths.escaped_path(bucket, key)
         return path
 
     def escaped(self, bucket: str, key: str) -> str:
-        """The path of a key that cannot be at its own; always possible."""
-        return paths.escaped(bucket, key)
+        """Return the path of a key that cannot be at its own; always possible."""
+        return paths.escaped_path(bucket, key)
 
     async def publish(self, blob_id: int, path: str) -> None:
-        """Rename what was staged to `path`, over what is there; as durable as declared when it returns.
+        """Rename a staged file to `path`, over what is there, as durable as declared.
 
-        Raises Collision when that has become impossible: what was staged is still there, take the escaped path. After
-        any other error it is not known whether the file was renamed.
+        Raises Collision when that has become impossible: the staged file remains, use the escaped path. After any other
+        error it is unknown whether the file was renamed.
         """
-        await self._hop(self._placing.publish, _staged(blob_id), path)
+        await self._run_in_thread(self._placing.publish, _staged(blob_id), path)
 
     async def is_published(self, blob_id: int, path: str, stamp: Stamp) -> bool:
-        """Whether what was staged came to its path, before a crash or an error of `publish`; then it is durable there.
+        """Return whether a staged file came to its path before a failure of `publish`.
 
-        `stamp` is the one that staging gave. Takes some seconds when the file is in neither place: a mount that
-        answered a rename with an error may have done it, and remember the old names for a while.
+        The failure is a crash or an error. If the file came there, it is durable. `stamp` is the one from staging. It
+        takes some seconds when the file is in neither place: a mount that answered a rename with an error may have done
+        it, and cache the old names for a while.
         """
-        for pause in LOOKS:
+        for pause in RETRY_DELAYS_SECONDS:
             await asyncio.sleep(pause)
-            published = await self._hop(self._is_published, _staged(blob_id), path, stamp)
+            published = await self._run_in_thread(self._is_published, _staged(blob_id), path, stamp)
             if published is not None:
                 return published
         return False
@@ -173,24 +175,28 @@ class TreeFiles(Streaming):
         return True
 
     async def remove(self, path: str, stamp: Stamp | None = None) -> bool:
-        """Unlink the file; False when there was none. Either way it stays away after a power cut.
+        """Unlink the file; return False when there was none.
 
-        Raises FileChanged for another file than the one of that stamp, which stays.
+        Either way it stays deleted after a power cut. Raises FileChanged when the file has another stamp; that file
+        stays.
         """
-        return await self._hop(self._placing.remove, path, stamp)
+        return await self._run_in_thread(self._placing.remove, path, stamp)
 
     # reading
     def locator(self, path: str, stamp: Stamp) -> str:
-        """`t:<stamp>:<path>`."""
-        return base.locator(path, stamp)
+        """Return `t:<stamp>:<path>`."""
+        return types.locator(path, stamp)
 
     def parse(self, locator: str) -> tuple[str, Stamp]:
-        """The path and the stamp of a locator. Raises BlobMissing for what is none."""
-        return base.parse(locator)
+        """Return path and stamp of a locator. Raises BlobMissing for any other text."""
+        return types.parse(locator)
 
     async def open(self, locator: str, offset: int, length: int) -> FileSlice:
-        """Open at most `length` bytes at `offset`. Raises FileChanged, FileGone; StoreFailed when not mounted."""
-        opening = self._hop(self._reading.open, locator, offset, length)
+        """Open at most `length` bytes at `offset`.
+
+        Raises FileChanged, FileGone; StoreFailed when not mounted.
+        """
+        opening = self._run_in_thread(self._reading.open, locator, offset, length)
         try:
             return await opening
         except asyncio.CancelledError:
@@ -198,11 +204,14 @@ class TreeFiles(Streaming):
             raise
 
     async def read(self, locator: str, offset: int, length: int) -> bytes:
-        """A few bytes, opened, read and compared with the stamp in one hop. Raises as `open`."""
-        return await self._hop(self.read_here, locator, offset, length)
+        """Read a few bytes and compare the stamp, in one call to a thread.
+
+        Raises as `open`.
+        """
+        return await self._run_in_thread(self.read_here, locator, offset, length)
 
     def read_here(self, locator: str, offset: int, length: int) -> bytes:
-        """The same in this thread. Blocks."""
+        """Do the same in this thread. Blocks."""
         opened = self._reading.open(locator, offset, length)
         try:
             with map_errors():
@@ -211,72 +220,88 @@ class TreeFiles(Streaming):
                 except BlobDamaged:
                     piece = b""
                 except OSError as error:
-                    raise base.refused(error) from error
+                    raise types.refused(error) from error
                 now = stamp_of(os.fstat(opened.fd), self.traits.inodes)
         finally:
             opened.release()
-        if len(piece) < length or now != base.parse(locator)[1]:
+        if len(piece) < length or now != types.parse(locator)[1]:
             raise FileChanged(now)
         return piece
 
     def still(self, opened: FileSlice, locator: str) -> bool:
-        """Whether an open slice's file has the locator's stamp still. Blocks: call it in a thread."""
+        """Return whether an open slice's file still has the locator's stamp.
+
+        Blocks: call it in a thread.
+        """
         with map_errors():
-            return stamp_of(os.fstat(opened.fd), self.traits.inodes) == base.parse(locator)[1]
+            return stamp_of(os.fstat(opened.fd), self.traits.inodes) == types.parse(locator)[1]
 
     async def find(self, path: str) -> Stamp | None:
-        """The stamp of the regular file at exactly this path. Raises StoreFailed when the store is not mounted."""
-        return await self._hop(self._reading.find, path)
+        """Return the stamp of the regular file at exactly this path.
+
+        Raises StoreFailed when the store is not mounted.
+        """
+        return await self._run_in_thread(self._reading.find, path)
 
     async def find_all(self, paths: Sequence[str]) -> list[Stamp | None]:
-        """`find` of many paths in one hop; `base.UNKNOWN`, which no file has, for one that cannot be looked at."""
-        return await self._hop(lambda: list(map(self._reading.find_any, paths)))
+        """Find many paths in one call to a thread.
 
-    async def find_key(self, bucket: str, key: str) -> Found | None:
-        """The file of a key that the index does not know: at its own path, else at the escaped one."""
-        return await self._hop(self._find_key, bucket, key)
+        A path that cannot be checked has `base.UNKNOWN`, which no file has.
+        """
+        return await self._run_in_thread(lambda: list(map(self._reading.find_any, paths)))
 
-    def _find_key(self, bucket: str, key: str) -> Found | None:
-        for path in (paths.plain(bucket, key), paths.escaped(bucket, key)):
+    async def find_key(self, bucket: str, key: str) -> ScannedFile | None:
+        """Return the file of an unindexed key: at its own path or the escaped one."""
+        return await self._run_in_thread(self._find_key, bucket, key)
+
+    def _find_key(self, bucket: str, key: str) -> ScannedFile | None:
+        for path in (paths.direct_path(bucket, key), paths.escaped_path(bucket, key)):
             stamp = self._reading.find(path) if path else None
             if path and stamp:
-                return Found(key, path, stamp)
+                return ScannedFile(key, path, stamp)
         return None
 
     def settled(self, stamp: Stamp) -> bool:
-        """Whether a change from now on would give another stamp, by the grain of the mount's times."""
+        """Return whether any later change would give another stamp, by the mount's time granularity."""
         return abs(time.time_ns() - stamp.mtime_ns) > self.traits.grain_ns
 
     # buckets
     def key_of(self, bucket: str, path: str) -> str | None:
-        """The key whose file is at a path, None when there can be none."""
+        """Return the key of the file at a path; None when there can be none."""
         return paths.key_of(bucket, path)
 
-    def scan(self, bucket: str, seen: Seen | None = None, width: int = scanning.WIDTH) -> AsyncIterator[list[Found]]:
-        """Every file of a bucket in batches, in no order; what vanishes meanwhile is left out. Counts into `seen`.
+    def scan(
+        self, bucket: str, seen: SkippedCounts | None = None, width: int = scanner.WIDTH
+    ) -> AsyncIterator[list[ScannedFile]]:
+        """Yield every file of a bucket in batches, in no order; count into `seen`.
 
-        A key may be found at two paths, its own and the escaped one: the one in the index counts.
+        Files that vanish meanwhile are left out. A key may be found at two paths, its own and the escaped one: the one
+        in the index counts.
         """
-        pending = scanning.Pending(self._directories, bucket, seen or Seen())
-        return scanning.walk(pending, self._hop, width)
+        pending = scanner.Pending(self._directories, bucket, seen or SkippedCounts())
+        return scanner.walk(pending, self._run_in_thread, width)
 
     def watch(self, bucket: str) -> AsyncIterator[Changes]:
-        """What anybody does to a bucket's files, bundled; the first, mostly empty, comes once all is watched.
+        """Yield external changes of a bucket's files, in bundles.
 
-        Raises StoreFailed where the mount does not tell what others do: it is not local.
+        The first, mostly empty, comes once everything is watched. Raises StoreFailed where the mount does not report
+        external changes: it is not local.
         """
-        return watching.watch(self._directories, bucket, self._hop)
+        return inotify.watch(self._directories, bucket, self._run_in_thread)
 
     async def make_bucket(self, bucket: str) -> None:
-        """Make the bucket's directory, durable; one that is there is no error. Raises Collision for what is none."""
-        await self._hop(buckets.make, self._directories, bucket.encode())
+        """Create the bucket's directory, durable; an existing one is no error.
+
+        Raises Collision when something else is there.
+        """
+        await self._run_in_thread(buckets.make, self._directories, bucket.encode())
 
     async def remove_bucket(self, bucket: str) -> bool:
-        """Remove the directories of a bucket that are empty; True when its own is gone.
+        """Remove the empty directories of a bucket; return whether its own is gone.
 
-        False leaves what is left to its owner; so does a mount whose rmdir was not seen to refuse a full directory.
+        Other files stay. Nothing is removed on a mount whose rmdir was not seen to refuse a full directory.
         """
-        return await self._hop(buckets.remove, self._directories, bucket.encode())
+        return await self._run_in_thread(buckets.remove, self._directories, bucket.encode())
 
 
 def _staged(blob_id: int) -> bytes:
@@ -290,6 +315,6 @@ def _stamp(file: StagedFile) -> Stamp:
 
 
 def _release(opening: asyncio.Future[FileSlice]) -> None:
-    """Close what a cancelled reader will not fetch."""
+    """Close what a cancelled reader will not receive."""
     if not opening.cancelled() and opening.exception() is None:
         opening.result().release()

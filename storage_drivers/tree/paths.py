@@ -1,4 +1,4 @@
-"""Key ↔ path, without asking the mount.
+"""Mapping between keys and paths, without calls to the mount.
 
 A key is at ROOT/<bucket>/<key> when it can be a path as it stands. Every other key, and one whose path is taken, is at
 ROOT/<bucket>/.sluice-keys/<the key, encoded, in pieces>. There `a-z 0-9 - _` stand for themselves and every other byte
@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 import unicodedata
 
-from storage_drivers.errors import BlobMissing
+from sluice_s3.storage_drivers.errors import BlobMissing
 
 MAX_KEY = 1024
 """Bytes of a key: https://docs.aws.amazon.com/AmazonS3/latest/userguide/object-keys.html"""
@@ -19,7 +19,7 @@ MAX_NAME = 255
 """Bytes of a name on nearly every filesystem."""
 ESCAPED = ".sluice-keys"
 RESERVED = ".sluice"
-PIECE = 199
+PIECE_ENCODED_BYTES = 199
 """Bytes of the encoding in one piece, without its `+`."""
 
 _CODES = tuple(chr(byte) if re.match(r"[a-z0-9_-]", chr(byte)) else f"%{byte:02x}" for byte in range(256))
@@ -28,10 +28,10 @@ _CAREFUL = re.compile(r"[a-z0-9_-][a-z0-9._-]*(?<!\.)")
 _LEFTOVER = re.compile(r"\.nfs[0-9a-f]{16,}|\.fuse_hidden[0-9a-f]{16,}")
 
 
-def plain(bucket: str, key: str, careful: bool = False) -> str | None:
-    """A key's own path, None when there can be none.
+def direct_path(bucket: str, key: str, careful: bool = False) -> str | None:
+    """Return a key's own path; None when there can be none.
 
-    `careful`: only names that no mount changes and that are never twins, for one that does not keep all others apart.
+    `careful` allows only names that no mount changes and that have no twins, for mounts that confuse others.
     """
     if "\0" in key:
         return None
@@ -43,44 +43,50 @@ def plain(bucket: str, key: str, careful: bool = False) -> str | None:
     return f"{bucket}/{key}"
 
 
-def escaped(bucket: str, key: str) -> str:
-    """The path of a key that is not at its own."""
+def escaped_path(bucket: str, key: str) -> str:
+    """Return the path of a key that is not at its own."""
     encoded = "".join(_CODES[byte] for byte in key.encode())
-    pieces = [encoded[at : at + PIECE] for at in range(0, len(encoded), PIECE)]
+    pieces = [encoded[at : at + PIECE_ENCODED_BYTES] for at in range(0, len(encoded), PIECE_ENCODED_BYTES)]
     return f"{bucket}/{ESCAPED}/{'+/'.join(pieces)}"
 
 
 def is_escaped(path: str) -> bool:
-    """Whether a path is one that `escaped` gives."""
+    """Return whether a path is an escaped one."""
     return path.split("/", 2)[1:2] == [ESCAPED]
 
 
 def key_of(bucket: str, path: str) -> str | None:
-    """The key whose file is at a path, None when there can be none."""
+    """Return the key of the file at a path; None when there can be none."""
     inside = path.removeprefix(f"{bucket}/")
     if inside == path or not inside:
         return None
     key = _decoded(inside.removeprefix(f"{ESCAPED}/")) if is_escaped(path) else inside
     if key is None or not 0 < _length(key) <= MAX_KEY:
         return None
-    return key if path in (plain(bucket, key), escaped(bucket, key)) else None
+    return key if path in (direct_path(bucket, key), escaped_path(bucket, key)) else None
 
 
 def is_reserved(segment: str) -> bool:
-    """Whether a name begins with ours, or would where case, forms and invisible letters make no difference."""
+    """Return whether a name begins with ours, ignoring case, normalisation and invisible letters."""
     if segment.isascii():
         return segment[: len(RESERVED)].lower() == RESERVED
     seen = "".join(letter for letter in unicodedata.normalize("NFKC", segment) if unicodedata.category(letter) != "Cf")
     return unicodedata.normalize("NFKC", seen).casefold().startswith(RESERVED)
 
 
-def is_leftover(name: str) -> bool:
-    """Whether NFS or FUSE made a name to keep a removed file that somebody reads still."""
+def is_silly_rename(name: str) -> bool:
+    """Return whether a name is the silly rename of a removed file still in use.
+
+    NFS and FUSE create such names.
+    """
     return _LEFTOVER.fullmatch(name) is not None
 
 
-def checked(path: str) -> bytes:
-    """A path as the mount takes it. Raises BlobMissing for what none of the above gives."""
+def validated_key(path: str) -> bytes:
+    """Return a path as bytes for the mount.
+
+    Raises BlobMissing for a path that none of the above returns.
+    """
     try:
         encoded = path.encode()
     except UnicodeEncodeError:
@@ -100,7 +106,7 @@ def _decoded(encoded: str) -> str | None:
 
 
 def _length(key: str) -> int:
-    """Bytes of a key, -1 for a name that is no UTF-8."""
+    """Return the bytes of a key, -1 for a name that is no UTF-8."""
     try:
         return len(key.encode())
     except UnicodeEncodeError:

@@ -1,4 +1,4 @@
-"""What a mount is tried for before a tree store starts on it."""
+"""The trials of a mount before a tree store starts on it."""
 
 from __future__ import annotations
 
@@ -11,22 +11,22 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from storage_drivers.errors import StoreUnfit
-from storage_drivers.mountinfo import mount_of
-from storage_drivers.probing.probe import NOT_TRIED
-from storage_drivers.probing.scratch import Progress, Scratch
-from storage_drivers.probing.trials import CONTENT, Outcome, rename_across, rename_over, rmdir_refuses
-from storage_drivers.tree.opening import DIRECTORY, rename_new
+from sluice_s3.storage_drivers.errors import StoreUnfit
+from sluice_s3.storage_drivers.mountinfo import mount_of
+from sluice_s3.storage_drivers.probing.probe import NOT_TRIED
+from sluice_s3.storage_drivers.probing.scratch import Progress, Scratch
+from sluice_s3.storage_drivers.probing.trials import CONTENT, Outcome, rename_across, rename_over, rmdir_refuses
+from sluice_s3.storage_drivers.tree.openat2 import DIRECTORY, rename_new
 
 WITH_FLAGS = frozenset({"ext4", "f2fs", "tmpfs"})
-"""Filesystems where single directories may take `Name` and `name` for one, and say so."""
+"""Filesystems where single directories may fold `Name` and `name`, and report it."""
 GET_FLAGS, SET_FLAGS, CASEFOLD = 0x80086601, 0x40086602, 0x40000000
 """FS_IOC_GETFLAGS, FS_IOC_SETFLAGS and FS_CASEFOLD_FL of linux/fs.h."""
 LASTING_INODES = frozenset({"local", "efs"})
-"""Drivers of mounts whose inode numbers last; FUSE filesystems often make them up at each lookup."""
+"""Drivers of mounts with lasting inode numbers; FUSE filesystems often invent them at each lookup."""
 MADE_UP_INODES = frozenset({"vfat", "msdos", "exfat"})
 LEAST_GRAIN = 20_000_000
-"""Nanoseconds: Linux stamps files by a clock that ticks every 1 to 10 ms."""
+"""Minimum granularity in nanoseconds: Linux stamps files by a clock that ticks every 1 to 10 ms."""
 NAMES = (
     "Name",
     "\u00f6",
@@ -44,29 +44,30 @@ NAMES = (
 
 @dataclass(frozen=True, slots=True)
 class Traits:
-    """What a mount does with names, stamps and directories."""
+    """The behaviour of a mount with names, stamps and directories."""
 
     folds: bool = False
-    """It takes some different names for one."""
+    """Whether it takes some different names for one."""
     has_flags: bool = False
-    """Single directories may do so."""
+    """Whether single directories may do so."""
     careful: bool = False
-    """Only the plainest names are sure to come back as they were given, and not to be twins."""
+    """Whether only the plainest names are sure to come back unchanged, and to have no twins."""
     claims: bool = True
-    """A rename can be told to replace nothing."""
+    """Whether a rename can refuse to replace a file."""
     inodes: bool = True
-    """Inode numbers last, and survive a rename."""
+    """Whether inode numbers last, and survive a rename."""
     rmdir: bool = False
-    """rmdir(2) was seen to refuse a directory that is not empty."""
+    """Whether rmdir(2) was seen to refuse a directory that is not empty."""
     grain_ns: int = LEAST_GRAIN
     time_step: int = 0
-    """Nanoseconds in whose multiples an mtime can be set, 0 where that is not worth it or does not work."""
+    """Granularity in nanoseconds of the mtimes that can be set; 0 where that is not worth it or does not work."""
 
 
 def try_mount(root: Path, directory: str, progress: Progress) -> Traits:
-    """Try the mount in `directory`, which is of its store. Blocks; raises OSError, and StoreUnfit without renames.
+    """Try the mount in `directory`, which is of its store.
 
-    A full or read-only mount can still be read from: then nothing is known and the least is believed.
+    A full or read-only mount can still be read from: then nothing is known and the least is assumed. Blocks; raises
+    OSError, and StoreUnfit without renames.
     """
     scratch = Scratch(directory, progress)
     try:
@@ -122,7 +123,7 @@ def _inodes_last(root: Path) -> bool:
 
 
 def stamps_survive(scratch: Scratch) -> tuple[bool, bool]:
-    """Whether size and mtime are the same after a rename, and whether the inode number is."""
+    """Return whether size and mtime survive a rename, and whether the inode number does."""
     old, new = scratch.path("stamp-from"), scratch.path("stamp-to")
     scratch.write(old, CONTENT)
     before = os.stat(old)
@@ -133,7 +134,10 @@ def stamps_survive(scratch: Scratch) -> tuple[bool, bool]:
 
 
 def time_step(scratch: Scratch) -> int:
-    """Nanoseconds in whose multiples mtimes are kept that are set; 0 when they are not, or to seconds only."""
+    """Return the granularity in nanoseconds of mtimes that are set.
+
+    It is 0 when they are not stored, or in seconds only.
+    """
     path = scratch.path("time")
     wanted = time.time_ns() // 10**9 * 10**9 + 123_456_789
     fd = scratch.create(path)
@@ -150,7 +154,7 @@ def time_step(scratch: Scratch) -> int:
 
 
 def names_given(scratch: Scratch) -> tuple[bool, bool]:
-    """Whether a directory lists the names it was given, and whether it keeps them all apart."""
+    """Return whether a directory lists names unchanged, and whether it distinguishes them all."""
     directory = scratch.make_directory("names")
     made, apart = set(), True
     for name in NAMES:
@@ -170,7 +174,7 @@ def names_given(scratch: Scratch) -> tuple[bool, bool]:
 
 
 def claiming(scratch: Scratch) -> Outcome:
-    """Whether a rename that must replace nothing is refused where there is something, and works where not."""
+    """Return whether a no-replace rename is refused for an existing name, and works otherwise."""
     first, second, third = scratch.path("claim-1"), scratch.path("claim-2"), scratch.path("claim-3")
     scratch.write(first, b"1")
     scratch.write(second, b"2")
@@ -187,7 +191,7 @@ def claiming(scratch: Scratch) -> Outcome:
 
 
 def flags_can_be_set(scratch: Scratch) -> Outcome:
-    """Whether single directories may fold names: most ext4 was made without that."""
+    """Return whether single directories may fold names: most ext4 are created without that."""
     fd = os.open(scratch.make_directory("flags"), DIRECTORY)
     try:
         flags = _flags(fd)
@@ -199,7 +203,7 @@ def flags_can_be_set(scratch: Scratch) -> Outcome:
 
 
 def flag_is_set(directory: int) -> bool:
-    """Whether a directory says that it folds names; no for one that cannot say."""
+    """Return whether a directory reports that it folds names; False if it cannot report."""
     try:
         return bool(_flags(directory)[0] & CASEFOLD)
     except OSError:
@@ -213,7 +217,10 @@ def _flags(directory: int) -> array.array[int]:
 
 
 def grain(scratch: Scratch) -> int:
-    """Nanoseconds within which two changes may have the same mtime, with what the mount's clock is behind ours."""
+    """Return nanoseconds within which two changes may share an mtime.
+
+    They include how far the mount's clock is behind the local one.
+    """
     started = time.time_ns()
     times = []
     for number in range(3):

@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
-from app.access.account import account_number
-from app.access.acl import ALL_USERS, AUTHENTICATED_USERS, LOG_DELIVERY, OF_BUCKET, OF_OBJECT, Grant, canned
-from app.access.authorize import Verdict, authorize, authorize_object
-from app.access.bucket_access import access_of
-from app.access.policy.actions import KNOWN
-from app.index.rows import Bucket
-from app.s3 import dispatch
+from sluice_s3.app.access.account import account_number
+from sluice_s3.app.access.acl import ALL_USERS, AUTHENTICATED_USERS, LOG_DELIVERY, OF_BUCKET, OF_OBJECT, Grant, canned
+from sluice_s3.app.access.authorize import Verdict, authorize, authorize_object
+from sluice_s3.app.access.bucket_access import access_of
+from sluice_s3.app.access.policy.actions import KNOWN
+from sluice_s3.app.index.rows import Bucket
+from sluice_s3.app.s3 import routing
 
 OWNER, ANNA, NOBODY = "owner", "anna", None
 ACTIONS = ("s3:GetObject", "s3:PutObject", "s3:ListBucket", "s3:DeleteBucket", "s3:GetBucketPolicy")
@@ -76,12 +76,12 @@ def test_an_open_verdict_is_no_yes() -> None:
 
 def test_every_operation_needs_a_right_that_there_is() -> None:
     """Law 7: what declares none cannot be registered."""
-    assert {operation.action for operation in dispatch.TABLE.values()} <= KNOWN
-    assert set(dispatch.VERSIONED) | set(dispatch.VERSIONED.values()) <= KNOWN
+    assert {operation.action for operation in routing.ROUTES.values()} <= KNOWN
+    assert set(routing.VERSION_ACTIONS) | set(routing.VERSION_ACTIONS.values()) <= KNOWN
     assert set(OF_BUCKET) | set(OF_OBJECT) <= KNOWN
     for action in ("", "s3:", "GetObject", "s3:Everything", "*"):
         with pytest.raises(ValueError):
-            dispatch.operation("GET", "bucket", "nothing", name="Nothing", action=action)
+            routing.operation("GET", "bucket", "nothing", name="Nothing", action=action)
 
 
 def test_f65_deny_beats_the_owner_but_for_the_policy_itself() -> None:

@@ -11,11 +11,11 @@ from pathlib import Path
 import pytest
 from pydantic import SecretStr
 
-from app.access import credentials
-from app.access.authorize import authorize
-from app.access.credentials import WeakCredentials, root_credentials
-from app.index.rows import Bucket
-from app.settings import Settings
+from sluice_s3.app.access import root_credentials as credentials
+from sluice_s3.app.access.authorize import authorize
+from sluice_s3.app.access.root_credentials import WeakCredentials, root_credentials
+from sluice_s3.app.index.rows import Bucket
+from sluice_s3.app.settings import Settings
 
 
 def settings(path: Path, access_key: str | None = None, secret_key: str | None = None) -> Settings:
@@ -42,7 +42,7 @@ def test_all_who_make_them_at_once_get_the_same(tmp_path: Path) -> None:
 
 def test_a_file_that_another_process_is_about_to_write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "credentials"
-    path.touch()
+    path.touch(mode=0o600)
     waited: list[float] = []
 
     def write(seconds: float) -> None:
@@ -55,8 +55,8 @@ def test_a_file_that_another_process_is_about_to_write(tmp_path: Path, monkeypat
 
 
 def test_a_file_that_stays_empty(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "credentials").touch()
-    monkeypatch.setattr(credentials, "PATIENCE", 0.02)
+    (tmp_path / "credentials").touch(mode=0o600)
+    monkeypatch.setattr(credentials, "FILE_WAIT_SECONDS", 0.02)
     with pytest.raises(OSError, match="is empty"):
         root_credentials(settings(tmp_path))
 

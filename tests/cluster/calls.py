@@ -14,7 +14,7 @@ from botocore.auth import S3SigV4Auth
 from botocore.awsrequest import AWSRequest
 from botocore.credentials import Credentials
 
-from tests.cluster.histories import ABSENT, IF_NONE_MATCH, Kind, Operation, Told
+from tests.cluster.histories import ABSENT, IF_NONE_MATCH, Kind, ObjectChange, Operation
 from tests.cluster.site import BUCKET
 from tests.gateway import ACCESS_KEY, SECRET_KEY
 
@@ -96,12 +96,14 @@ class Caller:
         """GET or HEAD."""
         begun = time.monotonic()
         answer = self.wire.call(gateway, method, key)
-        made = Operation(Kind.READ, begun, time.monotonic(), Told.DONE, answer.etag, None, f"{self._name} {method}")
+        made = Operation(
+            Kind.READ, begun, time.monotonic(), ObjectChange.DONE, answer.etag, None, f"{self._name} {method}"
+        )
         if answer.status == 404:
             return made._replace(value=ABSENT)
         if answer.status != 200:
             self._refuse_unknown(answer, made)
-            return made._replace(told=Told.NOTHING, ended=inf)
+            return made._replace(told=ObjectChange.NOTHING, ended=inf)
         if method == "GET" and answer.body != self._bodies.get(answer.etag):
             raise Wrong(f"{key}: {len(answer.body)} bytes that are not those of {answer.etag}")
         return made
@@ -161,15 +163,15 @@ class Caller:
     def _written(
         self, begun: float, answer: Answer, kind: Kind, value: str, condition: str | None, what: str
     ) -> Operation:
-        made = Operation(kind, begun, time.monotonic(), Told.DONE, value, condition, f"{self._name} {what}")
+        made = Operation(kind, begun, time.monotonic(), ObjectChange.DONE, value, condition, f"{self._name} {what}")
         if answer.status in (200, 204):
             return made
         if answer.status == 412 and condition is not None:
-            return made._replace(told=Told.REFUSED)
+            return made._replace(told=ObjectChange.REFUSED)
         if answer.status == 404 and condition not in (None, IF_NONE_MATCH) and b"<Code>NoSuchKey<" in answer.body:
-            return made._replace(told=Told.MISSING)
+            return made._replace(told=ObjectChange.MISSING)
         self._refuse_unknown(answer, made)
-        return made._replace(told=Told.NOTHING, ended=inf)
+        return made._replace(told=ObjectChange.NOTHING, ended=inf)
 
     @staticmethod
     def _refuse_unknown(answer: Answer, made: Operation) -> None:

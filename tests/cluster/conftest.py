@@ -12,8 +12,9 @@ from tests.cluster.site import Cluster, cluster
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Nine processes are enough for two cores: one test of clusters at a time."""
+    here = f"{Path(__file__).parent}/"
     for item in items:
-        if Path(__file__).parent in item.path.parents:
+        if str(item.path).startswith(here):
             item.add_marker(pytest.mark.xdist_group("cluster"))
 
 

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from itertools import count
 
 from tests.cluster.calls import Caller, Wire, Wrong
-from tests.cluster.histories import ABSENT, IF_NONE_MATCH, Kind, Operation, Told
+from tests.cluster.histories import ABSENT, IF_NONE_MATCH, Kind, ObjectChange, Operation
 from tests.cluster.listings import Listing
 from tests.cluster.site import BUCKET, Cluster
 
@@ -44,7 +44,7 @@ class Crowd:
         for number in range(SOURCES):
             key, body = f"{seed}/source-{number}", self._body(random.Random(number))
             made = caller.put(0, key, body)
-            assert made.told is Told.DONE
+            assert made.told is ObjectChange.DONE
             self._sources[key] = made.value
             self.histories[key].append(made)
         caller.wire.close()
@@ -84,7 +84,7 @@ class Crowd:
                 if made is None:
                     self._stop.wait(0.05)
                     continue
-                if made.told is Told.DONE:
+                if made.told is ObjectChange.DONE:
                     seen[key] = made.value
                 with self._lock:
                     self.histories[key].append(made)
@@ -171,5 +171,5 @@ def told(histories: Mapping[str, list[Operation]]) -> str:
     """How many operations of which outcome there are."""
     every = [one for history in histories.values() for one in history]
     by_kind = ", ".join(f"{sum(one.kind is kind for one in every)} {kind.value}s" for kind in Kind)
-    by_told = ", ".join(f"{sum(one.told is told for one in every)} {told.value}" for told in Told)
+    by_told = ", ".join(f"{sum(one.told is told for one in every)} {told.value}" for told in ObjectChange)
     return f"{len(histories)} keys, {len(every)} operations ({by_kind}; {by_told})"

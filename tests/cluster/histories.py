@@ -18,7 +18,7 @@ class Kind(Enum):
     READ = "read"
 
 
-class Told(Enum):
+class ObjectChange(Enum):
     """What the client was told."""
 
     DONE = "done"
@@ -41,7 +41,7 @@ class Operation(NamedTuple):
     kind: Kind
     begun: float
     ended: float = inf
-    told: Told = Told.DONE
+    told: ObjectChange = ObjectChange.DONE
     value: str = ABSENT
     """The ETag that a write gives the key, or that a read saw."""
     condition: str | None = NO_CONDITION
@@ -51,7 +51,7 @@ class Operation(NamedTuple):
     @property
     def is_open(self) -> bool:
         """It may have happened, or not."""
-        return self.told is Told.NOTHING
+        return self.told is ObjectChange.NOTHING
 
 
 def step(operation: Operation, state: str) -> str | None:
@@ -68,9 +68,9 @@ def step(operation: Operation, state: str) -> str | None:
         holds, missing = state == ABSENT, False
     else:
         holds, missing = state == condition, state == ABSENT
-    if operation.told is Told.REFUSED:
+    if operation.told is ObjectChange.REFUSED:
         return None if holds or missing else state
-    if operation.told is Told.MISSING:
+    if operation.told is ObjectChange.MISSING:
         return state if missing else None
     if not holds:
         return None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from tests.cluster.histories import Kind, Operation, Told
+from tests.cluster.histories import Kind, ObjectChange, Operation
 
 
 class Listing(NamedTuple):
@@ -21,7 +21,11 @@ def faults(listing: Listing, histories: Mapping[str, Sequence[Operation]]) -> li
     """What in a listing nothing explains, in words."""
     wrong = [f"{key}: nobody wrote it" for key in listing.found.keys() - histories.keys()]
     for key, history in histories.items():
-        changes = [one for one in history if one.kind is not Kind.READ and one.told in (Told.DONE, Told.NOTHING)]
+        changes = [
+            one
+            for one in history
+            if one.kind is not Kind.READ and one.told in (ObjectChange.DONE, ObjectChange.NOTHING)
+        ]
         seen = listing.found.get(key)
         if seen is None:
             if (write := _surely_there(changes, listing)) is not None:
@@ -37,7 +41,7 @@ def _surely_there(changes: Sequence[Operation], listing: Listing) -> Operation |
     """A write that was answered before the listing, with no delete that can have come after it."""
     deletes = [one for one in changes if one.kind is Kind.DELETE and one.begun < listing.ended]
     for write in changes:
-        known = write.kind is Kind.WRITE and write.told is Told.DONE and write.ended < listing.begun
+        known = write.kind is Kind.WRITE and write.told is ObjectChange.DONE and write.ended < listing.begun
         if known and not any(delete.ended > write.begun for delete in deletes):
             return write
     return None
@@ -45,6 +49,6 @@ def _surely_there(changes: Sequence[Operation], listing: Listing) -> Operation |
 
 def _can_be(changes: Sequence[Operation], seen: str, listing: Listing) -> bool:
     """Whether some write of that ETag had begun, and no change was certain to follow it before the listing began."""
-    over = [one for one in changes if one.told is Told.DONE and one.ended < listing.begun]
+    over = [one for one in changes if one.told is ObjectChange.DONE and one.ended < listing.begun]
     writes = [one for one in changes if one.kind is Kind.WRITE and one.value == seen and one.begun < listing.ended]
     return any(not any(one.begun > write.ended for one in over) for write in writes)

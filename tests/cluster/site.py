@@ -16,12 +16,12 @@ from urllib.parse import urlsplit
 
 from tests.gateway import Gateway, client
 from tests.postgres import Server, running
+from tests.support.waiting import PATIENCE_SECONDS, eventually
 
 BUCKET = "shared"
 LIMIT = 5
 """Seconds of silence after which a gateway is declared dead: the least that the setting allows."""
 HASTY = {"SLUICE_DISCARD_GRACE": "0", "SLUICE_PACK_SIZE": str(1 << 20), "SLUICE_GATEWAY_TIMEOUT": str(LIMIT)}
-PATIENCE = 60.0
 
 
 @dataclass
@@ -75,12 +75,10 @@ class Cluster:
             with suppress(ProcessLookupError):
                 os.kill(pid, what)
 
-    def wait_until(self, true: Callable[[], object], what: str, seconds: float = PATIENCE) -> float:
+    def wait_until(self, true: Callable[[], object], what: str, seconds: float = PATIENCE_SECONDS) -> float:
         """Wait for something that happens in the background; returns how many seconds that took."""
         began = time.monotonic()
-        while not true():
-            assert time.monotonic() < began + seconds, f"never: {what}"
-            time.sleep(0.05)
+        eventually(true, what, seconds)
         return time.monotonic() - began
 
     def fsck(self) -> dict[str, Any]:

@@ -17,7 +17,7 @@ from tests.gateway import Gateway
 
 pytestmark = pytest.mark.crash
 
-SECONDS = sized(ci=60.0, soak=1800.0)
+SECONDS = sized(ci=20.0, soak=1800.0)
 ROUND = 60.0
 """Seconds after which histories are checked and others begun."""
 

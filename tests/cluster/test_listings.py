@@ -6,15 +6,15 @@ from math import inf
 
 import pytest
 
-from tests.cluster.histories import Kind, Operation, Told
+from tests.cluster.histories import Kind, ObjectChange, Operation
 from tests.cluster.listings import Listing, faults
 
-WRITTEN = Operation(Kind.WRITE, 0, 1, Told.DONE, "a")
-OVER = Operation(Kind.WRITE, 2, 3, Told.DONE, "b")
+WRITTEN = Operation(Kind.WRITE, 0, 1, ObjectChange.DONE, "a")
+OVER = Operation(Kind.WRITE, 2, 3, ObjectChange.DONE, "b")
 DELETED = Operation(Kind.DELETE, 2, 3)
-LOST_WRITE = Operation(Kind.WRITE, 2, inf, Told.NOTHING, "b")
-LOST_DELETE = Operation(Kind.DELETE, 2, inf, Told.NOTHING)
-REFUSED = Operation(Kind.WRITE, 0, 1, Told.REFUSED, "a", "*")
+LOST_WRITE = Operation(Kind.WRITE, 2, inf, ObjectChange.NOTHING, "b")
+LOST_DELETE = Operation(Kind.DELETE, 2, inf, ObjectChange.NOTHING)
+REFUSED = Operation(Kind.WRITE, 0, 1, ObjectChange.REFUSED, "a", "*")
 
 
 @pytest.mark.parametrize(

@@ -70,7 +70,7 @@ def test_records_that_move_are_read_whole(shared: Cluster) -> None:
             s3[number % 2].delete_object(Bucket=BUCKET, Key=key)
     began = time.monotonic()
     rounds = 0
-    while time.monotonic() < began + sized(15, 120):
+    while time.monotonic() < began + sized(6, 120):
         for key in kept:
             assert s3[2].get_object(Bucket=BUCKET, Key=key)["Body"].read() == bodies[key]
         rounds += 1

@@ -8,18 +8,18 @@ from math import inf
 
 import pytest
 
-from tests.cluster.histories import ABSENT, IF_NONE_MATCH, Kind, Operation, Told, step
+from tests.cluster.histories import ABSENT, IF_NONE_MATCH, Kind, ObjectChange, Operation, step
 from tests.cluster.registers import check
 from tests.environment import sized
 
-DONE, REFUSED, MISSING, NOTHING = Told.DONE, Told.REFUSED, Told.MISSING, Told.NOTHING
+DONE, REFUSED, MISSING, NOTHING = ObjectChange.DONE, ObjectChange.REFUSED, ObjectChange.MISSING, ObjectChange.NOTHING
 
 
-def write(begun: float, ended: float, value: str, condition: str | None = None, told: Told = DONE) -> Operation:
+def write(begun: float, ended: float, value: str, condition: str | None = None, told: ObjectChange = DONE) -> Operation:
     return Operation(Kind.WRITE, begun, ended, told, value, condition)
 
 
-def delete(begun: float, ended: float, condition: str | None = None, told: Told = DONE) -> Operation:
+def delete(begun: float, ended: float, condition: str | None = None, told: ObjectChange = DONE) -> Operation:
     return Operation(Kind.DELETE, begun, ended, told, ABSENT, condition)
 
 

@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from tests.cluster.calls import Caller, Wire
-from tests.cluster.histories import ABSENT, Operation, Told
+from tests.cluster.histories import ABSENT, ObjectChange, Operation
 from tests.cluster.site import BUCKET, LIMIT, Cluster, cluster
 from tests.environment import sized
 
@@ -56,7 +56,7 @@ class Work:
         """Until it is answered: on a busy machine also a gateway that lives may be taken for dead, and begin anew."""
         for _ in range(100):
             made = call(self.rng.choice(gateways))
-            if made.told is Told.DONE:
+            if made.told is ObjectChange.DONE:
                 return made
             time.sleep(0.2)
         raise AssertionError(f"never answered: {made}")

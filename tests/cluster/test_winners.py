@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from tests.cluster.calls import Caller, Wire
-from tests.cluster.histories import ABSENT, IF_NONE_MATCH, Operation, Told
+from tests.cluster.histories import ABSENT, IF_NONE_MATCH, ObjectChange, Operation
 from tests.cluster.site import Cluster
 from tests.environment import sized
 
@@ -86,9 +86,9 @@ def test_one_of_32_replaces_or_deletes(racers: Racers) -> None:
         before = reader.put(number % 3, key, b"begin of round %d" % number).value
         done = racers.race(racers.ready(key, number, deletes=True), before)
         assert len(done) == CLIENTS
-        (winner,) = [one for one in done if one.told is Told.DONE]
-        lost = Told.MISSING if winner.value == ABSENT else Told.REFUSED
-        assert Counter(one.told for one in done) == {Told.DONE: 1, lost: CLIENTS - 1}
+        (winner,) = [one for one in done if one.told is ObjectChange.DONE]
+        lost = ObjectChange.MISSING if winner.value == ABSENT else ObjectChange.REFUSED
+        assert Counter(one.told for one in done) == {ObjectChange.DONE: 1, lost: CLIENTS - 1}
         for gateway in range(3):
             assert reader.read(gateway, key).value == winner.value
         won[winner.who.split()[-1]] += 1
@@ -102,7 +102,7 @@ def test_one_of_32_creates(racers: Racers) -> None:
     for number in range(ROUNDS):
         key = f"created-{number}"
         done = racers.race(racers.ready(key, number, deletes=False), IF_NONE_MATCH)
-        assert Counter(one.told for one in done) == {Told.DONE: 1, Told.REFUSED: CLIENTS - 1}
-        (winner,) = [one for one in done if one.told is Told.DONE]
+        assert Counter(one.told for one in done) == {ObjectChange.DONE: 1, ObjectChange.REFUSED: CLIENTS - 1}
+        (winner,) = [one for one in done if one.told is ObjectChange.DONE]
         for gateway in range(3):
             assert reader.read(gateway, key).value == winner.value

@@ -162,8 +162,8 @@ TREE_CASES: list[tuple[Callable[[Any, str], Act], str]] = [
 ]
 GARBAGE_POINTS = ("discard.unlinked", "discard.synced", "garbage.discarded", "index.commit", "index.committed")
 MOVE_POINTS = ("move.copied", "move.swapped", "move.ended")
-"""Of a bucket's move to another store: `tests/jobs/test_move.py`."""
+"""Of a bucket's move to another store: `tests/jobs/test_bucket_migration.py`."""
 COMPACTION_POINTS = ("compact.appended", "compact.moved", "compact.buried", "compact.retired")
-DECISION_POINTS = ("decisions.written", "decisions.moved")
+DECISION_POINTS = ("decisions.announced", "decisions.written", "decisions.moved")
 TREE_SWEEP_POINTS = ("sweep.declared", "sweep.recovered", "sweep.swept")
 SWEEP_POINTS = ("sweep.declared", "discard.unlinked", "discard.synced", "sweep.swept")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import fcntl
 import os
 import sqlite3
-import time
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
@@ -15,15 +14,14 @@ from urllib.parse import urlsplit
 from botocore.exceptions import ClientError
 from typer.testing import CliRunner
 
-from app.cli import cli
+from sluice_s3.app.cli.main import cli
 from tests import postgres
 from tests.crash.ledger import UNKNOWN, Object, read
 from tests.gateway import Gateway, client
 from tests.places import Place
+from tests.support.waiting import eventually
 
 BUCKET = "scene"
-PATIENCE = 60.0
-"""Seconds for what happens in the background before a test fails."""
 
 
 class Look(NamedTuple):
@@ -123,10 +121,7 @@ class Scene:
 
     def wait_until(self, true: Callable[[], bool], what: str) -> None:
         """Wait for something that happens in the background."""
-        deadline = time.monotonic() + PATIENCE
-        while not true():
-            assert time.monotonic() < deadline, f"never: {what}"
-            time.sleep(0.05)
+        eventually(true, what)
 
     def look(self, key: str) -> Look:
         """What a client sees of the key."""

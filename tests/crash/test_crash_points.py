@@ -248,5 +248,5 @@ def test_every_point_has_its_test() -> None:
             "notify.sent",  # test_notifications
         }
     )
-    # a snapshot takes more than a crash test writes: tests/jobs/test_decisions.py
+    # a snapshot takes more than a crash test writes: tests/jobs/test_journal_writer.py
     assert named == tested | {"decisions.snapshot", *GARBAGE_POINTS, *SWEEP_POINTS}

@@ -18,7 +18,7 @@ from tests.places import placed
 
 pytestmark = pytest.mark.crash
 
-ROUNDS = sized(ci=5, soak=200)
+ROUNDS = sized(ci=3, soak=200)
 HASTY = {"SLUICE_DISCARD_GRACE": "0", "SLUICE_PACK_SIZE": str(1 << 20)}
 """Packs are full soon, and what died is punched and compacted during the run."""
 

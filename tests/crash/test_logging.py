@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from app.s3.logs.collector import PERIOD
+from sluice_s3.app.s3.logging.collector import FLUSH_SECONDS
 from tests.crash.scene import BUCKET, Scene
 from tests.functional.test_logging import enable, let, logged
 from tests.places import placed
@@ -45,7 +45,7 @@ def test_written_but_not_forgotten(scene: Scene) -> None:
 def test_what_is_written_down_survives_a_kill(scene: Scene) -> None:
     for number in range(5):
         scene.s3.put_object(Bucket=BUCKET, Key=f"k{number}", Body=b"")
-    time.sleep(2 * PERIOD)  # what came in the last one is lost
+    time.sleep(2 * FLUSH_SECONDS)  # what came in the last one is lost
     scene.gateway.kill()
     scene.start()
     assert sorted(set(keys_of(scene, 5))) == [f"k{number}" for number in range(5)]

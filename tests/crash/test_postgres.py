@@ -6,10 +6,9 @@ from __future__ import annotations
 import os
 import random
 import signal
-import time
 import urllib.error
 import urllib.request
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -20,11 +19,11 @@ from tests.crash.ledger import Ledger
 from tests.crash.workload import Clients
 from tests.environment import sized
 from tests.gateway import Gateway, client
+from tests.support.waiting import eventually
 
 pytestmark = pytest.mark.crash
 
 ROUNDS = sized(ci=3, soak=100)
-PATIENCE = 60.0
 
 
 @pytest.fixture(scope="module")
@@ -57,13 +56,6 @@ def is_ready(gateway: Gateway) -> bool:
     return bool(status == 200)
 
 
-def wait_until(found: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + PATIENCE
-    while not found():
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
-
-
 def refusal(gateway: Gateway, bucket: str) -> str:
     """The code with which a write is refused."""
     with pytest.raises(ClientError) as raised:
@@ -84,11 +76,11 @@ def test_stopped_and_started_under_load(gateway: Gateway, server: postgres.Serve
                 clients.wait(rng.uniform(0, 0.5))
                 server.stop(mode)
                 try:
-                    wait_until(lambda: not is_ready(gateway))
+                    eventually(lambda: not is_ready(gateway))
                     assert refusal(gateway, ledger.bucket) in ("ServiceUnavailable", "SlowDown")
                 finally:
                     server.start()
-                wait_until(lambda: is_ready(gateway))
+                eventually(lambda: is_ready(gateway))
             clients.wait_for(ledger.acknowledged + 30)
         assert clients.faults == []
         assert ledger.check(client(gateway.endpoint)).wrong == []
@@ -129,12 +121,12 @@ def test_a_server_that_does_not_answer_counts_as_away(gateway: Gateway, server: 
             for process in processes:
                 os.kill(process, signal.SIGSTOP)
             try:
-                wait_until(lambda: not is_ready(gateway))
+                eventually(lambda: not is_ready(gateway))
                 assert refusal(gateway, ledger.bucket) in ("ServiceUnavailable", "SlowDown")
             finally:
                 for process in processes:
                     os.kill(process, signal.SIGCONT)
-            wait_until(lambda: is_ready(gateway))
+            eventually(lambda: is_ready(gateway))
             clients.wait_for(ledger.acknowledged + 30)
         assert clients.faults == []
         assert ledger.check(client(gateway.endpoint)).wrong == []

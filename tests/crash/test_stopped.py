@@ -13,14 +13,14 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from app.index import open_index
-from app.jobs.compaction import Compactor
-from app.jobs.garbage import Garbage
-from app.jobs.sweep import sweep
-from app.settings import Settings
-from app.store import objects
-from app.store.driver import make_driver
-from app.store.store import Store
+from sluice_s3.app.index import open_index
+from sluice_s3.app.jobs.reclaim.compaction import Compactor
+from sluice_s3.app.jobs.reclaim.garbage_collector import GarbageCollector
+from sluice_s3.app.jobs.reclaim.orphan_sweeper import sweep
+from sluice_s3.app.settings import Settings
+from sluice_s3.app.store import objects
+from sluice_s3.app.store.store import Store
+from sluice_s3.app.store.stores import make_driver
 from tests import postgres
 from tests.crash.scene import BUCKET, Scene
 
@@ -69,7 +69,7 @@ async def take_over(settings: Settings) -> int:
         for key in set(KEYS) - set(KEPT):
             await objects.delete(store, bucket.id, key, None, None, {})
         clock = [1000.0]
-        garbage = Garbage(store, lambda: 2, lambda: 1, 0)
+        garbage = GarbageCollector(store, lambda: 2, lambda: 1, 0)
         compactor = Compactor(store, 1 << 30, 0, lambda moved, freed: None, lambda: clock[0])
         for _ in range(6):
             await garbage.run_once()

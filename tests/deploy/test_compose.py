@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import yaml
 
-from app.settings import Settings
+from sluice_s3.app.settings import Settings
 
 ROOT = Path(__file__).parent.parent.parent
 COMPOSE: dict[str, Any] = yaml.safe_load((ROOT / "docker-compose.yml").read_text())
@@ -45,6 +45,12 @@ def test_gateways_are_told_settings_that_there_are() -> None:
         fields = {key.removeprefix("SLUICE_").lower(): value for key, value in given.items() if value}
         fields.pop("config")
         Settings(**fields)  # raises for a value that no gateway takes
+
+
+def test_gateways_share_a_master_key_that_is_apart_from_the_data() -> None:
+    for name in (*GATEWAYS, "single"):
+        assert SERVICES[name]["environment"]["SLUICE_MASTER_KEY_FILE"] == "/secrets/master-key"
+        assert "secrets:/secrets:ro" in SERVICES[name]["volumes"]
 
 
 def test_every_variable_has_a_default_and_is_in_the_example() -> None:
@@ -94,6 +100,41 @@ def test_what_is_mounted_is_there() -> None:
     assert COMPOSE["volumes"].keys() - mounted == {"compare-a", "compare-b", "compare-results"}
 
 
+def _directories(target: str) -> dict[str, int]:
+    """Modes of the directories that a target of the Dockerfile and those it is built from give to user 10001."""
+    text = re.sub(r"\n\s*#.*", "", (ROOT / "Dockerfile").read_text()).replace("\\\n", " ")
+    stages = re.split(r"^FROM (?=\S+ AS \S+$)", text, flags=re.M)[1:]
+    bodies = {words[2]: (words[0], stage) for stage in stages if (words := stage.split(maxsplit=3))}
+    found: dict[str, int] = {}
+    while target in bodies:
+        target, body = bodies[target]
+        for mode, paths in re.findall(r"install -d -o 10001 -g 10001 -m (\d+) ((?: */\S+)+)", body):
+            found |= dict.fromkeys(paths.split(), int(mode, 8))
+    return found
+
+
+def _named_volumes(service: dict[str, Any]) -> dict[str, str]:
+    """Mount points of a service's named volumes, by volume."""
+    mounts = [VARIABLE.sub(lambda found: found[2], mount).split(":") for mount in service.get("volumes", [])]
+    return {mount[0]: mount[1] for mount in mounts if mount[0] in COMPOSE["volumes"]}
+
+
+@pytest.mark.parametrize("name", OURS)
+def test_the_image_owns_what_named_volumes_are_mounted_on(name: str) -> None:
+    """Docker makes a new volume root's where the image has no such directory; podman hides that."""
+    targets = {service["image"]: service["build"]["target"] for service in SERVICES.values() if "build" in service}
+    owned = _directories(targets[SERVICES[name]["image"]])
+    others = {volume for other in SERVICES.keys() - {*OURS} for volume in _named_volumes(SERVICES[other])}
+    for volume, point in _named_volumes(SERVICES[name]).items():
+        assert point in owned, f"{name}: {volume} would be root's"
+        assert volume not in others or owned[point] & 0o005 == 0o005, f"{name}: other users cannot read {volume}"
+
+
+def test_every_service_with_our_image_is_known() -> None:
+    built = {service["image"] for service in SERVICES.values() if "build" in service}
+    assert {name for name, service in SERVICES.items() if service["image"] in built} == {*OURS}
+
+
 def test_the_gateways_are_alike_and_get_time_to_stop() -> None:
     assert SERVICES["gateway-1"] == SERVICES["gateway-2"]
     told = SERVICES["gateway-1"]["environment"]
@@ -133,10 +174,17 @@ def test_services_wait_for_what_they_need() -> None:
 
 def test_the_image_has_every_package_and_nothing_secret() -> None:
     copied = set(re.findall(r"^COPY (\w+) \w+$", (ROOT / "Dockerfile").read_text(), re.M))
-    packages = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["setuptools"]["packages"]
-    assert copied == {name.partition(".")[0] for name in packages}
+    found = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["setuptools"]["package-dir"]
+    assert copied == set(found.values())
     wanted = re.findall(r"^!(\S+)$", (ROOT / ".dockerignore").read_text(), re.M)
-    assert set(wanted) == {*copied, "pyproject.toml", "README.md", "deploy/healthcheck.py", "deploy/keys.py"}
+    assert set(wanted) == {
+        *copied,
+        "pyproject.toml",
+        "setup.py",
+        "README.md",
+        "deploy/healthcheck.py",
+        "deploy/keys.py",
+    }
 
 
 def test_the_dashboard_is_where_grafana_looks() -> None:

@@ -16,6 +16,7 @@ from typing import Any
 
 import pytest
 
+from sluice_s3.loadtests.common.targets import free_port
 from tests.environment import lack
 from tests.gateway import Gateway, client
 
@@ -25,23 +26,17 @@ HAPROXY = shutil.which("haproxy", path=f"{os.environ.get('PATH', '')}:/usr/sbin"
 MIB = 1 << 20
 
 
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
-
-
 class Balancer:
     """HAProxy with the file of the stack; only addresses are others."""
 
     def __init__(self, directory: Path, *servers: int) -> None:
-        self.port = _free_port()
+        self.port = free_port()
         text = FILE.read_text()
         lines = "".join(f"    server gateway-{number} 127.0.0.1:{port}\n" for number, port in enumerate(servers))
         text = re.sub(r"(?m)(^    server .*\n)+", lines, text)
         text = text.replace("resolvers containers init-addr", "init-addr")
         text = text.replace("bind :9000", f"bind 127.0.0.1:{self.port}").replace(
-            "bind :8404", f"bind 127.0.0.1:{_free_port()}"
+            "bind :8404", f"bind 127.0.0.1:{free_port()}"
         )
         path = directory / "haproxy.cfg"
         path.write_text(text)
@@ -186,7 +181,7 @@ def test_who_asks_is_told_and_cannot_be_made_up(balancer: Balancer, gateway: Gat
 
 def test_a_gateway_that_is_not_there_takes_no_request_with_it(gateway: Gateway, tmp_path: Path) -> None:
     """From the first request on, before any health check found it out."""
-    with Balancer(tmp_path, _free_port(), gateway.port, _free_port()) as balancer:
+    with Balancer(tmp_path, free_port(), gateway.port, free_port()) as balancer:
         url = client(balancer.endpoint).generate_presigned_url("put_object", Params={"Bucket": "first", "Key": "k"})
         for _ in range(30):
             connection = http.client.HTTPConnection("127.0.0.1", balancer.port, timeout=30)
@@ -237,7 +232,7 @@ def test_only_reads_are_sent_again(tmp_path: Path, method: str, sent: int) -> No
 
 
 def test_no_gateway_is_an_answer_that_clients_try_again(tmp_path: Path) -> None:
-    with Balancer(tmp_path, _free_port()) as balancer:
+    with Balancer(tmp_path, free_port()) as balancer:
         connection = http.client.HTTPConnection("127.0.0.1", balancer.port, timeout=30)
         connection.request("PUT", "/b/k", body=b"body")
         answer = connection.getresponse()

@@ -7,11 +7,13 @@ import stat
 import subprocess
 import sys
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
-from app.settings import Settings
+from sluice_s3.app.encryption.master_key import read_file, read_master
+from sluice_s3.app.settings import Settings
 
 SCRIPT = Path(__file__).parent.parent.parent / "deploy" / "keys.py"
 VOLUMES = ("secrets", "postgres-secret", "grafana-secret")
@@ -59,6 +61,7 @@ def test_they_are_made_once_and_told_only_to_who_asks(run: Run, tmp_path: Path) 
         "grafana-secret/password",
         "postgres-secret/password",
         "secrets/cluster.toml",
+        "secrets/master-key",
         "secrets/single.toml",
     ]
     run("make")
@@ -85,6 +88,17 @@ def test_the_index_of_the_cluster(run: Run, tmp_path: Path) -> None:
     assert Settings(config=tmp_path / "secrets" / "single.toml").index is None
 
 
+def test_the_master_key_is_made_once_for_all_gateways(run: Run, tmp_path: Path) -> None:
+    path = tmp_path / "secrets" / "master-key"
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(lambda _: run("show"), range(4)))
+        found = read_master(Settings(config=tmp_path / "secrets" / "cluster.toml", master_key_file=path))
+    run("make", SLUICE_ROOT_ACCESS_KEY="mine", SLUICE_ROOT_SECRET_KEY="something-else")
+    assert read_file(path) == found
+    assert not list(path.parent.glob("master-key?*"))
+    assert path.read_text().strip() not in run("show").stdout
+
+
 def test_who_may_read_them(run: Run, tmp_path: Path) -> None:
     run("make")
     modes = {name: stat.S_IMODE(os.stat(tmp_path / name).st_mode) for name in contents(tmp_path)}
@@ -92,6 +106,7 @@ def test_who_may_read_them(run: Run, tmp_path: Path) -> None:
         "grafana-secret/password": 0o444,  # by the user of another image, who alone has the volume
         "postgres-secret/password": 0o444,
         "secrets/cluster.toml": 0o400,
+        "secrets/master-key": 0o400,
         "secrets/single.toml": 0o400,
     }
 

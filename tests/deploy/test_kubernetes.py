@@ -9,7 +9,7 @@ from typing import Any
 
 import yaml
 
-from app.settings import Settings
+from sluice_s3.app.settings import Settings
 
 ROOT = Path(__file__).parent.parent.parent
 OBJECTS = {one["kind"]: one for one in yaml.safe_load_all((ROOT / "deploy" / "kubernetes.yaml").read_text()) if one}

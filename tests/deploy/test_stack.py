@@ -9,11 +9,10 @@ from __future__ import annotations
 import hashlib
 import os
 import shutil
-import socket
 import subprocess
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -23,14 +22,15 @@ import pytest
 import yaml
 from botocore.exceptions import BotoCoreError, ClientError
 
+from sluice_s3.loadtests.common.targets import free_port
 from tests.deploy.test_compose import VARIABLE
 from tests.environment import sized
 from tests.gateway import client
+from tests.support.waiting import eventually
 
 ROOT = Path(__file__).parent.parent.parent
 COMPOSE = shutil.which(os.environ.get("PODMAN_COMPOSE", "podman-compose"))
 NAME = f"sluice-test-{os.getpid()}"
-PATIENCE = 120.0
 CLIENTS = 6
 SECONDS = sized(6.0, 60.0)
 
@@ -83,11 +83,11 @@ class Stack:
         """Start, and wait until S3 is offered, by every gateway that there is."""
         if not services:  # an older podman does not wait for a healthy Postgres, as Docker does
             self.compose("up", "--detach", "postgres")
-            until(lambda: self.is_ready("postgres"))
+            eventually(lambda: self.is_ready("postgres"))
         self.compose("up", "--detach", *services)
         for service in services or ("gateway-1", "gateway-2"):
-            until(lambda service=service: self.is_ready(service) or self._again(service))  # type: ignore[misc]
-        until(lambda: _status(self.endpoint + "/-/health/ready") == 200)
+            eventually(lambda service=service: self.is_ready(service) or self._again(service))  # type: ignore[misc]
+        eventually(lambda: _status(self.endpoint + "/-/health/ready") == 200)
 
     def _again(self, service: str) -> bool:
         """An older podman does not restart what waits for a container that has ended."""
@@ -134,12 +134,6 @@ class Stack:
             podman("volume", "rm", volume, check=False)
 
 
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
-
-
 def _status(url: str) -> int:
     try:
         return httpx.get(url, timeout=10).status_code
@@ -147,17 +141,10 @@ def _status(url: str) -> int:
         return 0
 
 
-def until(condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + PATIENCE
-    while not condition():
-        assert time.monotonic() < deadline, "it did not come true"
-        time.sleep(0.2)
-
-
 @pytest.fixture
 def stack() -> Iterator[Stack]:
     _need_images()
-    made = Stack(port=_free_port(), settings={"SLUICE_DEFAULT_BUCKETS": "first,second", "SLUICE_WORKERS": "2"})
+    made = Stack(port=free_port(), settings={"SLUICE_DEFAULT_BUCKETS": "first,second", "SLUICE_WORKERS": "2"})
     checks = threading.Thread(target=made.run_health_checks)
     checks.start()
     yield made
@@ -230,13 +217,15 @@ def test_postgres_two_gateways_and_a_balancer(stack: Stack) -> None:
     with Load(s3) as killed:
         time.sleep(SECONDS / 2)
         podman("kill", "--signal", "KILL", stack.container("gateway-1"))
-        until(lambda: not stack.is_running("gateway-1"))  # until all its processes are gone, the kernel takes requests
+        eventually(
+            lambda: not stack.is_running("gateway-1")
+        )  # until all its processes are gone, the kernel takes requests
         dead = time.monotonic()
         time.sleep(SECONDS)
     print(f"killed: {killed.done} rounds, failed: {killed.failed}")
     assert [text for began, text in killed.failed if began > dead] == []
     podman("start", stack.container("gateway-1"))
-    until(lambda: stack.is_ready("gateway-1"))
+    eventually(lambda: stack.is_ready("gateway-1"))
 
     with Load(s3) as stopped:
         time.sleep(SECONDS / 2)
@@ -276,7 +265,7 @@ def test_a_default_bucket_that_cannot_be_stops_the_gateway(stack: Stack) -> None
     stack.profile = "single"
     stack.settings["SLUICE_DEFAULT_BUCKETS"] = "fine,Not_Fine"
     stack.compose("up", "--detach", "single")
-    until(lambda: "'Not_Fine' in SLUICE_DEFAULT_BUCKETS is no bucket name" in _log(stack.container("single")))
+    eventually(lambda: "'Not_Fine' in SLUICE_DEFAULT_BUCKETS is no bucket name" in _log(stack.container("single")))
 
 
 def _log(container: str) -> str:

@@ -7,8 +7,16 @@ from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.encryption.chunks import CHUNK, SEALED, TAG, Opener, Sealer, covering, sealed_size
-from app.errors import DataDamaged
+from sluice_s3.app.encryption.chunked_aead import (
+    CHUNK,
+    ENCRYPTED_CHUNK_BYTES,
+    TAG,
+    ChunkDecryptor,
+    ChunkEncryptor,
+    chunk_range,
+    ciphertext_size,
+)
+from sluice_s3.app.errors import DataDamaged
 
 KEY = bytes(range(32))
 SIZES = st.one_of(
@@ -22,7 +30,7 @@ def body_of(size: int) -> bytes:
 
 
 def seal(body: bytes, *, pieces: list[int] | None = None, before: bytes = b"") -> bytes:
-    sealer, made, start = Sealer(AESGCM(KEY)), bytearray(), 0
+    sealer, made, start = ChunkEncryptor(AESGCM(KEY)), bytearray(), 0
     for size in pieces or []:
         made += sealer.seal([body[start : start + size]], before if not start else b"", last=False)
         start += size
@@ -47,7 +55,7 @@ def test_pieces_do_not_matter(size: int, pieces: list[int]) -> None:
         pieces = pieces[:-1]
     sealed = seal(body, pieces=pieces, before=b"head")
     assert sealed == b"head" + seal(body)
-    assert len(sealed) == 4 + sealed_size(size)
+    assert len(sealed) == 4 + ciphertext_size(size)
 
 
 @given(SIZES, st.data())
@@ -55,20 +63,25 @@ def test_any_range(size: int, data: st.DataObject) -> None:
     body = body_of(size)
     offset = data.draw(st.integers(0, size - 1))
     length = data.draw(st.integers(1, size - offset))
-    first, begin, end = covering(offset, length, size)
-    opened = Opener(AESGCM(KEY), size).open(first, seal(body)[begin:end])
+    first, begin, end = chunk_range(offset, length, size)
+    opened = ChunkDecryptor(AESGCM(KEY), size).open(first, seal(body)[begin:end])
     skipped = offset - first * CHUNK
     assert opened[skipped : skipped + length] == body[offset : offset + length]
     assert len(opened) < length + 2 * CHUNK
 
 
 def test_sizes() -> None:
-    assert [sealed_size(size) for size in (0, 1, CHUNK, CHUNK + 1)] == [0, 1 + TAG, SEALED, SEALED + 1 + TAG]
+    assert [ciphertext_size(size) for size in (0, 1, CHUNK, CHUNK + 1)] == [
+        0,
+        1 + TAG,
+        ENCRYPTED_CHUNK_BYTES,
+        ENCRYPTED_CHUNK_BYTES + 1 + TAG,
+    ]
 
 
 def damaged(sealed: bytes, size: int) -> None:
     with pytest.raises(DataDamaged):
-        Opener(AESGCM(KEY), size).open(0, sealed)
+        ChunkDecryptor(AESGCM(KEY), size).open(0, sealed)
 
 
 @given(SIZES, st.data())
@@ -82,7 +95,11 @@ def test_a_changed_bit_is_found(size: int, data: st.DataObject) -> None:
 def test_chunks_that_are_cut_off_moved_repeated_or_of_another_body_are_found() -> None:
     size = 3 * CHUNK
     sealed = seal(body_of(size))
-    one, two, three = sealed[:SEALED], sealed[SEALED : 2 * SEALED], sealed[2 * SEALED :]
+    one, two, three = (
+        sealed[:ENCRYPTED_CHUNK_BYTES],
+        sealed[ENCRYPTED_CHUNK_BYTES : 2 * ENCRYPTED_CHUNK_BYTES],
+        sealed[2 * ENCRYPTED_CHUNK_BYTES :],
+    )
     damaged(two + one + three, size)
     damaged(one + three + two, size)
     damaged(one + one + three, size)
@@ -92,5 +109,5 @@ def test_chunks_that_are_cut_off_moved_repeated_or_of_another_body_are_found() -
     damaged(one + two, 2 * CHUNK)
     # and lengthened: the last one is not in the midst
     damaged(sealed + three, 4 * CHUNK)
-    other = Sealer(AESGCM(bytes(32))).seal([body_of(size)], last=True)
-    damaged(one + bytes(other[SEALED:]), size)
+    other = ChunkEncryptor(AESGCM(bytes(32))).seal([body_of(size)], last=True)
+    damaged(one + bytes(other[ENCRYPTED_CHUNK_BYTES:]), size)

@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.encryption.chunks import AESGCM
-from app.encryption.customer import CustomerKey
-from app.encryption.envelope import CUSTOMER, HEAD, HEADER, RING, keyed_etag, unwrap, wrap
-from app.errors import DataDamaged, KeyUnavailable
+from sluice_s3.app.encryption.chunked_aead import AESGCM
+from sluice_s3.app.encryption.envelope import CUSTOMER, HEAD, HEADER, RING, keyed_etag, unwrap, wrap
+from sluice_s3.app.encryption.sse_c import CustomerKey
+from sluice_s3.app.errors import DataDamaged, KeyUnavailable
 
 CIPHER = AESGCM(bytes(32))
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
+import errno
 import os
 import sys
 from pathlib import Path
@@ -11,11 +13,13 @@ import orjson
 import pytest
 from pydantic import SecretStr, ValidationError
 
-from app.encryption import master
-from app.encryption.envelope import unwrap
-from app.encryption.ring import OF_KMS, OF_S3, KeyRing, RingError, number_of, open_ring
-from app.errors import KeyDisabled, KeyUnavailable
-from app.settings import Settings
+from sluice_s3.app.encryption import master_key
+from sluice_s3.app.encryption.envelope import unwrap
+from sluice_s3.app.encryption.keyring import OF_KMS, OF_S3, KeyRing, RingError, load_keyring, ring_number
+from sluice_s3.app.errors import KeyDisabled, KeyUnavailable
+from sluice_s3.app.private_files import create_secret
+from sluice_s3.app.settings import Settings
+from sluice_s3.app.store.encryption import keyring
 
 MASTER, OTHER = bytes(32), bytes(31) + b"\1"
 
@@ -23,11 +27,11 @@ MASTER, OTHER = bytes(32), bytes(31) + b"\1"
 def test_a_ring_is_sealed_and_opened() -> None:
     ring = KeyRing.new(7).created("one", 8)
     text = ring.sealed(MASTER)
-    found = open_ring(text, MASTER)
+    found = load_keyring(text, MASTER)
     assert (found.number, found.keys) == (2, ring.keys)
     assert list(found.keys) == [OF_S3, OF_KMS, "one"]
-    assert number_of(text) == 2
-    assert number_of("") == 0
+    assert ring_number(text) == 2
+    assert ring_number("") == 0
     for version in (one for key in ring.keys.values() for one in key.versions):
         assert version.secret.hex() not in text
         assert base64.b64encode(version.secret).decode() not in text
@@ -37,7 +41,7 @@ def test_a_ring_is_sealed_and_opened() -> None:
 
 def test_another_master_key_does_not_open_it() -> None:
     with pytest.raises(RingError, match="another master key"):
-        open_ring(KeyRing.new(1).sealed(MASTER), OTHER)
+        load_keyring(KeyRing.new(1).sealed(MASTER), OTHER)
 
 
 @pytest.mark.parametrize("what", ["swapped", "cut", "renamed", "format", "no JSON"])
@@ -54,13 +58,13 @@ def test_a_ring_that_others_changed_does_not_open(what: str) -> None:
         found["format"] = 2
     text = "{" if what == "no JSON" else orjson.dumps(found).decode()
     with pytest.raises(RingError):
-        open_ring(text, MASTER)
+        load_keyring(text, MASTER)
 
 
 def test_a_rotation_leaves_what_is_written_readable() -> None:
     ring = KeyRing.new(1)
     before = ring.envelope(OF_S3)
-    turned = open_ring(ring.rotated(OF_S3, 2).sealed(MASTER), MASTER)
+    turned = load_keyring(ring.rotated(OF_S3, 2).sealed(MASTER), MASTER)
     unwrap(before.header, turned)
     after = turned.envelope(OF_S3)
     assert before.header[8:24] != after.header[8:24]
@@ -97,23 +101,54 @@ def settings(**given: object) -> Settings:
 
 
 def test_the_sources_of_a_master_key(tmp_path: Path) -> None:
-    text = master.new_master()
+    text = master_key.new_master()
     key = base64.b64decode(text)
     path = tmp_path / "master"
     path.write_text(text + "\n")
     command = f"{sys.executable} -c 'print(\"{text}\")'"
     for given in ({"master_key": SecretStr(text)}, {"master_key_file": path}, {"master_key_command": command}):
         found = settings(**given)
-        assert (master.is_given(found), master.read_master(found)) == (True, key)
+        assert (found.names_master_key, master_key.is_automatic(found), master_key.read_master(found)) == (
+            True,
+            False,
+            key,
+        )
         assert text not in repr(found) or "master_key_command" in given
-    assert not master.is_given(settings())
+    automatic = settings(data=tmp_path)
+    assert (automatic.names_master_key, master_key.is_automatic(automatic)) == (False, True)
+    create_secret(tmp_path / "master-key", text)
+    assert master_key.read_master(automatic) == key
+
+
+def test_where_no_master_key_is_automatic(tmp_path: Path) -> None:
+    create_secret(tmp_path / "master-key", master_key.new_master())
+    for given in ({"master_key_auto": False}, {"index": SecretStr("postgresql://host/database")}):
+        found = settings(data=tmp_path, **given)
+        assert not master_key.is_automatic(found)
+        with pytest.raises(RingError, match="no master key"):
+            master_key.read_master(found)
+
+
+def test_a_start_goes_on_where_no_master_key_can_be_made(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    class Empty:
+        async def note(self, _: str) -> str:
+            return ""
+
+    def full(_: Path) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(keyring, "ensure_master", full)
+    asyncio.run(keyring.make_ring(Empty(), settings(data=tmp_path)))  # type: ignore[arg-type]
+    assert "AES256 answers 501: No space left on device" in caplog.text
 
 
 def test_no_master_key_is_found(tmp_path: Path) -> None:
     short = tmp_path / "short"
     short.write_text(base64.b64encode(os.urandom(16)).decode())
     for given in (
-        {},
+        {"data": tmp_path},
         {"master_key": SecretStr("no base64!")},
         {"master_key_file": tmp_path / "none"},
         {"master_key_file": short},
@@ -123,11 +158,14 @@ def test_no_master_key_is_found(tmp_path: Path) -> None:
         {"master_key_command": "'"},
     ):
         with pytest.raises(RingError):
-            master.read_master(settings(**given))
+            master_key.read_master(settings(**given))
 
 
 def test_settings_that_contradict_each_other(tmp_path: Path) -> None:
     with pytest.raises(ValidationError, match="one of master_key"):
-        settings(master_key=master.new_master(), master_key_file=tmp_path)
+        settings(master_key=master_key.new_master(), master_key_file=tmp_path)
     with pytest.raises(ValidationError, match="it needs a master key"):
-        settings(default_encryption="AES256")
+        settings(default_encryption="AES256", master_key_auto=False)
+    with pytest.raises(ValidationError, match="it needs a master key"):
+        settings(default_encryption="AES256", index=SecretStr("postgresql://host/database"))
+    settings(default_encryption="AES256")

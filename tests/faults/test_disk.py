@@ -11,10 +11,11 @@ from typing import Any
 
 import pytest
 
-from storage_drivers.mountinfo import changes
+from sluice_s3.storage_drivers.mountinfo import mount_table_generation
 from tests.environment import need, need_root
-from tests.faults.two import BODIES, LARGE, SMALL, filled, get, outcome, two, wait_for
+from tests.faults.two import BODIES, LARGE, SMALL, filled, get, outcome, two
 from tests.gateway import Gateway
+from tests.support.waiting import eventually
 
 pytestmark = pytest.mark.power
 FULL, DOWN = (507, "InsufficientStorage"), (503, "ServiceUnavailable")
@@ -114,9 +115,9 @@ def emptied(s3: Any, keys: list[str]) -> None:
 
 
 def test_the_kernel_tells_of_mounts(disk: Disk) -> None:
-    before = changes()
+    before = mount_table_generation()
     disk.unmount()
-    assert changes() != before
+    assert mount_table_generation() != before
 
 
 def test_full(s3: Any, disk: Disk) -> None:
@@ -129,7 +130,7 @@ def test_full(s3: Any, disk: Disk) -> None:
     assert get(s3, keys[-1]) == LARGE
     emptied(s3, keys)
     for body in BODIES.values():
-        wait_for(takes(s3, body), "space came back")
+        eventually(takes(s3, body), "space came back")
         assert get(s3, "again") == body
     others_go_on(s3)
 
@@ -141,7 +142,7 @@ def test_no_inodes(s3: Any, disk: Disk) -> None:
     others_go_on(s3)
     assert outcome(s3.put_object, Bucket="odd", Key="small", Body=SMALL) in ((200, ""), FULL)  # the pack is open
     emptied(s3, keys)
-    wait_for(takes(s3, body), "inodes came back")
+    eventually(takes(s3, body), "inodes came back")
     others_go_on(s3)
 
 
@@ -160,15 +161,15 @@ def test_taken_away_and_given_back(s3: Any, disk: Disk, gateway: Gateway) -> Non
     disk.unmount()
     assert list(disk.path.iterdir()) == []
     for size, body in BODIES.items():
-        wait_for(lambda body=body: outcome(s3.put_object, Bucket="odd", Key="k", Body=body) == DOWN, "503")
-        wait_for(lambda size=size: outcome(s3.get_object, Bucket="odd", Key=f"old-{size}") == DOWN, "503")
+        eventually(lambda body=body: outcome(s3.put_object, Bucket="odd", Key="k", Body=body) == DOWN, "503")
+        eventually(lambda size=size: outcome(s3.get_object, Bucket="odd", Key=f"old-{size}") == DOWN, "503")
         s3.put_object(Bucket="good", Key="k", Body=body)
         assert outcome(s3.head_object, Bucket="odd", Key=f"old-{size}")[0] == 200
     gateway.hup()  # processes that start now find it gone as well
-    wait_for(lambda: "restart done" in (disk.path.parent / "gateway.log").read_text(), "the restart")
+    eventually(lambda: "restart done" in (disk.path.parent / "gateway.log").read_text(), "the restart")
     assert outcome(s3.put_object, Bucket="odd", Key="k", Body=LARGE) == DOWN
     assert list(disk.path.iterdir()) == []
     disk.mount()
     for body in BODIES.values():
-        wait_for(takes(s3, body), "the store came back")
+        eventually(takes(s3, body), "the store came back")
     others_go_on(s3)

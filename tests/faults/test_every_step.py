@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from loadtests.mounts import Mount, mounted
+from sluice_s3.loadtests.mounts import Mount, mounted
 from tests.environment import need_fuse, sized
 from tests.faults.two import LARGE, SMALL, get, outcome, stores
 from tests.gateway import client

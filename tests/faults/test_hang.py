@@ -10,10 +10,11 @@ from typing import Any, NamedTuple
 import httpx
 import pytest
 
-from loadtests.mounts import Mount, mounted
+from sluice_s3.loadtests.mounts import Mount, mounted
 from tests.environment import need_fuse, sized
-from tests.faults.two import BODIES, LARGE, SMALL, filled, get, metric, outcome, two, wait_for
+from tests.faults.two import BODIES, LARGE, SMALL, filled, get, metric, outcome, two
 from tests.gateway import Gateway
+from tests.support.waiting import eventually
 
 AT_ONCE = 16
 """More than the store has threads."""
@@ -81,13 +82,13 @@ def test_everything_hangs(scene: Scene) -> None:
         assert outcome(scene.s3.get_object, Bucket="odd", Key=f"old-{size}") == DOWN
         assert outcome(scene.s3.head_object, Bucket="odd", Key=f"old-{size}")[0] == 200
     assert scene.s3.list_objects_v2(Bucket="odd")["KeyCount"] == before
-    wait_for(lambda: metric(scene.gateway, "down_processes", "odd") >= 1)
+    eventually(lambda: metric(scene.gateway, "down_processes", "odd") >= 1)
     assert metric(scene.gateway, "stuck_calls", "odd") >= 1
     assert (metric(scene.gateway, "up", "odd"), metric(scene.gateway, "up", "good")) == (0, 1)
     assert (metric(scene.gateway, "down_processes", "good"), metric(scene.gateway, "stuck_calls", "good")) == (0, 0)
     healthy(scene)
     scene.mount.clear(hang)
-    wait_for(lambda: up(scene), "recovery")
+    eventually(lambda: up(scene), "recovery")
     for size, body in BODIES.items():
         assert get(scene.s3, f"old-{size}") == body
         for number in range(AT_ONCE):  # what was refused never came
@@ -106,7 +107,7 @@ def test_one_kind_of_call_hangs(scene: Scene, call: str) -> None:
     }
     healthy(scene)
     scene.mount.clear(hang)
-    wait_for(lambda: up(scene), "recovery")
+    eventually(lambda: up(scene), "recovery")
     for size, body in BODIES.items():
         assert answers[size] in ((200, ""), DOWN)
         assert call in ("flush", "open", "read") or answers["large"] == DOWN
@@ -126,7 +127,7 @@ def test_it_hangs_in_the_middle_of_bodies(scene: Scene) -> None:
             assert get(scene.s3, "body", "good") == body
         assert {one.result() for one in asked} <= {DOWN, (0, "cut")}
     scene.mount.clear(hang)
-    wait_for(lambda: up(scene), "recovery")
+    eventually(lambda: up(scene), "recovery")
     assert get(scene.s3, "body") == body
 
 
@@ -134,12 +135,12 @@ def test_a_delete_needs_no_disk(scene: Scene) -> None:
     for size, body in BODIES.items():
         scene.s3.put_object(Bucket="odd", Key=f"gone-{size}", Body=body)
     hang = scene.mount.fault("*", "hang", times=None)
-    wait_for(lambda: outcome(scene.s3.put_object, Bucket="odd", Key="k", Body=SMALL) == DOWN)
+    eventually(lambda: outcome(scene.s3.put_object, Bucket="odd", Key="k", Body=SMALL) == DOWN)
     for size in BODIES:
         assert outcome(scene.s3.delete_object, Bucket="odd", Key=f"gone-{size}")[0] == 204
         assert outcome(scene.s3.get_object, Bucket="odd", Key=f"gone-{size}")[0] == 404
     scene.mount.clear(hang)
-    wait_for(lambda: up(scene), "recovery")
+    eventually(lambda: up(scene), "recovery")
 
 
 def test_a_rolling_restart_and_a_stop_while_it_hangs(tmp_path: Path) -> None:
@@ -157,10 +158,10 @@ def test_a_rolling_restart_and_a_stop_while_it_hangs(tmp_path: Path) -> None:
             before = set(gateway.children())
             old = len(before)
             mount.fault("*", "hang", times=None)
-            wait_for(lambda: outcome(s3.put_object, Bucket="odd", Key="k", Body=LARGE) == DOWN)
+            eventually(lambda: outcome(s3.put_object, Bucket="odd", Key="k", Body=LARGE) == DOWN)
             gateway.hup()
             # the old processes may stay: nothing ends a thread that hangs in the kernel
-            wait_for(lambda: len(set(gateway.children()) - before) == old and "restart done" in log(), "the restart")
+            eventually(lambda: len(set(gateway.children()) - before) == old and "restart done" in log(), "the restart")
             assert get(s3, "old-large", "good") == LARGE
             assert outcome(s3.get_object, Bucket="odd", Key="old-large") == DOWN
             assert gateway.stop(120) == 0

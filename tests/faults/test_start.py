@@ -8,10 +8,11 @@ from typing import Any
 import httpx
 import pytest
 
-from loadtests.mounts import mounted
+from sluice_s3.loadtests.mounts import mounted
 from tests.environment import need_fuse
-from tests.faults.two import BODIES, LARGE, filled, get, metric, outcome, stores, two, wait_for
+from tests.faults.two import BODIES, LARGE, filled, get, metric, outcome, stores, two
 from tests.gateway import Gateway, client
+from tests.support.waiting import eventually
 
 DOWN = (503, "ServiceUnavailable")
 
@@ -39,7 +40,7 @@ def is_down(gateway: Gateway, identity: str) -> Any:
         assert get(s3, f"old-{size}", "good") == body
         s3.put_object(Bucket="good", Key="k", Body=body)
     assert httpx.get(f"{gateway.endpoint}/-/health/ready").status_code == 200
-    wait_for(lambda: metric(gateway, "down_processes", "odd") >= 1)
+    eventually(lambda: metric(gateway, "down_processes", "odd") >= 1)
     assert (metric(gateway, "up", "odd"), metric(gateway, "up", "good")) == (0, 1)
     assert (shown(gateway, "odd")["state"], shown(gateway, "odd")["store"]) == ("down", identity)
     assert "store odd: out of service" in told(gateway)
@@ -49,11 +50,13 @@ def is_down(gateway: Gateway, identity: str) -> Any:
 def comes_back(s3: Any, gateway: Gateway) -> None:
     """The store is in service again, with all that it held."""
     for body in BODIES.values():
-        wait_for(lambda body=body: outcome(s3.put_object, Bucket="odd", Key="new", Body=body) == (200, ""), "recovery")
+        eventually(
+            lambda body=body: outcome(s3.put_object, Bucket="odd", Key="new", Body=body) == (200, ""), "recovery"
+        )
     for size, body in BODIES.items():
         assert get(s3, f"old-{size}") == body
     assert outcome(s3.head_object, Bucket="odd", Key="refused")[0] == 404
-    wait_for(lambda: metric(gateway, "up", "odd") == 1)
+    eventually(lambda: metric(gateway, "up", "odd") == 1)
     assert "store odd: in service again" in told(gateway)
 
 
@@ -142,7 +145,7 @@ def test_the_only_one_hangs(tmp_path: Path) -> None:
             assert httpx.get(f"{gateway.endpoint}/-/health/live").status_code == 200
             assert httpx.get(f"{gateway.endpoint}/-/health/ready").status_code == 503
             mount.clear(hang)
-            wait_for(lambda: outcome(s3.get_object, Bucket="odd", Key="k") == (200, ""), "recovery")
+            eventually(lambda: outcome(s3.get_object, Bucket="odd", Key="k") == (200, ""), "recovery")
             assert get(s3, "k") == LARGE
 
 

@@ -12,11 +12,12 @@ from typing import Any
 
 import pytest
 
-from loadtests.mounts import mounted
+from sluice_s3.loadtests.mounts import mounted
 from tests.environment import need_fuse, sized
 from tests.faults.test_every_step import AGAIN, ANSWERS, CUT, FAILED, FULL, HARMLESS, PART, Scene
-from tests.faults.two import LARGE, SMALL, get, outcome, stores, wait_for
+from tests.faults.two import LARGE, SMALL, get, outcome, stores
 from tests.gateway import client
+from tests.support.waiting import eventually
 
 BUCKET = "tree"
 STAGED, PLACED, DIRECTORY = "/tree/.sluice/staged/*", "/tree/tree/*", "/tree/*"
@@ -72,7 +73,7 @@ def whole(s3: Any, key: str, *bodies: bytes) -> bytes:
         found.append(get(s3, key, BUCKET))
         return True
 
-    wait_for(readable, f"{key} is readable")
+    eventually(readable, f"{key} is readable")
     assert found[-1] in bodies, key
     return found[-1]
 
@@ -80,7 +81,7 @@ def whole(s3: Any, key: str, *bodies: bytes) -> bytes:
 def takes_the_next(s3: Any, key: str) -> None:
     """The key is free again, and what comes next is as good as any."""
     again = put(s3, key, SMALL)
-    wait_for(lambda: again() == (200, ""), f"{key} takes the next change")
+    eventually(lambda: again() == (200, ""), f"{key} takes the next change")
     assert whole(s3, key, SMALL) == SMALL
 
 
@@ -148,8 +149,8 @@ def test_deletes(scene: Scene, call: str, after: bool) -> None:
         assert hit or answer == (204, ""), key
         if answer == (204, ""):
             assert outcome(s3.get_object, Bucket=BUCKET, Key=key) == GONE
-        wait_for(lambda key=key: outcome(s3.get_object, Bucket=BUCKET, Key=key) in ((200, ""), GONE), key)
-        wait_for(lambda key=key: outcome(s3.delete_object, Bucket=BUCKET, Key=key) == (204, ""), key)
+        eventually(lambda key=key: outcome(s3.get_object, Bucket=BUCKET, Key=key) in ((200, ""), GONE), key)
+        eventually(lambda key=key: outcome(s3.delete_object, Bucket=BUCKET, Key=key) == (204, ""), key)
         assert outcome(s3.get_object, Bucket=BUCKET, Key=key) == GONE
         takes_the_next(s3, key)
 
@@ -168,5 +169,5 @@ def test_full(scene: Scene, act: str) -> None:
     assert outcome(s3.delete_object, Bucket=BUCKET, Key=f"full-{act}-1") == (204, "")
     assert outcome(s3.get_object, Bucket=BUCKET, Key=f"full-{act}-1")[0] == 404
     mount.clear()
-    wait_for(lambda: ending() == (200, ""), "the upload can be completed")
+    eventually(lambda: ending() == (200, ""), "the upload can be completed")
     assert whole(s3, f"full-{act}-0", PART + LARGE) == PART + LARGE

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import Any
@@ -83,11 +82,3 @@ def metric(gateway: Gateway, name: str, store: str) -> float:
     lines = httpx.get(f"{gateway.admin}/metrics", timeout=30).text.splitlines()
     beginning = f'sluice_store_{name}{{store="{store}"}} '
     return next(float(line.removeprefix(beginning)) for line in lines if line.startswith(beginning))
-
-
-def wait_for(happened: Callable[[], bool], what: str = "it") -> None:
-    """Until it has happened, at most two minutes."""
-    deadline = time.monotonic() + 120
-    while not happened():
-        assert time.monotonic() < deadline, f"{what} did not happen"
-        time.sleep(0.05)

@@ -11,15 +11,22 @@ import pytest
 
 from tests.functional.identities import service
 from tests.gateway import Gateway, client
-from tests.places import USUAL, placed
+from tests.places import kinds_for, placed
 
 MASTER = base64.b64encode(bytes(range(32))).decode()
 _numbers = itertools.count(1)
 
 
-@pytest.fixture(scope="session", params=USUAL)
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Run tests that use the shared gateway on the kinds of places that their marker `place` names."""
+    if "gateway" in metafunc.fixturenames and "gateway" not in vars(metafunc.module):
+        kinds = kinds_for(metafunc.definition.get_closest_marker("place"))
+        metafunc.parametrize("gateway", kinds, indirect=True, scope="session")
+
+
+@pytest.fixture(scope="session")
 def gateway(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gateway]:
-    """On each place a gateway with two workers, SigV2 on, and no grace for replaced data."""
+    """Start a gateway on the place of the test, with two workers, SigV2 on, and no grace for replaced data."""
     directory = tmp_path_factory.mktemp("functional")
     env = {"SLUICE_SIGV2": "on", "SLUICE_DISCARD_GRACE": "0", "SLUICE_DOMAIN": "s3.test", "SLUICE_MASTER_KEY": MASTER}
     with placed(directory, request.param) as place, Gateway(directory / "data", place=place, env=env) as running:

@@ -16,7 +16,12 @@ _numbers = itertools.count(1)
 
 
 def service(
-    gateway: Gateway, name: str, key: str = ACCESS_KEY, secret: str = SECRET_KEY, token: str | None = None
+    gateway: Gateway,
+    name: str,
+    key: str = ACCESS_KEY,
+    secret: str = SECRET_KEY,
+    token: str | None = None,
+    region: str = "us-east-1",
 ) -> Any:
     """boto3 for IAM or STS."""
     return boto3.client(
@@ -25,7 +30,7 @@ def service(
         aws_access_key_id=key,
         aws_secret_access_key=secret,
         aws_session_token=token,
-        region_name="us-east-1",
+        region_name=region,
         config=Config(retries={"total_max_attempts": 1}),
     )
 

@@ -12,6 +12,8 @@ from tests.functional.test_objects import code_of
 from tests.functional.test_policy import OPEN, denied, put, statement
 from tests.gateway import Gateway
 
+pytestmark = pytest.mark.place("tree")
+
 ALL_USERS = "http://acs.amazonaws.com/groups/global/AllUsers"
 
 

@@ -11,6 +11,8 @@ from botocore.exceptions import ClientError, ParamValidationError
 from tests.functional.test_objects import code_of
 from tests.gateway import Gateway, client
 
+pytestmark = pytest.mark.place("postgres", "tree")
+
 
 def test_life_of_a_bucket(s3: Any, bucket: str) -> None:
     assert bucket in [entry["Name"] for entry in s3.list_buckets()["Buckets"]]

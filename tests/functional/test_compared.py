@@ -13,6 +13,8 @@ from tests.functional.test_objects import code_of
 from tests.functional.test_policy import OPEN, denied
 from tests.gateway import Gateway
 
+pytestmark = pytest.mark.place
+
 
 def matched(s3: Any, bucket: str, etag: str) -> list[tuple[Any, dict[str, Any]]]:
     """Everything that changes `k` if it has this ETag, but for what completes an upload."""

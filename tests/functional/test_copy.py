@@ -12,6 +12,8 @@ from botocore.exceptions import ClientError
 from tests.functional.test_multipart import MIB, complete, upload
 from tests.functional.test_objects import KEYS, code_of
 
+pytestmark = pytest.mark.place
+
 
 @pytest.mark.parametrize("key", KEYS)
 def test_copy_of_any_key(s3: Any, bucket: str, key: str) -> None:

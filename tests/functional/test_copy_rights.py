@@ -12,6 +12,8 @@ from tests.functional.identities import User, assume, policy, role
 from tests.functional.test_policy import put, statement
 from tests.gateway import Gateway
 
+pytestmark = pytest.mark.place("tree")
+
 BODY = b"what only its owner may read"
 
 

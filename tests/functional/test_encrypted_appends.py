@@ -9,6 +9,8 @@ import pytest
 from tests.functional.sealed import CHUNK, MODES, body_of, bucket, keys
 from tests.functional.test_versioning import refused
 
+pytestmark = pytest.mark.place("tree", "memory")
+
 __all__ = ["bucket", "keys"]
 
 

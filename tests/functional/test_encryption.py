@@ -17,6 +17,8 @@ from tests.functional.test_post_object import policy_of, post, signed_v2
 from tests.functional.test_versioning import refused
 from tests.gateway import Gateway
 
+pytestmark = pytest.mark.place("tree", "memory")
+
 __all__ = ["bucket", "keys"]
 
 

@@ -25,6 +25,8 @@ from tests.functional.test_policy import statement
 from tests.functional.test_versioning import refused
 from tests.gateway import Gateway, client
 
+pytestmark = pytest.mark.place("tree")
+
 __all__ = ["bucket", "keys"]
 
 

@@ -12,6 +12,8 @@ from tests.functional.sealed import SECRET, arn, bucket, customer, keys
 from tests.functional.test_policy import denied, put, statement
 from tests.gateway import Gateway
 
+pytestmark = pytest.mark.place("tree")
+
 __all__ = ["bucket", "keys"]
 
 SSE = "s3:x-amz-server-side-encryption"

@@ -8,8 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from tests import postgres
 from tests.functional.conftest import MASTER
 from tests.functional.sealed import customer
+from tests.functional.test_inventory import sealed
 from tests.functional.test_versioning import refused
 from tests.gateway import Gateway, client
 
@@ -18,8 +20,11 @@ SECRET = bytes(range(32))
 WRITE = {"Bucket": "bucket", "Key": "k", "Body": b"body"}
 
 
-def test_without_a_master_key_customers_keys_work_alone(tmp_path: Path) -> None:
-    with Gateway(tmp_path / "data", workers=1) as gateway:
+@pytest.mark.parametrize("why", ["forbidden", "postgres"])
+def test_without_a_master_key_customers_keys_work_alone(tmp_path: Path, why: str) -> None:
+    data = tmp_path / "data"
+    env = {"SLUICE_MASTER_KEY_AUTO": "false"} if why == "forbidden" else postgres.environment_here(data)
+    with Gateway(data, workers=1, env=env) as gateway:
         s3 = client(gateway.endpoint)
         s3.create_bucket(Bucket="bucket")
         for method in ("AES256", "aws:kms"):
@@ -27,10 +32,13 @@ def test_without_a_master_key_customers_keys_work_alone(tmp_path: Path) -> None:
             rule = {"ApplyServerSideEncryptionByDefault": {"SSEAlgorithm": method}}
             wanted = {"ServerSideEncryptionConfiguration": {"Rules": [rule]}}
             refused(s3.put_bucket_encryption, 501, "NotImplemented", Bucket="bucket", **wanted)
+        report = {"Id": "list", "InventoryConfiguration": sealed("bucket")}  # there is no key that could seal it
+        refused(s3.put_bucket_inventory_configuration, 501, "NotImplemented", Bucket="bucket", **report)
         s3.put_object(**WRITE, **customer(SECRET))
         assert s3.get_object(Bucket="bucket", Key="k", **customer(SECRET))["Body"].read() == b"body"
         ended = gateway.run("key", "list", check=False)
         assert (ended.returncode, "no master key" in ended.stderr) == (1, True)
+    assert not (data / "master-key").exists()
 
 
 def test_the_master_key_is_wanted_again(tmp_path: Path) -> None:
@@ -44,11 +52,16 @@ def test_the_master_key_is_wanted_again(tmp_path: Path) -> None:
         assert s3.put_object(**WRITE)["ServerSideEncryption"] == "AES256"
     other = tmp_path / "other"
     other.write_text(OTHER)
-    for env, why in (({}, "wants its master key"), ({"SLUICE_MASTER_KEY_FILE": str(other)}, "another master key")):
+    for env, why in (
+        ({}, "data/master-key is missing"),
+        ({"SLUICE_MASTER_KEY_AUTO": "false"}, "wants its master key"),
+        ({"SLUICE_MASTER_KEY_FILE": str(other)}, "another master key"),
+    ):
         gateway.env = env
         with pytest.raises(RuntimeError):
             gateway.start()
         assert why in (tmp_path / "data.log").read_text()
+        assert not (tmp_path / "data" / "master-key").exists(), "never a new key for an old ring"
     gateway.env = {"SLUICE_MASTER_KEY": MASTER}
     gateway.run("key", "reseal", str(other))
     with pytest.raises(RuntimeError):

@@ -14,6 +14,8 @@ from botocore.exceptions import ClientError
 from tests.functional.identities import service
 from tests.gateway import Gateway, client
 
+pytestmark = pytest.mark.place("postgres")
+
 
 def get(gateway: Gateway, path: str, host: str = "") -> httpx.Response:
     """An unsigned GET."""

@@ -12,9 +12,9 @@ import httpx
 import pytest
 from botocore.exceptions import ClientError
 
-from app.index import open_index
-from app.index.identity_rows import Session
-from app.settings import Settings
+from sluice_s3.app.index import open_index
+from sluice_s3.app.index.identity_rows import Session
+from sluice_s3.app.settings import Settings
 from tests.functional.identities import User, assume, policy, role, service, session
 from tests.functional.test_objects import code_of
 from tests.functional.test_policy import OPEN, denied, put, statement

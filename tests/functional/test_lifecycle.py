@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_to_datetime
@@ -15,8 +14,10 @@ from tests.environment import sized
 from tests.functional.test_versioning import refused, switch
 from tests.gateway import Gateway, client
 from tests.places import placed
+from tests.support.waiting import eventually
 
-PATIENCE = 60.0
+pytestmark = pytest.mark.place
+
 RULE = {"ID": "it is/one", "Status": "Enabled", "Filter": {"Prefix": "old/"}, "Expiration": {"Days": 3}}
 LONG_AGO = datetime(2015, 1, 1, tzinfo=UTC)
 
@@ -138,13 +139,6 @@ def short(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
         yield running
 
 
-def until(condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + PATIENCE
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.1)
-
-
 def keys(s3: Any, bucket: str) -> list[str]:
     return [entry["Key"] for entry in s3.list_objects_v2(Bucket=bucket).get("Contents", [])]
 
@@ -173,13 +167,13 @@ def test_short_days(short: Gateway) -> None:
     }
     configure(s3, "versioned", everything)
     configure(s3, "locked", everything)
-    until(lambda: keys(s3, "plain") == ["stays"])
-    until(lambda: "Versions" not in s3.list_object_versions(Bucket="versioned"))
-    until(lambda: "DeleteMarkers" not in s3.list_object_versions(Bucket="versioned"))
-    until(lambda: "Uploads" not in s3.list_multipart_uploads(Bucket="versioned"))
+    eventually(lambda: keys(s3, "plain") == ["stays"])
+    eventually(lambda: "Versions" not in s3.list_object_versions(Bucket="versioned"))
+    eventually(lambda: "DeleteMarkers" not in s3.list_object_versions(Bucket="versioned"))
+    eventually(lambda: "Uploads" not in s3.list_multipart_uploads(Bucket="versioned"))
     s3.delete_bucket(Bucket="versioned")
-    until(lambda: len(s3.list_object_versions(Bucket="locked").get("DeleteMarkers", [])) == 1)
-    until(lambda: len(s3.list_object_versions(Bucket="locked").get("Versions", [])) == 1)
+    eventually(lambda: len(s3.list_object_versions(Bucket="locked").get("DeleteMarkers", [])) == 1)
+    eventually(lambda: len(s3.list_object_versions(Bucket="locked").get("Versions", [])) == 1)
     (kept,) = s3.list_object_versions(Bucket="locked")["Versions"]
     assert s3.get_object(Bucket="locked", Key="held", VersionId=kept["VersionId"])["Body"].read() == b"x"
     metrics = httpx.get(f"{short.admin}/metrics").text
@@ -200,4 +194,4 @@ def test_writes_meanwhile_are_not_lost(short: Gateway) -> None:
             assert s3.get_object(Bucket="busy", Key=key)["Body"].read() == b"%d" % number
         except s3.exceptions.NoSuchKey:
             pass  # a second has passed
-    until(lambda: keys(s3, "busy") == [])
+    eventually(lambda: keys(s3, "busy") == [])

@@ -9,6 +9,8 @@ from botocore.exceptions import ClientError
 
 from tests.functional.test_objects import code_of
 
+pytestmark = pytest.mark.place("postgres", "tree")
+
 
 @pytest.fixture
 def tree(s3: Any, bucket: str) -> list[str]:

@@ -18,7 +18,7 @@ from botocore.client import Config
 from botocore.exceptions import ClientError
 
 from tests.gateway import ACCESS_KEY, SECRET_KEY, Gateway, client
-from tests.places import USUAL, placed
+from tests.places import kinds_for, placed
 
 SERVICE = "logging.s3.amazonaws.com"
 FIELDS = (  # noqa: SIM905 - as the documentation lists them
@@ -28,7 +28,7 @@ FIELDS = (  # noqa: SIM905 - as the documentation lists them
 _numbers = itertools.count(1)
 
 
-@pytest.fixture(scope="module", params=USUAL)
+@pytest.fixture(scope="module", params=kinds_for(pytest.mark.place("postgres", "tree", "memory").mark))
 def gateway(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gateway]:
     directory = tmp_path_factory.mktemp("logging")
     env = {"SLUICE_LOG_INTERVAL": "1", "SLUICE_DOMAIN": "s3.test", "SLUICE_SIGV2": "on"}

@@ -13,8 +13,9 @@ import pytest
 from botocore.exceptions import BotoCoreError, ClientError
 
 from tests.environment import sized
-from tests.functional.test_stores import configured, files, make, wait_for
+from tests.functional.test_stores import configured, files, make
 from tests.gateway import Gateway, client
+from tests.support.waiting import eventually
 
 KEYS = sized(60, 2000)
 SIZES = (100, 5000, 400_000)
@@ -132,7 +133,7 @@ def test_nobody_notices(tmp_path: Path) -> None:
             user.fill()
             user.start()
         for store in ("slow", "fast", "slow"):
-            wait_for(lambda store=store: gateway.run("bucket", "move", "moved", store, check=False).returncode == 0)
+            eventually(lambda store=store: gateway.run("bucket", "move", "moved", store, check=False).returncode == 0)
             assert moving(gateway, "moved") is None
             assert s3.head_bucket(Bucket="moved")["ResponseMetadata"]["HTTPHeaders"]["x-sluice-store"] == store
         for user in users:
@@ -147,7 +148,7 @@ def test_nobody_notices(tmp_path: Path) -> None:
         assert gateway.run("bucket", "move", "none", "slow", check=False).returncode == 3
         assert gateway.run("fsck", check=False).stdout.endswith("clean\n")
         # what is left on the store that it came from is what others share, and packs that are not compacted yet
-        wait_for(lambda: len([path for path in files(tmp_path / "fast") if not path.suffix]) == 1)
+        eventually(lambda: len([path for path in files(tmp_path / "fast") if not path.suffix]) == 1)
 
 
 @pytest.mark.crash
@@ -168,7 +169,7 @@ def test_it_goes_on_after_a_kill(tmp_path: Path, seed: int) -> None:
             time.sleep(chance.uniform(0.2, 1.5))
             gateway.kill()
             gateway.start()
-        wait_for(lambda: moving(gateway, "moved") is None)
+        eventually(lambda: moving(gateway, "moved") is None)
         for user in users:
             user.stop()
             user.check_all(gateway.endpoint)
@@ -176,7 +177,7 @@ def test_it_goes_on_after_a_kill(tmp_path: Path, seed: int) -> None:
         assert s3.get_object(Bucket="moved", Key="parts")["Body"].read() == whole
         report = gateway.run("fsck", check=False)
         assert report.stdout.endswith("clean\n"), report.stdout
-        wait_for(lambda: not [path for path in files(tmp_path / "fast") if not path.suffix])
+        eventually(lambda: not [path for path in files(tmp_path / "fast") if not path.suffix])
 
 
 def test_a_bucket_whose_store_is_not_in_the_settings(tmp_path: Path) -> None:

@@ -14,6 +14,8 @@ from botocore.exceptions import ClientError
 
 from tests.functional.test_objects import code_of
 
+pytestmark = pytest.mark.place
+
 MIB = 1024 * 1024
 
 

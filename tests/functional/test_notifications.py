@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import httpx
@@ -14,11 +13,13 @@ from botocore.exceptions import ClientError
 
 from tests.gateway import Gateway, client
 from tests.hook import Hook
-from tests.places import USUAL, placed
+from tests.places import USUAL, kinds_for, placed
+from tests.support.waiting import eventually
 
 ARN = "arn:aws:sqs:us-east-1:000000000000:hook"
 EVERYTHING = ["s3:ObjectCreated:*", "s3:ObjectRemoved:*", "s3:ObjectTagging:*", "s3:ObjectAcl:Put"]
 TOKEN = "token-of-the-admin-api"
+KINDS = tuple(kind for kind in USUAL if kind != "tree")
 _numbers = itertools.count(1)
 
 
@@ -29,7 +30,7 @@ def hook() -> Iterator[Hook]:
     made.close()
 
 
-@pytest.fixture(scope="module", params=[place for place in USUAL if place != "tree"])
+@pytest.fixture(scope="module", params=kinds_for(pytest.mark.place("postgres").mark, KINDS))
 def gateway(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, hook: Hook) -> Iterator[Gateway]:
     directory = tmp_path_factory.mktemp("notifications")
     target = {"url": hook.url, "token": "secret-token"}
@@ -155,10 +156,7 @@ def test_filters_and_what_failed(s3: Any, bucket: str, hook: Hook) -> None:
 
 def test_a_target_is_greeted(s3: Any, bucket: str, hook: Hook) -> None:
     tell(s3, bucket)
-    deadline = time.monotonic() + 30
-    while not any(one.get("Event") == "s3:TestEvent" and one["Bucket"] == bucket for one in hook.told):
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
+    eventually(lambda: any(one.get("Event") == "s3:TestEvent" and one["Bucket"] == bucket for one in hook.told))
 
 
 def test_order_of_a_key_while_the_target_fails(gateway: Gateway, s3: Any, bucket: str, hook: Hook) -> None:
@@ -169,7 +167,8 @@ def test_order_of_a_key_while_the_target_fails(gateway: Gateway, s3: Any, bucket
         for size in sizes:
             s3.put_object(Bucket=bucket, Key="k", Body=b"x" * size)
             s3.put_object(Bucket=bucket, Key=f"other-{size}", Body=b"")
-        shown = wait_for(lambda: admin(gateway)["hook"], lambda one: one["error"] is not None)
+        eventually(lambda: admin(gateway)["hook"]["error"] is not None)
+        shown = admin(gateway)["hook"]
         assert shown["error"] == "TargetError: it answered 500"
         assert shown["backlog"] >= 40
         text = httpx.get(f"{gateway.admin}/metrics").text
@@ -180,21 +179,18 @@ def test_order_of_a_key_while_the_target_fails(gateway: Gateway, s3: Any, bucket
     found = [record["s3"]["object"] for record in hook.wait(bucket, 40)]
     told = [one["size"] for one in found if one["key"] == "k"]
     assert told == sizes
-    shown = wait_for(lambda: admin(gateway)["hook"], lambda one: one["error"] is None and not one["backlog"])
+    shown = eventually(lambda: recovered(admin(gateway)["hook"]))
     assert shown["kind"] == "webhook"
+
+
+def recovered(target: dict[str, Any]) -> dict[str, Any]:
+    """The target, if nothing waits for it and nothing failed."""
+    return {} if target["error"] is not None or target["backlog"] else target
 
 
 def admin(gateway: Gateway) -> dict[str, Any]:
     url = f"{gateway.admin}/api/v1/notifications"
     return {one["name"]: one for one in httpx.get(url, headers={"authorization": f"Bearer {TOKEN}"}).json()}
-
-
-def wait_for(look: Callable[[], Any], wanted: Callable[[Any], bool]) -> Any:
-    deadline = time.monotonic() + 60
-    while not wanted(found := look()):
-        assert time.monotonic() < deadline, found
-        time.sleep(0.1)
-    return found
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,8 @@ from tests.functional.test_post_object import policy_of, post, signed_v2
 from tests.functional.test_versioning import refused
 from tests.gateway import Gateway, client
 
+pytestmark = pytest.mark.place("postgres", "tree")
+
 FAR = datetime(2140, 1, 1, tzinfo=UTC)
 WHO = {"AWS": OTHER}
 NEAR = datetime(2130, 1, 1, tzinfo=UTC)

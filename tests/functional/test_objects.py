@@ -10,6 +10,8 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError
 
+pytestmark = pytest.mark.place
+
 KEYS = [
     "a",
     "a/b",

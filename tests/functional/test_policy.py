@@ -9,7 +9,7 @@ import httpx
 import pytest
 from botocore.exceptions import ClientError
 
-from app.access.account import account_number
+from sluice_s3.app.access.account import account_number
 from tests.functional.test_objects import code_of
 from tests.gateway import Gateway
 

@@ -15,7 +15,7 @@ import httpx
 import pytest
 from botocore.exceptions import ClientError
 
-from app.s3.signing.claim import sign
+from sluice_s3.app.s3.auth.signatures.request_signature import sign
 from tests.functional.test_acl import writers  # noqa: F401 - a fixture
 from tests.functional.test_objects import code_of
 from tests.functional.test_policy import OTHER, put, statement

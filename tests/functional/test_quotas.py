@@ -17,6 +17,8 @@ from tests.functional.test_post_object import error, post
 from tests.functional.test_tagging import refused
 from tests.gateway import Gateway, client
 
+pytestmark = pytest.mark.place
+
 EXCEEDED = (403, "QuotaExceeded")
 BUCKET = "limited"
 PART = 5 * 1024 * 1024

@@ -9,7 +9,11 @@ from collections.abc import Callable
 from typing import Any
 from urllib.parse import urlsplit
 
+import pytest
+
 from tests.gateway import Gateway
+
+pytestmark = pytest.mark.place
 
 WRITERS = 32
 

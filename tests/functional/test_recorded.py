@@ -12,6 +12,8 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError
 
+pytestmark = pytest.mark.place("postgres", "tree")
+
 XML = "The XML you provided was not well-formed or did not validate against our published schema"
 NO_UPLOAD = (
     "The specified upload does not exist. The upload ID may be invalid, or the upload may have been aborted or"

@@ -14,17 +14,19 @@ import pytest
 from botocore.exceptions import ClientError
 
 from tests.functional.classed import classed
-from tests.functional.test_lifecycle import LONG_AGO, configure, until
+from tests.functional.test_lifecycle import LONG_AGO, configure
 from tests.functional.test_stores import files
 from tests.functional.test_versioning import refused, switch
 from tests.gateway import Gateway, client
 from tests.hook import Hook
-from tests.places import USUAL
+from tests.places import USUAL, kinds_for
+from tests.support.waiting import eventually
 
 BODY = b"large " * 30_000
 PART = b"p" * (5 << 20)
 CLASSES = "STANDARD_IA=cold,GLACIER=cold,DEEP_ARCHIVE=cold"
 EVENTS = ["s3:ObjectRestore:*", "s3:LifecycleTransition"]
+KINDS = tuple(kind for kind in USUAL if kind != "tree")
 _numbers = itertools.count(1)
 
 
@@ -35,7 +37,7 @@ def hook() -> Iterator[Hook]:
     made.close()
 
 
-@pytest.fixture(scope="module", params=[place for place in USUAL if place != "tree"])
+@pytest.fixture(scope="module", params=kinds_for(pytest.mark.place("postgres").mark, KINDS))
 def gateway(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, hook: Hook) -> Iterator[Gateway]:
     with classed(tmp_path_factory.mktemp("archives"), request.param, hook, CLASSES, 3) as running:
         yield running
@@ -117,7 +119,7 @@ def test_restored_for_a_while(s3: Any, bucket: str, cold: Path, hook: Hook) -> N
     archived = {*files(cold)} - others
     assert archived
     assert ask(s3, days=2, tier="Expedited", **at) == 202
-    until(is_back(s3, **at))
+    eventually(is_back(s3, **at))
     assert s3.get_object(**at)["Body"].read() == BODY
     s3.put_object_tagging(Tagging={"TagSet": [{"Key": "a", "Value": "x"}]}, **at)
     assert ask(s3, days=3, **at) == 200
@@ -127,7 +129,7 @@ def test_restored_for_a_while(s3: Any, bucket: str, cold: Path, hook: Hook) -> N
     assert "Restore" not in copy
     assert "StorageClass" not in copy
     refused(s3.put_object, 403, "InvalidObjectState", Body=b"x", WriteOffsetBytes=len(BODY), **at)
-    until(lambda: "Restore" not in s3.head_object(**at))
+    eventually(lambda: "Restore" not in s3.head_object(**at))
     refused(s3.get_object, 403, "InvalidObjectState", **at)
     after = s3.head_object(**at)
     for answer in (before, after):
@@ -140,10 +142,10 @@ def test_restored_for_a_while(s3: Any, bucket: str, cold: Path, hook: Hook) -> N
     assert found[1]["glacierEventData"]["restoreEventData"]["lifecycleRestoreStorageClass"] == "GLACIER"
     assert archived <= {*files(cold)}
     assert ask(s3, **at) == 202
-    until(is_back(s3, **at))
+    eventually(is_back(s3, **at))
     assert s3.get_object(**at)["Body"].read() == BODY
     s3.delete_object(**at)
-    until(lambda: not archived & {*files(cold)})
+    eventually(lambda: not archived & {*files(cold)})
 
 
 def test_of_parts_by_rules_and_versions(s3: Any, bucket: str) -> None:
@@ -159,12 +161,12 @@ def test_of_parts_by_rules_and_versions(s3: Any, bucket: str) -> None:
     move = {"NoncurrentVersionTransitions": [{"NoncurrentDays": 0, "StorageClass": "DEEP_ARCHIVE"}]}
     configure(s3, bucket, {"ID": "r", "Status": "Enabled", "Filter": {}, **move})
     old = {**at, "VersionId": first}
-    until(lambda: s3.head_object(**old).get("StorageClass") == "DEEP_ARCHIVE")
+    eventually(lambda: s3.head_object(**old).get("StorageClass") == "DEEP_ARCHIVE")
     refused(s3.get_object, 403, "InvalidObjectState", **old)
     refused(lambda: ask(s3, tier="Expedited", **old), 400, "InvalidArgument")
     refused(lambda: ask(s3, **at), 403, "InvalidObjectState")
     assert ask(s3, days=9, **old) == 202
-    until(is_back(s3, **old))
+    eventually(is_back(s3, **old))
     assert s3.get_object(**old)["Body"].read() == PART + b"end"
     assert s3.get_object(PartNumber=2, **old)["Body"].read() == b"end"
     marker = s3.delete_object(**at)["VersionId"]
@@ -229,10 +231,10 @@ def test_days_end_at_midnight(usual: Gateway) -> None:
     move = {"Filter": {"Prefix": "old/"}, "Transitions": [{"Date": LONG_AGO, "StorageClass": "GLACIER"}]}
     rule = {"ID": "r", "Status": "Enabled", **move}
     configure(s3, at["Bucket"], rule, TransitionDefaultMinimumObjectSize="varies_by_storage_class")
-    until(lambda: s3.head_object(**at).get("StorageClass") == "GLACIER")
+    eventually(lambda: s3.head_object(**at).get("StorageClass") == "GLACIER")
     for days, status in ((3, 202), (9, 200), (1, 200)):
         assert ask(s3, days=days, **at) == status
-        until(is_back(s3, **at))
+        eventually(is_back(s3, **at))
         told = s3.head_object(**at)["Restore"]
         when = parsedate_to_datetime(told.split('expiry-date="')[1].rstrip('"'))
         assert (when.hour, when.minute, when.second) == (0, 0, 0)
@@ -268,12 +270,12 @@ def test_encrypted_ones_come_back(s3: Any, bucket: str) -> None:
         s3.put_object(Body=body, StorageClass="GLACIER", **secret, **every[key])
         assert ask(s3, **every[key]) == 202
     for key in bodies:
-        until(lambda key=key: 'ongoing-request="false"' in told(key))
+        eventually(lambda key=key: 'ongoing-request="false"' in told(key))
     for key in bodies:
-        until(lambda key=key: not told(key))
+        eventually(lambda key=key: not told(key))
         assert ask(s3, days=9, **every[key]) == 202
     for key, body in bodies.items():
-        until(lambda key=key: 'ongoing-request="false"' in told(key))
+        eventually(lambda key=key: 'ongoing-request="false"' in told(key))
         assert s3.get_object(**secret, **every[key])["Body"].read() == body
         assert s3.get_object(Range="bytes=50-79", **secret, **every[key])["Body"].read() == body[50:80]
 
@@ -299,7 +301,7 @@ def test_listings_tell_what_is_back(usual: Gateway, cold_is_down: Callable[[], N
         s3.put_object(Bucket=bucket, Key=key, Body=BODY, StorageClass="GLACIER")
     s3.put_object(Bucket=bucket, Key="plain", Body=b"x", Tagging="restore=x")
     assert ask(s3, Bucket=bucket, Key="back") == 202
-    until(is_back(s3, Bucket=bucket, Key="back"))
+    eventually(is_back(s3, Bucket=bucket, Key="back"))
     cold_is_down()
     assert ask(s3, Bucket=bucket, Key="asked") == 202
     told = listed_status(s3, bucket)

@@ -11,13 +11,15 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError
 
-from app.index.rows import Version
-from app.s3 import checksums
-from app.s3.errors import TooManyParts
-from app.s3.operations import append
+from sluice_s3.app.index.rows import Version
+from sluice_s3.app.s3.errors import TooManyParts
+from sluice_s3.app.s3.objects import append
+from sluice_s3.app.s3.wire import checksums
 from tests.functional.test_policy import OTHER, put, statement
 from tests.functional.test_versioning import refused, switch
 from tests.gateway import Gateway
+
+pytestmark = pytest.mark.place
 
 OLD, NEW = datetime(2001, 1, 1, tzinfo=UTC), datetime(2101, 1, 1, tzinfo=UTC)
 
@@ -206,11 +208,14 @@ def test_appends_to_parts_copies_and_nothing(s3: Any, plain: str) -> None:
     assert body(s3, plain, "empty") == b"x"
 
 
-def test_an_append_needs_the_right_to_put(s3: Any, other: Any, plain: str) -> None:
+def test_an_append_needs_the_rights_to_put_and_to_read(s3: Any, other: Any, plain: str) -> None:
     s3.put_object(Bucket=plain, Key="k", Body=b"a")
     at = {"Bucket": plain, "Key": "k", "Body": b"b", "WriteOffsetBytes": 1}
-    refused(other.put_object, 403, "AccessDenied", **at)
-    put(s3, plain, statement(plain, "s3:PutObject", principal={"AWS": OTHER}, keys="k"))
+    for given in ([], ["s3:PutObject"], ["s3:GetObject"]):
+        if given:
+            put(s3, plain, statement(plain, *given, principal={"AWS": OTHER}, keys="k"))
+        refused(other.put_object, 403, "AccessDenied", **at)
+    put(s3, plain, statement(plain, "s3:PutObject", "s3:GetObject", principal={"AWS": OTHER}, keys="k"))
     other.put_object(**at)
     assert body(s3, plain, "k") == b"ab"
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import shutil
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +16,7 @@ from botocore.exceptions import ClientError
 from tests.functional.test_objects import code_of
 from tests.gateway import Gateway, client
 from tests.store.stores import TOML
+from tests.support.waiting import eventually
 
 SMALL, LARGE = b"small " * 100, b"large " * 100_000
 PART = b"p" * (5 << 20)
@@ -183,14 +183,14 @@ def test_a_full_store_takes_no_more_and_gives_space_back(tmp_path: Path) -> None
                 return int(error.response["ResponseMetadata"]["HTTPStatusCode"])
             return 200
 
-        wait_for(lambda: put() == 507)
+        eventually(lambda: put() == 507)
         assert s3.get_object(Bucket="full", Key="large")["Body"].read() == LARGE
         s3.put_object(Bucket="other", Key="large", Body=LARGE)
         with pytest.raises(ClientError) as error:
             s3.copy_object(Bucket="full", Key="copy", CopySource={"Bucket": "other", "Key": "large"})
         assert code_of(error) == (507, "InsufficientStorage")
         s3.delete_object(Bucket="full", Key="large")
-        wait_for(lambda: put() == 200)
+        eventually(lambda: put() == 200)
 
 
 def test_a_store_over_fsspec(tmp_path: Path) -> None:
@@ -211,14 +211,6 @@ def test_a_store_over_fsspec(tmp_path: Path) -> None:
     with pytest.raises(RuntimeError):
         gateway.start()
     assert "ended with its process" in (tmp_path / "gateway.log").read_text(), "an empty place is not taken for it"
-
-
-def wait_for(happened: Callable[[], bool]) -> None:
-    """Until it has happened."""
-    deadline = time.monotonic() + 120
-    while not happened():
-        assert time.monotonic() < deadline, "it did not happen"
-        time.sleep(0.05)
 
 
 def test_starts_and_refusals(tmp_path: Path) -> None:

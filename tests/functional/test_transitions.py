@@ -11,16 +11,18 @@ import httpx
 import pytest
 
 from tests.functional.classed import classed
-from tests.functional.test_lifecycle import LONG_AGO, configure, until
+from tests.functional.test_lifecycle import LONG_AGO, configure
 from tests.functional.test_stores import files
 from tests.functional.test_versioning import refused, switch
 from tests.gateway import Gateway, client
 from tests.hook import Hook
-from tests.places import USUAL
+from tests.places import USUAL, kinds_for
+from tests.support.waiting import eventually
 
 BODY = b"large " * 30_000
 SMALL = b"small"
 PART = b"p" * (5 << 20)
+KINDS = tuple(kind for kind in USUAL if kind != "tree")
 _numbers = itertools.count(1)
 
 
@@ -31,7 +33,7 @@ def hook() -> Iterator[Hook]:
     made.close()
 
 
-@pytest.fixture(scope="module", params=[place for place in USUAL if place != "tree"])
+@pytest.fixture(scope="module", params=kinds_for(pytest.mark.place("postgres", "zdbfs").mark, KINDS))
 def gateway(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, hook: Hook) -> Iterator[Gateway]:
     """Days last a second."""
     with classed(
@@ -119,7 +121,7 @@ def test_rules_move_what_is_due(s3: Any, bucket: str, gateway: Gateway, hook: Ho
     configure(s3, bucket, rule(Filter={"Prefix": "old/"}, Transitions=[{"Days": 1, "StorageClass": "GLACIER_IR"}]))
     shown = s3.get_bucket_lifecycle_configuration(Bucket=bucket)["Rules"][0]
     assert shown["Transitions"] == [{"Days": 1, "StorageClass": "GLACIER_IR"}]
-    until(lambda: class_of(s3, bucket, "old/k") == "GLACIER_IR")
+    eventually(lambda: class_of(s3, bucket, "old/k") == "GLACIER_IR")
     after = s3.head_object(ChecksumMode="ENABLED", **at)
     assert after.pop("StorageClass") == "GLACIER_IR"
     for answer in (before, after):
@@ -152,7 +154,7 @@ def test_older_versions_and_parts(s3: Any, bucket: str) -> None:
     def classes() -> dict[str, str]:
         return {one["VersionId"]: one["StorageClass"] for one in s3.list_object_versions(Bucket=bucket)["Versions"]}
 
-    until(lambda: classes() == {first: "GLACIER_IR", second: "STANDARD"})
+    eventually(lambda: classes() == {first: "GLACIER_IR", second: "STANDARD"})
     assert s3.get_object(VersionId=first, **at)["Body"].read() == PART + SMALL
     assert s3.get_object(VersionId=first, PartNumber=2, **at)["Body"].read() == SMALL
 

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from storage_drivers.mountinfo import mount_of
+from sluice_s3.storage_drivers.mountinfo import mount_of
 from tests.functional.test_tree import keys, md5, plain
 from tests.gateway import Gateway, client
+from tests.support.waiting import eventually
 
 
 @pytest.fixture
@@ -21,13 +22,6 @@ def tree(tmp_path: Path) -> Iterator[Gateway]:
         pytest.skip("only a local mount tells")
     with plain(tmp_path, every=3600) as running:
         yield running
-
-
-def wait(condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 60
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
 
 
 def test_what_others_do_is_listed(tree: Gateway) -> None:
@@ -40,15 +34,15 @@ def test_what_others_do_is_listed(tree: Gateway) -> None:
         (bucket / name).parent.mkdir(parents=True, exist_ok=True)
         (bucket / name).write_bytes(name.encode())
         if name == "first":
-            wait(lambda: touched(bucket / "first") and "first" in keys(s3, "photos"))
-    wait(lambda: keys(s3, "photos") == ["first", "mine/a", "mine/b", "new/in/a/directory"])
+            eventually(lambda: touched(bucket / "first") and "first" in keys(s3, "photos"))
+    eventually(lambda: keys(s3, "photos") == ["first", "mine/a", "mine/b", "new/in/a/directory"])
     (bucket / "first").unlink()
     (bucket / "mine/b").rename(bucket / "mine/c")
     (bucket / "mine/a").write_bytes(b"theirs now")
-    wait(lambda: keys(s3, "photos") == ["mine/a", "mine/c", "new/in/a/directory"])
-    wait(lambda: etags(s3)["mine/a"] == md5(b"theirs now"))
+    eventually(lambda: keys(s3, "photos") == ["mine/a", "mine/c", "new/in/a/directory"])
+    eventually(lambda: etags(s3)["mine/a"] == md5(b"theirs now"))
     (bucket / "new").rename(tree.store / "elsewhere")
-    wait(lambda: keys(s3, "photos") == ["mine/a", "mine/c"])
+    eventually(lambda: keys(s3, "photos") == ["mine/a", "mine/c"])
     s3.put_object(Bucket="photos", Key="mine/a", Body=b"mine again")
     time.sleep(1)
     assert etags(s3)["mine/a"] == md5(b"mine again")

@@ -12,6 +12,8 @@ from tests.functional.test_objects import code_of
 from tests.functional.test_policy import OPEN, denied, put, statement
 from tests.gateway import Gateway
 
+pytestmark = pytest.mark.place("postgres", "tree")
+
 UNKNOWN = "0" * 28
 """An id that a version could have."""
 

@@ -14,13 +14,13 @@ import pytest
 from botocore.exceptions import ClientError
 
 from tests.gateway import Gateway, client
-from tests.places import USUAL, placed
+from tests.places import kinds_for, placed
 
 DOMAIN = "website.test"
 _numbers = itertools.count(1)
 
 
-@pytest.fixture(scope="module", params=USUAL)
+@pytest.fixture(scope="module", params=kinds_for(None))
 def gateway(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gateway]:
     directory = tmp_path_factory.mktemp("website")
     env = {"SLUICE_WEBSITE_DOMAIN": DOMAIN, "SLUICE_DOMAIN": "test"}

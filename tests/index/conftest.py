@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from app.index import migrate
-from app.index.rows import Bucket
-from app.index.sqlite import SqliteIndex
+from sluice_s3.app.index.rows import Bucket
+from sluice_s3.app.index.sqlite import migrate
+from sluice_s3.app.index.sqlite.index import SqliteIndex
 from tests import postgres
 from tests.index.tools import OWNER, URL, FaultyIndex, Memory, open_at
 
@@ -23,7 +23,8 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """The contract of the seam is tested on both engines."""
     if "engine" in metafunc.fixturenames:
         alone = metafunc.module.__name__.rpartition(".")[2] in ONLY_SQLITE or "faulty" in metafunc.fixturenames
-        metafunc.parametrize("engine", ENGINES[:1] if alone else ENGINES, scope="session")
+        others = [] if alone else [pytest.param(engine, marks=pytest.mark.slow) for engine in ENGINES[1:]]
+        metafunc.parametrize("engine", [ENGINES[0], *others], scope="session")
 
 
 @pytest.fixture(scope="session")

@@ -2,9 +2,9 @@
 
 import pytest
 
-from app.errors import AccountExists, NoSuchAccount
-from app.index.rows import AccessKey, Account
-from app.index.sqlite import SqliteIndex
+from sluice_s3.app.errors import AccountExists, NoSuchAccount
+from sluice_s3.app.index.rows import AccessKey, Account
+from sluice_s3.app.index.sqlite.index import SqliteIndex
 from tests.index.tools import OTHER, OWNER
 
 ROOT = Account(OWNER, "root", "root@example.com", False, 1000)

@@ -2,9 +2,15 @@
 
 import pytest
 
-from app.errors import BucketAlreadyExists, BucketAlreadyOwnedByYou, BucketNotEmpty, NoSuchBucket, TooManyBuckets
-from app.index.rows import PIECES, Bucket
-from app.index.sqlite import SqliteIndex
+from sluice_s3.app.errors import (
+    BucketAlreadyExists,
+    BucketAlreadyOwnedByYou,
+    BucketNotEmpty,
+    NoSuchBucket,
+    TooManyBuckets,
+)
+from sluice_s3.app.index.rows import PIECES, Bucket
+from sluice_s3.app.index.sqlite.index import SqliteIndex
 from tests.index.tools import OTHER, OWNER, new, part
 
 

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from app.errors import NoSuchBucket, Overloaded, PreconditionFailed, StoreUnavailable
-from app.index.rows import Bucket, Conditions, NewVersion
-from app.index.sqlite import SqliteIndex
+from sluice_s3.app.errors import NoSuchBucket, Overloaded, PreconditionFailed, StoreUnavailable
+from sluice_s3.app.index.rows import Bucket, Conditions, NewVersion
+from sluice_s3.app.index.sqlite.index import SqliteIndex
 from tests.index.tools import OWNER, new, open_at
 
 
@@ -26,7 +26,7 @@ def in_thread(call: object, *arguments: object) -> None:
 
 
 async def test_proceeds_from_another_thread(index: SqliteIndex, bucket_id: int) -> None:
-    chained = index.begin_put(bucket_id, "key", new)
+    chained = index.start_put(bucket_id, "key", new)
     in_thread(chained.proceed, "p:1.2.3.4")
     committed = await chained.future
     found = await index.version(bucket_id, "key")
@@ -36,8 +36,8 @@ async def test_proceeds_from_another_thread(index: SqliteIndex, bucket_id: int) 
 
 async def test_is_refused_as_an_awaited_change_is(index: SqliteIndex, bucket_id: int) -> None:
     await index.put_version(bucket_id, "key", new("p:1"))
-    taken = index.begin_put(bucket_id, "key", new, Conditions(if_none_match=True))
-    gone = index.begin_put(bucket_id + 1, "key", new)
+    taken = index.start_put(bucket_id, "key", new, Conditions(if_none_match=True))
+    gone = index.start_put(bucket_id + 1, "key", new)
     for chained in (taken, gone):
         in_thread(chained.proceed, "p:2")
     with pytest.raises(PreconditionFailed):
@@ -47,7 +47,7 @@ async def test_is_refused_as_an_awaited_change_is(index: SqliteIndex, bucket_id:
 
 
 async def test_a_failed_blob_fails_the_change(index: SqliteIndex, bucket_id: int) -> None:
-    chained = index.begin_put(bucket_id, "key", new)
+    chained = index.start_put(bucket_id, "key", new)
     in_thread(chained.fail, StoreUnavailable(reason="no space"))
     with pytest.raises(StoreUnavailable):
         await chained.future
@@ -58,14 +58,14 @@ async def test_a_description_that_fails_fails_the_change(index: SqliteIndex, buc
     def refuse(locator: str) -> NewVersion:
         raise LookupError(locator)
 
-    chained = index.begin_put(bucket_id, "key", refuse)
+    chained = index.start_put(bucket_id, "key", refuse)
     in_thread(chained.proceed, "p:1")
     with pytest.raises(LookupError):
         await chained.future
 
 
 async def test_an_abandoned_change_never_happens(index: SqliteIndex, bucket_id: int) -> None:
-    chained = index.begin_put(bucket_id, "key", new)
+    chained = index.start_put(bucket_id, "key", new)
     chained.abandon()
     in_thread(chained.proceed, "p:1")
     await index.put_version(bucket_id, "other", new("p:2"))  # behind it in the queue
@@ -78,7 +78,7 @@ async def test_a_blob_that_takes_too_long(directory: Path) -> None:
     await index.start()
     try:
         bucket = await index.create_bucket("bucket", OWNER, "us-east-1", 10)
-        chained = index.begin_put(bucket.id, "key", new)
+        chained = index.start_put(bucket.id, "key", new)
         with pytest.raises(Overloaded):
             await chained.future
         in_thread(chained.proceed, "p:1")
@@ -95,4 +95,4 @@ async def test_a_closed_index_begins_nothing(directory: Path) -> None:
     await index.start()
     await index.close()
     with pytest.raises(StoreUnavailable):
-        index.begin_put(1, "key", new)
+        index.start_put(1, "key", new)

@@ -9,13 +9,13 @@ from typing import Any
 import apsw
 import pytest
 
-from app.errors import StoreUnavailable
-from app.index import checkpoint, connection
-from app.index.connection import open_connection
-from app.index.generation import Generation
-from app.index.rows import Bucket
-from app.index.sqlite import SqliteIndex
-from app.settings import Settings
+from sluice_s3.app.errors import StoreUnavailable
+from sluice_s3.app.index.engine.generation import Generation
+from sluice_s3.app.index.rows import Bucket
+from sluice_s3.app.index.sqlite import checkpoint, connection
+from sluice_s3.app.index.sqlite.connection import open_connection
+from sluice_s3.app.index.sqlite.index import SqliteIndex
+from sluice_s3.app.settings import Settings
 from tests.index.tools import new, open_at
 
 
@@ -118,7 +118,7 @@ def test_bumps_of_many_processes_are_all_counted(tmp_path: Path) -> None:
 
 
 async def test_settings_name_the_index(tmp_path: Path) -> None:
-    from app.index import open_index
+    from sluice_s3.app.index import open_index
 
     index = open_index(Settings(data=tmp_path, index=f"sqlite:///{tmp_path}/elsewhere/i.db", durability="relaxed"))
     await index.start(migrate=True)
@@ -193,7 +193,7 @@ async def test_one_process_at_a_time_checkpoints(
     import threading
 
     ran = threading.Event()
-    monkeypatch.setattr(checkpoint, "PERIOD", 0.01)
+    monkeypatch.setattr(checkpoint, "CHECK_SECONDS", 0.01)
     monkeypatch.setattr(checkpoint, "COPY_FROM", 1)
     monkeypatch.setattr(checkpoint.Checkpointer, "checkpoint", lambda *_: ran.set())
     one, two = checkpointer(directory), checkpointer(directory)

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, invariant, multiple, rule
 
-from app.errors import InvalidPart, NoSuchUpload, PreconditionFailed, SourceGone
-from app.index import holders
-from app.index.base import Deletion
-from app.index.rows import PIECES, Conditions, Discard, Extent, Part, Upload
-from app.index.transactions import bucket, discards, multipart, objects
+from sluice_s3.app.errors import InvalidPart, NoSuchUpload, PreconditionFailed, SourceGone
+from sluice_s3.app.index import reference_queries
+from sluice_s3.app.index.rows import PIECES, Conditions, Extent, Part, QueuedDiscard, Upload
+from sluice_s3.app.index.transactions import buckets, discards, multipart, objects
+from sluice_s3.app.index.version_rows import Deletion
 from tests.environment import sized
 from tests.index.tools import OWNER, Memory, new
+
+pytestmark = pytest.mark.slow
 
 KEYS = st.sampled_from(["a", "b", "c"])
 NUMBERS = st.integers(1, 3)
@@ -30,7 +33,7 @@ class CountedBlobs(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         self.memory = Memory()
-        self.bucket_id = self.memory.run(bucket.create_bucket("b", OWNER, "r", 10)).id
+        self.bucket_id = self.memory.run(buckets.create_bucket("b", OWNER, "r", 10)).id
         self.blobs: set[str] = set()
         self.current: dict[str, tuple[int, str]] = {}
         """Key: (seq, body)."""
@@ -185,7 +188,7 @@ class CountedBlobs(RuleBasedStateMachine):
         self.memory.run(discards.forget_discards([(entry.id, 0, 0) for entry in blobs]))
         self.taken_away.update(entry.body for entry in blobs)
 
-    def queue(self) -> list[Discard]:
+    def queue(self) -> list[QueuedDiscard]:
         return self.memory.run(discards.discards(0, 10_000))
 
     @invariant()
@@ -207,9 +210,9 @@ class CountedBlobs(RuleBasedStateMachine):
 
     @invariant()
     def the_counts_are_true(self) -> None:
-        assert self.memory.run(holders.miscounted()) == []
+        assert self.memory.run(reference_queries.wrong_refcounts()) == []
         blobs = sorted(self.blobs - self.taken_away)
-        assert self.memory.run(holders.held(blobs, 0)) == set(blobs)
+        assert self.memory.run(reference_queries.referenced(blobs, 0)) == set(blobs)
 
 
 CountedBlobs.TestCase.settings = settings(

@@ -5,21 +5,30 @@ from __future__ import annotations
 import orjson
 import pytest
 
-from app.index import locks
-from app.index.lifecycle import BATCH, COLUMNS, LONE, OBJECT, OLDER, Expired, Place, begin
-from app.index.listing import successor
-from app.index.locks import COMPLIANCE, Lock
-from app.index.rows import Bucket, Committed
-from app.index.schema import CURRENT, ENABLED, MARKER, NONCURRENT, SUSPENDED
-from app.index.sqlite import SqliteIndex
+from sluice_s3.app.index import object_lock
+from sluice_s3.app.index.lifecycle_scan import (
+    COLUMNS,
+    LONE,
+    OBJECT,
+    OLDER,
+    ROWS_PER_BATCH,
+    ExpireEntry,
+    ScanPosition,
+    scan_start,
+)
+from sluice_s3.app.index.listing import successor
+from sluice_s3.app.index.object_lock import COMPLIANCE, Lock
+from sluice_s3.app.index.rows import Bucket, CommitResult
+from sluice_s3.app.index.schema.tables import CURRENT, ENABLED, MARKER, NONCURRENT, SUSPENDED
+from sluice_s3.app.index.sqlite.index import SqliteIndex
 from tests.index.test_versions import discarded, states
 from tests.index.tools import new, part
 
 FAR = 4_102_444_800_000
 
 
-def expired(made: Committed, kind: tuple[int, ...] = OBJECT, key: str = "key") -> Expired:
-    return Expired(key, made.version_id, made.seq, kind)
+def expired(made: CommitResult, kind: tuple[int, ...] = OBJECT, key: str = "key") -> ExpireEntry:
+    return ExpireEntry(key, made.version_id, made.seq, kind)
 
 
 async def test_an_object_goes_as_by_delete(index: SqliteIndex, bucket: Bucket) -> None:
@@ -40,8 +49,8 @@ async def test_what_was_written_meanwhile_stays(index: SqliteIndex, bucket: Buck
     assert kept is not None
     assert kept.etag == "e2"
     seq = await index.set_headers(bucket.id, "key", kept.seq, '{"tags":{"keep":"1"}}')
-    assert await index.expire(bucket.id, "", [Expired("key", "null", kept.seq, OBJECT)]) == [False]
-    assert await index.expire(bucket.id, "", [Expired("key", "null", seq, OBJECT)]) == [True]
+    assert await index.expire(bucket.id, "", [ExpireEntry("key", "null", kept.seq, OBJECT)]) == [False]
+    assert await index.expire(bucket.id, "", [ExpireEntry("key", "null", seq, OBJECT)]) == [True]
 
 
 async def test_nothing_goes_by_rules_that_are_no_more(index: SqliteIndex, bucket: Bucket) -> None:
@@ -70,7 +79,7 @@ async def test_older_versions_and_lone_markers(index: SqliteIndex, bucket: Bucke
     made = [await index.put_version(bucket.id, "key", new(f"b{number}", etag=f"e{number}")) for number in range(2)]
     marker = await index.delete_version(bucket.id, "key")
     assert marker is not None
-    lone = Expired("key", marker.version_id, marker.seq, LONE)
+    lone = ExpireEntry("key", marker.version_id, marker.seq, LONE)
     assert await index.expire(bucket.id, "", [lone]) == [False]  # something is under it
     assert await index.expire(bucket.id, "", [expired(made[1], OBJECT)]) == [False]  # a marker is
     assert await index.expire(bucket.id, "", [expired(made[0], OLDER)]) == [True]
@@ -79,7 +88,7 @@ async def test_older_versions_and_lone_markers(index: SqliteIndex, bucket: Bucke
     assert await index.expire(bucket.id, "", [expired(made[1], OLDER)]) == [False]  # it is current again
     marker = await index.delete_version(bucket.id, "key")
     assert marker is not None
-    lone = Expired("key", marker.version_id, marker.seq, LONE)
+    lone = ExpireEntry("key", marker.version_id, marker.seq, LONE)
     assert await index.expire(bucket.id, "", [expired(made[1], OLDER), lone]) == [True, True]
     assert await states(index, bucket) == []
     assert await discarded(index) == ["b0", "b1"]
@@ -88,7 +97,7 @@ async def test_older_versions_and_lone_markers(index: SqliteIndex, bucket: Bucke
 async def test_what_is_locked_stays(index: SqliteIndex, bucket: Bucket) -> None:
     await index.set_versioning(bucket.id, ENABLED)
     made = await index.put_version(bucket.id, "key", new("blob"))
-    lock = orjson.dumps({locks.LOCK: list(Lock(COMPLIANCE, FAR))}).decode()
+    lock = orjson.dumps({object_lock.LOCK: list(Lock(COMPLIANCE, FAR))}).decode()
     seq = await index.set_headers(bucket.id, "key", made.seq, lock)
     assert await index.expire(bucket.id, "", [expired(made._replace(seq=seq))]) == [True]  # a marker takes its place
     other = await index.put_version(bucket.id, "other", new("else"))
@@ -100,20 +109,20 @@ async def test_what_is_locked_stays(index: SqliteIndex, bucket: Bucket) -> None:
 
 async def test_pages_go_through_every_version_once(index: SqliteIndex, bucket: Bucket) -> None:
     await index.set_versioning(bucket.id, ENABLED)
-    for number in range(BATCH + 20):
+    for number in range(ROWS_PER_BATCH + 20):
         await index.put_version(bucket.id, "many", new(f"m{number}"))
     for number in range(30):
         await index.put_version(bucket.id, f"p/{number:03}", new(f"s{number}", headers='{"tags":{}}'))
     await index.delete_version(bucket.id, "p/003")
     found = []
-    place: Place | None = begin("")
+    place: ScanPosition | None = scan_start("")
     while place is not None:
         rows, place = await index.lifecycle_page(bucket.id, place, successor(""), tags=False)
         found += rows
     page = await index.list_versions(bucket.id, "", "", "", "", 1_000_000)
     assert [(row[1], row[2], row[3]) for row in found] == [(one.key, one.version_id, one.state) for one in page.entries]
     assert {row[len(COLUMNS)] for row in found} == {""}
-    rows, place = await index.lifecycle_page(bucket.id, begin("p/"), successor("p/"), tags=True)
+    rows, place = await index.lifecycle_page(bucket.id, scan_start("p/"), successor("p/"), tags=True)
     assert place is None
     assert (len(rows), {row[len(COLUMNS)] for row in rows}) == (31, {'{"tags":{}}', "{}"})
 

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from app.errors import (
+from sluice_s3.app.errors import (
     AccountExists,
     IdentityExists,
     IdentityInUse,
     NoSuchIdentity,
     TooManyIdentities,
 )
-from app.index.identity_rows import GROUP, ROLE, USER, Account, Holder, Identity, Session, UserKey
-from app.index.sqlite import SqliteIndex
+from sluice_s3.app.index.identity_rows import GROUP, ROLE, USER, Account, Identity, KeyOwner, Session, UserKey
+from sluice_s3.app.index.sqlite.index import SqliteIndex
 from tests.index.tools import OTHER, OWNER
 
 ACCOUNT = Account(OWNER, "root", "root@example.com", False, 1000)
@@ -128,7 +128,7 @@ async def test_a_users_key_tells_the_user_with_his_groups(index: SqliteIndex, ac
     found = await index.access_key("ANNKEY")
     assert found is not None
     assert (found.secret, found.account_id, found.disabled) == ("ann-secret", OWNER, False)
-    assert found.holder == Holder(OWNER, ann, (staff,))
+    assert found.holder == KeyOwner(OWNER, ann, (staff,))
     assert await index.keys_of(OWNER, ann.id) == [UserKey("ANNKEY", False, key.created)]
     own = await index.access_key("ROOTKEY")
     assert own is not None
@@ -194,7 +194,7 @@ async def test_a_session_tells_its_role(index: SqliteIndex, account: Account) ->
     found = await index.access_key("ASIA1")
     assert found is not None
     assert (found.secret, found.token, found.expires, found.display_name) == ("secret", "token", 2_000_000_000, "root")
-    assert found.holder == Holder(OWNER, role, (), "name", "[]", 1_000_000_000)
+    assert found.holder == KeyOwner(OWNER, role, (), "name", "[]", 1_000_000_000)
     await index.remove_identity(OWNER, ROLE, "reader", nothing)
     assert await index.access_key("ASIA1") is None
 
@@ -203,7 +203,7 @@ async def test_a_session_of_the_account_itself(index: SqliteIndex, account: Acco
     await index.add_session(session("ASIA1", ""), 10)
     found = await index.access_key("ASIA1")
     assert found is not None
-    assert found.holder == Holder(OWNER, None, (), "name", "[]", 1_000_000_000)
+    assert found.holder == KeyOwner(OWNER, None, (), "name", "[]", 1_000_000_000)
     await index.set_disabled(OWNER, True)
     found = await index.access_key("ASIA1")
     assert found is not None

@@ -9,11 +9,12 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from app.index.listing import END, list_current, successor, uploads
-from app.index.rows import Page
-from app.index.run import read
-from app.index.steps import Transaction
-from app.index.transactions import bucket, multipart, objects
+from sluice_s3.app.index.listing import END, list_current, successor, uploads
+from sluice_s3.app.index.rows import Page
+from sluice_s3.app.index.sql.transaction import Transaction
+from sluice_s3.app.index.sqlite.runner import read
+from sluice_s3.app.index.transactions import buckets, multipart, objects
+from tests.environment import sized
 from tests.index.tools import OWNER, Memory, new
 
 # neighbours in UTF-8 order, characters of each length, the edges of the surrogates, the last character of all
@@ -51,7 +52,7 @@ def model(keys: set[str], prefix: str, delimiter: str, after: str, limit: int) -
     return Page(entries, [entry for entry in page if shown[entry]], truncated, page[-1] if page else "")
 
 
-@settings(max_examples=400, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@settings(max_examples=sized(150, 4000), suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 @given(KEYS, TEXT, DELIMITERS, TEXT, st.integers(0, 12))
 @example({"a/b", "a/c", "b"}, "", "/", "a/", 10)
 @example({"a/b", "a/c", "b"}, "", "/", "a/b", 10)
@@ -63,7 +64,7 @@ def test_pages_are_the_models(
 ) -> None:
     memory = shared_memory
     bucket_id = memory.run(
-        bucket.create_bucket(f"b{memory.rows('SELECT value FROM sequence')[0][0]}", OWNER, "r", 10**6)
+        buckets.create_bucket(f"b{memory.rows('SELECT value FROM sequence')[0][0]}", OWNER, "r", 10**6)
     ).id
     for key in keys:
         memory.run(objects.put_version(bucket_id, key, new(), None))
@@ -102,7 +103,7 @@ class Shown(NamedTuple):
     number: int
 
 
-@settings(max_examples=200, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@settings(max_examples=sized(100, 2000), suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 @given(
     st.lists(st.text(alphabet="ab/é", min_size=1, max_size=3), max_size=12),
     st.text(alphabet="ab/é", max_size=2),
@@ -118,7 +119,7 @@ def test_uploads_are_the_models(
 ) -> None:
     memory = shared_memory
     bucket_id = memory.run(
-        bucket.create_bucket(f"u{memory.rows('SELECT value FROM sequence')[0][0]}", OWNER, "r", 10**6)
+        buckets.create_bucket(f"u{memory.rows('SELECT value FROM sequence')[0][0]}", OWNER, "r", 10**6)
     ).id
     opened = [memory.run(multipart.create_upload(bucket_id, key, "{}", "", "", "", OWNER)) for key in keys]
     number = opened[behind].id if behind is not None and behind < len(opened) else None
@@ -158,7 +159,7 @@ def statements(transaction: Transaction[Page], memory: Memory) -> tuple[Page, in
 
 
 def test_cost_follows_the_answer_and_not_the_bucket(memory: Memory) -> None:
-    bucket_id = memory.run(bucket.create_bucket("b", OWNER, "r", 10)).id
+    bucket_id = memory.run(buckets.create_bucket("b", OWNER, "r", 10)).id
     for directory in range(10):
         for number in range(300):
             memory.run(objects.put_version(bucket_id, f"dir{directory}/{number:04}", new(), None))

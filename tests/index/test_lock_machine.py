@@ -11,15 +11,15 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from app.errors import BucketNotEmpty, InvalidBucketState, ObjectLocked
-from app.index import locks
-from app.index.base import Deletion
-from app.index.lifecycle import LONE, OBJECT, OLDER, Expired
-from app.index.locks import COMPLIANCE, GOVERNANCE, LOCK, NONE, SETTING, Lock
-from app.index.rewrites import Rename
-from app.index.rows import Conditions
-from app.index.schema import ENABLED, SUSPENDED
-from app.index.transactions import bucket, expiry, multipart, objects, rewriting, versions
+from sluice_s3.app.errors import BucketNotEmpty, InvalidBucketState, ObjectLocked
+from sluice_s3.app.index import object_lock
+from sluice_s3.app.index.lifecycle_scan import LONE, OBJECT, OLDER, ExpireEntry
+from sluice_s3.app.index.object_lock import COMPLIANCE, GOVERNANCE, LOCK, NONE, SETTING, Lock
+from sluice_s3.app.index.rewrites import Rename
+from sluice_s3.app.index.rows import Conditions
+from sluice_s3.app.index.schema.tables import ENABLED, SUSPENDED
+from sluice_s3.app.index.transactions import buckets, lifecycle, multipart, objects, renames, versions
+from sluice_s3.app.index.version_rows import Deletion
 from tests.environment import sized
 from tests.index.tools import OWNER, Memory, new, part
 
@@ -58,8 +58,8 @@ class LockedVersions(RuleBasedStateMachine):
         self.memory = Memory()
         self.time = Time()
         self.patch = pytest.MonkeyPatch()
-        self.patch.setattr(locks, "clock", self.time)
-        made = bucket.create_bucket("b", OWNER, "r", 10, settings=f'{{"{SETTING}":[]}}', versioning=ENABLED)
+        self.patch.setattr(object_lock, "clock", self.time)
+        made = buckets.create_bucket("b", OWNER, "r", 10, settings=f'{{"{SETTING}":[]}}', versioning=ENABLED)
         self.bucket_id = self.memory.run(made).id
         self.found: dict[tuple[str, str], Lock] = {}
         """(key, version id): lock."""
@@ -168,13 +168,13 @@ class LockedVersions(RuleBasedStateMachine):
         """All that lifecycle rules could ask for: a locked version stays, though a marker may hide it."""
         rows = self.memory.rows("SELECT key, version_id, seq, state, etag FROM versions")
         entries = [
-            Expired(key, version_id, seq, kind)
+            ExpireEntry(key, version_id, seq, kind)
             for key, version_id, seq, state, _ in rows
             for kind in sorted(kinds)
             if state in kind
         ]
         ((setting,),) = self.memory.rows("SELECT settings FROM buckets")
-        done = self.memory.run(expiry.expire(self.bucket_id, setting, entries))
+        done = self.memory.run(lifecycle.expire(self.bucket_id, setting, entries))
         assert done is not None
         for entry, went in zip(entries, done, strict=True):
             which = (entry.key, entry.version_id)
@@ -187,7 +187,7 @@ class LockedVersions(RuleBasedStateMachine):
     def rewrite(self, key: str) -> None:
         """What versions are not made for is refused where they are kept."""
         with pytest.raises(InvalidBucketState):
-            self.memory.run(rewriting.rename_object(self.bucket_id, Rename(key, "c")))
+            self.memory.run(renames.rename_object(self.bucket_id, Rename(key, "c")))
 
     def _renew(self, which: tuple[str, str], lock: Lock, bypass: bool) -> None:
         version = self.memory.run(objects.version(self.bucket_id, *which))
@@ -204,12 +204,12 @@ class LockedVersions(RuleBasedStateMachine):
     @rule()
     def delete_bucket(self) -> None:
         with pytest.raises(BucketNotEmpty):
-            self.memory.run(bucket.delete_bucket(self.bucket_id))
+            self.memory.run(buckets.delete_bucket(self.bucket_id))
 
     @invariant()
     def all_are_there(self) -> None:
         rows = self.memory.rows("SELECT key, version_id, headers, body FROM versions WHERE etag != ''")
-        assert {(key, version_id): locks.of(headers) for key, version_id, headers, _ in rows} == self.found
+        assert {(key, version_id): object_lock.lock_of(headers) for key, version_id, headers, _ in rows} == self.found
         gone = {body for (body,) in self.memory.rows("SELECT body FROM discards")}
         assert gone.isdisjoint(body for *_, body in rows)
 

@@ -8,16 +8,15 @@ from typing import Any
 import orjson
 import pytest
 
-from app.errors import BucketNotEmpty, InvalidBucketState, NoSuchBucket, ObjectLocked
-from app.index import lock_clock, locks
-from app.index.base import Deletion
-from app.index.lock_clock import TOLERANCE_MS, LockClock
-from app.index.locks import COMPLIANCE, GOVERNANCE, LOCK, NONE, SETTING, Lock
-from app.index.rows import NULL_VERSION, Bucket, Committed, Conditions
-from app.index.schema import ENABLED, SUSPENDED
-from app.index.sqlite import SqliteIndex
-from app.index.steps import now_ms
-from app.index.version_rows import Deleted
+from sluice_s3.app.errors import BucketNotEmpty, InvalidBucketState, NoSuchBucket, ObjectLocked
+from sluice_s3.app.index import object_lock, retention_clock
+from sluice_s3.app.index.object_lock import COMPLIANCE, GOVERNANCE, LOCK, NONE, SETTING, Lock
+from sluice_s3.app.index.retention_clock import TOLERANCE_MS, RetentionClock
+from sluice_s3.app.index.rows import NULL_VERSION, Bucket, CommitResult, Conditions
+from sluice_s3.app.index.schema.tables import ENABLED, SUSPENDED
+from sluice_s3.app.index.sql.transaction import now_ms
+from sluice_s3.app.index.sqlite.index import SqliteIndex
+from sluice_s3.app.index.version_rows import DeleteResult, Deletion
 from tests.index.tools import OWNER, new
 
 HOUR = 3_600_000
@@ -32,7 +31,7 @@ def kept(lock: Lock | None, **more: Any) -> str:
     return orjson.dumps(row if lock is None else {**row, LOCK: list(lock)}).decode()
 
 
-async def put(index: SqliteIndex, bucket: Bucket, lock: Lock | None, key: str = "key") -> Committed:
+async def put(index: SqliteIndex, bucket: Bucket, lock: Lock | None, key: str = "key") -> CommitResult:
     return await index.put_version(bucket.id, key, new("", headers=kept(lock)))
 
 
@@ -97,8 +96,8 @@ async def test_what_a_lock_keeps(
             if many:
                 entries = [Deletion("key", made.version_id, Conditions(), bypass), Deletion("key", None, Conditions())]
                 done, marker = await index.delete_versions(locked.id, entries)
-                assert isinstance(marker, Deleted)
-                assert isinstance(done, Deleted) if allowed else isinstance(done, ObjectLocked)
+                assert isinstance(marker, DeleteResult)
+                assert isinstance(done, DeleteResult) if allowed else isinstance(done, ObjectLocked)
             elif allowed:
                 assert await index.delete_version(locked.id, "key", made.version_id, bypass=bypass)
             else:
@@ -110,7 +109,7 @@ async def test_what_a_lock_keeps(
 async def test_a_delete_without_an_id_only_adds_a_marker(index: SqliteIndex, locked: Bucket) -> None:
     made = await put(index, locked, Lock(COMPLIANCE, later(), True))
     done = await index.delete_version(locked.id, "key")
-    assert isinstance(done, Deleted)
+    assert isinstance(done, DeleteResult)
     assert done.marker
     assert await index.version(locked.id, "key") is None
     assert await index.version(locked.id, "key", made.version_id) is not None
@@ -136,7 +135,7 @@ async def test_a_locked_null_version_is_not_replaced(index: SqliteIndex, bucket:
         await index.complete_upload(upload, [], new(""))
     found = await index.version(bucket.id, "key")
     assert found is not None
-    assert locks.of(found.headers).mode == GOVERNANCE
+    assert object_lock.lock_of(found.headers).mode == GOVERNANCE
     assert found.version_id == NULL_VERSION
 
 
@@ -172,7 +171,7 @@ async def test_what_may_change_of_a_lock(index: SqliteIndex, locked: Bucket) -> 
         assert found is not None
         assert found.seq == seq
         assert found.modified == made.modified
-        assert locks.of(found.headers) == ((before if answer == "no" else after) or NONE)
+        assert object_lock.lock_of(found.headers) == ((before if answer == "no" else after) or NONE)
 
 
 async def test_a_bucket_with_a_locked_version_stays(index: SqliteIndex, locked: Bucket) -> None:
@@ -187,35 +186,35 @@ async def test_a_bucket_with_a_locked_version_stays(index: SqliteIndex, locked: 
 )
 def test_a_lock_that_cannot_be_read_keeps(found: str) -> None:
     with pytest.raises(ObjectLocked):
-        locks.check_removal(found, bypass=True)
+        object_lock.require_removable(found, bypass=True)
     with pytest.raises(ObjectLocked):
-        locks.check_change(found, kept(None), bypass=True)
+        object_lock.require_changeable(found, kept(None), bypass=True)
 
 
 def test_metadata_cannot_look_like_a_lock() -> None:
     headers = kept(None, **{"x-amz-meta-lock": '"lock":["COMPLIANCE",1,true]', "x-amz-meta-a": '","lock":['})
-    assert locks.of(headers) is NONE
+    assert object_lock.lock_of(headers) is NONE
 
 
 def test_the_wall_clock_alone_ends_no_retention(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     wall, steady = 10 * HOUR, 5 * HOUR
-    clock = LockClock(lambda: wall, lambda: steady)
-    monkeypatch.setattr(locks, "clock", clock)
+    clock = RetentionClock(lambda: wall, lambda: steady)
+    monkeypatch.setattr(object_lock, "clock", clock)
     lock = Lock(COMPLIANCE, wall + HOUR)
     wall += HOUR + TOLERANCE_MS + 1
     with caplog.at_level(logging.ERROR):
-        assert locks.retains(lock)
-        assert locks.retains(lock)
+        assert object_lock.is_retained(lock)
+        assert object_lock.is_retained(lock)
     assert len(caplog.records) == 1
     steady += HOUR + 1
-    assert not locks.retains(lock)
+    assert not object_lock.is_retained(lock)
 
 
 def test_a_clock_that_is_kept_right_is_believed() -> None:
     wall, steady = 10 * HOUR, 5 * HOUR
-    clock = LockClock(lambda: wall, lambda: steady)
+    clock = RetentionClock(lambda: wall, lambda: steady)
     wall += TOLERANCE_MS
     assert clock.now_ms() == wall
     wall -= HOUR  # backwards keeps longer
@@ -223,13 +222,13 @@ def test_a_clock_that_is_kept_right_is_believed() -> None:
 
 
 def test_this_process_has_such_a_clock() -> None:
-    assert abs(lock_clock.clock.now_ms() - now_ms()) < HOUR
+    assert abs(retention_clock.clock.now_ms() - now_ms()) < HOUR
 
 
 async def test_tags_lock_nothing(index: SqliteIndex, bucket: Bucket) -> None:
     await index.set_versioning(bucket.id, ENABLED)
     headers = kept(None, tags={LOCK: "[1]", "b": f'"{LOCK}":[1]'})
-    assert locks.of(headers) == NONE
+    assert object_lock.lock_of(headers) == NONE
     version = await index.put_version(bucket.id, "key", new("", headers=headers))
     await index.delete_version(bucket.id, "key", version.version_id)
-    assert locks.of(kept(Lock(GOVERNANCE, later()), tags={LOCK: "[1]"})) != NONE
+    assert object_lock.lock_of(kept(Lock(GOVERNANCE, later()), tags={LOCK: "[1]"})) != NONE

@@ -19,12 +19,12 @@ from sqlalchemy import create_engine
 from sqlalchemy.ext.asyncio import create_async_engine
 from sqlalchemy.pool import NullPool
 
-import migrations
-from app.errors import StoreFull, StoreUnavailable
-from app.index import migrate
-from app.index.connection import open_connection
-from app.index.postgres.migrate import _run_alembic as run_on_postgres
-from app.index.schema import ONLY, REVISION, metadata
+import sluice_s3.migrations
+from sluice_s3.app.errors import StoreFull, StoreUnavailable
+from sluice_s3.app.index.postgres.migrate import _run_alembic as run_on_postgres
+from sluice_s3.app.index.schema.tables import ENGINE_ONLY, REVISION, metadata
+from sluice_s3.app.index.sqlite import migrate
+from sluice_s3.app.index.sqlite.connection import open_connection
 from tests import postgres
 from tests.index.tools import TABLES, open_at
 
@@ -43,7 +43,7 @@ def described(path: Path) -> set[tuple[str, str]]:
 
 def test_the_code_needs_the_newest_revision() -> None:
     config = Config()
-    config.set_main_option("script_location", str(Path(migrations.__file__).parent))
+    config.set_main_option("script_location", str(Path(sluice_s3.migrations.__file__).parent))
     assert ScriptDirectory.from_config(config).get_heads() == [REVISION]
 
 
@@ -60,7 +60,7 @@ def differences(connection: Any) -> list[Any]:
     def is_compared(item: Any, name: str, *_: Any) -> bool:
         # SQLite does not tell what is descending: see `test_migrations_make_the_very_tables`
         told = engine != "sqlite" or name != "versions_others"
-        return told and item.info.get(ONLY, engine) == engine
+        return told and item.info.get(ENGINE_ONLY, engine) == engine
 
     return compare_metadata(MigrationContext.configure(connection, opts={"include_object": is_compared}), metadata)
 
@@ -101,7 +101,7 @@ def columns(connection: object, table: str) -> int:
 
 def test_they_run_from_any_directory(tmp_path: Path) -> None:
     code = (
-        "from pathlib import Path; from app.index import migrate;"
+        "from pathlib import Path; from sluice_s3.app.index.sqlite import migrate;"
         "migrate.upgrade(Path('sluice.db').absolute(), Path('index.lock'))"
     )
     root = str(Path(__file__).parent.parent.parent)
@@ -166,7 +166,7 @@ def test_an_index_of_this_revision_is_left_to_one_library(directory: Path, monke
 
 def test_an_upgrade_is_whole_or_not_at_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "sluice.db"
-    module = sys.modules.get("migrations.versions.0001_first_tables")
+    module = sys.modules.get("sluice_s3.migrations.versions.0001_first_tables")
     assert module is None  # Alembic loads revisions by path
     from alembic.operations import Operations
 

@@ -2,10 +2,10 @@
 
 import pytest
 
-from app.errors import InvalidPart, NoSuchUpload, PreconditionFailed, SourceGone
-from app.index.rows import PIECES, Bucket, Conditions, Extent, ObjectPart, Part, Piece, Upload
-from app.index.sqlite import SqliteIndex
-from app.index.transactions import multipart
+from sluice_s3.app.errors import InvalidPart, NoSuchUpload, PreconditionFailed, SourceGone
+from sluice_s3.app.index import Index
+from sluice_s3.app.index.rows import PIECES, Bucket, Conditions, Extent, ObjectPart, Part, Piece, Upload
+from sluice_s3.app.index.sqlite.index import SqliteIndex
 from tests.index.tools import OWNER, new, part
 
 
@@ -241,7 +241,7 @@ async def test_a_copy_of_a_multipart_object_shares_all_its_pieces(
 async def test_ten_thousand_parts(index: SqliteIndex, bucket: Bucket, upload: Upload) -> None:
     many = 10_000 if isinstance(index, SqliteIndex) else 1000  # there each costs some round trips
     for number in range(1, many + 1):
-        submitted = index._submit(multipart.put_part, upload, part(number, f"blob{number}"))
+        submitted = index._submit(Index.put_part, (upload, part(number, f"blob{number}")))
         if number % 1000 == 0:
             await submitted
     await index.put_part(upload, part(many, "last"))

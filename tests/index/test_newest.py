@@ -6,11 +6,13 @@ from collections.abc import Sequence
 
 import pytest
 
-from app.index.rows import Bucket
-from app.index.schema import CURRENT, ENABLED, MARKER, NONCURRENT, OLD_MARKER
-from app.index.sqlite import SqliteIndex
-from app.index.steps import Transaction
-from app.index.version_statements import SET_STATE
+from sluice_s3.app.index.engine.declared import Write
+from sluice_s3.app.index.engine.lock_keys import global_lock
+from sluice_s3.app.index.rows import Bucket
+from sluice_s3.app.index.schema.tables import CURRENT, ENABLED, MARKER, NONCURRENT, OLD_MARKER
+from sluice_s3.app.index.sql.transaction import Transaction
+from sluice_s3.app.index.sqlite.index import SqliteIndex
+from sluice_s3.app.index.version_statements import SET_STATE
 from tests.index.test_versions import states
 from tests.index.tools import new
 
@@ -38,7 +40,7 @@ async def test_found_and_set_right(index: SqliteIndex, bucket: Bucket, marker: b
     wrong = [(seqs["none"][0], older), (seqs["old"][0], older), (seqs["old"][1], CURRENT)]
     if marker:  # Postgres lets no key have two current objects
         wrong.append((seqs["two"][1], CURRENT))
-    await index._commit(set_states, wrong)
+    await index._commit(Write(set_states, locks=global_lock), (wrong,))
     found = await index.newest_wrong()
     broken = ["none", "old", "two"] if marker else ["none", "old"]
     assert found == [(bucket.id, key, "bucket", "default") for key in broken]

@@ -4,11 +4,11 @@ import itertools
 
 import pytest
 
-from app.errors import NoSuchKey, NotNow, PreconditionFailed, SourceGone
-from app.index import steps
-from app.index.base import Deletion
-from app.index.rows import NULL_VERSION, Bucket, Committed, Conditions
-from app.index.sqlite import SqliteIndex
+from sluice_s3.app.errors import NoSuchKey, PreconditionFailed, SourceGone, WouldBlock
+from sluice_s3.app.index.rows import NULL_VERSION, Bucket, CommitResult, Conditions
+from sluice_s3.app.index.sql import transaction
+from sluice_s3.app.index.sqlite.index import SqliteIndex
+from sluice_s3.app.index.version_rows import Deletion
 from tests.index.tools import OWNER, Memory, new
 
 
@@ -29,10 +29,10 @@ async def test_a_version_is_what_was_put(index: SqliteIndex, bucket: Bucket) -> 
     assert described == put._asdict()
     assert await index.version(bucket.id, "key", NULL_VERSION) == found
     if isinstance(index, SqliteIndex):
-        assert index.version_now(bucket.id, "key") == found
+        assert index.try_version(bucket.id, "key") == found
     else:
-        with pytest.raises(NotNow):
-            index.version_now(bucket.id, "key")
+        with pytest.raises(WouldBlock):
+            index.try_version(bucket.id, "key")
 
 
 async def test_what_is_not_there_is_none(index: SqliteIndex, bucket: Bucket) -> None:
@@ -73,11 +73,11 @@ async def test_a_delete_answers_what_it_removed(index: SqliteIndex, bucket: Buck
 async def test_modified_goes_up_for_a_key_even_when_the_clock_goes_back(
     memory: Memory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from app.index.transactions import bucket, objects
+    from sluice_s3.app.index.transactions import buckets, objects
 
-    bucket_id = memory.run(bucket.create_bucket("b", OWNER, "r", 10)).id
+    bucket_id = memory.run(buckets.create_bucket("b", OWNER, "r", 10)).id
     clock = itertools.count(1_000_000, -1000)
-    for module in (steps, objects):
+    for module in (transaction, objects):
         monkeypatch.setattr(module, "now_ms", lambda: next(clock))
     times = [memory.run(objects.put_version(bucket_id, "k", new(), None)).modified for _ in range(3)]
     assert times == [1_000_000, 1_000_001, 1_000_002]
@@ -222,7 +222,7 @@ async def test_a_copy_of_a_replaced_version_is_refused(index: SqliteIndex, bucke
 
 async def test_keys_are_any_text(index: SqliteIndex, bucket: Bucket) -> None:
     keys = ["\0", "a\0b", " ", "../..", "ключ", "\U0001f600", "\U0010ffff" * 256, "%2F", "a" * 1024]
-    made: dict[str, Committed] = {}
+    made: dict[str, CommitResult] = {}
     for key in keys:
         made[key] = await index.put_version(bucket.id, key, new())
     for key in keys:

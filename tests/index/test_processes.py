@@ -14,10 +14,12 @@ from pathlib import Path
 
 import pytest
 
-from app.index.connection import open_connection
-from app.index.sqlite import SqliteIndex
+from sluice_s3.app.index.sqlite.connection import open_connection
+from sluice_s3.app.index.sqlite.index import SqliteIndex
 from tests.environment import sized
 from tests.index.tools import OWNER, open_at
+
+pytestmark = pytest.mark.slow
 
 ROOT = Path(__file__).parent.parent.parent
 Child = asyncio.subprocess.Process

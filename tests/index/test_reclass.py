@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from app.index.base import extents_of
-from app.index.rows import PIECES, Bucket, Part, Version
-from app.index.sqlite import SqliteIndex
-from app.index.transitions import OBJECT, Archive, Reclassed
+from sluice_s3.app.index.rows import PIECES, Bucket, Part, Version, extents_of
+from sluice_s3.app.index.sqlite.index import SqliteIndex
+from sluice_s3.app.index.transition_rows import OBJECT, Archive, TransitionEntry
 from tests.index.tools import OWNER, new
 
 
 async def test_no_place_is_given_in_a_bucket_that_moves_or_moved(index: SqliteIndex, bucket: Bucket) -> None:
     made = await index.put_version(bucket.id, "key", new("blob"))
-    entry = Reclassed("key", made.version_id, made.seq, OBJECT, "blob", "GLACIER", {"blob": "copy"})
+    entry = TransitionEntry("key", made.version_id, made.seq, OBJECT, "blob", "GLACIER", {"blob": "copy"})
     moved = await index.begin_move(bucket.name, "slow")
     assert moved != bucket
     for other in (bucket, moved._replace(source=""), moved._replace(moved=0), moved._replace(store="default")):
@@ -83,7 +82,7 @@ async def test_what_an_archive_keeps(index: SqliteIndex, bucket: Bucket, parts: 
         await index.copy_version(before.seq, bucket.id, "copy", new(size=14))
     places = {blob: f"copy-{blob}" for blob in old}
     every = (*places, *places.values())
-    entry = Reclassed("key", before.version_id, before.seq, OBJECT, before.body, before.storage_class, places)
+    entry = TransitionEntry("key", before.version_id, before.seq, OBJECT, before.body, before.storage_class, places)
     (seq,) = await index.reclass(bucket, None, [entry._replace(archive=Archive.KEPT)]) or []
     back = await whole(index, bucket)
     assert back == before._replace(seq=seq, body=back.body)
@@ -112,7 +111,7 @@ async def test_what_goes_while_it_is_back(index: SqliteIndex, bucket: Bucket, pa
     before = await made(index, bucket, parts)
     old = await read(index, before)
     places = {blob: f"copy-{blob}" for blob in old}
-    entry = Reclassed("key", before.version_id, before.seq, OBJECT, before.body, before.storage_class, places)
+    entry = TransitionEntry("key", before.version_id, before.seq, OBJECT, before.body, before.storage_class, places)
     await index.reclass(bucket, None, [entry._replace(archive=Archive.KEPT)])
     back = await whole(index, bucket)
     further = {blob: f"far-{blob}" for blob in places.values()}

@@ -7,11 +7,18 @@ import asyncio
 import orjson
 import pytest
 
-from app.errors import InvalidBucketState, NoSuchBucket, NoSuchKey, PreconditionFailed, SourceGone, TokenReused
-from app.index.rewrites import Appended, Rename, Wanted
-from app.index.rows import Bucket, Committed, Conditions, Version
-from app.index.schema import ENABLED
-from app.index.sqlite import SqliteIndex
+from sluice_s3.app.errors import (
+    InvalidBucketState,
+    NoSuchBucket,
+    NoSuchKey,
+    PreconditionFailed,
+    SourceGone,
+    TokenReused,
+)
+from sluice_s3.app.index.rewrites import Appended, Rename, Wanted
+from sluice_s3.app.index.rows import Bucket, CommitResult, Conditions, Version
+from sluice_s3.app.index.schema.tables import ENABLED
+from sluice_s3.app.index.sqlite.index import SqliteIndex
 from tests.index.test_versions import discarded
 from tests.index.tools import new, part
 
@@ -24,7 +31,7 @@ async def current(index: SqliteIndex, bucket: Bucket, key: str) -> Version:
 
 async def append(
     index: SqliteIndex, bucket: Bucket, key: str, locator: str, found: Version | None = None, size: int = 3
-) -> Committed:
+) -> CommitResult:
     old = found or await current(index, bucket, key)
     parts = max(old.parts, 1) + 1
     described = new(size=old.size + size, etag=f"appended-{parts}", parts=parts)
@@ -107,7 +114,7 @@ async def test_of_those_that_race_one_wins(index: SqliteIndex, bucket: Bucket) -
     renames = [Rename(f"a{number}", "b", of_target=new_only) for number in range(8)]
     renames += [Rename(f"a{number}", "c") for number in range(8)]
     done = await asyncio.gather(*(index.rename_object(bucket.id, one) for one in renames), return_exceptions=True)
-    assert sum(isinstance(one, Committed) for one in done[:8]) == 1
+    assert sum(isinstance(one, CommitResult) for one in done[:8]) == 1
     page = await index.list_current(bucket.id, "", "", "", 100)
     assert [entry.key for entry in page.entries if not entry.key.startswith("a")] == ["b", "c"]
     kept = {(await current(index, bucket, entry.key)).body for entry in page.entries}
@@ -218,5 +225,5 @@ async def test_of_appends_that_race_one_wins(index: SqliteIndex, bucket: Bucket)
         found = await current(index, bucket, "a")
         tries = (append(index, bucket, "a", f"b{round_}.{number}", found) for number in range(6))
         done = await asyncio.gather(*tries, return_exceptions=True)
-        assert sum(isinstance(one, Committed) for one in done) == 1
+        assert sum(isinstance(one, CommitResult) for one in done) == 1
     assert [piece[0] for piece in await pieces(index, bucket, "a")] == [0, 4, 7, 10]

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from app.index import (
-    delivery_statements,
+from sluice_s3.app.index import (
     identity_statements,
+    outbox_statements,
+    plain_file_statements,
     statements,
-    tree_statements,
     upkeep_statements,
     version_statements,
 )
-from app.index.steps import Statement
+from sluice_s3.app.index.sql.transaction import Statement
 from tests.index.tools import Memory
 
 ALL = {
@@ -21,9 +21,9 @@ ALL = {
         statements,
         identity_statements,
         upkeep_statements,
-        tree_statements,
+        plain_file_statements,
         version_statements,
-        delivery_statements,
+        outbox_statements,
     )
     for name, value in vars(module).items()
     if isinstance(value, Statement)
@@ -69,7 +69,7 @@ PLANS = {
         "CORRELATED SCALAR SUBQUERY 1",
         "SEARCH shared USING PRIMARY KEY (body=?)",
     ],
-    "MESSAGES": ["SEARCH outbox USING INDEX outbox_target (target=?)"],
+    "MESSAGES": ["SEARCH outbox USING INDEX outbox_target (target=? AND id>?)"],
     "UPLOADS": ["SEARCH uploads USING INDEX uploads_open (bucket_id=? AND key>? AND key<?)"],
     "OPEN_UPLOADS": ["SEARCH uploads USING COVERING INDEX uploads_open (bucket_id=?)"],
     "PARTS": ["SEARCH parts USING PRIMARY KEY (upload=? AND number>?)"],

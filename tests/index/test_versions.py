@@ -8,13 +8,13 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from app.errors import BucketNotEmpty, NoSuchBucket, NoSuchKey, PreconditionFailed
-from app.index import listing_versions, steps, version_ids
-from app.index.base import Deletion, extents_of
-from app.index.rows import NULL_VERSION, Bucket, Committed, Conditions, Part
-from app.index.schema import CURRENT, ENABLED, MARKER, NONCURRENT, OLD_MARKER, SUSPENDED
-from app.index.sqlite import SqliteIndex
-from app.index.version_rows import Deleted, VersionsPage
+from sluice_s3.app.errors import BucketNotEmpty, NoSuchBucket, NoSuchKey, PreconditionFailed
+from sluice_s3.app.index import listing_versions, version_ids
+from sluice_s3.app.index.rows import NULL_VERSION, Bucket, CommitResult, Conditions, Part, extents_of
+from sluice_s3.app.index.schema.tables import CURRENT, ENABLED, MARKER, NONCURRENT, OLD_MARKER, SUSPENDED
+from sluice_s3.app.index.sql import transaction
+from sluice_s3.app.index.sqlite.index import SqliteIndex
+from sluice_s3.app.index.version_rows import DeleteResult, Deletion, VersionsPage
 from tests.index.tools import OWNER, new
 
 
@@ -34,13 +34,13 @@ async def discarded(index: SqliteIndex) -> list[str]:
     return [entry.body for entry in await index.discards(0, 1000)]
 
 
-async def put_three(index: SqliteIndex, bucket: Bucket) -> list[Committed]:
+async def put_three(index: SqliteIndex, bucket: Bucket) -> list[CommitResult]:
     return [await index.put_version(bucket.id, "key", new(f"blob{number}", etag=f"e{number}")) for number in range(3)]
 
 
-async def delete(index: SqliteIndex, bucket: Bucket, key: str, version_id: str | None = None) -> Deleted:
+async def delete(index: SqliteIndex, bucket: Bucket, key: str, version_id: str | None = None) -> DeleteResult:
     done = await index.delete_version(bucket.id, key, version_id)
-    assert isinstance(done, Deleted)
+    assert isinstance(done, DeleteResult)
     return done
 
 
@@ -75,7 +75,7 @@ async def test_an_id_of_another_key_is_none_of_this(index: SqliteIndex, versione
     made = await index.put_version(versioned.id, "key", new())
     await index.put_version(versioned.id, "other", new())
     assert await index.version(versioned.id, "other", made.version_id) is None
-    assert await index.version(versioned.id, "key", version_ids.made(made.modified, made.seq + 1)) is None
+    assert await index.version(versioned.id, "key", version_ids.new_version_id(made.modified, made.seq + 1)) is None
     assert await index.version(versioned.id, "key", "3HL4kqtJlcpXroDTDmJ") is None
     assert await index.version(versioned.id, "key", NULL_VERSION) is None
 
@@ -172,10 +172,10 @@ async def test_while_suspended_writes_take_the_place_of_null(index: SqliteIndex,
 async def test_a_clock_that_is_set_back_changes_no_order(
     index: SqliteIndex, versioned: Bucket, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from app.index.transactions import versions
+    from sluice_s3.app.index.transactions import versions
 
     monkeypatch.setattr(versions, "now_ms", itertools.count(10**12, -1000).__next__)
-    assert steps.now_ms() > 10**12
+    assert transaction.now_ms() > 10**12
     for number in range(3):
         await index.put_version(versioned.id, "key", new(etag=f"e{number}"))
     await delete(index, versioned, "key")
@@ -209,12 +209,12 @@ async def test_many_deletes_are_answered_each_alone(index: SqliteIndex, versione
             Deletion("first", first.version_id, no),
             Deletion("second", None, Conditions(if_match="other")),
             Deletion("second", None, no),
-            Deletion("third", version_ids.made(1, 1), no),
+            Deletion("third", version_ids.new_version_id(1, 1), no),
         ],
     )
     assert done[0] == (*first, False)
     assert isinstance(done[1], PreconditionFailed)
-    assert isinstance(done[2], Deleted)
+    assert isinstance(done[2], DeleteResult)
     assert done[2].marker
     assert done[3] is None
     assert await discarded(index) == ["blob1"]
@@ -282,7 +282,7 @@ async def pages(
 async def test_pages_together_are_all_there_is(
     index: SqliteIndex, bucket: Bucket, limit: int, prefix: str, delimiter: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(listing_versions, "LARGEST", 2 + limit % 5)
+    monkeypatch.setattr(listing_versions, "MAX_PAGE_KEYS", 2 + limit % 5)
     chance = random.Random(limit)
     keys = ["a", "a/1", "a/2", "a/b/1", "a/b/2", "b", "b/1", "c", "é", "𝄞"]
     expected: list[tuple[str, str]] = []
@@ -293,7 +293,7 @@ async def test_pages_together_are_all_there_is(
         if number == 30:
             await index.set_versioning(bucket.id, SUSPENDED)
         key = chance.choice(keys)
-        one: Committed | Deleted | None = None
+        one: CommitResult | DeleteResult | None = None
         if chance.random() < 0.7 or number < 10:
             one = await index.put_version(bucket.id, key, new())
         else:

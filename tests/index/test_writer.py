@@ -13,12 +13,14 @@ from typing import Any
 import apsw
 import pytest
 
-from app.errors import CommitUnknown, Overloaded, PreconditionFailed, StoreFull, StoreUnavailable, WriterDead
-from app.index.rewrites import Appended
-from app.index.rows import Conditions
-from app.index.sqlite import SqliteIndex
-from app.index.steps import Transaction
-from app.index.transactions import writers
+from sluice_s3.app.errors import CommitUnknown, Overloaded, PreconditionFailed, StoreFull, StoreUnavailable, WriterDead
+from sluice_s3.app.index.engine.declared import Write
+from sluice_s3.app.index.engine.lock_keys import global_lock
+from sluice_s3.app.index.rewrites import Appended
+from sluice_s3.app.index.rows import Conditions
+from sluice_s3.app.index.sql.transaction import Transaction
+from sluice_s3.app.index.sqlite.index import SqliteIndex
+from sluice_s3.app.index.transactions import writers
 from tests.index.tools import OWNER, FaultyIndex, broken, new, open_at
 
 COMMIT = "COMMIT"
@@ -89,23 +91,26 @@ def _raise_after_write(error: Exception) -> Transaction[None]:
     raise error
 
 
+RAISE_AFTER_WRITE = Write(_raise_after_write, locks=global_lock)
+
+
 async def test_an_operation_that_breaks_its_group_hurts_no_other(faulty: FaultyIndex, directory: Path) -> None:
     bucket_id = await make_bucket(faulty)
     live = await faulty.writers()
     with commits_held_up(directory):
         before = await queued(faulty, 3, bucket_id)
-        bug = faulty._writer.submit(_raise_after_write, (KeyError("bug"),))
-        late_refusal = faulty._writer.submit(_raise_after_write, (PreconditionFailed(condition="late"),))
+        bug = faulty._writer.submit(RAISE_AFTER_WRITE, (KeyError("bug"),))
+        late_refusal = faulty._writer.submit(RAISE_AFTER_WRITE, (PreconditionFailed(condition="late"),))
         after = asyncio.create_task(faulty.put_version(bucket_id, "last", new()))
         await asyncio.sleep(0)
     answers = await asyncio.gather(*before, bug, late_refusal, after, return_exceptions=True)
     assert [type(answer).__name__ for answer in answers] == [
-        "Committed",
-        "Committed",
-        "Committed",
+        "CommitResult",
+        "CommitResult",
+        "CommitResult",
         "StoreUnavailable",
         "PreconditionFailed",
-        "Committed",
+        "CommitResult",
     ]
     assert await keys_of(faulty, bucket_id) == ["k0", "k1", "k2", "last"]
     assert await faulty.writers() == live  # nothing of the broken ones
@@ -326,7 +331,7 @@ async def test_errors_of_reads_are_translated(faulty: FaultyIndex) -> None:
     with pytest.raises(StoreUnavailable):
         await faulty.list_current(1, "", "/", "", 10)
     with pytest.raises(StoreUnavailable):
-        faulty.version_now(1, "k")
+        faulty.try_version(1, "k")
 
 
 async def test_a_failed_page_leaves_no_snapshot_open(faulty: FaultyIndex) -> None:

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from app.errors import WriterDead
-from app.index.rows import Bucket, IdRange
-from app.index.sqlite import SqliteIndex
-from app.index.upkeep import Reference
+from sluice_s3.app.errors import WriterDead
+from sluice_s3.app.index.reference_queries import Reference
+from sluice_s3.app.index.rows import Bucket, IdRange
+from sluice_s3.app.index.sqlite.index import SqliteIndex
 from tests.index.tools import OWNER, by_hand, new, open_at, part
 
 
@@ -145,7 +145,7 @@ async def test_references_name_every_blob_once_a_row(index: SqliteIndex, bucket:
 
 
 async def test_references_of_many_rows(index: SqliteIndex, bucket: Bucket, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("app.index.holders.BATCH", 3)
+    monkeypatch.setattr("sluice_s3.app.index.reference_queries.ROWS_PER_BATCH", 3)
     await fill(index, bucket)
     for number in range(10):
         await index.put_version(bucket.id, f"k{number}", new(f"more{number}"))

@@ -9,12 +9,12 @@ from typing import Any, TypeVar
 import apsw
 from sqlalchemy import create_mock_engine
 
-from app.index.postgres.index import PostgresIndex
-from app.index.rows import Extent, NewVersion, Part
-from app.index.run import Group
-from app.index.schema import metadata
-from app.index.sqlite import SqliteIndex
-from app.index.steps import Transaction
+from sluice_s3.app.index.postgres.index import PostgresIndex
+from sluice_s3.app.index.rows import Extent, NewVersion, Part
+from sluice_s3.app.index.schema.tables import metadata
+from sluice_s3.app.index.sql.transaction import Transaction
+from sluice_s3.app.index.sqlite.index import SqliteIndex
+from sluice_s3.app.index.sqlite.runner import OpenTransaction
 
 T = TypeVar("T")
 
@@ -68,7 +68,7 @@ class Memory:
 
     def run(self, transaction: Transaction[T]) -> T:
         """Commit it, or raise what it raises and leave nothing of it."""
-        group = Group(self.connection)
+        group = OpenTransaction(self.connection)
         group.begin(0)
         try:
             answer = group.run(transaction)

@@ -2,56 +2,60 @@
 
 from __future__ import annotations
 
+from base64 import b64encode
 from functools import partial
 
-from app.encryption.customer import CustomerKey
-from app.encryption.ring import OF_S3, KeyRing
-from app.encryption.scheme import CUSTOMER, KMS, S3, Scheme, scheme_of
-from app.index.decisions import KEYRING
-from app.index.rows import Bucket, Extent, NewVersion, Part, Upload
-from app.s3 import metadata
-from app.store import multipart, objects, reading
-from app.store.keyring import make_ring
-from app.store.sealing import Seal
-from app.store.store import Store
+from pydantic import SecretStr
+
+from sluice_s3.app.encryption.keyring import OF_S3, KeyRing
+from sluice_s3.app.encryption.scheme import CUSTOMER, KMS, S3, Scheme, scheme_of
+from sluice_s3.app.encryption.sse_c import CustomerKey
+from sluice_s3.app.index.change_feed import KEYRING
+from sluice_s3.app.index.rows import Bucket, Extent, NewVersion, Part, Upload
+from sluice_s3.app.s3.wire import metadata
+from sluice_s3.app.settings import Settings
+from sluice_s3.app.store import multipart, objects, reading
+from sluice_s3.app.store.encryption.encrypted_source import ObjectEncryption
+from sluice_s3.app.store.encryption.keyring import make_ring
+from sluice_s3.app.store.store import Store
 from tests.store.site import Bytes
 
 MASTER = bytes(range(32))
 CUSTOMERS = CustomerKey(bytes(32))
 
 
-async def with_ring(store: Store) -> Seal:
+async def with_ring(store: Store) -> ObjectEncryption:
     """Give a store a key ring; what encrypts by its first key."""
     store.keyring.master = lambda: MASTER
     if not await store.index.note(KEYRING):
-        await make_ring(store.index, lambda: MASTER, given=True)
+        await make_ring(store.index, Settings(master_key=SecretStr(b64encode(MASTER).decode())))
     await store.keyring.read_anew()
-    return Seal(Scheme(S3), partial(store.keyring.ring.envelope, OF_S3))
+    return ObjectEncryption(Scheme(S3), partial(store.keyring.ring.envelope, OF_S3))
 
 
-def of_kms(ring: KeyRing, key: str) -> Seal:
+def of_kms(ring: KeyRing, key: str) -> ObjectEncryption:
     """What encrypts by another key."""
-    return Seal(Scheme(KMS, f"arn:aws:kms:us-east-1:000000000000:key/{key}"), partial(ring.envelope, key))
+    return ObjectEncryption(Scheme(KMS, f"arn:aws:kms:us-east-1:000000000000:key/{key}"), partial(ring.envelope, key))
 
 
-def of_customer() -> Seal:
+def of_customer() -> ObjectEncryption:
     """What encrypts by a customer's key."""
-    return Seal(Scheme(CUSTOMER, ":".join(CUSTOMERS.new_check())), CUSTOMERS.envelope)
+    return ObjectEncryption(Scheme(CUSTOMER, ":".join(CUSTOMERS.new_check())), CUSTOMERS.envelope)
 
 
-async def put_sealed(store: Store, bucket: Bucket, key: str, body: bytes, seal: Seal) -> None:
+async def put_sealed(store: Store, bucket: Bucket, key: str, body: bytes, seal: ObjectEncryption) -> None:
     """PutObject."""
     source = Bytes(body)
 
     def describe(locator: str) -> NewVersion:
-        return source.describe(locator)._replace(headers=metadata.encode({}, scheme=seal.scheme))
+        return source.describe(locator)._replace(headers=metadata.pack_headers({}, scheme=seal.scheme))
 
     await objects.put(store, bucket.id, key, seal.source(source), describe, None, {})
 
 
-async def upload_sealed(store: Store, bucket: Bucket, key: str, bodies: list[bytes], seal: Seal) -> None:
+async def upload_sealed(store: Store, bucket: Bucket, key: str, bodies: list[bytes], seal: ObjectEncryption) -> None:
     """A multipart upload."""
-    headers = metadata.encode({}, scheme=seal.scheme)
+    headers = metadata.pack_headers({}, scheme=seal.scheme)
     upload: Upload = await store.index.create_upload(bucket.id, key, headers, "STANDARD", "", "", "owner")
     for number, body in enumerate(bodies, 1):
 
@@ -71,5 +75,5 @@ async def content(store: Store, bucket: Bucket, key: str) -> bytes:
     scheme = scheme_of(version.headers)
     customer = CUSTOMERS if scheme is not None and scheme.method == CUSTOMER else None
     taken = bytearray()
-    await reading.feed(store, version, 0, version.size, taken.extend, customer)
+    await reading.feed_bytes(store, version, 0, version.size, taken.extend, customer)
     return bytes(taken)

@@ -4,25 +4,25 @@ from __future__ import annotations
 
 from typing import Any
 
-from app.settings import Settings
-from app.store import decisions
-from storage_drivers.objects.journals import Journals
+from sluice_s3.app.settings import Settings
+from sluice_s3.app.store.journals import encoding
+from sluice_s3.storage_drivers.layout import ObjectsLayout
+from sluice_s3.storage_drivers.objects.journals import Journals
 
 
 def names(settings: Settings) -> list[int]:
     """Ids of all journals."""
-    return sorted(int(path.stem, 16) for path in (settings.data / "data").glob("*/*.journal"))
+    return sorted(int(path.stem, 16) for path in (settings.data / "journals").glob("*.journal"))
 
 
-def records(settings: Settings) -> list[tuple[decisions.Heading, dict[str, Any]]]:
+def records(settings: Settings) -> list[tuple[encoding.RecordHeader, dict[str, Any]]]:
     """All records of all journals."""
-    data = settings.data / "data"
-    reader = Journals(lambda number: f"{data}/{number & 0xFF:02x}/{number:016x}.journal", None)
+    reader = Journals(ObjectsLayout(settings.data), durable=False)
     found = []
     for number in names(settings):
         for record in reader.read(number):
             assert record is not None
-            found.append((decisions.heading(record), decisions.fields(record)))
+            found.append((encoding.parse_header(record), encoding.decode(record)))
     return found
 
 

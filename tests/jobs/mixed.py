@@ -10,12 +10,12 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-from app.errors import DomainError
-from app.index.connection import open_connection
-from app.index.rows import Bucket, Conditions, Extent, NewVersion, Part, Version
-from app.settings import Settings
-from app.store import multipart, objects
-from app.store.store import Store
+from sluice_s3.app.errors import DomainError
+from sluice_s3.app.index.rows import Bucket, Conditions, Extent, NewVersion, Part, Version
+from sluice_s3.app.index.sqlite.connection import open_connection
+from sluice_s3.app.settings import Settings
+from sluice_s3.app.store import multipart, objects
+from sluice_s3.app.store.store import Store
 from tests.store.site import Bytes, opened, put
 
 THRESHOLD = 20_000

@@ -7,12 +7,12 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from app.index.rows import Bucket, Extent, Pack, Part, Upload
-from app.jobs.compaction import Compactor
-from app.jobs.garbage import Garbage
-from app.settings import Settings
-from app.store import multipart, objects, reading
-from app.store.store import Store
+from sluice_s3.app.index.rows import Bucket, Extent, Pack, Part, Upload
+from sluice_s3.app.jobs.reclaim.compaction import Compactor
+from sluice_s3.app.jobs.reclaim.garbage_collector import GarbageCollector
+from sluice_s3.app.settings import Settings
+from sluice_s3.app.store import multipart, objects, reading
+from sluice_s3.app.store.store import Store
 from tests.store.site import Bytes, opened, put
 
 PACK = 1 << 20
@@ -51,13 +51,13 @@ async def content(store: Store, bucket: Bucket, key: str) -> bytes:
     """The bytes of an object."""
     version = await objects.find(store, bucket.id, key)
     taken = bytearray()
-    await reading.feed(store, version, 0, version.size, taken.extend)
+    await reading.feed_bytes(store, version, 0, version.size, taken.extend)
     return bytes(taken)
 
 
 async def collect(store: Store) -> int:
     """Take away what is in the discard queue, at once."""
-    return await Garbage(store, lambda: 2, lambda: 1, 0).run_once()
+    return await GarbageCollector(store, lambda: 2, lambda: 1, 0).run_once()
 
 
 async def packs_of(store: Store) -> dict[int, Pack]:

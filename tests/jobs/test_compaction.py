@@ -8,15 +8,15 @@ from typing import Any
 
 import pytest
 
-from app.errors import DataDamaged, Overloaded
-from app.index.rows import Bucket
-from app.jobs.compaction import Compactor
-from app.jobs.fsck import fsck
-from app.jobs.sweep import sweep
-from app.settings import Settings
-from app.store import objects
-from app.store.store import Store
-from storage_drivers.base import Append
+from sluice_s3.app.errors import DataDamaged, Overloaded
+from sluice_s3.app.index.rows import Bucket
+from sluice_s3.app.jobs.integrity.fsck import fsck
+from sluice_s3.app.jobs.reclaim.compaction import Compactor
+from sluice_s3.app.jobs.reclaim.orphan_sweeper import sweep
+from sluice_s3.app.settings import Settings
+from sluice_s3.app.store import objects
+from sluice_s3.app.store.store import Store
+from sluice_s3.storage_drivers.base import AppendRequest
 from tests.jobs.packed import (
     BODY,
     PACK,
@@ -38,6 +38,8 @@ from tests.jobs.packed import (
     start_upload,
 )
 from tests.store.site import Bytes, prepare, put, settings_for
+
+pytestmark = pytest.mark.slow
 
 
 @pytest.fixture
@@ -304,10 +306,10 @@ async def _lose(store: Store, number: int) -> None:
     piece = body(f"lost{number}")
     source = Bytes(piece)
 
-    def end(entry: Append) -> None:
+    def end(entry: AppendRequest) -> None:
         loop.call_soon_threadsafe(done.set_result, entry)
 
-    store.driver.append(Append(await store.ids.take_for_record(), piece, source, lambda: b"no claim", end, {}))
+    store.driver.append(AppendRequest(await store.ids.take_for_record(), piece, source, lambda: b"no claim", end, {}))
     assert (await done).error is None
 
 
@@ -318,7 +320,7 @@ async def test_a_record_on_its_way_is_never_buried(settings: Settings) -> None:
         await fill(store, bucket, range(60), "dead")
         last: list[Any] = []
         written, loop = asyncio.Event(), asyncio.get_running_loop()
-        begin = store.index.begin_put
+        begin = store.index.start_put
 
         def held(*arguments: Any) -> Any:
             chained = begin(*arguments)
@@ -334,10 +336,10 @@ async def test_a_record_on_its_way_is_never_buried(settings: Settings) -> None:
 
             return Held()
 
-        store.index.begin_put = held  # type: ignore[method-assign,assignment]
+        store.index.start_put = held  # type: ignore[method-assign,assignment]
         waiting = asyncio.create_task(put(store, bucket, "late", body("late")))
         await written.wait()
-        store.index.begin_put = begin  # type: ignore[method-assign]
+        store.index.start_put = begin  # type: ignore[method-assign]
         await fill(store, bucket, range(60, 130), "dead")
         place = store.driver.packed(last[1])
         assert place is not None
@@ -376,7 +378,7 @@ async def test_damage_is_never_moved_nor_thrown_away(settings: Settings) -> None
 
 async def test_a_look_that_was_cut_short_buries_nothing(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
     """More rows hold records of the pack than one look brings home."""
-    monkeypatch.setattr("app.jobs.compaction.HOLDERS", 3)
+    monkeypatch.setattr("sluice_s3.app.jobs.reclaim.compaction.REFERENCES_PER_SCAN", 3)
     async with packed(settings) as store:
         bucket = await a_bucket(store)
         there = await fill(store, bucket, range(20))

@@ -10,15 +10,17 @@ from typing import Any
 
 import pytest
 
-from app.errors import CommitUnknown, DataDamaged, NoSuchUpload, PreconditionFailed
-from app.index.rows import Bucket, Conditions
-from app.jobs.fsck import fsck
-from app.jobs.garbage import Garbage
-from app.jobs.sweep import sweep
-from app.settings import Settings
-from app.store import objects
-from app.store.store import Store
-from storage_drivers.packs.reader import place_of
+from sluice_s3.app.errors import CommitUnknown, DataDamaged, NoSuchUpload, PreconditionFailed
+from sluice_s3.app.index.retention_clock import RetentionClock
+from sluice_s3.app.index.rows import Bucket, Conditions
+from sluice_s3.app.index.sql.transaction import now_ms
+from sluice_s3.app.jobs.integrity.fsck import fsck
+from sluice_s3.app.jobs.reclaim.garbage_collector import GarbageCollector
+from sluice_s3.app.jobs.reclaim.orphan_sweeper import sweep
+from sluice_s3.app.settings import Settings
+from sluice_s3.app.store import objects
+from sluice_s3.app.store.store import Store
+from sluice_s3.storage_drivers.packs.reader import parse_locator
 from tests.jobs.packed import (
     PACK,
     allocated,
@@ -38,6 +40,8 @@ from tests.jobs.packed import (
     start_upload,
 )
 from tests.store.site import Bytes, opened, prepare, put, settings_for
+
+pytestmark = pytest.mark.slow
 
 
 @pytest.fixture
@@ -60,7 +64,7 @@ async def bucket(store: Store) -> Bucket:
 
 async def dead(store: Store) -> int:
     """Bytes counted dead, when the queue is empty and what was refused is written down."""
-    await store.write_down_refused()
+    await store.report_rejected_records()
     while await collect(store):
         pass
     return sum(pack.dead for pack in (await packs_of(store)).values())
@@ -173,8 +177,8 @@ async def test_an_unknown_outcome_is_counted_once(
     source = Bytes(body("k"))
     with pytest.raises(PreconditionFailed):
         await objects.put(store, bucket.id, "k", source, source.describe, Conditions(if_none_match=True), {})
-    garbage = Garbage(store, lambda: 2, lambda: 1, 0)
-    for name, job in (("forget_discards", garbage.run_once), ("refuse_blobs", store.write_down_refused)):
+    garbage = GarbageCollector(store, lambda: 2, lambda: 1, 0)
+    for name, job in (("forget_discards", garbage.run_once), ("refuse_blobs", store.report_rejected_records)):
         commit = getattr(store.index, name)
 
         async def unknown(*arguments: Any, commit: Any = commit) -> None:
@@ -221,15 +225,23 @@ async def test_fsck_knows_the_truth(settings: Settings) -> None:
         assert await content(store, bucket, "copy") == there["k0000"]
 
 
-async def test_a_pack_without_a_row_is_an_orphan(settings: Settings) -> None:
+async def test_a_pack_without_a_row_is_an_orphan(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
     async with packed(settings) as store:
         bucket = await store.index.create_bucket("packed", "owner", "us-east-1", 10)
         await put(store, bucket, "k", b"there")
-        orphan = settings.data / "data" / "ff" / f"{0x7FFFFFFFFFFFFFFF:016x}.pack"
+        orphan = settings.data / "data" / "01" / f"{1:016x}.pack"
         orphan.write_bytes(b"nobody's")
         report = await fsck(store, repair=False)
-        assert report.orphans == [store.driver.pack_locator(0x7FFFFFFFFFFFFFFF)]
+        assert report.orphans == [store.driver.pack_locator(1)]
         assert (await fsck(store, repair=True)).repaired == 1
+        assert (await fsck(store, repair=False)).orphans == []
+        await collect(store)
+        assert orphan.exists(), "it is in quarantine"
+        with monkeypatch.context() as patch:
+            patch.setattr(
+                "sluice_s3.app.jobs.reclaim.garbage_collector.clock", RetentionClock(lambda: now_ms() + 8 * 86_400_000)
+            )
+            await collect(store)
         assert not orphan.exists()
         assert len(files(settings)) == 1
         assert await content(store, bucket, "k") == b"there"
@@ -264,10 +276,10 @@ async def test_what_is_punched_is_never_served(settings: Settings) -> None:
 
 
 async def objects_read(store: Store, version: Any) -> bytes:
-    from app.store import reading
+    from sluice_s3.app.store import reading
 
     taken = bytearray()
-    await reading.feed(store, version, 0, version.size, taken.extend)
+    await reading.feed_bytes(store, version, 0, version.size, taken.extend)
     return bytes(taken)
 
 
@@ -277,7 +289,7 @@ async def test_fsck_tells_of_records_that_are_not_whole_in_their_packs(settings:
     async with packed(settings) as store:
         bucket = await store.index.create_bucket("packed", "owner", "us-east-1", 10)
         await fill(store, bucket, range(4))
-        places = {key: place_of(body) for key, _, body in await store.index.current_after(bucket.id, "", 10)}
+        places = {key: parse_locator(body) for key, _, body in await store.index.current_after(bucket.id, "", 10)}
     place = places["k0002"]
     (path,) = settings.data.glob(f"data/*/{place.pack:016x}.pack")
     if damage == "cut":

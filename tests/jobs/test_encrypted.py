@@ -9,16 +9,16 @@ from pathlib import Path
 
 import pytest
 
-from app.errors import KeyUnavailable
-from app.index.decisions import KEYRING
-from app.index.rows import Bucket, NewVersion, Version
-from app.jobs.decisions import Decisions
-from app.jobs.fsck import fsck
-from app.jobs.scrub import Scrubber
-from app.settings import Settings
-from app.store import objects
-from app.store.keyring import change_ring
-from app.store.store import Store
+from sluice_s3.app.errors import KeyUnavailable
+from sluice_s3.app.index.change_feed import KEYRING
+from sluice_s3.app.index.rows import Bucket, NewVersion, Version
+from sluice_s3.app.jobs.integrity.fsck import fsck
+from sluice_s3.app.jobs.integrity.scrub import Scrubber
+from sluice_s3.app.jobs.journals.writer import JournalWriter
+from sluice_s3.app.settings import Settings
+from sluice_s3.app.store import objects
+from sluice_s3.app.store.encryption.keyring import change_ring
+from sluice_s3.app.store.store import Store
 from tests.jobs.encrypted import (
     MASTER,
     content,
@@ -32,6 +32,8 @@ from tests.jobs.mixed import LARGE, THRESHOLD, writing
 from tests.jobs.packed import PACK, collect, compact, delete, packed
 from tests.jobs.test_rebuild import lose_index, rebuilt
 from tests.store.site import prepare, put, settings_for
+
+pytestmark = pytest.mark.slow
 
 
 @pytest.fixture
@@ -82,7 +84,7 @@ async def check(store: Store, bucket: Bucket, bodies: dict[str, bytes]) -> None:
 
 async def test_scrub_and_fsck_find_nothing_wrong(store: Store, bucket: Bucket) -> None:
     bodies = await fill(store, bucket)
-    await Decisions(store).run_once()
+    await JournalWriter(store).run_once()
     report = await Scrubber(store, 0).run_once()
     assert report.clean
     found = await fsck(store, repair=True)
@@ -129,7 +131,7 @@ async def test_a_lost_index_comes_back_with_the_ring(settings: Settings) -> None
         await store.keyring.read_anew()
         bodies["young"] = b"young"
         await put_sealed(store, bucket, "young", b"young", of_kms(store.keyring.ring, "named"))
-        kept = Decisions(store)
+        kept = JournalWriter(store)
         await kept.run_once()
         await store.keyring.kept(store.name, 0)
         ring = await store.index.note(KEYRING)

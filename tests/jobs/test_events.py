@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import AsyncIterator
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import orjson
 import pytest
 
-from app.feature_settings import NotifyTarget
-from app.index.deliveries import Message, NewMessage, note_of
-from app.index.sqlite import SqliteIndex
-from app.jobs import events
-from app.jobs.events import Events
-from app.jobs.targets import Target, TargetError
+from sluice_s3.app.admin.notifications import target_samples
+from sluice_s3.app.feature_settings import NotifyTarget
+from sluice_s3.app.index.outbox_rows import Message, NewMessage, note_of
+from sluice_s3.app.index.sqlite.index import SqliteIndex
+from sluice_s3.app.index.transactions import outbox
+from sluice_s3.app.jobs.notifications import held_keys, sender
+from sluice_s3.app.jobs.notifications.sender import NotificationSender
+from sluice_s3.app.jobs.notifications.targets import MessageRefused, Target, TargetError
 
 URL = "http://127.0.0.1:1/"
 
@@ -22,7 +27,9 @@ URL = "http://127.0.0.1:1/"
 class Receiver:
     """Takes messages, but for those whose text is in `refused`."""
 
-    def __init__(self) -> None:
+    def __init__(self, error: Exception | None = None) -> None:
+        self.error = error or TargetError("no")
+        self.sent: list[str] = []
         self.taken: list[str] = []
         self.refused: set[str] = set()
         self.running: set[str] = set()
@@ -35,8 +42,9 @@ class Receiver:
         self.most = max(self.most, len(self.running))
         try:
             await (asyncio.sleep(0) if self.hold is None else self.hold.wait())
+            self.sent.append(message.message)
             if message.message in self.refused:
-                raise TargetError("no")
+                raise self.error
             self.taken.append(message.message)
         finally:
             self.running.discard(message.key)
@@ -62,7 +70,9 @@ async def add(index: SqliteIndex, target: str, *messages: tuple[str, str]) -> No
     await index.configure_messages(bucket.id, "notification", None, made)
 
 
-def serving(index: SqliteIndex, *receivers: tuple[str, Receiver], retention: float = 1000) -> Events:
+def serving(
+    index: SqliteIndex, *receivers: tuple[str, Receiver], retention: float = 1000, refusals: int = 10
+) -> NotificationSender:
     """Targets by name; the URL tells which."""
     by_url = {f"{URL}{name}": receiver for name, receiver in receivers}
     settings = {name: NotifyTarget.model_validate({"url": f"{URL}{name}"}) for name, _ in receivers}
@@ -70,7 +80,7 @@ def serving(index: SqliteIndex, *receivers: tuple[str, Receiver], retention: flo
     def make(target: NotifyTarget) -> Target:
         return by_url[target.url.get_secret_value()]
 
-    return Events(index, settings, retention, make)
+    return NotificationSender(index, settings, retention, make, refusals=refusals)
 
 
 async def test_each_key_in_its_order(index: SqliteIndex) -> None:
@@ -87,7 +97,7 @@ async def test_each_key_in_its_order(index: SqliteIndex) -> None:
 
 
 async def test_what_is_refused_holds_up_its_key_alone(index: SqliteIndex, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(events, "PAUSE", 0.0)
+    at_once(monkeypatch)
     receiver = Receiver()
     receiver.refused = {"a2"}
     await add(index, "t", ("a", "a1"), ("a", "a2"), ("b", "b1"), ("a", "a3"), ("b", "b2"))
@@ -102,6 +112,151 @@ async def test_what_is_refused_holds_up_its_key_alone(index: SqliteIndex, monkey
     await job.run_once()
     assert receiver.taken[-2:] == ["a2", "a3"]
     assert await index.note(note_of("t")) == ""
+
+
+def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What was not taken is due again at once."""
+    monkeypatch.setattr(sender, "PAUSE", 0.0)
+    monkeypatch.setattr(held_keys, "PAUSE_SECONDS", 0.0)
+
+
+ERRORS = [MessageRefused("it answered 422"), TargetError("it answered 500"), TimeoutError()]
+
+
+@pytest.mark.parametrize("error", ERRORS, ids=repr)
+async def test_one_message_that_is_never_taken_holds_up_no_other_key(
+    index: SqliteIndex, monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    receiver = Receiver(error)
+    receiver.refused = {"bad"}
+    monkeypatch.setattr(outbox, "PAGE", 300)
+    good = [(f"k{number % 700}", f"{number:04}") for number in range(2000)]
+    await add(index, "t", ("poison", "bad"), *good[:1000], ("poison", "behind"), *good[1000:])
+    job = serving(index, ("t", receiver))
+    await job.run_once()
+    await wait(job)
+    assert sorted(receiver.taken) == [text for _, text in good]
+    assert receiver.sent.count("bad") == 1
+    await add(index, "t", ("new", "new"), ("poison", "behind too"))
+    await job.run_once()
+    assert receiver.taken[-1] == "new", "it goes out at once"
+    assert [one.messages for one in await index.backlog()] == [3]
+    receiver.refused.clear()
+    for held in job._serving[0].keys.held.values():
+        held.due = 0.0
+    await job.run_once()
+    assert receiver.taken[-3:] == ["bad", "behind", "behind too"]
+
+
+async def test_what_waits_is_read_from_the_oldest_each_time(
+    index: SqliteIndex, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A number may be committed after greater ones: no place that was come to before is a place to go on from."""
+    monkeypatch.setattr(outbox, "PAGE", 4)
+    await add(index, "t", *(("poison", f"bad{number}") for number in range(10)), ("late", "late"))
+    held = {((await index.messages("t", 1))[0].bucket_id, "poison")}
+    assert [message.message for message in await index.messages_without("t", 100, held)] == ["late"]
+    index._cursor.execute("UPDATE outbox SET id = id + 1000")
+    await add(index, "t", ("early", "1"), ("early", "2"))
+    assert [message.message for message in await index.messages_without("t", 100, held)] == ["1", "2", "late"]
+    assert [message.message for message in await index.messages_without("t", 2, held)] == ["1", "2"]
+    assert await index.messages_without("other", 2, held) == []
+
+
+async def wait(job: NotificationSender) -> None:
+    """Until the targets are served, which may take longer than a round waits."""
+    await asyncio.gather(*(one.task for one in job._serving if one.task is not None))
+    await job.run_once()
+
+
+@pytest.mark.parametrize("error", ERRORS[:2], ids=repr)
+async def test_many_keys_that_are_never_taken_hold_up_no_other(
+    index: SqliteIndex, monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    monkeypatch.setattr(sender, "PAUSE", 0.0)
+    receiver = Receiver(error)
+    poison = [(f"p{number}", f"bad{number}") for number in range(sender.EVENTS_PER_BATCH + 50)]
+    receiver.refused = {text for _, text in poison}
+    await add(index, "t", *poison, ("good", "good"))
+    job = serving(index, ("t", receiver))
+    for _ in range(3):
+        await job.run_once()
+        await wait(job)
+    assert receiver.taken == ["good"]
+    assert max(receiver.sent.count(text) for text in receiver.refused) == 1
+
+
+async def test_what_is_refused_for_good_is_given_up_and_counted(
+    index: SqliteIndex, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    at_once(monkeypatch)
+    receiver = Receiver(MessageRefused("it answered 413"))
+    receiver.refused = {"bad"}
+    await add(index, "t", ("k\n", "bad"), ("k\n", "next"), ("other", "good"))
+    job = serving(index, ("t", receiver), refusals=3)
+    for _ in range(5):
+        await job.run_once()
+    assert receiver.sent.count("bad") == 3
+    assert receiver.taken == ["good", "next"]
+    assert await index.backlog() == []
+    (line,) = [one.getMessage() for one in caplog.records if "given up" in one.getMessage()]
+    shown = re.sub(r"\d+", "N", line)
+    assert shown == "notifications: message N (bucket N, key 'k\\n') to t is given up: MessageRefused: it answered N"
+    settings: Any = SimpleNamespace(notify_targets={"t": NotifyTarget.model_validate({"url": URL})})
+    shown = (await target_samples(index, settings)).decode()
+    assert 'sluice_notification_given_up_total{target="t",reason="refused"} 1\n' in shown
+    assert 'sluice_notification_given_up_total{target="t",reason="expired"} 0\n' in shown
+    assert 'sluice_notification_failing{target="t"} 0\n' in shown
+
+
+async def test_a_target_that_refuses_everything_loses_nothing(
+    index: SqliteIndex, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As one whose new release is broken: what it refuses is kept until it takes something, or is too old."""
+    at_once(monkeypatch)
+    receiver = Receiver(MessageRefused("it answered 400"))
+    texts = [f"m{number}" for number in range(20)]
+    receiver.refused = set(texts)
+    await add(index, "t", *((text, text) for text in texts))
+    job = serving(index, ("t", receiver), refusals=2)
+    for _ in range(5):
+        await job.run_once()
+    assert [one.messages for one in await index.backlog()] == [20]
+    receiver.refused.clear()
+    await job.run_once()
+    assert sorted(receiver.taken) == sorted(texts)
+
+
+async def test_nobody_answers_and_the_target_is_left_alone(index: SqliteIndex) -> None:
+    receiver = Receiver(ConnectionRefusedError("nobody"))
+    receiver.refused = {"a", "b"}
+    await add(index, "t", ("a", "a"), ("b", "b"))
+    job = serving(index, ("t", receiver))
+    await job.run_once()
+    await add(index, "t", ("c", "c"))
+    await job.run_once()
+    assert sorted(receiver.sent) == ["a", "b"]
+    receiver.refused.clear()
+    job._serving[0].next = 0.0
+    await job.run_once()
+    assert sorted(receiver.taken) == ["a", "b", "c"], "and no key is held"
+
+
+async def test_after_a_long_outage_what_was_held_is_due(index: SqliteIndex, monkeypatch: pytest.MonkeyPatch) -> None:
+    at_once(monkeypatch)
+    receiver = Receiver()
+    receiver.refused = {"a", "b"}
+    await add(index, "t", ("a", "a"), ("b", "b"))
+    job = serving(index, ("t", receiver))
+    for _ in range(5):
+        await job.run_once()
+    monkeypatch.setattr(held_keys, "PAUSE_SECONDS", 1000.0)
+    await job.run_once()
+    receiver.refused.clear()
+    await add(index, "t", ("c", "c"))
+    await job.run_once()
+    await job.run_once()
+    assert sorted(receiver.taken) == ["a", "b", "c"]
 
 
 async def test_a_target_that_fails_is_left_alone(index: SqliteIndex) -> None:
@@ -119,7 +274,7 @@ async def test_a_target_that_fails_is_left_alone(index: SqliteIndex) -> None:
 
 
 async def test_a_target_that_hangs_holds_up_no_other(index: SqliteIndex, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(events, "PATIENCE", 0.05)
+    monkeypatch.setattr(sender, "ROUND_SECONDS", 0.05)
     receiver, other = Receiver(), Receiver()
     receiver.hold = asyncio.Event()
     await add(index, "t", ("k", "x"))

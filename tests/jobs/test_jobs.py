@@ -3,24 +3,27 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from app.errors import PreconditionFailed
-from app.index.rows import Conditions
-from app.jobs import runner
-from app.jobs.decisions import Decisions
-from app.jobs.fsck import fsck
-from app.jobs.garbage import Garbage
-from app.jobs.runner import Jobs, StoreJobs
-from app.jobs.sweep import sweep
-from app.jobs.turns import FileTurns
-from app.settings import Settings
-from app.store import objects
+from sluice_s3.app.errors import PreconditionFailed
+from sluice_s3.app.index.rows import Conditions
+from sluice_s3.app.jobs import runner
+from sluice_s3.app.jobs.integrity.fsck import fsck
+from sluice_s3.app.jobs.journals.writer import JournalWriter
+from sluice_s3.app.jobs.leader_election import FlockElection
+from sluice_s3.app.jobs.reclaim.garbage_collector import GarbageCollector
+from sluice_s3.app.jobs.reclaim.orphan_sweeper import sweep
+from sluice_s3.app.jobs.runner import Jobs, StoreJobs
+from sluice_s3.app.settings import Settings
+from sluice_s3.app.store import objects
 from tests.store.site import Bytes, files, opened, prepare, put, settings_for
+from tests.support.waiting import eventually_async
+
+pytestmark = pytest.mark.slow
 
 
 @pytest.fixture
@@ -42,7 +45,7 @@ async def test_replaced_data_goes_when_nobody_reads(settings: Settings) -> None:
     clock = Clock()
     async with opened(settings) as store:
         bucket = await store.index.create_bucket("jobs", "owner", "us-east-1", 10)
-        garbage = Garbage(store, lambda: clock.oldest, lambda: clock.now, 5)
+        garbage = GarbageCollector(store, lambda: clock.oldest, lambda: clock.now, 5)
         await put(store, bucket, "k", b"old")
         await put(store, bucket, "k", b"new")
         assert await garbage.run_once() == 0
@@ -99,16 +102,17 @@ async def test_fsck_finds_both_ways(settings: Settings) -> None:
         await store.driver.discard(places["missing"])
         name = f"{store.driver.blob_id(places['short']):016x}"
         (next((settings.data / "data").glob(f"*/{name}"))).write_bytes(b"01234")
-        orphan = settings.data / "data" / "ff" / f"{0x7FFFFFFFFFFFFFFF:016x}"
+        orphan = settings.data / "data" / "01" / f"{1:016x}"
         orphan.write_bytes(b"nobody's")
         report = await fsck(store, repair=False)
         assert [fact["key"] for fact in report.missing] == ["missing"]
         assert [fact["key"] for fact in report.short] == ["short"]
-        assert report.orphans == [store.driver.locator(0x7FFFFFFFFFFFFFFF)]
+        assert report.orphans == [store.driver.locator(1)]
         assert not report.clean
         assert orphan.exists()
         report = await fsck(store, repair=True)
-        assert (report.repaired, orphan.exists()) == (1, False)
+        assert (report.repaired, orphan.exists()) == (1, True), "it is in quarantine"
+        assert (await fsck(store, repair=False)).orphans == []
         assert [fact["key"] for fact in report.missing] == ["missing"], "rows are never taken away"
         assert (await objects.find(store, bucket.id, "missing")).size == 10
 
@@ -124,7 +128,7 @@ async def test_fsck_beside_the_collector_blames_nobody(settings: Settings) -> No
         async def walk_then_collect() -> AsyncIterator[tuple[str, int]]:
             async for blob in walk():
                 yield blob
-            assert await Garbage(store, lambda: 2, lambda: 1, 0).run_once() == 1
+            assert await GarbageCollector(store, lambda: 2, lambda: 1, 0).run_once() == 1
 
         store.driver.walk = walk_then_collect  # type: ignore[method-assign]
         # the ids are of a writer that has ended, so that fsck asks for them
@@ -134,19 +138,10 @@ async def test_fsck_beside_the_collector_blames_nobody(settings: Settings) -> No
         assert (report.blobs, report.orphans, report.clean) == (2, [], True)
 
 
-async def wait_for(condition: Callable[[], bool]) -> None:
-    """Until a condition holds; the test's time limit bounds it."""
-    for _ in range(10_000):
-        if condition():
-            return
-        await asyncio.sleep(0.01)
-    raise AssertionError("it never happened")
-
-
 async def test_one_worker_is_elected_and_another_takes_over(settings: Settings, tmp_path: Path) -> None:
     rounds: list[str] = []
 
-    class Counted(Garbage):
+    class Counted(GarbageCollector):
         def __init__(self, name: str, store: Any) -> None:
             super().__init__(store, lambda: 0, lambda: 0, 0)
             self.name = name
@@ -160,14 +155,14 @@ async def test_one_worker_is_elected_and_another_takes_over(settings: Settings, 
 
         def jobs(name: str) -> Jobs:
             make = lambda store: StoreJobs(store, Counted(name, store))  # noqa: E731
-            return Jobs(FileTurns(lock), store, store.index.writer_is_gone, make)
+            return Jobs(FlockElection(lock), store, store.index.writer_is_gone, make)
 
         first, second = (asyncio.create_task(jobs(name).run()) for name in ("first", "second"))
-        await wait_for(lambda: bool(rounds))
+        await eventually_async(lambda: bool(rounds))
         assert set(rounds) == {"first"}
         first.cancel()
         await asyncio.gather(first, return_exceptions=True)
-        await wait_for(lambda: "second" in rounds)
+        await eventually_async(lambda: "second" in rounds)
         second.cancel()
         await asyncio.gather(second, return_exceptions=True)
 
@@ -175,11 +170,11 @@ async def test_one_worker_is_elected_and_another_takes_over(settings: Settings, 
 async def test_the_last_round_is_not_cut_off(
     settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(runner, "PERIOD", 0.01)
+    monkeypatch.setattr(runner, "ROUND_SECONDS", 0.01)
     begun = 0
     ended: list[int] = []
 
-    class Slow(Decisions):
+    class Slow(JournalWriter):
         async def run_once(self) -> int:
             nonlocal begun
             begun += 1
@@ -190,11 +185,11 @@ async def test_the_last_round_is_not_cut_off(
             return 0
 
     async with opened(settings) as store:
-        make = lambda store: StoreJobs(store, Garbage(store, lambda: 0, lambda: 0, 0), Slow(store))  # noqa: E731
+        make = lambda store: StoreJobs(store, GarbageCollector(store, lambda: 0, lambda: 0, 0), Slow(store))  # noqa: E731
         running = asyncio.create_task(
-            Jobs(FileTurns(tmp_path / "jobs.lock"), store, store.index.writer_is_gone, make).run()
+            Jobs(FlockElection(tmp_path / "jobs.lock"), store, store.index.writer_is_gone, make).run()
         )
-        await wait_for(lambda: bool(ended))
+        await eventually_async(lambda: bool(ended))
         rounds = begun
         running.cancel()
         await asyncio.gather(running, return_exceptions=True)

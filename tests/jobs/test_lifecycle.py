@@ -12,19 +12,21 @@ from typing import Any
 import orjson
 import pytest
 
-from app.errors import StoreUnavailable
-from app.index import locks
-from app.index.locks import COMPLIANCE, Lock
-from app.index.rows import Bucket
-from app.index.schema import ENABLED
-from app.jobs import lifecycle as job
-from app.jobs.decisions import Decisions
-from app.jobs.lifecycle import Lifecycle, note_of
-from app.settings import Settings
-from app.store.lifecycle import BASE, FILTER, SETTING, Day, Rule, Rules, to_setting
-from app.store.store import Store
+from sluice_s3.app.errors import StoreUnavailable
+from sluice_s3.app.index import object_lock
+from sluice_s3.app.index.object_lock import COMPLIANCE, Lock
+from sluice_s3.app.index.rows import Bucket
+from sluice_s3.app.index.schema.tables import ENABLED
+from sluice_s3.app.jobs import lifecycle as job
+from sluice_s3.app.jobs.journals.writer import JournalWriter
+from sluice_s3.app.jobs.lifecycle import Lifecycle, note_of
+from sluice_s3.app.settings import Settings
+from sluice_s3.app.store.lifecycle.evaluator import BASE, FILTER, SETTING, LifecycleCalendar, Rule, Rules, to_setting
+from sluice_s3.app.store.store import Store
 from tests.jobs.test_rebuild import lose_index, rebuilt
 from tests.store.site import opened, prepare, put, settings_for
+
+pytestmark = pytest.mark.slow
 
 DAY_MS = 86_400_000
 MANY = 1_000_000
@@ -61,9 +63,11 @@ async def bucket_with(store: Store, *rules: Rule, name: str = "b", versioning: i
     return found
 
 
-def running(store: Store, clock: Clock, day: Day | None = None) -> tuple[Lifecycle, Counter[str]]:
+def running(store: Store, clock: Clock, day: LifecycleCalendar | None = None) -> tuple[Lifecycle, Counter[str]]:
     counted: Counter[str] = Counter()
-    made = Lifecycle(store, day or Day(), MANY, lambda kind, number: counted.update({kind: number}), clock)
+    made = Lifecycle(
+        store, day or LifecycleCalendar(), MANY, lambda kind, number: counted.update({kind: number}), clock
+    )
     return made, counted
 
 
@@ -115,7 +119,7 @@ async def test_it_looks_once_a_day_and_when_rules_change(store: Store, monkeypat
 
 async def test_rules_that_are_taken_away_stop_at_once(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     bucket = await bucket_with(store, Rule("r", True, FILTER, date=1))
-    monkeypatch.setattr(job, "AT_ONCE", 1)
+    monkeypatch.setattr(job, "ENTRIES_PER_BATCH", 1)
     for number in range(3):
         await put(store, bucket, f"k{number}", b"x")
     expire = store.index.expire
@@ -134,8 +138,8 @@ async def test_rules_that_are_taken_away_stop_at_once(store: Store, monkeypatch:
 
 
 async def test_it_goes_on_where_it_was_killed(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("app.index.lifecycle.BATCH", 10)
-    monkeypatch.setattr(job, "NOTED", -1.0)
+    monkeypatch.setattr("sluice_s3.app.index.lifecycle_scan.ROWS_PER_BATCH", 10)
+    monkeypatch.setattr(job, "NOTE_SECONDS", -1.0)
     bucket = await bucket_with(store, Rule("r", True, FILTER, days=1))
     for number in range(35):
         await put(store, bucket, f"k{number:02}", b"x")
@@ -173,7 +177,7 @@ async def test_versions_markers_and_uploads(store: Store) -> None:
     clock = Clock()
     made, counted = running(store, clock)
     versions = [await put(store, bucket, "key", b"%d" % number) for number in range(4)]
-    lock = orjson.dumps({locks.LOCK: list(Lock(COMPLIANCE, 4_102_444_800_000))}).decode()
+    lock = orjson.dumps({object_lock.LOCK: list(Lock(COMPLIANCE, 4_102_444_800_000))}).decode()
     await store.index.set_headers(bucket.id, "key", versions[0].seq, lock)
     await store.index.create_upload(bucket.id, "key", "{}", "STANDARD", "", "", "owner")
     clock.days = 2
@@ -213,7 +217,7 @@ async def test_rules_come_back_with_a_rebuild(settings: Settings) -> None:
         clock.days = 3
         made, _ = running(store, clock)
         await made.run_once()
-        await Decisions(store).run_once()
+        await JournalWriter(store).run_once()
     lose_index(settings)
     report, lost = rebuilt(settings)
     assert (lost, report.damage) == ([], [])

@@ -8,24 +8,26 @@ from pathlib import Path
 import orjson
 import pytest
 
-from app.errors import ObjectLocked, StoreUnavailable
-from app.index import locks
-from app.index.locks import COMPLIANCE, GOVERNANCE, SETTING, Lock
-from app.index.schema import ENABLED
-from app.jobs import runner
-from app.jobs.decisions import Decisions
-from app.jobs.fsck import fsck
-from app.jobs.garbage import Garbage
-from app.jobs.runner import StoreJobs
-from app.jobs.turns import FileTurns
-from app.settings import Settings
-from app.store import objects
-from app.store.bell import Bell
-from app.store.locked import written_down
+from sluice_s3.app.errors import ObjectLocked, StoreUnavailable
+from sluice_s3.app.index import object_lock
+from sluice_s3.app.index.object_lock import COMPLIANCE, GOVERNANCE, SETTING, Lock
+from sluice_s3.app.index.schema.tables import ENABLED
+from sluice_s3.app.jobs import runner
+from sluice_s3.app.jobs.integrity.fsck import fsck
+from sluice_s3.app.jobs.journals.writer import JournalWriter
+from sluice_s3.app.jobs.leader_election import FlockElection
+from sluice_s3.app.jobs.reclaim.garbage_collector import GarbageCollector
+from sluice_s3.app.jobs.runner import StoreJobs
+from sluice_s3.app.settings import Settings
+from sluice_s3.app.store import objects
+from sluice_s3.app.store.journals.wait import wait_until_journaled
+from sluice_s3.app.store.journals.wakeup import JournalWakeup
 from tests.jobs.mixed import THRESHOLD, writing
 from tests.jobs.test_rebuild import lose_index, rebuilt
 from tests.jobs.versioned import contents
 from tests.store.site import opened, prepare, put, settings_for
+
+pytestmark = pytest.mark.slow
 
 FAR = 4_102_444_800_000
 
@@ -38,7 +40,7 @@ def settings(tmp_path: Path) -> Settings:
 
 
 def headers(lock: Lock) -> str:
-    return orjson.dumps({locks.LOCK: list(lock)}).decode()
+    return orjson.dumps({object_lock.LOCK: list(lock)}).decode()
 
 
 async def test_a_lock_waits_for_the_journals(settings: Settings) -> None:
@@ -47,13 +49,13 @@ async def test_a_lock_waits_for_the_journals(settings: Settings) -> None:
         bucket = await store.index.create_bucket("b", "owner", "us-east-1", 10)
         made = await put(store, bucket, "key", b"body")
         made = made._replace(seq=await store.index.set_headers(bucket.id, "key", made.seq, lock))
-        await written_down(store, bucket, "key", made, "{}", 0)  # without a lock nothing is waited for
+        await wait_until_journaled(store, bucket, "key", made, "{}", 0)  # without a lock nothing is waited for
         with pytest.raises(StoreUnavailable):
-            await written_down(store, bucket, "key", made, lock, 0.05)
-        waiting = asyncio.create_task(written_down(store, bucket, "key", made, lock))
+            await wait_until_journaled(store, bucket, "key", made, lock, 0.05)
+        waiting = asyncio.create_task(wait_until_journaled(store, bucket, "key", made, lock))
         await asyncio.sleep(0.05)
         assert not waiting.done()
-        await Decisions(store).run_once()
+        await JournalWriter(store).run_once()
         await waiting
 
 
@@ -62,12 +64,12 @@ async def test_a_lock_waits_for_the_journals_though_they_passed_over_its_version
 ) -> None:
     """It is tagged just before it is read, and then has a newer number than what is told."""
     lock = headers(Lock(COMPLIANCE, FAR))
-    tagged = orjson.dumps({locks.LOCK: [COMPLIANCE, FAR], "tags": {"a": "b"}}).decode()
+    tagged = orjson.dumps({object_lock.LOCK: [COMPLIANCE, FAR], "tags": {"a": "b"}}).decode()
     async with writing(settings) as store:
         bucket = await store.index.create_bucket("b", "owner", "us-east-1", 10)
         made = await put(store, bucket, "key", b"body")
         await put(store, bucket, "other", b"body")
-        decisions = Decisions(store)
+        decisions = JournalWriter(store)
         await decisions.run_once()
         made = made._replace(seq=await store.index.set_headers(bucket.id, "key", made.seq, lock))
         await put(store, bucket, "other", b"newer")
@@ -76,9 +78,9 @@ async def test_a_lock_waits_for_the_journals_though_they_passed_over_its_version
         assert (await store.index.changes(made.seq - 1, at)).until == at
         await store.index.decided((await store.index.journals())[0], at, 0)
         with pytest.raises(StoreUnavailable):
-            await written_down(store, bucket, "key", made, lock, 0.05)
-        await Decisions(store).run_once()
-        await written_down(store, bucket, "key", made, lock, 0)
+            await wait_until_journaled(store, bucket, "key", made, lock, 0.05)
+        await JournalWriter(store).run_once()
+        await wait_until_journaled(store, bucket, "key", made, lock, 0)
 
 
 @pytest.mark.parametrize("snapshot", [False, True])
@@ -87,7 +89,7 @@ async def test_locks_come_back_with_a_rebuild(settings: Settings, snapshot: bool
     async with writing(settings) as store:
         made = f'{{"{SETTING}":["GOVERNANCE",1,0]}}'
         bucket = await store.index.create_bucket("b", "owner", "r", 10, settings=made, versioning=ENABLED)
-        decisions = Decisions(store)
+        decisions = JournalWriter(store)
         ids = []
         for number, lock in enumerate(wanted):
             version = await put(store, bucket, "key", b"body" * (number + 1) * (1 + THRESHOLD * (number % 2)))
@@ -109,7 +111,7 @@ async def test_locks_come_back_with_a_rebuild(settings: Settings, snapshot: bool
         for version_id, lock in zip(ids, wanted, strict=True):
             found = await store.index.version(bucket.id, "key", version_id)
             assert found is not None
-            assert locks.of(found.headers) == lock
+            assert object_lock.lock_of(found.headers) == lock
             if lock.hold or lock.mode:
                 with pytest.raises(ObjectLocked):
                     await objects.delete(store, bucket.id, "key", version_id, None, {})
@@ -131,11 +133,11 @@ async def test_fsck_and_garbage_take_nothing_that_is_locked(settings: Settings) 
                 await objects.delete(store, bucket.id, "key", version.version_id, None, {}, bypass=True)
             except ObjectLocked:
                 assert version is not gone
-        decisions = Decisions(store)
+        decisions = JournalWriter(store)
         await decisions.run_once()
         held = await contents(store, bucket)
         assert len(held) == 2
-        await Garbage(store, lambda: 2, lambda: 1, 0, decisions.bound).run_once()
+        await GarbageCollector(store, lambda: 2, lambda: 1, 0, decisions.bound).run_once()
         assert (await fsck(store, repair=True)).clean
         assert await contents(store, bucket) == held
     async with opened(settings) as store:
@@ -145,19 +147,19 @@ async def test_fsck_and_garbage_take_nothing_that_is_locked(settings: Settings) 
 
 async def test_who_waits_has_the_journals_written(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
     """Long before the next round."""
-    monkeypatch.setattr(runner, "PERIOD", 3600.0)
+    monkeypatch.setattr(runner, "ROUND_SECONDS", 3600.0)
     lock = headers(Lock(COMPLIANCE, FAR))
     async with writing(settings) as store:
-        store.bell = Bell(settings.run_dir, store.name)
-        decisions = Decisions(store)
-        garbage = Garbage(store, lambda: 2, lambda: 1, 0, decisions.bound)
-        turns = FileTurns(settings.run_dir / "jobs.lock")
+        store.bell = JournalWakeup(settings.run_dir, store.name)
+        decisions = JournalWriter(store)
+        garbage = GarbageCollector(store, lambda: 2, lambda: 1, 0, decisions.bound)
+        turns = FlockElection(settings.run_dir / "jobs.lock")
         running = asyncio.create_task(StoreJobs(store, garbage, decisions).run(turns.turn("store")))
         bucket = await store.index.create_bucket("b", "owner", "us-east-1", 10)
         for number in range(3):
             made = await put(store, bucket, f"key{number}", b"body")
             made = made._replace(seq=await store.index.set_headers(bucket.id, f"key{number}", made.seq, lock))
-            await written_down(store, bucket, f"key{number}", made, lock)
+            await wait_until_journaled(store, bucket, f"key{number}", made, lock)
         running.cancel()
         await asyncio.gather(running, return_exceptions=True)
         await turns.close()

@@ -8,16 +8,18 @@ from pathlib import Path
 
 import pytest
 
-from app.errors import StoreUnavailable
-from app.jobs.fsck import fsck
-from app.jobs.garbage import Garbage
-from app.jobs.scrub import Scrubber
-from app.jobs.sweep import sweep
-from app.settings import Settings
-from app.store import objects
+from sluice_s3.app.errors import StoreUnavailable
+from sluice_s3.app.jobs.integrity.fsck import fsck
+from sluice_s3.app.jobs.integrity.scrub import Scrubber
+from sluice_s3.app.jobs.reclaim.garbage_collector import GarbageCollector
+from sluice_s3.app.jobs.reclaim.orphan_sweeper import sweep
+from sluice_s3.app.settings import Settings
+from sluice_s3.app.store import objects
 from tests.jobs.packed import content
 from tests.jobs.two import LARGE, make, settings_of, stores
 from tests.store.site import prepare, put
+
+pytestmark = pytest.mark.slow
 
 
 @pytest.fixture
@@ -54,7 +56,7 @@ async def test_garbage_is_not_forgotten(settings: Settings, tmp_path: Path) -> N
         bucket, slow = await make(store, "slow"), store.of("slow")
         await put(slow, bucket, "k", LARGE)
         await objects.delete(slow, bucket.id, "k", None, None, {})
-        garbage = Garbage(slow, lambda: 2, lambda: 1, 0)
+        garbage = GarbageCollector(slow, lambda: 2, lambda: 1, 0)
         with unmounted(tmp_path / "slow"), pytest.raises(StoreUnavailable):
             await garbage.run_once()
         await garbage.run_once()

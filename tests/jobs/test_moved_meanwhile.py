@@ -10,25 +10,27 @@ from typing import Any
 import orjson
 import pytest
 
-from app.errors import StoreUnavailable
-from app.index import locks
-from app.index.locks import COMPLIANCE
-from app.index.rows import Bucket, Upload
-from app.jobs import placing
-from app.jobs.copying import Copier, Want
-from app.jobs.decisions import Decisions
-from app.jobs.move import Mover
-from app.jobs.sweep import sweep
-from app.settings import Settings
-from app.store import objects
-from app.store.locked import written_down
-from app.store.store import Kept, Store
+from sluice_s3.app.errors import StoreUnavailable
+from sluice_s3.app.index import object_lock
+from sluice_s3.app.index.object_lock import COMPLIANCE
+from sluice_s3.app.index.rows import Bucket, Upload
+from sluice_s3.app.jobs.journals.writer import JournalWriter
+from sluice_s3.app.jobs.reclaim.orphan_sweeper import sweep
+from sluice_s3.app.jobs.relocation import versions
+from sluice_s3.app.jobs.relocation.blob_copier import BlobCopier, CopyRequest
+from sluice_s3.app.jobs.relocation.bucket_migration import BucketMigrator
+from sluice_s3.app.settings import Settings
+from sluice_s3.app.store import objects
+from sluice_s3.app.store.journals.wait import wait_until_journaled
+from sluice_s3.app.store.store import Store, StoredBlob
 from tests.jobs.packed import complete, content, copy, put_part, start_upload
-from tests.jobs.test_move import copy_to, lies_on, move, whole
+from tests.jobs.test_bucket_migration import copy_to, lies_on, move, whole
 from tests.jobs.test_restores import RULE, archived, ask, job, state
 from tests.jobs.test_transitions import clean, decide, mixed, ruled, running
 from tests.jobs.two import LARGE, make, rebuilt, settings_of, stores
 from tests.store.site import prepare, put
+
+pytestmark = pytest.mark.slow
 
 
 @pytest.fixture
@@ -42,14 +44,14 @@ def hold(monkeypatch: pytest.MonkeyPatch, store: Store, bucket: Bucket, name: st
     """The first copy that a job makes takes until the bucket was moved; the buckets as they were then."""
     moved: list[Bucket] = []
 
-    class Held(Copier):
-        async def copy(self, wants: Sequence[Want]) -> dict[str, Kept]:
+    class Held(BlobCopier):
+        async def copy(self, wants: Sequence[CopyRequest]) -> dict[str, StoredBlob]:
             kept = await super().copy(wants)
             if not moved and kept:
                 moved.append(await move(store, bucket, name))
             return kept
 
-    monkeypatch.setattr(placing, "Copier", Held)
+    monkeypatch.setattr(versions, "BlobCopier", Held)
     return moved
 
 
@@ -128,7 +130,7 @@ async def test_a_request_that_did_not_know_of_the_move(settings: Settings) -> No
         await store.index.begin_move(bucket.name, "slow")
         await decide(store)
         oldest = 2
-        mover = Mover(store, lambda: oldest, lambda: 1, stale=2000)
+        mover = BucketMigrator(store, lambda: oldest, lambda: 1, stale=2000)
         for _ in range(3):
             await mover.run_once()
         await put(store.of("fast"), bucket, "late", LARGE)
@@ -151,7 +153,7 @@ async def test_what_a_dead_mover_copied_is_held_by_whoever_copied_it_from_a_buck
         await complete(store.of("fast"), bucket, upload)
         await store.ids.close()
         # what it copies is never settled, as when the process is killed behind the commit
-        monkeypatch.setattr(Copier, "settle", lambda *_: asyncio.sleep(0))
+        monkeypatch.setattr(BlobCopier, "settle", lambda *_: asyncio.sleep(0))
         await move(store, bucket, "slow")
         mover = store.index.incarnation  # type: ignore[attr-defined]
         store.ids._current = None
@@ -170,7 +172,7 @@ async def test_a_snapshot_that_begins_when_a_move_does(settings: Settings) -> No
     async with stores(settings) as store:
         bucket = await make(store, "fast")
         await put(store.of("fast"), bucket, "first", b"first")
-        fast, slow = Decisions(store.of("fast")), Decisions(store.of("slow"))
+        fast, slow = JournalWriter(store.of("fast")), JournalWriter(store.of("slow"))
         await fast.run_once()
         await slow.run_once()
         await copy(store.of("fast"), bucket, "first", "second")  # no claim tells of it
@@ -193,16 +195,16 @@ async def test_a_snapshot_that_begins_when_a_move_does(settings: Settings) -> No
 
 
 async def test_a_lock_waits_for_the_journals_of_the_store_that_its_bucket_goes_to(settings: Settings) -> None:
-    lock = orjson.dumps({locks.LOCK: [COMPLIANCE, 4_102_444_800_000]}).decode()
+    lock = orjson.dumps({object_lock.LOCK: [COMPLIANCE, 4_102_444_800_000]}).decode()
     async with stores(settings) as store:
         bucket = await make(store, "fast")
         made = await put(store.of("fast"), bucket, "k", b"locked")
-        fast, slow = Decisions(store.of("fast")), Decisions(store.of("slow"))
+        fast, slow = JournalWriter(store.of("fast")), JournalWriter(store.of("slow"))
         await slow.run_once()
         await store.index.begin_move(bucket.name, "slow")
         made = made._replace(seq=await store.index.set_headers(bucket.id, "k", made.seq, lock))
         await fast.run_once()
         with pytest.raises(StoreUnavailable):
-            await written_down(store.of("fast"), bucket, "k", made, lock, 0.05)
+            await wait_until_journaled(store.of("fast"), bucket, "k", made, lock, 0.05)
         await slow.run_once()
-        await written_down(store.of("fast"), bucket, "k", made, lock, 0)
+        await wait_until_journaled(store.of("fast"), bucket, "k", made, lock, 0)

@@ -9,15 +9,15 @@ from typing import Any
 
 import pytest
 
-from app.jobs.decisions import Decisions
-from app.jobs.fsck import fsck
-from app.jobs.garbage import Garbage
-from app.jobs.rebuild import Rebuild, Report
-from app.settings import Settings
-from app.startup import CannotStart
-from app.store import claims, objects
-from app.store.offline import open_all
-from storage_drivers.errors import StoreFailed
+from sluice_s3.app.jobs.integrity.fsck import fsck
+from sluice_s3.app.jobs.journals.rebuild import Rebuild, Report
+from sluice_s3.app.jobs.journals.writer import JournalWriter
+from sluice_s3.app.jobs.reclaim.garbage_collector import GarbageCollector
+from sluice_s3.app.settings import Settings
+from sluice_s3.app.startup import CannotStart
+from sluice_s3.app.store import objects, recovery_headers
+from sluice_s3.app.store.offline import open_offline_stores
+from sluice_s3.storage_drivers.errors import StoreFailed
 from tests.environment import sized
 from tests.jobs.mixed import THRESHOLD, Past, tables, writing
 from tests.jobs.packed import (
@@ -36,6 +36,8 @@ from tests.jobs.packed import (
 )
 from tests.store.site import Bytes, opened, prepare, put, settings_for
 
+pytestmark = pytest.mark.slow
+
 Lost = list[tuple[str, str, int, int, str]]
 
 
@@ -52,7 +54,9 @@ def lose_index(settings: Settings) -> None:
 
 def rebuilt(settings: Settings, **options: Any) -> tuple[Report, Lost]:
     """Rebuild as the command does."""
-    with Rebuild(open_all(settings), settings.index_path, commit_timeout=20, progress=lambda *_: None) as work:
+    with Rebuild(
+        open_offline_stores(settings), settings.index_path, commit_timeout=20, progress=lambda *_: None
+    ) as work:
         report = work.run()
         lost = list(work.lost())
         work.install(**{"replace": False, **options})
@@ -63,15 +67,15 @@ def rebuilt(settings: Settings, **options: Any) -> tuple[Report, Lost]:
 @pytest.mark.timeout(3600)
 async def test_a_store_with_a_past_comes_back_exactly(settings: Settings) -> None:
     async with writing(settings) as store:
-        decisions = Decisions(store)
-        garbage = Garbage(store, lambda: 2, lambda: 1, 0, decisions.bound)
+        decisions = JournalWriter(store)
+        garbage = GarbageCollector(store, lambda: 2, lambda: 1, 0, decisions.bound)
         past = Past(store, seed=7, keys=sized(150, 100_000), at_once=sized(8, 64))
         await past.begin()
         for turn in range(20):
             await past.run(sized(100, 12_000))
             if turn == 12:
                 decisions.renew()
-            await store.write_down_refused()
+            await store.report_rejected_records()
             await decisions.run_once()
             await garbage.run_once()
         while decisions._snapshot is not None:
@@ -83,7 +87,7 @@ async def test_a_store_with_a_past_comes_back_exactly(settings: Settings) -> Non
         )
     async with writing(settings) as store:
         await store.index.create_bucket("last", "owner", "us-east-1", 10)
-        await Decisions(store).run_once()
+        await JournalWriter(store).run_once()
         hashes = await bodies(store)
     before = tables(settings.index_path)
     lose_index(settings)
@@ -102,7 +106,7 @@ async def test_a_store_with_a_past_comes_back_exactly(settings: Settings) -> Non
 
 async def bodies(store: Any) -> dict[tuple[int, str], tuple[Any, int]]:
     """Every object's row as readers see it, and a hash of its bytes."""
-    from app.store import reading
+    from sluice_s3.app.store import reading
 
     found = {}
     for bucket in await store.index.buckets("owner", "", "", 100):
@@ -112,7 +116,7 @@ async def bodies(store: Any) -> dict[tuple[int, str], tuple[Any, int]]:
             for entry in page:
                 version = await objects.find(store, bucket.id, entry.key)
                 taken = bytearray()
-                await reading.feed(store, version, 0, version.size, taken.extend)
+                await reading.feed_bytes(store, version, 0, version.size, taken.extend)
                 found[bucket.id, entry.key] = version._replace(body=""), hash(bytes(taken))
     return found
 
@@ -122,7 +126,7 @@ async def test_parts_of_what_was_copied_away_between_two_batches(
     settings: Settings, monkeypatch: pytest.MonkeyPatch, again: bool
 ) -> None:
     """The Complete is in the first batch, all that holds its parts in the second, which another process may write."""
-    monkeypatch.setattr("app.index.decisions.BATCH", 4)
+    monkeypatch.setattr("sluice_s3.app.index.change_feed.ROWS_PER_BATCH", 4)
     async with writing(settings) as store:
         bucket = await store.index.create_bucket("parts", "owner", "us-east-1", 10)
         upload = await start_upload(store, bucket, "from")
@@ -132,7 +136,7 @@ async def test_parts_of_what_was_copied_away_between_two_batches(
             await put(store, bucket, f"filler {number}", b"x")
         await copy(store, bucket, "from", "to")
         await delete(store, bucket, "from")
-        decisions = Decisions(store)
+        decisions = JournalWriter(store)
         if again:
             append = decisions._append
 
@@ -143,7 +147,7 @@ async def test_parts_of_what_was_copied_away_between_two_batches(
             monkeypatch.setattr(decisions, "_append", dies)
             with pytest.raises(RuntimeError, match="between"):
                 await decisions.run_once()
-            decisions = Decisions(store)
+            decisions = JournalWriter(store)
         await decisions.run_once()
         await put(store, bucket, "later", b"x")
         await decisions.run_once()
@@ -160,8 +164,8 @@ async def test_what_is_missing_is_listed(settings: Settings) -> None:
         past = Past(store, seed=3, keys=40)
         await past.begin()
         await past.run(400)
-        await store.write_down_refused()
-        await Decisions(store).run_once()
+        await store.report_rejected_records()
+        await JournalWriter(store).run_once()
         total = len(await bodies(store))
     files = [path for path in (settings.data / "data").glob("*/*") if path.suffix == ""]
     for path in files:
@@ -183,9 +187,9 @@ async def test_a_lost_or_damaged_journal_is_reported(settings: Settings) -> None
         bucket = await store.index.create_bucket("b", "owner", "us-east-1", 10)
         for number in range(3):
             await put(store, bucket, f"k{number}", b"x")
-            await Decisions(store).run_once()  # each begins a journal of its own
+            await JournalWriter(store).run_once()  # each begins a journal of its own
     lose_index(settings)
-    first, second, third = sorted((settings.data / "data").glob("*/*.journal"), key=lambda path: path.stem)
+    first, second, third = sorted((settings.data / "journals").glob("*.journal"), key=lambda path: path.stem)
     kept = second.read_bytes()
     second.unlink()
     assert any("are missing" in text for text in rebuilt(settings)[0].damage)
@@ -204,13 +208,13 @@ async def test_a_lost_or_damaged_journal_is_reported(settings: Settings) -> None
 async def test_a_torn_end_of_a_journal_is_no_damage(settings: Settings) -> None:
     async with writing(settings) as store:
         bucket = await store.index.create_bucket("b", "owner", "us-east-1", 10)
-        decisions = Decisions(store)
+        decisions = JournalWriter(store)
         await put(store, bucket, "k1", b"x")
         await decisions.run_once()
         await put(store, bucket, "k2", b"x")
         await decisions.run_once()
     lose_index(settings)
-    (journal,) = (settings.data / "data").glob("*/*.journal")
+    (journal,) = (settings.data / "journals").glob("*.journal")
     with journal.open("r+b") as file:
         file.truncate(journal.stat().st_size - 5)
     report, lost = rebuilt(settings)
@@ -222,7 +226,7 @@ async def test_an_older_index_and_a_missing_one_are_refused(settings: Settings) 
     async with writing(settings) as store:
         bucket = await store.index.create_bucket("b", "owner", "us-east-1", 10)
         await put(store, bucket, "k", b"x")
-        await Decisions(store).run_once()
+        await JournalWriter(store).run_once()
     kept = settings.index_path.with_name("kept")
     shutil.copy(settings.index_path, kept)
     settings.index_path.unlink()
@@ -241,7 +245,7 @@ async def test_an_older_index_and_a_missing_one_are_refused(settings: Settings) 
 async def test_a_store_in_use_is_not_rebuilt(settings: Settings) -> None:
     async with opened(settings):
         with pytest.raises(StoreFailed, match="in use"):
-            Rebuild(open_all(settings), settings.index_path, commit_timeout=20, progress=lambda *_: None)
+            Rebuild(open_offline_stores(settings), settings.index_path, commit_timeout=20, progress=lambda *_: None)
 
 
 async def test_a_log_that_was_left_behind_is_moved_too(settings: Settings) -> None:
@@ -255,7 +259,7 @@ async def test_a_log_that_was_left_behind_is_moved_too(settings: Settings) -> No
 
 def test_claims_have_the_fields_that_rebuild_reads() -> None:
     new = Bytes(b"x").describe("")
-    assert claims.of_put(5, "k", new, False).startswith(b'["put",')
+    assert recovery_headers.object_header(5, "k", new, False).startswith(b'["put",')
 
 
 @pytest.mark.parametrize("torn", [False, True])
@@ -272,7 +276,7 @@ async def test_what_compaction_moved_is_found_where_it_is(tmp_path: Path, torn: 
             del there[key]
         await copy(store, bucket, "k0000", "copy")
         there["copy"] = there["k0000"]
-        await Decisions(store).run_once()
+        await JournalWriter(store).run_once()
         places = {key: (await objects.find(store, bucket.id, key)).body for key in there}
         if torn:
             new = await store.driver.move(list(set(places.values())))
@@ -304,7 +308,7 @@ async def test_the_work_grows_with_the_store_and_no_faster(tmp_path: Path, decid
         await asyncio.to_thread(prepare, settings)
         async with writing(settings) as store:
             bucket = await store.index.create_bucket("b", "owner", "us-east-1", 10)
-            decisions = Decisions(store)
+            decisions = JournalWriter(store)
             await decisions.run_once()
             for first in range(0, number, 100):
                 await asyncio.gather(*(put(store, bucket, f"k{first + more}", b"x") for more in range(100)))
@@ -317,7 +321,9 @@ async def test_the_work_grows_with_the_store_and_no_faster(tmp_path: Path, decid
             count += 1
             return False
 
-        with Rebuild(open_all(settings), settings.index_path, commit_timeout=20, progress=lambda *_: None) as work:
+        with Rebuild(
+            open_offline_stores(settings), settings.index_path, commit_timeout=20, progress=lambda *_: None
+        ) as work:
             work._made._connection.set_progress_handler(step, 100)
             report = work.run()
             assert report.counts["versions"] == number

@@ -6,19 +6,21 @@ from pathlib import Path
 
 import pytest
 
-from app.index.connection import open_connection
-from app.index.rewrites import Rename
-from app.index.rows import Conditions
-from app.index.schema import ENABLED
-from app.index.transactions import objects as objects_transactions
-from app.index.transactions import rewriting, versions
-from app.jobs.decisions import Decisions
-from app.jobs.fsck import fsck
-from app.settings import Settings
-from app.store import objects
+from sluice_s3.app.index.rewrites import Rename
+from sluice_s3.app.index.rows import Conditions
+from sluice_s3.app.index.schema.tables import ENABLED
+from sluice_s3.app.index.sqlite.connection import open_connection
+from sluice_s3.app.index.transactions import objects as objects_transactions
+from sluice_s3.app.index.transactions import renames, versions
+from sluice_s3.app.jobs.integrity.fsck import fsck
+from sluice_s3.app.jobs.journals.writer import JournalWriter
+from sluice_s3.app.settings import Settings
+from sluice_s3.app.store import objects
 from tests.jobs.mixed import THRESHOLD, writing
 from tests.jobs.test_rebuild import lose_index, rebuilt
 from tests.store.site import Bytes, opened, prepare, put, settings_for
+
+pytestmark = pytest.mark.slow
 
 
 @pytest.fixture
@@ -36,7 +38,7 @@ async def undecided_store(settings: Settings) -> None:
         await put(store, bucket, "deleted", b"deleted")
         await put(store, bucket, "deleted before", b"deleted before")
         await objects.delete(store, bucket.id, "deleted before", None, None, {})
-        await Decisions(store).run_once()
+        await JournalWriter(store).run_once()
         await put(store, bucket, "new", b"new")
         await put(store, bucket, "twice", b"one")
         await put(store, bucket, "twice", b"two")
@@ -64,7 +66,7 @@ async def test_a_claim_without_a_decision_is_restored_only_if_nothing_speaks_aga
         assert sizes == {"deleted": 7, "large": 300_000, "new": 3, "overwritten": 5, "twice": 3}
         assert (await fsck(store, repair=False)).miscounted == []
         await put(store, bucket, "goes on", b"1")
-        await Decisions(store).run_once()
+        await JournalWriter(store).run_once()
     lose_index(settings)
     report, lost = rebuilt(settings)
     assert report.restored_claims == 0
@@ -84,14 +86,14 @@ async def test_what_was_deleted_by_a_gateway_whose_clock_is_behind_stays_deleted
             await put(store, bucket, key, b"1")
         version = await objects.find(store, bucket.id, "deleted")
         behind = version.modified - 2000
-        for module in (objects_transactions, versions, rewriting):
+        for module in (objects_transactions, versions, renames):
             monkeypatch.setattr(module, "now_ms", lambda: behind)
         asked = version.version_id if versioned else None
         await objects.delete(store, bucket.id, "deleted", asked, None, {})
         if not versioned:
             await store.index.rename_object(bucket.id, Rename("renamed", "there"))
             await objects.delete(store, bucket.id, "there", None, None, {})
-        await Decisions(store).run_once()
+        await JournalWriter(store).run_once()
     lose_index(settings)
     report, lost = rebuilt(settings)
     assert report.restored_claims == 0
@@ -106,13 +108,13 @@ async def test_what_was_deleted_stays_deleted_when_the_index_is_lost_twice(setti
             await put(store, bucket, key, b"1" * (THRESHOLD + 1 if key == "large" else 1))
         for key in ("deleted", "large"):
             await objects.delete(store, bucket.id, key, None, None, {})
-        await Decisions(store).run_once()
+        await JournalWriter(store).run_once()
     for _ in range(3):
         lose_index(settings)
         report, lost = rebuilt(settings)
         assert (report.restored_claims, report.counts["versions"], lost) == (0, 1, [])
         async with writing(settings) as store:
-            decisions = Decisions(store)
+            decisions = JournalWriter(store)
             for _ in range(5):
                 decisions.renew()
                 await decisions.run_once()
@@ -121,7 +123,7 @@ async def test_what_was_deleted_stays_deleted_when_the_index_is_lost_twice(setti
 async def test_a_refused_claim_never_comes_back(settings: Settings) -> None:
     async with writing(settings) as store:
         bucket = await store.index.create_bucket("undecided", "owner", "us-east-1", 10)
-        await Decisions(store).run_once()
+        await JournalWriter(store).run_once()
         source = Bytes(b"refused")
         # a commit that was given up looks like this: its record is there, unconditional, and it is noted as void
         await put(store, bucket, "refused", b"refused")
@@ -134,7 +136,7 @@ async def test_a_refused_claim_never_comes_back(settings: Settings) -> None:
     connection.execute("DELETE FROM versions")
     connection.close()
     async with writing(settings) as store:
-        await Decisions(store).run_once()
+        await JournalWriter(store).run_once()
     lose_index(settings)
     report, lost = rebuilt(settings)
     assert report.counts["versions"] == 0

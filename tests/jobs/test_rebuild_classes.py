@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import time
 
-from app.index.schema import ENABLED
-from app.jobs.decisions import Decisions
-from app.settings import Settings
-from app.store import objects
-from app.store.place import owner
+from sluice_s3.app.index.schema.tables import ENABLED
+from sluice_s3.app.jobs.journals.writer import JournalWriter
+from sluice_s3.app.settings import Settings
+from sluice_s3.app.store import objects
+from sluice_s3.app.store.named_driver import store_of_locator
 from tests.jobs.mixed import tables
 from tests.jobs.packed import content
 from tests.jobs.test_transitions import DAY_MS, TO_SLOW, clean, decide, found, mixed, put_slow, ruled, running
@@ -43,7 +43,7 @@ async def test_an_index_that_is_lost(settings: Settings) -> None:
     async with stores(settings) as store:
         assert await content(store, bucket, "claimed") == b"claimed" * 10
         claimed = await found(store, bucket, "claimed")
-        assert (claimed.storage_class, owner(claimed.body)) == ("STANDARD_IA", "slow")
+        assert (claimed.storage_class, store_of_locator(claimed.body)) == ("STANDARD_IA", "slow")
         now = await contents(store, bucket)
         assert {key: body for key, body in now.items() if key[0] != "claimed"} == before
         await clean(store)
@@ -57,7 +57,7 @@ async def test_deleted_long_ago_is_not_restored(settings: Settings) -> None:
         await put_slow(store, bucket, "k", b"x" * 100)
         await objects.delete(store, bucket.id, "k", None, None, {})
         later = time.time_ns() // 1_000_000 + DAY_MS
-        decisions = Decisions(store.of("fast"), lambda: later, retained=0)
+        decisions = JournalWriter(store.of("fast"), lambda: later, retained=0)
         await decisions.run_once()
         await put(store.of("fast"), bucket, "other", b"x")
         decisions.renew()

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from app.index.identity_rows import GROUP, ROLE, USER, Account, Identity, Session
-from app.index.schema import access_keys
-from app.jobs.decisions import Decisions
-from app.settings import Settings
+from sluice_s3.app.index.identity_rows import GROUP, ROLE, USER, Account, Identity, Session
+from sluice_s3.app.index.schema.tables import access_keys
+from sluice_s3.app.jobs.journals.writer import JournalWriter
+from sluice_s3.app.settings import Settings
 from tests.jobs.mixed import writing
 from tests.jobs.test_rebuild import lose_index, rebuilt
 from tests.store.site import opened, prepare, settings_for
@@ -41,7 +41,7 @@ async def test_identities_come_back(settings: Settings) -> None:
         await index.set_key(ACCOUNT.id, ann.id, "ANNKEY", True)
         await index.add_session(Session("ASIA1", "s", "t", ACCOUNT.id, role.id, "one", "[]", 0, 1 << 50), 10)
         before = await index.access_key("ANNKEY")
-        await Decisions(store).run_once()
+        await JournalWriter(store).run_once()
     lose_index(settings)
     rebuilt(settings)
     async with opened(settings) as store:
@@ -59,7 +59,7 @@ async def test_identities_come_back(settings: Settings) -> None:
 
 def test_keys_of_older_journals_are_their_accounts_own() -> None:
     """They have no column that tells whose a key is."""
-    from app.index.rebuilding import LATER
+    from sluice_s3.app.index.tools.rebuild import COLUMN_DEFAULTS
 
     *_, last = access_keys.c.keys()
-    assert (last, LATER[last]) == ("identity", "")
+    assert (last, COLUMN_DEFAULTS[last]) == ("identity", "")

@@ -7,18 +7,20 @@ from pathlib import Path
 
 import pytest
 
-from app.index.decisions import KEYRING
-from app.jobs.decisions import Decisions
-from app.jobs.fsck import fsck
-from app.settings import Settings
-from app.startup import CannotStart
-from app.store import objects
-from app.store.keyring import change_ring
+from sluice_s3.app.index.change_feed import KEYRING
+from sluice_s3.app.jobs.integrity.fsck import fsck
+from sluice_s3.app.jobs.journals.writer import JournalWriter
+from sluice_s3.app.settings import Settings
+from sluice_s3.app.startup import CannotStart
+from sluice_s3.app.store import objects
+from sluice_s3.app.store.encryption.keyring import change_ring
 from tests.jobs.encrypted import MASTER, with_ring
 from tests.jobs.mixed import tables
 from tests.jobs.packed import content
 from tests.jobs.two import LARGE, fill, make, rebuilt, settings_of, stores
 from tests.store.site import prepare, put
+
+pytestmark = pytest.mark.slow
 
 
 @pytest.fixture
@@ -34,7 +36,7 @@ async def test_all_of_it_comes_back(settings: Settings) -> None:
         for bucket in buckets:
             await fill(store, bucket)
         for one in store.all.values():
-            await Decisions(one).run_once()
+            await JournalWriter(one).run_once()
         for bucket in buckets:  # what is not decided comes back by its claims
             await put(store.of(bucket.store), bucket, "last", bucket.name.encode())
     before = tables(settings.index_path)
@@ -62,7 +64,7 @@ async def test_journals_of_one_store_say_nothing_of_the_others(settings: Setting
         for bucket in buckets:
             await fill(store, bucket)
         for one in store.all.values():
-            await Decisions(one).run_once()
+            await JournalWriter(one).run_once()
         slow = store.of("slow")
         for journal in await store.index.journals("slow"):
             await slow.driver.discard_journals([journal.id])
@@ -75,7 +77,7 @@ async def test_every_store_refuses_the_older_index(settings: Settings) -> None:
     async with stores(settings) as store:
         await fill(store, await make(store, "slow"))
         for one in store.all.values():
-            await Decisions(one).run_once()
+            await JournalWriter(one).run_once()
     kept = settings.index_path.with_name("kept")
     shutil.copytree(settings.index_path.parent, settings.index_path.parent.with_name("kept"))
     rebuilt(settings)
@@ -94,14 +96,14 @@ async def test_the_ring_with_the_highest_number_comes_back(settings: Settings, m
         await change_ring(store.index, MASTER, lambda ring: ring.created("named", 1))
         ring = await store.index.note(KEYRING)
         await fill(store, await make(store, "fast"))
-        await Decisions(store.of("fast")).run_once()
+        await JournalWriter(store.of("fast")).run_once()
         await fill(store, await make(store, "slow"))
 
         async def read_before() -> str:
             return old
 
         monkeypatch.setattr(store.index, "settings_rows", read_before)
-        await Decisions(store.of("slow")).run_once()
+        await JournalWriter(store.of("slow")).run_once()
     rebuilt(settings)
     async with stores(settings) as store:
         assert await store.index.note(KEYRING) == ring

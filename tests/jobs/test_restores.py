@@ -8,26 +8,28 @@ from typing import Any
 
 import pytest
 
-from app.errors import ConditionalRequestConflict, StoreUnavailable
-from app.index import restores
-from app.index.restores import Restore
-from app.index.rows import Bucket, NewVersion
-from app.index.schema import ENABLED
-from app.jobs import placing
-from app.jobs.restores import Restores
-from app.jobs.sweep import sweep
-from app.settings import Settings
-from app.store import objects, reading
-from app.store.lifecycle import Day
-from app.store.place import owner
-from app.store.store import Store
+from sluice_s3.app.errors import ConditionalRequestConflict, StoreUnavailable
+from sluice_s3.app.index import restore_state
+from sluice_s3.app.index.restore_state import RestoreState
+from sluice_s3.app.index.rows import Bucket, NewVersion
+from sluice_s3.app.index.schema.tables import ENABLED
+from sluice_s3.app.jobs.reclaim.orphan_sweeper import sweep
+from sluice_s3.app.jobs.relocation import versions
+from sluice_s3.app.jobs.relocation.restores import RestoreRunner
+from sluice_s3.app.settings import Settings
+from sluice_s3.app.store import objects, reading
+from sluice_s3.app.store.lifecycle.evaluator import LifecycleCalendar
+from sluice_s3.app.store.named_driver import store_of_locator
+from sluice_s3.app.store.store import Store
 from tests.jobs.mixed import tables
 from tests.jobs.packed import content
-from tests.jobs.test_move import Died, lies_on, move, whole
+from tests.jobs.test_bucket_migration import Died, lies_on, move, whole
 from tests.jobs.test_transitions import MANY, clean, decide, found, mixed, ruled, running
 from tests.jobs.test_transitions import TO_SLOW as TO_ARCHIVE
 from tests.jobs.two import LARGE, rebuilt, settings_of, stores
 from tests.store.site import Bytes, prepare, put
+
+pytestmark = pytest.mark.slow
 
 DAY_MS = 86_400_000
 FAST = 1 << 40
@@ -45,13 +47,13 @@ def at(days: float) -> int:
     return int(time.time() * 1000 + days * DAY_MS)
 
 
-def job(store: Store, days: float = 0) -> Restores:
-    return Restores(store, Day(), FAST, lambda: at(days))
+def job(store: Store, days: float = 0) -> RestoreRunner:
+    return RestoreRunner(store, LifecycleCalendar(), FAST, lambda: at(days))
 
 
 async def ask(store: Store, bucket: Bucket, key: str, days: int = 3) -> int:
     version = await found(store, bucket, key)
-    wanted = Restore(days, "Standard", at(0), 0)
+    wanted = RestoreState(days, "Standard", at(0), 0)
     return await store.index.ask_restore(bucket.id, key, version.version_id, version.seq, version.headers, wanted)
 
 
@@ -68,8 +70,8 @@ async def archived(store: Store, versioning: int = 0) -> Bucket:
 async def state(store: Store, bucket: Bucket, key: str) -> tuple[str, bool, bool]:
     """Class, whether it is said to be back, and whether it is read on the first store."""
     version = await found(store, bucket, key)
-    restore = restores.of(version.headers)
-    on = {owner(extent.locator) async for extent in reading.extents(store, version, 0, version.size)}
+    restore = restore_state.restore_state(version.headers)
+    on = {store_of_locator(extent.locator) async for extent in reading.extents(store, version, 0, version.size)}
     return version.storage_class, restore is not None and restore.until > 0, on == {"fast"}
 
 
@@ -87,7 +89,7 @@ async def test_back_and_away(settings: Settings) -> None:
         old = await found(store, bucket, "large")
         for key in ("large", "parts", "small"):
             await ask(store, bucket, key)
-        wanted = Restore(1, "Bulk", at(0), 0)
+        wanted = RestoreState(1, "Bulk", at(0), 0)
         with pytest.raises(ConditionalRequestConflict):
             await store.index.ask_restore(bucket.id, "large", old.version_id, old.seq, old.headers, wanted)
         await job(store).run_once()
@@ -301,7 +303,7 @@ async def test_a_process_that_dies(settings: Settings, monkeypatch: pytest.Monke
                     if count == 2 and name == point:
                         raise Died
 
-                patch.setattr(placing, "crash_point", die)
+                patch.setattr(versions, "crash_point", die)
                 try:
                     await job(store, days).run_once()
                 except Died:

@@ -6,14 +6,15 @@ from pathlib import Path
 
 import pytest
 
-from app.index.rewrites import Rename
-from app.index.rows import Bucket, NewVersion, Version
-from app.jobs.decisions import Decisions
-from app.jobs.fsck import fsck
-from app.jobs.garbage import Garbage
-from app.settings import Settings
-from app.store import appending, objects, reading
-from app.store.store import Store
+from sluice_s3.app.index.rewrites import Rename
+from sluice_s3.app.index.rows import Bucket, NewVersion, Version
+from sluice_s3.app.jobs.integrity.fsck import fsck
+from sluice_s3.app.jobs.journals.writer import JournalWriter
+from sluice_s3.app.jobs.reclaim.garbage_collector import GarbageCollector
+from sluice_s3.app.settings import Settings
+from sluice_s3.app.store import append as appending
+from sluice_s3.app.store import objects, reading
+from sluice_s3.app.store.store import Store
 from tests.jobs.mixed import THRESHOLD, writing
 from tests.jobs.test_rebuild import lose_index, rebuilt
 from tests.store.site import Bytes, opened, prepare, put, settings_for
@@ -45,7 +46,7 @@ async def contents(store: Store, bucket: Bucket) -> dict[str, bytes]:
     for entry in (await store.index.list_current(bucket.id, "", "", "", 1000)).entries:
         version = await objects.find(store, bucket.id, entry.key)
         taken = bytearray()
-        await reading.feed(store, version, 0, version.size, taken.extend)
+        await reading.feed_bytes(store, version, 0, version.size, taken.extend)
         found[entry.key] = bytes(taken)
     return found
 
@@ -68,7 +69,7 @@ async def past(store: Store, bucket: Bucket) -> None:
 async def test_both_come_back(settings: Settings, snapshot: bool) -> None:
     async with writing(settings) as store:
         bucket = await store.index.create_bucket("b", "owner", "r", 10)
-        decisions = Decisions(store)
+        decisions = JournalWriter(store)
         await past(store, bucket)
         if snapshot:
             decisions.renew()
@@ -93,7 +94,7 @@ async def test_an_append_that_was_not_decided_leaves_what_was(settings: Settings
         bucket = await store.index.create_bucket("b", "owner", "r", 10)
         await put(store, bucket, "k", b"one")
         await append(store, bucket, "k", b"two")
-        decisions = Decisions(store)
+        decisions = JournalWriter(store)
         changes = store.index.changes
         late = False
 
@@ -130,10 +131,10 @@ async def test_nothing_that_is_held_is_taken(settings: Settings) -> None:
     async with writing(settings) as store:
         bucket = await store.index.create_bucket("b", "owner", "r", 10)
         await past(store, bucket)
-        decisions = Decisions(store)
+        decisions = JournalWriter(store)
         await decisions.run_once()
         held = await contents(store, bucket)
-        await Garbage(store, lambda: 2, lambda: 1, 0, decisions.bound).run_once()
+        await GarbageCollector(store, lambda: 2, lambda: 1, 0, decisions.bound).run_once()
         assert (await fsck(store, repair=True)).clean
         assert await contents(store, bucket) == held
     async with opened(settings) as store:

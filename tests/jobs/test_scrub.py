@@ -9,18 +9,20 @@ from pathlib import Path
 
 import pytest
 
-from app.errors import DataDamaged, NotNow
-from app.index.connection import open_connection
-from app.index.rows import Bucket
-from app.jobs import scrub
-from app.jobs.decisions import Decisions
-from app.jobs.garbage import Garbage
-from app.jobs.scrub import Scrubber
-from app.settings import Settings
-from app.store import objects, reading
-from app.store.store import Store
+from sluice_s3.app.errors import DataDamaged, WouldBlock
+from sluice_s3.app.index.rows import Bucket
+from sluice_s3.app.index.sqlite.connection import open_connection
+from sluice_s3.app.jobs.integrity import scrub
+from sluice_s3.app.jobs.integrity.scrub import Scrubber
+from sluice_s3.app.jobs.journals.writer import JournalWriter
+from sluice_s3.app.jobs.reclaim.garbage_collector import GarbageCollector
+from sluice_s3.app.settings import Settings
+from sluice_s3.app.store import objects, reading
+from sluice_s3.app.store.store import Store
 from tests.jobs.mixed import LARGE, THRESHOLD, Past, writing
 from tests.store.site import prepare, put, settings_for
+
+pytestmark = pytest.mark.slow
 
 
 @pytest.fixture
@@ -44,12 +46,13 @@ async def bucket(store: Store) -> Bucket:
 async def read(store: Store, bucket: Bucket, key: str) -> bytes:
     version = await objects.find(store, bucket.id, key)
     taken = bytearray()
-    await reading.feed(store, version, 0, version.size, taken.extend)
+    await reading.feed_bytes(store, version, 0, version.size, taken.extend)
     return bytes(taken)
 
 
 def blob(settings: Settings, suffix: str) -> Path:
-    (found,) = [path for path in (settings.data / "data").glob("*/*") if path.suffix == suffix]
+    lies = "journals/*" if suffix == ".journal" else "data/*/*"
+    (found,) = [path for path in settings.data.glob(lies) if path.suffix == suffix]
     return found
 
 
@@ -63,7 +66,7 @@ async def test_a_whole_store_is_clean(settings: Settings, store: Store) -> None:
     past = Past(store, seed=11, keys=40)
     await past.begin()
     await past.run(300)
-    await Decisions(store).run_once()
+    await JournalWriter(store).run_once()
     report = await Scrubber(store, 0).run_once()
     assert report.clean
     assert report.rows > report.blobs > 20, "copies are not read twice"
@@ -89,7 +92,7 @@ async def test_damage_is_found_kept_from_readers_and_let_go_when_mended(
     with pytest.raises(DataDamaged):
         await read(store, bucket, "damaged")
     with pytest.raises(DataDamaged):
-        await reading.body(store, await objects.find(store, bucket.id, "damaged"), 0, 10, {})
+        await reading.read_body(store, await objects.find(store, bucket.id, "damaged"), 0, 10, {})
     assert await read(store, bucket, "whole") == b"whole"
     report = await scrubber.run_once()
     assert (len(report.healed), report.damaged) == (1, [])
@@ -120,7 +123,7 @@ async def test_a_missing_blob_is_found_until_nobody_holds_it(settings: Settings,
     assert fact["reason"] == "missing"
     assert len(await store.index.quarantine()) == 1
     await objects.delete(store, bucket.id, "k", None, None, {})
-    assert await Garbage(store, lambda: 2, lambda: 1, 0).run_once() == 1
+    assert await GarbageCollector(store, lambda: 2, lambda: 1, 0).run_once() == 1
     assert len((await scrubber.run_once()).healed) == 1
     assert await store.index.quarantine() == []
 
@@ -129,20 +132,20 @@ async def test_the_fast_lane_asks_the_quarantine_too(settings: Settings, store: 
     await put(store, bucket, "k", b"body")
     assert await read(store, bucket, "k") == b"body"
     version = await objects.find(store, bucket.id, "k")
-    assert reading.body_now(store, version, 0, 4, {}) == b"body"
+    assert reading.try_read_body(store, version, 0, 4, {}) == b"body"
     await store.index.add_quarantine(version.body, "for a test")
-    with pytest.raises(NotNow):
-        reading.body_now(store, version, 0, 4, {})
+    with pytest.raises(WouldBlock):
+        reading.try_read_body(store, version, 0, 4, {})
     with pytest.raises(DataDamaged):
-        await reading.body(store, version, 0, 4, {})
-    with pytest.raises(NotNow):
-        reading.body_now(store, version, 0, 4, {})
+        await reading.read_body(store, version, 0, 4, {})
+    with pytest.raises(WouldBlock):
+        reading.try_read_body(store, version, 0, 4, {})
 
 
 async def test_a_pass_goes_on_where_it_ended(
     settings: Settings, store: Store, bucket: Bucket, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("app.index.scrubbing.BATCH", 3)
+    monkeypatch.setattr("sluice_s3.app.index.scrub_queries.ROWS_PER_BATCH", 3)
     for number in range(10):
         await put(store, bucket, f"k{number}", b"x%d" % number)
     scrubber = Scrubber(store, 0)
@@ -184,12 +187,12 @@ async def test_it_keeps_to_its_rate(
     monkeypatch.setattr(scrub.asyncio, "sleep", sleep)
     rate = 100_000
     await Scrubber(store, rate).run_once()
-    expected = (40 * LARGE + 10 * scrub.LEAST) / rate - 1
+    expected = (40 * LARGE + 10 * scrub.MIN_READ_BYTES) / rate - 1
     assert expected - 2 < waited <= expected + 0.1
 
 
 async def test_a_damaged_journal_is_written_anew(settings: Settings, store: Store, bucket: Bucket) -> None:
-    decisions = Decisions(store)
+    decisions = JournalWriter(store)
     await put(store, bucket, "k", b"x")
     await decisions.run_once()
     path = blob(settings, ".journal")

@@ -7,16 +7,18 @@ from pathlib import Path
 
 import pytest
 
-from app.jobs import runner
-from app.jobs.decisions import Decisions
-from app.jobs.garbage import Garbage
-from app.jobs.runner import Jobs, StoreJobs
-from app.jobs.turns import FileTurns
-from app.settings import Settings
-from app.store import objects
-from app.store.store import Store
+from sluice_s3.app.jobs import runner
+from sluice_s3.app.jobs.journals.writer import JournalWriter
+from sluice_s3.app.jobs.leader_election import FlockElection
+from sluice_s3.app.jobs.reclaim.garbage_collector import GarbageCollector
+from sluice_s3.app.jobs.runner import Jobs, StoreJobs
+from sluice_s3.app.settings import Settings
+from sluice_s3.app.store import objects
+from sluice_s3.app.store.store import Store
 from tests.jobs.two import LARGE, make, settings_of, stores
 from tests.store.site import Bytes, prepare, put
+
+pytestmark = pytest.mark.slow
 
 
 @pytest.fixture
@@ -27,8 +29,8 @@ def settings(tmp_path: Path) -> Settings:
 
 
 def jobs_of(store: Store) -> StoreJobs:
-    decisions = Decisions(store)
-    return StoreJobs(store, Garbage(store, lambda: 2, lambda: 1, 0, decisions.bound, pieces=False), decisions)
+    decisions = JournalWriter(store)
+    return StoreJobs(store, GarbageCollector(store, lambda: 2, lambda: 1, 0, decisions.bound, pieces=False), decisions)
 
 
 async def files(store: Store) -> int:
@@ -38,8 +40,8 @@ async def files(store: Store) -> int:
 
 @pytest.mark.parametrize("call", ["write_journal", "discard_many"])
 async def test_others_go_on(settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, call: str) -> None:
-    monkeypatch.setattr(runner, "PERIOD", 0.01)
-    monkeypatch.setattr(runner, "LAST_ROUND", 0.1)
+    monkeypatch.setattr(runner, "ROUND_SECONDS", 0.01)
+    monkeypatch.setattr(runner, "LAST_ROUND_SECONDS", 0.1)
     async with stores(settings) as store:
         slow = store.of("slow")
         hung = asyncio.Event()
@@ -49,7 +51,7 @@ async def test_others_go_on(settings: Settings, tmp_path: Path, monkeypatch: pyt
             await asyncio.Event().wait()
 
         monkeypatch.setattr(slow.driver, call, hang)
-        jobs = Jobs(FileTurns(tmp_path / "jobs.lock"), store, store.index.writer_is_gone, jobs_of)
+        jobs = Jobs(FlockElection(tmp_path / "jobs.lock"), store, store.index.writer_is_gone, jobs_of)
         running = asyncio.create_task(jobs.run())
         buckets = {name: await make(store, name) for name in store.all}
         for name, bucket in buckets.items():
@@ -68,7 +70,7 @@ async def test_others_go_on(settings: Settings, tmp_path: Path, monkeypatch: pyt
 
 async def test_others_are_swept(settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What a dead writer left on a good store goes, and then what it left on the other."""
-    monkeypatch.setattr(runner, "PERIOD", 0.01)
+    monkeypatch.setattr(runner, "ROUND_SECONDS", 0.01)
     async with stores(settings) as dead:
         for one in dead.all.values():
             await one.driver.put(await dead.ids.take(), Bytes(LARGE))
@@ -85,7 +87,7 @@ async def test_others_are_swept(settings: Settings, tmp_path: Path, monkeypatch:
             return await discard_id(blob_id)
 
         monkeypatch.setattr(slow.driver, "discard_id", hang)
-        jobs = Jobs(FileTurns(tmp_path / "jobs.lock"), store, store.index.writer_is_gone, jobs_of)
+        jobs = Jobs(FlockElection(tmp_path / "jobs.lock"), store, store.index.writer_is_gone, jobs_of)
         running = asyncio.create_task(jobs.run())
         async with asyncio.timeout(60):
             await hung.wait()

@@ -11,29 +11,31 @@ from typing import Any
 import orjson
 import pytest
 
-from app.errors import StoreUnavailable
-from app.index import locks
-from app.index.locks import COMPLIANCE, Lock
-from app.index.rows import Bucket, NewVersion, Version
-from app.index.schema import ENABLED
-from app.jobs import lifecycle as job
-from app.jobs import placing as transitions
-from app.jobs.decisions import Decisions, told_elsewhere
-from app.jobs.fsck import fsck
-from app.jobs.garbage import Garbage
-from app.jobs.lifecycle import Lifecycle
-from app.jobs.sweep import sweep
-from app.settings import Settings
-from app.store import objects
-from app.store.lifecycle import FILTER, SETTING, Day, Rule, Rules, to_setting
-from app.store.place import owner
-from app.store.store import Store
-from app.store.transitions import LEAST_SIZE, Transition
+from sluice_s3.app.errors import StoreUnavailable
+from sluice_s3.app.index import object_lock
+from sluice_s3.app.index.object_lock import COMPLIANCE, Lock
+from sluice_s3.app.index.rows import Bucket, NewVersion, Version
+from sluice_s3.app.index.schema.tables import ENABLED
+from sluice_s3.app.jobs import lifecycle as job
+from sluice_s3.app.jobs.integrity.fsck import fsck
+from sluice_s3.app.jobs.journals.writer import JournalWriter, other_stores_watermark
+from sluice_s3.app.jobs.lifecycle import Lifecycle
+from sluice_s3.app.jobs.reclaim.garbage_collector import GarbageCollector
+from sluice_s3.app.jobs.reclaim.orphan_sweeper import sweep
+from sluice_s3.app.jobs.relocation import versions as transitions
+from sluice_s3.app.settings import Settings
+from sluice_s3.app.store import objects
+from sluice_s3.app.store.lifecycle.evaluator import FILTER, SETTING, LifecycleCalendar, Rule, Rules, to_setting
+from sluice_s3.app.store.lifecycle.storage_classes import MIN_SIZE_BYTES, Transition
+from sluice_s3.app.store.named_driver import store_of_locator
+from sluice_s3.app.store.store import Store
 from tests.jobs.packed import complete, copy, put_part, start_upload
-from tests.jobs.test_move import Died, lies_on, move, whole
+from tests.jobs.test_bucket_migration import Died, lies_on, move, whole
 from tests.jobs.two import LARGE, settings_of, stores
 from tests.jobs.versioned import contents
 from tests.store.site import Bytes, prepare, put
+
+pytestmark = pytest.mark.slow
 
 DAY_MS = 86_400_000
 MANY = 1_000_000
@@ -69,18 +71,20 @@ def running(store: Store, days: int) -> tuple[Lifecycle, Counter[str]]:
     def now() -> int:
         return time.time_ns() // 1_000_000 + days * DAY_MS
 
-    return Lifecycle(store, Day(), MANY, lambda kind, number: counted.update({kind: number}), now), counted
+    return Lifecycle(
+        store, LifecycleCalendar(), MANY, lambda kind, number: counted.update({kind: number}), now
+    ), counted
 
 
 async def decide(store: Store) -> None:
     for one in store.all.values():
-        await Decisions(one).run_once()
+        await JournalWriter(one).run_once()
 
 
 async def clean(store: Store) -> None:
     for _ in range(3):
         for one in store.all.values():
-            await Garbage(one, lambda: 2, lambda: 1, 0).run_once()
+            await GarbageCollector(one, lambda: 2, lambda: 1, 0).run_once()
     for one in store.all.values():
         report = await fsck(one, repair=False)
         assert report.clean, report
@@ -135,7 +139,7 @@ async def test_what_is_due_moves_and_stays_what_it_is(store: Store) -> None:
 
 
 async def test_large_ones_are_placed_one_by_one(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(transitions, "BYTES", 10_000)
+    monkeypatch.setattr(transitions, "STEP_BYTES", 10_000)
     bucket = await ruled(store, TO_SLOW)
     await mixed(store, bucket)
     before = await whole(store, bucket)
@@ -166,8 +170,8 @@ async def test_who_shares_a_blob_keeps_it(store: Store) -> None:
         assert await whole(store, bucket) == before
         await clean(store)
     for key in ("small", "large"):
-        assert owner((await found(store, bucket, key)).body) == "fast"
-        assert owner((await found(store, bucket, f"z-copy/{key}")).body) == "slow"
+        assert store_of_locator((await found(store, bucket, key)).body) == "fast"
+        assert store_of_locator((await found(store, bucket, f"z-copy/{key}")).body) == "slow"
     for key in ("small", "large", "parts"):
         await objects.delete(store, bucket.id, key, None, None, {})
     await clean(store)
@@ -177,8 +181,8 @@ async def test_who_shares_a_blob_keeps_it(store: Store) -> None:
 
 async def test_small_objects_stay_by_default(store: Store) -> None:
     bucket = await ruled(store, TO_SLOW._replace(larger=None))
-    await put(store.of("fast"), bucket, "small", b"x" * (LEAST_SIZE - 1))
-    await put(store.of("fast"), bucket, "enough", b"x" * LEAST_SIZE)
+    await put(store.of("fast"), bucket, "small", b"x" * (MIN_SIZE_BYTES - 1))
+    await put(store.of("fast"), bucket, "enough", b"x" * MIN_SIZE_BYTES)
     made, counted = running(store, 40)
     await made.run_once()
     assert counted == {"transition": 1}
@@ -188,7 +192,7 @@ async def test_small_objects_stay_by_default(store: Store) -> None:
 async def test_older_versions_and_locks(store: Store) -> None:
     rule = Rule("r", True, FILTER, larger=ALL, older_transitions=(Transition("GLACIER_IR", 3, None, 1),))
     bucket = await ruled(store, rule, versioning=ENABLED)
-    locked = orjson.dumps({locks.LOCK: list(Lock(COMPLIANCE, time.time_ns() // 1_000_000 + 9 * DAY_MS))}).decode()
+    locked = orjson.dumps({object_lock.LOCK: list(Lock(COMPLIANCE, time.time_ns() // 1_000_000 + 9 * DAY_MS))}).decode()
     for number in range(4):
         source = Bytes(b"%d" % number)
         await objects.put(
@@ -271,7 +275,7 @@ async def test_a_store_that_is_down_holds_up_nothing_else(store: Store, monkeypa
     async def down(*_: Any) -> Any:
         raise StoreUnavailable(reason="test")
 
-    monkeypatch.setattr(job, "PATIENCE", 0.0)
+    monkeypatch.setattr(job, "RETRY_SECONDS", 0.0)
     made, counted = running(store, 40)
     with monkeypatch.context() as patch:
         patch.setattr(slow, "keep", down)
@@ -315,22 +319,22 @@ async def test_discards_wait_for_the_journals_of_the_bucket(store: Store) -> Non
     await decide(store)
     await objects.delete(store, bucket.id, "k", None, None, {})
     slow = store.of("slow")
-    own = Decisions(slow)
+    own = JournalWriter(slow)
     await own.run_once()
 
     async def elsewhere() -> int:
-        return await told_elsewhere(slow)
+        return await other_stores_watermark(slow)
 
-    garbage = Garbage(slow, lambda: 2, lambda: 1, 0, own.bound, pieces=False, elsewhere=elsewhere)
+    garbage = GarbageCollector(slow, lambda: 2, lambda: 1, 0, own.bound, pieces=False, elsewhere=elsewhere)
     assert await garbage.run_once() == 0
-    await Decisions(store.of("fast")).run_once()
+    await JournalWriter(store.of("fast")).run_once()
     await own.run_once()
     assert await garbage.run_once() == 1
 
 
 @pytest.mark.parametrize("point", ["transition.copied", "transition.moved"])
 async def test_a_process_that_dies(settings: Settings, monkeypatch: pytest.MonkeyPatch, point: str) -> None:
-    monkeypatch.setattr(transitions, "RECORDS", 2)
+    monkeypatch.setattr(transitions, "RECORDS_PER_BATCH", 2)
     async with stores(settings) as store:
         bucket = await ruled(store, TO_SLOW)
         await mixed(store, bucket)

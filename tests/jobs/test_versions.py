@@ -6,12 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from app.index.schema import CURRENT, ENABLED, MARKER, NONCURRENT, OLD_MARKER, SUSPENDED
-from app.jobs.decisions import Decisions
-from app.jobs.fsck import fsck
-from app.jobs.garbage import Garbage
-from app.settings import Settings
-from app.store import objects
+from sluice_s3.app.index.engine.declared import Write
+from sluice_s3.app.index.engine.lock_keys import global_lock
+from sluice_s3.app.index.schema.tables import CURRENT, ENABLED, MARKER, NONCURRENT, OLD_MARKER, SUSPENDED
+from sluice_s3.app.jobs.integrity.fsck import fsck
+from sluice_s3.app.jobs.journals.writer import JournalWriter
+from sluice_s3.app.jobs.reclaim.garbage_collector import GarbageCollector
+from sluice_s3.app.settings import Settings
+from sluice_s3.app.store import objects
 from tests.environment import sized
 from tests.index.test_newest import set_states
 from tests.jobs.mixed import THRESHOLD, tables, writing
@@ -19,6 +21,8 @@ from tests.jobs.packed import PACK, Counts, body, compact, packed
 from tests.jobs.test_rebuild import lose_index, rebuilt
 from tests.jobs.versioned import VersionedPast, contents, every_version
 from tests.store.site import opened, prepare, put, settings_for
+
+pytestmark = pytest.mark.slow
 
 
 @pytest.fixture
@@ -32,8 +36,8 @@ def settings(tmp_path: Path) -> Settings:
 @pytest.mark.parametrize("snapshot", [False, True])
 async def test_a_store_with_versions_comes_back_exactly(settings: Settings, snapshot: bool) -> None:
     async with writing(settings) as store:
-        decisions = Decisions(store)
-        garbage = Garbage(store, lambda: 2, lambda: 1, 0, decisions.bound)
+        decisions = JournalWriter(store)
+        garbage = GarbageCollector(store, lambda: 2, lambda: 1, 0, decisions.bound)
         past = VersionedPast(store, seed=5 + snapshot, keys=sized(30, 10_000), at_once=sized(8, 64))
         await past.begin()
         await store.index.set_versioning(past.buckets[1].id, ENABLED)
@@ -41,7 +45,7 @@ async def test_a_store_with_versions_comes_back_exactly(settings: Settings, snap
             await past.run(sized(60, 6000))
             if snapshot and turn in (4, 12):
                 decisions.renew()
-            await store.write_down_refused()
+            await store.report_rejected_records()
             await decisions.run_once()
             await garbage.run_once()
         await past.end()
@@ -69,7 +73,7 @@ async def test_the_newest_of_what_is_left_is_the_current_one(settings: Settings)
     async with writing(settings) as store:
         bucket = await store.index.create_bucket("bucket", "owner", "us-east-1", 10)
         await store.index.set_versioning(bucket.id, ENABLED)
-        decisions = Decisions(store)
+        decisions = JournalWriter(store)
         first = await put(store, bucket, "back", b"first")
         second = await put(store, bucket, "back", b"second")
         await put(store, bucket, "down", b"first")
@@ -101,7 +105,7 @@ async def test_what_was_not_decided_is_restored_as_the_bucket_keeps_it(settings:
         await store.index.set_versioning(bucket.id, ENABLED)
         decided = await put(store, bucket, "k", b"decided")
         await store.index.set_versioning(bucket.id, versioning)
-        await Decisions(store).run_once()
+        await JournalWriter(store).run_once()
         for text in (b"one", b"two"):
             await put(store, bucket, "k", text)
     lose_index(settings)
@@ -124,7 +128,7 @@ async def test_versions_whose_bucket_is_told_to_have_none_are_kept(settings: Set
     """The switch was written down a moment later than what was put behind it, and is lost."""
     async with writing(settings) as store:
         bucket = await store.index.create_bucket("bucket", "owner", "us-east-1", 10)
-        decisions = Decisions(store)
+        decisions = JournalWriter(store)
         await decisions.run_once()
         await store.index.set_versioning(bucket.id, ENABLED)
         await put(store, bucket, "k", b"body")
@@ -184,7 +188,7 @@ async def test_fsck_finds_a_key_without_a_newest_version(settings: Settings) -> 
             await put(store, bucket, "key", body)
         held = await contents(store, bucket)
         version = await objects.find(store, bucket.id, "key")
-        await store.index._commit(set_states, [(version.seq, NONCURRENT)])  # type: ignore[attr-defined]
+        await store.index._commit(Write(set_states, locks=global_lock), ([(version.seq, NONCURRENT)],))
         report = await fsck(store, repair=False)
         assert (report.clean, report.newest) == (False, [{"bucket": "b", "key": "key"}])
         report = await fsck(store, repair=True)

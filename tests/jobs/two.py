@@ -7,15 +7,15 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from app.index import open_index
-from app.index.rows import Bucket
-from app.jobs.rebuild import Rebuild, Report
-from app.settings import Settings
-from app.startup import start
-from app.store import objects
-from app.store.driver import make_stores
-from app.store.offline import open_all
-from app.store.store import Store
+from sluice_s3.app.index import open_index
+from sluice_s3.app.index.rows import Bucket
+from sluice_s3.app.jobs.journals.rebuild import Rebuild, Report
+from sluice_s3.app.settings import Settings
+from sluice_s3.app.startup import start_store
+from sluice_s3.app.store import objects
+from sluice_s3.app.store.offline import open_offline_stores
+from sluice_s3.app.store.store import Store
+from sluice_s3.app.store.stores import make_stores
 from tests.jobs.mixed import THRESHOLD
 from tests.jobs.packed import complete, put_part, start_upload
 from tests.store.site import put
@@ -28,6 +28,7 @@ def settings_of(path: Path) -> Settings:
         root_access_key="ROOTKEY",
         root_secret_key="root-secret-key",  # type: ignore[arg-type]
         durability="relaxed",
+        master_key_auto=False,
         pack_threshold=THRESHOLD,
         stores={"fast": {"path": path / "fast"}, "slow": {"path": path / "slow"}},  # type: ignore[dict-item]
         index=f"sqlite:///{path}/index/sluice.db",
@@ -43,7 +44,7 @@ async def stores(settings: Settings) -> AsyncIterator[Store]:
     known = await index.identities()
     try:
         for one in store.all.values():
-            await start(one, known)
+            await start_store(one, known)
             one.open_packs()
         yield store
     finally:
@@ -58,7 +59,9 @@ async def stores(settings: Settings) -> AsyncIterator[Store]:
 def rebuilt(settings: Settings) -> tuple[Report, list[tuple[str, str, int, int, str]]]:
     """Rebuild as the command does."""
     shutil.rmtree(settings.index_path.parent)
-    with Rebuild(open_all(settings), settings.index_path, commit_timeout=20, progress=lambda *_: None) as work:
+    with Rebuild(
+        open_offline_stores(settings), settings.index_path, commit_timeout=20, progress=lambda *_: None
+    ) as work:
         report = work.run()
         lost = list(work.lost())
         work.install(replace=False)

@@ -2,26 +2,26 @@
 
 from __future__ import annotations
 
-from app.index.rows import Bucket
-from app.index.schema import ENABLED, SUSPENDED
-from app.index.version_rows import ListedAny
-from app.store import objects, reading
-from app.store.store import Store
+from sluice_s3.app.index.rows import Bucket
+from sluice_s3.app.index.schema.tables import ENABLED, SUSPENDED
+from sluice_s3.app.index.version_rows import ListedVersionEntry
+from sluice_s3.app.store import objects, reading
+from sluice_s3.app.store.store import Store
 from tests.jobs.mixed import Past
 from tests.store.site import put
 
 
-async def every_version(store: Store, bucket: Bucket) -> list[ListedAny]:
+async def every_version(store: Store, bucket: Bucket) -> list[ListedVersionEntry]:
     """All versions of a bucket, in the order of listings."""
     return (await store.index.list_versions(bucket.id, "", "", "", "", 1_000_000)).entries
 
 
-async def content_of(store: Store, bucket: Bucket, entry: ListedAny) -> bytes:
+async def content_of(store: Store, bucket: Bucket, entry: ListedVersionEntry) -> bytes:
     """The bytes of a version."""
     version = await store.index.version(bucket.id, entry.key, entry.version_id)
     assert version is not None
     taken = bytearray()
-    await reading.feed(store, version, 0, version.size, taken.extend)
+    await reading.feed_bytes(store, version, 0, version.size, taken.extend)
     return bytes(taken)
 
 

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 
 import apsw
 
-from app.index.rows import Bucket, NewVersion
-from app.index.sqlite import SqliteIndex
+from sluice_s3.app.index.rows import Bucket, NewVersion
+from sluice_s3.app.index.sqlite.index import SqliteIndex
 
 TOGETHER = 5000
 """Puts that are queued at a time; the writer commits them in groups."""

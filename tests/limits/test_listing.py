@@ -11,9 +11,9 @@ from urllib.parse import quote
 
 import pytest
 
-from app.index.rows import Page
-from app.index.sqlite import SqliteIndex
-from benchmarks.processes import cpu_seconds
+from sluice_s3.app.index.rows import Page
+from sluice_s3.app.index.sqlite.index import SqliteIndex
+from sluice_s3.loadtests.common.procfs import cpu_seconds
 from tests.environment import sized
 from tests.gateway import Gateway
 from tests.limits.counted import Cost, counting, fill

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from app.settings import Settings
+from sluice_s3.app.settings import Settings
 from tests.environment import sized
 from tests.gateway import Gateway
 from tests.limits.memory import Memory

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import socket
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -14,6 +14,7 @@ import pytest
 from tests.gateway import Gateway
 from tests.limits.memory import Memory
 from tests.limits.wire import MIB, Answer, Content, Wire
+from tests.support.waiting import eventually
 
 pytestmark = pytest.mark.xdist_group("limits")
 
@@ -38,13 +39,6 @@ def ask(gateway: Gateway, method: str = "GET", path: str = "/box/small", body: b
         return wire.ask(method, path, body=body)
 
 
-def until(found: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 30
-    while not found():
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
-
-
 def slow_down(answer: Answer) -> bool:
     """Whether the answer is SlowDown, all of it as S3 gives it; else it must be a success."""
     if answer.status == 200:
@@ -59,7 +53,9 @@ def slow_down(answer: Answer) -> bool:
 def test_more_connections_than_the_limit(tmp_path: Path) -> None:
     with limited(tmp_path, max_connections=8) as gateway, ExitStack() as stack:
         held = [stack.enter_context(Wire(gateway.endpoint)) for _ in range(8)]
-        until(lambda: not slow_down(held[0].ask("GET", "/box/small")))  # the connection that made the bucket is gone
+        eventually(
+            lambda: not slow_down(held[0].ask("GET", "/box/small"))
+        )  # the connection that made the bucket is gone
         for wire in held:
             assert wire.ask("GET", "/box/small").body == b"small"
         for _ in range(3):
@@ -67,7 +63,7 @@ def test_more_connections_than_the_limit(tmp_path: Path) -> None:
         for wire in held:
             assert wire.ask("GET", "/box/small").body == b"small"
         held.pop().close()
-        until(lambda: not slow_down(ask(gateway)))
+        eventually(lambda: not slow_down(ask(gateway)))
 
 
 def test_more_requests_than_the_limit(tmp_path: Path) -> None:
@@ -78,7 +74,7 @@ def test_more_requests_than_the_limit(tmp_path: Path) -> None:
         for number, wire in enumerate(running):
             wire.begin("PUT", f"/box/{number}", length=10)
             wire.http.send(b"12345")
-        until(lambda: slow_down(ask(gateway)))
+        eventually(lambda: slow_down(ask(gateway)))
         assert slow_down(idle.ask("GET", "/box/small"))
         assert slow_down(ask(gateway, "PUT", "/box/refused", b"refused"))
         for wire in running:
@@ -129,7 +125,7 @@ def test_a_stuck_reader_is_cut_off(tmp_path: Path) -> None:
         stuck.begin("GET", "/box/large")
         assert stuck.socket.recv(1, socket.MSG_PEEK)
         assert slow_down(ask(gateway))
-        until(lambda: not slow_down(ask(gateway)))
+        eventually(lambda: not slow_down(ask(gateway)))
         assert 0 < received(stuck.socket) < LARGE.size
 
 
@@ -167,7 +163,7 @@ def test_a_stuck_writer_is_cut_off(tmp_path: Path) -> None:
         stuck.http.send(LARGE.some(0, MIB))
         answer = stuck.answer()
         assert (answer.status, answer.code, answer.headers["connection"]) == (400, "RequestTimeout", "close")
-        until(lambda: not slow_down(ask(gateway)))
+        eventually(lambda: not slow_down(ask(gateway)))
         assert ask(gateway, path="/box/stuck").code == "NoSuchKey"
         assert files(gateway) == before
 

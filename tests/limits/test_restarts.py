@@ -11,6 +11,7 @@ from tests.environment import sized
 from tests.gateway import Gateway
 from tests.limits.load import Load
 from tests.limits.wire import Wire
+from tests.support.waiting import eventually
 
 pytestmark = pytest.mark.xdist_group("limits")
 
@@ -23,10 +24,12 @@ def restart(gateway: Gateway) -> None:
     """Return once no worker of before is left."""
     before = set(gateway.children())
     gateway.hup()
-    deadline = time.monotonic() + SECONDS
-    while len(now := set(gateway.children())) != gateway.workers or before & now:
-        assert time.monotonic() < deadline, f"{before} became {now}"
-        time.sleep(0.05)
+
+    def replaced() -> bool:
+        now = set(gateway.children())
+        return len(now) == gateway.workers and not before & now
+
+    eventually(replaced, f"other workers than {before}", SECONDS)
 
 
 def test_no_request_fails(tmp_path: Path) -> None:

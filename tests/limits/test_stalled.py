@@ -55,7 +55,7 @@ def begun(number: int) -> int:
     return BODIES[number % len(BODIES)][1]
 
 
-def begin_write(wire: Wire, number: int) -> None:
+def start_write(wire: Wire, number: int) -> None:
     content = body_of(number)
     wire.begin("PUT", f"/stalled/{number}", length=content.size)
     wire.http.send(content.some(0, begun(number)))
@@ -99,7 +99,7 @@ def test_200_stalled_readers_and_200_stalled_writers(gateway: Gateway) -> None:
         for reader in readers:
             begin_read(reader)
         for number, writer in enumerate(writers):
-            begin_write(writer, number)
+            start_write(writer, number)
         for number in range(ROUNDS):
             started = time.monotonic()
             others(gateway, number)

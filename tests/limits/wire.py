@@ -11,7 +11,7 @@ from http.client import HTTPConnection, HTTPResponse
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
-from benchmarks.signing import Signer
+from sluice_s3.loadtests.clients.signing import Signer
 from tests.gateway import ACCESS_KEY, SECRET_KEY
 
 MIB = 1024 * 1024

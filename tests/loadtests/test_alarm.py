@@ -8,7 +8,7 @@ from contextlib import closing
 
 import gevent
 
-from loadtests.alarm import Alarm
+from sluice_s3.loadtests.clients.precise_timer import PreciseTimer
 
 
 def test_never_early_and_others_run_meanwhile() -> None:
@@ -20,7 +20,7 @@ def test_never_early_and_others_run_meanwhile() -> None:
             gevent.sleep(0.001)
 
     other = gevent.spawn(beat)
-    with closing(Alarm()) as alarm:
+    with closing(PreciseTimer()) as alarm:
         for number in range(20):
             moment = time.perf_counter() + 0.003 + number / 10_000
             alarm.wait_until(moment)
@@ -30,7 +30,7 @@ def test_never_early_and_others_run_meanwhile() -> None:
 
 
 def test_what_is_past_is_not_waited_for_but_others_have_their_turn() -> None:
-    with closing(Alarm()) as alarm:
+    with closing(PreciseTimer()) as alarm:
         for moment in (0.0, -1.0, time.perf_counter()):
             other = gevent.spawn(bool)
             alarm.wait_until(moment)
@@ -41,5 +41,5 @@ def test_what_is_past_is_not_waited_for_but_others_have_their_turn() -> None:
 def test_the_descriptor_is_given_back() -> None:
     before = os.listdir("/proc/self/fd")
     for _ in range(3):
-        Alarm().close()
+        PreciseTimer().close()
     assert os.listdir("/proc/self/fd") == before

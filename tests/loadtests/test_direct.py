@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from loadtests.direct import DirectObjects
+from sluice_s3.loadtests.clients.filesystem import DirectObjects
 
 
 @pytest.mark.parametrize("synced", [True, False])

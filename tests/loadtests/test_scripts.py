@@ -6,12 +6,12 @@ import subprocess
 import sys
 from pathlib import Path
 
-from loadtests.mounts.mount import ROOT
+from sluice_s3.loadtests.mounts.mount import ROOT
 
 GAVE_UP = 3
 """`loadtests.session.GAVE_UP`, which cannot be imported here: gevent would patch this process."""
 SCENARIO = """
-from loadtests.user import ScriptUser
+from sluice_s3.loadtests.users import ScriptUser
 
 class Broken(ScriptUser):
     def script(self) -> None:

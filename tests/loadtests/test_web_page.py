@@ -6,24 +6,22 @@ Locust is not imported here: it would change this process.
 from __future__ import annotations
 
 import json
-import socket
 import subprocess
 import sys
-import time
 import urllib.parse
 import urllib.request
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from sluice_s3.loadtests.common.targets import free_port
 from tests.gateway import ACCESS_KEY, ROOT, SECRET_KEY, Gateway
+from tests.support.waiting import eventually
 
-PATIENCE = 60.0
 FORM = {"user_count": 1, "spawn_rate": 1, "duration": 0.5, "size": "1KB", "objects": 3, "warm_up": 0}
 
 
 def test_a_worker_is_back_for_the_next_test(tmp_path: Path) -> None:
-    page, port = _free_ports()
+    page, port = free_port(), free_port()
     with Gateway(tmp_path / "data", workers=1) as gateway:
         words = [sys.executable, "-m", "locust", "-f", "loadtests/scenarios/mixed.py", "--host", gateway.endpoint]
         words += ["--access-key", ACCESS_KEY, "--secret-key", SECRET_KEY]
@@ -33,10 +31,10 @@ def test_a_worker_is_back_for_the_next_test(tmp_path: Path) -> None:
             running = [subprocess.Popen(command, cwd=ROOT, stdout=log, stderr=log) for command in commands]
         try:
             for _ in range(2):
-                _until(lambda: _asked(page, "/stats/requests").get("worker_count", 0) == 1)
+                eventually(lambda: _asked(page, "/stats/requests").get("worker_count", 0) == 1)
                 assert _asked(page, "/swarm", {**FORM, "host": gateway.endpoint})["success"]
-                _until(lambda: _asked(page, "/stats/requests").get("state") == "stopped")
-                _until(lambda: _asked(page, "/stats/requests")["stats"][-1]["num_requests"] > 0)
+                eventually(lambda: _asked(page, "/stats/requests").get("state") == "stopped")
+                eventually(lambda: _asked(page, "/stats/requests")["stats"][-1]["num_requests"] > 0)
                 assert _asked(page, "/stats/reset") == {}
             assert [process.poll() for process in running] == [None, None]
         finally:
@@ -44,14 +42,6 @@ def test_a_worker_is_back_for_the_next_test(tmp_path: Path) -> None:
                 process.terminate()
             for process in running:
                 process.wait(30)
-
-
-def _free_ports() -> list[int]:
-    probes = [socket.create_server(("127.0.0.1", 0)) for _ in range(2)]
-    ports = [int(probe.getsockname()[1]) for probe in probes]
-    for probe in probes:
-        probe.close()
-    return ports
 
 
 def _asked(page: int, path: str, form: dict[str, Any] | None = None) -> dict[str, Any]:
@@ -63,10 +53,3 @@ def _asked(page: int, path: str, form: dict[str, Any] | None = None) -> dict[str
     except OSError:
         return {}
     return dict(json.loads(said)) if said.startswith(b"{") else {}
-
-
-def _until(found: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + PATIENCE
-    while not found():
-        assert time.monotonic() < deadline
-        time.sleep(0.2)

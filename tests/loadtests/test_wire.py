@@ -6,6 +6,7 @@ import socket
 import sys
 import threading
 import time
+import tracemalloc
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from urllib.parse import parse_qsl, unquote, urlsplit
@@ -15,13 +16,13 @@ from botocore.auth import SigV4Auth
 from botocore.awsrequest import AWSRequest
 from botocore.credentials import Credentials
 
-from loadtests import wire
-from loadtests.objects import S3Objects
-from loadtests.payload import parse_size, parse_sizes, pieces
-from loadtests.wire import Connection, Endpoint, Lost
+from sluice_s3.loadtests.clients import http
+from sluice_s3.loadtests.clients.http import Connection, ConnectionFailed, Endpoint
+from sluice_s3.loadtests.clients.s3 import S3Client
+from sluice_s3.loadtests.payload import parse_size, parse_sizes, pieces
 
 KEYS = ("access", "secret-key")
-Make = Callable[[str], S3Objects]
+Make = Callable[[str], S3Client]
 
 
 @contextmanager
@@ -81,11 +82,11 @@ OK = saying(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
 
 
 @pytest.fixture
-def objects() -> Iterator[Callable[[str], S3Objects]]:
-    made: list[S3Objects] = []
+def objects() -> Iterator[Callable[[str], S3Client]]:
+    made: list[S3Client] = []
 
-    def make(url: str) -> S3Objects:
-        made.append(S3Objects(Endpoint(url, *KEYS, timeout=5), "bucket"))
+    def make(url: str) -> S3Client:
+        made.append(S3Client(Endpoint(url, *KEYS, timeout=5), "bucket"))
         return made[-1]
 
     yield make
@@ -190,14 +191,14 @@ def test_an_answer_that_lies_there_is_not_slow() -> None:
 
 
 def test_where_the_kernel_does_not_tell_it_is_when_it_was_taken_in(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(wire, "STAMPS", -1)
+    monkeypatch.setattr(http, "SO_TIMESTAMPNS_NEW", -1)
     with answering(OK, OK) as (url, _):
         ttfb, total = asked_by_a_busy_one(url)
     assert BUSY <= ttfb <= total
 
 
 def test_a_wall_clock_that_jumps_makes_no_time_negative(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(wire.time, "time_ns", lambda: 2**62)
+    monkeypatch.setattr(http.time, "time_ns", lambda: 2**62)
     with answering(OK, OK) as (url, _):
         ttfb, total = asked_by_a_busy_one(url)
     assert 0 <= ttfb <= total < BUSY
@@ -216,6 +217,76 @@ def test_an_answer_in_pieces_and_one_in_chunks() -> None:
         assert wire.ask("GET", "/b/x", keep=True).body == b"abc"
         assert wire.ask("GET", "/b/x", keep=True).body == b"abc0123456789"
         wire.close()
+
+
+CHUNKED = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n"
+MARKS = b"0123456789\r\n0\r\n\r\nabcdef"
+"""Data that holds what the last chunk looks like."""
+
+
+def in_two(first: bytes, second: bytes) -> Callable[[socket.socket, bytes], None]:
+    def answer(wire: socket.socket, _: bytes) -> None:
+        wire.sendall(first)
+        time.sleep(0.1)
+        wire.sendall(second)
+
+    return answer
+
+
+def test_chunks_with_trailers_and_with_data_that_looks_like_their_end(objects: Make) -> None:
+    chunk = b"%x\r\n" % len(MARKS) + MARKS
+    cut = chunk.index(b"abcdef")
+    trailers = CHUNKED + b"Trailer: x-amz-checksum-crc32\r\n\r\n3\r\nabc\r\n0\r\nx-amz-checksum-crc32: AAAA\r\n\r\n"
+    looks = in_two(CHUNKED + b"\r\n" + chunk[:cut], chunk[cut:] + b"\r\n0\r\n\r\n")
+    with answering(saying(trailers), looks, looks, OK) as (url, seen):
+        wire = Connection(Endpoint(url, *KEYS, timeout=2))
+        assert wire.ask("GET", "/b/x", keep=True).body == b"abc"
+        assert wire.ask("GET", "/b/x", keep=True).body == MARKS
+        answer = wire.ask("GET", "/b/x")
+        assert (answer.body, answer.received, answer.retries) == (b"", len(MARKS), 0)
+        assert wire.ask("GET", "/b/x").status == 200
+        wire.close()
+    assert len(seen) == 4
+
+
+def test_an_object_in_chunks_has_its_length(objects: Make) -> None:
+    with answering(saying(CHUNKED + b"\r\n3\r\nabc\r\n0\r\n\r\n")) as (url, _):
+        assert objects(url).get("x", 3).error == ""
+
+
+def test_a_large_answer_in_chunks_is_taken_in_at_once() -> None:
+    """Memory and time grow with the length, not with its square."""
+    piece = bytes(1 << 16)
+    chunks = b"".join(b"%x\r\n%s\r\n" % (len(piece), piece) for _ in range(320))
+    with answering(saying(CHUNKED + b"\r\n" + chunks + b"0\r\n\r\n")) as (url, _):
+        wire = Connection(Endpoint(url, *KEYS, timeout=5))
+        tracemalloc.start()
+        try:
+            answer = wire.ask("GET", "/b/x")
+            most = tracemalloc.get_traced_memory()[1]
+        finally:
+            tracemalloc.stop()
+            wire.close()
+    assert answer.received == 320 << 16
+    assert most < 8 << 20
+
+
+@pytest.mark.parametrize(
+    "said", [b"no number\r\nabc", b"-1\r\nabc", b"3\r\nabcdefg", b"3\r\nabc\r\n0\r\nno trailer\r\n\r\n"]
+)
+def test_chunks_that_are_wrong_are_an_error(objects: Make, said: bytes) -> None:
+    with answering(saying(CHUNKED + b"\r\n" + said, close=True)) as (url, _):
+        assert objects(url).get("x", 3).error.startswith("no answer: the answer is not HTTP")
+
+
+@pytest.mark.parametrize("body", [b"<Key>\xff\xfe</Key>", b"\xff"])
+def test_a_listing_that_is_no_text_raises_nothing(body: bytes) -> None:
+    listing = saying(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % len(body) + body)
+    error = saying(b"HTTP/1.1 500 No\r\nContent-Length: 0\r\n\r\n", close=True)
+    with answering(OK, listing, *[error] * 20) as (url, _):
+        client = S3Client(Endpoint(url, *KEYS, timeout=0.5), "bucket")
+        assert client.sweep()
+        client.close()
 
 
 def test_an_error_says_what_s3_said(objects: Make) -> None:
@@ -257,7 +328,7 @@ def test_an_endpoint_that_refuses_a_body_before_it_is_whole(objects: Make) -> No
     ],
 )
 def test_an_answer_that_is_none(said: bytes) -> None:
-    with answering(saying(said, close=True)) as (url, _), pytest.raises(Lost):
+    with answering(saying(said, close=True)) as (url, _), pytest.raises(ConnectionFailed):
         Connection(Endpoint(url, *KEYS, timeout=5)).ask("GET", "/b/x")
 
 
@@ -269,7 +340,27 @@ def test_a_wrong_length_is_an_error(objects: Make) -> None:
 def test_a_connection_that_was_closed_while_idle_is_opened_again(objects: Make) -> None:
     with answering(saying(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n", close=True), OK) as (url, seen):
         client = objects(url)
-        assert [client.stat("a").error, client.stat("b").error] == ["", ""]
+        first, second = client.stat("a"), client.stat("b")
+    assert [first.error, second.error] == ["", ""]
+    assert [first.retries, second.retries] == [0, 1]
+    assert len(seen) == 2
+
+
+def test_a_request_without_an_answer_is_not_sent_again() -> None:
+    """It may be under way: repeated, a hang would look like one slow request."""
+    over = threading.Event()
+
+    def hang(_: socket.socket, __: bytes) -> None:
+        over.wait(10)
+
+    with answering(OK, hang, OK) as (url, seen):
+        client = S3Client(Endpoint(url, *KEYS, timeout=0.3), "bucket")
+        assert client.delete("a").error == ""
+        lost = client.delete("b")
+        over.set()
+        client.close()
+    assert (lost.status, lost.error, lost.retries) == (0, "no answer: timed out", 0)
+    assert lost.total < 2
     assert len(seen) == 2
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import time
 from dataclasses import dataclass
 from hashlib import md5, sha256
 from pathlib import Path
@@ -13,6 +12,7 @@ from urllib.parse import quote, unquote
 from tests.gateway import ACCESS_KEY, ROOT, SECRET_KEY, Gateway
 from tests.negative.signer import Key, Signed, Way, presign, sign_full
 from tests.negative.wire import Answer, Connection, Request, Watch, xml
+from tests.support.waiting import eventually
 
 GROUND = "ground"
 """The first account's bucket, in which nothing may change."""
@@ -190,11 +190,8 @@ class Site:
         assert after == before
         if filled:  # what lies in a fresh bucket is data too
             return
-        deadline = time.monotonic() + 10
-        while new and time.monotonic() < deadline:
-            time.sleep(0.05)  # a writer whose client went away cleans up behind the answer
-            new = self.blobs() - blobs
-        assert not new, "a refused request left data behind"
+        if new:  # a writer whose client went away cleans up behind the answer
+            eventually(lambda: not self.blobs() - blobs, "no refused request leaves data behind")
 
     # what an attacker would do
     def attacks(self, bucket: str = GROUND) -> list[Request]:

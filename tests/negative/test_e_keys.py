@@ -155,6 +155,7 @@ def test_e55_a_key_and_keys_under_it(site: Site) -> None:
 
 
 INTERNAL = ["data", "index", "index/sluice.db", "run/jobs.lock", ".tmp", ".sys", "credentials", "identity", "store"]
+INTERNAL += ["master-key"]
 
 
 def test_e56_internal_names_are_ordinary_keys(site: Site) -> None:

@@ -7,7 +7,7 @@ from urllib.parse import quote
 
 import pytest
 
-from app.access.iam.service import IAM, NAMES, STS
+from sluice_s3.app.access.iam.service import IAM, NAMES, STS
 from tests.negative.privileges import call, iam, policy, user_with
 from tests.negative.signer import Key
 from tests.negative.site import GROUND, OTHERS, SMALL, Site, content_md5, delete_many, path_of, put
@@ -177,9 +177,9 @@ def test_f75_who_may_use_buckets_may_not_use_iam(site: Site, bucket_user: Key, a
 
 
 def _takes(action: str) -> frozenset[str]:
-    from app.access.iam.table import TABLE
+    from sluice_s3.app.access.iam.actions import ACTIONS
 
-    return TABLE[action].takes
+    return ACTIONS[action].takes
 
 
 def test_f75_a_user_does_not_raise_himself(site: Site) -> None:

@@ -23,7 +23,7 @@ FLOOR = {
     "f75": 49, "f76": 1,
     "g77": 32, "g78": 23, "g79": 22, "g80": 3, "g81": 8, "g82": 2, "g83": 10, "g84": 5, "g85": 34,
     "h86": 19, "h87": 6, "h88": 42, "h89": 43, "h90": 1, "h91": 39, "h92": 16, "h93": 7, "h94": 5,
-    "i95": 14, "i96": 3, "i98": 21,
+    "i95": 14, "i96": 3, "i97": 12, "i98": 21,
 }  # fmt: skip
 """Tests by number of the list of bad inputs: A header signatures, B streams, C presigned URLs, D forms, E names,
 F rights, G HTTP, H documents, I operations. F62 and F63 have more in tests/functional/test_copy_rights.py, F70 and F71

@@ -19,9 +19,9 @@ from urllib.request import urlopen
 
 import pytest
 
-from app.access.credentials import Credentials, WeakCredentials, root_credentials
-from app.index.rows import AccessKey
-from app.settings import Settings
+from sluice_s3.app.access.root_credentials import Credentials, WeakCredentials, root_credentials
+from sluice_s3.app.index.rows import AccessKey
+from sluice_s3.app.settings import Settings
 from tests.gateway import ACCESS_KEY, ROOT, SECRET_KEY, Gateway
 from tests.negative.signer import SIGNED_CHUNKS, Key, chunks_of
 from tests.negative.site import GROUND, SMALL, Site, path_of, put
@@ -45,7 +45,7 @@ WEAK = {
 def serve(data: Path, environment: dict[str, str]) -> subprocess.CompletedProcess[str]:
     clean = {name: value for name, value in os.environ.items() if not name.startswith(("SLUICE_", "MINIO_"))}
     return subprocess.run(
-        [sys.executable, "-m", "app.cli", "serve", "--port", "0", "--admin-port", "-1", "--data", str(data)],
+        [sys.executable, "-m", "sluice_s3.app.cli", "serve", "--port", "0", "--admin-port", "-1", "--data", str(data)],
         env={**clean, "PYTHONPATH": str(ROOT), **environment},
         cwd=ROOT,
         capture_output=True,

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 from xml.etree import ElementTree
 
-PATIENCE = 20.0
+PATIENCE = 60.0
 """Seconds after which a test that still waits for bytes has failed."""
 NAMESPACE = re.compile(r"\{[^}]*\}")
 

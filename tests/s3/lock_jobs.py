@@ -14,19 +14,19 @@ import pytest
 from fastapi import FastAPI
 from typer.main import get_command
 
-from app.admin import accounts, identities
-from app.cli import cli
-from app.jobs.compaction import Compactor
-from app.jobs.decisions import told_elsewhere
-from app.jobs.fsck import fsck
-from app.jobs.garbage import Garbage
-from app.jobs.lifecycle import Lifecycle
-from app.jobs.move import Mover
-from app.jobs.restores import Restores
-from app.jobs.scrub import Scrubber
-from app.store.lifecycle import Day
-from app.store.place import owner
-from app.store.store import Store
+from sluice_s3.app.admin import accounts, identities
+from sluice_s3.app.cli.main import cli
+from sluice_s3.app.jobs.integrity.fsck import fsck
+from sluice_s3.app.jobs.integrity.scrub import Scrubber
+from sluice_s3.app.jobs.journals.writer import other_stores_watermark
+from sluice_s3.app.jobs.lifecycle import Lifecycle
+from sluice_s3.app.jobs.reclaim.compaction import Compactor
+from sluice_s3.app.jobs.reclaim.garbage_collector import GarbageCollector
+from sluice_s3.app.jobs.relocation.bucket_migration import BucketMigrator
+from sluice_s3.app.jobs.relocation.restores import RestoreRunner
+from sluice_s3.app.store.lifecycle.evaluator import LifecycleCalendar
+from sluice_s3.app.store.named_driver import store_of_locator
+from sluice_s3.app.store.store import Store
 from tests.s3.plane import Plane
 
 COMMAND = get_command(cli)
@@ -43,18 +43,20 @@ class Jobs:
     def __init__(self, plane: Plane) -> None:
         self._plane, self._store = plane, plane.store
         self._ticks = 0
-        self._mover = Mover(plane.store, lambda: NEVER, self._tick)
+        self._mover = BucketMigrator(plane.store, lambda: NEVER, self._tick)
         self._pieces = self._garbage(plane.store, blobs=False)
         self._garbages = [
-            self._garbage(one, plane.decisions[name].bound, pieces=False, elsewhere=partial(told_elsewhere, one))
+            self._garbage(
+                one, plane.decisions[name].bound, pieces=False, elsewhere=partial(other_stores_watermark, one)
+            )
             for name, one in plane.store.all.items()
         ]
         self._compactors = [
             Compactor(one, 1 << 30, 0, lambda *_: None, lambda: float(self._tick())) for one in plane.store.all.values()
         ]
 
-    def _garbage(self, store: Store, *more: Any, **options: Any) -> Garbage:
-        return Garbage(store, lambda: NEVER, self._tick, 0, *more, **options)
+    def _garbage(self, store: Store, *more: Any, **options: Any) -> GarbageCollector:
+        return GarbageCollector(store, lambda: NEVER, self._tick, 0, *more, **options)
 
     def _tick(self) -> int:
         self._ticks += 1000
@@ -83,16 +85,16 @@ class Jobs:
 
     async def apply(self, now: Callable[[], int]) -> None:
         """Do what rules of life cycles say is due."""
-        await Lifecycle(self._store, Day(), FAST, lambda *_: None, now).run_once()
+        await Lifecycle(self._store, LifecycleCalendar(), FAST, lambda *_: None, now).run_once()
 
     async def restore(self, now: Callable[[], int]) -> None:
         """Bring archived objects back, and away again."""
-        await Restores(self._store, Day(), FAST, now).run_once()
+        await RestoreRunner(self._store, LifecycleCalendar(), FAST, now).run_once()
 
 
 def damage(store: Store, roots: dict[str, Path], locator: str) -> None:
     """Turn a byte of a blob around; a second time it is whole again. The blob is a file or a record of a pack."""
-    name = owner(locator)
+    name = store_of_locator(locator)
     kind, _, bare = locator.rpartition("/")[2].partition(":")
     pack, *rest = bare.split(".")
     packed = store.of(name).driver.packed(locator) is not None

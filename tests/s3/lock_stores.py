@@ -8,7 +8,7 @@ import tempfile
 from functools import cache
 from pathlib import Path
 
-from app.settings import Settings
+from sluice_s3.app.settings import Settings
 from tests.s3.plane import ROOT
 from tests.store.site import prepare
 

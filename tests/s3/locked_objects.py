@@ -25,10 +25,11 @@ import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from app.index import locks
-from app.index.lock_clock import LockClock
-from app.index.locks import COMPLIANCE, GOVERNANCE, Lock
-from app.store import locked, multipart, reading
+from sluice_s3.app.index import object_lock
+from sluice_s3.app.index.object_lock import COMPLIANCE, GOVERNANCE, Lock
+from sluice_s3.app.index.retention_clock import RetentionClock
+from sluice_s3.app.store import multipart, reading
+from sluice_s3.app.store.journals import wait
 from tests.negative.signer import Key
 from tests.s3.lock_draws import BODIES, CALLERS, CLASSES, KEYS, LOCKS, PICKS, Who, when
 from tests.s3.lock_stores import HOME, THRESHOLD, prepared
@@ -97,8 +98,8 @@ class LockedObjects(RuleBasedStateMachine):
         self.passed = self.jumped = 0
         """Milliseconds that went by, and that the wall clock was set forward besides."""
         self.patch = pytest.MonkeyPatch()
-        self.patch.setattr(locks, "clock", LockClock(lambda: self.wall, lambda: self.passed))
-        self.patch.setattr(locked, "FIRST_LOOK", 0.0005)
+        self.patch.setattr(object_lock, "clock", RetentionClock(lambda: self.wall, lambda: self.passed))
+        self.patch.setattr(wait, "FIRST_LOOK", 0.0005)
         self.patch.setattr(multipart, "MIN_PART", 1)
         self.stack = AsyncExitStack()
         self.plane: Plane
@@ -176,7 +177,7 @@ class LockedObjects(RuleBasedStateMachine):
     def lock_of(self, which: Name) -> Lock:
         version = self.run(self.plane.index.version(self.bucket_id, *which))
         assert version is not None, which
-        return locks.of(version.headers)
+        return object_lock.lock_of(version.headers)
 
     @initialize(default=st.booleans())
     def begin(self, default: bool) -> None:
@@ -380,7 +381,7 @@ class LockedObjects(RuleBasedStateMachine):
         version = self.run(self.plane.index.version(self.bucket_id, *which))
         assert version.storage_class == "GLACIER"
         taken = bytearray()
-        self.run(reading.feed(self.plane.store, version, 0, version.size, taken.extend))
+        self.run(reading.feed_bytes(self.plane.store, version, 0, version.size, taken.extend))
         return bytes(taken)
 
     def all_are_readable(self) -> None:

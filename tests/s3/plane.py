@@ -9,15 +9,15 @@ from typing import Any, NamedTuple
 
 import orjson
 
-from app.access.known import Known
-from app.index.identity_rows import USER, Identity
-from app.index.rows import Bucket
-from app.jobs.decisions import Decisions
-from app.s3.gateway import REQUEST, Gateway
-from app.s3.request import S3Request
-from app.server.limits import BodyMemory
-from app.settings import Settings
-from app.store.store import Store
+from sluice_s3.app.access.lookup_cache import LookupCache
+from sluice_s3.app.index.identity_rows import USER, Identity
+from sluice_s3.app.index.rows import Bucket
+from sluice_s3.app.jobs.journals.writer import JournalWriter
+from sluice_s3.app.s3.gateway import REQUEST, Gateway
+from sluice_s3.app.s3.wire.request import S3Request
+from sluice_s3.app.server.http.limits import BodyMemoryBudget
+from sluice_s3.app.settings import Settings
+from sluice_s3.app.store.store import Store
 from tests.jobs.two import stores
 from tests.negative.signer import Key, Way, sign_full
 from tests.negative.wire import Request
@@ -50,11 +50,11 @@ class Plane:
 
     def __init__(self, settings: Settings, store: Store) -> None:
         self.store, self.index = store, store.index
-        self.decisions = {name: Decisions(one) for name, one in store.all.items()}
+        self.decisions = {name: JournalWriter(one) for name, one in store.all.items()}
         self.dies = False
         """Whether nothing more is written down when it ends."""
-        memory = BodyMemory(1 << 24)
-        self.gateway = Gateway(settings, store, Known(store.index), lambda *_: None, memory)
+        memory = BodyMemoryBudget(1 << 24)
+        self.gateway = Gateway(settings, store, LookupCache(store.index), lambda *_: None, memory)
         self._writing: asyncio.Task[None] | None = None
         for one in store.all.values():
             one.bell = self  # type: ignore[assignment]

@@ -9,19 +9,19 @@ from typing import Any
 
 import pytest
 
-from app.errors import Overloaded
-from app.s3 import body
-from app.s3.body import PIECE, Body
-from app.s3.request import S3Request
-from app.server.limits import BodyMemory
-from storage_drivers.base import Buffer
+from sluice_s3.app.errors import Overloaded
+from sluice_s3.app.s3.wire import body
+from sluice_s3.app.s3.wire.body import READ_BYTES, RequestBody
+from sluice_s3.app.s3.wire.request import S3Request
+from sluice_s3.app.server.http.limits import BodyMemoryBudget
+from sluice_s3.storage_drivers.base import Buffer
 
-BUDGET = 4 * PIECE
+BUDGET = 4 * READ_BYTES
 SOME = 16 * 1024
 """Bytes of a piece where a piece has very many."""
 
 
-def request_of(size: int, memory: BodyMemory, payload: str = "UNSIGNED-PAYLOAD") -> S3Request:
+def request_of(size: int, memory: BodyMemoryBudget, payload: str = "UNSIGNED-PAYLOAD") -> S3Request:
     """The head of an upload."""
     request = S3Request()
     request.headers = {"x-amz-decoded-content-length": str(size)}
@@ -35,14 +35,14 @@ def request_of(size: int, memory: BodyMemory, payload: str = "UNSIGNED-PAYLOAD")
 class Upload:
     """A request whose body arrives in the pieces given, and no further until more are added."""
 
-    def __init__(self, memory: BodyMemory, *pieces: bytes, size: int | None = None) -> None:
+    def __init__(self, memory: BodyMemoryBudget, *pieces: bytes, size: int | None = None) -> None:
         self.coming: asyncio.Queue[bytes] = asyncio.Queue()
         for piece in pieces:
             self.coming.put_nowait(piece)
         self._left = sum(map(len, pieces)) if size is None else size
         request = request_of(self._left, memory)
         request.receive = self._receive
-        self.body = Body(request)
+        self.body = RequestBody(request)
         assert request.body is self.body
 
     async def _receive(self) -> MutableMapping[str, Any]:
@@ -58,7 +58,7 @@ class Upload:
 
 
 def pieces(count: int) -> list[bytes]:
-    return [bytes([number]) * PIECE for number in range(count)]
+    return [bytes([number]) * READ_BYTES for number in range(count)]
 
 
 async def waiting(task: asyncio.Task[Any]) -> bool:
@@ -69,22 +69,22 @@ async def waiting(task: asyncio.Task[Any]) -> bool:
 
 
 async def test_held_from_reading_until_hashing() -> None:
-    memory = BodyMemory(BUDGET)
+    memory = BodyMemoryBudget(BUDGET)
     upload = Upload(memory, *pieces(3))
     for number in range(3):
         assert await upload.write() == pieces(3)[number]
-        assert memory.held == PIECE
+        assert memory.held == READ_BYTES
     assert await upload.body.read() == b""
     assert memory.held == 0
     upload.body.verify()
 
 
 async def test_what_nobody_hashed_is_given_back_at_the_end() -> None:
-    memory = BodyMemory(BUDGET)
+    memory = BodyMemoryBudget(BUDGET)
     upload = Upload(memory, *pieces(2))
     piece = await upload.body.read()
     await upload.body.read()
-    assert memory.held == 2 * PIECE
+    assert memory.held == 2 * READ_BYTES
     upload.body.close()
     assert memory.held == 0
     upload.body.digest(piece)
@@ -93,27 +93,27 @@ async def test_what_nobody_hashed_is_given_back_at_the_end() -> None:
 
 
 async def test_when_memory_is_short_a_body_gives_what_it_has() -> None:
-    memory = BodyMemory(BUDGET)
+    memory = BodyMemoryBudget(BUDGET)
     memory.take(BUDGET - 10)
     upload = Upload(memory, b"0123456789", b"abc")
     assert await upload.body.read() == b"0123456789"
 
 
 async def test_when_memory_is_short_a_body_that_has_nothing_waits() -> None:
-    memory = BodyMemory(BUDGET)
+    memory = BodyMemoryBudget(BUDGET)
     memory.take(BUDGET)
     upload = Upload(memory, *pieces(1))
     reading = asyncio.create_task(upload.body.read())
     assert await waiting(reading)
     assert upload.coming.qsize() == 1, "it must not take what there is no room for"
-    memory.release(PIECE)
+    memory.release(READ_BYTES)
     assert await reading == pieces(1)[0]
     assert memory.held == BUDGET
 
 
 async def test_a_body_that_waits_gets_the_memory_of_its_own_pieces() -> None:
     """All of the budget is in pieces of bodies that wait for more: hashing them lets all go on."""
-    memory = BodyMemory(BUDGET)
+    memory = BodyMemoryBudget(BUDGET)
     uploads = [Upload(memory, *pieces(2)) for _ in range(4)]
     first = [await upload.body.read() for upload in uploads]
     readings = [asyncio.create_task(upload.body.read()) for upload in uploads]
@@ -125,7 +125,7 @@ async def test_a_body_that_waits_gets_the_memory_of_its_own_pieces() -> None:
 
 
 async def test_a_hash_before_the_wait_is_seen() -> None:
-    memory = BodyMemory(PIECE)
+    memory = BodyMemoryBudget(READ_BYTES)
     upload = Upload(memory, *pieces(2))
     await upload.write()
     assert await upload.body.read() == pieces(2)[1]
@@ -133,7 +133,7 @@ async def test_a_hash_before_the_wait_is_seen() -> None:
 
 async def test_the_end_of_a_body_is_not_waited_for() -> None:
     """Its bytes are all there; only its end was not seen yet."""
-    memory = BodyMemory(BUDGET)
+    memory = BodyMemoryBudget(BUDGET)
     upload = Upload(memory, size=3)
     upload._left = 10  # `more_body` stays true
     upload.coming.put_nowait(b"abc")
@@ -146,7 +146,7 @@ async def test_the_end_of_a_body_is_not_waited_for() -> None:
 
 
 async def test_a_wait_has_an_end(monkeypatch: pytest.MonkeyPatch) -> None:
-    memory = BodyMemory(BUDGET)
+    memory = BodyMemoryBudget(BUDGET)
     acquire = memory.acquire
     monkeypatch.setattr(memory, "acquire", lambda size: acquire(size, timeout=0.01))
     memory.take(BUDGET)
@@ -158,30 +158,30 @@ async def test_a_wait_has_an_end(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 async def test_a_document_is_held_whole() -> None:
-    memory = BodyMemory(BUDGET)
+    memory = BodyMemoryBudget(BUDGET)
     upload = Upload(memory, *pieces(3))
-    assert len(await upload.body.collect()) == 3 * PIECE
-    assert memory.held == 3 * PIECE
+    assert len(await upload.body.collect()) == 3 * READ_BYTES
+    assert memory.held == 3 * READ_BYTES
     upload.body.close()
     assert memory.held == 0
 
 
 async def test_a_share_that_was_waited_for_is_given_back_when_the_client_goes() -> None:
-    memory = BodyMemory(BUDGET)
+    memory = BodyMemoryBudget(BUDGET)
     memory.take(BUDGET)
-    upload = Upload(memory, size=PIECE)
+    upload = Upload(memory, size=READ_BYTES)
     reading = asyncio.create_task(upload.body.read())
     assert await waiting(reading)
     memory.release(BUDGET)
     assert await waiting(reading)
-    assert memory.held == PIECE
+    assert memory.held == READ_BYTES
     reading.cancel()
     assert await asyncio.gather(reading, return_exceptions=True)
     upload.body.close()
     assert memory.held == 0
 
 
-def taken(upload: Body) -> tuple[Buffer, int]:
+def taken(upload: RequestBody) -> tuple[Buffer, int]:
     """The next piece, and the most memory that Python took for it."""
     tracemalloc.start()
     try:
@@ -196,15 +196,15 @@ def test_a_body_in_very_small_pieces_takes_little_more_than_others(
     monkeypatch: pytest.MonkeyPatch, payload: str
 ) -> None:
     """As a client sends it that has every two bytes in a packet, or in a chunk, of their own."""
-    monkeypatch.setattr(body, "PIECE", SOME)
-    request = request_of(2 * PIECE, BodyMemory(BUDGET), payload)
+    monkeypatch.setattr(body, "READ_BYTES", SOME)
+    request = request_of(2 * READ_BYTES, BodyMemoryBudget(BUDGET), payload)
     sent = b"xy" if payload == "UNSIGNED-PAYLOAD" else b"2\r\nxy\r\n" * 20
 
     async def receive() -> MutableMapping[str, Any]:
         return {"type": "http.request", "body": bytes(bytearray(sent)), "more_body": True}
 
     request.receive = receive
-    piece, memory = taken(Body(request))
+    piece, memory = taken(RequestBody(request))
     assert len(piece) >= SOME
     assert bytes(piece) == b"xy" * (len(piece) // 2)
     assert memory < 5 * SOME

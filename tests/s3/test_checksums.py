@@ -10,8 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.s3 import checksums, errors
-from app.s3.checksums import ALGORITHMS, Expected
+from sluice_s3.app.s3 import errors
+from sluice_s3.app.s3.wire import checksums
+from sluice_s3.app.s3.wire.checksums import ALGORITHMS, ExpectedChecksum
 from tests.s3.signing.signed_requests import make
 
 CHECK = b"123456789"
@@ -36,8 +37,8 @@ def digest(algorithm: str, data: bytes) -> str:
     return hasher.digest_base64()
 
 
-def of(**headers: str) -> Expected:
-    return checksums.requested(make("PUT", headers={n.replace("_", "-"): v for n, v in headers.items()}))
+def of(**headers: str) -> ExpectedChecksum:
+    return checksums.expected_checksum(make("PUT", headers={n.replace("_", "-"): v for n, v in headers.items()}))
 
 
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
@@ -64,7 +65,7 @@ def test_what_others_wrote_of_the_newer_ones() -> None:
 
 def test_a_checksum_of_what_was_hashed_already() -> None:
     md5 = hashlib.md5(CHECK)
-    hasher = checksums.Hashed(md5)
+    hasher = checksums.SharedMd5(md5)
     hasher.update(b"more")
     assert base64.b64decode(hasher.digest_base64()) == KNOWN["MD5"]
 
@@ -97,18 +98,18 @@ def test_types() -> None:
 
 
 def test_requests_that_say_nothing() -> None:
-    assert of() == checksums.NOTHING
-    assert of(x_amz_checksum_mode="ENABLED") == checksums.NOTHING
+    assert of() == checksums.NO_CHECKSUM
+    assert of(x_amz_checksum_mode="ENABLED") == checksums.NO_CHECKSUM
 
 
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
 def test_values(algorithm: str) -> None:
     value = base64.b64encode(KNOWN[algorithm]).decode()
     header = ALGORITHMS[algorithm].header
-    assert of(**{header: value}) == Expected(algorithm, value)
-    assert of(**{header: value}, x_amz_sdk_checksum_algorithm=algorithm) == Expected(algorithm, value)
+    assert of(**{header: value}) == ExpectedChecksum(algorithm, value)
+    assert of(**{header: value}, x_amz_sdk_checksum_algorithm=algorithm) == ExpectedChecksum(algorithm, value)
     assert of(**{header: value}, x_amz_sdk_checksum_algorithm=algorithm.lower()).value == value
-    assert of(x_amz_trailer=header, x_amz_sdk_checksum_algorithm=algorithm) == Expected(algorithm, "", True)
+    assert of(x_amz_trailer=header, x_amz_sdk_checksum_algorithm=algorithm) == ExpectedChecksum(algorithm, "", True)
 
 
 @pytest.mark.parametrize(
@@ -131,7 +132,7 @@ def test_h89_two_checksums() -> None:
         of(x_amz_checksum_crc32=CRC, x_amz_trailer="x-amz-checksum-crc32")
     request = make("PUT", headers=[("x-amz-checksum-crc32", CRC), ("x-amz-checksum-crc32", CRC)])
     with pytest.raises(errors.InvalidRequest):
-        checksums.requested(request)
+        checksums.expected_checksum(request)
 
 
 def test_h89_another_algorithm_than_the_value() -> None:
@@ -156,24 +157,24 @@ def test_unknown_algorithms(headers: dict[str, str]) -> None:
 
 
 def test_the_value_of_a_trailer() -> None:
-    expected = Expected("CRC32", "", True)
+    expected = ExpectedChecksum("CRC32", "", True)
     assert expected.final({"x-amz-checksum-crc32": CRC}) == CRC
     with pytest.raises(errors.MalformedTrailerError):
         expected.final({})
     with pytest.raises(errors.InvalidRequest, match="trailing header"):
         expected.final({"x-amz-checksum-crc32": "x"})
-    assert Expected("CRC32", CRC).final({}) == CRC
-    assert checksums.NOTHING.final({}) == ""
+    assert ExpectedChecksum("CRC32", CRC).final({}) == CRC
+    assert checksums.NO_CHECKSUM.final({}) == ""
 
 
-def complete(**headers: str) -> Expected:
+def complete(**headers: str) -> ExpectedChecksum:
     request = make("POST", headers={n.replace("_", "-"): v for n, v in headers.items()})
-    return checksums.requested(request, complete=True)
+    return checksums.expected_checksum(request, complete=True)
 
 
 def test_complete_takes_composite_values() -> None:
     assert complete(x_amz_checksum_crc32=CRC + "-3").value == CRC + "-3"
-    assert complete(x_amz_checksum_crc32=CRC, x_amz_checksum_type="FULL_OBJECT") == Expected(
+    assert complete(x_amz_checksum_crc32=CRC, x_amz_checksum_type="FULL_OBJECT") == ExpectedChecksum(
         "CRC32", CRC, False, "FULL_OBJECT"
     )
     for suffix in ("-", "-0", "-x", "--1", "-\xb2", "-999999"):
@@ -182,7 +183,7 @@ def test_complete_takes_composite_values() -> None:
 
 
 def chosen(**headers: str) -> tuple[str, str]:
-    return checksums.chosen(make("POST", headers={n.replace("_", "-"): v for n, v in headers.items()}))
+    return checksums.requested_algorithm(make("POST", headers={n.replace("_", "-"): v for n, v in headers.items()}))
 
 
 @pytest.mark.parametrize("algorithm", ALGORITHMS)

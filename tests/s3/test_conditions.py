@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from app.index.rows import Conditions
-from app.s3 import conditions, errors
-from app.s3.conditions import check_copy_source, check_read
+from sluice_s3.app.index.rows import Conditions
+from sluice_s3.app.s3 import errors
+from sluice_s3.app.s3.wire import conditions
+from sluice_s3.app.s3.wire.conditions import check_copy_source, check_read
 from tests.s3.signing.signed_requests import make
 
 ETAG = "d41d8cd98f00b204e9800998ecf8427e"

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from app.s3.errors import MalformedXML, NotImplemented, S3Error
-from app.s3.events import configuration as events
-from app.s3.events.configuration import Targets
-from app.s3.inventory import configuration
-from app.s3.lock_documents import Default, default_of_document, retention_of_document
+from sluice_s3.app.s3.errors import MalformedXML, NotImplemented, S3Error
+from sluice_s3.app.s3.inventory import xml as configuration
+from sluice_s3.app.s3.notifications import xml as events
+from sluice_s3.app.s3.notifications.xml import Targets
+from sluice_s3.app.s3.object_lock.xml import DefaultRetention, parse_default_retention, parse_retention
 
 PLACE = "<Bucket>arn:aws:s3:::target</Bucket><Format>CSV</Format>"
 
@@ -49,12 +49,12 @@ INVENTORIES: list[tuple[bytes, type[S3Error]]] = [
 @pytest.mark.parametrize(("document", "error"), INVENTORIES)
 def test_inventories_that_are_none(document: bytes, error: type[S3Error]) -> None:
     with pytest.raises(error):
-        configuration.parse(document, "list")
+        configuration.parse_inventory(document, "list")
 
 
 def test_an_inventory() -> None:
     more = "<Filter><Prefix>a/</Prefix></Filter>" + fields("ETag", "Size")
-    found = configuration.parse(inventory(more, PLACE + "<Encryption><SSE-S3/></Encryption>"), "list")
+    found = configuration.parse_inventory(inventory(more, PLACE + "<Encryption><SSE-S3/></Encryption>"), "list")
     assert (found.filter, found.fields, found.encryption) == ("a/", ("Size", "ETag"), "SSE-S3")
 
 
@@ -79,18 +79,20 @@ LOCKS: list[tuple[bytes, type[S3Error]]] = [
 
 @pytest.mark.parametrize(("document", "error"), LOCKS)
 def test_default_retentions_that_are_none(document: bytes, error: type[S3Error]) -> None:
-    assert default_of_document(lock(f"<Rule>{default('GOVERNANCE')}</Rule>")) == Default("GOVERNANCE", days=1)
+    assert parse_default_retention(lock(f"<Rule>{default('GOVERNANCE')}</Rule>")) == DefaultRetention(
+        "GOVERNANCE", days=1
+    )
     with pytest.raises(error):
-        default_of_document(document)
+        parse_default_retention(document)
 
 
 @pytest.mark.parametrize("more", ["<EventHold>ON</EventHold>", "<EventHoldDuration><Days>1</Days></EventHoldDuration>"])
 def test_event_holds_are_not_built(more: str) -> None:
     until = "<RetainUntilDate>2099-01-01T00:00:00Z</RetainUntilDate>"
     with pytest.raises(NotImplemented):
-        retention_of_document(f"<Retention><Mode>GOVERNANCE</Mode>{until}{more}</Retention>".encode())
+        parse_retention(f"<Retention><Mode>GOVERNANCE</Mode>{until}{more}</Retention>".encode())
     with pytest.raises(NotImplemented):
-        retention_of_document(f"<Retention>{more}</Retention>".encode())
+        parse_retention(f"<Retention>{more}</Retention>".encode())
 
 
 def test_events_have_nothing_in_them() -> None:
@@ -99,6 +101,8 @@ def test_events_have_nothing_in_them() -> None:
         return f"<NotificationConfiguration>{queue}</NotificationConfiguration>".encode()
 
     targets = Targets(["hook"], "us-east-1")
-    assert [one.events for one in events.parse(rule("s3:ObjectCreated:Put"), targets)] == [("s3:ObjectCreated:Put",)]
+    assert [one.events for one in events.parse_configuration(rule("s3:ObjectCreated:Put"), targets)] == [
+        ("s3:ObjectCreated:Put",)
+    ]
     with pytest.raises(MalformedXML):
-        events.parse(rule("s3:ObjectCreated:Put<Size>5</Size>"), targets)
+        events.parse_configuration(rule("s3:ObjectCreated:Put<Size>5</Size>"), targets)

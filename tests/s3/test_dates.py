@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.s3 import dates
+from sluice_s3.app.s3.wire import dates
 
 MOMENT = 784111777  # Sun, 06 Nov 1994 08:49:37 GMT, the example of RFC 9110
 

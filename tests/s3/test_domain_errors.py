@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from app import errors
-from app.s3.domain_errors import from_domain
-from app.s3.errors import InternalError, S3Error
+from sluice_s3.app import errors
+from sluice_s3.app.s3.errors import InternalError, S3Error
+from sluice_s3.app.s3.errors.from_domain import to_s3_error
 
 
 def all_below(base: type[errors.DomainError]) -> list[type[errors.DomainError]]:
@@ -32,7 +32,7 @@ NOT_ANSWERED = {
 
 @pytest.mark.parametrize("kind", [kind for kind in all_below(errors.DomainError) if kind not in NOT_ANSWERED])
 def test_each_has_an_answer(kind: type[errors.DomainError]) -> None:
-    answer = from_domain(kind(key="k", path="/secret/path"))
+    answer = to_s3_error(kind(key="k", path="/secret/path"))
     assert isinstance(answer, S3Error)
     assert not isinstance(answer, InternalError)
     assert "/secret/" not in f"{answer.text} {answer.extra}"

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from app.index.rows import Bucket
-from app.s3.errors import InvalidArgument
-from app.s3.facts import ANYWHERE, OF_TARGET, Facts
-from app.s3.request import S3Request
+from sluice_s3.app.index.rows import Bucket
+from sluice_s3.app.s3.auth.condition_context import GLOBAL_KEYS, TARGET_KEYS, ConditionContext
+from sluice_s3.app.s3.errors import InvalidArgument
+from sluice_s3.app.s3.wire.request import S3Request
 
 BUCKET = Bucket(1, "b", "123456789012", "eu-west-1", 0)
 
@@ -19,17 +19,17 @@ def facts(
     *,
     copying_from: bool = False,
     version_id: str | None = None,
-) -> Facts:
+) -> ConditionContext:
     request = S3Request()
     found = headers or {}
     request.take_fields([name.encode() for name in found], [value.encode("latin-1") for value in found.values()])
     request.query = query or {}
     request.operation = operation
     request.client, request.scheme = "192.0.2.7", "http"
-    return Facts(request, BUCKET, copying_from=copying_from, version_id=version_id)
+    return ConditionContext(request, BUCKET, copying_from=copying_from, version_id=version_id)
 
 
-@pytest.mark.parametrize("key", sorted(ANYWHERE.keys() | OF_TARGET.keys()))
+@pytest.mark.parametrize("key", sorted(GLOBAL_KEYS.keys() | TARGET_KEYS.keys()))
 def test_f69_no_header_or_parameter_bears_the_name_of_a_key(key: str) -> None:
     short = key.partition(":")[2]
     spoofed = {key: "evil", short: "evil", f"x-amz-{short}": "evil"}

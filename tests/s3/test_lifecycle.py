@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from app.index.rows import Bucket
-from app.s3 import lifecycle
-from app.s3.errors import InvalidArgument, InvalidRequest, MalformedXML, NotImplemented, S3Error
-from app.store.lifecycle import BASE, FILTER, Rule, Rules, to_setting
-from app.store.transitions import Transition
+from sluice_s3.app.index.rows import Bucket
+from sluice_s3.app.s3.errors import InvalidArgument, InvalidRequest, MalformedXML, NotImplemented, S3Error
+from sluice_s3.app.s3.lifecycle import rules as lifecycle
+from sluice_s3.app.store.lifecycle.evaluator import BASE, FILTER, Rule, Rules, to_setting
+from sluice_s3.app.store.lifecycle.storage_classes import Transition
 
 DAYS = "<Expiration><Days>3</Days></Expiration>"
 ON = "<Status>Enabled</Status>"
@@ -22,7 +22,7 @@ def document(*rules: str) -> bytes:
 
 
 def parse(*rules: str) -> tuple[Rule, ...]:
-    return lifecycle.parse(document(*rules), None).rules
+    return lifecycle.parse_rules(document(*rules), None).rules
 
 
 FORMS = [
@@ -67,8 +67,8 @@ FORMS = [
 def test_every_form_is_read_and_shown(given: str, wanted: Rule) -> None:
     (rule,) = parse(f"<ID>one</ID>{given}")
     assert rule == wanted._replace(id="one")
-    shown = lifecycle.document(Rules((rule,)))
-    assert lifecycle.parse(shown, None).rules == (rule,)
+    shown = lifecycle.render_rules(Rules((rule,)))
+    assert lifecycle.parse_rules(shown, None).rules == (rule,)
     (named,) = parse(given)
     assert named == wanted._replace(id=named.id)
     assert len(named.id) == 48
@@ -187,16 +187,16 @@ SLOW = frozenset({"STANDARD_IA", "GLACIER", "GLACIER_IR"})
 
 
 def test_transitions_to_classes_with_a_store_are_taken_and_shown() -> None:
-    (rule,) = rules = lifecycle.parse(document(f"<ID>x</ID><Filter/>{ON}{''.join(MOVED)}"), None, SLOW).rules
+    (rule,) = rules = lifecycle.parse_rules(document(f"<ID>x</ID><Filter/>{ON}{''.join(MOVED)}"), None, SLOW).rules
     assert rule.transitions == (Transition("STANDARD_IA", 30), Transition("GLACIER", 60))
     assert rule.older_transitions == (Transition("GLACIER_IR", 0, None, 2),)
     assert to_setting(Rules(rules, "m"))["rules"][0]["transitions"][1][:2] == ["GLACIER", 60]
-    shown = lifecycle.document(Rules(rules, "m"))
+    shown = lifecycle.render_rules(Rules(rules, "m"))
     assert all(one.encode() in shown for one in MOVED)
-    assert lifecycle.parse(shown, None, SLOW).rules == rules
+    assert lifecycle.parse_rules(shown, None, SLOW).rules == rules
     dated = f"<Transition><Date>2030-01-01</Date>{GLACIER}</Transition>"
-    found = lifecycle.parse(document(f"<ID>y</ID><Filter/>{ON}{dated}"), None, SLOW)
-    assert lifecycle.parse(lifecycle.document(found), None, SLOW) == found
+    found = lifecycle.parse_rules(document(f"<ID>y</ID><Filter/>{ON}{dated}"), None, SLOW)
+    assert lifecycle.parse_rules(lifecycle.render_rules(found), None, SLOW) == found
 
 
 @pytest.mark.parametrize(
@@ -217,10 +217,10 @@ def test_transitions_to_classes_with_a_store_are_taken_and_shown() -> None:
 )
 def test_transitions_in_an_order_that_cannot_be(given: str, error: type[S3Error] | None) -> None:
     if error is None:
-        lifecycle.parse(document(f"<Filter/>{ON}{given}"), None, SLOW)
+        lifecycle.parse_rules(document(f"<Filter/>{ON}{given}"), None, SLOW)
         return
     with pytest.raises(error):
-        lifecycle.parse(document(f"<Filter/>{ON}{given}"), None, SLOW)
+        lifecycle.parse_rules(document(f"<Filter/>{ON}{given}"), None, SLOW)
 
 
 def test_a_thousand_rules_are_taken() -> None:
@@ -229,12 +229,12 @@ def test_a_thousand_rules_are_taken() -> None:
 
 def test_the_least_size_for_transitions() -> None:
     given = document(f"<Prefix/>{ON}{DAYS}")
-    assert lifecycle.parse(given, None).minimum == "all_storage_classes_128K"
-    assert lifecycle.parse(given, "varies_by_storage_class").minimum == "varies_by_storage_class"
+    assert lifecycle.parse_rules(given, None).minimum == "all_storage_classes_128K"
+    assert lifecycle.parse_rules(given, "varies_by_storage_class").minimum == "varies_by_storage_class"
     with pytest.raises(InvalidRequest):
-        lifecycle.parse(given, "none")
+        lifecycle.parse_rules(given, "none")
 
 
 def test_a_bucket_without_rules_has_no_header() -> None:
-    assert lifecycle.expiration(Bucket(1, "b", "o", "r", 0), 86400, "k", 1, 1, "{}") == []
-    assert lifecycle.abort(Bucket(1, "b", "o", "r", 0, settings='{"cors":[]}'), 86400, "k", 1) == []
+    assert lifecycle.expiration_header(Bucket(1, "b", "o", "r", 0), 86400, "k", 1, 1, "{}") == []
+    assert lifecycle.abort_header(Bucket(1, "b", "o", "r", 0, settings='{"cors":[]}'), 86400, "k", 1) == []

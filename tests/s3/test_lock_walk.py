@@ -9,15 +9,18 @@ from __future__ import annotations
 import shutil
 from typing import Any
 
+import pytest
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import rule
 
-from app.index.rows import PIECES
+from sluice_s3.app.index.rows import PIECES
 from tests.environment import sized
 from tests.s3.lock_draws import PICKS, when
 from tests.s3.lock_jobs import Jobs, admin, damage, sluice
 from tests.s3.locked_objects import DAY, Kept, LockedObjects, md5, texts
+
+pytestmark = pytest.mark.slow
 
 EXPIRE = """<Filter><Prefix></Prefix></Filter><Expiration><Days>1</Days></Expiration><NoncurrentVersionExpiration>
 <NoncurrentDays>1</NoncurrentDays></NoncurrentVersionExpiration><AbortIncompleteMultipartUpload><DaysAfterInitiation>1
@@ -183,7 +186,7 @@ class OperatedLockedObjects(LockedObjects):
 
 TestLockedObjects = OperatedLockedObjects.TestCase
 TestLockedObjects.settings = settings(
-    max_examples=sized(30, 2000),
+    max_examples=sized(15, 2000),
     stateful_step_count=sized(40, 60),
     deadline=None,
     database=None,

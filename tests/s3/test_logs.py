@@ -10,18 +10,19 @@ from typing import Any
 
 import pytest
 
-from app.errors import StoreUnavailable
-from app.index.deliveries import Lines, Waiting
-from app.index.rows import Bucket
-from app.index.steps import now_ms
-from app.s3.errors import MalformedXML
-from app.s3.logs import configuration, record
-from app.s3.logs.collector import MAX_PENDING, Collector
-from app.s3.logs.configuration import Logging
-from app.s3.logs.delivery import KEPT_MS, LogDelivery, by_day, key_of, may_deliver
-from app.s3.logs.record import Also
-from app.s3.request import S3Request
-from app.s3.response import Response
+from sluice_s3.app.errors import StoreUnavailable
+from sluice_s3.app.index.outbox_rows import Lines, Waiting
+from sluice_s3.app.index.rows import Bucket
+from sluice_s3.app.index.sql.transaction import now_ms
+from sluice_s3.app.s3.errors import MalformedXML
+from sluice_s3.app.s3.logging import record
+from sluice_s3.app.s3.logging import xml as configuration
+from sluice_s3.app.s3.logging.collector import MAX_PENDING, Collector
+from sluice_s3.app.s3.logging.delivery import KEPT_MS, LogDelivery, group_by_day, key_of, may_deliver
+from sluice_s3.app.s3.logging.record import SecondaryRecord
+from sluice_s3.app.s3.logging.xml import Logging
+from sluice_s3.app.s3.wire.request import S3Request
+from sluice_s3.app.s3.wire.response import Response, render_headers
 
 SOURCE = Bucket(1, "source", "1" * 12, "us-east-1", 0)
 
@@ -92,15 +93,15 @@ def test_keys() -> None:
 
 def test_lines_of_two_days() -> None:
     lines = ["o b [31/Dec/2025:23:59:59 +0000] x\n", "o b [01/Jan/2026:00:00:00 +0000] y\n"]
-    assert by_day(lines, Logging("t", "", "EventTime")) == {"2025-12-31": lines[0], "2026-01-01": lines[1]}
-    assert by_day(lines, Logging("t", "")) == {"": "".join(lines)}
+    assert group_by_day(lines, Logging("t", "", "EventTime")) == {"2025-12-31": lines[0], "2026-01-01": lines[1]}
+    assert group_by_day(lines, Logging("t", "")) == {"": "".join(lines)}
 
 
 def test_a_day_is_of_lines_that_end_by_a_newline_only() -> None:
     line = "o b [31/Dec/2025:23:59:59 +0000] x\x85\x0b\x0c\x1c\u2028\rb\n"
     by_event = Logging("t", "", "EventTime")
-    assert by_day([line, "no day\n"], by_event) == {"2025-12-31": line + "no day\n"}
-    assert list(by_day(["no day\n"], by_event).values()) == ["no day\n"]
+    assert group_by_day([line, "no day\n"], by_event) == {"2025-12-31": line + "no day\n"}
+    assert list(group_by_day(["no day\n"], by_event).values()) == ["no day\n"]
 
 
 EVIL = ["a\x85b", "x\nforged line", "a b", '"', "[", "\x00", "\x0b\x0c\r\x1c\x1d\x1e\x7f", "ü\xa0", ""]
@@ -120,10 +121,10 @@ def requested(text: str) -> S3Request:
 @pytest.mark.parametrize("text", EVIL, ids=ascii)
 def test_no_text_of_a_client_adds_a_line_or_shifts_a_field(text: str) -> None:
     request = requested(text)
-    done = Also(SOURCE, "BATCH.DELETE.OBJECT", text, text + "\u2028")
+    done = SecondaryRecord(SOURCE, "BATCH.DELETE.OBJECT", text, text + "\u2028")
     lines = [
-        record.line(request, SOURCE, Response(403), "AccessDenied", 0, 0.0, 0.0),
-        record.also(request, done, None, 0.0),
+        record.format_line(request, SOURCE, Response(403), "AccessDenied", 0, 0.0, 0.0),
+        record.secondary_line(request, done, None, 0.0),
     ]
     for line in lines:
         assert line.endswith("\n")
@@ -137,15 +138,31 @@ def test_no_key_of_an_object_is_told() -> None:
     request = requested("a")
     name = b"X-Amz-Server-Side-Encryption-Customer-"
     request.raw_query = name + b"Algorithm=AES256&" + name + b"Key=c2VjcmV0&" + name + b"Key-MD5=md5&x=y"
-    line = record.line(request, SOURCE, Response(403), "", 0, 0.0, 0.0)
+    line = record.format_line(request, SOURCE, Response(403), "", 0, 0.0, 0.0)
     assert "c2VjcmV0" not in line
     assert "Customer-Algorithm=AES256&" in line
     assert "Customer-Key=&X-Amz-Server-Side-Encryption-Customer-Key-MD5=md5&x=y HTTP/1.1" in line
 
 
+@pytest.mark.parametrize(
+    ("headers", "shown"),
+    [
+        ([(b"x-amz-meta-note", b"x-amz-version-id: forged"), (b"x-amz-version-id", b"true")], "true"),
+        ([(b"x-amz-meta-note", b"x-amz-version-id: forged")], "-"),
+        ([(b"x-amz-version-id", b"first")], "first"),
+    ],
+)
+def test_the_version_id_is_the_answers_own(headers: list[tuple[bytes, bytes]], shown: str) -> None:
+    request = requested("a")
+    request.query = {}
+    response = Response(200, head=render_headers(headers))
+    fields = re.findall(r'\[[^]]*\]|"[^"]*"|\S+', record.format_line(request, SOURCE, response, "", 0, 0.0, 0.0))
+    assert fields[17] == shown
+
+
 def test_what_is_encoded_can_be_read_again() -> None:
     request = requested("a\x85 b%")
-    fields = re.findall(r'\[[^]]*\]|"[^"]*"|\S+', record.line(request, SOURCE, Response(403), "", 0, 0.0, 0.0))
+    fields = re.findall(r'\[[^]]*\]|"[^"]*"|\S+', record.format_line(request, SOURCE, Response(403), "", 0, 0.0, 0.0))
     assert fields[7] == "a%C2%85%20b%25"
     assert fields[8] == '"GET a%85 b%?a%85 b% HTTP/1.1"'
     assert fields[15:18] == ['"a%85 b%"', '"a%85 b%"', "a%C2%85%20b%25%E2%80%A8%ED%A0%80"]

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.s3 import errors
-from app.s3.ranges import parse_copy_range, parse_range
+from sluice_s3.app.s3 import errors
+from sluice_s3.app.s3.wire.ranges import parse_copy_range, parse_range
 
 
 @pytest.mark.parametrize(

@@ -6,9 +6,9 @@ import time
 
 import pytest
 
-from app.index.rows import AccessKey
-from app.s3.errors import InvalidAccessKeyId, InvalidToken
-from app.s3.tokens import ExpiredToken, TokenState, check, token_state
+from sluice_s3.app.index.rows import AccessKey
+from sluice_s3.app.s3.auth.session_tokens import ExpiredToken, TokenState, check, check_session_token
+from sluice_s3.app.s3.errors import InvalidAccessKeyId, InvalidToken
 
 PLAIN = AccessKey("KEY", "secret", "account", "name", False)
 TEMPORARY = PLAIN._replace(token="token", expires=int(time.time() * 1000) + 86_400_000)
@@ -33,7 +33,7 @@ ENDED = TEMPORARY._replace(expires=int(time.time() * 1000))
 def test_a20_what_a_token_is_to_a_key(
     key: AccessKey, token: str | None, state: TokenState, error: type[Exception] | None
 ) -> None:
-    assert token_state(key, token) is state
+    assert check_session_token(key, token) is state
     if error is None:
         check(key, token)
     else:

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from app.s3 import xml
+from sluice_s3.app.s3.wire import xml
 
 ENCODERS = [xml.escape, xml.url_encode]
 CHARACTERS = st.text(st.characters(codec="utf-8"), max_size=4)
@@ -21,23 +21,23 @@ CHARACTERS = st.text(st.characters(codec="utf-8"), max_size=4)
 @example([])
 @example(["a", "<"])
 def test_plain_texts_are_left_as_they_are(encode: Callable[[str], str], texts: list[str]) -> None:
-    if xml.plain(texts, encode):
+    if xml.needs_no_encoding(texts, encode):
         assert list(map(encode, texts)) == texts
 
 
 @pytest.mark.parametrize("encode", ENCODERS)
 def test_usual_keys_are_plain(encode: Callable[[str], str]) -> None:
-    assert xml.plain(["photos/2024-01-01/IMG_0001.jpg", "a~b*c", ""], encode)
+    assert xml.needs_no_encoding(["photos/2024-01-01/IMG_0001.jpg", "a~b*c", ""], encode)
 
 
 @pytest.mark.parametrize("character", "&<>\"'\r\n\t\0\x1f\x7f\x80\u2028\xe9\uffff")
 def test_what_escape_may_change_is_not_plain(character: str) -> None:
-    assert not xml.plain(["a", f"b{character}"], xml.escape)
+    assert not xml.needs_no_encoding(["a", f"b{character}"], xml.escape)
 
 
 @pytest.mark.parametrize("character", " &<%+?#\xe9\x7f")
 def test_what_url_encoding_changes_is_not_plain(character: str) -> None:
-    assert not xml.plain([f"{character}"], xml.url_encode)
+    assert not xml.needs_no_encoding([f"{character}"], xml.url_encode)
     assert unquote(xml.url_encode(character)) == character
 
 

@@ -7,7 +7,7 @@ import os
 import time
 from typing import Any
 
-from app.index import lock_clock
+from sluice_s3.app.index import retention_clock
 
 
 async def lifespan(receive: Any, send: Any) -> None:
@@ -45,7 +45,7 @@ class Served:
         if path == b"/pid":
             await answer(send, b"%d" % os.getpid())
         elif path == b"/clock":
-            await answer(send, b"%d %d" % lock_clock.clock.began)
+            await answer(send, b"%d %d" % retention_clock.clock.began)
         elif path == b"/echo":
             await answer(send, await read_body(receive) or b"")
         elif path == b"/sleep":

@@ -6,7 +6,6 @@ import http.client
 import json
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
@@ -75,18 +74,13 @@ class Launched:
         return self.process.wait(PATIENCE)
 
 
-def until(condition: Any) -> None:
-    deadline = time.monotonic() + PATIENCE
-    while not condition():
-        assert time.monotonic() < deadline, "it did not come true"
-        time.sleep(0.01)
-
-
 def alive(pid: int) -> bool:
+    """Whether any thread of it is: the first may have ended before the others let go of its files."""
     try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except FileNotFoundError:
-        return False
+        threads = [path.read_text() for path in Path(f"/proc/{pid}/task").glob("*/stat")]
+    except (FileNotFoundError, ProcessLookupError):
+        return Path(f"/proc/{pid}").exists() and alive(pid)
+    return any(thread.rpartition(")")[2].split()[0] not in "ZX" for thread in threads)
 
 
 def command_of(pid: int) -> bytes:

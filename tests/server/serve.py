@@ -7,8 +7,8 @@ import logging
 import sys
 from pathlib import Path
 
-from app.server.launcher import run
-from app.settings import Settings
+from sluice_s3.app.server.processes.launcher import run
+from sluice_s3.app.settings import Settings
 
 
 def note(settings: Settings) -> None:

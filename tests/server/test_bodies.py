@@ -9,9 +9,10 @@ from typing import Any
 
 import pytest
 
-from app.server.cycle import HIGH_WATER
+from sluice_s3.app.server.http.cycle import HIGH_WATER_BYTES
 from tests.server.apps import answer, read_body
-from tests.server.tools import Recorder, serving, until
+from tests.server.tools import Recorder, serving
+from tests.support.waiting import eventually_async
 
 HEAD = b"PUT /b/k HTTP/1.1\r\nHost: h\r\n"
 GET = b"GET /b/k HTTP/1.1\r\nHost: h\r\n\r\n"
@@ -72,7 +73,7 @@ async def test_a_long_body_and_part_of_the_next_request_in_one_read() -> None:
     app = Recorder()
     async with serving(app) as site:
         client = await site.connect()
-        await until(lambda: site.state.connections)
+        await eventually_async(lambda: site.state.connections)
         (connection,) = site.state.connections
         long, short = os.urandom(300_000), b"0123456789"
         connection.data_received(HEAD + b"Content-Length: 300000\r\n\r\n" + long)
@@ -102,7 +103,7 @@ async def test_very_small_pieces_are_kept_together() -> None:
     async with serving(late) as site:
         client = await site.connect()
         await client.send(HEAD + b"Transfer-Encoding: chunked\r\n\r\n" + framed + b"0\r\n\r\n")
-        await until(lambda: any(cycle.complete for cycle in site.state.running))
+        await eventually_async(lambda: any(cycle.complete for cycle in site.state.running))
         (cycle,) = site.state.running
         assert cycle.buffered == len(body)
         assert len(cycle.chunks or ()) <= 4
@@ -122,8 +123,8 @@ async def test_reading_ahead_is_bounded() -> None:
         client = await site.connect()
         size = 16 * MIB
         sending = asyncio.create_task(client.send(HEAD + b"Content-Length: %d\r\n\r\n" % size + bytes(size)))
-        await until(lambda: any(connection.read_paused for connection in site.state.connections))
-        assert HIGH_WATER < site.state.memory.buffered <= HIGH_WATER + 256 * 1024
+        await eventually_async(lambda: any(connection.read_paused for connection in site.state.connections))
+        assert HIGH_WATER_BYTES < site.state.memory.buffered <= HIGH_WATER_BYTES + 256 * 1024
         go.set()
         assert (await client.response()).body == b"%d" % size
         await sending
@@ -141,7 +142,7 @@ async def test_connections_stop_reading_ahead_when_memory_is_tight() -> None:
         size = 2 * MIB
         raw = HEAD + b"Content-Length: %d\r\n\r\n" % size + bytes(size)
         sending = [asyncio.create_task(client.send(raw)) for client in clients]
-        await until(lambda: sum(connection.read_paused for connection in site.state.connections) == 8)
+        await eventually_async(lambda: sum(connection.read_paused for connection in site.state.connections) == 8)
         assert site.state.memory.buffered < 4 * MIB
         go.set()
         for client in clients:
@@ -163,11 +164,11 @@ async def test_a_client_that_leaves_ends_the_body() -> None:
     async with serving(app) as site:
         client = await site.connect()
         await client.send(HEAD + b"Content-Length: 1000000\r\n\r\n" + bytes(1000))
-        await until(lambda: app.scopes)
+        await eventually_async(lambda: app.scopes)
         client.writer.transport.abort()
-        await until(lambda: app.bodies)
+        await eventually_async(lambda: app.bodies)
         assert app.bodies == [None]
-        await until(lambda: not site.state.running)
+        await eventually_async(lambda: not site.state.running)
         assert site.state.memory.buffered == 0
 
 
@@ -241,7 +242,7 @@ async def test_lingering_is_bounded() -> None:
         assert got.status == 403
         client.writer.write(bytes(64_000_000))
         await client.lost()
-        await until(lambda: not site.state.connections)
+        await eventually_async(lambda: not site.state.connections)
 
 
 # answers
@@ -346,7 +347,7 @@ async def test_sending_to_a_client_that_left_raises() -> None:
         await client.send(GET)
         await client.reader.read(1000)
         client.writer.transport.abort()
-        await until(lambda: left)
+        await eventually_async(lambda: left)
 
 
 async def test_a_client_that_has_sent_all_may_close_its_side() -> None:

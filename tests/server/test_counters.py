@@ -2,19 +2,28 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import os
+import pkgutil
+import re
 import time
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from app.server.access_log import MANY, AccessLog
-from app.server.counters import BOUNDS, PHASES, Counters
-from app.server.operation_names import OPERATIONS
-from app.server.shared import OldestRequests, boottime_ms
+import sluice_s3.app
+from sluice_s3.app.access.iam.errors import IamError
+from sluice_s3.app.s3.errors import S3Error
+from sluice_s3.app.s3.iam import QueryError
+from sluice_s3.app.server.http.access_log import MAX_BUFFERED_LINES, AccessLog
+from sluice_s3.app.server.shared_memory import counters as counting
+from sluice_s3.app.server.shared_memory.counters import BOUNDS, PHASES, Counters
+from sluice_s3.app.server.shared_memory.oldest_requests import OldestRequests, boottime_ms
+from sluice_s3.app.server.shared_memory.operation_names import OPERATIONS
 
 
 def samples(counters: Counters) -> dict[tuple[str, frozenset[tuple[str, str]]], float]:
@@ -91,13 +100,64 @@ def test_a_new_server_starts_at_zero(tmp_path: Path) -> None:
     assert b"HeadObject" not in Counters.open(path, 1).render()
 
 
-def test_every_operation_that_is_dispatched_is_known() -> None:
-    from app.access.iam.service import NAMES
-    from app.s3 import operations
-    from app.s3.dispatch import TABLE
+def every(base: type) -> set[type]:
+    """All classes of a kind that any module of the gateway defines."""
+    for module in pkgutil.walk_packages(sluice_s3.app.__path__, "sluice_s3.app."):
+        if not module.name.startswith("sluice_s3.app.cli.main"):
+            importlib.import_module(module.name)
+    found, left = set(), [base]
+    while left:
+        new = [one for one in left.pop().__subclasses__() if one.__module__.startswith("sluice_s3.app.")]
+        found |= set(new)
+        left += new
+    return found
 
-    operations.load()
-    assert {operation.name for operation in TABLE.values()} <= set(OPERATIONS)
+
+@pytest.mark.parametrize("base", [S3Error, IamError])
+def test_every_error_is_counted_by_its_code(tmp_path: Path, base: type[S3Error] | type[IamError]) -> None:
+    counters = Counters(tmp_path / "counters", 1, create=True)
+    codes = [one().code for one in every(base) if one is not QueryError]  # which has the code of another error
+    for code in codes:
+        counters.request("GetObject", 400, {}, 0.0, 0, 0, code)
+    counted = {dict(names)["code"] for name, names in samples(counters) if name == "sluice_errors_total"}
+    assert counted == set(codes)
+    assert len(codes) == len(set(codes)), "defined twice"
+    assert {"ExpiredToken", "KMS.NotFoundException"} <= set(codes) or base is IamError
+
+
+def test_every_error_is_raised_somewhere() -> None:
+    sources = "\n".join(path.read_text() for path in Path(sluice_s3.app.__path__[0]).rglob("*.py"))
+    other = r"(?ms)^class \w+|^from \S+ import (\(.*?\)|[^(].*?)$|\"{3}.*?\"{3}"
+    uses = Counter(re.findall(r"\b\w+\b", re.sub(other, "", sources)))
+    unused = {one.__name__ for base in (S3Error, IamError) for one in every(base) if not uses[one.__name__]}
+    assert unused == set()
+
+
+def test_code_of_another_layout_has_a_file_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A rolling restart takes up code that counts other names: neither misreads what the other wrote."""
+    path = tmp_path / "counters"
+    launcher = Counters(path, 2, create=True)
+    launcher.request("GetObject", 200, {}, 0.1, 0, 0)
+    with monkeypatch.context() as newer:
+        newer.setattr(counting, "LAYOUT", "newer")
+        newer.setattr(counting, "_PLACE", counting._PLACE + 1)
+        first, second = Counters.open(path, 2, 0), Counters.open(path, 2, 1)
+        first.request("PutObject", 200, {}, 0.1, 0, 0)
+        assert b"GetObject" not in second.render()
+        assert samples(second)["sluice_requests_total", labels(operation="PutObject", status="2xx")] == 1
+    assert b"PutObject" not in launcher.render()
+    assert len(list(tmp_path.iterdir())) == 2
+    Counters(path, 2, create=True)
+    assert len(list(tmp_path.iterdir())) == 1, "a new server keeps none of the one before"
+
+
+def test_every_operation_that_is_dispatched_is_known() -> None:
+    from sluice_s3.app.access.iam.service import NAMES
+    from sluice_s3.app.s3 import handlers
+    from sluice_s3.app.s3.routing import ROUTES
+
+    handlers.register()
+    assert {operation.name for operation in ROUTES.values()} <= set(OPERATIONS)
     for names in NAMES.values():
         assert names <= set(OPERATIONS)
     assert len(OPERATIONS) == len(set(OPERATIONS))
@@ -189,7 +249,7 @@ def test_lines_are_gathered_until_the_loop_is_done() -> None:
 
 def test_one_write_is_no_longer_than_a_pipe_keeps_together(monkeypatch: pytest.MonkeyPatch) -> None:
     written: list[bytes] = []
-    monkeypatch.setattr("app.server.access_log.os.write", lambda _, data: written.append(data))
+    monkeypatch.setattr("sluice_s3.app.server.http.access_log.os.write", lambda _, data: written.append(data))
     log = AccessLog(1)
     log.defer = lambda _: None
     for length in (10, 1000, 5000, 10, 10, 2000, 2000):
@@ -201,10 +261,10 @@ def test_one_write_is_no_longer_than_a_pipe_keeps_together(monkeypatch: pytest.M
 
 def test_lines_that_wait_are_few(monkeypatch: pytest.MonkeyPatch) -> None:
     written: list[bytes] = []
-    monkeypatch.setattr("app.server.access_log.os.write", lambda _, data: written.append(data))
+    monkeypatch.setattr("sluice_s3.app.server.http.access_log.os.write", lambda _, data: written.append(data))
     log = AccessLog(1)
     log.defer = lambda _: None
-    for _ in range(MANY):
+    for _ in range(MAX_BUFFERED_LINES):
         assert not written
         log.write("ID", "GET", "GetObject", "b", "k", 200, 0, 0, 0.0, None, "", {}, "")
-    assert b"".join(written).count(b"\n") == MANY
+    assert b"".join(written).count(b"\n") == MAX_BUFFERED_LINES

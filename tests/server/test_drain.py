@@ -6,9 +6,14 @@ import asyncio
 import socket
 from typing import Any
 
-from app.server.watch import DRAIN_IDLE, FRESH_GRACE
+import pytest
+
+from sluice_s3.app.server.http.timeouts import DRAIN_IDLE_SECONDS, FIRST_REQUEST_GRACE_SECONDS
 from tests.server.apps import answer
-from tests.server.tools import PATIENCE, Recorder, serving, until
+from tests.server.tools import PATIENCE, Recorder, serving
+from tests.support.waiting import eventually_async
+
+pytestmark = pytest.mark.slow
 
 GET = b"GET /b/k HTTP/1.1\r\nHost: h\r\n\r\n"
 
@@ -27,7 +32,7 @@ async def test_a_patient_stop_leaves_idle_connections_their_next_request() -> No
         for client in (user, sleeper):
             await client.ask(GET)
         site.state.drain(patient=True)
-        site.later(DRAIN_IDLE - 0.1)
+        site.later(DRAIN_IDLE_SECONDS - 0.1)
         got = await user.ask(GET)
         assert (got.status, got.headers["connection"]) == (200, "close")
         assert await user.rest() == b""
@@ -50,9 +55,9 @@ async def test_a_patient_stop_waits_for_who_still_reads() -> None:
             client.setblocking(False)
             await loop.sock_connect(client, ("127.0.0.1", site.port))
             await loop.sock_sendall(client, GET)
-            await until(lambda: any(one.active is None and not one.fresh for one in site.state.connections))
+            await eventually_async(lambda: any(one.active is None and not one.fresh for one in site.state.connections))
             site.state.drain(patient=True)
-            site.later(DRAIN_IDLE + 0.1)
+            site.later(DRAIN_IDLE_SECONDS + 0.1)
             got = b""
             async with asyncio.timeout(PATIENCE):
                 while not got.endswith(body):
@@ -68,11 +73,11 @@ async def test_a_patient_stop_waits_for_who_still_reads() -> None:
 async def test_a_connection_just_made_may_ask_once() -> None:
     async with serving(Recorder(), sweeps=False) as site:
         asking, silent = await site.connect(), await site.connect()
-        await until(lambda: len(site.state.connections) == 2)
+        await eventually_async(lambda: len(site.state.connections) == 2)
         site.state.drain(patient=False)
         got = await asking.ask(GET)
         assert (got.status, got.headers["connection"]) == (200, "close")
-        site.later(FRESH_GRACE + 0.1)
+        site.later(FIRST_REQUEST_GRACE_SECONDS + 0.1)
         assert await silent.rest() == b""
 
 
@@ -86,7 +91,7 @@ async def test_a_running_request_is_answered_with_close() -> None:
     async with serving(waiting, sweeps=False) as site:
         client = await site.connect()
         await client.send(GET)
-        await until(lambda: site.state.running)
+        await eventually_async(lambda: site.state.running)
         site.state.drain(patient=False)
         go.set()
         got = await client.response()

@@ -6,11 +6,11 @@ from ipaddress import ip_network
 
 import pytest
 
-from app.s3.gateway import REQUEST
-from app.server.forwarded import Proxies
+from sluice_s3.app.s3.gateway import REQUEST
+from sluice_s3.app.server.http.trusted_proxies import TrustedProxies
 from tests.server.tools import Recorder, serving
 
-PROXIES = Proxies((ip_network("10.0.0.0/8"), ip_network("fd00::/8")))
+PROXIES = TrustedProxies((ip_network("10.0.0.0/8"), ip_network("fd00::/8")))
 
 
 @pytest.mark.parametrize(

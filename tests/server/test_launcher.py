@@ -16,7 +16,10 @@ from typing import Any
 import pytest
 
 from tests.environment import sized
-from tests.server.launched import PATIENCE, Launched, alive, children, command_of, until
+from tests.server.launched import PATIENCE, Launched, alive, children, command_of
+from tests.support.waiting import eventually
+
+pytestmark = pytest.mark.slow
 
 METRICS = "tests.server.apps:create_metrics"
 
@@ -59,7 +62,7 @@ def test_who_comes_while_a_server_stops_is_refused_at_once(launch: Any) -> None:
     busy.request("GET", "/sleep?1.5")
     time.sleep(0.2)
     server.signal(signal.SIGTERM)
-    until(lambda: _refused(server.port))
+    eventually(lambda: _refused(server.port))
     assert busy.getresponse().read() == b"slept"
     assert server.end() == 0
 
@@ -129,7 +132,7 @@ def test_the_lock_is_free_when_the_last_process_is_dead(launch: Any) -> None:
     pids = server.pids()
     server.signal(signal.SIGKILL)
     server.end()
-    until(lambda: not any(alive(pid) for pid in pids))
+    eventually(lambda: not any(alive(pid) for pid in pids))
     with (server.data / "index" / "run" / "server.lock").open() as lock:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     assert launch().ready().get("/") == b"ok"
@@ -190,13 +193,13 @@ class Load(threading.Thread):
 
 
 def test_rolling_restarts_under_load_lose_nothing(launch: Any) -> None:
-    rounds = sized(4, 20)
+    rounds = sized(2, 20)
     server = launch().ready()
     # busy connections, connections that are idle most of the time, and a new connection for each request
     load = [Load(server, pause, fresh) for pause, fresh in [(0, False)] * 2 + [(0.03, False)] * 4 + [(0.01, True)] * 2]
     for number in range(1, rounds + 1):
         server.signal(signal.SIGHUP)
-        until(lambda count=number: server.log.read_text().count("rolling restart done") == count)
+        eventually(lambda count=number: server.log.read_text().count("rolling restart done") == count)
     for thread in load:
         thread.stopping.set()
         thread.join()
@@ -210,23 +213,23 @@ def test_a_rolling_restart_replaces_every_process(launch: Any) -> None:
     server = launch(admin=METRICS, admin_port=0).ready().admin()
     before = server.pids()
     server.signal(signal.SIGHUP)
-    until(lambda: "rolling restart done" in server.log.read_text())
-    until(lambda: not any(alive(pid) for pid in before))
+    eventually(lambda: "rolling restart done" in server.log.read_text())
+    eventually(lambda: not any(alive(pid) for pid in before))
     assert not server.pids() & before
     assert b"sluice_connections" in Launched.get(_on(server, server.admin_port), "/metrics")
 
 
 def test_a_process_that_replaces_another_learns_no_new_time(launch: Any) -> None:
-    """By which retentions would end: see `app.index.lock_clock`."""
+    """By which retentions would end: see `app.index.retention_clock`."""
     server = launch(workers=1).ready()
     (pid,), began = server.pids(), server.get("/clock")
     server.signal(signal.SIGHUP)
-    until(lambda: "rolling restart done" in server.log.read_text())
-    until(lambda: not alive(pid))
+    eventually(lambda: "rolling restart done" in server.log.read_text())
+    eventually(lambda: not alive(pid))
     assert server.get("/clock") == began
     (pid,) = server.pids()
     os.kill(pid, signal.SIGKILL)
-    until(lambda: not alive(pid))
+    eventually(lambda: not alive(pid))
     assert server.get("/clock") == began
 
 
@@ -235,7 +238,7 @@ def test_a_connection_that_was_idle_over_a_rolling_restart_is_used_again(launch:
     connection = server.connect()
     before = server.get("/pid", connection)
     server.signal(signal.SIGHUP)
-    until(lambda: "rolling restart done" in server.log.read_text())
+    eventually(lambda: "rolling restart done" in server.log.read_text())
     closed = None
     while closed is None:  # the old worker may not have seen its signal yet
         connection.request("GET", "/pid")
@@ -250,11 +253,11 @@ def test_who_asks_for_a_rolling_restart_while_one_runs_gets_another(launch: Any)
     server = launch(app="tests.server.apps:create_slowly").ready()
     (server.data / "slow").touch()
     server.signal(signal.SIGHUP)
-    until(lambda: (server.data / "starting").exists())
+    eventually(lambda: (server.data / "starting").exists())
     server.signal(signal.SIGHUP)
     server.signal(signal.SIGHUP)
     (server.data / "slow").unlink()
-    until(lambda: server.log.read_text().count("rolling restart done") >= 2)
+    eventually(lambda: server.log.read_text().count("rolling restart done") >= 2)
 
 
 def test_a_rolling_restart_that_fails_keeps_the_old_processes(launch: Any) -> None:
@@ -262,7 +265,7 @@ def test_a_rolling_restart_that_fails_keeps_the_old_processes(launch: Any) -> No
     before = server.pids()
     (server.data / "broken").touch()
     server.signal(signal.SIGHUP)
-    until(lambda: "the rolling restart ends here" in server.log.read_text())
+    eventually(lambda: "the rolling restart ends here" in server.log.read_text())
     assert server.pids() == before
 
 
@@ -271,7 +274,7 @@ def test_a_worker_that_cannot_be_replaced_is_tried_again(launch: Any) -> None:
     (pid,) = server.pids()
     (server.data / "broken").touch()
     os.kill(pid, signal.SIGKILL)
-    until(lambda: server.log.read_text().count("trying again") >= 2)
+    eventually(lambda: server.log.read_text().count("trying again") >= 2)
     (server.data / "broken").unlink()
     assert server.get("/") == b"ok"
 
@@ -287,8 +290,8 @@ def test_first_processes_are_forked_and_later_ones_begun_anew(launch: Any) -> No
     held = [{os.readlink(fd) for fd in Path(f"/proc/{pid}/fd").iterdir()} & listening for pid in first]
     assert [len(sockets) for sockets in held] == [1, 1]
     server.signal(signal.SIGHUP)
-    until(lambda: "rolling restart done" in server.log.read_text())
-    until(lambda: not any(alive(pid) for pid in first))
+    eventually(lambda: "rolling restart done" in server.log.read_text())
+    eventually(lambda: not any(alive(pid) for pid in first))
     assert command not in {command_of(pid) for pid in server.pids()}
 
 
@@ -300,11 +303,11 @@ def test_a_worker_that_dies_as_a_rolling_restart_begins_leaves_no_process_too_ma
     os.kill(pid, signal.SIGKILL)
     server.signal(signal.SIGHUP)
     os.kill(server.process.pid, signal.SIGCONT)
-    until(lambda: "rolling restart done" in server.log.read_text())
-    until(lambda: not alive(pid))
+    eventually(lambda: "rolling restart done" in server.log.read_text())
+    eventually(lambda: not alive(pid))
     server.signal(signal.SIGHUP)
-    until(lambda: server.log.read_text().count("rolling restart done") == 2)
-    until(lambda: len(children(server)) == 1)
+    eventually(lambda: server.log.read_text().count("rolling restart done") == 2)
+    eventually(lambda: len(children(server)) == 1)
 
 
 def test_a_worker_that_cannot_even_be_begun_is_tried_again(launch: Any, tmp_path: Path) -> None:
@@ -316,6 +319,6 @@ def test_a_worker_that_cannot_even_be_begun_is_tried_again(launch: Any, tmp_path
     (pid,) = server.pids()
     environment.unlink()
     os.kill(pid, signal.SIGKILL)
-    until(lambda: "trying again" in server.log.read_text())
+    eventually(lambda: "trying again" in server.log.read_text())
     environment.symlink_to(installed)
     assert server.get("/") == b"ok"

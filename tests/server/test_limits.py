@@ -7,11 +7,12 @@ from typing import Any
 
 import pytest
 
-from app.errors import Overloaded
-from app.server import protocol
-from app.server.limits import BodyMemory
+from sluice_s3.app.errors import Overloaded
+from sluice_s3.app.server.http import connection as protocol
+from sluice_s3.app.server.http.limits import BodyMemoryBudget
 from tests.server.apps import answer, read_body
-from tests.server.tools import Recorder, serving, until
+from tests.server.tools import Recorder, serving
+from tests.support.waiting import eventually_async
 
 GET = b"GET /b/k HTTP/1.1\r\nHost: h\r\n\r\n"
 PUT = b"PUT /b/k HTTP/1.1\r\nHost: h\r\n"
@@ -73,21 +74,21 @@ async def test_a_body_that_stops() -> None:
         got = await client.ask(PUT + b"Content-Length: 100\r\n\r\nabc")
         assert (got.status, got.code, got.headers["connection"]) == (400, "RequestTimeout", "close")
         assert await client.rest() == b""
-        await until(lambda: app.bodies)
+        await eventually_async(lambda: app.bodies)
         assert app.bodies == [None]
 
 
 async def test_a_body_that_goes_on_is_not_cut_off() -> None:
     app = Recorder()
-    async with serving(app, sweeps=False) as site:
+    async with serving(app, sweeps=False, body_min_rate=0) as site:
         client = await site.connect()
         await client.send(PUT + b"Content-Length: 20\r\n\r\n")
-        await until(lambda: app.scopes)
+        await eventually_async(lambda: app.scopes)
         (connection,) = site.state.connections
         for number in range(1, 21):
             site.later(site.state.settings.body_timeout - 1)
             await client.send(b"x")
-            await until(lambda received=number: connection.parsed and connection.parsed.received == received)
+            await eventually_async(lambda received=number: connection.parsed and connection.parsed.received == received)
         assert (await client.response()).status == 200
 
 
@@ -119,8 +120,8 @@ async def test_a_reader_that_stops() -> None:
         client = await site.connect()
         client.writer.transport.pause_reading()  # type: ignore[attr-defined]
         await client.send(GET)
-        await until(lambda: site.state.running)
-        await until(lambda: not site.state.connections and not site.state.running)
+        await eventually_async(lambda: site.state.running)
+        await eventually_async(lambda: not site.state.connections and not site.state.running)
 
 
 async def test_a_reader_that_stops_after_the_answer() -> None:
@@ -131,8 +132,8 @@ async def test_a_reader_that_stops_after_the_answer() -> None:
         client = await site.connect()
         client.writer.transport.pause_reading()  # type: ignore[attr-defined]
         await client.send(GET)
-        await until(lambda: site.state.connections)
-        await until(lambda: not site.state.connections)
+        await eventually_async(lambda: site.state.connections)
+        await eventually_async(lambda: not site.state.connections)
 
 
 async def test_a_request_beyond_its_greatest_age_is_cut_off() -> None:
@@ -149,7 +150,7 @@ async def test_a_request_beyond_its_greatest_age_is_cut_off() -> None:
         client = await site.connect()
         await client.send(GET)
         await client.lost()
-        await until(lambda: not site.state.running)
+        await eventually_async(lambda: not site.state.running)
         assert ended == ["cancelled"]
 
 
@@ -158,7 +159,7 @@ async def test_200_stalled_writers_do_not_delay_the_next_request() -> None:
     async with serving(app) as site:
         for _ in range(200):
             await (await site.connect()).send(PUT + b"Content-Length: 1000000\r\n\r\nabc")
-        await until(lambda: len(site.state.running) == 200)
+        await eventually_async(lambda: len(site.state.running) == 200)
         assert (await site.ask(GET)).status == 200
 
 
@@ -175,7 +176,7 @@ async def test_connections_past_the_limit_are_told_to_slow_down() -> None:
         assert await third.rest() == b""
         third.close()
         first.close()
-        await until(lambda: len(site.state.connections) == 1)
+        await eventually_async(lambda: len(site.state.connections) == 1)
         assert (await site.ask(GET)).status == 200
         assert len(app.scopes) == 3
 
@@ -200,7 +201,7 @@ async def test_requests_past_the_limit_are_told_to_slow_down() -> None:
         running = [await site.connect() for _ in range(2)]
         for client in running:
             await client.send(GET)
-        await until(lambda: len(site.state.running) == 2)
+        await eventually_async(lambda: len(site.state.running) == 2)
         got = await site.ask(PUT + b"Content-Length: 3\r\n\r\nabc")
         assert (got.status, got.code) == (503, "SlowDown")
         go.set()
@@ -211,7 +212,7 @@ async def test_requests_past_the_limit_are_told_to_slow_down() -> None:
 
 # memory
 async def test_body_memory_is_given_in_order() -> None:
-    memory = BodyMemory(100)
+    memory = BodyMemoryBudget(100)
     await memory.acquire(80)
     order: list[str] = []
 
@@ -231,7 +232,7 @@ async def test_body_memory_is_given_in_order() -> None:
 
 
 async def test_body_memory_gives_up_and_lets_others_pass() -> None:
-    memory = BodyMemory(100)
+    memory = BodyMemoryBudget(100)
     await memory.acquire(80)
     waiting = asyncio.create_task(memory.acquire(50, timeout=0.05))
     await asyncio.sleep(0)
@@ -243,7 +244,7 @@ async def test_body_memory_gives_up_and_lets_others_pass() -> None:
 
 
 async def test_body_memory_forgets_a_cancelled_waiter() -> None:
-    memory = BodyMemory(100)
+    memory = BodyMemoryBudget(100)
     await memory.acquire(100)
     waiting = asyncio.create_task(memory.acquire(50))
     await asyncio.sleep(0)

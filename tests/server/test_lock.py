@@ -12,11 +12,11 @@ from pathlib import Path
 
 import pytest
 
-from app.server import lock
-from app.server.lock import NAME, ServerLock, is_doomed, take
+from sluice_s3.app.server.processes import instance_lock
+from sluice_s3.app.server.processes.instance_lock import NAME, InstanceLock, acquire, is_dead_or_dying
 
-HOLD = "import sys, time; from pathlib import Path; from app.server.lock import take; "
-HOLD += "held = take(Path(sys.argv[1])); print(held is not None, flush=True); time.sleep(600)"
+HOLD = "import sys, time; from pathlib import Path; from sluice_s3.app.server.processes.instance_lock import acquire; "
+HOLD += "held = acquire(Path(sys.argv[1])); print(held is not None, flush=True); time.sleep(600)"
 
 
 @pytest.fixture
@@ -31,15 +31,15 @@ def holder(tmp_path: Path) -> Iterator[subprocess.Popen[str]]:
     process.stdout.close()
 
 
-def taken(path: Path, patience: float = 0.0) -> ServerLock:
-    found = take(path, patience)
+def taken(path: Path, patience: float = 0.0) -> InstanceLock:
+    found = acquire(path, patience)
     assert found is not None
     return found
 
 
 def test_one_at_a_time(tmp_path: Path, holder: subprocess.Popen[str]) -> None:
-    assert take(tmp_path) is None
-    assert not is_doomed(holder.pid)
+    assert acquire(tmp_path) is None
+    assert not is_dead_or_dying(holder.pid)
     holder.kill()
     taken(tmp_path, 60).close()
     taken(tmp_path).close()
@@ -59,12 +59,12 @@ def test_it_is_taken_from_those_who_cannot_die(
     """From all of them, or not at all; and from then on it is as good as any."""
     text = (tmp_path / NAME).read_text()
     (tmp_path / NAME).write_text(f"{text}\n{os.getpid()}")
-    monkeypatch.setattr(lock, "is_doomed", lambda pid: pid == holder.pid)
-    assert take(tmp_path) is None
+    monkeypatch.setattr(instance_lock, "is_dead_or_dying", lambda pid: pid == holder.pid)
+    assert acquire(tmp_path) is None
     (tmp_path / NAME).write_text(text)
     held = taken(tmp_path)
     monkeypatch.undo()
-    assert take(tmp_path) is None
+    assert acquire(tmp_path) is None
     held.close()
     taken(tmp_path).close()
 
@@ -73,21 +73,21 @@ def test_numbers_of_processes_mean_nothing_elsewhere(
     tmp_path: Path, holder: subprocess.Popen[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Of another container, or of nobody knows where."""
-    monkeypatch.setattr(lock, "is_doomed", lambda _: True)
+    monkeypatch.setattr(instance_lock, "is_dead_or_dying", lambda _: True)
     for text in (f"elsewhere\n{holder.pid}", ""):
         (tmp_path / NAME).write_text(text)
-        assert take(tmp_path) is None
+        assert acquire(tmp_path) is None
 
 
 def test_who_is_doomed() -> None:
     process = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
-    assert not is_doomed(process.pid)
+    assert not is_dead_or_dying(process.pid)
     os.kill(process.pid, signal.SIGSTOP)
-    assert not is_doomed(process.pid)
+    assert not is_dead_or_dying(process.pid)
     process.kill()
     deadline = time.monotonic() + 60
-    while not is_doomed(process.pid):  # killed; then a zombie
+    while not is_dead_or_dying(process.pid):  # killed; then a zombie
         assert time.monotonic() < deadline
     process.wait()
-    assert is_doomed(process.pid)
-    assert not is_doomed(os.getpid())
+    assert is_dead_or_dying(process.pid)
+    assert not is_dead_or_dying(os.getpid())

@@ -14,13 +14,15 @@ from textwrap import dedent
 
 import pytest
 
-from app.server.processes import Process, execute
+from sluice_s3.app.server.processes.spawn import Process, spawn_fresh
+
+pytestmark = pytest.mark.slow
 
 ROOT = Path(__file__).parent.parent.parent
 
 
 async def test_an_end_is_told_to_all_who_wait() -> None:
-    child = execute("import time; time.sleep(60)", "sleeper", ())
+    child = spawn_fresh("import time; time.sleep(60)", "sleeper", ())
     waiting = [asyncio.create_task(child.wait()) for _ in range(3)]
     await asyncio.sleep(0)
     assert child.returncode is None
@@ -32,7 +34,7 @@ async def test_an_end_is_told_to_all_who_wait() -> None:
 
 @pytest.mark.parametrize("code", [0, 3])
 async def test_an_exit_code(code: int) -> None:
-    assert await execute(f"raise SystemExit({code})", "ends", ()).wait() == code
+    assert await spawn_fresh(f"raise SystemExit({code})", "ends", ()).wait() == code
 
 
 async def test_a_process_anew_has_only_what_is_kept() -> None:
@@ -41,7 +43,7 @@ async def test_a_process_anew_has_only_what_is_kept() -> None:
         code = (
             f"import os; os.fstat({kept}); assert open(0).read() == ''\ntry: os.fstat({left})\nexcept OSError: exit(5)"
         )
-        assert await execute(code, "looks", (kept,)).wait() == 5
+        assert await spawn_fresh(code, "looks", (kept,)).wait() == 5
     finally:
         os.close(kept)
         os.close(left)
@@ -53,9 +55,9 @@ def test_a_process_anew_dies_with_its_parent_however_far_it_came() -> None:
     os.write(writing, pickle.dumps([str(ROOT), *sys.path]))
     code = f"""
         import os, time
-        from app.server.child import BOOTSTRAP
-        from app.server.processes import execute
-        print(execute(BOOTSTRAP.format(fd={reading}, parent=os.getpid()), "waits", ({reading},)).pid, flush=True)
+        from sluice_s3.app.server.processes.child import BOOTSTRAP
+        from sluice_s3.app.server.processes.spawn import spawn_fresh
+        print(spawn_fresh(BOOTSTRAP.format(fd={reading}, parent=os.getpid()), "waits", ({reading},)).pid, flush=True)
         time.sleep(60)
     """
     parent = subprocess.Popen(
@@ -75,15 +77,15 @@ def test_a_process_anew_dies_with_its_parent_however_far_it_came() -> None:
 
 
 def forked(call: str) -> tuple[int, str]:
-    """What `fork` makes of a call, in a program that has no threads; its exit code, and what was printed."""
+    """What `spawn_forked` makes of a call, in a program that has no threads; its exit code, and what was printed."""
     code = f"""
         import asyncio, logging, os, sys
-        from app.server.processes import fork
+        from sluice_s3.app.server.processes.spawn import spawn_forked
         logging.basicConfig()
         kept, left = os.memfd_create("kept"), os.memfd_create("left")
         def call():
             {call}
-        child = fork(call, (kept,))
+        child = spawn_forked(call, (kept,))
         print("code", asyncio.run(child.wait()))
     """
     done = subprocess.run([sys.executable, "-c", dedent(code)], cwd=ROOT, capture_output=True, text=True, check=True)

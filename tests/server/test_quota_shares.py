@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from app.index.usage import Usage
-from app.server.quota_shares import PROBES, SLOTS, QuotaShares
+from sluice_s3.app.index.usage import Usage
+from sluice_s3.app.server.shared_memory.quota_ledger import PROBES, SLOTS, QuotaLedger
 
 NOTHING = Usage(0, 0)
 
 
 def test_each_sees_the_others(tmp_path: Path) -> None:
     path = tmp_path / "quotas"
-    launcher = QuotaShares(path, 3, create=True)
-    first, second = (QuotaShares(path, 3, place) for place in (0, 2))
+    launcher = QuotaLedger(path, 3, create=True)
+    first, second = (QuotaLedger(path, 3, place) for place in (0, 2))
     first.tell(7, Usage(1 << 40, 2), NOTHING)
     second.tell(7, Usage(5, 1), NOTHING)
     assert first.others(7) == (Usage(5, 1), NOTHING)
@@ -29,8 +29,8 @@ def test_each_sees_the_others(tmp_path: Path) -> None:
 
 
 def test_what_is_on_its_way_counts_for_its_bucket_alone(tmp_path: Path) -> None:
-    QuotaShares(tmp_path / "quotas", 2, create=True)
-    first, second = (QuotaShares(tmp_path / "quotas", 2, place) for place in (0, 1))
+    QuotaLedger(tmp_path / "quotas", 2, create=True)
+    first, second = (QuotaLedger(tmp_path / "quotas", 2, place) for place in (0, 1))
     last = SLOTS - 1
     same = [last + SLOTS * turn for turn in range(PROBES)]
     for more, bucket_id in enumerate(same, 1):
@@ -43,8 +43,8 @@ def test_what_is_on_its_way_counts_for_its_bucket_alone(tmp_path: Path) -> None:
 
 
 def test_without_a_free_cell_nothing_is_told_until_there_is_one(tmp_path: Path) -> None:
-    QuotaShares(tmp_path / "quotas", 2, create=True)
-    first, second = (QuotaShares(tmp_path / "quotas", 2, place) for place in (0, 1))
+    QuotaLedger(tmp_path / "quotas", 2, create=True)
+    first, second = (QuotaLedger(tmp_path / "quotas", 2, place) for place in (0, 1))
     *same, late = [7 + SLOTS * turn for turn in range(PROBES + 1)]
     for bucket_id in [*same, late]:
         first.tell(bucket_id, Usage(5, 1), NOTHING)
@@ -58,12 +58,12 @@ def test_without_a_free_cell_nothing_is_told_until_there_is_one(tmp_path: Path) 
 
 
 def test_the_next_process_of_a_place_begins_with_nothing(tmp_path: Path) -> None:
-    launcher = QuotaShares(tmp_path / "quotas", 2, create=True)
-    first, dead = (QuotaShares(tmp_path / "quotas", 2, place) for place in (0, 1))
+    launcher = QuotaLedger(tmp_path / "quotas", 2, create=True)
+    first, dead = (QuotaLedger(tmp_path / "quotas", 2, place) for place in (0, 1))
     dead.tell(7, Usage(100, 1), NOTHING)
     launcher.clear(1)
     assert first.others(7)[0] == NOTHING
-    follower = QuotaShares(tmp_path / "quotas", 2, 1)
+    follower = QuotaLedger(tmp_path / "quotas", 2, 1)
     follower.tell(7 + SLOTS, Usage(5, 1), NOTHING)
     follower.tell(7, Usage(6, 1), NOTHING)
     assert (first.others(7 + SLOTS)[0], first.others(7)[0]) == (Usage(5, 1), Usage(6, 1))

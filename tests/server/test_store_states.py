@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from app.server.store_states import StoreStates
+from sluice_s3.app.server.shared_memory.store_states import StoreStates
 
 
 def test_each_process_tells_all_others(tmp_path: Path) -> None:

@@ -9,10 +9,11 @@ from typing import Any
 
 import pytest
 
-from app.server.cycle import ZERO_COPY
+from sluice_s3.app.server.http.cycle import ZERO_COPY
 from tests.environment import need
 from tests.server.apps import answer, read_body
-from tests.server.tools import Recorder, serving, until
+from tests.server.tools import Recorder, serving
+from tests.support.waiting import eventually_async
 
 GET = b"GET /b/k HTTP/1.1\r\nHost: h\r\n\r\n"
 
@@ -63,4 +64,4 @@ async def test_a_drain_over_tls(cert: tuple[Path, Path]) -> None:
         site.state.drain(patient=True)
         got = await client.ask(GET)
         assert (got.status, got.headers["connection"]) == (200, "close")
-        await until(lambda: not site.state.connections)
+        await eventually_async(lambda: not site.state.connections)

@@ -11,9 +11,10 @@ from typing import Any
 
 import pytest
 
-from app.server import zerocopy
+from sluice_s3.app.server.http import zerocopy
 from tests.server.apps import answer
-from tests.server.tools import Client, Site, serving, until
+from tests.server.tools import Client, Site, serving
+from tests.support.waiting import eventually_async
 
 MIB = 1024 * 1024
 EXTENSION = "http.response.zerocopysend"
@@ -140,10 +141,10 @@ async def test_a_client_gone_half_way(files: Files) -> None:
         await client.send(get(f"/0/{24 * MIB}"))
         await client.reader.read(1000)
         client.writer.transport.abort()
-        await until(lambda: files.ended)
+        await eventually_async(lambda: files.ended)
         assert isinstance(files.ended[0], zerocopy.ClientGone)
-        await until(lambda: not site.state.connections and not site.state.running)
-        await until(lambda: len(os.listdir("/proc/self/fd")) <= before)
+        await eventually_async(lambda: not site.state.connections and not site.state.running)
+        await eventually_async(lambda: len(os.listdir("/proc/self/fd")) <= before)
 
 
 async def test_200_stalled_readers_do_not_hold_a_thread(files: Files) -> None:
@@ -151,7 +152,7 @@ async def test_200_stalled_readers_do_not_hold_a_thread(files: Files) -> None:
         stalled = [await slow_client(site) for _ in range(200)]
         for client in stalled:
             await client.send(get(f"/0/{24 * MIB}"))
-        await until(lambda: sum(c.out_waiter is not None for c in site.state.connections) == 200)
+        await eventually_async(lambda: sum(c.out_waiter is not None for c in site.state.connections) == 200)
         quick = await site.connect()
         assert len((await quick.ask(get(f"/0/{20 * MIB}"))).body) == 20 * MIB
         assert threading.active_count() < 20
@@ -161,9 +162,9 @@ async def test_a_stalled_reader_is_cut_off(files: Files) -> None:
     async with serving(files, body_timeout=0.2) as site:
         client = await slow_client(site)
         await client.send(get(f"/0/{24 * MIB}"))
-        await until(lambda: files.ended)
+        await eventually_async(lambda: files.ended)
         assert isinstance(files.ended[0], zerocopy.ClientGone)
-        await until(lambda: not site.state.connections)
+        await eventually_async(lambda: not site.state.connections)
 
 
 async def test_a_reader_that_goes_on_is_not_cut_off(files: Files, content: bytes) -> None:
@@ -171,7 +172,7 @@ async def test_a_reader_that_goes_on_is_not_cut_off(files: Files, content: bytes
         client = await slow_client(site, 64 * 1024)
         await client.send(get(f"/0/{24 * MIB}"))
         (connection,) = site.state.connections
-        await until(lambda: connection.out_waiter is not None)
+        await eventually_async(lambda: connection.out_waiter is not None)
         await client.reader.readuntil(b"\r\n\r\n")
         body = bytearray()
         while len(body) < 24 * MIB:
@@ -188,7 +189,7 @@ async def test_a_file_that_ends_early_ends_the_connection(files: Files) -> None:
         client = await site.connect()
         with pytest.raises((asyncio.IncompleteReadError, ConnectionError)):
             await client.ask(get(f"/{23 * MIB}/{2 * MIB}"))
-        await until(lambda: files.ended)
+        await eventually_async(lambda: files.ended)
         assert isinstance(files.ended[0], OSError)
 
 
@@ -207,13 +208,13 @@ async def test_a_cancelled_answer_waits_for_its_thread(files: Files, monkeypatch
     async with serving(files) as site:
         client = await site.connect()
         await client.send(get("/0/1000"))
-        await until(entered.is_set)
+        await eventually_async(entered.is_set)
         next(iter(site.state.running)).cut()
         await asyncio.sleep(0.02)
         assert running.is_set()
         assert not files.ended, "the answer ended while its thread still runs"
         leave.set()
-        await until(lambda: files.ended)
+        await eventually_async(lambda: files.ended)
         assert not running.is_set()
 
 

@@ -11,13 +11,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from app.server.limits import BodyMemory
-from app.server.protocol import Connection
-from app.server.state import WorkerState
-from app.server.watch import watch
-from app.settings import Settings
+from sluice_s3.app.server.http.connection import Connection
+from sluice_s3.app.server.http.limits import BodyMemoryBudget
+from sluice_s3.app.server.http.state import HttpState
+from sluice_s3.app.server.http.timeouts import enforce_timeouts
+from sluice_s3.app.settings import Settings
 
-PATIENCE = 20.0
+PATIENCE = 60.0
 """Seconds after which a test that still waits has failed."""
 
 
@@ -99,7 +99,7 @@ class Client:
 class Site:
     """A running server."""
 
-    state: WorkerState
+    state: HttpState
     port: int
     clients: list[Client] = field(default_factory=list)
     tls: ssl.SSLContext | None = None
@@ -119,7 +119,7 @@ class Site:
         """Let time pass for a server that was started with `sweeps=False`."""
         self.state.now += seconds
         for connection in list(self.state.connections):
-            watch(connection, self.state.now)
+            enforce_timeouts(connection, self.state.now)
 
 
 @asynccontextmanager
@@ -128,7 +128,7 @@ async def serving(
 ) -> AsyncIterator[Site]:
     """Serve an ASGI application with settings of choice."""
     settings = Settings(data=Path("unused"), **options)
-    state = WorkerState(settings, BodyMemory(settings.max_body_memory))
+    state = HttpState(settings, BodyMemoryBudget(settings.max_body_memory))
     server_tls = client_tls = None
     if cert is not None:
         server_tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
@@ -154,13 +154,6 @@ async def serving(
         await asyncio.gather(*tasks, return_exceptions=True)
         state.stop()
         await server.wait_closed()
-
-
-async def until(condition: Any) -> None:
-    """Wait for a condition, which must come true."""
-    async with asyncio.timeout(PATIENCE):
-        while not condition():  # noqa: ASYNC110 - a test's condition has no event
-            await asyncio.sleep(0.005)
 
 
 class Recorder:

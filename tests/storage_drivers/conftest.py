@@ -11,14 +11,14 @@ from typing import Any
 import pytest
 from fsspec.implementations.memory import MemoryFileSystem
 
-from loadtests.mounts import Mount, mounted
-from storage_drivers.base import Durability
-from storage_drivers.efs import EfsDriver
-from storage_drivers.fuse import FuseDriver
-from storage_drivers.local import LocalDriver
-from storage_drivers.objects.driver import ObjectsDriver
-from storage_drivers.objects.recipe import EFS, FUSE
-from storage_drivers.remote.store import FsspecDriver
+from sluice_s3.loadtests.mounts import Mount, mounted
+from sluice_s3.storage_drivers.base import Durability
+from sluice_s3.storage_drivers.efs import EfsDriver
+from sluice_s3.storage_drivers.fsspec.store import FsspecDriver
+from sluice_s3.storage_drivers.fuse import FuseDriver
+from sluice_s3.storage_drivers.local import LocalDriver
+from sluice_s3.storage_drivers.objects.driver import ObjectsDriver
+from sluice_s3.storage_drivers.objects.mount_profile import EFS, FUSE
 from tests.environment import need_fuse
 from tests.storage_drivers.places import Place, SshServer, ssh_server
 

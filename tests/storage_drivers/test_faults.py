@@ -10,11 +10,13 @@ from pathlib import Path
 
 import pytest
 
-from storage_drivers.errors import DriverError, ReadOnlyStore, StoreFailed, StoreFull, map_errors
-from storage_drivers.local import LocalDriver
-from storage_drivers.objects.driver import ObjectsDriver
+from sluice_s3.storage_drivers.errors import DriverError, ReadOnlyStore, StoreFailed, StoreFull, map_errors
+from sluice_s3.storage_drivers.local import LocalDriver
+from sluice_s3.storage_drivers.objects.driver import ObjectsDriver
 from tests.storage_drivers.conftest import HastyFuse, MakeDriver
 from tests.storage_drivers.tools import Pieces, content, fail_nth, stored
+
+pytestmark = pytest.mark.slow
 
 
 # what the driver of NFS does otherwise when it writes: test_parts.py
@@ -58,7 +60,9 @@ async def test_a_failed_call_fails_the_put(
     if call == "write" and len(pieces) == 1:
         call = "pwritev"  # of body and footer
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(f"storage_drivers.files.os.{call}", fail_nth(getattr(os, call), OSError(code, "injected"), nth))
+        patch.setattr(
+            f"sluice_s3.storage_drivers.fsutil.os.{call}", fail_nth(getattr(os, call), OSError(code, "injected"), nth)
+        )
         with pytest.raises(expected):
             await driver.put(1, Pieces(*pieces))
         assert stored(root) == []
@@ -69,7 +73,9 @@ async def test_a_failed_call_fails_the_put(
 async def test_the_last_of_several_writes_fails(
     driver: ObjectsDriver, root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("storage_drivers.files.os.write", fail_nth(os.write, OSError(errno.ENOSPC, "full"), 3))
+    monkeypatch.setattr(
+        "sluice_s3.storage_drivers.fsutil.os.write", fail_nth(os.write, OSError(errno.ENOSPC, "full"), 3)
+    )
     with pytest.raises(StoreFull):
         await driver.put(1, Pieces(b"a", b"b", b"c"))
     assert stored(root) == []
@@ -82,7 +88,7 @@ async def test_a_failed_sync_is_not_repeated(driver: ObjectsDriver, monkeypatch:
         calls.append(fd)
         raise OSError(errno.EIO, "injected")
 
-    monkeypatch.setattr("storage_drivers.files.os.fsync", fsync)
+    monkeypatch.setattr("sluice_s3.storage_drivers.fsutil.os.fsync", fsync)
     with pytest.raises(StoreFailed):
         await driver.put(1, Pieces(b"a"))
     assert len(calls) == 1
@@ -92,9 +98,11 @@ async def test_what_cannot_be_unlinked_is_left(
     driver: ObjectsDriver, root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as patch:
-        patch.setattr("storage_drivers.files.os.pwritev", fail_nth(os.pwritev, OSError(errno.EIO, "injected")))
-        patch.setattr("storage_drivers.files.os.close", fail_nth(os.close, OSError(errno.EIO, "injected")))
-        patch.setattr("storage_drivers.files.os.unlink", fail_nth(os.unlink, OSError(errno.EIO, "injected")))
+        patch.setattr(
+            "sluice_s3.storage_drivers.fsutil.os.pwritev", fail_nth(os.pwritev, OSError(errno.EIO, "injected"))
+        )
+        patch.setattr("sluice_s3.storage_drivers.fsutil.os.close", fail_nth(os.close, OSError(errno.EIO, "injected")))
+        patch.setattr("sluice_s3.storage_drivers.fsutil.os.unlink", fail_nth(os.unlink, OSError(errno.EIO, "injected")))
         with pytest.raises(StoreFailed):
             await driver.put(1, Pieces(b"a"))
     assert stored(root) == ["0000000000000001"]
@@ -117,7 +125,7 @@ async def test_a_refused_body_is_never_synced(
     def never(fd: int) -> None:
         raise AssertionError("synced")
 
-    monkeypatch.setattr("storage_drivers.files.os.fsync", never)
+    monkeypatch.setattr("sluice_s3.storage_drivers.fsutil.os.fsync", never)
     with pytest.raises(ValueError, match="bad digest"):
         await driver.put(1, Pieces(*pieces, refuse=ValueError("bad digest")))
     assert stored(root) == []
@@ -167,7 +175,7 @@ async def test_cancelled_in_every_step(
 async def test_cancelled_before_a_thread_was_free(make_driver: MakeDriver, root: Path) -> None:
     go_on = threading.Event()
     driver = await make_driver(threads=1)
-    stuck = driver._hop(go_on.wait, 30)
+    stuck = driver._run_in_thread(go_on.wait, 30)
     put = asyncio.create_task(driver.put(1, Pieces(b"a")))
     await asyncio.sleep(0)
     put.cancel()
@@ -199,7 +207,7 @@ async def test_a_cancelled_read_keeps_no_descriptor(driver: ObjectsDriver, monke
         assert go_on.wait(30)
         return fstat(fd)
 
-    monkeypatch.setattr("storage_drivers.files.os.fstat", slow)
+    monkeypatch.setattr("sluice_s3.storage_drivers.fsutil.os.fstat", slow)
     before = len(os.listdir("/proc/self/fd"))
     read = asyncio.create_task(driver.read(locator, 0, 1))
     await reached.wait()
@@ -228,7 +236,7 @@ async def test_a_reader_that_raises_keeps_no_descriptor(driver: ObjectsDriver) -
 async def test_a_stat_that_fails_keeps_no_descriptor(driver: ObjectsDriver, monkeypatch: pytest.MonkeyPatch) -> None:
     locator = await driver.put(1, Pieces(b"a"))
     before = len(os.listdir("/proc/self/fd"))
-    monkeypatch.setattr("storage_drivers.files.os.fstat", fail_nth(os.fstat, OSError(errno.EIO, "injected")))
+    monkeypatch.setattr("sluice_s3.storage_drivers.fsutil.os.fstat", fail_nth(os.fstat, OSError(errno.EIO, "injected")))
     with pytest.raises(StoreFailed):
         await driver.read(locator, 0, 1)
     assert len(os.listdir("/proc/self/fd")) == before

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from storage_drivers.errors import BlobDamaged
-from storage_drivers.files import SharedSync, read_exactly, write_durably
+from sluice_s3.storage_drivers.errors import BlobDamaged
+from sluice_s3.storage_drivers.fsutil import CoalescedFsync, read_exactly, write_durably
 
 
 class SlowSync:
@@ -34,7 +34,7 @@ class SlowSync:
 @pytest.fixture
 def slow(monkeypatch: pytest.MonkeyPatch) -> SlowSync:
     sync = SlowSync()
-    monkeypatch.setattr("storage_drivers.files.os.fsync", sync)
+    monkeypatch.setattr("sluice_s3.storage_drivers.fsutil.os.fsync", sync)
     return sync
 
 
@@ -44,7 +44,7 @@ def threads() -> ThreadPoolExecutor:
 
 
 def queue_up(
-    shared: SharedSync, threads: ThreadPoolExecutor, slow: SlowSync
+    shared: CoalescedFsync, threads: ThreadPoolExecutor, slow: SlowSync
 ) -> tuple[Future[None], list[Future[None]]]:
     """One sync under way, and five that came after it began."""
     first = threads.submit(shared.sync)
@@ -58,7 +58,7 @@ def queue_up(
 def test_latecomers_wait_for_the_next_sync_and_share_it(
     tmp_path: Path, threads: ThreadPoolExecutor, slow: SlowSync
 ) -> None:
-    first, late = queue_up(SharedSync(str(tmp_path)), threads, slow)
+    first, late = queue_up(CoalescedFsync(str(tmp_path)), threads, slow)
     slow.permits.release()
     first.result(30)
     assert slow.begun.acquire(timeout=30)
@@ -71,7 +71,7 @@ def test_latecomers_wait_for_the_next_sync_and_share_it(
 
 
 def test_a_failed_sync_fails_those_it_was_for(tmp_path: Path, threads: ThreadPoolExecutor, slow: SlowSync) -> None:
-    shared = SharedSync(str(tmp_path))
+    shared = CoalescedFsync(str(tmp_path))
     slow.failures = [OSError(errno.EIO, "injected")]
     first, late = queue_up(shared, threads, slow)
     slow.permits.release(7)
@@ -83,7 +83,7 @@ def test_a_failed_sync_fails_those_it_was_for(tmp_path: Path, threads: ThreadPoo
 
 
 def test_everyone_of_a_failed_round_fails(tmp_path: Path, threads: ThreadPoolExecutor, slow: SlowSync) -> None:
-    shared = SharedSync(str(tmp_path))
+    shared = CoalescedFsync(str(tmp_path))
     shared._busy.acquire()  # hold the round open until all six are in it
     syncs = [threads.submit(shared.sync) for _ in range(6)]
     while threads._work_queue.qsize() or not shared._next.led:

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from storage_drivers.errors import StoreFailed
-from storage_drivers.identity import NAME, make_identity, read_identity
-from storage_drivers.objects.driver import ObjectsDriver
+from sluice_s3.storage_drivers.errors import StoreFailed
+from sluice_s3.storage_drivers.identity import NAME, make_identity, read_identity
+from sluice_s3.storage_drivers.objects.driver import ObjectsDriver
 from tests.storage_drivers.conftest import MakeDriver
 from tests.storage_drivers.tools import Pieces, fail_nth
 
@@ -47,7 +47,9 @@ async def test_a_making_that_was_interrupted_is_done_again(make_driver: MakeDriv
     above = sum(path.stat().st_dev == root.parent.stat().st_dev for path in root.resolve().parents)
     nth = {"data": 1, "root": 2, "parent": 3, "identity": 3 + above, "its name": 4 + above}[step]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("storage_drivers.files.os.fsync", fail_nth(os.fsync, OSError(errno.EIO, "injected"), nth))
+        patch.setattr(
+            "sluice_s3.storage_drivers.fsutil.os.fsync", fail_nth(os.fsync, OSError(errno.EIO, "injected"), nth)
+        )
         with pytest.raises(StoreFailed):
             await make_driver()
     if nth > 2 + above:  # the identity was written whole before its sync failed: this life goes on with it

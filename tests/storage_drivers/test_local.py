@@ -6,8 +6,8 @@ import os
 
 import pytest
 
-from storage_drivers.objects.driver import ObjectsDriver
-from storage_drivers.objects.getting import NOW_BYTES
+from sluice_s3.storage_drivers.objects.driver import ObjectsDriver
+from sluice_s3.storage_drivers.objects.read import INLINE_READ_BYTES
 from tests.storage_drivers.conftest import MakeDriver
 from tests.storage_drivers.tools import Pieces, content
 
@@ -16,27 +16,27 @@ async def test_read_now_from_the_page_cache(make_driver: MakeDriver) -> None:
     driver = await make_driver()
     if not driver.capabilities.nowait:
         pytest.skip("the filesystem of the temporary directory has no RWF_NOWAIT")
-    body = os.urandom(NOW_BYTES)
+    body = os.urandom(INLINE_READ_BYTES)
     locator = await driver.put(1, Pieces(body))
-    assert driver.read_now(locator, 0, len(body)) == body
+    assert driver.try_read(locator, 0, len(body)) == body
     other = await make_driver()
-    assert other.read_now(locator, 0, len(body)) is None, "nothing was checked yet"
+    assert other.try_read(locator, 0, len(body)) is None, "nothing was checked yet"
     assert await content(other, locator, 0, len(body)) == body
-    assert other.read_now(locator, 0, len(body)) == body
-    assert other.read_now(locator, 10, 20) == body[10:30]
+    assert other.try_read(locator, 0, len(body)) == body
+    assert other.try_read(locator, 10, 20) == body[10:30]
 
 
 async def test_read_now_leaves_large_and_cold_reads(driver: ObjectsDriver, monkeypatch: pytest.MonkeyPatch) -> None:
-    body = bytes(NOW_BYTES + 1)
+    body = bytes(INLINE_READ_BYTES + 1)
     locator = await driver.put(1, Pieces(body))
     assert await content(driver, locator, 0, len(body)) == body
-    assert driver.read_now(locator, 0, len(body)) is None
+    assert driver.try_read(locator, 0, len(body)) is None
 
     def cold(*_: object) -> int:
         raise BlockingIOError
 
-    monkeypatch.setattr("storage_drivers.blobs.reader.os.preadv", cold)
-    assert driver.read_now(locator, 0, 1) is None
+    monkeypatch.setattr("sluice_s3.storage_drivers.blobs.reader.os.preadv", cold)
+    assert driver.try_read(locator, 0, 1) is None
 
 
 async def test_read_now_learns_that_the_mount_cannot(driver: ObjectsDriver, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -48,10 +48,10 @@ async def test_read_now_learns_that_the_mount_cannot(driver: ObjectsDriver, monk
         calls.append(1)
         raise OSError(95, "not supported")
 
-    monkeypatch.setattr("storage_drivers.files.os.preadv", unsupported)
+    monkeypatch.setattr("sluice_s3.storage_drivers.fsutil.os.preadv", unsupported)
     driver._nowait = True
-    assert driver.read_now(locator, 0, 1) is None
-    assert driver.read_now(locator, 0, 1) is None
+    assert driver.try_read(locator, 0, 1) is None
+    assert driver.try_read(locator, 0, 1) is None
     assert len(calls) == 1
 
 
@@ -59,5 +59,5 @@ async def test_the_probe_finds_a_mount_without_nowait(make_driver: MakeDriver, m
     def unsupported(*_: object) -> int:
         raise OSError(95, "not supported")
 
-    monkeypatch.setattr("storage_drivers.files.os.preadv", unsupported)
+    monkeypatch.setattr("sluice_s3.storage_drivers.fsutil.os.preadv", unsupported)
     assert not (await make_driver()).capabilities.nowait

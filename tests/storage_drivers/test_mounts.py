@@ -10,18 +10,20 @@ from typing import Any
 
 import pytest
 
-from loadtests.mounts import Mount
-from storage_drivers.base import Durability
-from storage_drivers.blobs.footer import CHUNK
-from storage_drivers.efs import EfsDriver
-from storage_drivers.errors import DriverError, ReadOnlyStore, StoreFailed, StoreFull, StoreUnfit
-from storage_drivers.fuse import FuseDriver
-from storage_drivers.objects.driver import ObjectsDriver
-from storage_drivers.probing.probe import measure, unfit, with_patience
-from storage_drivers.probing.trials import Ability
+from sluice_s3.loadtests.mounts import Mount
+from sluice_s3.storage_drivers.base import Durability
+from sluice_s3.storage_drivers.blobs.footer import CHUNK
+from sluice_s3.storage_drivers.efs import EfsDriver
+from sluice_s3.storage_drivers.errors import DriverError, ReadOnlyStore, StoreFailed, StoreFull, StoreUnfit
+from sluice_s3.storage_drivers.fuse import FuseDriver
+from sluice_s3.storage_drivers.objects.driver import ObjectsDriver
+from sluice_s3.storage_drivers.probing.probe import measure, refusal_reason, run_with_timeout
+from sluice_s3.storage_drivers.probing.trials import Capability
 from tests.storage_drivers.conftest import MakeMount
 from tests.storage_drivers.packs.test_packs import Appends, Book
 from tests.storage_drivers.tools import Pieces, content, split, stored
+
+pytestmark = pytest.mark.slow
 
 BODY = os.urandom(3 * CHUNK + 5)
 
@@ -44,17 +46,17 @@ def test_what_zdbfs_does(make_mount: MakeMount) -> None:
     mount = make_mount(personality="zdbfs")
     found = measure(mount.path)
     assert {trial.ability for trial in found.trials if trial.works is False} == {
-        Ability.NOWAIT,
-        Ability.PUNCH,
-        Ability.FALLOCATE,
-        Ability.TMPFILE,
-        Ability.XATTR,
-        Ability.READ_AFTER_UNLINK,
-        Ability.RMDIR_REFUSES,
-        Ability.TRUNCATE_CLEARS,
-        Ability.MTIME,
+        Capability.NOWAIT,
+        Capability.PUNCH,
+        Capability.FALLOCATE,
+        Capability.TMPFILE,
+        Capability.XATTR,
+        Capability.READ_AFTER_UNLINK,
+        Capability.RMDIR_REFUSES,
+        Capability.TRUNCATE_CLEARS,
+        Capability.MTIME,
     }
-    assert unfit(found, Durability.FULL) is None
+    assert refusal_reason(found, Durability.FULL) is None
     assert found.mount.driver == "fuse"
     assert list(mount.backing.iterdir()) == []
 
@@ -62,9 +64,9 @@ def test_what_zdbfs_does(make_mount: MakeMount) -> None:
 def test_what_nfs_does(make_mount: MakeMount) -> None:
     mount = make_mount(personality="nfs")
     found = measure(mount.path)
-    for ability in (Ability.RMDIR_REFUSES, Ability.READ_AFTER_UNLINK, Ability.RENAME_OVER, Ability.LINK):
+    for ability in (Capability.RMDIR_REFUSES, Capability.READ_AFTER_UNLINK, Capability.RENAME_OVER, Capability.LINK):
         assert found.can(ability)
-    for ability in (Ability.NOWAIT, Ability.PUNCH, Ability.XATTR):
+    for ability in (Capability.NOWAIT, Capability.PUNCH, Capability.XATTR):
         assert not found.can(ability)
     assert list(mount.backing.iterdir()) == []
 
@@ -93,7 +95,7 @@ async def test_a_mount_that_hangs(make_mount: MakeMount, monkeypatch: pytest.Mon
         pass
     mount.fault("fsync", "hang", times=None)
     monkeypatch.setattr(
-        "storage_drivers.objects.driver.with_patience", lambda *args: with_patience(*args, patience=0.5)
+        "sluice_s3.storage_drivers.objects.driver.run_with_timeout", lambda *args: run_with_timeout(*args, patience=0.5)
     )
     with pytest.raises(StoreUnfit, match="fsync") as caught:
         async with running(EfsDriver, mount):

@@ -10,15 +10,17 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from storage_drivers.base import Durability, FileSlice
-from storage_drivers.errors import BlobDamaged, BlobMissing, StoreFailed
-from storage_drivers.files import write_all
-from storage_drivers.objects.driver import ObjectsDriver
+from sluice_s3.storage_drivers.base import Durability, FileSlice
+from sluice_s3.storage_drivers.errors import BlobDamaged, BlobMissing, StoreFailed
+from sluice_s3.storage_drivers.fsutil import write_all
+from sluice_s3.storage_drivers.objects.driver import ObjectsDriver
 from tests.storage_drivers.conftest import ALL, IDS, ON_MOUNTS, MakeDriver
 from tests.storage_drivers.tools import Pieces, blobs, content, split, stored
 
+MOUNTED = [pytest.param(one, marks=pytest.mark.slow) for one in ON_MOUNTS]
 
-@pytest.fixture(params=[*((driver, "") for driver in ALL), *ON_MOUNTS], ids=[*IDS, "efs on efs-004", "fuse on zdbfs"])
+
+@pytest.fixture(params=[*((driver, "") for driver in ALL), *MOUNTED], ids=[*IDS, "efs on efs-004", "fuse on zdbfs"])
 def driver_and_mount(request: pytest.FixtureRequest) -> tuple[type[ObjectsDriver], str]:
     chosen: tuple[type[ObjectsDriver], str] = request.param
     return chosen
@@ -105,7 +107,7 @@ async def test_the_next_piece_is_read_while_one_is_written(
         reached.set()
 
     os_write = os.write
-    monkeypatch.setattr("storage_drivers.files.os.write", write)
+    monkeypatch.setattr("sluice_s3.storage_drivers.fsutil.os.write", write)
     locator = await driver.put(1, Pieces(b"one", asked(), b"two"))
     assert await content(driver, locator, 0, 6) == b"onetwo"
 
@@ -136,7 +138,7 @@ async def test_discard_many(driver: ObjectsDriver, root: Path) -> None:
 async def test_what_discard_many_took_away_is_synced(driver: ObjectsDriver, monkeypatch: pytest.MonkeyPatch) -> None:
     locators = [await driver.put(blob_id, Pieces(b"x")) for blob_id in (1, 2, 0x102)]
     synced: list[str] = []
-    monkeypatch.setattr("storage_drivers.files.sync_directory", lambda path: synced.append(path[-2:]))
+    monkeypatch.setattr("sluice_s3.storage_drivers.fsutil.sync_directory", lambda path: synced.append(path[-2:]))
     await driver.discard_many(locators)
     assert set(synced) == {"01", "02"}
     synced.clear()
@@ -169,7 +171,7 @@ async def test_walk_while_blobs_go(driver: ObjectsDriver) -> None:
         return opened(path, flags)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("storage_drivers.blobs.reader.os.open", vanish)
+        patch.setattr("sluice_s3.storage_drivers.blobs.reader.os.open", vanish)
         assert await blobs(driver) == {"f:0000000000000100": 1}
 
 
@@ -187,7 +189,7 @@ async def test_a_locator_of_another_kind(driver: ObjectsDriver, locator: str) ->
         await driver.read(locator, 0, 1)
     if driver.capabilities.nowait:
         with pytest.raises(BlobMissing):
-            driver.read_now(locator, 0, 1)
+            driver.try_read(locator, 0, 1)
     with pytest.raises(BlobMissing):
         await driver.discard(locator)
 
@@ -196,7 +198,7 @@ async def test_a_short_blob_is_damaged(driver: ObjectsDriver, root: Path) -> Non
     locator = await driver.put(9, Pieces(b"12345"))
     with pytest.raises(BlobDamaged):
         await driver.read(locator, 3, 3)
-    assert driver.read_now(locator, 3, 3) is None
+    assert driver.try_read(locator, 3, 3) is None
     opened = await driver.read(locator, 0, 5)
     os.truncate(root / "data/09/0000000000000009", 2)
     with pytest.raises(BlobDamaged):
@@ -213,16 +215,16 @@ async def test_a_link_is_not_followed(driver: ObjectsDriver, root: Path) -> None
     path.symlink_to("/etc/passwd")
     with pytest.raises(StoreFailed):
         await driver.read(locator, 0, 5)
-    assert driver.read_now(locator, 0, 5) is None
+    assert driver.try_read(locator, 0, 5) is None
 
 
 async def test_short_writes_and_reads(driver: ObjectsDriver, monkeypatch: pytest.MonkeyPatch) -> None:
     write, pwritev, pread = os.write, os.pwritev, os.pread
-    monkeypatch.setattr("storage_drivers.files.os.write", lambda fd, piece: write(fd, memoryview(piece)[:7]))
+    monkeypatch.setattr("sluice_s3.storage_drivers.fsutil.os.write", lambda fd, piece: write(fd, memoryview(piece)[:7]))
     monkeypatch.setattr(
-        "storage_drivers.files.os.pwritev", lambda fd, pieces, at: pwritev(fd, [b"".join(pieces)[:7]], at)
+        "sluice_s3.storage_drivers.fsutil.os.pwritev", lambda fd, pieces, at: pwritev(fd, [b"".join(pieces)[:7]], at)
     )
-    monkeypatch.setattr("storage_drivers.files.os.pread", lambda fd, n, at: pread(fd, min(n, 5), at))
+    monkeypatch.setattr("sluice_s3.storage_drivers.fsutil.os.pread", lambda fd, n, at: pread(fd, min(n, 5), at))
     body = os.urandom(100)
     for number, pieces in enumerate([(body[:60], body[60:]), (body,)], start=1):
         locator = await driver.put(number, Pieces(*pieces))
@@ -242,7 +244,7 @@ async def test_relaxed_syncs_nothing(make_driver: MakeDriver, monkeypatch: pytes
     def never(fd: int) -> None:
         raise AssertionError("synced")
 
-    monkeypatch.setattr("storage_drivers.files.os.fsync", never)
+    monkeypatch.setattr("sluice_s3.storage_drivers.fsutil.os.fsync", never)
     await driver.put(1, Pieces(b"a"))
     await driver.put(2, Pieces(b"a", b"b"))
 
@@ -254,8 +256,12 @@ async def test_full_syncs_the_file_then_its_directory(driver: ObjectsDriver, mon
     def name(fd: int) -> str:
         return Path(os.readlink(f"/proc/self/fd/{fd}")).name
 
-    monkeypatch.setattr("storage_drivers.files.os.fsync", lambda fd: (order.append(f"sync {name(fd)}"), fsync(fd)))
-    monkeypatch.setattr("storage_drivers.files.os.close", lambda fd: (order.append(f"close {name(fd)}"), close(fd)))
+    monkeypatch.setattr(
+        "sluice_s3.storage_drivers.fsutil.os.fsync", lambda fd: (order.append(f"sync {name(fd)}"), fsync(fd))
+    )
+    monkeypatch.setattr(
+        "sluice_s3.storage_drivers.fsutil.os.close", lambda fd: (order.append(f"close {name(fd)}"), close(fd))
+    )
     await driver.put(0xAB, Pieces(b"a"))
     file = "00000000000000ab"
     assert order == [f"sync {file}", f"close {file}", "sync ab", "close ab"]

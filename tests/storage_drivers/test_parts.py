@@ -14,21 +14,21 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from storage_drivers.base import FileSlice
-from storage_drivers.blobs.footer import CHUNK, Shape
-from storage_drivers.blobs.parted import LEAST_PART, shape_for
-from storage_drivers.efs import EfsDriver
-from storage_drivers.errors import BlobDamaged, BlobMissing, DriverError, StoreFailed, StoreFull
-from storage_drivers.local import LocalDriver
-from storage_drivers.objects.contents import Blob, Contents
-from storage_drivers.objects.driver import ObjectsDriver
-from storage_drivers.objects.read_ahead import pieces
+from sluice_s3.storage_drivers.base import FileSlice
+from sluice_s3.storage_drivers.blobs.footer import CHUNK, Shape
+from sluice_s3.storage_drivers.blobs.striping import MIN_STRIPE_BYTES, plan_stripes
+from sluice_s3.storage_drivers.efs import EfsDriver
+from sluice_s3.storage_drivers.errors import BlobDamaged, BlobMissing, DriverError, StoreFailed, StoreFull
+from sluice_s3.storage_drivers.local import LocalDriver
+from sluice_s3.storage_drivers.objects.driver import ObjectsDriver
+from sluice_s3.storage_drivers.objects.offline_reader import Blob, OfflineStoreReader
+from sluice_s3.storage_drivers.objects.read_ahead import pieces
 from tests.storage_drivers.conftest import HastyEfs, MakeDriver
 from tests.storage_drivers.tools import Pieces, blobs, content, fail_nth, split, stored
 
 SIZE = 11 * CHUNK + 777
 BODY = os.urandom(SIZE)
-SHORT = BODY[: 8 * LEAST_PART + 777]
+SHORT = BODY[: 8 * MIN_STRIPE_BYTES + 777]
 """Is gathered in memory before it is written."""
 BODIES = pytest.mark.parametrize("body", [BODY, SHORT], ids=["long", "short"])
 ID = 0xFD
@@ -64,9 +64,9 @@ async def read_all(driver: ObjectsDriver, locator: str, offset: int, length: int
 
 @given(size=st.integers(0, 1 << 36), parts=st.integers(1, 8))
 def test_shapes(size: int, parts: int) -> None:
-    shape = shape_for(size, parts)
+    shape = plan_stripes(size, parts)
     if shape is None:
-        assert parts == 1 or size < 2 * LEAST_PART or size > parts << 32
+        assert parts == 1 or size < 2 * MIN_STRIPE_BYTES or size > parts << 32
         return
     assert shape.total == size
     assert 2 <= shape.parts <= parts
@@ -147,10 +147,10 @@ async def test_several_puts_share_the_streams(driver: ObjectsDriver, root: Path)
         assert await content(driver, locator, 0, SIZE) == BODY
 
 
-@pytest.mark.parametrize("size", [0, 1, 2 * LEAST_PART - 1, 2 * LEAST_PART, CHUNK, CHUNK + 1])
+@pytest.mark.parametrize("size", [0, 1, 2 * MIN_STRIPE_BYTES - 1, 2 * MIN_STRIPE_BYTES, CHUNK, CHUNK + 1])
 async def test_small_ones(driver: ObjectsDriver, root: Path, size: int) -> None:
     locator = await driver.put(ID, source(BODY[:size]))
-    assert len(stored(root)) == max(1, min(8, size // LEAST_PART))
+    assert len(stored(root)) == max(1, min(8, size // MIN_STRIPE_BYTES))
     assert await content(driver, locator, 0, size) == BODY[:size]
 
 
@@ -173,7 +173,7 @@ async def test_a_body_of_another_size(driver: ObjectsDriver, root: Path, body: b
 
 @BODIES
 async def test_pieces_of_odd_sizes(driver: ObjectsDriver, root: Path, body: bytes) -> None:
-    cut = [1, LEAST_PART, 3, CHUNK - 1, 2 * CHUNK + 5, 70_000]
+    cut = [1, MIN_STRIPE_BYTES, 3, CHUNK - 1, 2 * CHUNK + 5, 70_000]
     locator = await driver.put(ID, Pieces(*split(body, cut)))
     assert stored(root) == NAMES
     assert await content(driver, locator, 0, len(body)) == body
@@ -190,7 +190,7 @@ async def test_a_failed_call_leaves_nothing(
         pytest.skip("is not called so often")
     failing = fail_nth(getattr(os, call), OSError(errno.ENOSPC, "injected"), nth)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(f"storage_drivers.files.os.{call}", failing)
+        patch.setattr(f"sluice_s3.storage_drivers.fsutil.os.{call}", failing)
         with pytest.raises(StoreFull):
             await written(driver, body=body)
     assert stored(root) == []
@@ -257,7 +257,9 @@ async def test_a_discard_that_was_broken_off_is_repeated(
     locator = await written(writer)
     await writer.close()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("storage_drivers.files.os.unlink", fail_nth(os.unlink, OSError(errno.EIO, "injected"), fails))
+        patch.setattr(
+            "sluice_s3.storage_drivers.fsutil.os.unlink", fail_nth(os.unlink, OSError(errno.EIO, "injected"), fails)
+        )
         with pytest.raises(DriverError):
             await driver.discard_many([locator])
     assert stored(root) != []
@@ -302,11 +304,11 @@ async def test_a_damaged_part_is_noticed_by_all(
     driver: ObjectsDriver, make_driver: MakeDriver, root: Path, damage: Callable[[Path], object], part: int
 ) -> None:
     locator = await written(driver)
-    assert [blob.claim for blob in Contents(root).files() if isinstance(blob, Blob)] == [b"claim"]
-    assert Contents(root).intact(locator)
+    assert [blob.claim for blob in OfflineStoreReader(root).files() if isinstance(blob, Blob)] == [b"claim"]
+    assert OfflineStoreReader(root).intact(locator)
     assert [count async for count in driver.reread(locator, None)]
     damage(next((root / "data").rglob(f"{ID:016x}.{part}")))
-    assert not Contents(root).intact(locator)
+    assert not OfflineStoreReader(root).intact(locator)
     other = await make_driver()
     with pytest.raises((BlobDamaged, BlobMissing)):
         await content(other, locator, 0, SIZE)
@@ -329,7 +331,7 @@ async def test_a_blob_that_seems_gone_is_waited_for(driver: ObjectsDriver, root:
         return opened(path, *args)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("storage_drivers.files.os.open", hide)
+        patch.setattr("sluice_s3.storage_drivers.fsutil.os.open", hide)
         assert await driver.read(locator, 0, 4) == b"here"
     assert looked
 
@@ -342,6 +344,6 @@ async def test_patience_ends(driver: ObjectsDriver, code: int) -> None:
         raise OSError(code, "injected")
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("storage_drivers.files.os.open", stale)
+        patch.setattr("sluice_s3.storage_drivers.fsutil.os.open", stale)
         with pytest.raises(BlobMissing):
             await driver.read(locator, 0, 4)

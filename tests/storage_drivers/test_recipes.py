@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from storage_drivers.base import Durability
-from storage_drivers.blobs.footer import CHUNK
-from storage_drivers.errors import BlobDamaged, StoreFailed
-from storage_drivers.fuse import FuseDriver
-from storage_drivers.local import LocalDriver
-from storage_drivers.objects.driver import ObjectsDriver
-from storage_drivers.objects.recipe import EFS
+from sluice_s3.storage_drivers.base import Durability
+from sluice_s3.storage_drivers.blobs.footer import CHUNK
+from sluice_s3.storage_drivers.errors import BlobDamaged, StoreFailed
+from sluice_s3.storage_drivers.fuse import FuseDriver
+from sluice_s3.storage_drivers.local import LocalDriver
+from sluice_s3.storage_drivers.objects.driver import ObjectsDriver
+from sluice_s3.storage_drivers.objects.mount_profile import EFS
 from tests.storage_drivers.conftest import HastyEfs, HastyFuse, MakeDriver
 from tests.storage_drivers.packs.test_packs import Appends, Book
 from tests.storage_drivers.tools import Pieces, content, stored
@@ -31,7 +31,7 @@ def spoil_at_close(monkeypatch: pytest.MonkeyPatch, spoil: object) -> None:
         if "/data/" in path and os.path.isfile(path):
             spoil(path)  # type: ignore[operator]
 
-    monkeypatch.setattr("storage_drivers.blobs.writing.os.close", closing)
+    monkeypatch.setattr("sluice_s3.storage_drivers.blobs.writer.os.close", closing)
 
 
 def cut(path: str) -> None:
@@ -85,7 +85,7 @@ async def test_a_pack_that_loses_something(
         return pwritev(fd, [bytes(len(b"".join(buffers)))], offset)
 
     with monkeypatch.context() as patch:
-        patch.setattr("storage_drivers.packs.writer.os.pwritev", spoilt)
+        patch.setattr("sluice_s3.storage_drivers.packs.writer.os.pwritev", spoilt)
         (second,) = await appends.put(b"lost")
     assert isinstance(second.error, BlobDamaged)
     (third,) = await appends.put(b"in another pack")
@@ -120,7 +120,7 @@ async def test_nothing_on_the_loop_and_no_descriptor_outside(driver: ObjectsDriv
     assert (driver.capabilities.nowait, driver.capabilities.descriptors) == (False, False)
     locator = await driver.put(1, Pieces(BODY))
     assert await content(driver, locator, 0, len(BODY)) == BODY
-    assert driver.read_now(locator, 0, 10) is None
+    assert driver.try_read(locator, 0, 10) is None
     before = len(os.listdir("/proc/self/fd"))
     first = await driver.read(locator, 10, len(BODY) - 10)
     assert isinstance(first, bytes)
@@ -133,7 +133,7 @@ async def test_a_mount_without_sendfile(make_driver: MakeDriver, monkeypatch: py
     def unsupported(*_: object) -> int:
         raise OSError(22, "injected")
 
-    monkeypatch.setattr("storage_drivers.probing.trials.os.sendfile", unsupported)
+    monkeypatch.setattr("sluice_s3.storage_drivers.probing.trials.os.sendfile", unsupported)
     driver = await make_driver()
     assert not driver.capabilities.descriptors
     locator = await driver.put(1, Pieces(BODY))

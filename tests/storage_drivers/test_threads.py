@@ -5,13 +5,13 @@ from __future__ import annotations
 import asyncio
 import gc
 import threading
-from collections.abc import Callable
 from typing import Any
 
 import pytest
 
-from storage_drivers.errors import BlobDamaged, StoreFailed, StoreSilent
-from storage_drivers.threads import Threads
+from sluice_s3.storage_drivers.errors import BlobDamaged, StoreFailed, StoreSilent
+from sluice_s3.storage_drivers.threads import StoreThreadPool
+from tests.support.waiting import eventually_async
 
 
 class Late:
@@ -30,14 +30,7 @@ class Late:
         self.released.set()
 
 
-async def until(holds: Callable[[], bool]) -> None:
-    """Let the loop go on until something holds."""
-    async with asyncio.timeout(30):
-        while not holds():  # noqa: ASYNC110 - it is looked for
-            await asyncio.sleep(0.001)
-
-
-async def hanging(threads: Threads, count: int) -> tuple[threading.Event, list[asyncio.Future[bool]]]:
+async def hanging(threads: StoreThreadPool, count: int) -> tuple[threading.Event, list[asyncio.Future[bool]]]:
     """Calls that run until the event is set, each in a thread."""
     go_on, running = threading.Event(), threading.Semaphore(0)
 
@@ -47,30 +40,30 @@ async def hanging(threads: Threads, count: int) -> tuple[threading.Event, list[a
 
     calls = [threads.call(hang) for _ in range(count)]
     for _ in range(count):
-        await until(lambda: running.acquire(blocking=False))
+        await eventually_async(lambda: running.acquire(blocking=False))
     return go_on, calls
 
 
 async def test_more_threads_than_that_are_never_made() -> None:
-    threads = Threads(2)
+    threads = StoreThreadPool(2)
     go_on, calls = await hanging(threads, 2)
     third = threads.call(threading.get_ident)
     assert (len(threads.running()), threads.waiting()) == (2, 1)
     go_on.set()
     await third
     assert await asyncio.gather(*calls) == [True, True]
-    await until(lambda: threads.running() == [])
+    await eventually_async(lambda: threads.running() == [])
     threads.shutdown()
 
 
 async def test_a_thread_serves_those_who_come_one_after_another() -> None:
-    threads = Threads(8)
+    threads = StoreThreadPool(8)
     assert len({await threads.call(threading.get_ident) for _ in range(20)}) == 1
     threads.shutdown()
 
 
 async def test_many_calls_at_once_all_come_back() -> None:
-    threads = Threads(8)
+    threads = StoreThreadPool(8)
     assert await asyncio.gather(*(threads.call(divmod, number, 7) for number in range(2000))) == [
         divmod(number, 7) for number in range(2000)
     ]
@@ -78,7 +71,7 @@ async def test_many_calls_at_once_all_come_back() -> None:
 
 
 async def test_what_hangs_is_the_same_at_two_looks() -> None:
-    threads = Threads(2)
+    threads = StoreThreadPool(2)
     go_on, _ = await hanging(threads, 1)
     before = threads.running()
     await threads.call(int)
@@ -89,10 +82,10 @@ async def test_what_hangs_is_the_same_at_two_looks() -> None:
 
 async def test_given_up() -> None:
     """Whoever waits is told at once; nothing that waited is begun, and what comes late is given back."""
-    threads, late, ran = Threads(2), Late(), threading.Event()
+    threads, late, ran = StoreThreadPool(2), Late(), threading.Event()
     go_on, calls = await hanging(threads, 1)
     opening = threads.call(late)
-    await until(late.running.is_set)
+    await eventually_async(late.running.is_set)
     queued = threads.call(ran.set)
     threads.give_up(StoreSilent("it does not answer"))
     for call in (*calls, opening, queued):
@@ -102,13 +95,13 @@ async def test_given_up() -> None:
         threads.call(int)
     go_on.set()
     late.go_on.set()
-    await until(late.released.is_set)
+    await eventually_async(late.released.is_set)
     threads.shutdown()
     assert not ran.is_set()
 
 
 async def test_a_cancelled_call_is_not_begun() -> None:
-    threads = Threads(1)
+    threads = StoreThreadPool(1)
     go_on, _ = await hanging(threads, 1)
     ran = threading.Event()
     queued = threads.call(ran.set)
@@ -120,18 +113,18 @@ async def test_a_cancelled_call_is_not_begun() -> None:
 
 
 async def test_what_comes_for_a_cancelled_caller_is_given_back() -> None:
-    threads, late = Threads(1), Late()
+    threads, late = StoreThreadPool(1), Late()
     opening = threads.call(late)
-    await until(late.running.is_set)
+    await eventually_async(late.running.is_set)
     assert opening.cancel()
     assert not late.released.is_set()
     late.go_on.set()
-    await until(late.released.is_set)
+    await eventually_async(late.released.is_set)
     threads.shutdown()
 
 
 def test_what_comes_after_the_end_of_the_loop_is_given_back() -> None:
-    threads, late = Threads(2), [Late(), Late()]
+    threads, late = StoreThreadPool(2), [Late(), Late()]
 
     async def begin() -> None:
         for call in late:
@@ -150,7 +143,7 @@ def test_what_comes_after_the_end_of_the_loop_is_given_back() -> None:
 
 
 async def test_failures_of_the_mount_are_counted() -> None:
-    threads = Threads(1)
+    threads = StoreThreadPool(1)
 
     def fail(error: Exception) -> None:
         raise error
@@ -164,14 +157,14 @@ async def test_failures_of_the_mount_are_counted() -> None:
 
 async def test_an_error_that_nobody_takes_is_not_logged() -> None:
     """As of a piece that was read ahead for somebody who has gone."""
-    threads, said = Threads(1), list[dict[str, Any]]()
+    threads, said = StoreThreadPool(1), list[dict[str, Any]]()
     asyncio.get_running_loop().set_exception_handler(lambda _, context: said.append(context))
 
     def fail() -> None:
         raise OSError
 
     failing = threads.call(fail)
-    await until(failing.done)
+    await eventually_async(failing.done)
     del failing
     gc.collect()
     assert said == []

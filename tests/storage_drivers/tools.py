@@ -6,12 +6,12 @@ import hashlib
 from collections.abc import Awaitable, Callable, Iterable
 from pathlib import Path
 
-from storage_drivers.base import Buffer
-from storage_drivers.objects.driver import ObjectsDriver
+from sluice_s3.storage_drivers.base import Buffer
+from sluice_s3.storage_drivers.objects.driver import ObjectsDriver
 
 
 class Pieces:
-    """A `Source` of given pieces. A piece may be an exception, which `read` raises, or an awaitable, awaited first."""
+    """A `BodySource` of pieces. One may be an exception, which `read` raises, or an awaitable, awaited first."""
 
     def __init__(self, *pieces: Buffer | Exception | Awaitable[object], refuse: Exception | None = None) -> None:
         self.size: int | None = sum(len(piece) for piece in pieces if isinstance(piece, (bytes, bytearray, memoryview)))

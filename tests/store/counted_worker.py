@@ -10,21 +10,21 @@ from multiprocessing import get_context
 from multiprocessing.connection import Connection
 from typing import Any
 
-import app.crash
-import app.index.sqlite  # so that processes find it loaded when they are forked
-from app.errors import DomainError
-from app.index.base import Deletion
-from app.index.connection import open_connection
-from app.index.rows import PIECES, Bucket, Conditions, Extent, NewVersion, Part, Upload, Version
-from app.jobs.compaction import Compactor
-from app.jobs.fsck import fsck
-from app.jobs.garbage import Garbage
-from app.jobs.sweep import sweep
-from app.settings import Settings
-from app.store import multipart, objects, reading
-from app.store.blobs import BlobIds
-from app.store.calls import driver_calls
-from app.store.store import Store
+import sluice_s3.app.crash
+import sluice_s3.app.index.sqlite.index  # so that processes find it loaded when they are forked
+from sluice_s3.app.errors import DomainError
+from sluice_s3.app.index.rows import PIECES, Bucket, Conditions, Extent, NewVersion, Part, Upload, Version
+from sluice_s3.app.index.sqlite.connection import open_connection
+from sluice_s3.app.index.version_rows import Deletion
+from sluice_s3.app.jobs.integrity.fsck import fsck
+from sluice_s3.app.jobs.reclaim.compaction import Compactor
+from sluice_s3.app.jobs.reclaim.garbage_collector import GarbageCollector
+from sluice_s3.app.jobs.reclaim.orphan_sweeper import sweep
+from sluice_s3.app.settings import Settings
+from sluice_s3.app.store import multipart, objects, reading
+from sluice_s3.app.store.blob_ids import BlobIds
+from sluice_s3.app.store.driver_errors import translate_driver_errors
+from sluice_s3.app.store.store import Store
 from tests.store.counted_model import Look, Name, Seen
 from tests.store.site import Bytes, opened
 
@@ -121,8 +121,8 @@ async def _serve(settings: Settings, holes: bool, pipe: Connection) -> None:
             pipe.send(("died", name))
             os._exit(137)
 
-    app.crash._crash = come_by
-    app.crash._ARMED = True
+    sluice_s3.app.crash._crash = come_by
+    sluice_s3.app.crash._ARMED = True
     async with opened(settings) as store:
         store.ids = BlobIds(store.index, 4)
         if not holes:
@@ -154,7 +154,7 @@ class Hands:
         self._store = store
         self._now = 0
         self._oldest = 0
-        self._garbage = Garbage(store, lambda: self._oldest, lambda: self._now, GRACE)
+        self._garbage = GarbageCollector(store, lambda: self._oldest, lambda: self._now, GRACE)
         self._compactor = Compactor(store, RATE, GRACE, lambda moved, freed: None, lambda: self._now / 1000)
         self._buckets: dict[str, Bucket] = {}
         self._readers: dict[int, Version] = {}
@@ -219,7 +219,7 @@ class Hands:
         await multipart.copy_part(self._store, lambda: self._find(source), upload, describe, {})
 
     async def complete(self, upload: Upload, numbers: list[int], conditions: Conditions | None) -> None:
-        found = await multipart.find(self._store, upload.bucket_id, upload.key, upload.upload_id)
+        found = await multipart.find_upload(self._store, upload.bucket_id, upload.key, upload.upload_id)
         parts = {part.number: part for part in await self._store.index.parts(found, 0, multipart.MAX_PARTS)}
         named = [(number, parts[number].etag) for number in sorted(numbers)]
         chosen = await multipart.choose(self._store, found, named)
@@ -240,7 +240,7 @@ class Hands:
 
     async def _digest(self, version: Version) -> str:
         found = hashlib.sha1()
-        answer = await reading.body(self._store, version, 0, version.size, {})
+        answer = await reading.read_body(self._store, version, 0, version.size, {})
         if isinstance(answer, bytes):
             found.update(answer)
         else:
@@ -251,7 +251,7 @@ class Hands:
                 found.update(os.pread(piece.fd, piece.count, piece.offset))
                 piece.release()
         fed = hashlib.sha1()
-        await reading.feed(self._store, version, 0, version.size, fed.update)
+        await reading.feed_bytes(self._store, version, 0, version.size, fed.update)
         assert fed.digest() == found.digest(), "both ways of reading give the same"
         return found.hexdigest()
 
@@ -260,8 +260,8 @@ class Hands:
     async def jobs(self, now: int, oldest: int, elected: bool) -> None:
         """A round of what `app.jobs.runner` runs."""
         self._now, self._oldest = now, oldest
-        await self._store.write_down_refused()
-        with driver_calls():
+        await self._store.report_rejected_records()
+        with translate_driver_errors():
             await self._store.driver.forget_unlinked()
         if elected:
             await sweep(self._store, self._store.index.writer_is_gone)

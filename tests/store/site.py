@@ -7,14 +7,14 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from app.index import open_index
-from app.index.rows import Bucket, Committed, NewVersion
-from app.settings import Settings
-from app.startup import prepare
-from app.store import objects
-from app.store.driver import make_driver
-from app.store.store import Store
-from storage_drivers.base import Buffer
+from sluice_s3.app.index import open_index
+from sluice_s3.app.index.rows import Bucket, CommitResult, NewVersion
+from sluice_s3.app.settings import Settings
+from sluice_s3.app.startup import prepare
+from sluice_s3.app.store import objects
+from sluice_s3.app.store.store import Store
+from sluice_s3.app.store.stores import make_driver
+from sluice_s3.storage_drivers.base import Buffer
 
 
 class Bytes:
@@ -47,8 +47,9 @@ class Bytes:
 
 
 def settings_for(path: Path, **options: object) -> Settings:
-    """Settings on a directory, with keys given."""
-    given = {"root_access_key": "ROOTKEY", "root_secret_key": "root-secret-key", "durability": "relaxed"}
+    """Settings on a directory, with keys given; a test that wants a key ring makes it (`tests.jobs.encrypted`)."""
+    given: dict[str, object] = {"root_access_key": "ROOTKEY", "root_secret_key": "root-secret-key"}
+    given |= {"durability": "relaxed", "master_key_auto": False}
     place = {} if "stores" in options else {"data": path / "data"}
     return Settings(**{**place, **given, **options})  # type: ignore[arg-type]
 
@@ -67,7 +68,7 @@ async def opened(settings: Settings) -> AsyncIterator[Store]:
         await index.close()
 
 
-async def put(store: Store, bucket: Bucket, key: str, body: bytes) -> Committed:
+async def put(store: Store, bucket: Bucket, key: str, body: bytes) -> CommitResult:
     """PutObject."""
     source = Bytes(body)
     return await objects.put(store, bucket.id, key, source, source.describe, None, {})

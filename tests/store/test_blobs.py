@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from app.errors import StoreUnavailable
-from app.settings import Settings
-from app.store import blobs
+from sluice_s3.app.errors import StoreUnavailable
+from sluice_s3.app.settings import Settings
+from sluice_s3.app.store import blob_ids
 from tests.store.site import opened, prepare, put, settings_for
 
 
@@ -23,7 +23,7 @@ async def test_an_index_that_is_away_when_the_last_id_of_a_range_is_settled(
     settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with opened(settings) as store:
-        store.ids = blobs.BlobIds(store.index, 1)
+        store.ids = blob_ids.BlobIds(store.index, 1)
         bucket = await store.index.create_bucket("bucket", "owner", "us-east-1", 10)
         retire_range = store.index.retire_range
 

@@ -19,11 +19,13 @@ from hypothesis import HealthCheck, Phase, event, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule, run_state_machine_as_test
 
-from app.index.rows import Conditions, Upload
+from sluice_s3.app.index.rows import Conditions, Upload
 from tests.environment import sized
 from tests.store.counted_model import Body, Extent, Name, State, digest, written
 from tests.store.counted_worker import Died, Refused, Worker
 from tests.store.site import opened, prepare, settings_for
+
+pytestmark = pytest.mark.slow
 
 NAMES = st.sampled_from([("one", "a"), ("one", "b"), ("two", "a")])
 SIZES = st.sampled_from([0, 1, 5000, 5000, 200_000])
@@ -380,7 +382,7 @@ async def test_every_row_has_its_bytes_and_nothing_else_is_left(template: Path) 
     run_state_machine_as_test(
         lambda: CountedBlobs(template),
         settings=settings(
-            max_examples=sized(12, 1000),
+            max_examples=sized(8, 1000),
             stateful_step_count=sized(50, 100),
             deadline=None,
             # it takes minutes to make an example shorter

@@ -7,19 +7,31 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from app.index.rows import Bucket
-from app.index.schema import CURRENT, MARKER, NONCURRENT, OLD_MARKER
-from app.s3 import metadata
-from app.store import lifecycle
-from app.store.lifecycle import BASE, FILTER, LAST_DAY, OLDER, REAL_DAY, Day, Due, Judge, Rule, Rules, Stored
-from app.store.transitions import LEAST_SIZE, VARIES, Transition
+from sluice_s3.app.index.rows import Bucket
+from sluice_s3.app.index.schema.tables import CURRENT, MARKER, NONCURRENT, OLD_MARKER
+from sluice_s3.app.s3.wire import metadata
+from sluice_s3.app.store.lifecycle import evaluator
+from sluice_s3.app.store.lifecycle.evaluator import (
+    BASE,
+    FILTER,
+    LAST_DAY,
+    OLDER,
+    REAL_DAY_SECONDS,
+    DueAction,
+    LifecycleCalendar,
+    LifecycleEvaluator,
+    LifecycleVersion,
+    Rule,
+    Rules,
+)
+from sluice_s3.app.store.lifecycle.storage_classes import MIN_SIZE_BYTES, VARIES_BY_CLASS, Transition
 
-DAY_MS = REAL_DAY * 1000
+DAY_MS = REAL_DAY_SECONDS * 1000
 NOON = 12 * 3600 * 1000
 
 
 def bucket(rules: Rules) -> Bucket:
-    settings = orjson.dumps({"cors": [], lifecycle.SETTING: lifecycle.to_setting(rules)}).decode()
+    settings = orjson.dumps({"cors": [], evaluator.SETTING: evaluator.to_setting(rules)}).decode()
     return Bucket(1, "b", "owner", "r", 0, settings=settings)
 
 
@@ -35,32 +47,35 @@ def bucket(rules: Rules) -> Bucket:
     ],
 )
 def test_days_end_at_midnight(since: int, days: int, due: int) -> None:
-    assert Day().after(since, days) == due
+    assert LifecycleCalendar().after(since, days) == due
 
 
 def test_a_short_day_is_not_rounded() -> None:
-    assert Day(10).after(12_345, 3) == 42_345
-    assert Day(10).period == 1000
-    assert Day().period == DAY_MS
+    assert LifecycleCalendar(10).after(12_345, 3) == 42_345
+    assert LifecycleCalendar(10).period == 1000
+    assert LifecycleCalendar().period == DAY_MS
 
 
 def test_tags_are_read_as_they_are_written() -> None:
-    headers = metadata.encode({"content-type": "x"}, None, {"a": "b", "c": ""})
-    assert lifecycle.tags_of(headers) == {"a": "b", "c": ""}
-    assert lifecycle.tags_of(metadata.encode({"x-amz-meta-tags": '"tags":'})) == {}
+    headers = metadata.pack_headers({"content-type": "x"}, None, {"a": "b", "c": ""})
+    assert evaluator.tags_of(headers) == {"a": "b", "c": ""}
+    assert evaluator.tags_of(metadata.pack_headers({"x-amz-meta-tags": '"tags":'})) == {}
 
 
 def test_the_earliest_rule_counts() -> None:
     rules = (Rule("later", True, FILTER, days=9), Rule("off", False, FILTER, days=1), Rule("first", True, BASE, days=2))
-    assert lifecycle.expiry(rules, Day(), "k", 1, NOON, {}) == (3 * DAY_MS, "first")
-    assert lifecycle.expiry((*rules, Rule("past", True, FILTER, date=5)), Day(), "k", 1, NOON, {}) == (5, "past")
-    assert lifecycle.expiry(rules[1:2], Day(), "k", 1, NOON, {}) is None
+    assert evaluator.expiry(rules, LifecycleCalendar(), "k", 1, NOON, {}) == (3 * DAY_MS, "first")
+    assert evaluator.expiry((*rules, Rule("past", True, FILTER, date=5)), LifecycleCalendar(), "k", 1, NOON, {}) == (
+        5,
+        "past",
+    )
+    assert evaluator.expiry(rules[1:2], LifecycleCalendar(), "k", 1, NOON, {}) is None
 
 
 def test_prefixes_are_gone_through_once() -> None:
     prefixes = ["a/b", "b", "a/", "b", "c/d"]
-    assert lifecycle.ranges(Rule("", True, BASE, prefix=prefix) for prefix in prefixes) == ["a/", "b", "c/d"]
-    assert lifecycle.ranges([Rule("", True, FILTER), Rule("", True, BASE, prefix="x")]) == [""]
+    assert evaluator.scan_prefixes(Rule("", True, BASE, prefix=prefix) for prefix in prefixes) == ["a/", "b", "c/d"]
+    assert evaluator.scan_prefixes([Rule("", True, FILTER), Rule("", True, BASE, prefix="x")]) == [""]
 
 
 keys = st.sampled_from(["a", "a/b", "a/c", "b"])
@@ -112,7 +127,7 @@ def rules(draw: st.DrawFn) -> Rule:
 
 
 @st.composite
-def versions(draw: st.DrawFn) -> list[tuple[Stored, bool]]:
+def versions(draw: st.DrawFn) -> list[tuple[LifecycleVersion, bool]]:
     """Versions in the order of listings, each with whether it is a delete marker."""
     made = []
     seq = 0
@@ -123,15 +138,17 @@ def versions(draw: st.DrawFn) -> list[tuple[Stored, bool]]:
             marker = draw(st.booleans())
             state = (MARKER if marker else CURRENT) if number == 0 else (OLD_MARKER if marker else NONCURRENT)
             size = 0 if marker else draw(st.integers(0, 9))
-            headers = "{}" if marker else metadata.encode({}, None, draw(tags))
+            headers = "{}" if marker else metadata.pack_headers({}, None, draw(tags))
             if draw(st.booleans()) and not marker:
-                size += LEAST_SIZE
+                size += MIN_SIZE_BYTES
             kind = "STANDARD" if marker else draw(st.sampled_from(("STANDARD", *CLASSES)))
-            made.append((Stored(seq, key, f"v{seq}", state, size, quarter * DAY_MS // 4, headers, kind), marker))
+            made.append(
+                (LifecycleVersion(seq, key, f"v{seq}", state, size, quarter * DAY_MS // 4, headers, kind), marker)
+            )
     return made
 
 
-def is_due(given_rules: list[Rule], every: list[tuple[Stored, bool]], at: int, now: int) -> bool:
+def is_due(given_rules: list[Rule], every: list[tuple[LifecycleVersion, bool]], at: int, now: int) -> bool:
     """Slowly and obviously: rule by rule, all versions of the key looked at anew."""
     version, marker = every[at]
     of_key = [one for one in every if one[0].key == version.key]
@@ -142,7 +159,7 @@ def is_due(given_rules: list[Rule], every: list[tuple[Stored, bool]], at: int, n
             continue
         if marker and (rule.tags or rule.larger is not None or rule.smaller is not None):
             continue
-        found = lifecycle.tags_of(version.headers)
+        found = evaluator.tags_of(version.headers)
         if any(found.get(name) != value for name, value in rule.tags):
             continue
         if rule.larger is not None and not version.size > rule.larger:
@@ -167,14 +184,14 @@ def is_due(given_rules: list[Rule], every: list[tuple[Stored, bool]], at: int, n
     return False
 
 
-def moves_to(given: Rules, every: list[tuple[Stored, bool]], at: int, now: int) -> str:
+def moves_to(given: Rules, every: list[tuple[LifecycleVersion, bool]], at: int, now: int) -> str:
     """Slowly and obviously: where a version is due to move, if it stays at all."""
     version, marker = every[at]
     newer = [one for one in every if one[0].key == version.key and one[0].modified > version.modified]
     since = min(one[0].modified for one in newer) if newer else version.modified
     best = ""
     for rule in given.rules:
-        found = lifecycle.tags_of(version.headers)
+        found = evaluator.tags_of(version.headers)
         if marker or not rule.enabled or not version.key.startswith(rule.prefix or ""):
             continue
         if any(found.get(name) != value for name, value in rule.tags):
@@ -190,8 +207,8 @@ def moves_to(given: Rules, every: list[tuple[Stored, bool]], at: int, now: int) 
             if newer and sum(1 for one in newer[1:] if not one[1]) < (move.newer or 0):
                 continue
             by_default = rule.larger is None and rule.smaller is None
-            archived = given.minimum == VARIES and move.storage_class == "DEEP_ARCHIVE"
-            if by_default and version.size < LEAST_SIZE and not archived:
+            archived = given.minimum == VARIES_BY_CLASS and move.storage_class == "DEEP_ARCHIVE"
+            if by_default and version.size < MIN_SIZE_BYTES and not archived:
                 continue
             if move.days is None:
                 assert move.date is not None
@@ -211,23 +228,30 @@ def passed(since: int, days: int, now: int) -> bool:
 @example(
     [Rule("r", True, "And", smaller=3, older_transitions=(Transition("STANDARD_IA", 0),))],
     [
-        (Stored(1, "a", "v1", CURRENT, 0, DAY_MS, "{}", "STANDARD"), False),
-        (Stored(2, "a", "v2", NONCURRENT, 0, 0, "{}", "STANDARD"), False),
+        (LifecycleVersion(1, "a", "v1", CURRENT, 0, DAY_MS, "{}", "STANDARD"), False),
+        (LifecycleVersion(2, "a", "v2", NONCURRENT, 0, 0, "{}", "STANDARD"), False),
     ],
     0,
     False,
     False,
     "m",
 )  # written by a clock that is ahead
-@given(st.lists(rules(), max_size=4), versions(), times, st.booleans(), st.booleans(), st.sampled_from(["m", VARIES]))
+@given(
+    st.lists(rules(), max_size=4),
+    versions(),
+    times,
+    st.booleans(),
+    st.booleans(),
+    st.sampled_from(["m", VARIES_BY_CLASS]),
+)
 def test_judged_as_by_the_slow_evaluator(
-    given_rules: list[Rule], every: list[tuple[Stored, bool]], day: int, noon: bool, keeps: bool, minimum: str
+    given_rules: list[Rule], every: list[tuple[LifecycleVersion, bool]], day: int, noon: bool, keeps: bool, minimum: str
 ) -> None:
     now = day * DAY_MS + NOON * noon
-    setting = lifecycle.rules_of(bucket(Rules(tuple(given_rules), minimum)))
+    setting = evaluator.rules_of(bucket(Rules(tuple(given_rules), minimum)))
     assert setting == Rules(tuple(given_rules), minimum)
-    judge = Judge(setting, Day(), now, {*CLASSES} - {UNMAPPED}, keeps=keeps)
-    found: list[Due] = []
+    judge = LifecycleEvaluator(setting, LifecycleCalendar(), now, {*CLASSES} - {UNMAPPED}, keeps=keeps)
+    found: list[DueAction] = []
     for version, marker in every:
         found += judge.take(version, newest=version.state in (CURRENT, MARKER), marker=marker)
     found += judge.end()

@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from app.errors import QuotaExceeded
-from app.index.rows import Bucket
-from app.index.usage import Usage
-from app.server.quota_shares import SLOTS, QuotaShares
-from app.store.quotas import Quota, Quotas, quota_of, to_setting
+from sluice_s3.app.errors import QuotaExceeded
+from sluice_s3.app.index.rows import Bucket
+from sluice_s3.app.index.usage import Usage
+from sluice_s3.app.server.shared_memory.quota_ledger import SLOTS, QuotaLedger
+from sluice_s3.app.store.quotas import Quota, Quotas, quota_of, to_setting
 
 
 class Counting:
@@ -161,9 +161,9 @@ async def test_many_at_once_do_not_pass_it_together() -> None:
 async def test_workers_of_a_gateway_see_what_each_lets_in(tmp_path: Path) -> None:
     index = Counting(0, 0)
     index.cost = 1.0  # counts are good for 20 seconds
-    QuotaShares(tmp_path / "quotas", 2, create=True)
+    QuotaLedger(tmp_path / "quotas", 2, create=True)
     given: Any = index
-    one, two = (Quotas(given, lambda: index.now, QuotaShares(tmp_path / "quotas", 2, place)) for place in (0, 1))
+    one, two = (Quotas(given, lambda: index.now, QuotaLedger(tmp_path / "quotas", 2, place)) for place in (0, 1))
     await put(two, 1)
     index.held = Usage(1, 1)
     async with one.room(BOTH) as room:
@@ -184,8 +184,8 @@ async def test_workers_of_a_gateway_see_what_each_lets_in(tmp_path: Path) -> Non
 
 async def test_what_is_on_its_way_into_another_bucket_counts_there_alone(tmp_path: Path) -> None:
     index: Any = Counting(0, 0)
-    QuotaShares(tmp_path / "quotas", 2, create=True)
-    one, two = (Quotas(index, lambda: index.now, QuotaShares(tmp_path / "quotas", 2, place)) for place in (0, 1))
+    QuotaLedger(tmp_path / "quotas", 2, create=True)
+    one, two = (Quotas(index, lambda: index.now, QuotaLedger(tmp_path / "quotas", 2, place)) for place in (0, 1))
     wide = Bucket(7, "wide", "owner", "us-east-1", 0, settings='{"quota":{"bytes":1000000}}')
     async with one.room(wide) as room:
         await room.take(5000)

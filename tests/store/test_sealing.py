@@ -12,23 +12,25 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.encryption.chunks import CHUNK, SEALED
-from app.encryption.envelope import HEADER
-from app.encryption.scheme import S3, Scheme
-from app.errors import CustomerKeyNeeded, DataDamaged, KeyUnavailable, NoKeyRing, NotNow, StoreUnavailable
-from app.index.rows import Bucket, NewVersion, Version
-from app.jobs.decisions import Decisions
-from app.s3 import metadata
-from app.settings import Settings
-from app.store import objects, reading
-from app.store.keyring import Keyring, change_ring
-from app.store.sealing import Seal
-from app.store.store import Store
-from storage_drivers.base import Buffer
+from sluice_s3.app.encryption.chunked_aead import CHUNK, ENCRYPTED_CHUNK_BYTES
+from sluice_s3.app.encryption.envelope import HEADER
+from sluice_s3.app.encryption.scheme import S3, Scheme
+from sluice_s3.app.errors import CustomerKeyNeeded, DataDamaged, KeyUnavailable, NoKeyRing, StoreUnavailable, WouldBlock
+from sluice_s3.app.index.rows import Bucket, NewVersion, Version
+from sluice_s3.app.jobs.journals.writer import JournalWriter
+from sluice_s3.app.s3.wire import metadata
+from sluice_s3.app.settings import Settings
+from sluice_s3.app.store import objects, reading
+from sluice_s3.app.store.encryption.encrypted_source import ObjectEncryption
+from sluice_s3.app.store.encryption.keyring import Keyring, change_ring
+from sluice_s3.app.store.store import Store
+from sluice_s3.storage_drivers.base import Buffer
 from tests.environment import sized
 from tests.jobs.encrypted import MASTER, content, of_customer, put_sealed, with_ring
 from tests.jobs.mixed import writing
 from tests.store.site import Bytes, prepare, settings_for
+
+pytestmark = pytest.mark.slow
 
 
 @pytest.fixture
@@ -104,7 +106,7 @@ async def test_bodies_that_come_in_pieces(store: Store, bucket: Bucket, size: in
     source = InPieces(body_of(size), [size // 7] * 7, known=True)
 
     def describe(locator: str) -> NewVersion:
-        return source.describe(locator)._replace(headers=metadata.encode({}, scheme=seal.scheme))
+        return source.describe(locator)._replace(headers=metadata.pack_headers({}, scheme=seal.scheme))
 
     await objects.put(store, bucket.id, "k", seal.source(source), describe, None, {})
     version = await objects.find(store, bucket.id, "k")
@@ -124,20 +126,21 @@ async def test_any_range_of_any_size(store: Store, bucket: Bucket) -> None:
         version = await objects.find(store, bucket.id, str(size))
         offset = source.randrange(size)
         length = source.choice([1, size - offset, source.randint(1, size - offset)])
-        body = await reading.body(store, version, offset, length, {})
+        body = await reading.read_body(store, version, offset, length, {})
         if not isinstance(body, bytes):
             body = b"".join([bytes(piece) async for piece in body])  # type: ignore[arg-type]
         assert body == body_of(size)[offset : offset + length]
         taken = bytearray()
-        await reading.feed(store, version, offset, length, taken.extend)
+        await reading.feed_bytes(store, version, offset, length, taken.extend)
         assert taken == body
 
 
 HEAD = HEADER
+THIRD_CHUNK = HEAD + 2 * ENCRYPTED_CHUNK_BYTES
 
 
 def chunk(sealed: bytes, number: int) -> bytes:
-    return sealed[HEAD + number * SEALED : HEAD + (number + 1) * SEALED]
+    return sealed[HEAD + number * ENCRYPTED_CHUNK_BYTES : HEAD + (number + 1) * ENCRYPTED_CHUNK_BYTES]
 
 
 CHANGES: dict[str, Callable[[bytes], bytes]] = {
@@ -146,8 +149,8 @@ CHANGES: dict[str, Callable[[bytes], bytes]] = {
     "wrapped key": lambda sealed: sealed[: HEAD - 1] + bytes([sealed[HEAD - 1] ^ 1]) + sealed[HEAD:],
     "first chunk": lambda sealed: sealed[:HEAD] + bytes([sealed[HEAD] ^ 1]) + sealed[HEAD + 1 :],
     "last byte": lambda sealed: sealed[:-1] + bytes([sealed[-1] ^ 1]),
-    "swapped chunks": lambda sealed: sealed[:HEAD] + chunk(sealed, 1) + chunk(sealed, 0) + sealed[HEAD + 2 * SEALED :],
-    "repeated chunk": lambda sealed: sealed[:HEAD] + chunk(sealed, 0) * 2 + sealed[HEAD + 2 * SEALED :],
+    "swapped chunks": lambda sealed: sealed[:HEAD] + chunk(sealed, 1) + chunk(sealed, 0) + sealed[THIRD_CHUNK:],
+    "repeated chunk": lambda sealed: sealed[:HEAD] + chunk(sealed, 0) * 2 + sealed[THIRD_CHUNK:],
     "zeros": lambda sealed: sealed[:HEAD] + bytes(len(sealed) - HEAD),
 }  # fmt: skip
 
@@ -172,7 +175,7 @@ class Tampered:
 
 
 async def whole(store: Store, version: Version) -> bytes:
-    body = await reading.body(store, version, 0, version.size, {})
+    body = await reading.read_body(store, version, 0, version.size, {})
     return body if isinstance(body, bytes) else b"".join([bytes(piece) async for piece in body])  # type: ignore[arg-type]
 
 
@@ -186,10 +189,10 @@ async def test_what_was_tampered_with_is_never_given_out(store: Store, bucket: B
     told_size = size
     if name == "cut off":
         told_size = 2 * CHUNK
-        data = sealed[: HEADER + 2 * SEALED]
+        data = sealed[: HEADER + 2 * ENCRYPTED_CHUNK_BYTES]
     else:
         data = CHANGES[name](sealed)
-    headers = metadata.encode({}, scheme=seal.scheme)
+    headers = metadata.pack_headers({}, scheme=seal.scheme)
 
     def describe(locator: str) -> NewVersion:
         return plain.describe(locator)._replace(size=told_size, headers=headers)
@@ -198,21 +201,21 @@ async def test_what_was_tampered_with_is_never_given_out(store: Store, bucket: B
     version = await objects.find(store, bucket.id, "k")
     taken = bytearray()
     with pytest.raises((DataDamaged, KeyUnavailable)):
-        await reading.feed(store, version, 0, told_size, taken.extend)
+        await reading.feed_bytes(store, version, 0, told_size, taken.extend)
     assert body_of(size).startswith(bytes(taken)), "what came before it is right"
     with pytest.raises((DataDamaged, KeyUnavailable)):
         await whole(store, version)
-    with pytest.raises(NotNow):
-        reading.body_now(store, version, 0, told_size, {})
+    with pytest.raises(WouldBlock):
+        reading.try_read_body(store, version, 0, told_size, {})
 
 
 async def test_a_customers_key_is_needed(store: Store, bucket: Bucket) -> None:
     await put_sealed(store, bucket, "k", b"body", of_customer())
     version = await objects.find(store, bucket.id, "k")
     with pytest.raises(CustomerKeyNeeded):
-        await reading.body(store, version, 0, 4, {})
+        await reading.read_body(store, version, 0, 4, {})
     with pytest.raises(CustomerKeyNeeded):
-        reading.body_now(store, version, 0, 4, {})
+        reading.try_read_body(store, version, 0, 4, {})
     assert await content(store, bucket, "k") == b"body"
 
 
@@ -231,17 +234,17 @@ async def test_a_key_that_another_process_made_is_found(store: Store, bucket: Bu
     await other.refresh()
     await change_ring(store.index, MASTER, lambda ring: ring.rotated("sse-s3", 2))
     await other.read_anew()
-    await put_sealed(store, bucket, "k", b"body", Seal(Scheme(S3), partial(other.ring.envelope, "sse-s3")))
+    await put_sealed(store, bucket, "k", b"body", ObjectEncryption(Scheme(S3), partial(other.ring.envelope, "sse-s3")))
     assert await content(store, bucket, "k") == b"body"
 
 
 async def test_a_new_key_waits_until_it_is_written_down(store: Store) -> None:
     await with_ring(store)
-    with pytest.raises(NotNow):
+    with pytest.raises(WouldBlock):
         store.keyring.check_kept(store.name)
     with pytest.raises(StoreUnavailable):
         await store.keyring.kept(store.name, 0)
-    decisions = Decisions(store)
+    decisions = JournalWriter(store)
     await decisions.run_once()
     await store.keyring.kept(store.name, 0)
     store.keyring.check_kept(store.name)

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from app.errors import (
+from sluice_s3.app.errors import (
     CommitUnknown,
     ConditionalRequestConflict,
     NoSuchKey,
@@ -21,18 +21,21 @@ from app.errors import (
     StoreUnavailable,
     WriterDead,
 )
-from app.index import open_index
-from app.index.rows import Bucket, Conditions
-from app.jobs.sweep import sweep
-from app.jobs.tree import TreeJobs
-from app.settings import Settings
-from app.startup import prepare
-from app.store import buckets, reading, tree_reading
-from app.store.driver import make_stores
-from app.store.store import Store
-from app.store.tree import Tree
-from storage_drivers.errors import StoreFailed
+from sluice_s3.app.index import open_index
+from sluice_s3.app.index.rows import Bucket, Conditions
+from sluice_s3.app.jobs.plain_files.scan import PlainFileScanner
+from sluice_s3.app.jobs.reclaim.orphan_sweeper import sweep
+from sluice_s3.app.settings import Settings
+from sluice_s3.app.startup import prepare
+from sluice_s3.app.store import buckets, reading
+from sluice_s3.app.store.plain_files import reads
+from sluice_s3.app.store.plain_files.writes import PlainFiles
+from sluice_s3.app.store.store import Store
+from sluice_s3.app.store.stores import make_stores
+from sluice_s3.storage_drivers.errors import StoreFailed
 from tests.store.site import Bytes
+
+pytestmark = pytest.mark.slow
 
 
 @pytest.fixture
@@ -48,7 +51,7 @@ def settings(tmp_path: Path) -> Settings:
 
 
 @asynccontextmanager
-async def opened(settings: Settings) -> AsyncIterator[tuple[Store, Tree, Bucket]]:
+async def opened(settings: Settings) -> AsyncIterator[tuple[Store, PlainFiles, Bucket]]:
     index = open_index(settings)
     await index.start()
     store = make_stores(index, settings)
@@ -64,15 +67,15 @@ async def opened(settings: Settings) -> AsyncIterator[tuple[Store, Tree, Bucket]
         await index.close()
 
 
-async def put(tree: Tree, bucket: Bucket, key: str, body: bytes, conditions: Conditions | None = None) -> None:
+async def put(tree: PlainFiles, bucket: Bucket, key: str, body: bytes, conditions: Conditions | None = None) -> None:
     source = Bytes(body)
     await tree.put(bucket, key, source, source.describe, conditions, {})
 
 
-async def read(store: Store, tree: Tree, bucket: Bucket, key: str) -> tuple[str, bytes]:
+async def read(store: Store, tree: PlainFiles, bucket: Bucket, key: str) -> tuple[str, bytes]:
     version = await tree.find(bucket, key)
     assert version is not None
-    body = await reading.body(store, version, 0, version.size, {})
+    body = await reading.read_body(store, version, 0, version.size, {})
     assert isinstance(body, bytes)
     return version.etag, body
 
@@ -238,8 +241,8 @@ async def test_what_is_refused_leaves_nothing(settings: Settings) -> None:
 
 async def test_whoever_waits_too_long_is_told(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
     """A key that another worker is at, which does not come to an end."""
-    monkeypatch.setattr(tree_reading, "PATIENCE", 0.05)
-    monkeypatch.setattr(tree_reading.Pause.__init__, "__defaults__", (0.05,))
+    monkeypatch.setattr(reads, "STABLE_WAIT_SECONDS", 0.05)
+    monkeypatch.setattr(reads.Backoff.__init__, "__defaults__", (0.05,))
     async with opened(settings) as (store, tree, bucket):
         await put(tree, bucket, "k", b"old")
         version = await tree.find(bucket, "k")
@@ -281,7 +284,7 @@ async def test_a_change_goes_on_when_nobody_waits_for_it(settings: Settings) -> 
 async def test_a_store_that_is_not_mounted_forgets_nothing(settings: Settings) -> None:
     async with opened(settings) as (store, tree, bucket):
         await put(tree, bucket, "k", b"old")
-        jobs = TreeJobs(store, tree, 0.001, now=iter(range(1000)).__next__)
+        jobs = PlainFileScanner(store, tree, 0.001, now=iter(range(1000)).__next__)
         root = tree.files.root
         root.rename(root.with_name("away"))
         root.mkdir()
@@ -303,7 +306,7 @@ async def test_a_put_makes_no_directory_of_a_bucket_that_is_away(settings: Setti
         await put(tree, bucket, "d/k", b"old")
         directory = tree.files.root / "bucket"
         directory.rename(directory.with_name("away"))
-        jobs = TreeJobs(store, tree, 0.001, now=iter(range(1000)).__next__)
+        jobs = PlainFileScanner(store, tree, 0.001, now=iter(range(1000)).__next__)
         for key in ("d/k", "d/new", "new", "x//y"):
             with pytest.raises(StoreUnavailable):
                 await put(tree, bucket, key, b"new")
@@ -372,7 +375,7 @@ async def test_hashes_of_a_file_that_goes_on_changing(settings: Settings) -> Non
         path.write_bytes(b"one")
         assert await tree.find(bucket, "k") is not None
         path.write_bytes(b"another")
-        jobs = TreeJobs(store, tree, 0)
+        jobs = PlainFileScanner(store, tree, 0)
         await jobs.run_once()
         await jobs.run_once()
         assert await read(store, tree, bucket, "k") == (md5(b"another"), b"another")
@@ -390,15 +393,15 @@ async def test_hashes_of_a_file_that_goes_on_changing(settings: Settings) -> Non
 @pytest.mark.parametrize(
     ("key", "kind"),
     [
-        ("data:x/y\r\nInjected: 1,", tree_reading.DEFAULT_TYPE),
+        ("data:x/y\r\nInjected: 1,", reads.DEFAULT_TYPE),
         ("data:text/html,.txt", "text/plain"),
-        ("data:\u20ac/\u20ac,", tree_reading.DEFAULT_TYPE),
+        ("data:\u20ac/\u20ac,", reads.DEFAULT_TYPE),
         ("http:/[x/page.html", "text/html"),
         ("d/page.html", "text/html"),
-        ("page.html/", tree_reading.DEFAULT_TYPE),
-        ("//[x", tree_reading.DEFAULT_TYPE),
+        ("page.html/", reads.DEFAULT_TYPE),
+        ("//[x", reads.DEFAULT_TYPE),
     ],
 )
 def test_the_type_of_a_file_is_told_by_its_extension_alone(key: str, kind: str) -> None:
     """Names that look like URLs say nothing of it: that of `data:` could be no header, or any type."""
-    assert tree_reading.content_type(key) == kind
+    assert reads.content_type(key) == kind

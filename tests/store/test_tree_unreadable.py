@@ -10,17 +10,19 @@ from pathlib import Path
 import pytest
 import typer
 
-from app.cli_import import import_command
-from app.errors import BucketAlreadyExists, BucketNotEmpty, StoreUnavailable
-from app.jobs import tree as tree_jobs
-from app.jobs.tree import TreeJobs
-from app.jobs.tree_watch import look
-from app.settings import Settings
-from app.store import buckets
-from app.store.adoption import scan
-from app.store.tree_reading import SMALL, is_placeholder
-from storage_drivers.tree import opening
+from sluice_s3.app.cli.import_ import import_command
+from sluice_s3.app.errors import BucketAlreadyExists, BucketNotEmpty, StoreUnavailable
+from sluice_s3.app.jobs.plain_files import scan as tree_jobs
+from sluice_s3.app.jobs.plain_files.scan import PlainFileScanner
+from sluice_s3.app.jobs.plain_files.watch import look
+from sluice_s3.app.settings import Settings
+from sluice_s3.app.store import buckets
+from sluice_s3.app.store.plain_files.reads import SMALL_FILE_BYTES, is_provisional_etag
+from sluice_s3.app.store.plain_files.reconcile import reconcile_bucket
+from sluice_s3.storage_drivers.tree import openat2
 from tests.store.test_tree import md5, opened, put, read, settings
+
+pytestmark = pytest.mark.slow
 
 __all__ = ["settings"]
 
@@ -30,7 +32,7 @@ Close = Callable[..., None]
 @pytest.fixture
 def close(monkeypatch: pytest.MonkeyPatch) -> Close:
     """Make files and directories answer with an error, also for root."""
-    whole = opening.open_beneath
+    whole = openat2.open_beneath
     closed: dict[bytes, int] = {}
 
     def refusing(root: int, path: bytes, flags: int) -> int:
@@ -40,8 +42,8 @@ def close(monkeypatch: pytest.MonkeyPatch) -> Close:
         return whole(root, path, flags)
 
     # what is known to be regular is opened through /proc else
-    monkeypatch.setattr(opening, "_has_proc", lambda: False)
-    monkeypatch.setattr(opening, "open_beneath", refusing)
+    monkeypatch.setattr(openat2, "_has_proc", lambda: False)
+    monkeypatch.setattr(openat2, "open_beneath", refusing)
 
     def change(*paths: str, number: int = errno.EACCES, again: bool = False) -> None:
         for path in paths:
@@ -64,7 +66,7 @@ async def test_a_directory_that_cannot_be_read_hides_no_other(settings: Settings
         await put(tree, bucket, "closed/ours", b"ours")
         make(tree.files.root, "a", "closed/in/a", "z/a")
         close("bucket/closed", number=number)
-        scanned = await scan(tree, bucket)
+        scanned = await reconcile_bucket(tree, bucket)
         assert (scanned.adopted, scanned.vanished, scanned.seen.unreadable) == (2, 0, 1)
         with pytest.raises(StoreUnavailable):
             await tree.find(bucket, "closed/ours")
@@ -72,7 +74,7 @@ async def test_a_directory_that_cannot_be_read_hides_no_other(settings: Settings
         assert (scanned.adopted, scanned.vanished) == (2, 0)
         close("bucket/closed", again=True)
         assert await read(store, tree, bucket, "closed/ours") == (md5(b"ours"), b"ours")
-        assert (await scan(tree, bucket)).adopted == 1
+        assert (await reconcile_bucket(tree, bucket)).adopted == 1
 
 
 async def test_a_bucket_that_cannot_be_read_is_not_empty(settings: Settings, close: Close) -> None:
@@ -87,7 +89,7 @@ async def test_a_bucket_that_cannot_be_read_is_not_empty(settings: Settings, clo
             await buckets.create_bucket(store, "other", "owner", "r", 10)
         close("bucket")
         with pytest.raises(StoreUnavailable):
-            await scan(tree, bucket)
+            await reconcile_bucket(tree, bucket)
 
 
 @pytest.mark.parametrize("number", [errno.EACCES, errno.EIO])
@@ -96,24 +98,24 @@ async def test_a_file_that_cannot_be_read_keeps_no_other_from_its_hashes(
 ) -> None:
     async with opened(settings) as (store, tree, bucket):
         make(tree.files.root, "a", "closed", "z")
-        make(tree.files.root, "large", body=b"l" * (SMALL + 1))
+        make(tree.files.root, "large", body=b"l" * (SMALL_FILE_BYTES + 1))
         close("bucket/closed", "bucket/large", number=number)
         now = [0.0]
-        jobs = TreeJobs(store, tree, 10, lambda: now[0])
+        jobs = PlainFileScanner(store, tree, 10, lambda: now[0])
         now[0] = 10.0
         assert await jobs.run_once() == 2
         etags = {}
         for key in ("a", "closed", "large", "z"):
             version = await tree.find(bucket, key)
             assert version is not None
-            etags[key] = version.etag if not is_placeholder(version) else ""
+            etags[key] = version.etag if not is_provisional_etag(version) else ""
         assert etags == {"a": md5(b"body"), "z": md5(b"body"), "closed": "", "large": ""}
         make(tree.files.root, "new")
         now[0] = 20.0
         assert await jobs.run_once() == 1
         close("bucket/closed", "bucket/large", again=True)
         assert await jobs.run_once() == 0  # not each second again
-        now[0] += tree_jobs.RETRY
+        now[0] += tree_jobs.RETRY_SECONDS
         assert await jobs.run_once() == 2
         assert await tree.index.unhashed(0, 10) == []
 

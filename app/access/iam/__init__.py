@@ -1,5 +1,5 @@
-"""The operations of IAM and STS on what an account has: users, groups, roles, keys and sessions. No HTTP and no XML.
+"""The operations of IAM and STS on an account's users, groups, roles, keys and sessions.
 
-Each is a function of a `Call`, registered under AWS's name with the parameters that it takes and the resource that its
-right is asked on: see `table`. `service` has them all.
+Each is a function of a `Call`, registered under AWS's name with its parameters and the resource of its permission: see
+`actions`. `service` has them all. No HTTP and no XML.
 """

@@ -1,8 +1,8 @@
-"""What is kept of a user, a group or a role in `identities.document`: a JSON object.
+"""The JSON object stored in `identities.document` for a user, a group or a role.
 
 policies     name → text of an inline policy, as it was put
-attached     ARNs of the policies of AWS that are attached
-trust        of a role: the text that says who may assume it, as `app.access.named` keeps it
+attached     ARNs of the attached AWS policies
+trust        of a role: the text of its trust policy, as `app.access.policy_principals` stores it
 trusted      of a role of older versions: ARN → id of the users and roles that `trust` named when it was put
 description, max_session (seconds)     of a role
 """
@@ -14,25 +14,25 @@ from typing import Any
 
 import orjson
 
-from app.index.identity_rows import Identity
+from sluice_s3.app.index.identity_rows import Identity
 
 MAX_SESSION = 3600
-"""Seconds of `MaxSessionDuration` unless the role says otherwise."""
+"""Seconds of `MaxSessionDuration` unless the role sets another."""
 
 
 def read(identity: Identity) -> dict[str, Any]:
-    """The object."""
+    """Return the parsed object."""
     found: dict[str, Any] = orjson.loads(identity.document)
     return found
 
 
 def write(document: dict[str, Any]) -> str:
-    """As it is kept."""
+    """Return the text to store."""
     return orjson.dumps(document).decode()
 
 
 def changed(change: Callable[[dict[str, Any]], None]) -> Callable[[Identity], Identity]:
-    """What `Index.change_identity` takes: a change of the object."""
+    """Wrap a change of the object for `Index.change_identity`."""
 
     def apply(identity: Identity) -> Identity:
         document = read(identity)
@@ -43,12 +43,12 @@ def changed(change: Callable[[dict[str, Any]], None]) -> Callable[[Identity], Id
 
 
 def policies(identity: Identity) -> dict[str, str]:
-    """Inline policies by their names."""
+    """Return the inline policies by name."""
     found: dict[str, str] = read(identity).get("policies", {})
     return found
 
 
 def attached(identity: Identity) -> list[str]:
-    """The ARNs of attached policies."""
+    """Return the ARNs of attached policies."""
     found: list[str] = read(identity).get("attached", [])
     return found

@@ -2,65 +2,65 @@
 
 from __future__ import annotations
 
-from app.access.account import arn_of
-from app.access.iam import made
-from app.access.iam.listing import page, part
-from app.access.iam.table import Call, Result, listed, named, new, operation
-from app.access.iam.users import MAX_GROUPS, MAX_GROUPS_OF_USER, check_unused, created, present, rename
-from app.access.iam.users import shown as shown_user
-from app.index.identity_rows import GROUP, USER, Identity
+from sluice_s3.app.access.account import arn_of
+from sluice_s3.app.access.iam import generate
+from sluice_s3.app.access.iam.actions import Call, Result, listed, named, new, operation
+from sluice_s3.app.access.iam.paging import page, part
+from sluice_s3.app.access.iam.users import MAX_GROUPS, MAX_GROUPS_OF_USER, check_unused, created, present, rename
+from sluice_s3.app.access.iam.users import render_user as shown_user
+from sluice_s3.app.index.identity_rows import GROUP, USER, Identity
 
 
-def shown(group: Identity) -> Result:
-    """A group."""
+def render_group(group: Identity) -> Result:
+    """Return the response element of a group."""
     return {
         "Path": group.path,
         "GroupName": group.name,
         "GroupId": group.id,
         "Arn": arn_of(group),
-        "CreateDate": made.date(group.created),
+        "CreateDate": generate.date(group.created),
     }
 
 
 @operation("CreateGroup", "GroupName", "Path", on=new(GROUP, "GroupName"))
 async def create_group(call: Call) -> Result:
-    """https://docs.aws.amazon.com/IAM/latest/APIReference/API_CreateGroup.html"""
+    """Handle CreateGroup (https://docs.aws.amazon.com/IAM/latest/APIReference/API_CreateGroup.html)."""
     group = created(call, GROUP, call.parameters.name("GroupName", 128))
     await call.index.add_identity(group, MAX_GROUPS)
-    return {"Group": shown(group)}
+    return {"Group": render_group(group)}
 
 
 @operation("GetGroup", "GroupName", "Marker", "MaxItems", on=named(GROUP, "GroupName"))
 async def get_group(call: Call) -> Result:
-    """https://docs.aws.amazon.com/IAM/latest/APIReference/API_GetGroup.html"""
+    """Handle GetGroup (https://docs.aws.amazon.com/IAM/latest/APIReference/API_GetGroup.html)."""
     group = await present(call, GROUP, call.parameters.name("GroupName", 128))
     users = await call.index.members_of(group.id)
-    return {"Group": shown(group), **part(call, "Users", users, lambda user: user.folded, shown_user)}
+    return {"Group": render_group(group), **part(call, "Users", users, lambda user: user.folded, shown_user)}
 
 
 @operation("ListGroups", "PathPrefix", "Marker", "MaxItems", on=listed(GROUP))
 async def list_groups(call: Call) -> Result:
-    """https://docs.aws.amazon.com/IAM/latest/APIReference/API_ListGroups.html"""
-    return await page(call, GROUP, "Groups", shown)
+    """Handle ListGroups (https://docs.aws.amazon.com/IAM/latest/APIReference/API_ListGroups.html)."""
+    return await page(call, GROUP, "Groups", render_group)
 
 
 @operation("UpdateGroup", "GroupName", "NewGroupName", "NewPath", on=named(GROUP, "GroupName"))
 async def update_group(call: Call) -> Result:
-    """https://docs.aws.amazon.com/IAM/latest/APIReference/API_UpdateGroup.html"""
+    """Handle UpdateGroup (https://docs.aws.amazon.com/IAM/latest/APIReference/API_UpdateGroup.html)."""
     await rename(call, GROUP, "iam:UpdateGroup")
     return {}
 
 
 @operation("DeleteGroup", "GroupName", on=named(GROUP, "GroupName"))
 async def delete_group(call: Call) -> Result:
-    """https://docs.aws.amazon.com/IAM/latest/APIReference/API_DeleteGroup.html"""
+    """Handle DeleteGroup (https://docs.aws.amazon.com/IAM/latest/APIReference/API_DeleteGroup.html)."""
     await call.index.remove_identity(call.account_id, GROUP, call.parameters.name("GroupName", 128), check_unused)
     return {}
 
 
 @operation("AddUserToGroup", "GroupName", "UserName", on=named(GROUP, "GroupName"))
 async def add_user_to_group(call: Call) -> Result:
-    """https://docs.aws.amazon.com/IAM/latest/APIReference/API_AddUserToGroup.html"""
+    """Handle AddUserToGroup (https://docs.aws.amazon.com/IAM/latest/APIReference/API_AddUserToGroup.html)."""
     user, group = call.parameters.name("UserName", 128), call.parameters.name("GroupName", 128)
     await call.index.join_group(call.account_id, user, group, MAX_GROUPS_OF_USER)
     return {}
@@ -68,7 +68,7 @@ async def add_user_to_group(call: Call) -> Result:
 
 @operation("RemoveUserFromGroup", "GroupName", "UserName", on=named(GROUP, "GroupName"))
 async def remove_user_from_group(call: Call) -> Result:
-    """https://docs.aws.amazon.com/IAM/latest/APIReference/API_RemoveUserFromGroup.html"""
+    """Handle RemoveUserFromGroup (https://docs.aws.amazon.com/IAM/latest/APIReference/API_RemoveUserFromGroup.html)."""
     user, group = call.parameters.name("UserName", 128), call.parameters.name("GroupName", 128)
     await call.index.leave_group(call.account_id, user, group)
     return {}
@@ -76,7 +76,7 @@ async def remove_user_from_group(call: Call) -> Result:
 
 @operation("ListGroupsForUser", "UserName", "Marker", "MaxItems", on=named(USER, "UserName"))
 async def list_groups_for_user(call: Call) -> Result:
-    """https://docs.aws.amazon.com/IAM/latest/APIReference/API_ListGroupsForUser.html"""
+    """Handle ListGroupsForUser (https://docs.aws.amazon.com/IAM/latest/APIReference/API_ListGroupsForUser.html)."""
     user = await present(call, USER, call.parameters.name("UserName", 128))
     found = await call.index.groups_of(user.id)
-    return part(call, "Groups", found, lambda group: group.folded, shown)
+    return part(call, "Groups", found, lambda group: group.folded, render_group)

@@ -1,7 +1,7 @@
-"""The policies of AWS that can be attached here, by their ARNs.
+"""The AWS managed policies that can be attached here, by their ARNs.
 
-"AWS managed policy reference guide". Their texts are of this gateway's services only: what else AWS's policies of these
-names allow is not there.
+"AWS managed policy reference guide". Their texts cover this gateway's services only: AWS's policies of these names
+allow more.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ ARN_START = "arn:aws:iam::aws:policy/"
 
 
 class Managed(NamedTuple):
-    """A policy of AWS."""
+    """A managed policy of AWS."""
 
     name: str
     text: str

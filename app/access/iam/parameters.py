@@ -1,4 +1,4 @@
-"""The parameters of a call, checked as IAM checks them. All raise ValidationError unless they say otherwise.
+"""The parameters of a call, validated as IAM does. Methods raise ValidationError unless documented otherwise.
 
 Patterns and lengths are those of the IAM and STS API references.
 """
@@ -9,7 +9,7 @@ import re
 from collections.abc import Mapping
 from typing import TypeVar
 
-from app.access.iam.errors import MalformedInput, NotImplemented, ValidationError
+from sluice_s3.app.access.iam.errors import MalformedInput, NotImplemented, ValidationError
 
 T = TypeVar("T")
 
@@ -18,37 +18,40 @@ PATH = re.compile(r"/|/[\x21-\x7e]+/")
 PATH_PREFIX = re.compile(r"/[\x21-\x7e]*")
 KEY_ID = re.compile(r"\w{16,128}", re.ASCII)
 MAX_ITEMS = 1000
-USUAL = frozenset({"Action", "Version"})
+COMMON_PARAMETERS = frozenset({"Action", "Version"})
 LISTS = frozenset({"PolicyArns"})
-"""Parameters that are read by `members`."""
+"""Parameters read by `members`."""
 
 
 class Parameters:
-    """Names and values of a call; a list is `Name.member.1`, `Name.member.2`, …"""
+    """Names and values of a call. A list is `Name.member.1`, `Name.member.2`, and so on."""
 
     def __init__(self, given: Mapping[str, str]) -> None:
         self._given = given
 
     def check_known(self, names: frozenset[str]) -> None:
-        """Raises NotImplemented for a parameter that the operation would have to ignore, MalformedInput for a text
-        that is given as a list."""
+        """Refuse parameters that the operation does not support.
+
+        Raises NotImplemented for a parameter that it would have to ignore, and MalformedInput for a list in place of a
+        text.
+        """
         for name in self._given:
             base, dot, _ = name.partition(".")
-            if base not in names and base not in USUAL:
+            if base not in names and base not in COMMON_PARAMETERS:
                 raise NotImplemented(f"The parameter {base[:64]} is not implemented.")
             if dot and base not in LISTS:
                 raise MalformedInput(f"{base[:64]} may not be treated as a list or a structure")
 
     def has(self, name: str) -> bool:
-        """Whether it is given."""
+        """Return whether the parameter is present."""
         return name in self._given
 
     def get(self, name: str, default: str = "") -> str:
-        """A text of any form."""
+        """Return a text of any form."""
         return self._given.get(name, default)
 
     def need(self, name: str) -> str:
-        """A text that must be given."""
+        """Return a required text."""
         found = self._given.get(name)
         if not found:
             raise ValidationError(
@@ -58,9 +61,9 @@ class Parameters:
         return found
 
     def members(self, name: str, field: str = "") -> list[str]:
-        """The texts of a list, each or its field of that name, in their order.
+        """Return the texts of a list, or that field of each, in order.
 
-        Raises MalformedInput for members of any other form, which are not to be passed over: they may be limits.
+        Raises MalformedInput for members of any other form. They must not be skipped: they may be limits.
         """
         found = []
         for number in range(1, MAX_ITEMS + 1):
@@ -74,30 +77,30 @@ class Parameters:
         return found
 
     def name(self, name: str, longest: int = 64) -> str:
-        """The name of a user, group, role, policy or session that must be given."""
+        """Return a required name of a user, group, role, policy or session."""
         return _matching(name, self.need(name), NAME, longest)
 
     def path(self, name: str = "Path", default: str = "/") -> str:
-        """A path that begins and ends with a slash."""
+        """Return a path that begins and ends with a slash."""
         return _matching(name, self.get(name, default), PATH, 512)
 
     def path_prefix(self) -> str:
-        """The beginning of paths that is asked for."""
+        """Return the requested prefix of paths."""
         return _matching("PathPrefix", self.get("PathPrefix", "/"), PATH_PREFIX, 512)
 
     def key_id(self) -> str:
-        """An access key."""
+        """Return an access key."""
         found = self.need("AccessKeyId")
         if not 3 <= len(found) <= 128 or not found.isprintable():
             raise _refused("AccessKeyId", found, KEY_ID.pattern)
         return found
 
     def limit(self) -> int:
-        """MaxItems."""
+        """Return MaxItems."""
         return self.number("MaxItems", 100, 1, MAX_ITEMS)
 
     def number(self, name: str, default: int, least: int, most: int) -> int:
-        """A number within bounds."""
+        """Return a number within bounds."""
         text = self._given.get(name)
         if text is None:
             return default
@@ -109,7 +112,7 @@ class Parameters:
         return int(text)
 
     def one_of(self, name: str, values: Mapping[str, T]) -> T:
-        """What one of these texts means."""
+        """Return the value for one of these texts."""
         found = self.need(name)
         if found not in values:
             raise _refused(name, found, ", ".join(values))

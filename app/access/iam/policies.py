@@ -1,29 +1,32 @@
-"""Policies of users, groups and roles: inline ones, and those of AWS that are attached. The same for all three."""
+"""Policies of users, groups and roles alike: inline ones and attached AWS policies."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from app.access.iam import documents
-from app.access.iam.errors import InvalidInput, MalformedPolicyDocument, NoSuchEntity
-from app.access.iam.listing import part
-from app.access.iam.managed import MANAGED
-from app.access.iam.table import Call, Document, Handler, Result, named, operation
-from app.access.iam.users import present
-from app.access.policy import Malformed, parse_identity
-from app.errors import NoSuchIdentity, TooManyIdentities
-from app.index.identity_rows import GROUP, ROLE, USER
+from sluice_s3.app.access.iam import documents
+from sluice_s3.app.access.iam.actions import Call, Document, Handler, Result, named, operation
+from sluice_s3.app.access.iam.errors import InvalidInput, MalformedPolicyDocument, NoSuchEntity
+from sluice_s3.app.access.iam.managed import MANAGED
+from sluice_s3.app.access.iam.paging import part
+from sluice_s3.app.access.iam.users import present
+from sluice_s3.app.access.policy import Malformed, parse_identity
+from sluice_s3.app.errors import NoSuchIdentity, TooManyIdentities
+from sluice_s3.app.index.identity_rows import GROUP, ROLE, USER
 
-LARGEST = {USER: 2048, GROUP: 5120, ROLE: 10240}
-"""Characters, without white space, of all inline policies of one ("IAM and AWS STS quotas", IAM User Guide)."""
-LONGEST = 131_072
-"""Characters of one policy as it is given."""
+MAX_CHARACTERS = {USER: 2048, GROUP: 5120, ROLE: 10240}
+"""Characters, without white space, of all inline policies of an identity.
+
+"IAM and AWS STS quotas", IAM User Guide.
+"""
+MAX_SENT_CHARACTERS = 131_072
+"""Characters of one policy as sent."""
 MAX_ATTACHED = 10
 
 
 def checked(text: str) -> str:
-    """A policy that can be kept. Raises MalformedPolicyDocument, InvalidInput."""
-    if len(text) > LONGEST:
+    """Return a policy valid to store. Raises MalformedPolicyDocument, InvalidInput."""
+    if len(text) > MAX_SENT_CHARACTERS:
         raise InvalidInput("The policy document is too long.")
     try:
         parse_identity(text.encode("utf-8"))
@@ -35,7 +38,7 @@ def checked(text: str) -> str:
 
 
 def size_of(text: str) -> int:
-    """Characters that count against a quota."""
+    """Return the characters that count against a quota."""
     return len("".join(text.split()))
 
 
@@ -43,8 +46,8 @@ def _put(kind: str, name: str, policy: str, text: str) -> Any:
     def change(document: dict[str, Any]) -> None:
         kept = document.setdefault("policies", {})
         kept[policy] = text
-        if sum(map(size_of, kept.values())) > LARGEST[kind]:
-            raise TooManyIdentities(kind=f"characters of policies of {kind} {name}", most=LARGEST[kind])
+        if sum(map(size_of, kept.values())) > MAX_CHARACTERS[kind]:
+            raise TooManyIdentities(kind=f"characters of policies of {kind} {name}", most=MAX_CHARACTERS[kind])
 
     return documents.changed(change)
 
@@ -79,18 +82,18 @@ def _detach(arn: str) -> Any:
 
 
 class Policies:
-    """The operations for one kind."""
+    """The policy operations for one kind of identity."""
 
     def __init__(self, kind: str) -> None:
         self.kind = kind
         self.parameter = f"{kind.capitalize()}Name"
 
     def name(self, call: Call) -> str:
-        """Whose policies they are."""
+        """Return the name of the identity with the policies."""
         return call.parameters.name(self.parameter, 128)
 
     async def put(self, call: Call) -> Result:
-        """https://docs.aws.amazon.com/IAM/latest/APIReference/API_PutUserPolicy.html"""
+        """Handle PutUserPolicy (https://docs.aws.amazon.com/IAM/latest/APIReference/API_PutUserPolicy.html)."""
         name, policy = self.name(call), call.parameters.name("PolicyName", 128)
         await present(call, self.kind, name)
         text = checked(call.parameters.need("PolicyDocument"))
@@ -98,7 +101,7 @@ class Policies:
         return {}
 
     async def get(self, call: Call) -> Result:
-        """https://docs.aws.amazon.com/IAM/latest/APIReference/API_GetUserPolicy.html"""
+        """Handle GetUserPolicy (https://docs.aws.amazon.com/IAM/latest/APIReference/API_GetUserPolicy.html)."""
         found, policy = await present(call, self.kind, self.name(call)), call.parameters.name("PolicyName", 128)
         kept = documents.policies(found)
         if policy not in kept:
@@ -106,18 +109,18 @@ class Policies:
         return {self.parameter: found.name, "PolicyName": policy, "PolicyDocument": Document(kept[policy])}
 
     async def remove(self, call: Call) -> Result:
-        """https://docs.aws.amazon.com/IAM/latest/APIReference/API_DeleteUserPolicy.html"""
+        """Handle DeleteUserPolicy (https://docs.aws.amazon.com/IAM/latest/APIReference/API_DeleteUserPolicy.html)."""
         policy = call.parameters.name("PolicyName", 128)
         await call.index.change_identity(call.account_id, self.kind, self.name(call), _remove(policy))
         return {}
 
     async def list(self, call: Call) -> Result:
-        """https://docs.aws.amazon.com/IAM/latest/APIReference/API_ListUserPolicies.html"""
+        """Handle ListUserPolicies (https://docs.aws.amazon.com/IAM/latest/APIReference/API_ListUserPolicies.html)."""
         found = await present(call, self.kind, self.name(call))
         return part(call, "PolicyNames", list(documents.policies(found)), str, str)
 
     async def attach(self, call: Call) -> Result:
-        """https://docs.aws.amazon.com/IAM/latest/APIReference/API_AttachUserPolicy.html"""
+        """Handle AttachUserPolicy (https://docs.aws.amazon.com/IAM/latest/APIReference/API_AttachUserPolicy.html)."""
         name, arn = self.name(call), call.parameters.need("PolicyArn")
         await present(call, self.kind, name)
         if arn not in MANAGED:
@@ -126,13 +129,16 @@ class Policies:
         return {}
 
     async def detach(self, call: Call) -> Result:
-        """https://docs.aws.amazon.com/IAM/latest/APIReference/API_DetachUserPolicy.html"""
+        """Handle DetachUserPolicy (https://docs.aws.amazon.com/IAM/latest/APIReference/API_DetachUserPolicy.html)."""
         arn = call.parameters.need("PolicyArn")
         await call.index.change_identity(call.account_id, self.kind, self.name(call), _detach(arn))
         return {}
 
     async def list_attached(self, call: Call) -> Result:
-        """https://docs.aws.amazon.com/IAM/latest/APIReference/API_ListAttachedUserPolicies.html"""
+        """Handle ListAttachedUserPolicies.
+
+        https://docs.aws.amazon.com/IAM/latest/APIReference/API_ListAttachedUserPolicies.html
+        """
         found = await present(call, self.kind, self.name(call))
         arns = documents.attached(found)
         return part(

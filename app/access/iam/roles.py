@@ -1,37 +1,37 @@
-"""Roles, and whom they trust."""
+"""Roles and their trust policies."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from app.access import named
-from app.access.account import arn_of
-from app.access.iam import documents, made
-from app.access.iam.errors import MalformedPolicyDocument, ValidationError
-from app.access.iam.listing import page
-from app.access.iam.policies import LONGEST
-from app.access.iam.table import Call, Document, Result, listed, new, operation
-from app.access.iam.table import named as on_named
-from app.access.iam.users import MAX_ROLES, check_unused, created, present
-from app.access.policy import Malformed, parse_trust
-from app.access.policy.malformed import UnknownPrincipal
-from app.index.identity_rows import ROLE, Identity
+from sluice_s3.app.access import policy_principals
+from sluice_s3.app.access.account import arn_of
+from sluice_s3.app.access.iam import documents, generate
+from sluice_s3.app.access.iam.actions import Call, Document, Result, listed, new, operation
+from sluice_s3.app.access.iam.actions import named as on_named
+from sluice_s3.app.access.iam.errors import MalformedPolicyDocument, ValidationError
+from sluice_s3.app.access.iam.paging import page
+from sluice_s3.app.access.iam.policies import MAX_SENT_CHARACTERS
+from sluice_s3.app.access.iam.users import MAX_ROLES, check_unused, created, present
+from sluice_s3.app.access.policy import Malformed, parse_trust
+from sluice_s3.app.access.policy.errors import UnknownPrincipal
+from sluice_s3.app.index.identity_rows import ROLE, Identity
 
 MAX_TRUST = 2048
 """Characters of a trust policy, without white space."""
 LEAST, MOST = 3600, 43_200
-"""Seconds of MaxSessionDuration."""
+"""Bounds of MaxSessionDuration in seconds."""
 
 
-def shown(role: Identity, *, whole: bool = True) -> Result:
-    """A role; with what only GetRole and ListRoles tell, or without."""
+def render_role(role: Identity, *, whole: bool = True) -> Result:
+    """Return the response element of a role; `whole` adds the fields of GetRole and ListRoles."""
     document = documents.read(role)
     told: Result = {
         "Path": role.path,
         "RoleName": role.name,
         "RoleId": role.id,
         "Arn": arn_of(role),
-        "CreateDate": made.date(role.created),
+        "CreateDate": generate.date(role.created),
         "AssumeRolePolicyDocument": Document(document["trust"]),
     }
     if whole:
@@ -42,22 +42,25 @@ def shown(role: Identity, *, whole: bool = True) -> Result:
 
 
 async def trust(call: Call, text: str) -> dict[str, Any]:
-    """`trust` of a role's document. Raises MalformedPolicyDocument, also for users there are none of."""
+    """Return the entry `trust` of a role's document.
+
+    Raises MalformedPolicyDocument, also for principals that do not exist.
+    """
     try:
-        if len(text) > LONGEST or len("".join(text.split())) > MAX_TRUST:
+        if len(text) > MAX_SENT_CHARACTERS or len("".join(text.split())) > MAX_TRUST:
             raise Malformed(f"The policy is longer than {MAX_TRUST} characters.")
         parse_trust(text.encode("utf-8"))
     except (Malformed, UnicodeEncodeError) as error:
         raise MalformedPolicyDocument(str(error)) from None
     try:
-        return {"trust": await named.bound(call.index, text, call.account_id)}
+        return {"trust": await policy_principals.bind_principals(call.index, text, call.account_id)}
     except UnknownPrincipal as error:
         raise MalformedPolicyDocument(f'{error}: "{error.kind}":"{error.name}"') from None
 
 
 async def _with_names(call: Call, answer: Result) -> Result:
-    """The same answer, where the trust policy tells the ARNs of those whom it names."""
-    trust = await named.shown(call.index, answer["AssumeRolePolicyDocument"])
+    """Return the response with the ARNs of the principals in its trust policy."""
+    trust = await policy_principals.unbind_principals(call.index, answer["AssumeRolePolicyDocument"])
     return answer | {"AssumeRolePolicyDocument": Document(trust)}
 
 
@@ -71,14 +74,14 @@ async def _with_names(call: Call, answer: Result) -> Result:
     on=new(ROLE, "RoleName"),
 )
 async def create_role(call: Call) -> Result:
-    """https://docs.aws.amazon.com/IAM/latest/APIReference/API_CreateRole.html"""
+    """Handle CreateRole (https://docs.aws.amazon.com/IAM/latest/APIReference/API_CreateRole.html)."""
     parameters = call.parameters
     name = parameters.name("RoleName")
     document = await trust(call, parameters.need("AssumeRolePolicyDocument"))
     document |= _described(call)
     role = created(call, ROLE, name, documents.write(document))
     await call.index.add_identity(role, MAX_ROLES)
-    return {"Role": await _with_names(call, shown(role, whole=False))}
+    return {"Role": await _with_names(call, render_role(role, whole=False))}
 
 
 def _described(call: Call) -> dict[str, Any]:
@@ -95,20 +98,20 @@ def _described(call: Call) -> dict[str, Any]:
 
 @operation("GetRole", "RoleName", on=on_named(ROLE, "RoleName"))
 async def get_role(call: Call) -> Result:
-    """https://docs.aws.amazon.com/IAM/latest/APIReference/API_GetRole.html"""
-    return {"Role": await _with_names(call, shown(await present(call, ROLE, call.parameters.name("RoleName"))))}
+    """Handle GetRole (https://docs.aws.amazon.com/IAM/latest/APIReference/API_GetRole.html)."""
+    return {"Role": await _with_names(call, render_role(await present(call, ROLE, call.parameters.name("RoleName"))))}
 
 
 @operation("ListRoles", "PathPrefix", "Marker", "MaxItems", on=listed(ROLE))
 async def list_roles(call: Call) -> Result:
-    """https://docs.aws.amazon.com/IAM/latest/APIReference/API_ListRoles.html"""
-    answer = await page(call, ROLE, "Roles", shown)
+    """Handle ListRoles (https://docs.aws.amazon.com/IAM/latest/APIReference/API_ListRoles.html)."""
+    answer = await page(call, ROLE, "Roles", render_role)
     return answer | {"Roles": [await _with_names(call, role) for role in answer["Roles"]]}
 
 
 @operation("UpdateRole", "RoleName", "Description", "MaxSessionDuration", on=on_named(ROLE, "RoleName"))
 async def update_role(call: Call) -> Result:
-    """https://docs.aws.amazon.com/IAM/latest/APIReference/API_UpdateRole.html"""
+    """Handle UpdateRole (https://docs.aws.amazon.com/IAM/latest/APIReference/API_UpdateRole.html)."""
     described = _described(call)
     await _change(call, described)
     return {}
@@ -116,13 +119,19 @@ async def update_role(call: Call) -> Result:
 
 @operation("UpdateRoleDescription", "RoleName", "Description", on=on_named(ROLE, "RoleName"))
 async def update_role_description(call: Call) -> Result:
-    """https://docs.aws.amazon.com/IAM/latest/APIReference/API_UpdateRoleDescription.html"""
-    return {"Role": await _with_names(call, shown(await _change(call, _described(call))))}
+    """Handle UpdateRoleDescription.
+
+    https://docs.aws.amazon.com/IAM/latest/APIReference/API_UpdateRoleDescription.html
+    """
+    return {"Role": await _with_names(call, render_role(await _change(call, _described(call))))}
 
 
 @operation("UpdateAssumeRolePolicy", "RoleName", "PolicyDocument", on=on_named(ROLE, "RoleName"))
 async def update_assume_role_policy(call: Call) -> Result:
-    """https://docs.aws.amazon.com/IAM/latest/APIReference/API_UpdateAssumeRolePolicy.html"""
+    """Handle UpdateAssumeRolePolicy.
+
+    https://docs.aws.amazon.com/IAM/latest/APIReference/API_UpdateAssumeRolePolicy.html
+    """
     await present(call, ROLE, call.parameters.name("RoleName"))
     await _change(call, await trust(call, call.parameters.need("PolicyDocument")))
     return {}
@@ -136,6 +145,6 @@ async def _change(call: Call, fields: dict[str, Any]) -> Identity:
 
 @operation("DeleteRole", "RoleName", on=on_named(ROLE, "RoleName"))
 async def delete_role(call: Call) -> Result:
-    """https://docs.aws.amazon.com/IAM/latest/APIReference/API_DeleteRole.html"""
+    """Handle DeleteRole (https://docs.aws.amazon.com/IAM/latest/APIReference/API_DeleteRole.html)."""
     await call.index.remove_identity(call.account_id, ROLE, call.parameters.name("RoleName"), check_unused)
     return {}

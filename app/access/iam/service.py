@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 
-from app.access.iam import groups, keys, policies, roles, sts, table, users
-from app.access.iam.table import Call, Result
+from sluice_s3.app.access.iam import access_keys, actions, groups, policies, roles, sts, users
+from sluice_s3.app.access.iam.actions import Call, Result
 
-_REGISTERED = (groups, keys, policies, roles, users)
+_REGISTERED = (groups, access_keys, policies, roles, users)
 IAM, STS = "iam", "sts"
-RUN: dict[str, Callable[[str, Call], Awaitable[Result]]] = {IAM: table.run, STS: sts.run}
-NAMES = {IAM: table.TABLE.keys(), STS: sts.OPERATIONS.keys()}
-"""Of the operations of each service."""
+RUN: dict[str, Callable[[str, Call], Awaitable[Result]]] = {IAM: actions.run, STS: sts.run}
+NAMES = {IAM: actions.ACTIONS.keys(), STS: sts.OPERATIONS.keys()}
+"""Names of the operations of each service."""

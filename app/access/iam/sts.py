@@ -4,38 +4,41 @@ from __future__ import annotations
 
 import orjson
 
-from app.access.account import account_number, caller_of
-from app.access.authorize import authorize_assume
-from app.access.iam import documents, made
-from app.access.iam.errors import (
+from sluice_s3.app.access.account import account_number, caller_of
+from sluice_s3.app.access.authorize import authorize_assume
+from sluice_s3.app.access.iam import documents, generate
+from sluice_s3.app.access.iam.actions import Call, Result, denied, with_keys
+from sluice_s3.app.access.iam.errors import (
     AccessDenied,
     LimitExceeded,
     NotImplemented,
     ValidationError,
 )
-from app.access.iam.managed import MANAGED
-from app.access.iam.policies import checked, size_of
-from app.access.iam.table import Call, Result, denied, with_keys
-from app.access.named import by_arn
-from app.access.policy.identity import stored_trust
-from app.access.policy.variables import Values
-from app.access.principal import Principal
-from app.errors import TooManyIdentities
-from app.index.identity_rows import ROLE, Identity, Session
+from sluice_s3.app.access.iam.managed import MANAGED
+from sluice_s3.app.access.iam.policies import checked, size_of
+from sluice_s3.app.access.policy.identity_policies import parse_stored_trust
+from sluice_s3.app.access.policy.variables import Values
+from sluice_s3.app.access.policy_principals import find_identity_by_arn
+from sluice_s3.app.access.principal import Principal
+from sluice_s3.app.errors import TooManyIdentities
+from sluice_s3.app.index.identity_rows import ROLE, Identity, Session
 
 MAX_SESSIONS = 5000
-"""At a time of one user or role, and of the account itself."""
+"""Open sessions of one user or role, and of the account itself."""
 MAX_POLICY = 2048
 """Characters of a session's policies."""
 MAX_ARNS = 10
 """Managed policies of a session."""
 MAX_CHAINED = 3600
-"""Seconds that a role lasts which the session of a role assumed ("Roles terms and concepts", IAM User Guide)."""
+"""Seconds of a session whose role was assumed by another role's session.
+
+"Roles terms and concepts", IAM User Guide.
+"""
 ASSUME_TAKES = frozenset({"RoleArn", "RoleSessionName", "DurationSeconds", "Policy", "PolicyArns", "ExternalId"})
 
 
 async def assume_role(call: Call) -> Result:
-    """https://docs.aws.amazon.com/STS/latest/APIReference/API_AssumeRole.html"""
+    """Handle AssumeRole (https://docs.aws.amazon.com/STS/latest/APIReference/API_AssumeRole.html)."""
     parameters = call.parameters
     parameters.check_known(ASSUME_TAKES)
     arn, name = parameters.need("RoleArn"), parameters.name("RoleSessionName")
@@ -45,8 +48,8 @@ async def assume_role(call: Call) -> Result:
         raise AccessDenied("Roles may not be assumed by root accounts.")
     seconds = parameters.number("DurationSeconds", 3600, 900, 43_200)
     policies = _limits(call)
-    role = await by_arn(call.index, arn)
-    # a role that there is not is answered as one that does not trust the caller
+    role = await find_identity_by_arn(call.index, arn)
+    # a missing role is answered like one that does not trust the caller
     if role is None or role.kind != ROLE or not _trusts(call, role, call.principal, name):
         raise denied(call.principal, "sts:AssumeRole", arn[:256])
     chained = call.principal.kind == "AssumedRole"
@@ -64,11 +67,11 @@ async def assume_role(call: Call) -> Result:
 
 def _trusts(call: Call, role: Identity, principal: Principal, name: str) -> bool:
     document = documents.read(role)
-    # of a role whose trust was put when it was kept with ARNs
+    # only roles whose trust policy was stored with ARNs
     trusted = document.get("trusted", {})
     if any(trusted.get(arn, principal.caller.unique_id) != principal.caller.unique_id for arn in _arns(principal)):
         return False
-    trust = stored_trust(document["trust"])
+    trust = parse_stored_trust(document["trust"])
     return authorize_assume(principal, call.account_id, role, trust, _with(call, role, name))
 
 
@@ -86,7 +89,7 @@ def _with(call: Call, role: Identity, session: str) -> Values:
 
 
 def _limits(call: Call) -> list[str]:
-    """The policies of a session. Raises MalformedPolicyDocument, ValidationError."""
+    """Return the policies of a session. Raises MalformedPolicyDocument, ValidationError."""
     texts = []
     if call.parameters.has("Policy"):
         texts.append(checked(call.parameters.get("Policy")))
@@ -106,12 +109,12 @@ def _limits(call: Call) -> list[str]:
 
 
 async def get_session_token(call: Call) -> Result:
-    """https://docs.aws.amazon.com/STS/latest/APIReference/API_GetSessionToken.html"""
+    """Handle GetSessionToken (https://docs.aws.amazon.com/STS/latest/APIReference/API_GetSessionToken.html)."""
     call.parameters.check_known(frozenset({"DurationSeconds"}))
     principal = call.principal
     if principal is not None and principal.began is not None:
         raise AccessDenied("Cannot call GetSessionToken with session credentials")
-    # no right is needed for it, and none can be taken away but by a deny ("GetSessionToken", "Permissions")
+    # needs no permission, and only a deny can take it away ("GetSessionToken", "Permissions")
     if principal is None:
         seconds, identity = call.parameters.number("DurationSeconds", 3600, 900, 3600), ""
     else:
@@ -123,7 +126,10 @@ async def get_session_token(call: Call) -> Result:
 
 
 async def get_caller_identity(call: Call) -> Result:
-    """https://docs.aws.amazon.com/STS/latest/APIReference/API_GetCallerIdentity.html: nobody needs a right for it."""
+    """Handle GetCallerIdentity, which needs no permission.
+
+    https://docs.aws.amazon.com/STS/latest/APIReference/API_GetCallerIdentity.html
+    """
     call.parameters.check_known(frozenset())
     number = account_number(call.account_id)
     if call.principal is None:
@@ -132,8 +138,8 @@ async def get_caller_identity(call: Call) -> Result:
 
 
 async def _session(call: Call, account_id: str, identity: str, name: str, policies: list[str], seconds: int) -> Session:
-    key, secret, token = made.temporary_key()
-    now = made.now()
+    key, secret, token = generate.temporary_key()
+    now = generate.now()
     new = Session(
         key, secret, token, account_id, identity, name, orjson.dumps(policies).decode(), now, now + seconds * 1000
     )
@@ -149,7 +155,7 @@ def _shown(session: Session) -> Result:
         "AccessKeyId": session.access_key,
         "SecretAccessKey": session.secret,
         "SessionToken": session.token,
-        "Expiration": made.date(session.expires),
+        "Expiration": generate.date(session.expires),
     }
 
 
@@ -161,7 +167,7 @@ OPERATIONS = {
 
 
 async def run(name: str, call: Call) -> Result:
-    """The answer of an operation of STS. Raises IamError, DomainError as `table.run` does."""
+    """Run an operation of STS, and return its response. Raises IamError and DomainError as `actions.run` does."""
     found = OPERATIONS.get(name)
     if found is None:
         raise NotImplemented(f"The operation {name[:64]} is not implemented.")

@@ -2,41 +2,48 @@
 
 from __future__ import annotations
 
-from app.access.account import account_number, arn_of, caller_of
-from app.access.authorize import authorize_identity
-from app.access.iam import documents, made
-from app.access.iam.errors import ValidationError
-from app.access.iam.listing import page
-from app.access.iam.table import Call, Result, anything, denied, listed, named, new, operation
-from app.errors import IdentityInUse, NoSuchIdentity
-from app.index.identity_rows import GROUP, ROLE, USER, Identity
+from sluice_s3.app.access.account import account_number, arn_of, caller_of
+from sluice_s3.app.access.authorize import authorize_identity
+from sluice_s3.app.access.iam import documents, generate
+from sluice_s3.app.access.iam.actions import Call, Result, anything, denied, listed, named, new, operation
+from sluice_s3.app.access.iam.errors import ValidationError
+from sluice_s3.app.access.iam.paging import page
+from sluice_s3.app.errors import IdentityInUse, NoSuchIdentity
+from sluice_s3.app.index.identity_rows import GROUP, ROLE, USER, Identity
 
 MAX_USERS = 5000
-""""IAM and AWS STS quotas", IAM User Guide, like the next ones."""
+""""IAM and AWS STS quotas", IAM User Guide, as for the next ones."""
 MAX_GROUPS, MAX_ROLES, MAX_KEYS, MAX_GROUPS_OF_USER = 300, 1000, 2, 10
 
 
-def shown(user: Identity) -> Result:
-    """A user."""
+def render_user(user: Identity) -> Result:
+    """Return the response element of a user."""
     return {
         "Path": user.path,
         "UserName": user.name,
         "UserId": user.id,
         "Arn": arn_of(user),
-        "CreateDate": made.date(user.created),
+        "CreateDate": generate.date(user.created),
     }
 
 
 def created(call: Call, kind: str, name: str, document: str = "{}") -> Identity:
-    """A new user, group or role, to be added."""
+    """Return a new user, group or role to be added."""
     path = call.parameters.path()
     return Identity(
-        made.unique_id(kind), call.account_id, kind, name, name.lower(), path, document, made.now() // 1000 * 1000
+        generate.unique_id(kind),
+        call.account_id,
+        kind,
+        name,
+        name.lower(),
+        path,
+        document,
+        generate.now() // 1000 * 1000,
     )
 
 
 def check_unused(identity: Identity) -> None:
-    """Raises IdentityInUse while it has policies."""
+    """Raise IdentityInUse while the identity has policies."""
     if documents.attached(identity):
         raise IdentityInUse(what="attached")
     if documents.policies(identity):
@@ -44,8 +51,10 @@ def check_unused(identity: Identity) -> None:
 
 
 async def rename(call: Call, kind: str, action: str) -> None:
-    """UpdateUser and UpdateGroup, whose right is needed on the new name and path, too ("Renaming an IAM user", User
-    Guide). Raises AccessDenied."""
+    """Change name and path of a user or group. Raises AccessDenied.
+
+    UpdateUser and UpdateGroup need the permission on the new name and path too ("Renaming an IAM user", User Guide).
+    """
     asked, called, refused = f"New{kind.capitalize()}Name", f"{kind.capitalize()}Name", ""
     name = call.parameters.name(asked, 64 if kind == USER else 128) if call.parameters.has(asked) else ""
     path = call.parameters.path("NewPath") if call.parameters.has("NewPath") else ""
@@ -64,26 +73,26 @@ async def rename(call: Call, kind: str, action: str) -> None:
 
 @operation("CreateUser", "UserName", "Path", on=new(USER, "UserName"))
 async def create_user(call: Call) -> Result:
-    """https://docs.aws.amazon.com/IAM/latest/APIReference/API_CreateUser.html"""
+    """Handle CreateUser (https://docs.aws.amazon.com/IAM/latest/APIReference/API_CreateUser.html)."""
     user = created(call, USER, call.parameters.name("UserName"))
     await call.index.add_identity(user, MAX_USERS)
-    return {"User": shown(user)}
+    return {"User": render_user(user)}
 
 
 @operation("GetUser", "UserName", on=named(USER, "UserName"))
 async def get_user(call: Call) -> Result:
-    """https://docs.aws.amazon.com/IAM/latest/APIReference/API_GetUser.html"""
+    """Handle GetUser (https://docs.aws.amazon.com/IAM/latest/APIReference/API_GetUser.html)."""
     if call.parameters.has("UserName"):
-        return {"User": shown(await present(call, USER, call.parameters.name("UserName", 128)))}
+        return {"User": render_user(await present(call, USER, call.parameters.name("UserName", 128)))}
     if call.principal is None:
         account = await call.index.account(call.account_id)
         told = {"UserId": account_number(call.account_id), "Arn": caller_of(call.account_id).arn}
-        return {"User": {"Path": "/", **told, "CreateDate": made.date(account.created if account else 0)}}
-    return {"User": shown(await present(call, USER, whose_name(call)))}
+        return {"User": {"Path": "/", **told, "CreateDate": generate.date(account.created if account else 0)}}
+    return {"User": render_user(await present(call, USER, whose_name(call)))}
 
 
 def whose_name(call: Call) -> str:
-    """The user that a call without UserName is about: the one who asks. Raises ValidationError for a role."""
+    """Return the calling user, which a call without UserName concerns. Raises ValidationError for a role."""
     assert call.principal is not None
     if not call.principal.name:
         raise ValidationError("Must specify userName when calling with non-User credentials")
@@ -91,7 +100,7 @@ def whose_name(call: Call) -> str:
 
 
 async def present(call: Call, kind: str, name: str) -> Identity:
-    """The account's user, group or role of a name. Raises NoSuchIdentity."""
+    """Return the account's user, group or role of a name. Raises NoSuchIdentity."""
     found = await call.one(kind, name)
     if found is None:
         raise NoSuchIdentity(kind=kind, name=name)
@@ -100,33 +109,36 @@ async def present(call: Call, kind: str, name: str) -> Identity:
 
 @operation("ListUsers", "PathPrefix", "Marker", "MaxItems", on=listed(USER))
 async def list_users(call: Call) -> Result:
-    """https://docs.aws.amazon.com/IAM/latest/APIReference/API_ListUsers.html"""
-    return await page(call, USER, "Users", shown)
+    """Handle ListUsers (https://docs.aws.amazon.com/IAM/latest/APIReference/API_ListUsers.html)."""
+    return await page(call, USER, "Users", render_user)
 
 
 @operation("UpdateUser", "UserName", "NewUserName", "NewPath", on=named(USER, "UserName"))
 async def update_user(call: Call) -> Result:
-    """https://docs.aws.amazon.com/IAM/latest/APIReference/API_UpdateUser.html"""
+    """Handle UpdateUser (https://docs.aws.amazon.com/IAM/latest/APIReference/API_UpdateUser.html)."""
     await rename(call, USER, "iam:UpdateUser")
     return {}
 
 
 @operation("DeleteUser", "UserName", on=named(USER, "UserName"))
 async def delete_user(call: Call) -> Result:
-    """https://docs.aws.amazon.com/IAM/latest/APIReference/API_DeleteUser.html"""
+    """Handle DeleteUser (https://docs.aws.amazon.com/IAM/latest/APIReference/API_DeleteUser.html)."""
     await call.index.remove_identity(call.account_id, USER, call.parameters.name("UserName", 128), check_unused)
     return {}
 
 
 @operation("ListOpenIDConnectProviders", on=anything)
 async def list_providers(call: Call) -> Result:
-    """https://docs.aws.amazon.com/IAM/latest/APIReference/API_ListOpenIDConnectProviders.html: there are none."""
+    """Handle ListOpenIDConnectProviders: there are none.
+
+    https://docs.aws.amazon.com/IAM/latest/APIReference/API_ListOpenIDConnectProviders.html
+    """
     return {"OpenIDConnectProviderList": []}
 
 
 @operation("GetAccountSummary", on=anything)
 async def get_account_summary(call: Call) -> Result:
-    """https://docs.aws.amazon.com/IAM/latest/APIReference/API_GetAccountSummary.html"""
+    """Handle GetAccountSummary (https://docs.aws.amazon.com/IAM/latest/APIReference/API_GetAccountSummary.html)."""
     kinds = {"Users": (USER, MAX_USERS), "Groups": (GROUP, MAX_GROUPS), "Roles": (ROLE, MAX_ROLES)}
     found = {"AccessKeysPerUserQuota": MAX_KEYS, "GroupsPerUserQuota": MAX_GROUPS_OF_USER}
     for name, (kind, most) in kinds.items():

@@ -1,16 +1,17 @@
-"""The rights that S3 knows, and whether each is asked on buckets or on objects.
+"""The actions that policies may name.
 
-"Actions, resources, and condition keys for Amazon S3", Service Authorization Reference
-(https://docs.aws.amazon.com/service-authorization/latest/reference/list_amazons3.html).
+Those of S3 apply to buckets or to objects. "Actions, resources, and condition keys for Amazon S3", Service
+Authorization Reference (https://docs.aws.amazon.com/service-authorization/latest/reference/list_amazons3.html).
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Sequence
 
-from app.access.policy import malformed
-from app.access.policy.malformed import Malformed
-from app.access.policy.wildcards import Pattern, Work, tokens_of
+from sluice_s3.app.access.policy import errors
+from sluice_s3.app.access.policy.errors import Malformed
+from sluice_s3.app.access.policy.wildcards import ONE, STAR, Token, tokens_of
 
 _NAMES_BUCKET_ACTIONS = """
 CreateBucket CreateBucketMetadataTableConfiguration DeleteBucket DeleteBucketMetadataTableConfiguration
@@ -41,7 +42,6 @@ ReplicateObject ReplicateTags RestoreObject UpdateObjectEncryption
 OBJECT_ACTIONS = frozenset("s3:" + name for name in _NAMES_OBJECT_ACTIONS.split())
 SERVICE_ACTIONS = frozenset({"s3:ListAllMyBuckets"})
 KNOWN = BUCKET_ACTIONS | OBJECT_ACTIONS | SERVICE_ACTIONS
-_FOLDED = {action.lower(): action for action in KNOWN}
 
 _NAMES_IAM_ACTIONS = """
 AddUserToGroup AttachGroupPolicy AttachRolePolicy AttachUserPolicy CreateAccessKey CreateGroup CreateRole CreateUser
@@ -55,35 +55,95 @@ UpdateRoleDescription UpdateUser
 IAM_ACTIONS = frozenset("iam:" + name for name in _NAMES_IAM_ACTIONS.split())
 STS_ACTIONS = frozenset({"sts:AssumeRole", "sts:GetCallerIdentity", "sts:GetSessionToken"})
 KMS_ACTIONS = frozenset({"kms:Decrypt", "kms:Encrypt", "kms:GenerateDataKey"})
-"""Of those that there are only what S3 needs for its callers, and what is asked for with them."""
-OF_IDENTITIES = KNOWN | IAM_ACTIONS | STS_ACTIONS | KMS_ACTIONS
-"""All that is ever asked of the policies of users, groups and roles."""
-_FOLDED_ALL = {action.lower(): action for action in OF_IDENTITIES}
+"""Only those that S3 needs on behalf of its callers."""
+IDENTITY_ACTIONS = KNOWN | IAM_ACTIONS | STS_ACTIONS | KMS_ACTIONS
+"""All actions for which policies of users, groups and roles are evaluated."""
 _SERVICE_ACTION = re.compile(r"[A-Za-z0-9-]+:[A-Za-z0-9*?]+")
 
 
-def matching(text: str) -> frozenset[str]:
-    """The actions that a text of `Action` or `NotAction` means; case does not matter. Raises Malformed for none."""
+class Names:
+    """Finds all names that a pattern matches at once.
+
+    A policy may hold thousands of patterns. The names stand in one text, each with an end mark. A bit stands for a
+    place up to which the pattern so far has matched a name from its first character on.
+    """
+
+    def __init__(self, names: Iterable[str]) -> None:
+        self._starts = self._ends = place = 0
+        self._signs: dict[str, int] = {}
+        self._at: dict[int, str] = {}
+        self.folded: dict[str, frozenset[str]] = {}
+        for name in names:
+            self.folded[name.lower()] = frozenset({name})
+            self._starts |= 1 << place
+            for sign in name.lower():
+                self._signs[sign] = self._signs.get(sign, 0) | 1 << place
+                place += 1
+            self._ends |= 1 << place
+            self._at[1 << place] = name
+            place += 1
+        self._spreads = self._spreads_of((1 << place) - 1 & ~self._starts, max(map(len, self.folded)))
+        self._found: dict[int, frozenset[str]] = {}
+
+    @staticmethod
+    def _spreads_of(inside: int, longest: int) -> list[tuple[int, int]]:
+        """Return shifts that spread a bit to the end of its name. Each has the places that it may reach."""
+        found, shift = [], 1
+        while shift <= longest:
+            found.append((shift, inside))
+            inside &= inside << shift
+            shift *= 2
+        return found
+
+    def matching(self, tokens: Sequence[Token]) -> frozenset[str]:
+        """Return the names that a pattern in lower case matches."""
+        places, before = self._starts, None
+        for token in tokens:
+            if token is STAR:
+                if before is not STAR:
+                    for shift, reached in self._spreads:
+                        places |= (places << shift) & reached
+            elif token is ONE:
+                places = (places & ~self._ends) << 1
+            else:
+                for sign in str(token):
+                    places = (places & self._signs.get(sign, 0)) << 1
+            if not places:
+                return frozenset()
+            before = token
+        places &= self._ends
+        if places not in self._found:
+            if len(self._found) >= MAX_CACHED:
+                self._found.clear()
+            self._found[places] = frozenset(name for bit, name in self._at.items() if places & bit)
+        return self._found[places]
+
+
+MAX_CACHED = 1024
+"""Sets of names cached in memory."""
+_S3, _ALL = Names(KNOWN), Names(IDENTITY_ACTIONS)
+
+
+def match_action(text: str) -> frozenset[str]:
+    """Return the actions that an `Action` or `NotAction` text matches, in any case. Raises Malformed for none."""
     folded = text.lower()
-    if folded in _FOLDED:
-        return frozenset({_FOLDED[folded]})
+    if folded in _S3.folded:
+        return _S3.folded[folded]
     if folded != "*" and not folded.startswith("s3:"):
-        raise Malformed(malformed.ACTION)
-    pattern, work = Pattern(tokens_of(folded)), Work()
-    found = frozenset(action for name, action in _FOLDED.items() if pattern.matches(name, work))
+        raise Malformed(errors.ACTION)
+    found = _S3.matching(tokens_of(folded))
     if not found:
-        raise Malformed(malformed.ACTION)
+        raise Malformed(errors.ACTION)
     return found
 
 
-def matching_any(text: str) -> frozenset[str]:
-    """The same for the policy of a user, group or role, which may name actions of services that there are none of.
+def match_any_action(text: str) -> frozenset[str]:
+    """Return the actions for an identity policy, which may name unsupported services.
 
-    Raises Malformed for what is no action of any service.
+    Raises Malformed for what cannot be an action of any service.
     """
     if text == "*":
-        return OF_IDENTITIES
+        return IDENTITY_ACTIONS
     if _SERVICE_ACTION.fullmatch(text) is None:
-        raise Malformed(malformed.VENDOR)
-    pattern, work = Pattern(tokens_of(text.lower())), Work()
-    return frozenset(action for name, action in _FOLDED_ALL.items() if pattern.matches(name, work))
+        raise Malformed(errors.VENDOR)
+    return _ALL.matching(tokens_of(text.lower()))

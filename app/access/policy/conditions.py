@@ -1,9 +1,9 @@
-"""The `Condition` of a statement: blocks of operator → key → values, which must all hold.
+"""The `Condition` of a statement: operator → key → values, which must all hold.
 
-A key that a request has not makes an operator false, a negated one true; `…IfExists` makes both true, `Null` asks for
-just that. `ForAllValues:` holds for every value of the request (and so for none), `ForAnyValue:` for at least one (and
-so never for none); neither of them heeds `IfExists`. Without a set operator a key with several values matches when one
-of them does, and a negated operator holds when none does.
+A key that is absent from a request makes an operator false and a negated one true; `…IfExists` makes both true, and
+`Null` tests for just that. `ForAllValues:` holds for every value of the request (and so for none), `ForAnyValue:` for
+at least one (and so never for none); both ignore `IfExists`. Without a set operator a key with several values matches
+when one of them does, and a negated operator holds when none does.
 """
 
 from __future__ import annotations
@@ -11,23 +11,27 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from app.access.policy import keys, malformed
-from app.access.policy.document import texts
-from app.access.policy.malformed import Malformed
-from app.access.policy.operators import OPERATORS, Holds, boolean
-from app.access.policy.variables import Values
-from app.access.policy.wildcards import Work
+from sluice_s3.app.access.policy import condition_keys, errors
+from sluice_s3.app.access.policy.document import texts
+from sluice_s3.app.access.policy.errors import Malformed
+from sluice_s3.app.access.policy.operators import OPERATORS, Holds, boolean
+from sluice_s3.app.access.policy.variables import Values
+from sluice_s3.app.access.policy.wildcards import Work
 
 SETS = ("ForAllValues", "ForAnyValue")
 IF_EXISTS = "IfExists"
 NULL = "Null"
+PER_CONDITION = 40
+"""Steps for one lookup of a key."""
+PER_TEST = 20
+"""Steps for a comparison of two short values."""
 
 
 class Condition:
-    """One operator on one key. `holds` is given the values of a request's keys."""
+    """One operator on one key."""
 
     def __init__(self, name: str, key: str, wanted: Sequence[str], *, variables: bool) -> None:
-        """Raises Malformed for an operator or a value that there is none of."""
+        """Raises Malformed for an unknown operator or an invalid value."""
         self.key = key.lower()
         self.name = name
         self.wanted = tuple(wanted)
@@ -40,11 +44,12 @@ class Condition:
         self._tests: list[Holds] = [operator.prepare(value, variables) for value in wanted]
 
     def holds(self, values: Values, work: Work, *, allow: bool) -> bool:
-        """Whether it holds. Raises TooCostly.
+        """Return whether the condition holds for the values of a request. Raises TooCostly.
 
-        A value of the policy without meaning for a request matches nothing; of a negated operator in a statement that
-        allows, that would be a yes to what nobody can know: then it does not hold.
+        A policy value without meaning for a request matches nothing. For a negated operator in an Allow statement that
+        would allow what is unknown: there the condition does not hold.
         """
+        work.spend(PER_CONDITION)
         found = values(self.key)
         if not found:
             if self._quantifier:
@@ -61,9 +66,14 @@ class Condition:
         return any(matched) != self.negated
 
     def _one(self, value: str, values: Values, work: Work) -> bool | None:
-        """Whether a value of the request matches a value of the policy; None: none, but one has no meaning."""
+        """Return whether a value of the request matches a policy value.
+
+        Returns None if none matches, but one has no meaning.
+        """
         unknown = False
+        cost = PER_TEST + (len(value) >> 7)
         for test in self._tests:
+            work.spend(cost)
             answer = test(value, values, work)
             if answer:
                 return True
@@ -72,7 +82,7 @@ class Condition:
 
 
 class Missing:
-    """The operator `Null`: "true" for a key that is not there, "false" for one that is."""
+    """The operator `Null`: "true" for an absent key, "false" for a present one."""
 
     def __init__(self, key: str, wanted: Sequence[str]) -> None:
         self.key = key.lower()
@@ -81,33 +91,37 @@ class Missing:
         self.wanted = tuple(wanted)
         answers = {boolean(value) for value in wanted}
         if None in answers:
-            raise Malformed(malformed.CONDITION_VALUE)
+            raise Malformed(errors.CONDITION_VALUE)
         self._answers = answers
 
     def holds(self, values: Values, work: Work, *, allow: bool) -> bool:
-        """Whether it holds."""
+        """Return whether the condition holds. Raises TooCostly."""
+        work.spend(PER_CONDITION)
         return (not values(self.key)) in self._answers
 
 
 def parse(block: Any, actions: frozenset[str] | None, *, variables: bool) -> list[Condition | Missing]:
-    """The conditions of a statement on these actions; None: of any, on keys that may be unknown. Raises Malformed."""
+    """Return the conditions of a statement on these actions. Raises Malformed.
+
+    `actions` None: any action, and unknown keys are allowed.
+    """
     if not isinstance(block, dict):
-        raise Malformed(malformed.SYNTAX)
+        raise Malformed(errors.SYNTAX)
     found: list[Condition | Missing] = []
     for name, tests in block.items():
         if not isinstance(tests, dict):
-            raise Malformed(malformed.SYNTAX)
+            raise Malformed(errors.SYNTAX)
         for key, value in tests.items():
-            wanted = texts(_as_text(value), malformed.SYNTAX)
+            wanted = texts(_as_text(value), errors.SYNTAX)
             condition = Missing(key, wanted) if name == NULL else Condition(name, key, wanted, variables=variables)
             if actions is not None:
-                keys.check(condition.key, actions)
+                condition_keys.check(condition.key, actions)
             found.append(condition)
     return found
 
 
 def _as_text(value: Any) -> Any:
-    """Truth values as the texts that they mean; numbers are texts already."""
+    """Return booleans as their texts; numbers are texts already."""
     if isinstance(value, list):
         return [str(one).lower() if isinstance(one, bool) else one for one in value]
     return str(value).lower() if isinstance(value, bool) else value

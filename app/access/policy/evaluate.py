@@ -1,4 +1,4 @@
-"""A whole policy: what it says to a request. An explicit deny wins over every allow; what is not allowed is not."""
+"""Evaluates a whole policy. An explicit deny wins over every allow, and the default is no allow."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from enum import Enum
 from typing import NamedTuple
 
-from app.access.policy import document, statements
-from app.access.policy.statements import Request, Statement
-from app.access.policy.wildcards import TooCostly, Work
+from sluice_s3.app.access.policy import document, statements
+from sluice_s3.app.access.policy.statements import Request, Statement
+from sluice_s3.app.access.policy.wildcards import TooCostly, Work
 
 
 class Decision(Enum):
-    """What a policy says to a request."""
+    """The decision of a policy on a request."""
 
     DENY = "deny"
     ALLOW = "allow"
@@ -20,13 +20,19 @@ class Decision(Enum):
 
 
 class Policy(NamedTuple):
-    """The policy of a bucket."""
+    """A parsed policy."""
 
     statements: Sequence[Statement]
 
-    def decide(self, request: Request, *, gifts: bool = False) -> Decision:
-        """What it says to a request; `gifts`: only what it allows. One that would be too costly to decide is denied."""
-        work, decision = Work(), Decision.SILENT
+    def decide(self, request: Request, work: Work | None = None, *, gifts: bool = False) -> Decision:
+        """Return the policy's decision on a request; `gifts`: by its Allow statements only.
+
+        `work` is the remaining budget of the request, None for the budget of one decision. The decision is DENY when
+        the budget does not suffice.
+        """
+        decision = Decision.SILENT
+        if work is None:
+            work = Work()
         try:
             for statement in self.statements:
                 if gifts and not statement.allow:
@@ -42,10 +48,10 @@ class Policy(NamedTuple):
 
 
 CLOSED = Policy([])
-"""Says nothing, and so allows nothing."""
+"""Decides nothing, and so allows nothing."""
 
 
 def parse(text: bytes, bucket: str, *, kept: bool = False) -> Policy:
-    """The policy of a bucket, one that is put or one that is `kept`. Raises Malformed, whose text is S3's message."""
+    """Parse the policy of a bucket, new or stored (`kept`). Raises Malformed with S3's message."""
     found = document.read(text, kept=kept)
     return Policy([statements.parse(one, bucket, found["Version"]) for one in found["Statement"]])

@@ -1,4 +1,4 @@
-"""Where the text of a policy names principals, and the same text with others: all else stays as it was put."""
+"""Finds and replaces the principals in a policy. All other text stays as it was put."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 _SIGN = re.compile(r'("[^"\\]*(?:\\.[^"\\]*)*")[ \t\r\n]*(:?)|[{}]', re.DOTALL)
-"""A string, and whether it is the name of a field; a brace. Lists say nothing of where in a policy we are."""
+"""A string, and whether it is the name of a field, or a brace. Lists do not matter for the place within a policy."""
 _FIELDS = ("Principal", "NotPrincipal")
 
 
@@ -22,7 +22,7 @@ class Name(NamedTuple):
 
 
 def names(text: str) -> Iterator[Name]:
-    """The principals that stand in objects, in order. Of a text that is no policy: anything, or a ValueError."""
+    """Yield the principals of a policy in order. Other text yields anything, or raises ValueError."""
     path: list[str] = []
     for sign in _SIGN.finditer(text):
         string, is_field = sign.groups()
@@ -37,7 +37,7 @@ def names(text: str) -> Iterator[Name]:
 
 
 def replaced(text: str, others: Mapping[str, str]) -> str:
-    """The text with principals of the kind AWS under other names."""
+    """Return the text with principals of the kind AWS replaced."""
     pieces, done = [], 0
     for kind, name, start, end in names(text):
         if kind == "AWS" and others.get(name, name) != name:

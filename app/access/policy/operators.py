@@ -1,7 +1,7 @@
-"""How one value of a request is compared with one value of a policy, for each operator of conditions.
+"""Compares a request's value with a policy's value, for each condition operator.
 
-"IAM JSON policy elements: Condition operators", IAM User Guide. An operator is made in two steps: `prepare` reads the
-policy's value once and raises Malformed for one that the operator cannot have; what it gives is asked for every value.
+"IAM JSON policy elements: Condition operators", IAM User Guide. An operator works in two steps: `prepare` parses the
+policy's value once, and raises Malformed for an invalid one; the function that it returns compares every value.
 """
 
 from __future__ import annotations
@@ -16,19 +16,21 @@ from functools import lru_cache
 from ipaddress import IPv4Network, IPv6Network, ip_network
 from typing import NamedTuple, TypeVar
 
-from app.access.policy import malformed
-from app.access.policy.malformed import Malformed
-from app.access.policy.variables import Template, Values
-from app.access.policy.wildcards import Pattern, Work
+from sluice_s3.app.access.policy import errors
+from sluice_s3.app.access.policy.errors import Malformed
+from sluice_s3.app.access.policy.variables import Template, Values
+from sluice_s3.app.access.policy.wildcards import Pattern, Work
 
 T = TypeVar("T")
 
 Holds = Callable[[str, Values, Work], bool | None]
-"""Whether a value of a request is what the policy asks for; None when the policy's own value has no meaning for it."""
+"""Returns whether a request's value matches. None when the policy's own value has no meaning for the request."""
 Prepare = Callable[[str, bool], Holds]
-"""From a policy's value, and whether it may have variables."""
+"""Takes a policy's value, and whether it may have variables."""
 
 ARN_PARTS = 6
+READING = 60
+"""Steps to parse a number, a time or an address."""
 _NUMBER = re.compile(r"[+-]?[0-9]{1,64}(?:\.[0-9]{1,64})?")
 _DATE = re.compile(
     r"([0-9]{4})(?:-([0-9]{2})(?:-([0-9]{2})(?:T([0-9]{2}):([0-9]{2})(?::([0-9]{2})(\.[0-9]{1,9})?)?"
@@ -67,10 +69,10 @@ def _like(text: str, variables: bool) -> Holds:
 
 
 def _arn(text: str, variables: bool) -> Holds:
-    """Part by part, so that no wildcard reaches over a colon into the next one; ArnEquals takes wildcards too."""
+    """Compare part by part, so that no wildcard matches a colon; ArnEquals takes wildcards too."""
     if len(text.split(":", ARN_PARTS - 1)) < ARN_PARTS and text != "*":
-        raise Malformed(malformed.CONDITION_VALUE)
-    # a variable's default may hold a colon: parts are those of the template, not of what fills it
+        raise Malformed(errors.CONDITION_VALUE)
+    # a variable's default may hold a colon: the template is split, not the filled text
     templates = [Template(part, variables=variables) for part in _arn_parts(text)]
 
     def holds(value: str, values: Values, work: Work) -> bool | None:
@@ -103,7 +105,7 @@ def _arn_parts(text: str) -> list[str]:
             start = place + 1
     parts.append(text[start:])
     if len(parts) < ARN_PARTS:
-        raise Malformed(malformed.CONDITION_VALUE)
+        raise Malformed(errors.CONDITION_VALUE)
     return parts
 
 
@@ -111,9 +113,10 @@ def _typed(read: Callable[[str], T | None], compare: Callable[[T, T], bool]) -> 
     def prepare(text: str, variables: bool) -> Holds:
         wanted = read(text)
         if wanted is None:
-            raise Malformed(malformed.CONDITION_VALUE)
+            raise Malformed(errors.CONDITION_VALUE)
 
         def holds(value: str, values: Values, work: Work) -> bool:
+            work.spend(READING)
             found = read(value)
             return found is not None and compare(found, wanted)
 
@@ -123,12 +126,15 @@ def _typed(read: Callable[[str], T | None], compare: Callable[[T, T], bool]) -> 
 
 
 def number(text: str) -> Decimal | None:
-    """A decimal number, None for what is none."""
+    """Parse a decimal number; None if it is none."""
     return Decimal(text) if _NUMBER.fullmatch(text) else None
 
 
 def moment(text: str) -> Decimal | None:
-    """Seconds since the epoch of such a number or of a W3C date (https://www.w3.org/TR/NOTE-datetime), else None."""
+    """Return seconds since the epoch of such a number or a W3C date; else None.
+
+    https://www.w3.org/TR/NOTE-datetime
+    """
     match = _DATE.fullmatch(text)
     if match is None:
         return number(text)
@@ -158,7 +164,7 @@ def _offset(zone: str) -> int:
 
 
 def boolean(text: str) -> bool | None:
-    """`true` or `false` in any case, None for neither."""
+    """Parse `true` or `false` in any case; None for other texts."""
     return {"true": True, "false": False}.get(text.lower())
 
 
@@ -167,7 +173,7 @@ def _same(found: bool, wanted: bool) -> bool:
 
 
 class Range(NamedTuple):
-    """Addresses of IP version 4 or 6, as numbers, `prefix` bits of which are one network's."""
+    """A range of IPv4 or IPv6 addresses, as numbers, with its prefix length."""
 
     version: int
     first: int
@@ -177,7 +183,10 @@ class Range(NamedTuple):
 
 @lru_cache(maxsize=4096)
 def network(text: str) -> Range | None:
-    """An address or a CIDR range, None for what is neither. IPv4 in IPv6 (`::ffff:a.b.c.d`) is the IPv4 address."""
+    """Parse an address or a CIDR range; None if it is neither.
+
+    IPv4 in IPv6 (`::ffff:a.b.c.d`) is the IPv4 address.
+    """
     try:
         found = ip_network(text, strict=False)
     except ValueError:
@@ -197,7 +206,7 @@ def _binary(text: str, variables: bool) -> Holds:
     try:
         wanted = base64.b64decode(text, validate=True)
     except (binascii.Error, ValueError):
-        raise Malformed(malformed.CONDITION_VALUE) from None
+        raise Malformed(errors.CONDITION_VALUE) from None
     return lambda value, values, work: value.encode("utf-8", "surrogatepass") == wanted
 
 

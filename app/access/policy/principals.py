@@ -1,4 +1,4 @@
-"""Who asks, and whom a statement is about.
+"""Callers, and the principals that a statement names.
 
 "AWS JSON policy elements: Principal", IAM User Guide.
 """
@@ -8,9 +8,9 @@ from __future__ import annotations
 import re
 from typing import Any, NamedTuple
 
-from app.access.policy import malformed
-from app.access.policy.document import one_of, texts
-from app.access.policy.malformed import Malformed
+from sluice_s3.app.access.policy import errors
+from sluice_s3.app.access.policy.document import one_of, texts
+from sluice_s3.app.access.policy.errors import Malformed
 
 EVERYONE = "*"
 ARN_START, SESSION_START = "arn:aws:iam::", "arn:aws:sts::"
@@ -21,40 +21,40 @@ _NAMED = re.compile(r"(?:user|role)/(?:[\x21-\x7e]+/)?[\w+=,.@-]{1,128}", re.ASC
 _SESSION = re.compile(r"arn:aws:sts::[0-9]{12}:(?:assumed-role/[\w+=,.@-]{1,64}/[\w+=,.@-]{2,64}|federated-user/\S+)")
 UNIQUE = re.compile(r"A[A-Z0-9]{15,30}")
 UNIQUE_SESSION = re.compile(r"AROA[A-Z0-9]{12,27}:[\w+=,.@-]{2,64}")
-"""How `app.access.named` keeps a session."""
+"""The form of a session that `app.access.policy_principals` stores."""
 
 
 class Caller(NamedTuple):
-    """Whoever signed a request."""
+    """The signer of a request."""
 
     canonical_id: str
     account: str
     """The account's number of 12 digits."""
     arn: str
-    """`arn:aws:iam::ACCOUNT:root`, or that of a user of the account, or of the session of a role."""
+    """`arn:aws:iam::ACCOUNT:root`, or the ARN of a user of the account, or of a role's session."""
     role: str = ""
-    """The ARN of the role of a session."""
+    """The ARN of the session's role."""
     unique_id: str = ""
-    """Of the user or the role, empty for the account itself."""
+    """The id of the user or role; empty for the account itself."""
     service: str = ""
-    """The name of a service that asks, such as `logging.s3.amazonaws.com`; then nothing else is said."""
+    """The name of a calling service, such as `logging.s3.amazonaws.com`; then all other fields are empty."""
 
     @property
     def session(self) -> str:
-        """A session of a role by the role's unique id."""
+        """The session of a role, by the role's unique id."""
         return f"{self.unique_id}:{self.arn.rpartition('/')[2]}"
 
     @property
     def alone(self) -> Caller:
-        """The same without the account: what is left to an account is then not left to this user of it.
+        """The caller without its account, so that policies for the account do not match.
 
-        Of use for what is allowed only: whom a `NotPrincipal` spares is told by his account, too.
+        For Allow statements only: `NotPrincipal` needs the account.
         """
         return self._replace(canonical_id="", account="")
 
 
 class Principals:
-    """A set of principals. Those of federation never ask here, and so are never matched."""
+    """A set of principals. Federated ones never call here, and so never match."""
 
     def __init__(self, found: Any) -> None:
         """Raises Malformed."""
@@ -66,22 +66,22 @@ class Principals:
         if self.everyone:
             return
         if not isinstance(found, dict):
-            raise Malformed(malformed.PRINCIPAL if isinstance(found, str) else malformed.SYNTAX)
+            raise Malformed(errors.PRINCIPAL if isinstance(found, str) else errors.SYNTAX)
         if not found:
-            raise Malformed(malformed.EMPTY_PRINCIPAL)
+            raise Malformed(errors.EMPTY_PRINCIPAL)
         for kind, value in found.items():
             if kind not in KINDS:
-                raise Malformed(malformed.PRINCIPAL)
-            for text in texts(value, malformed.PRINCIPAL):
+                raise Malformed(errors.PRINCIPAL)
+            for text in texts(value, errors.PRINCIPAL):
                 self._add(kind, text)
 
     def _add(self, kind: str, text: str) -> None:
         if kind == "AWS":
             self._add_aws(text)
         elif not text or any(sign in text for sign in "*?"):
-            # CloudFront, S3 itself, … cannot come here; "*" of them would be everyone of a kind that there is none of
+            # services such as CloudFront cannot call here; "*" would be everybody of a kind without members
             if kind == "CanonicalUser" or text != EVERYONE:
-                raise Malformed(malformed.PRINCIPAL)
+                raise Malformed(errors.PRINCIPAL)
         elif kind == "CanonicalUser":
             self._canonical.add(text)
         elif kind == "Service":
@@ -92,29 +92,29 @@ class Principals:
             self.everyone = True
         elif _ACCOUNT.fullmatch(text) and (text.isdigit() or UNIQUE.fullmatch(text)):
             if text.isdigit() and len(text) != 12:
-                raise Malformed(malformed.PRINCIPAL)
+                raise Malformed(errors.PRINCIPAL)
             self._accounts.add(text)
         elif text.startswith(ARN_START):
             account, _, rest = text.removeprefix(ARN_START).partition(":")
             if not _ACCOUNT.fullmatch(account):
-                raise Malformed(malformed.PRINCIPAL)
+                raise Malformed(errors.PRINCIPAL)
             if rest == "root":
                 self._accounts.add(account)
             elif _NAMED.fullmatch(rest):
                 self._arns.add(text)
             else:
-                raise Malformed(malformed.PRINCIPAL)
+                raise Malformed(errors.PRINCIPAL)
         elif _SESSION.fullmatch(text) or UNIQUE_SESSION.fullmatch(text):
             self._arns.add(text)
         else:
-            raise Malformed(malformed.PRINCIPAL)
+            raise Malformed(errors.PRINCIPAL)
 
     def names(self, service: str) -> bool:
-        """Whether a service is one of them by its name."""
+        """Return whether a service is one of them by its name."""
         return service in self._services
 
     def include(self, caller: Caller | None) -> bool:
-        """Whether a caller (None: anonymous) is one of them."""
+        """Return whether a caller (None: anonymous) is one of them."""
         if self.everyone:
             return True
         if caller is None:
@@ -130,9 +130,10 @@ class Principals:
         )
 
     def cover(self, caller: Caller | None) -> bool:
-        """Whether `NotPrincipal` of these passes a caller over: the user, or session and role, and the account too.
+        """Return whether `NotPrincipal` of these exempts a caller.
 
-        "AWS JSON policy elements: NotPrincipal", IAM User Guide: all of them must be named.
+        It must name the user, or session and role, and also the account ("AWS JSON policy elements: NotPrincipal", IAM
+        User Guide).
         """
         if self.everyone:
             return True
@@ -157,7 +158,7 @@ class Principals:
         )
 
 
-class About(NamedTuple):
+class PrincipalFacts(NamedTuple):
     """The principals of a statement: these, or all but these."""
 
     principals: Principals
@@ -165,18 +166,18 @@ class About(NamedTuple):
     allow: bool = False
 
     def include(self, caller: Caller | None) -> bool:
-        """Whether the statement is about a caller.
+        """Return whether the statement applies to a caller.
 
-        What everybody may do is not meant for services, which act for others.
+        Allow statements for everybody do not apply to services, which act for others.
         """
         if caller is not None and caller.service and self.allow and self.principals.everyone:
             return self.principals.names(caller.service)
         return not self.principals.cover(caller) if self.negated else self.principals.include(caller)
 
 
-def parse(statement: dict[str, Any], *, allow: bool) -> About:
-    """Whom a statement is about. Raises Malformed."""
+def parse(statement: dict[str, Any], *, allow: bool) -> PrincipalFacts:
+    """Return the principals of a statement. Raises Malformed."""
     found, negated = one_of(statement, "Principal")
     if negated and allow:
-        raise Malformed(malformed.ALLOW_NOT_PRINCIPAL)
-    return About(Principals(found), negated, allow)
+        raise Malformed(errors.ALLOW_NOT_PRINCIPAL)
+    return PrincipalFacts(Principals(found), negated, allow)

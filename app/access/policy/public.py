@@ -1,15 +1,15 @@
-"""Whether a policy lets the public in, for GetBucketPolicyStatus, BlockPublicPolicy and RestrictPublicBuckets.
+"""Whether a policy is public, for GetBucketPolicyStatus, BlockPublicPolicy and RestrictPublicBuckets.
 
-A policy is public unless each statement that allows something names fixed principals, or has a condition that fixes who
-asks or from where ("Blocking public access to your Amazon S3 storage", User Guide, "The meaning of public").
+A policy is public unless each Allow statement names fixed principals, or has a condition that fixes the caller or its
+source ("Blocking public access to your Amazon S3 storage", User Guide, "The meaning of public").
 """
 
 from __future__ import annotations
 
-from app.access.policy.conditions import Condition, Missing
-from app.access.policy.evaluate import Policy
-from app.access.policy.operators import network
-from app.access.policy.statements import Statement
+from sluice_s3.app.access.policy.conditions import Condition, Missing
+from sluice_s3.app.access.policy.evaluate import Policy
+from sluice_s3.app.access.policy.operators import network
+from sluice_s3.app.access.policy.statements import Statement
 
 _NAMES_FIXING = """
 aws:sourcearn aws:sourcevpc aws:sourcevpce aws:sourceowner aws:sourceaccount aws:userid aws:principalarn
@@ -19,23 +19,23 @@ s3:dataaccesspointarn s3:dataaccesspointaccount
 FIXING = frozenset(_NAMES_FIXING.lower().split())
 FIXED_BY = frozenset({"StringEquals", "StringEqualsIgnoreCase", "StringLike", "ArnEquals", "ArnLike"})
 BROAD_V4, BROAD_V6 = 8, 32
-"""Networks with shorter prefixes than these are the public."""
+"""Networks with shorter prefixes than these are public."""
 
 
 def is_public(policy: Policy) -> bool:
-    """Whether a policy lets the public do anything."""
+    """Return whether a policy allows the public anything."""
     return any(lets_public_in(statement) for statement in policy.statements)
 
 
 def lets_public_in(statement: Statement) -> bool:
-    """Whether a statement allows anything to the public."""
+    """Return whether a statement allows the public anything."""
     if not statement.allow or not statement.about.principals.everyone:
         return False
     return not any(_fixes(condition) for condition in statement.conditions)
 
 
 def _fixes(condition: Condition | Missing) -> bool:
-    # ForAllValues: holds for requests without the key, and IfExists as well
+    # ForAllValues: and IfExists also hold for requests without the key
     if condition.key == "aws:sourceip" and condition.name == "IpAddress":
         return all(map(_narrow, condition.wanted))
     name = condition.name.removeprefix("ForAnyValue:")

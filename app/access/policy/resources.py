@@ -1,16 +1,16 @@
-"""The buckets and objects that a statement is about."""
+"""The buckets and objects of a statement."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from app.access.policy import malformed
-from app.access.policy.actions import BUCKET_ACTIONS, OBJECT_ACTIONS
-from app.access.policy.document import one_of, texts
-from app.access.policy.malformed import Malformed
-from app.access.policy.variables import Template, Values
-from app.access.policy.wildcards import Work
+from sluice_s3.app.access.policy import errors
+from sluice_s3.app.access.policy.actions import BUCKET_ACTIONS, OBJECT_ACTIONS
+from sluice_s3.app.access.policy.document import one_of, texts
+from sluice_s3.app.access.policy.errors import Malformed
+from sluice_s3.app.access.policy.variables import Template, Values
+from sluice_s3.app.access.policy.wildcards import Work
 
 ARN_START = "arn:aws:s3:::"
 
@@ -22,9 +22,10 @@ class Resources(NamedTuple):
     negated: bool
 
     def include(self, name: str, values: Values, work: Work, *, allow: bool) -> bool:
-        """Whether the statement is about a bucket or an object. Raises TooCostly.
+        """Return whether the statement applies to a bucket or an object. Raises TooCostly.
 
-        What has no meaning for a request names nothing; in `NotResource` of a statement that allows it lets none pass.
+        A template without meaning for a request matches nothing; in `NotResource` of an Allow statement it matches
+        everything.
         """
         unknown = False
         for template in self.templates:
@@ -37,24 +38,24 @@ class Resources(NamedTuple):
 
 
 def parse(statement: dict[str, Any], bucket: str, actions: Sequence[frozenset[str]], *, variables: bool) -> Resources:
-    """The resources of a statement in a policy of `bucket`; each of its `actions` must be possible on one of them.
+    """Parse the resources of a statement in a policy of `bucket`.
 
-    Raises Malformed, also for a resource that is not in the bucket.
+    Each of `actions` must fit one of them. Raises Malformed, also for a resource outside the bucket.
     """
     found, negated = one_of(statement, "Resource")
     templates = []
     on_bucket = on_objects = negated
-    for text in texts(found, malformed.RESOURCE):
+    for text in texts(found, errors.RESOURCE):
         if not text.startswith(ARN_START):
-            raise Malformed(malformed.RESOURCE)
+            raise Malformed(errors.RESOURCE)
         template = Template(text.removeprefix(ARN_START), variables=variables)
         of_bucket, of_objects = template.may_be(bucket), template.may_begin(bucket + "/")
         if not of_bucket and not of_objects:
-            raise Malformed(malformed.RESOURCE)
+            raise Malformed(errors.RESOURCE)
         on_bucket |= of_bucket
         on_objects |= of_objects
         templates.append(template)
     for some in actions:
         if not (on_bucket and some & BUCKET_ACTIONS) and not (on_objects and some & OBJECT_ACTIONS):
-            raise Malformed(malformed.MISMATCH)
+            raise Malformed(errors.MISMATCH)
     return Resources(templates, negated)

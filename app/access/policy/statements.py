@@ -5,19 +5,22 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from app.access.policy import conditions, malformed, principals, resources
-from app.access.policy.actions import KNOWN, matching
-from app.access.policy.conditions import Condition, Missing
-from app.access.policy.document import VERSIONS, one_of, texts
-from app.access.policy.malformed import Malformed
-from app.access.policy.principals import About, Caller
-from app.access.policy.resources import Resources
-from app.access.policy.variables import Values
-from app.access.policy.wildcards import Work
+from sluice_s3.app.access.policy import conditions, errors, principals, resources
+from sluice_s3.app.access.policy.actions import KNOWN, match_action
+from sluice_s3.app.access.policy.conditions import Condition, Missing
+from sluice_s3.app.access.policy.document import VERSIONS, one_of, texts
+from sluice_s3.app.access.policy.errors import Malformed
+from sluice_s3.app.access.policy.principals import Caller, PrincipalFacts
+from sluice_s3.app.access.policy.resources import Resources
+from sluice_s3.app.access.policy.variables import Values
+from sluice_s3.app.access.policy.wildcards import Work
+
+PER_STATEMENT = 20
+"""Steps of a statement that does not apply."""
 
 
 class Request(NamedTuple):
-    """What is asked: who wants to do `action` (as IAM writes it) to `resource` (`BUCKET` or `BUCKET/KEY`)."""
+    """A request to authorize: `action` as IAM writes it, `resource` as `BUCKET` or `BUCKET/KEY`."""
 
     caller: Caller | None
     """None: anonymous."""
@@ -27,16 +30,17 @@ class Request(NamedTuple):
 
 
 class Statement(NamedTuple):
-    """What it says to those requests that it is about."""
+    """A statement: its effect, and the requests that it applies to."""
 
     allow: bool
-    about: About
+    about: PrincipalFacts
     actions: frozenset[str]
     resources: Resources
     conditions: Sequence[Condition | Missing]
 
     def applies(self, request: Request, work: Work) -> bool:
-        """Whether it is about a request. Raises TooCostly."""
+        """Return whether the statement applies to a request. Raises TooCostly."""
+        work.spend(PER_STATEMENT)
         return (
             request.action in self.actions
             and self.about.include(request.caller)
@@ -46,7 +50,7 @@ class Statement(NamedTuple):
 
 
 def parse(statement: dict[str, Any], bucket: str, version: str) -> Statement:
-    """A statement of a policy of `bucket`. Raises Malformed."""
+    """Parse a statement of a policy of `bucket`. Raises Malformed."""
     effect = statement.get("Effect")
     if effect is None:
         raise Malformed("Missing required field Effect")
@@ -56,7 +60,7 @@ def parse(statement: dict[str, Any], bucket: str, version: str) -> Statement:
     variables = version == VERSIONS[1]
     about = principals.parse(statement, allow=allow)
     found, negated = one_of(statement, "Action")
-    named = [matching(text) for text in texts(found, malformed.ACTION)]
+    named = [match_action(text) for text in texts(found, errors.ACTION)]
     if negated:
         named = [KNOWN.difference(*named)]
     actions = frozenset().union(*named)

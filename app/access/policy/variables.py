@@ -1,8 +1,8 @@
-"""Texts of a policy in which `${…}` stands for what a request says.
+"""Policy texts with variables `${…}` that a request fills in.
 
-`${key}` and `${key, 'default'}` are the value of a condition key; `${*}`, `${?}` and `${$}` are the signs themselves
-("IAM policy elements: Variables and tags", IAM User Guide). A variable that has no value, more than one, and no default
-leaves its text without meaning: such a text matches nothing.
+`${key}` and `${key, 'default'}` are the value of a condition key; `${*}`, `${?}` and `${$}` are the literal characters
+("IAM policy elements: Variables and tags", IAM User Guide). A variable with no value or several, and no default, leaves
+its text without meaning: such a text matches nothing.
 """
 
 from __future__ import annotations
@@ -11,31 +11,31 @@ import re
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from app.access.policy import malformed
-from app.access.policy.malformed import Malformed
-from app.access.policy.wildcards import STAR, Any, Pattern, Token, Work, begins, tokens_of
+from sluice_s3.app.access.policy import errors
+from sluice_s3.app.access.policy.errors import Malformed
+from sluice_s3.app.access.policy.wildcards import STAR, Any, Pattern, Token, Work, begins, tokens_of
 
 Values = Callable[[str], Sequence[str] | None]
-"""The values of a condition key, by its name in lower case; None when the request has none."""
+"""Returns the values of a condition key by its name in lower case. None when the request has none."""
 
 _DEFAULTED = re.compile(r"\s*([^\s,'{}$]+)\s*(?:,\s*'((?:[^']|'')*)'\s*)?", re.DOTALL)
 
 
 class Variable(NamedTuple):
-    """A place that a request fills in."""
+    """A placeholder that a request fills in."""
 
     key: str
-    """In lower case, as the names of keys are compared."""
+    """In lower case, as key names are compared."""
     default: str | None
 
     def value(self, values: Values) -> str | None:
-        """What it stands for, None when that is nothing."""
+        """Return the value of the variable; None if it has none."""
         found = values(self.key)
         return found[0] if found is not None and len(found) == 1 else self.default
 
 
 class Template:
-    """A text with its wildcards and variables."""
+    """A text with wildcards and variables."""
 
     __slots__ = ("_pattern", "_tokens", "fixed", "text")
 
@@ -53,35 +53,35 @@ class Template:
         return any(isinstance(token, Any) for token in self._tokens)
 
     def may_be(self, text: str) -> bool:
-        """Whether it can mean a text, whatever its variables are."""
+        """Return whether it can match a text, for some variable values."""
         return Pattern(self._loose()).matches(text, Work())
 
     def may_begin(self, text: str) -> bool:
-        """Whether it can mean something that begins with a text, whatever its variables are."""
+        """Return whether it can match a text with this prefix, for some variable values."""
         return begins(self._loose(), text)
 
     def _loose(self) -> list[Token]:
         return [STAR if isinstance(token, Variable) else token for token in self._tokens]
 
     def pattern(self, values: Values, work: Work) -> Pattern | None:
-        """The pattern that it is for a request; None when a variable has no value."""
+        """Return the pattern for a request; None when a variable has no value."""
         if self._pattern is not None:
             return self._pattern
         tokens = self._filled(values)
         if tokens is None:
             return None
-        work.spend(len(tokens) + sum(len(token) for token in tokens if isinstance(token, str)) // 8)
+        work.spend(20 * len(tokens) + (sum(len(token) for token in tokens if isinstance(token, str)) >> 6))
         return Pattern(tokens)
 
     def plain(self, values: Values, work: Work) -> str | None:
-        """The text that it is for a request, its wildcards being what they look like; None as above."""
+        """Return the text for a request, with wildcards as literal characters; None as above."""
         if self.fixed and not self.wild:
             return "".join(token for token in self._tokens if isinstance(token, str))
         tokens = self._filled(values)
         if tokens is None:
             return None
         texts = [token if isinstance(token, str) else token.sign for token in tokens]
-        work.spend(len(tokens) + sum(map(len, texts)) // 8)
+        work.spend(8 * len(tokens) + (sum(map(len, texts)) >> 6))
         return "".join(texts)
 
     def _filled(self, values: Values) -> list[Token] | None:
@@ -108,11 +108,11 @@ def _parse(text: str) -> list[Token | Variable]:
 
 
 def _variable(text: str, start: int) -> tuple[str | Variable, int]:
-    """What stands behind a `${`, and the place behind its end."""
+    """Return the variable after a `${`, and the place after its end."""
     if text[start : start + 1] in ("*", "?", "$") and text[start + 1 : start + 2] == "}":
         return text[start], start + 2
     match = _DEFAULTED.match(text, start)
     if match is None or text[match.end() : match.end() + 1] != "}":
-        raise Malformed(malformed.SYNTAX)
+        raise Malformed(errors.SYNTAX)
     default = match[2]
     return Variable(match[1].lower(), None if default is None else default.replace("''", "'")), match.end() + 1

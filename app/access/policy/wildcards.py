@@ -1,18 +1,18 @@
 """Patterns with `*` (any characters, or none) and `?` (exactly one), matched without backtracking.
 
-Pieces without `?` are found by `str.find`, which is linear. A piece with `?` is looked for at all places at once, in
-the bits of an integer: as many steps as the text is long, each as wide as the piece (the "Shift-And" of Baeza-Yates and
-Gonnet).
-What that costs is charged to `Work`, so that nobody can keep a worker busy by his choice of pattern and text.
+Pieces without `?` are found by `str.find`. A piece with `?` is searched at all places at once, in the bits of an
+integer: one step for each of its characters, as wide as the text is long. The cost is charged to `Work`, so that no
+choice of pattern and text can keep a worker busy.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cached_property
 
 
 class Any:
-    """A token of a pattern that is no text."""
+    """A wildcard token of a pattern."""
 
     def __init__(self, sign: str) -> None:
         self.sign = sign
@@ -24,47 +24,81 @@ class Any:
 STAR, ONE = Any("*"), Any("?")
 Token = str | Any
 
-ALLOWED = 1 << 20
-"""Steps (each of a machine word) that one evaluation may take: about a tenth of a second."""
-WORD = 64
+ALLOWED = 1 << 19
+"""Steps that one decision may take. A step is about 50 ns, so this is less than 30 ms of the event loop."""
+PER_MATCH = 8
+"""Steps of a match that fails at once."""
+LONG = 100
+"""Characters above which `str.find` takes no longer for more of them."""
 
 
 class TooCostly(Exception):
-    """An evaluation would take longer than any honest policy does: whoever asks is refused."""
+    """An evaluation would take longer than any honest policy: the caller is refused."""
 
 
 class Work:
-    """What an evaluation may still cost."""
+    """The remaining budget of an evaluation, and the character places of the current text."""
 
-    __slots__ = ("left",)
+    __slots__ = ("_places", "_text", "left")
 
     def __init__(self, allowed: int = ALLOWED) -> None:
         self.left = allowed
+        self._text = ""
+        self._places: dict[str, int] = {}
 
     def spend(self, cost: int) -> None:
-        """Raises TooCostly."""
+        """Subtract from the budget. Raises TooCostly."""
         self.left -= cost
         if self.left < 0:
             raise TooCostly
 
+    def places(self, text: str, sign: str) -> int:
+        """Return the places of a character in a text, as bits. Raises TooCostly."""
+        if text != self._text:
+            self._text, self._places = text, {}
+        found = self._places.get(sign)
+        if found is None:
+            self.spend(PER_MATCH + (len(text) >> (5 if text.isascii() else 2)))
+            found = self._places[sign] = _places(text, sign)
+        return found
+
+
+def _places(text: str, sign: str) -> int:
+    if text.isascii() and sign.isascii():
+        table = bytearray(b"0" * 256)
+        table[ord(sign)] = ord("1")
+        return int(text.encode().translate(table)[::-1], 2)
+    return int("1".join("0" * len(part) for part in text.split(sign))[::-1] or "0", 2)
+
 
 class Piece:
-    """What stands between two stars: texts and `?`, of one length."""
-
-    __slots__ = ("_text", "_tokens", "length")
+    """The tokens between two stars: texts and `?`, of one length."""
 
     def __init__(self, tokens: Sequence[Token]) -> None:
-        self._tokens = tuple(tokens)
+        self.tokens = tuple(tokens)
         self.length = sum(len(token) if isinstance(token, str) else 1 for token in tokens)
         self._text = "".join(map(str, tokens)) if all(isinstance(token, str) for token in tokens) else None
 
+    @cached_property
+    def _signs(self) -> list[tuple[int, str]]:
+        """The fixed characters, each with its place."""
+        found: list[tuple[int, str]] = []
+        place = 0
+        for token in self.tokens:
+            if isinstance(token, str):
+                found += enumerate(token, place)
+                place += len(token)
+            else:
+                place += 1
+        return found
+
     def at(self, text: str, place: int) -> bool:
-        """Whether it stands in a text at a place."""
+        """Return whether the piece matches a text at a place."""
         if self._text is not None:
             return text.startswith(self._text, place)
         if place + self.length > len(text):
             return False
-        for token in self._tokens:
+        for token in self.tokens:
             if isinstance(token, str):
                 if not text.startswith(token, place):
                     return False
@@ -74,43 +108,27 @@ class Piece:
         return True
 
     def find(self, text: str, start: int, end: int, work: Work) -> int:
-        """The first place from `start` on where it stands whole before `end`, or -1. Raises TooCostly."""
-        if self._text is not None:
-            return text.find(self._text, start, end)
+        """Return the first place from `start` on where it matches entirely before `end`, or -1. Raises TooCostly."""
         if end - start < self.length:
             return -1
-        cost = 1 + self.length // WORD
-        work.spend(cost * self.length)
-        signs, every = self._bits()
-        last, found = 1 << (self.length - 1), 0
-        stop = min(end, start + 1 + work.left // cost)
-        for place in range(start, stop):
-            found = ((found << 1) | 1) & (every | signs.get(text[place], 0))
-            if found & last:
-                work.spend(cost * (place - start))
-                return place + 1 - self.length
-        work.spend(cost * (stop - start))
-        return -1
-
-    def _bits(self) -> tuple[dict[str, int], int]:
-        """For each character the places where it may stand, and the places where any may."""
-        signs: dict[str, int] = {}
-        every, place = 0, 0
-        for token in self._tokens:
-            if isinstance(token, str):
-                for sign in token:
-                    signs[sign] = signs.get(sign, 0) | 1 << place
-                    place += 1
-            else:
-                every |= 1 << place
-                place += 1
-        return signs, every
+        if self._text is not None:
+            place = text.find(self._text, start, end)
+            read = (end if place < 0 else place + self.length) - start
+            work.spend(1 + (read * min(self.length, LONG) >> 9))
+            return place
+        work.spend((self.length + 3) * (3 + (len(text) >> 11)))
+        places = (1 << (end - start - self.length + 1)) - 1
+        for offset, sign in self._signs:
+            places &= work.places(text, sign) >> (start + offset)
+            if not places:
+                return -1
+        return start + (places & -places).bit_length() - 1
 
 
 class Pattern:
-    """A pattern that texts are matched with from their first to their last character."""
+    """A pattern that matches whole texts."""
 
-    __slots__ = ("_exact", "_first", "_last", "_middle", "_shortest")
+    __slots__ = ("_cost", "_exact", "_first", "_last", "_middle", "_shortest")
 
     def __init__(self, tokens: Sequence[Token]) -> None:
         pieces: list[list[Token]] = [[]]
@@ -125,9 +143,11 @@ class Pattern:
         self._middle = [Piece(piece) for piece in pieces[1:-1] if piece]
         ends = self._first.length if self._exact else self._first.length + self._last.length
         self._shortest = ends + sum(piece.length for piece in self._middle)
+        self._cost = PER_MATCH + 2 * (len(self._first.tokens) + len(self._last.tokens))
 
     def matches(self, text: str, work: Work) -> bool:
-        """Whether it matches the whole text. Raises TooCostly."""
+        """Return whether it matches the whole text. Raises TooCostly."""
+        work.spend(self._cost)
         if len(text) < self._shortest or not self._first.at(text, 0):
             return False
         if self._exact:
@@ -145,7 +165,7 @@ class Pattern:
 
 
 def tokens_of(text: str) -> list[Token]:
-    """The tokens of a pattern without variables."""
+    """Return the tokens of a pattern without variables."""
     found: list[Token] = []
     plain = 0
     for place, sign in enumerate(text):
@@ -160,7 +180,7 @@ def tokens_of(text: str) -> list[Token]:
 
 
 def begins(tokens: Sequence[Token], text: str) -> bool:
-    """Whether a pattern matches anything that begins with `text`, which is short."""
+    """Return whether a pattern matches any text that begins with `text`, which is short."""
     signs: list[Token] = []
     for token in tokens:
         if isinstance(token, str):
@@ -169,7 +189,7 @@ def begins(tokens: Sequence[Token], text: str) -> bool:
             signs.append(token)
     places = {0}
     for sign in text:
-        # a star may also stand for nothing
+        # a star may also match nothing
         places |= {place + 1 for place in places if signs[place : place + 1] == [STAR]}
         stay = {place for place in places if signs[place : place + 1] == [STAR]}
         places = stay | {place + 1 for place in places if signs[place : place + 1] in ([sign], [ONE])}

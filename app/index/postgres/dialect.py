@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 import orjson
 from sqlalchemy.dialects.postgresql import asyncpg
 
-from app.index.steps import Statement
-from app.index.words import Query
+from sluice_s3.app.index.sql.dialect import Query
+from sluice_s3.app.index.sql.transaction import Statement
 
 Rows = list[Any]
 
@@ -37,7 +37,7 @@ class Prepared(NamedTuple):
 _prepared: dict[Statement | Query, Prepared] = {}
 
 
-def prepared(statement: Statement | Query) -> Prepared:
+def prepare(statement: Statement | Query) -> Prepared:
     """The statement, compiled when it is asked for the first time."""
     found = _prepared.get(statement)
     if found is None:
@@ -52,11 +52,11 @@ def _compiled(statement: Statement) -> Prepared:
         raise AssertionError(f"parameters in another order than SQLite's: {compiled}")
     given = getattr(statement.postgres, "selected_columns", ())
     keys = tuple(at for at, column in enumerate(given) if getattr(column, "name", "") in KEYS)
-    return Prepared(str(compiled), partial(unescaped_rows, keys) if keys else None)
+    return Prepared(str(compiled), partial(unescape_rows, keys) if keys else None)
 
 
 def _of_query(query: Query) -> Prepared:
-    one = unescaped_json if query.documents else unescaped
+    one = unescape_json if query.documents else unescape
 
     def plain(rows: Rows) -> Rows:
         return [tuple([one(value) if type(value) is str else value for value in row]) for row in rows]
@@ -64,45 +64,45 @@ def _of_query(query: Query) -> Prepared:
     return Prepared(query.postgres, plain)
 
 
-def escaped(text: str) -> str:
+def escape(text: str) -> str:
     """A text that Postgres can hold."""
     if ESCAPE in text or NUL in text:
         return text.replace(ESCAPE, "\1\2").replace(NUL, "\1\1")
     return text
 
 
-def unescaped(text: str) -> str:
+def unescape(text: str) -> str:
     """What was escaped."""
     if ESCAPE in text:
         return text.replace("\1\1", NUL).replace("\1\2", ESCAPE)
     return text
 
 
-def escaped_all(parameters: Sequence[Any]) -> Sequence[Any]:
+def escape_all(parameters: Sequence[Any]) -> Sequence[Any]:
     """Parameters of a statement."""
     for value in parameters:
         if type(value) is str and (NUL in value or ESCAPE in value):
-            return [escaped(one) if type(one) is str else one for one in parameters]
+            return [escape(one) if type(one) is str else one for one in parameters]
     return parameters
 
 
-def unescaped_rows(keys: tuple[int, ...], rows: Rows) -> Rows:
+def unescape_rows(keys: tuple[int, ...], rows: Rows) -> Rows:
     """Rows of a statement with these columns of keys."""
     for row in rows:
         for at in keys:
             if row[at] is not None and ESCAPE in row[at]:
-                return [tuple(unescaped(one) if type(one) is str else one for one in each) for each in rows]
+                return [tuple(unescape(one) if type(one) is str else one for one in each) for each in rows]
     return rows
 
 
-def unescaped_json(document: str) -> str:
+def unescape_json(document: str) -> str:
     """A JSON document that Postgres made."""
     if "\\u0001" not in document:
         return document
 
     def walk(value: Any) -> Any:
         if isinstance(value, str):
-            return unescaped(value)
+            return unescape(value)
         if isinstance(value, list):
             return [walk(one) for one in value]
         if isinstance(value, dict):

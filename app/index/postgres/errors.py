@@ -6,13 +6,14 @@ import logging
 
 import asyncpg
 
-from app.errors import DomainError, Overloaded, StoreFull, StoreUnavailable
+from sluice_s3.app.errors import DomainError, Overloaded, StoreFull, StoreUnavailable
+from sluice_s3.app.private_files import UnsafeFile
 
 logger = logging.getLogger("sluice.index")
 
-AGAIN = frozenset({"40001", "40P01", "55P03"})
+RETRYABLE_STATES = frozenset({"40001", "40P01", "55P03"})
 """Serialisation failure, deadlock, lock timeout: undone by the server, and worth another try."""
-BUSY = frozenset({"53300", "53200"}) | AGAIN
+BUSY = frozenset({"53300", "53200"}) | RETRYABLE_STATES
 """Too many connections, out of memory (of locks too)."""
 FULL = frozenset({"53100"})
 CONNECTION = (
@@ -38,15 +39,17 @@ def is_lost(error: BaseException) -> bool:
     return isinstance(error, CONNECTION) or state_of(error) in ("57P01", "57P02", "57P03", "25006", "25P03", "57P05")
 
 
-def is_worth_another_try(error: BaseException) -> bool:
+def is_retryable(error: BaseException) -> bool:
     """Whether the server undid the transaction for a reason that passes."""
-    return state_of(error) in AGAIN
+    return state_of(error) in RETRYABLE_STATES
 
 
-def translated(error: BaseException) -> DomainError:
+def to_domain_error(error: BaseException) -> DomainError:
     """The domain error for it. Details go to the log only."""
     if isinstance(error, DomainError):
         return error
+    if isinstance(error, UnsafeFile):
+        return StoreUnavailable(reason=str(error))
     state = state_of(error)
     logger.error("index: %s %s: %s", type(error).__name__, state, error)
     if state in BUSY:

@@ -6,14 +6,13 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
-from app.errors import StoreUnavailable
-from app.index.migrate import unknown_revision
-from app.index.postgres.link import Connection, Link
-from app.index.postgres.locks import EVERYTHING
-from app.index.schema import REVISION
+from sluice_s3.app.errors import StoreUnavailable
+from sluice_s3.app.index.postgres.advisory_locks import GLOBAL_LOCK
+from sluice_s3.app.index.postgres.database import Connection, Database
+from sluice_s3.app.index.schema.tables import REVISION, UNKNOWN_REVISION
 
 OLDEST = 14
-MIGRATING = EVERYTHING + 1
+MIGRATING = GLOBAL_LOCK + 1
 """Lock of whoever migrates: gateways that start together wait for the first."""
 
 
@@ -25,7 +24,7 @@ async def revision(connection: Connection) -> str | None:
     return None if found is None else str(found)
 
 
-async def check(connection: Connection, *, durability: str) -> None:
+async def require_server(connection: Connection, *, durability: str) -> None:
     """Raise StoreUnavailable with the reason when this server cannot hold the index."""
     version = int(await connection.fetchval("SHOW server_version_num"))
     if version < OLDEST * 10_000:
@@ -53,7 +52,7 @@ async def check_revision(connection: Connection) -> None:
         raise StoreUnavailable(reason=f"the index is of revision {found} and this version needs {REVISION}")
 
 
-async def upgrade(link: Link) -> None:
+async def upgrade(link: Database) -> None:
     """Make or upgrade the tables; of several that come at once, one does. Raises StoreUnavailable through a pooler."""
     if link.pooler:
         raise StoreUnavailable(reason="the tables are missing or old: `sluice migrate` with a URL of the server itself")
@@ -68,10 +67,10 @@ async def _run_alembic(connect: Callable[[], Awaitable[Connection]]) -> None:
     from sqlalchemy.ext.asyncio import create_async_engine
     from sqlalchemy.pool import NullPool
 
-    import migrations
+    import sluice_s3.migrations
 
     config = Config()
-    config.set_main_option("script_location", str(Path(migrations.__file__).parent).replace("%", "%%"))
+    config.set_main_option("script_location", str(Path(sluice_s3.migrations.__file__).parent).replace("%", "%%"))
     engine = create_async_engine("postgresql+asyncpg://", async_creator=connect, poolclass=NullPool)
 
     def run(connection: Any) -> None:
@@ -83,6 +82,6 @@ async def _run_alembic(connect: Callable[[], Awaitable[Connection]]) -> None:
         async with engine.begin() as connection:
             await connection.run_sync(run)
     except CommandError as error:
-        raise unknown_revision(error) from error
+        raise StoreUnavailable(reason=UNKNOWN_REVISION.format(error)) from error
     finally:
         await engine.dispose()

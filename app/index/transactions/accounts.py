@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from app.errors import AccountExists, NoSuchAccount
-from app.index.identity_rows import TEMPORARY
-from app.index.identity_statements import (
+from sluice_s3.app.errors import AccountExists, NoSuchAccount
+from sluice_s3.app.index.identity_rows import TEMPORARY
+from sluice_s3.app.index.identity_statements import (
     ACCESS_KEY,
     ACCESS_KEYS,
     ACCOUNT,
@@ -20,11 +20,11 @@ from app.index.identity_statements import (
     REMOVE_OWN_KEYS,
     SET_DISABLED,
 )
-from app.index.rows import AccessKey, Account
-from app.index.schema import DEFAULT
-from app.index.statements import IDENTITIES, SET_META
-from app.index.steps import Row, Transaction, now_ms, of_store
-from app.index.transactions.identities import holder, session
+from sluice_s3.app.index.rows import AccessKey, Account
+from sluice_s3.app.index.schema.tables import DEFAULT
+from sluice_s3.app.index.sql.transaction import Row, Transaction, now_ms, of_store
+from sluice_s3.app.index.statements import IDENTITIES, SET_META
+from sluice_s3.app.index.transactions.identities import holder, session
 
 IDENTITY = "store"
 OWN = ""
@@ -69,7 +69,7 @@ def accounts() -> Transaction[list[tuple[Account, list[AccessKey]]]]:
 
 
 def add_account(account: Account, key: str, secret: str) -> Transaction[None]:
-    """Add an account with a key, or a key to an account."""
+    """Add an account with its first key, or a key to an account of that id. Raises AccountExists."""
     if (yield ACCESS_KEY, (key,)):
         raise AccountExists(access_key=key)
     yield from _ensure(account)
@@ -77,7 +77,10 @@ def add_account(account: Account, key: str, secret: str) -> Transaction[None]:
 
 
 def replace_keys(account: Account, key: str, secret: str) -> Transaction[None]:
-    """Give an account exactly this key of its own; it is made if it is missing and enabled if it was disabled."""
+    """Give an account exactly this key of its own. Raises AccountExists.
+
+    The account is made if it is missing and enabled if it was disabled.
+    """
     rows = yield ACCESS_KEY, (key,)
     if rows and (rows[0][2] != account.id or rows[0][5] != OWN):
         raise AccountExists(access_key=key)
@@ -123,6 +126,6 @@ def identities() -> Transaction[dict[str, tuple[str, int]]]:
     return found
 
 
-def set_identity(store: str, generation: int, name: str) -> Transaction[None]:
+def set_identity(store: str, generation: int, name: str = DEFAULT) -> Transaction[None]:
     """Bind this index to a store."""
     yield SET_META, (of_store(IDENTITY, name), f"{store} {generation}")

@@ -6,8 +6,9 @@ from collections.abc import Sequence
 
 import orjson
 
-from app.index.rows import Holder, Move, Suspect
-from app.index.statements import (
+from sluice_s3.app.index.rows import BlobReference, RecordMove, ReferenceHint
+from sluice_s3.app.index.sql.transaction import Transaction
+from sluice_s3.app.index.statements import (
     BODY,
     CLAIMED_PIECES,
     CLAIMED_VERSION,
@@ -19,16 +20,15 @@ from app.index.statements import (
     MOVE_VERSION,
     PIECE,
 )
-from app.index.steps import Transaction
-from app.index.upkeep_statements import ADD_DEAD
-from app.index.version_statements import CLAIMED_OTHERS
+from sluice_s3.app.index.upkeep_statements import ADD_DEAD
+from sluice_s3.app.index.version_statements import CLAIMED_OTHERS
 
-Holders = tuple[Holder, ...]
+Holders = tuple[BlobReference, ...]
 LOOKED_AT = 4
 """Older versions of a key, from the time of the claim on, among which its record's is looked for."""
 
 
-def find_holders(suspects: Sequence[Suspect]) -> Transaction[dict[str, Holders]]:
+def find_holders(suspects: Sequence[ReferenceHint]) -> Transaction[dict[str, Holders]]:
     """The holders of those records that are all where the claims say; a record that is copied is not among them."""
     found: dict[str, Holders] = {}
     for suspect in suspects:
@@ -43,26 +43,26 @@ def _count(locator: str) -> Transaction[int]:
     return int(rows[0][0]) if rows else 1
 
 
-def _in_bucket(suspect: Suspect) -> Transaction[Holders]:
+def _in_bucket(suspect: ReferenceHint) -> Transaction[Holders]:
     rows = yield CLAIMED_VERSION, (suspect.bucket_id, suspect.key)
     if suspect.at and suspect.locator not in [body for _, body in rows]:
         rows = yield CLAIMED_OTHERS, (suspect.bucket_id, suspect.key, suspect.at, LOOKED_AT)
-    return tuple(Holder("version", seq) for seq, body in rows if body == suspect.locator)
+    return tuple(BlobReference("version", seq) for seq, body in rows if body == suspect.locator)
 
 
-def _in_upload(suspect: Suspect) -> Transaction[Holders]:
+def _in_upload(suspect: ReferenceHint) -> Transaction[Holders]:
     rows = yield EXTENTS, (suspect.upload, suspect.part)
-    held = [Holder("part", suspect.upload, suspect.part)] * (_extents(rows).count(suspect.locator))
+    held = [BlobReference("part", suspect.upload, suspect.part)] * (_extents(rows).count(suspect.locator))
     rows = yield CLAIMED_PIECES, (suspect.upload, suspect.part, suspect.locator)
-    return (*held, *(Holder("piece", suspect.upload, start, suspect.part) for (start,) in rows))
+    return (*held, *(BlobReference("piece", suspect.upload, start, suspect.part) for (start,) in rows))
 
 
 def _extents(rows: list[tuple[str]]) -> list[str]:
     return [locator for locator, _, _ in orjson.loads(rows[0][0])] if rows else []
 
 
-def move_records(moves: Sequence[Move]) -> Transaction[list[bool]]:
-    """Give each record its new place in all rows that hold it, or leave it when those are not its holders any more.
+def move_records(moves: Sequence[RecordMove]) -> Transaction[list[bool]]:
+    """Give each record its new place in all rows that hold it; False when those are not its holders any more.
 
     The place that no row holds then, the old one or the new, is dead at once.
     """
@@ -79,7 +79,7 @@ def move_records(moves: Sequence[Move]) -> Transaction[list[bool]]:
     return answers
 
 
-def _still_held(move: Move) -> Transaction[bool]:
+def _still_held(move: RecordMove) -> Transaction[bool]:
     """Whether the holders given are holders still, and all there are."""
     if len(move.holders) != (yield from _count(move.old)):
         return False
@@ -98,7 +98,7 @@ def _still_held(move: Move) -> Transaction[bool]:
     return bool(move.holders)
 
 
-def _rewrite(move: Move) -> Transaction[None]:
+def _rewrite(move: RecordMove) -> Transaction[None]:
     for holder in set(move.holders):
         if holder.kind == "version":
             yield MOVE_VERSION, (move.new, holder.first)

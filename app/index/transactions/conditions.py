@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from app.errors import NoSuchKey, PreconditionFailed
-from app.index.rows import Conditions
+from sluice_s3.app.errors import NoSuchKey, PreconditionFailed
+from sluice_s3.app.index.rows import Conditions
 
 
-def check(conditions: Conditions, etag: str | None, size: int, modified: int) -> None:
+def check_conditions(conditions: Conditions, etag: str | None, size: int, modified: int) -> None:
     """Raise PreconditionFailed, or NoSuchKey for If-Match on a missing key; `etag` None means that there is no object.
 
     The conditions on size and time are those of DeleteObject, which ask nothing of an object that is not there.

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from app.index.rows import Discard
-from app.index.statements import DISCARDS, QUEUED, REMOVE_DISCARD
-from app.index.steps import Transaction
-from app.index.transactions.packs import add_dead
-from app.index.upkeep_statements import REMOVE_PACK
+from sluice_s3.app.index.rows import QueuedDiscard
+from sluice_s3.app.index.sql.transaction import DRAW, Transaction
+from sluice_s3.app.index.statements import ADD_DISCARD, DISCARDS, QUEUED, REMOVE_DISCARD
+from sluice_s3.app.index.transactions.packs import add_dead
+from sluice_s3.app.index.upkeep_statements import REMOVE_PACK
 
 Gone = tuple[int, int, int]
 """An entry of the queue whose bytes are gone, the pack that they lay in and how many they are there.
@@ -16,17 +16,25 @@ Gone = tuple[int, int, int]
 Pack 0 for a blob that had a file of its own, bytes 0 for a pack as a whole."""
 
 
-def discards(after: int, limit: int) -> Transaction[list[Discard]]:
-    """The oldest entries behind `after`."""
+def discards(after: int, limit: int) -> Transaction[list[QueuedDiscard]]:
+    """Read the oldest entries of the discard queue with ids greater than `after`."""
     rows = yield DISCARDS, (after, limit)
-    return [Discard._make(row) for row in rows]
+    return [QueuedDiscard._make(row) for row in rows]
+
+
+def quarantine_orphans(locators: Sequence[str], until_ms: int) -> Transaction[None]:
+    """Queue bodies that no row holds for discard, to be taken away at `until_ms` (since the epoch) at the earliest."""
+    for locator in locators:
+        number = yield DRAW
+        yield ADD_DISCARD, (number, locator, -until_ms)
 
 
 def forget_discards(gone: Sequence[Gone]) -> Transaction[None]:
-    """Remove entries, and count the bytes of packs that died with them.
+    """Remove entries whose blobs are gone, and count their bytes dead in the pack; see `Gone`.
 
-    An entry that is not there any more was counted before: the outcome of that commit was not known, and it is asked
-    again. More dead than there are would end in the burial of a pack that still holds something.
+    It may be called again for the same entries. One that is not there any more was counted before: the outcome of
+    that commit was not known. More dead than there are would end in the burial of a pack that still holds
+    something.
     """
     if not gone:
         return

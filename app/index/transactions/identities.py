@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from app.errors import AccountExists, IdentityExists, IdentityInUse, NoSuchIdentity, TooManyIdentities
-from app.index.identity_rows import AccessKey, Holder, Identity, Session, UserKey
-from app.index.identity_statements import (
+from sluice_s3.app.errors import AccountExists, IdentityExists, IdentityInUse, NoSuchIdentity, TooManyIdentities
+from sluice_s3.app.index.identity_rows import AccessKey, Identity, KeyOwner, Session, UserKey
+from sluice_s3.app.index.identity_statements import (
     ACCESS_KEY,
     ADD,
     ADD_ACCESS_KEY,
@@ -32,7 +32,7 @@ from app.index.identity_statements import (
     SET,
     SET_KEY,
 )
-from app.index.steps import Transaction, now_ms
+from sluice_s3.app.index.sql.transaction import Transaction, now_ms
 
 KEPT_MS = 86_400_000
 """A session that ended is known so long still, so that its key is answered ExpiredToken."""
@@ -40,13 +40,13 @@ BEHIND = "\U0010ffff"
 """Sorts behind every path."""
 
 
-def holder(account_id: str, identity: str) -> Transaction[Holder | None]:
+def holder(account_id: str, identity: str) -> Transaction[KeyOwner | None]:
     """The user or role of that id, with the groups of a user; None when there is none any more."""
     rows = yield BY_ID, (identity,)
     if not rows:
         return None
     groups = yield GROUPS_OF, (identity,)
-    return Holder(account_id, Identity._make(rows[0]), tuple(map(Identity._make, groups)))
+    return KeyOwner(account_id, Identity._make(rows[0]), tuple(map(Identity._make, groups)))
 
 
 def session(access_key: str) -> Transaction[AccessKey | None]:
@@ -56,7 +56,7 @@ def session(access_key: str) -> Transaction[AccessKey | None]:
         return None
     *fields, display_name, disabled = rows[0]
     found = Session._make(fields)
-    who: Holder | None = Holder(found.account_id, None)
+    who: KeyOwner | None = KeyOwner(found.account_id, None)
     if found.identity:
         who = yield from holder(found.account_id, found.identity)
     if who is None:
@@ -76,7 +76,7 @@ def identity(account_id: str, kind: str, name: str) -> Transaction[Identity | No
 
 
 def identity_of_id(unique_id: str) -> Transaction[Identity | None]:
-    """That of an id."""
+    """Find one by its id, in whatever account."""
     rows = yield BY_ID, (unique_id,)
     return Identity._make(rows[0]) if rows else None
 
@@ -98,7 +98,7 @@ def count(account_id: str, kind: str) -> Transaction[int]:
 
 
 def add(new: Identity, most: int) -> Transaction[None]:
-    """Add one. Raises IdentityExists, TooManyIdentities."""
+    """Add one. Raises IdentityExists, TooManyIdentities when the account has `most` of the kind."""
     if (yield from identity(new.account_id, new.kind, new.name)):
         raise IdentityExists(kind=new.kind, name=new.name)
     if (yield from count(new.account_id, new.kind)) >= most:
@@ -121,7 +121,10 @@ def change(account_id: str, kind: str, name: str, function: Callable[[Identity],
 
 
 def remove(account_id: str, kind: str, name: str, check: Callable[[Identity], None]) -> Transaction[None]:
-    """Remove one, with its sessions. Raises NoSuchIdentity, IdentityInUse, and what `check` does."""
+    """Remove one, with its sessions.
+
+    Raises NoSuchIdentity, IdentityInUse while it has keys, groups or members, and what `check` raises.
+    """
     found = yield from _present(account_id, kind, name)
     check(found)
     if (yield GROUPS_OF, (found.id,)) or (yield MEMBERS_OF, (found.id,)):
@@ -181,7 +184,10 @@ def keys_of(account_id: str, whose: str) -> Transaction[list[UserKey]]:
 
 
 def add_key(account_id: str, whose: str, key: str, secret: str, most: int) -> Transaction[UserKey]:
-    """Add a key. Raises NoSuchIdentity, TooManyIdentities, AccountExists for a key that is taken."""
+    """Add a key.
+
+    Raises NoSuchIdentity, TooManyIdentities when there are `most`, AccountExists for a key that is taken.
+    """
     if whose and not (yield BY_ID, (whose,)):
         raise NoSuchIdentity(kind="user", name=whose)
     if (yield ACCESS_KEY, (key,)):

@@ -11,23 +11,25 @@ from collections.abc import Sequence
 
 import orjson
 
-from app.errors import InvalidPart, NoSuchBucket, NoSuchUpload, SourceGone
-from app.index.rows import (
+from sluice_s3.app.errors import InvalidPart, NoSuchBucket, NoSuchUpload, SourceGone
+from sluice_s3.app.index import listing
+from sluice_s3.app.index.rows import (
     PIECES,
-    Committed,
+    CommitResult,
     Conditions,
-    Discard,
     Extent,
     NewVersion,
     ObjectPart,
     Part,
     Piece,
+    QueuedDiscard,
     Upload,
-    is_tree,
+    is_plain_file,
     tree_upload,
 )
-from app.index.schema import ABORTED, OPEN
-from app.index.statements import (
+from sluice_s3.app.index.schema.tables import ABORTED, OPEN
+from sluice_s3.app.index.sql.transaction import DRAW, Row, Transaction, now_ms
+from sluice_s3.app.index.statements import (
     ADD_DISCARD,
     ADD_PIECE,
     ADD_UPLOAD,
@@ -51,9 +53,8 @@ from app.index.statements import (
     UPLOAD,
     UPLOAD_STATE,
 )
-from app.index.steps import DRAW, Row, Transaction, now_ms
-from app.index.transactions.counting import release, share
-from app.index.transactions.objects import find_replaced, make_current
+from sluice_s3.app.index.transactions.objects import current_for_write, write_current
+from sluice_s3.app.index.transactions.refcounts import add_reference, drop_reference
 
 NUMBER_DIGITS = 16
 """Hex digits of an upload id that are its number, so that ids of one key sort by initiation; 32 random ones follow."""
@@ -70,7 +71,7 @@ def number_of(upload_id: str) -> int:
 
 def pieces_number(body: str) -> int:
     """The upload behind a body of pieces, or behind a plain file that was made of parts."""
-    if is_tree(body):
+    if is_plain_file(body):
         return tree_upload(body)
     return int(body.removeprefix(PIECES))
 
@@ -100,7 +101,7 @@ def create_upload(
 
 
 def upload(bucket_id: int, key: str, upload_id: str) -> Transaction[Upload | None]:
-    """An open or completed upload."""
+    """Find the open or completed upload of that id for that key."""
     rows = yield UPLOAD, (number_of(upload_id),)
     if not rows:
         return None
@@ -111,13 +112,24 @@ def upload(bucket_id: int, key: str, upload_id: str) -> Transaction[Upload | Non
     return found
 
 
+def uploads(
+    bucket_id: int, prefix: str, delimiter: str, after_key: str, after_upload_id: str, limit: int
+) -> Transaction[tuple[list[Upload], list[str], bool]]:
+    """Read a page of open uploads in order of key, then of initiation; common prefixes; whether there are more.
+
+    The page goes on behind `after_key`, or with `after_upload_id` inside it behind that upload.
+    """
+    number = number_of(after_upload_id) if after_upload_id else None
+    return (yield from listing.uploads(bucket_id, prefix, delimiter, after_key, number, limit))
+
+
 def _check_open(number: int) -> Transaction[None]:
     rows = yield UPLOAD_STATE, (number,)
     if not rows or rows[0][0] != OPEN:
         raise NoSuchUpload()
 
 
-def _replace_part(upload: Upload, part: Part) -> Transaction[Committed]:
+def _replace_part(upload: Upload, part: Part) -> Transaction[CommitResult]:
     rows = yield PART, (upload.id, part.number)
     seq = yield DRAW
     modified = now_ms()
@@ -127,20 +139,24 @@ def _replace_part(upload: Upload, part: Part) -> Transaction[Committed]:
     yield PUT_PART, (upload.id, *described, orjson.dumps([tuple(extent) for extent in part.extents]).decode())
     if rows:
         for extent in part_of(rows[0]).extents:
-            yield from release(extent.locator)
-    return Committed(seq, "", modified)
+            yield from drop_reference(extent.locator)
+    return CommitResult(seq, "", modified)
 
 
-def put_part(upload: Upload, part: Part) -> Transaction[Committed]:
-    """Add or replace a part whose blobs are its own."""
+def put_part(upload: Upload, part: Part) -> Transaction[CommitResult]:
+    """Add or replace a part whose blobs are its own; `part.modified` is set here. Raises NoSuchUpload.
+
+    Locators in `part.extents` that another row holds already must be given by `copy_part` instead.
+    """
     yield from _check_open(upload.id)
     return (yield from _replace_part(upload, part))
 
 
-def copy_part(source_seq: int, upload: Upload, part: Part) -> Transaction[Committed]:
-    """Add or replace a part that shares the blobs of version `source_seq`.
+def copy_part(source_seq: int, upload: Upload, part: Part) -> Transaction[CommitResult]:
+    """Add or replace a part that shares the blobs of version `source_seq`, which are counted up.
 
-    SourceGone also when compaction gave one of them another place since `part.extents` was made.
+    Raises NoSuchUpload, and SourceGone when that version is gone by now, or compaction gave one of the blobs
+    another place since `part.extents` was made.
     """
     yield from _check_open(upload.id)
     rows = yield BODY, (source_seq,)
@@ -153,26 +169,31 @@ def copy_part(source_seq: int, upload: Upload, part: Part) -> Transaction[Commit
     if not held.issuperset(extent.locator for extent in part.extents):
         raise SourceGone()
     for extent in part.extents:
-        yield from share(extent.locator)
+        yield from add_reference(extent.locator)
     return (yield from _replace_part(upload, part))
 
 
 def parts(upload: Upload, after: int, limit: int) -> Transaction[list[Part]]:
-    """Parts of an open upload."""
+    """Read the parts of an open upload with numbers greater than `after`."""
     rows = yield PARTS, (upload.id, after, limit)
     return [part_of(row) for row in rows]
 
 
 def complete_upload(
-    upload: Upload, chosen: Sequence[Part], new: NewVersion, conditions: Conditions | None
-) -> Transaction[Committed]:
-    """Make the chosen parts an object, or give the result of the Complete before."""
+    upload: Upload, chosen: Sequence[Part], new: NewVersion, conditions: Conditions | None = None
+) -> Transaction[CommitResult]:
+    """Make the chosen parts the current version of the upload's key; `new.body` is filled in here.
+
+    `chosen` are rows that `parts` gave; the others are discarded. Returns the recorded result when it was completed
+    before. Raises InvalidPart when one was replaced since, NoSuchUpload when the upload was aborted, and what
+    `put_version` raises.
+    """
     rows = yield UPLOAD_STATE, (upload.id,)
     if not rows or rows[0][0] == ABORTED:
         raise NoSuchUpload()
     if rows[0][0] != OPEN:
-        return Committed._make(rows[0])
-    old = yield from find_replaced(upload.bucket_id, upload.key, conditions)
+        return CommitResult._make(rows[0])
+    old = yield from current_for_write(upload.bucket_id, upload.key, conditions)
     kept = {part.number: part for part in map(part_of, (yield ALL_PARTS, (upload.id,)))}
     taken: list[Part] = []
     for part in chosen:
@@ -181,13 +202,13 @@ def complete_upload(
         if found is None or found._replace(extents=part.extents) != part:
             raise InvalidPart(upload_id=upload.upload_id, part_number=part.number, etag=part.etag)
         taken.append(found)
-    made = yield from make_current(old, upload.key, new._replace(body=f"{PIECES}{upload.id}"))
+    made = yield from write_current(old, upload.key, new._replace(body=f"{PIECES}{upload.id}"))
     yield END_UPLOAD, (*made, upload.id)
     yield ADD_PIECE, _pieces(upload.id, taken)
     yield REMOVE_PARTS, (upload.id,)
     for part in kept.values():
         for extent in part.extents:
-            yield from release(extent.locator)
+            yield from drop_reference(extent.locator)
     return made
 
 
@@ -212,32 +233,32 @@ def abort(number: int) -> Transaction[None]:
 
 
 def abort_upload(upload: Upload) -> Transaction[None]:
-    """Abort an upload that is open."""
+    """Abort an upload. Raises NoSuchUpload when it is not open."""
     yield from _check_open(upload.id)
     yield from abort(upload.id)
 
 
 def pieces(body: str, offset: int, limit: int) -> Transaction[list[Piece]]:
-    """Pieces from the one that holds byte `offset` on."""
+    """Read the pieces of a body from the one that holds byte `offset` on, at most `limit`."""
     number = pieces_number(body)
     rows = yield PIECES_FROM, (number, number, offset, limit)
     return [Piece._make(row) for row in rows]
 
 
 def object_part(body: str, number: int) -> Transaction[ObjectPart | None]:
-    """One part of a completed object."""
+    """Read one part of a completed object, by the body of it."""
     found = yield from object_parts(body, number - 1, 1)
     return found[0] if found and found[0].number == number else None
 
 
 def object_parts(body: str, after: int, limit: int) -> Transaction[list[ObjectPart]]:
-    """Parts of a completed object."""
+    """Read the parts of a completed object with numbers greater than `after`, by the body of it."""
     rows = yield OBJECT_PARTS, (pieces_number(body), after, limit)
     return [ObjectPart._make(row) for row in rows]
 
 
-def expand_discard(discard: Discard, limit: int) -> Transaction[bool]:
-    """Release some of what a queued body of pieces holds; True once nothing is left and the entry is gone."""
+def expand_discard(discard: QueuedDiscard, limit: int) -> Transaction[bool]:
+    """Release up to `limit` pieces of what a queued body holds; True once nothing is left and the entry is gone."""
     if not (yield DISCARD, (discard.id,)):
         return True
     number = pieces_number(discard.body)
@@ -245,13 +266,13 @@ def expand_discard(discard: Discard, limit: int) -> Transaction[bool]:
     for start, _, part_number, locator, _ in rows:
         yield REMOVE_PIECE, (number, start, part_number)
         if locator:
-            yield from release(locator)
+            yield from drop_reference(locator)
     left = limit - len(rows)
     found = (yield PARTS, (number, 0, left)) if left > 0 else []
     for part in map(part_of, found):
         yield REMOVE_PART, (number, part.number)
         for extent in part.extents:
-            yield from release(extent.locator)
+            yield from drop_reference(extent.locator)
     if left <= len(found):
         return False
     yield REMOVE_UPLOAD, (number,)

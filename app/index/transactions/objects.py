@@ -5,14 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from app.errors import ConditionalRequestConflict, DomainError, NoSuchBucket, SourceGone
-from app.index import locks
-from app.index.base import Deletion, Done
-from app.index.rows import NULL_VERSION, Committed, Conditions, NewVersion, Version
-from app.index.schema import CURRENT
-from app.index.statements import (
+from sluice_s3.app.errors import ConditionalRequestConflict, DomainError, NoSuchBucket, SourceGone
+from sluice_s3.app.index import object_lock
+from sluice_s3.app.index.plain_file_statements import MOVE_UNHASHED
+from sluice_s3.app.index.rows import NULL_VERSION, CommitResult, Conditions, NewVersion, Version
+from sluice_s3.app.index.schema.tables import CURRENT
+from sluice_s3.app.index.sql.transaction import DRAW, Transaction, now_ms
+from sluice_s3.app.index.statements import (
     ADD_VERSION,
     BODY,
+    NEWEST_VERSION,
     REMOVE_VERSION,
     RENEW_HEADERS,
     REPLACE_VERSION,
@@ -21,19 +23,17 @@ from app.index.statements import (
     VERSION,
     VERSION_HEADERS,
 )
-from app.index.steps import DRAW, Transaction, now_ms
-from app.index.transactions.conditions import check
-from app.index.transactions.counting import discard, release, share
-from app.index.transactions.versions import add_marker, add_version, delete_one, other_version
-from app.index.tree_statements import MOVE_UNHASHED
-from app.index.upkeep_statements import ADD_REMOVAL
-from app.index.version_rows import Deleted
+from sluice_s3.app.index.transactions.conditions import check_conditions
+from sluice_s3.app.index.transactions.refcounts import add_reference, drop_reference, enqueue_discard
+from sluice_s3.app.index.transactions.versions import add_delete_marker, add_version, noncurrent_version, remove_version
+from sluice_s3.app.index.upkeep_statements import ADD_REMOVAL
+from sluice_s3.app.index.version_rows import DeleteResult, Deletion, Done
 
-NOTHING = (None, None, None, 0, 0, "", 0, None)
+NO_BUCKET_ROW = (None, None, None, 0, 0, "", 0, None)
 """What a delete finds where the bucket is gone."""
 
 
-class Replaced(NamedTuple):
+class CurrentForWrite(NamedTuple):
     """What a write finds under its key; `seq` and `etag` are None when there is no object."""
 
     seq: int | None
@@ -45,28 +45,33 @@ class Replaced(NamedTuple):
     versioning: int
 
 
-def version(bucket_id: int, key: str, version_id: str | None) -> Transaction[Version | None]:
+def any_row() -> Transaction[None]:
+    """Read a row of the table that every request reads, if it has one."""
+    yield NEWEST_VERSION, ()
+
+
+def version(bucket_id: int, key: str, version_id: str | None = None) -> Transaction[Version | None]:
     """The current object of a key, or the version of that id, which may be a delete marker."""
     rows = yield VERSION, (bucket_id, key)
     if rows and version_id in (None, rows[0][2]):
         return Version._make(rows[0])
     if version_id is None:
         return None
-    return (yield from other_version(bucket_id, key, version_id))
+    return (yield from noncurrent_version(bucket_id, key, version_id))
 
 
-def find_replaced(bucket_id: int, key: str, conditions: Conditions | None) -> Transaction[Replaced]:
+def current_for_write(bucket_id: int, key: str, conditions: Conditions | None) -> Transaction[CurrentForWrite]:
     """What a write would replace, after its conditions were found to hold."""
     rows = yield REPLACED, (key, bucket_id)
     if not rows:
         raise NoSuchBucket()
-    old = Replaced._make(rows[0])
+    old = CurrentForWrite._make(rows[0])
     if conditions is not None:
-        check(conditions, old.etag, old.size, old.modified)
+        check_conditions(conditions, old.etag, old.size, old.modified)
     return old
 
 
-def make_current(old: Replaced, key: str, new: NewVersion) -> Transaction[Committed]:
+def write_current(old: CurrentForWrite, key: str, new: NewVersion) -> Transaction[CommitResult]:
     """Write `new` in the place of `old`, whose body is released unless it is the new one's too.
 
     Where versions are kept, beside it: then what it holds was counted up, if another row holds it already.
@@ -81,37 +86,51 @@ def make_current(old: Replaced, key: str, new: NewVersion) -> Transaction[Commit
         modified = max(modified, old.modified + 1)
         yield REPLACE_VERSION, (seq, modified, *new, old.seq)
         if old.body and old.body != new.body:
-            yield from release(old.body)
-    return Committed(seq, NULL_VERSION, modified)
+            yield from drop_reference(old.body)
+    return CommitResult(seq, NULL_VERSION, modified)
 
 
-def put_version(bucket_id: int, key: str, new: NewVersion, conditions: Conditions | None) -> Transaction[Committed]:
-    """Make `new` the current version of a key."""
-    old = yield from find_replaced(bucket_id, key, conditions)
-    return (yield from make_current(old, key, new))
+def put_version(
+    bucket_id: int, key: str, new: NewVersion, conditions: Conditions | None = None
+) -> Transaction[CommitResult]:
+    """Make `new` the current version of a key.
+
+    What it replaces goes to the discard queue; where versions are kept, it becomes an older version. Conditions
+    look at the current object, and a delete marker is none. Raises NoSuchBucket, PreconditionFailed, NoSuchKey
+    (If-Match on no key).
+    """
+    old = yield from current_for_write(bucket_id, key, conditions)
+    return (yield from write_current(old, key, new))
 
 
 def copy_version(
-    source_seq: int, bucket_id: int, key: str, new: NewVersion, conditions: Conditions | None
-) -> Transaction[Committed]:
-    """Make a version that holds the body of version `source_seq` too."""
-    old = yield from find_replaced(bucket_id, key, conditions)
+    source_seq: int, bucket_id: int, key: str, new: NewVersion, conditions: Conditions | None = None
+) -> Transaction[CommitResult]:
+    """Make a version that holds the body of version `source_seq`, too; see `put_version`.
+
+    The body is counted up. Raises SourceGone when that version is gone by now. The source may be the key itself.
+    """
+    old = yield from current_for_write(bucket_id, key, conditions)
     rows = yield BODY, (source_seq,)
     if not rows:
         raise SourceGone()
     body = rows[0][0]
     if body and (old.versioning or body != old.body):
-        yield from share(body)
-    return (yield from make_current(old, key, new._replace(body=body)))
+        yield from add_reference(body)
+    return (yield from write_current(old, key, new._replace(body=body)))
 
 
 def set_headers(bucket_id: int, key: str, seq: int, headers: str, bypass: bool = False) -> Transaction[int]:
-    """Give the version `seq` of a key other headers. It gets another number, so that they are written down beside the
-    data as everything is that is decided later. Raises ObjectLocked when they end a retention; see `locks`."""
+    """Give the version `seq` of a key other headers; it gets another number, the result, but is not modified.
+
+    The number is new so that the headers are written down beside the data as everything is that is decided later.
+    Raises ConditionalRequestConflict when there is no such version any more, and ObjectLocked for an earlier end of
+    its retention; with `bypass` only when that is of COMPLIANCE. See `locks`.
+    """
     rows = yield VERSION_HEADERS, (seq,)
     if not rows:
         raise ConditionalRequestConflict()
-    locks.check_change(rows[0][0], headers, bypass=bypass)
+    object_lock.require_changeable(rows[0][0], headers, bypass=bypass)
     number = yield DRAW
     yield RENEW_HEADERS, (number, headers, seq, bucket_id)
     yield MOVE_UNHASHED, (number, seq)
@@ -119,22 +138,28 @@ def set_headers(bucket_id: int, key: str, seq: int, headers: str, bypass: bool =
 
 
 def delete_version(
-    bucket_id: int, key: str, version_id: str | None, conditions: Conditions | None, bypass: bool = False
-) -> Transaction[Committed | Deleted | None]:
-    """Delete an object and release its body; where versions are kept, make a delete marker or remove the one named.
+    bucket_id: int,
+    key: str,
+    version_id: str | None = None,
+    conditions: Conditions | None = None,
+    bypass: bool = False,
+) -> Transaction[CommitResult | DeleteResult | None]:
+    """Delete an object and release its body; None when there was none, which is no error without a condition.
 
-    Raises ObjectLocked for a version that is kept; with `bypass` only for one that nothing lets go.
+    Where versions are kept, it makes a delete marker, or with `version_id` removes that version (None: there is
+    none). Raises NoSuchKey for If-Match on a missing key, PreconditionFailed, and ObjectLocked for a version that
+    its legal hold or its retention keeps; `bypass` passes a retention of GOVERNANCE.
     """
     rows = yield TO_DELETE, (key, bucket_id)
-    seq, found, etag, size, modified, body, versioning, holders = rows[0] if rows else NOTHING
+    seq, found, etag, size, modified, body, versioning, holders = rows[0] if rows else NO_BUCKET_ROW
     if versioning and version_id is not None:
-        return (yield from delete_one(bucket_id, key, version_id, conditions, bypass))
+        return (yield from remove_version(bucket_id, key, version_id, conditions, bypass))
     if seq is None or version_id not in (None, found):
         seq = etag = None
     if conditions is not None:
-        check(conditions, etag, size, modified)
+        check_conditions(conditions, etag, size, modified)
     if versioning:
-        return (yield from add_marker(bucket_id, versioning, key))
+        return (yield from add_delete_marker(bucket_id, versioning, key))
     if seq is None:
         return None
     yield REMOVE_VERSION, (seq,)
@@ -142,8 +167,8 @@ def delete_version(
     # no older than what was written, by whatever clock that was: `rebuild` tells by it what is deleted
     yield ADD_REMOVAL, (number, "object", bucket_id, key, max(now_ms(), modified), "", NULL_VERSION)
     if body:
-        yield from (discard(body) if holders is None else release(body))
-    return Committed(seq, NULL_VERSION, modified)
+        yield from (enqueue_discard(body) if holders is None else drop_reference(body))
+    return CommitResult(seq, NULL_VERSION, modified)
 
 
 def delete_versions(bucket_id: int, entries: Sequence[Deletion]) -> Transaction[list[Done]]:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from app.errors import WriterDead
-from app.index.rows import NULL_VERSION, Pack
-from app.index.schema import RETIRED, SEALED, SWEPT
-from app.index.statements import ADD_DISCARD
-from app.index.steps import DRAW, Transaction, now_ms
-from app.index.upkeep_statements import (
+from sluice_s3.app.errors import WriterDead
+from sluice_s3.app.index.rows import NULL_VERSION, Pack
+from sluice_s3.app.index.schema.tables import DEFAULT, RETIRED, SEALED, SWEPT
+from sluice_s3.app.index.sql.transaction import DRAW, Transaction, now_ms
+from sluice_s3.app.index.statements import ADD_DISCARD
+from sluice_s3.app.index.upkeep_statements import (
     ADD_DEAD,
     ADD_PACK,
     ADD_REMOVAL,
@@ -25,7 +25,7 @@ Dead = Sequence[tuple[int, int]]
 """Packs and how many of their bytes died."""
 
 
-def open_pack(incarnation: int, store: str) -> Transaction[int]:
+def open_pack(incarnation: int, store: str = DEFAULT) -> Transaction[int]:
     """A new pack of an incarnation on a store; its id is nobody else's."""
     if not incarnation:
         raise WriterDead(reason="opened without a writer")
@@ -35,7 +35,10 @@ def open_pack(incarnation: int, store: str) -> Transaction[int]:
 
 
 def seal_pack(pack_id: int, size: int, swept: bool = False) -> Transaction[None]:
-    """Nothing is added to a pack any more; `swept` when its writer died."""
+    """Note that nothing is added any more to a pack of `size` bytes.
+
+    `swept`: its writer died, and what is dead in it is still to be counted.
+    """
     yield SEAL_PACK, (SWEPT if swept else SEALED, size, pack_id)
 
 
@@ -51,7 +54,7 @@ def all_packs() -> Transaction[list[Pack]]:
 
 
 def correct_dead(pack_id: int, seen: int, true: int) -> Transaction[bool]:
-    """Set the count of a sealed pack's dead bytes, unless it is not `seen` any more."""
+    """Set the count of a sealed pack's dead bytes to `true`; False when it is not `seen` any more."""
     return bool((yield SET_DEAD, (SEALED, true, pack_id, seen)))
 
 
@@ -65,11 +68,11 @@ def retire_pack(pack_id: int, overhead: int, locator: str) -> Transaction[bool]:
 
 
 def add_dead(dead: Dead) -> Transaction[None]:
-    """Count bytes that no row holds any more."""
+    """Count bytes (pack, bytes) of records that no row holds any more, or ever held."""
     yield ADD_DEAD, [(size, pack_id) for pack_id, size in dead]
 
 
-def refuse_blobs(refused: Sequence[tuple[str, int, int]], store: str) -> Transaction[None]:
+def refuse_blobs(refused: Sequence[tuple[str, int, int]], store: str = DEFAULT) -> Transaction[None]:
     """Write down records (locator, pack, bytes) of a store whose commit was refused: dead, and never to be restored."""
     at = now_ms()
     for locator, pack_id, size in refused:

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from app.index.rows import Bucket
-from app.index.statements import SET_META
-from app.index.steps import DRAW, Transaction
-from app.index.transactions.counting import release
-from app.index.transactions.placing import Places
-from app.index.transactions.versions import Stored, stored_version
-from app.index.transitions import Archive, Reclassed
-from app.index.upkeep_statements import FORGET_NOTE
-from app.index.version_statements import FOUND_AS, RECLASS_VERSION
+from sluice_s3.app.index.rows import Bucket
+from sluice_s3.app.index.sql.transaction import DRAW, Transaction
+from sluice_s3.app.index.statements import SET_META
+from sluice_s3.app.index.transactions.body_relocation import BodyRelocation
+from sluice_s3.app.index.transactions.refcounts import drop_reference
+from sluice_s3.app.index.transactions.versions import VersionHeader, stored_version
+from sluice_s3.app.index.transition_rows import Archive, TransitionEntry
+from sluice_s3.app.index.upkeep_statements import FORGET_NOTE
+from sluice_s3.app.index.version_statements import FOUND_AS, RECLASS_VERSION
 
 
-def reclass(bucket: Bucket, settings: str | None, entries: Sequence[Reclassed]) -> Transaction[list[int] | None]:
+def transition_versions(
+    bucket: Bucket, settings: str | None, entries: Sequence[TransitionEntry]
+) -> Transaction[list[int] | None]:
     """Give each version that is still as it was found its new class and places; its new number, 0 when it is not.
 
     A new number, so that it is written down beside the data as everything is that is decided later; what tells a
@@ -40,10 +42,10 @@ def reclass(bucket: Bucket, settings: str | None, entries: Sequence[Reclassed]) 
     return answers
 
 
-def _reclass(bucket_id: int, entry: Reclassed, found: Stored, taken: set[str]) -> Transaction[int]:
+def _reclass(bucket_id: int, entry: TransitionEntry, found: VersionHeader, taken: set[str]) -> Transaction[int]:
     seq: int = yield DRAW
     body = found.body
-    made = Places(bucket_id, entry.key, entry.storage_class, found, (seq, found.version_id, found.modified))
+    made = BodyRelocation(bucket_id, entry.key, entry.storage_class, found, (seq, found.version_id, found.modified))
     if entry.archive is Archive.LEFT:
         body = yield from made.where_kept()
     elif entry.places:
@@ -53,7 +55,7 @@ def _reclass(bucket_id: int, entry: Reclassed, found: Stored, taken: set[str]) -
     headers = found.headers if entry.headers is None else entry.headers
     yield RECLASS_VERSION, (seq, headers, entry.storage_class, body, found.seq)
     if body != found.body:
-        yield from release(found.body)
+        yield from drop_reference(found.body)
     if entry.note is not None and entry.note.value:
         yield SET_META, (entry.note.name, entry.note.value)
     elif entry.note is not None:

@@ -11,17 +11,17 @@ from typing import NamedTuple
 
 import orjson
 
-from app.errors import InvalidBucketState, NoSuchBucket
-from app.index import locks, version_ids
-from app.index.rows import NULL_VERSION, Committed, Conditions, NewVersion, Version
-from app.index.schema import CURRENT, ENABLED, MARKER, NONCURRENT, OLD_MARKER
-from app.index.statements import ADD_VERSION, REMOVE_VERSION, SET_SETTINGS
-from app.index.steps import DRAW, Transaction, now_ms
-from app.index.transactions.conditions import check
-from app.index.transactions.counting import release
-from app.index.upkeep_statements import ADD_REMOVAL
-from app.index.version_rows import Deleted
-from app.index.version_statements import (
+from sluice_s3.app.errors import InvalidBucketState, NoSuchBucket
+from sluice_s3.app.index import object_lock, version_ids
+from sluice_s3.app.index.rows import NULL_VERSION, CommitResult, Conditions, NewVersion, Version
+from sluice_s3.app.index.schema.tables import CURRENT, ENABLED, MARKER, NONCURRENT, OLD_MARKER
+from sluice_s3.app.index.sql.transaction import DRAW, Transaction, now_ms
+from sluice_s3.app.index.statements import ADD_VERSION, REMOVE_VERSION, SET_SETTINGS
+from sluice_s3.app.index.transactions.conditions import check_conditions
+from sluice_s3.app.index.transactions.refcounts import drop_reference
+from sluice_s3.app.index.upkeep_statements import ADD_REMOVAL
+from sluice_s3.app.index.version_rows import DeleteResult
+from sluice_s3.app.index.version_statements import (
     CURRENT_OF,
     NEWEST_OTHER,
     NEWEST_OTHER_VERSION,
@@ -34,11 +34,11 @@ from app.index.version_statements import (
     VERSIONING,
 )
 
-OLDER = {CURRENT: NONCURRENT, MARKER: OLD_MARKER}
-NEWEST = {older: newest for newest, older in OLDER.items()}
+DEMOTED = {CURRENT: NONCURRENT, MARKER: OLD_MARKER}
+PROMOTED = {older: newest for newest, older in DEMOTED.items()}
 
 
-class Stored(NamedTuple):
+class VersionHeader(NamedTuple):
     """What a change must know of a version."""
 
     seq: int
@@ -52,29 +52,34 @@ class Stored(NamedTuple):
 
 
 def set_versioning(bucket_id: int, versioning: int) -> Transaction[None]:
-    """Enable or suspend versioning. Raises InvalidBucketState for suspending it where there is object lock."""
+    """Enable or suspend versioning; see the schema.
+
+    Raises NoSuchBucket, and InvalidBucketState for suspending it where there is object lock.
+    """
     rows = yield VERSIONING, (bucket_id,)
     if not rows:
         raise NoSuchBucket()
-    if versioning != ENABLED and locks.SETTING in orjson.loads(rows[0][2] or "{}"):
+    if versioning != ENABLED and object_lock.SETTING in orjson.loads(rows[0][2] or "{}"):
         raise InvalidBucketState()
     yield SET_VERSIONING, (versioning, bucket_id)
 
 
 def set_object_lock(bucket_id: int, default: Sequence[object]) -> Transaction[None]:
-    """Enable object lock, for good, or give it another default retention. Raises InvalidBucketState where no versions
-    are kept."""
+    """Enable object lock for good, or give it another default retention; see `locks.SETTING`.
+
+    Raises NoSuchBucket, and InvalidBucketState where no versions are kept.
+    """
     rows = yield VERSIONING, (bucket_id,)
     if not rows:
         raise NoSuchBucket()
     versioning, _, settings = rows[0]
     if versioning != ENABLED:
         raise InvalidBucketState()
-    changed = {**orjson.loads(settings or "{}"), locks.SETTING: list(default)}
+    changed = {**orjson.loads(settings or "{}"), object_lock.SETTING: list(default)}
     yield SET_SETTINGS, (orjson.dumps(changed).decode(), bucket_id)
 
 
-def other_version(bucket_id: int, key: str, version_id: str) -> Transaction[Version | None]:
+def noncurrent_version(bucket_id: int, key: str, version_id: str) -> Transaction[Version | None]:
     """The version of that id, if it is not the current object."""
     if version_id == NULL_VERSION:
         rows = yield NULL_VERSION_OF, (bucket_id, key)
@@ -92,35 +97,35 @@ def current_marker(bucket_id: int, key: str) -> Transaction[Version | None]:
     return Version._make(rows[0][:-1]) if rows and rows[0][-1] == MARKER else None
 
 
-def add_version(bucket_id: int, versioning: int, key: str, new: NewVersion) -> Transaction[Committed]:
+def add_version(bucket_id: int, versioning: int, key: str, new: NewVersion) -> Transaction[CommitResult]:
     """Make `new` the newest version of a key."""
     after = yield from _make_way(bucket_id, versioning, key)
     seq, version_id, modified = yield from _next(versioning, after)
     yield ADD_VERSION, (seq, bucket_id, key, version_id, CURRENT, modified, *new)
-    return Committed(seq, version_id, modified)
+    return CommitResult(seq, version_id, modified)
 
 
-def add_marker(bucket_id: int, versioning: int, key: str) -> Transaction[Deleted]:
+def add_delete_marker(bucket_id: int, versioning: int, key: str) -> Transaction[DeleteResult]:
     """Make a delete marker the newest version of a key. It is its bucket's owner's."""
     ((_, owner_id, _),) = yield VERSIONING, (bucket_id,)
     after = yield from _make_way(bucket_id, versioning, key)
     seq, version_id, modified = yield from _next(versioning, after)
     nothing = NewVersion(0, "", "{}", "STANDARD", "", "", "", "", 0, owner_id)
     yield ADD_VERSION, (seq, bucket_id, key, version_id, MARKER, modified, *nothing)
-    return Deleted(seq, version_id, modified, True)
+    return DeleteResult(seq, version_id, modified, True)
 
 
 def _next(versioning: int, after: int) -> Transaction[tuple[int, str, int]]:
     """Sequence, id and time of a version that is made behind another."""
     seq = yield DRAW
     modified = max(now_ms(), after + 1)
-    return seq, version_ids.made(modified, seq) if versioning == ENABLED else NULL_VERSION, modified
+    return seq, version_ids.new_version_id(modified, seq) if versioning == ENABLED else NULL_VERSION, modified
 
 
 def _make_way(bucket_id: int, versioning: int, key: str) -> Transaction[int]:
     """Let a key have no newest version; the time of the one that was, 0 when there was none."""
     rows = (yield CURRENT_OF, (bucket_id, key)) or (yield NEWEST_OTHER, (bucket_id, key))
-    newest = Stored._make(rows[0]) if rows else None
+    newest = VersionHeader._make(rows[0]) if rows else None
     if versioning != ENABLED:
         null = yield from stored_version(bucket_id, key, NULL_VERSION)
         if null is not None:
@@ -130,32 +135,32 @@ def _make_way(bucket_id: int, versioning: int, key: str) -> Transaction[int]:
                 return newest.modified
     if newest is None:
         return 0
-    yield SET_STATE, (OLDER[newest.state], newest.seq)
+    yield SET_STATE, (DEMOTED[newest.state], newest.seq)
     return newest.modified
 
 
-def delete_one(
+def remove_version(
     bucket_id: int, key: str, version_id: str, conditions: Conditions | None, bypass: bool
-) -> Transaction[Deleted | None]:
+) -> Transaction[DeleteResult | None]:
     """Remove a version for good; None when there is none of that id. Raises ObjectLocked."""
     found = yield from stored_version(bucket_id, key, version_id)
     if conditions is not None:
         facts = (None, 0, 0) if found is None or not found.etag else (found.etag, found.size, found.modified)
-        check(conditions, *facts)
+        check_conditions(conditions, *facts)
     if found is None:
         return None
     yield from _remove(found, bypass)
     number = yield DRAW
     yield ADD_REMOVAL, (number, "object", bucket_id, key, max(now_ms(), found.modified), "", version_id)
-    if found.state in OLDER:
+    if found.state in DEMOTED:
         rows = yield NEWEST_OTHER, (bucket_id, key)
         if rows:
-            newest = Stored._make(rows[0])
-            yield SET_STATE, (NEWEST[newest.state], newest.seq)
-    return Deleted(found.seq, version_id, found.modified, found.state in (MARKER, OLD_MARKER))
+            newest = VersionHeader._make(rows[0])
+            yield SET_STATE, (PROMOTED[newest.state], newest.seq)
+    return DeleteResult(found.seq, version_id, found.modified, found.state in (MARKER, OLD_MARKER))
 
 
-def stored_version(bucket_id: int, key: str, version_id: str) -> Transaction[Stored | None]:
+def stored_version(bucket_id: int, key: str, version_id: str) -> Transaction[VersionHeader | None]:
     """The version of that id, as far as a change must know it."""
     rows = yield CURRENT_OF, (bucket_id, key)
     if not rows or rows[0][1] != version_id:
@@ -164,12 +169,12 @@ def stored_version(bucket_id: int, key: str, version_id: str) -> Transaction[Sto
         else:
             at = version_ids.time_of(version_id)
             rows = [] if at is None else (yield OTHER_OF, (bucket_id, key, at, version_id))
-    return Stored._make(rows[0]) if rows else None
+    return VersionHeader._make(rows[0]) if rows else None
 
 
-def _remove(found: Stored, bypass: bool = False) -> Transaction[None]:
+def _remove(found: VersionHeader, bypass: bool = False) -> Transaction[None]:
     """Raises ObjectLocked, before the first write."""
-    locks.check_removal(found.headers, bypass=bypass)
+    object_lock.require_removable(found.headers, bypass=bypass)
     yield REMOVE_VERSION, (found.seq,)
     if found.body:
-        yield from release(found.body)
+        yield from drop_reference(found.body)

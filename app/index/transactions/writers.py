@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from app.errors import WriterDead
-from app.index.rows import IdRange, Pack, Writer
-from app.index.steps import DRAW, Draw, Transaction
-from app.index.transactions import gateways
-from app.index.transactions.gateways import LIVE
-from app.index.tree_statements import INTENTS_OF
-from app.index.upkeep_statements import (
+from sluice_s3.app.errors import WriterDead
+from sluice_s3.app.index.plain_file_statements import INTENTS_OF
+from sluice_s3.app.index.rows import IdRange, Pack, Writer
+from sluice_s3.app.index.sql.transaction import DRAW, Draw, Transaction
+from sluice_s3.app.index.transactions import cluster
+from sluice_s3.app.index.transactions.cluster import LIVE
+from sluice_s3.app.index.upkeep_statements import (
     ADD_RANGE,
     ADD_WRITER,
     PACKS_OF,
@@ -39,12 +39,15 @@ def retire(incarnation: int) -> Transaction[bool]:
     if any(not Pack._make(row).sealed for row in (yield PACKS_OF, (incarnation,))):
         return False
     yield REMOVE_WRITER, (incarnation,)
-    yield from gateways.forget(incarnation)
+    yield from cluster.forget(incarnation)
     return True
 
 
 def reserve_ids(incarnation: int, count: int) -> Transaction[IdRange]:
-    """Ids of the commit sequence, so that no version older than the range can hold one of them."""
+    """Reserve blob ids that nothing else will ever use, for a writer.
+
+    They are of the commit sequence, so that no version older than the range can hold one of them.
+    """
     if not incarnation:
         raise WriterDead(reason="opened without a writer")
     first = yield Draw(count)
@@ -53,7 +56,7 @@ def reserve_ids(incarnation: int, count: int) -> Transaction[IdRange]:
 
 
 def retire_range(ids: IdRange) -> Transaction[None]:
-    """Forget a range whose every id is settled."""
+    """Forget a range whose every id is committed or discarded: the sweep need not ask for it."""
     yield REMOVE_RANGE, (ids.first,)
 
 
@@ -81,5 +84,5 @@ def forget_writer(incarnation: int) -> Transaction[str | None]:
         return None
     yield REMOVE_RANGES, (incarnation,)
     yield REMOVE_WRITER, (incarnation,)
-    yield from gateways.forget(incarnation)
+    yield from cluster.forget(incarnation)
     return str(rows[0][1])

@@ -1,1 +1,1 @@
-"""Inventories of buckets: what is wanted (`configuration`), what is listed (`rows`), who writes it (`delivery`)."""
+"""Inventories of buckets: configuration (`operations`, `xml`), rows (`rows`) and delivery (`delivery`)."""

@@ -1,7 +1,7 @@
-"""Writes the inventories that are due: one worker, a file at a time, so that it can go on where it was killed.
+"""Writes due inventories, file by file, so that it can resume after a kill.
 
-What was written is noted in the index behind each file. A file whose note was lost is written again under another name,
-and no manifest names the first.
+One worker does so at a time. The progress is noted in the index after each file. A file whose note was lost is written
+again under another name, and no manifest names the first.
 """
 
 from __future__ import annotations
@@ -18,36 +18,36 @@ from uuid import uuid4
 import orjson
 from xxhash import xxh3_64_hexdigest
 
-from app.access.account import account_number
-from app.access.authorize import authorize_service
-from app.crash import crash_point
-from app.errors import DomainError
-from app.index.rows import Bucket, ListedVersion
-from app.index.schema import CURRENT
-from app.index.version_rows import ListedAny
-from app.s3 import internal
-from app.s3.errors import AccessDenied, S3Error
-from app.s3.inventory.configuration import ARN, CSV, MARK, WEEKLY, Inventory, inventories_of
-from app.s3.inventory.rows import NEED_VERSION, Entry, columns_of, file_of, snake, values_of
+from sluice_s3.app.access.account import account_number
+from sluice_s3.app.access.authorize import authorize_service
+from sluice_s3.app.crash import crash_point
+from sluice_s3.app.errors import DomainError
+from sluice_s3.app.index.rows import Bucket, ListedVersion
+from sluice_s3.app.index.schema.tables import CURRENT
+from sluice_s3.app.index.version_rows import ListedVersionEntry
+from sluice_s3.app.s3.errors import AccessDenied, S3Error
+from sluice_s3.app.s3.inventory.rows import NEEDS_VERSION, Entry, inventory_columns, render_file, row_values, snake_case
+from sluice_s3.app.s3.inventory.xml import ARN, CSV, MARK, WEEKLY, Inventory, inventories_of
+from sluice_s3.app.s3.objects import system_put
 
 if TYPE_CHECKING:
-    from app.s3.gateway import Gateway
+    from sluice_s3.app.s3.gateway import Gateway
 
 logger = logging.getLogger("sluice.jobs")
 
 SERVICE = "s3.amazonaws.com"
-ROWS = 50_000
-"""Of one file."""
-PAGE = 1000
-AGAIN = 300.0
-"""Seconds before one that could not be written is tried again."""
-REAL_DAY = 86_400
+ROWS_PER_FILE = 50_000
+"""Rows of one file."""
+PAGE_ROWS = 1000
+RETRY_SECONDS = 300.0
+"""Seconds before a failed report is tried again."""
+DAY_SECONDS = 86_400
 SUNDAY = 3
 """Days from the epoch, a Thursday, to the first Sunday."""
 
 
 class Progress(NamedTuple):
-    """How far a report is. `period` counts days or weeks; `begun` is its name, the minute that it was begun."""
+    """The progress of a report. `period` counts days or weeks; `begun` is its name, the minute of its start."""
 
     period: int
     begun: str = ""
@@ -55,17 +55,17 @@ class Progress(NamedTuple):
     version_id: str = ""
     files: tuple[dict[str, Any], ...] = ()
     of: str = ""
-    """Says of which configuration, so that another one begins anew."""
+    """Identifies the configuration: another one starts a new report."""
     done: bool = False
 
 
 def note_of(bucket: Bucket, found: Inventory) -> str:
-    """The note of the index that says how far the last report is."""
+    """Return the name of the index's note with the progress of the last report."""
     return f"inventory:{bucket.id}:{found.id}"
 
 
-class Inventories:
-    """Writes what is due. `inventory_day_seconds` is how long a day is."""
+class InventoryDelivery:
+    """Writes due reports. `inventory_day_seconds` is the length of a day."""
 
     def __init__(self, gateway: Gateway) -> None:
         self._gateway = gateway
@@ -77,7 +77,7 @@ class Inventories:
         self._later: dict[str, float] = {}
 
     async def run_once(self) -> None:
-        """Write the next file of each report that is due."""
+        """Write the next file of each due report."""
         generation = self._index.generation
         if generation != self._seen:
             self._buckets = await self._index.configured_buckets(MARK)
@@ -106,7 +106,7 @@ class Inventories:
         try:
             progress = await self._write(source, found, progress)
         except (DomainError, S3Error) as error:
-            self._later[name] = time.monotonic() + min(AGAIN, self._day)
+            self._later[name] = time.monotonic() + min(RETRY_SECONDS, self._day)
             logger.warning(
                 "inventory %s of bucket %s cannot be written: %s", found.id, source.name, type(error).__name__
             )
@@ -114,15 +114,15 @@ class Inventories:
         await self._index.set_note(name, orjson.dumps(progress._asdict()).decode())
 
     async def _write(self, source: Bucket, found: Inventory, progress: Progress) -> Progress:
-        """The next file, or what comes behind the last."""
+        """Write the next file, or finish after the last."""
         destination = await self._gateway.bucket(found.bucket)
         if found.account and found.account != account_number(destination.owner_id):
             raise AccessDenied()
         entries, key, version_id = await self._entries(source, found, progress)
         files = progress.files
         if entries or not files:
-            rows = [values_of(found, source, entry) for entry in entries]
-            data, end, kind = await asyncio.to_thread(file_of, found, rows)
+            rows = [row_values(found, source, entry) for entry in entries]
+            data, end, kind = await asyncio.to_thread(render_file, found, rows)
             name = f"{_place(source, found)}/data/{uuid4()}.{end}"
             await self._put(source, destination, name, data, kind, found)
             made = {"key": name, "size": len(data), "MD5checksum": _md5(data)}
@@ -135,16 +135,16 @@ class Inventories:
         return Progress(progress.period, progress.begun, of=progress.of, done=True)
 
     async def _entries(self, source: Bucket, found: Inventory, progress: Progress) -> tuple[list[Entry], str, str]:
-        """What comes next, and where that ends; an empty key when there is no more."""
-        listed: list[ListedAny] = []
+        """Return the next entries, and where they end; an empty key after the last."""
+        listed: list[ListedVersionEntry] = []
         key, version_id = progress.key, progress.version_id
-        while len(listed) < ROWS:
+        while len(listed) < ROWS_PER_FILE:
             if found.versions:
-                page = await self._index.list_versions(source.id, found.filter, "", key, version_id, PAGE)
+                page = await self._index.list_versions(source.id, found.filter, "", key, version_id, PAGE_ROWS)
                 listed += page.entries
                 more, key, version_id = page.truncated, page.last_key, page.last_version_id
             else:
-                current = await self._index.list_current(source.id, found.filter, "", key, PAGE)
+                current = await self._index.list_current(source.id, found.filter, "", key, PAGE_ROWS)
                 listed += map(_current, current.entries)
                 more, key = current.truncated, listed[-1].key if listed else ""
             if not more:
@@ -153,8 +153,8 @@ class Inventories:
             await asyncio.sleep(0)
         return await self._looked_up(source, found, listed), key, version_id
 
-    async def _looked_up(self, source: Bucket, found: Inventory, listed: Sequence[ListedAny]) -> list[Entry]:
-        if NEED_VERSION.isdisjoint(found.fields):
+    async def _looked_up(self, source: Bucket, found: Inventory, listed: Sequence[ListedVersionEntry]) -> list[Entry]:
+        if NEEDS_VERSION.isdisjoint(found.fields):
             return [Entry(one, None) for one in listed]
         entries = []
         for one in listed:
@@ -164,9 +164,9 @@ class Inventories:
         return entries
 
     async def _finish(self, source: Bucket, destination: Bucket, found: Inventory, progress: Progress) -> None:
-        """The manifest, its checksum, and the list of files for Hive."""
+        """Write the manifest, its checksum, and the list of files for Hive."""
         begun = datetime.strptime(progress.begun, "%Y-%m-%dT%H-%MZ").replace(tzinfo=UTC)
-        columns = columns_of(found)
+        columns = inventory_columns(found)
         schema = ", ".join(columns) if found.format == CSV else _message(columns)
         manifest = orjson.dumps(
             {
@@ -195,11 +195,11 @@ class Inventories:
         if not may_deliver(source, destination, key):
             raise AccessDenied()
         method = "AES256" if found.encryption else ""
-        await internal.put(self._gateway, destination, key, data, kind, encryption_method=method)
+        await system_put.put_as_owner(self._gateway, destination, key, data, kind, encryption_method=method)
 
 
 def may_deliver(source: Bucket, destination: Bucket, key: str) -> bool:
-    """Whether the inventory of a bucket may be written into another one.
+    """Return whether the inventory of a bucket may be written into another one.
 
     "Granting permissions for Amazon S3 Inventory", Amazon S3 User Guide.
     """
@@ -221,9 +221,9 @@ def _read(noted: str) -> Progress:
     return found._replace(files=tuple(found.files))
 
 
-def _current(one: ListedVersion) -> ListedAny:
-    """An object as a listing of versions shows it."""
-    return ListedAny(
+def _current(one: ListedVersion) -> ListedVersionEntry:
+    """Return a current object in the form of a version listing."""
+    return ListedVersionEntry(
         one.key,
         one.size,
         one.etag,
@@ -255,9 +255,9 @@ def _message(columns: Sequence[str]) -> str:
     }
     notes = {"LastModifiedDate": " (TIMESTAMP(MILLIS,true))"}
     fields = (
-        f"{kinds[name]} {snake(name)}{notes.get(name, '')};"
+        f"{kinds[name]} {snake_case(name)}{notes.get(name, '')};"
         if name in kinds
-        else f"{'required' if name in ('Bucket', 'Key') else 'optional'} binary {snake(name)} (UTF8);"
+        else f"{'required' if name in ('Bucket', 'Key') else 'optional'} binary {snake_case(name)} (UTF8);"
         for name in columns
     )
     return f"message s3.inventory {{ {' '.join(fields)} }}"

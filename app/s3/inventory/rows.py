@@ -1,4 +1,4 @@
-"""What an inventory says of a version, and the files that its rows become.
+"""The row values of an inventory, and the rendering of its files.
 
 "Amazon S3 Inventory list", Amazon S3 User Guide.
 """
@@ -15,17 +15,17 @@ from urllib.parse import quote
 
 import orjson
 
-from app.access.acl import FULL_CONTROL, GROUPS, Grant
-from app.encryption.scheme import scheme_of
-from app.index.rows import Bucket, Version
-from app.index.schema import CURRENT, MARKER, OLD_MARKER
-from app.index.version_rows import ListedAny
-from app.s3 import metadata, xml
-from app.s3.inventory.configuration import CSV, Inventory
+from sluice_s3.app.access.acl import FULL_CONTROL, GROUPS, Grant
+from sluice_s3.app.encryption.scheme import scheme_of
+from sluice_s3.app.index.rows import Bucket, Version
+from sluice_s3.app.index.schema.tables import CURRENT, MARKER, OLD_MARKER
+from sluice_s3.app.index.version_rows import ListedVersionEntry
+from sluice_s3.app.s3.inventory.xml import CSV, Inventory
+from sluice_s3.app.s3.wire import metadata, xml
 
-ALWAYS = ("Bucket", "Key")
-OF_VERSIONS = ("VersionId", "IsLatest", "IsDeleteMarker")
-NEED_VERSION = frozenset(
+ALWAYS_COLUMNS = ("Bucket", "Key")
+VERSION_COLUMNS = ("VersionId", "IsLatest", "IsDeleteMarker")
+NEEDS_VERSION = frozenset(
     {
         "EncryptionStatus",
         "ObjectLockRetainUntilDate",
@@ -36,13 +36,13 @@ NEED_VERSION = frozenset(
         "ObjectOwner",
     }
 )
-"""Fields that a listing does not have: each version is looked up for them."""
+"""Fields that a listing lacks: they need a lookup of each version."""
 
 
 class Entry(NamedTuple):
-    """A version, with its row where a field needs it."""
+    """A listed version, with its row where a field needs it."""
 
-    listed: ListedAny
+    listed: ListedVersionEntry
     version: Version | None
 
     @property
@@ -51,9 +51,9 @@ class Entry(NamedTuple):
         return self.listed.state in (MARKER, OLD_MARKER)
 
 
-def columns_of(found: Inventory) -> list[str]:
-    """The columns of a report, as a manifest names them."""
-    return [*ALWAYS, *(OF_VERSIONS if found.versions else ()), *found.fields]
+def inventory_columns(found: Inventory) -> list[str]:
+    """Return the columns of a report, as a manifest names them."""
+    return [*ALWAYS_COLUMNS, *(VERSION_COLUMNS if found.versions else ()), *found.fields]
 
 
 def _encryption(entry: Entry) -> str:
@@ -123,11 +123,11 @@ VALUES: dict[str, Callable[[Entry], Any]] = {
     "ObjectAccessControlList": _acl,
     "ObjectOwner": _owner,
 }
-NOT_OF_MARKERS = NEED_VERSION | {"IsMultipartUploaded"}
+NOT_OF_MARKERS = NEEDS_VERSION | {"IsMultipartUploaded"}
 
 
-def values_of(found: Inventory, source: Bucket, entry: Entry) -> list[Any]:
-    """The values of the columns: texts, whole numbers, truth values; `LastModifiedDate` in milliseconds."""
+def row_values(found: Inventory, source: Bucket, entry: Entry) -> list[Any]:
+    """Return the values of the columns: texts, integers, booleans; `LastModifiedDate` in milliseconds."""
     listed = entry.listed
     values: list[Any] = [source.name, listed.key]
     if found.versions:
@@ -137,15 +137,15 @@ def values_of(found: Inventory, source: Bucket, entry: Entry) -> list[Any]:
     return values
 
 
-def file_of(found: Inventory, rows: Sequence[Sequence[Any]]) -> tuple[bytes, str, str]:
-    """A file of rows, the end of its name and its type. Takes a while: called in a thread."""
+def render_file(found: Inventory, rows: Sequence[Sequence[Any]]) -> tuple[bytes, str, str]:
+    """Render a file of rows. Returns its bytes, the end of its name and its type. Slow: call it in a thread."""
     if found.format == CSV:
         return _csv(found, rows), "csv.gz", "application/x-gzip"
     return _parquet(found, rows), "parquet", "application/octet-stream"
 
 
 def _csv(found: Inventory, rows: Sequence[Sequence[Any]]) -> bytes:
-    columns = columns_of(found)
+    columns = inventory_columns(found)
     written = io.StringIO()
     writer = csv.writer(written, quoting=csv.QUOTE_ALL, lineterminator="\n")
     writer.writerows([_text(name, value) for name, value in zip(columns, row, strict=True)] for row in rows)
@@ -173,12 +173,12 @@ def _parquet(found: Inventory, rows: Sequence[Sequence[Any]]) -> bytes:
         "IsDeleteMarker": pa.bool_(),
         "IsMultipartUploaded": pa.bool_(),
     }
-    columns = columns_of(found)
+    columns = inventory_columns(found)
     arrays = []
     for place, name in enumerate(columns):
         kind = kinds.get(name, pa.string())
         arrays.append(pa.array([_plain(row[place], kind == pa.string()) for row in rows], kind))
-    table = pa.table(dict(zip(map(snake, columns), arrays, strict=True)))
+    table = pa.table(dict(zip(map(snake_case, columns), arrays, strict=True)))
     written = io.BytesIO()
     parquet.write_table(table, written, compression="snappy")
     return written.getvalue()
@@ -188,6 +188,6 @@ def _plain(value: Any, text: bool) -> Any:
     return value if text else None if value == "" else value
 
 
-def snake(name: str) -> str:
-    """The name of a column in a Parquet file."""
+def snake_case(name: str) -> str:
+    """Return the name of a column in a Parquet file."""
     return {"ETag": "e_tag"}.get(name) or "".join(f"_{sign.lower()}" if sign.isupper() else sign for sign in name)[1:]

@@ -1,1 +1,1 @@
-"""Buckets as websites: `configuration` says what one is, `serve` answers its requests."""
+"""Buckets as websites: configuration (`operations`, `xml`), and answers to requests (`serve`, `pages`)."""

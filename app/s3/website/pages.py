@@ -1,4 +1,4 @@
-"""What a website answers that is no object: redirects, and errors as a page that people read.
+"""Responses of websites other than objects: redirects, and errors as HTML pages.
 
 "Website endpoints", Amazon S3 User Guide.
 """
@@ -7,22 +7,29 @@ from __future__ import annotations
 
 from html import escape
 from http import HTTPStatus
+from urllib.parse import quote
 
-from app.s3.request import S3Request
-from app.s3.response import Headers, Response
-from app.s3.s3_error import S3Error
+from sluice_s3.app.s3.errors import S3Error
+from sluice_s3.app.s3.wire.request import S3Request
+from sluice_s3.app.s3.wire.response import Headers, Response
 
 HTML = b"text/html; charset=utf-8"
+CONTROL_CHARACTERS = bytes([*range(32), 127])
 
 
-def redirect(location: str, status: int = 301) -> Response:
-    """Go there. What no header can hold is left out of the location."""
-    text = location.translate({ord(sign): None for sign in "\r\n\0"})
-    return Response(status, [(b"location", text.encode("utf-8"))])
+def redirect(place: bytes, status: int = 301) -> Response:
+    r"""Redirect to a place: to another host only if it names a scheme.
+
+    Browsers treat `//HOST` and `/\HOST` as another host, and first remove control characters.
+    """
+    place = place.translate(None, CONTROL_CHARACTERS)
+    rest = place.lstrip(b"/\\")
+    slashes = place[: len(place) - len(rest)]
+    return Response(status, [(b"location", slashes[:1] + quote(slashes[1:], safe="").encode() + rest)])
 
 
 def error_headers(error: S3Error) -> Headers:
-    """An error as the answers of websites tell it in their headers."""
+    """Return the headers of an error in a website's response."""
     found: Headers = [(b"x-amz-error-code", error.code.encode()), (b"x-amz-error-message", _line(error.text))]
     found += [(b"x-amz-error-detail-" + name.encode(), _line(value)) for name, value in error.extra.items()]
     return found
@@ -33,7 +40,7 @@ def _line(text: str) -> bytes:
 
 
 def error_page(request: S3Request, error: S3Error, of_document: S3Error | None = None) -> Response:
-    """The page that tells an error; `of_document` is why the website's own could not be shown."""
+    """Render an error as a page. `of_document` is why the website's own could not be read."""
     title = f"{error.status} {HTTPStatus(error.status).phrase}"
     ids = [("RequestId", request.request_id), ("HostId", request.request_id)]
     said = _list([("Code", error.code), ("Message", error.text), *error.extra.items(), *ids])

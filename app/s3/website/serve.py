@@ -1,7 +1,7 @@
-"""Answers requests to the website that a bucket is: GET and HEAD by anybody, for whom the bucket's policy decides.
+"""Answers requests to a bucket's website: GET and HEAD by anonymous callers.
 
-"Hosting a static website using Amazon S3", Amazon S3 User Guide. A website has no other operations and knows no
-signatures; what a query says is not looked at.
+The bucket's policy must allow them. "Hosting a static website using Amazon S3", Amazon S3 User Guide. A website has no
+other operations and no signatures, and ignores queries.
 """
 
 from __future__ import annotations
@@ -9,41 +9,51 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
-from app.access.known import Known
-from app.errors import DomainError
-from app.index.rows import Bucket
-from app.s3 import cors, dispatch, rights, target
-from app.s3.domain_errors import from_domain
-from app.s3.errors import AccessDenied, InvalidRequest, MethodNotAllowed, NoSuchBucket, NoSuchKey, S3Error
-from app.s3.operations import object_read
-from app.s3.request import S3Request
-from app.s3.response import Response
-from app.s3.website import pages
-from app.s3.website.configuration import Redirect, Rule, Website, website_of
-from app.s3.website.errors import NoSuchWebsiteConfiguration
+from sluice_s3.app.access.lookup_cache import LookupCache
+from sluice_s3.app.errors import DomainError
+from sluice_s3.app.index.rows import Bucket
+from sluice_s3.app.s3 import routing
+from sluice_s3.app.s3.auth import authorization
+from sluice_s3.app.s3.cors import rules as cors
+from sluice_s3.app.s3.errors import (
+    AccessDenied,
+    InvalidRequest,
+    MethodNotAllowed,
+    NoSuchBucket,
+    NoSuchKey,
+    NoSuchWebsiteConfiguration,
+    S3Error,
+)
+from sluice_s3.app.s3.errors.from_domain import to_s3_error
+from sluice_s3.app.s3.objects import read as object_read
+from sluice_s3.app.s3.website import pages
+from sluice_s3.app.s3.website.xml import Redirect, Rule, Website, website_of
+from sluice_s3.app.s3.wire import target
+from sluice_s3.app.s3.wire.request import S3Request
+from sluice_s3.app.s3.wire.response import Response
 
 if TYPE_CHECKING:
-    from app.s3.gateway import Gateway
+    from sluice_s3.app.s3.gateway import Gateway
 
 OF_OBJECT = ("range", "if-match", "if-none-match", "if-modified-since", "if-unmodified-since", "if-range")
-"""Headers that are about the object that was asked for, not about an error document."""
+"""Headers for the requested object that do not apply to an error document."""
 LOCATION = b"\r\nx-amz-website-redirect-location: "
 METHODS = ("GET", "HEAD")
 
 
-def site_of(request: S3Request, domains: tuple[str, ...]) -> str | None:
-    """The bucket whose website a request is to, None when it is to no website.
+def website_bucket(request: S3Request, domains: tuple[str, ...]) -> str | None:
+    """Return the bucket of a request to a website; None otherwise.
 
-    Where there are only websites a host under none of the domains is the name of a bucket itself, as on AWS for names
-    that are made to lead there ("Configuring a static website using a custom domain", Amazon S3 User Guide).
+    On the website port a host outside the domains is itself a bucket name, as on AWS for DNS names that point there
+    ("Configuring a static website using a custom domain", Amazon S3 User Guide).
     """
     host = request.headers.get("host", "")
     name = target.bucket_of_host(host, domains)
     return target.host_name(host) if name is None and request.website else name
 
 
-async def answer(gateway: Gateway, known: Known, request: S3Request, name: str) -> Response:
-    """The answer to a request whose Host names a website."""
+async def handle(gateway: Gateway, known: LookupCache, request: S3Request, name: str) -> Response:
+    """Answer a request whose Host names a website."""
     request.request_id, request.timings = gateway.next_id(), {}
     request.website, request.bucket, request.key, request.query = True, name, None, {}
     try:
@@ -67,13 +77,13 @@ async def answer(gateway: Gateway, known: Known, request: S3Request, name: str) 
 
 
 def _s3(error: S3Error | DomainError) -> S3Error:
-    return from_domain(error) if isinstance(error, DomainError) else error
+    return to_s3_error(error) if isinstance(error, DomainError) else error
 
 
 async def _page(gateway: Gateway, request: S3Request, bucket: Bucket, site: Website, path: str) -> Response:
     if site.all_to is not None:
         host, protocol = site.all_to
-        return pages.redirect(f"{protocol or request.scheme}://{host}/{quote(path)}")
+        return pages.redirect(f"{protocol or request.scheme}://{host}/{quote(path)}".encode())
     rule = next((rule for rule in site.rules if _holds(rule, path, "")), None)
     if rule is not None:
         return _redirected(request, rule, path)
@@ -84,7 +94,7 @@ async def _page(gateway: Gateway, request: S3Request, bucket: Bucket, site: Webs
     if path and not path.endswith("/") and await _is_missing(gateway, bucket, path, error):
         beneath = f"{path}/"
         if await _may_be_read(gateway, request, bucket, _document_of(beneath, site)):
-            return pages.redirect(f"/{quote(beneath)}", 302)
+            return pages.redirect(b"/" + quote(beneath).encode(), 302)
     return await _failed(gateway, request, bucket, site, path, error)
 
 
@@ -93,24 +103,24 @@ def _document_of(path: str, site: Website) -> str:
 
 
 async def _object(gateway: Gateway, request: S3Request, bucket: Bucket, key: str) -> Response:
-    """An object, or where it says that one is to go. Raises what GetObject does."""
-    target.check_key(key)
+    """Return an object, or its redirect. Raises as GetObject."""
+    target.validate_key(key)
     request.key = key
-    operation = dispatch.TABLE[(request.method, "key", "")]
+    operation = routing.ROUTES[(request.method, "key", "")]
     request.operation = operation.name
-    rights.admit(request, operation, bucket)
+    authorization.authorize_request(request, operation, bucket)
     read = object_read.get_object if request.method == "GET" else object_read.head_object
-    response = rights.decided(request, await read(gateway, request))
+    response = authorization.ensure_authorized(request, await read(gateway, request))
     _, found, rest = response.head.partition(LOCATION)
     if not found:
         return response
     if not isinstance(response.body, bytes):
         await response.body.aclose()
-    return Response(301, [(b"location", rest.partition(b"\r\n")[0])])
+    return pages.redirect(rest.partition(b"\r\n")[0])
 
 
 async def _is_missing(gateway: Gateway, bucket: Bucket, key: str, error: S3Error) -> bool:
-    """Whether an object was not given because there is none, which who may not list is not told."""
+    """Return whether an object failed because it is missing. Callers without list permission cannot see that."""
     if isinstance(error, AccessDenied):
         try:
             return (await gateway.find(bucket, key, None)).is_marker
@@ -120,11 +130,11 @@ async def _is_missing(gateway: Gateway, bucket: Bucket, key: str, error: S3Error
 
 
 async def _may_be_read(gateway: Gateway, request: S3Request, bucket: Bucket, key: str) -> bool:
-    """Whether there is an object that the caller may read."""
+    """Return whether an object exists that the caller may read."""
     try:
-        target.check_key(key)
+        target.validate_key(key)
         request.key = key
-        rights.admit(request, dispatch.TABLE[("HEAD", "key", "")], bucket)
+        authorization.authorize_request(request, routing.ROUTES[("HEAD", "key", "")], bucket)
         version = await gateway.find_for(request, bucket, key, None)
     except (S3Error, DomainError):
         return False
@@ -134,7 +144,7 @@ async def _may_be_read(gateway: Gateway, request: S3Request, bucket: Bucket, key
 async def _failed(
     gateway: Gateway, request: S3Request, bucket: Bucket, site: Website, path: str, error: S3Error
 ) -> Response:
-    """What is answered in the place of what was asked for."""
+    """Return the response for a request that failed with `error`."""
     rule = next((rule for rule in site.rules if _holds(rule, path, str(error.status))), None)
     if rule is not None:
         return _redirected(request, rule, path)
@@ -152,7 +162,7 @@ async def _failed(
 
 
 def _holds(rule: Rule, path: str, status: str) -> bool:
-    """Whether a rule is for a request that has failed with a status, or is not tried yet."""
+    """Return whether a rule applies to a request. `status` is its failure, or empty if not yet tried."""
     condition = rule.condition
     if condition is None:
         return not status
@@ -171,4 +181,4 @@ def _redirected(request: S3Request, rule: Rule, path: str) -> Response:
     if not host:
         raise InvalidRequest()
     code = int(where.HttpRedirectCode or 301)
-    return pages.redirect(f"{where.Protocol or request.scheme}://{host}/{quote(key)}", code)
+    return pages.redirect(f"{where.Protocol or request.scheme}://{host}/{quote(key)}".encode(), code)

@@ -1,27 +1,30 @@
-"""The chapters of a report, one for each scenario and some for the run: each is made from the model alone."""
+"""The chapters of a report: one for each scenario, and some for the run.
+
+Each is built from the model alone.
+"""
 
 from __future__ import annotations
 
-from loadtests.report.chapters import (
+from sluice_s3.loadtests.report.chapters import (
     batches,
+    environment,
     failures,
     keys,
-    machine,
     mixes,
-    opening,
     sizes,
     small_files,
+    summary,
     threads,
-    time_spent,
+    time_breakdown,
 )
-from loadtests.report.model import Model
-from loadtests.report.parts import Chapter
-from loadtests.report.verdict import Verdict
+from sluice_s3.loadtests.report.document import Chapter
+from sluice_s3.loadtests.report.model import Model
+from sluice_s3.loadtests.report.verdict import Verdict
 
 
 def chapters(model: Model, verdict: Verdict) -> list[Chapter]:
-    """In the order in which they are read: the verdict first, the machine last."""
-    found = [opening.chapter(model, verdict)]
+    """Return the chapters in reading order: the verdict first, the machine last."""
+    found = [summary.chapter(model, verdict)]
     played = model.scenarios()
     made = {
         "mixed": mixes.chapter,
@@ -38,5 +41,5 @@ def chapters(model: Model, verdict: Verdict) -> list[Chapter]:
             chapter = make(model, name)
             chapter.blocks[1:1] = failures.errors(model, name)
             found.append(chapter)
-    found += time_spent.found(model)
-    return [*found, machine.chapter(model)]
+    found += time_breakdown.found(model)
+    return [*found, environment.chapter(model)]

@@ -1,17 +1,20 @@
-"""Ten files of a size, several times with pauses: the published comparison of EFS elastic and bursting."""
+"""Ten files of a size, several times with pauses.
+
+This is the published comparison of EFS elastic and bursting.
+"""
 
 from __future__ import annotations
 
-from loadtests.report import noise, numbers
-from loadtests.report.chapters.published import BATCHES
-from loadtests.report.model import Model
-from loadtests.report.parts import Cell, Chapter, Table
-from loadtests.report.units import percent, seconds, size
-from loadtests.report.uses import batch_times
+from sluice_s3.loadtests.report import significance, stats
+from sluice_s3.loadtests.report.chapters.published import BATCHES
+from sluice_s3.loadtests.report.document import Cell, Chapter, Table
+from sluice_s3.loadtests.report.model import Model
+from sluice_s3.loadtests.report.units import percent, seconds, size
+from sluice_s3.loadtests.report.use_cases import batch_times
 
 
 def chapter(model: Model, scenario: str) -> Chapter:
-    """Mean time of a batch, and the difference in percent from the first target."""
+    """Render the mean batch time, and its difference in percent from the first target."""
     asked = model.meta["plan"]["scenarios"][scenario]["arguments"]
     about = "Ten files, one after the other; the time of all ten is averaged over "
     about += f"{asked.get('batches', '')} batches with {asked.get('pause', '')} s between them, in each repeat."
@@ -20,7 +23,7 @@ def chapter(model: Model, scenario: str) -> Chapter:
 
 
 def table(model: Model, of_size: int) -> Table:
-    """A size: each target's batches, and how it differs from the first."""
+    """Render each target's batches of a size, and their difference from the first target."""
     rows: list[list[str | Cell]] = []
     first: dict[int, list[float]] = {}
     for name in model.targets:
@@ -28,7 +31,7 @@ def table(model: Model, of_size: int) -> Table:
         values = [one for batches in found.values() for one in batches]
         if not values:
             continue
-        spread = numbers.spread(values)
+        spread = stats.spread(values)
         assert spread is not None
         row: list[str | Cell] = [name, str(spread.count)]
         row += [seconds(one) for one in (spread.mean, spread.sigma, spread.p50, spread.best, spread.worst)]
@@ -49,16 +52,16 @@ def table(model: Model, of_size: int) -> Table:
 
 
 def difference(first: dict[int, list[float]], other: dict[int, list[float]]) -> tuple[str, str]:
-    """In percent of the first's time, and whether the repeats bear it out."""
-    averages = [[numbers.mean(batches) for batches in found.values()] for found in (first, other)]
-    share = numbers.mean(averages[1]) / numbers.mean(averages[0]) - 1
-    found = noise.compare(*([1 / one for one in series if one > 0] for series in averages))
+    """Return the difference in percent of the first's time, and whether the repeats support it."""
+    averages = [[stats.mean(batches) for batches in found.values()] for found in (first, other)]
+    share = stats.mean(averages[1]) / stats.mean(averages[0]) - 1
+    found = significance.compare(*([1 / one for one in series if one > 0] for series in averages))
     answers = {"faster": "yes", "slower": "yes", "no difference": "no", "too noisy": "too noisy to call"}
     return percent(share, sign=True), answers.get(found.call, found.call)
 
 
 def published() -> Table:
-    """What was measured elsewhere."""
+    """Render the published measurement."""
     rows: list[list[str | Cell]] = [
         [size(one), seconds(elastic), seconds(bursting), percent(elastic / bursting - 1, sign=True)]
         for one, (elastic, bursting) in BATCHES.items()

@@ -1,15 +1,15 @@
-"""Errors, counted, with what the first of them said."""
+"""Errors with their counts and first messages."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from loadtests.report.model import Model
-from loadtests.report.parts import Block, Cell, Table
+from sluice_s3.loadtests.report.document import Block, Cell, Table
+from sluice_s3.loadtests.report.model import Model
 
 
 def errors(model: Model, scenario: str) -> list[Block]:
-    """Counted, with the first ten messages."""
+    """Render the errors with their counts and first ten messages."""
     rows: list[list[str | Cell]] = []
     for one in model.errors:
         if one.scenario == scenario:
@@ -20,6 +20,6 @@ def errors(model: Model, scenario: str) -> list[Block]:
 
 
 def counted(messages: Sequence[str]) -> str:
-    """Messages with how often each is there."""
+    """Return messages with their counts."""
     found = {text: messages.count(text) for text in dict.fromkeys(messages)}
     return "; ".join(f"{text} ({count}x)" if count > 1 else text for text, count in found.items())

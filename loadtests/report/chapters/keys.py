@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from loadtests.report.model import Line, Model
-from loadtests.report.parts import Block, Cell, Chapter, Figure, Figures, Table, best_of
-from loadtests.report.plots.lines import Axis, Series, percentiles, plot
-from loadtests.report.units import seconds
+from sluice_s3.loadtests.report.document import Block, Cell, Chapter, Figure, Figures, Table, best_of
+from sluice_s3.loadtests.report.model import Line, Model
+from sluice_s3.loadtests.report.plots.lines import Axis, Series, percentiles, plot
+from sluice_s3.loadtests.report.units import seconds
 
 OPERATIONS = ("STAT", "DELETE", "LIST")
 
 
 def chapter(model: Model, scenario: str) -> Chapter:
-    """Times by operation and number of keys."""
+    """Render times by operation and number of keys."""
     about = "One client, in a bucket of so many keys; LIST is one page of up to 1,000."
     counts = sorted({keys_of(line) for line in model.of(scenario)})
     blocks: list[Block] = [table(model, counts), plots(model, counts)]
@@ -19,13 +19,13 @@ def chapter(model: Model, scenario: str) -> Chapter:
 
 
 def keys_of(line: Line) -> int:
-    """Of a stage `keys-1000`."""
+    """Return the number of keys of a stage `keys-1000`."""
     number = line.stage.rpartition("-")[2]
     return int(number) if number.isdigit() else 0
 
 
 def table(model: Model, counts: list[int]) -> Table:
-    """Operation, keys, target: mean, deviation and percentiles."""
+    """Render operation, keys and target with mean, deviation and percentiles."""
     rows: list[list[str | Cell]] = []
     for operation in OPERATIONS:
         for count in counts:
@@ -44,7 +44,7 @@ def table(model: Model, counts: list[int]) -> Table:
 
 
 def plots(model: Model, counts: list[int]) -> Figures:
-    """Medians over keys where there are several numbers of them, else percentiles."""
+    """Plot medians over keys if there are several numbers of keys, else percentiles."""
     figures = []
     for operation in OPERATIONS:
         lines = model.of("stat_delete_list", operation=operation)

@@ -1,18 +1,18 @@
-"""The mixes of operations, told as warp tells them."""
+"""The mixes of operations, in the form of warp's report."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Sequence
 
-from loadtests.report.chapters.published import MIXED
-from loadtests.report.model import Course, Line, Model
-from loadtests.report.numbers import Spread
-from loadtests.report.parts import Block, Cell, Chapter, Figure, Figures, Table, best_of
-from loadtests.report.plots.blocks import heat_map
-from loadtests.report.plots.lines import Axis, Series, percentiles, plot
-from loadtests.report.units import mebibytes, seconds, significant, size
-from loadtests.report.windows import Window
+from sluice_s3.loadtests.report.chapters.published import MIXED
+from sluice_s3.loadtests.report.document import Block, Cell, Chapter, Figure, Figures, Table, best_of
+from sluice_s3.loadtests.report.model import Course, Line, Model
+from sluice_s3.loadtests.report.plots.blocks import heat_map
+from sluice_s3.loadtests.report.plots.lines import Axis, Series, percentiles, plot
+from sluice_s3.loadtests.report.stats import Spread
+from sluice_s3.loadtests.report.time_windows import Window
+from sluice_s3.loadtests.report.units import mebibytes, seconds, significant, size
 
 ORDER = ("GET", "STAT", "PUT", "DELETE")
 TITLES = {
@@ -24,7 +24,7 @@ HEATED = ("GET", "PUT")
 
 
 def chapter(model: Model, scenario: str) -> Chapter:
-    """A mix: operations, first bytes, seconds, errors, and plots of them."""
+    """Render a mix: operations, first bytes, seconds, errors, and plots."""
     title, about = TITLES[scenario]
     asked = model.meta["plan"]["scenarios"][scenario]
     words = ", ".join(f"{name} {value}" for name, value in asked["arguments"].items())
@@ -37,13 +37,13 @@ def chapter(model: Model, scenario: str) -> Chapter:
 
 
 def operations(model: Model, scenario: str) -> list[str]:
-    """That have rows, in warp's order."""
+    """Return the operations that have rows, in warp's order."""
     there = {line.operation for line in model.of(scenario)}
     return [one for one in ORDER if one in there]
 
 
 def requests(model: Model, scenario: str) -> Table:
-    """Rates and times of whole requests."""
+    """Render rates and times of whole requests."""
     rows: list[list[str | Cell]] = []
     for operation in operations(model, scenario):
         lines = model.of(scenario, operation=operation)
@@ -65,7 +65,7 @@ def requests(model: Model, scenario: str) -> Table:
 
 
 def total(lines: Sequence[Line]) -> list[str | Cell]:
-    """Of a target's operations together."""
+    """Render the sum of a target's operations."""
     took = 0.0
     for repeat in {one.repeat for line in lines for one in line.rounds}:
         own = [one for line in lines for one in line.rounds if one.repeat == repeat]
@@ -79,7 +79,7 @@ def total(lines: Sequence[Line]) -> list[str | Cell]:
 
 
 def rate_of(line: Line) -> tuple[float, float]:
-    """Objects and bytes a second, over all repeats."""
+    """Return objects and bytes a second over all repeats."""
     took = sum(one.seconds for one in line.rounds)
     return (sum(one.count for one in line.rounds) / took, line.moved / took) if took else (0.0, 0.0)
 
@@ -92,7 +92,7 @@ def _times(spread: Spread | None) -> list[str]:
 
 
 def first_bytes(model: Model, scenario: str) -> list[Block]:
-    """Times to the first byte of GET's answers."""
+    """Render times to the first byte of GET's answers."""
     rows: list[list[str | Cell]] = []
     for line in model.of(scenario, operation="GET"):
         one = line.ttfb
@@ -106,7 +106,7 @@ def first_bytes(model: Model, scenario: str) -> list[Block]:
 
 
 def late(model: Model, scenario: str) -> list[Block]:
-    """How long operations waited for the generator or for a free place (open_loop)."""
+    """Render how long operations waited for the generator or a free client (open_loop)."""
     rows: list[list[str | Cell]] = [
         [line.operation, line.target, *(seconds(one) for one in (line.late.p50, line.late.p99, line.late.worst))]
         for line in model.of(scenario)
@@ -117,7 +117,7 @@ def late(model: Model, scenario: str) -> list[Block]:
 
 
 def by_second(model: Model, scenario: str) -> Table:
-    """Throughput in whole seconds, as warp splits it."""
+    """Render the throughput in whole seconds, as warp splits it."""
     rows: list[list[str | Cell]] = []
     for operation in (*operations(model, scenario), ""):
         for course in _courses(model, scenario, operation):
@@ -153,7 +153,7 @@ def _window(model: Model, one: Window) -> Cell:
 
 
 def plots(model: Model, scenario: str) -> list[Block]:
-    """Percentiles, the course over time, and heat maps."""
+    """Plot percentiles, the course over time, and heat maps."""
     index = {name: number for number, name in enumerate(model.targets)}
     curves = []
     for operation in operations(model, scenario):
@@ -188,7 +188,7 @@ def _over_time(model: Model, scenario: str, index: dict[str, int]) -> str:
 
 
 def published() -> Table:
-    """What was measured elsewhere."""
+    """Render the published measurement."""
     rows: list[list[str | Cell]] = [
         [operation, name, significant(rate), *(seconds(one) for one in times)]
         for operation, found in MIXED.items()

@@ -1,6 +1,6 @@
-"""The measurements that people published and that the scenarios play again, as they stand in their tables.
+"""The published measurements that scenarios repeat, as in their tables.
 
-They were made on other machines: they show the shape that a kind of store has, not what this one should reach.
+They come from other machines: they show the shape that a kind of store has, not what this one should reach.
 """
 
 from __future__ import annotations

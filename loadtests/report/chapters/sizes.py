@@ -1,18 +1,21 @@
-"""Objects of several sizes, written and read by one client: the published table of EBS, EFS and S3."""
+"""Objects of several sizes, written and read by one client.
+
+This is the published table of EBS, EFS and S3.
+"""
 
 from __future__ import annotations
 
-from loadtests.report.chapters.published import SIZES
-from loadtests.report.model import Line, Model
-from loadtests.report.parts import Block, Cell, Chapter, Figure, Figures, Table, best_of
-from loadtests.report.plots.lines import Axis, Series, plot
-from loadtests.report.units import seconds, significant, size
+from sluice_s3.loadtests.report.chapters.published import SIZES
+from sluice_s3.loadtests.report.document import Block, Cell, Chapter, Figure, Figures, Table, best_of
+from sluice_s3.loadtests.report.model import Line, Model
+from sluice_s3.loadtests.report.plots.lines import Axis, Series, plot
+from sluice_s3.loadtests.report.units import seconds, significant, size
 
 WORDS = {"PUT": "Write", "GET": "Read"}
 
 
 def chapter(model: Model, scenario: str) -> Chapter:
-    """Mean ± deviation and median for each size and target, and speed over size."""
+    """Render mean ± deviation and median for each size and target, and speed over size."""
     about = (
         "One client, one object after another, as published for Mattermost's stores. Times of whole requests; reads "
     )
@@ -23,7 +26,7 @@ def chapter(model: Model, scenario: str) -> Chapter:
 
 
 def table(model: Model, operation: str) -> Table:
-    """Sizes by targets."""
+    """Render sizes by targets."""
     lines = model.of("sizes", operation=operation)
     rows: list[list[str | Cell]] = []
     for one in sorted({line.size for line in lines}):
@@ -36,7 +39,7 @@ def table(model: Model, operation: str) -> Table:
 
 
 def published(operation: str) -> Table:
-    """What was measured elsewhere."""
+    """Render the published measurement."""
     stores = SIZES[operation]
     rows: list[list[str | Cell]] = []
     for one in next(iter(stores.values())):
@@ -49,7 +52,7 @@ def published(operation: str) -> Table:
 
 
 def cell(line: Line | None) -> str:
-    """As the published table has it."""
+    """Return a cell in the form of the published table."""
     if line is None or line.total is None:
         return f"{line.errors:,} errors" if line is not None and line.errors else ""
     one = line.total
@@ -58,7 +61,7 @@ def cell(line: Line | None) -> str:
 
 
 def plots(model: Model) -> Figures:
-    """Speed and time over size."""
+    """Plot speed and time over size."""
     figures = []
     for operation, word in WORDS.items():
         speeds, times = [], []

@@ -1,13 +1,16 @@
-"""A source tree of small files, written and read: the published table of EFS and ObjectiveFS."""
+"""A source tree of small files, written and read.
+
+This is the published table of EFS and ObjectiveFS.
+"""
 
 from __future__ import annotations
 
-from loadtests.report import numbers
-from loadtests.report.chapters.published import SMALL_FILES
-from loadtests.report.model import Model
-from loadtests.report.parts import Block, Cell, Chapter, Figure, Figures, Remark, Table
-from loadtests.report.plots.lines import percentiles
-from loadtests.report.units import decimal, megabytes, seconds, significant, times
+from sluice_s3.loadtests.report import stats
+from sluice_s3.loadtests.report.chapters.published import SMALL_FILES
+from sluice_s3.loadtests.report.document import Block, Cell, Chapter, Figure, Figures, Remark, Table
+from sluice_s3.loadtests.report.model import Model
+from sluice_s3.loadtests.report.plots.lines import percentiles
+from sluice_s3.loadtests.report.units import decimal, megabytes, seconds, significant, times
 
 STAGES = {
     "write": "Write",
@@ -17,7 +20,7 @@ STAGES = {
 
 
 def chapter(model: Model, scenario: str) -> Chapter:
-    """MB/s and the improvement over the first store."""
+    """Render MB/s and the improvement over the first store."""
     notes = [cell["notes"] for cell in model.meta["cells"] if cell["scenario"] == scenario and cell["notes"]]
     about = "A source tree, written by one client; then read by several, 80 % of the reads from a fifth of the files."
     if notes and "files" in notes[0]:
@@ -29,7 +32,10 @@ def chapter(model: Model, scenario: str) -> Chapter:
 
 
 def table(model: Model, stage: str) -> Table:
-    """A stage: time, MB/s with the repeats' deviation, improvement over the first store that has figures."""
+    """Render a stage: time, MB/s with the repeats' deviation, and improvement.
+
+    The improvement is over the first store that has figures.
+    """
     rows: list[list[str | Cell]] = []
     first = 0.0
     for line in model.of("small_files", stage=stage):
@@ -37,10 +43,10 @@ def table(model: Model, stage: str) -> Table:
         if not rates or line.total is None:
             rows.append([line.target, "", "", "", "", f"{line.errors:,} errors"])
             continue
-        rate = numbers.mean(rates)
+        rate = stats.mean(rates)
         first = first or rate
-        took = numbers.mean([one.seconds for one in line.rounds])
-        spread = f"±{megabytes(numbers.sigma(rates))}" if len(rates) > 1 else ""
+        took = stats.mean([one.seconds for one in line.rounds])
+        spread = f"±{megabytes(stats.sigma(rates))}" if len(rates) > 1 else ""
         files = sum(one.count for one in line.rounds) / sum(one.seconds for one in line.rounds)
         rows.append(
             [line.target, seconds(took), f"{megabytes(rate)} MB/s", spread, significant(files), seconds(line.total.p50),
@@ -55,7 +61,7 @@ def _filled(row: list[str | Cell], columns: int) -> list[str | Cell]:
 
 
 def plots(model: Model) -> Figures:
-    """Latency of a file by percentile."""
+    """Plot the latency of a file by percentile."""
     index = {name: number for number, name in enumerate(model.targets)}
     figures = []
     for stage, words in STAGES.items():
@@ -69,7 +75,7 @@ def plots(model: Model) -> Figures:
 
 
 def published() -> Table:
-    """What was measured elsewhere."""
+    """Render the published measurement."""
     rows: list[list[str | Cell]] = []
     for stage, found in SMALL_FILES.items():
         rows += [[stage, name, f"{rate:g} MB/s", f"{over:.2f}x"] for name, rate, over in found]

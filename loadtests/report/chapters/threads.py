@@ -1,20 +1,20 @@
-"""Files of a size by more and more writers: where it stays, as published for EFS."""
+"""Files of a size by more and more writers, as published for EFS."""
 
 from __future__ import annotations
 
-from loadtests.report import numbers
-from loadtests.report.chapters.published import THREADS
-from loadtests.report.model import Line, Model
-from loadtests.report.parts import Block, Cell, Chapter, Figure, Figures, Table
-from loadtests.report.plots.lines import Axis, Series, plot
-from loadtests.report.units import megabytes, size
+from sluice_s3.loadtests.report import stats
+from sluice_s3.loadtests.report.chapters.published import THREADS
+from sluice_s3.loadtests.report.document import Block, Cell, Chapter, Figure, Figures, Table
+from sluice_s3.loadtests.report.model import Line, Model
+from sluice_s3.loadtests.report.plots.lines import Axis, Series, plot
+from sluice_s3.loadtests.report.units import megabytes, size
 
 PLATEAU = 0.9
-"""Of the best combined rate: who has reached it gains little by more writers."""
+"""Share of the best combined rate from which more writers gain little."""
 
 
 def chapter(model: Model, scenario: str) -> Chapter:
-    """MB/s of each writer and of all, by size and number."""
+    """Render MB/s of each writer and of all, by size and number."""
     about = (
         "Each number of writers puts files of one size for a while; the rate is all bytes over the time from the first "
     )
@@ -26,13 +26,13 @@ def chapter(model: Model, scenario: str) -> Chapter:
 
 
 def rate(line: Line) -> float:
-    """Combined bytes a second, the mean of the repeats."""
+    """Return the combined bytes a second, the mean of the repeats."""
     rates = [one.rate for one in line.rounds]
-    return numbers.mean(rates) if rates else 0.0
+    return stats.mean(rates) if rates else 0.0
 
 
 def plateaus(model: Model, sizes: list[int]) -> Table:
-    """Where it stays, for each target and size."""
+    """Render where the rate levels off, for each target and size."""
     rows: list[list[str | Cell]] = []
     for one in sizes:
         for name in model.targets:
@@ -48,7 +48,7 @@ def plateaus(model: Model, sizes: list[int]) -> Table:
 
 
 def table(model: Model, of_size: int) -> Table:
-    """Writers by targets: combined and of each; darker is more."""
+    """Render writers by targets: combined and of each; darker is more."""
     lines = model.of("threads", size=of_size)
     users = sorted({line.users for line in lines})
     published = THREADS.get(of_size, {})
@@ -71,7 +71,10 @@ def table(model: Model, of_size: int) -> Table:
 
 
 def plots(model: Model, sizes: list[int]) -> Figures:
-    """Combined rate over writers, for each size; bars from the lowest to the highest repeat."""
+    """Plot the combined rate over writers, for each size.
+
+    Bars reach from the lowest to the highest repeat.
+    """
     figures = []
     for one in sizes:
         series = []
@@ -90,7 +93,7 @@ def plots(model: Model, sizes: list[int]) -> Figures:
 
 
 def _thinned(ticks: list[float]) -> list[float]:
-    """Without those that stand too close to the one before on a logarithmic axis."""
+    """Drop those that are too close to the one before on a logarithmic axis."""
     kept: list[float] = []
     for one in ticks:
         if not kept or one >= kept[-1] * (ticks[-1] / ticks[0]) ** 0.06:

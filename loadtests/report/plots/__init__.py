@@ -1,1 +1,1 @@
-"""Plots as SVG, drawn with a few elements and coloured by the page's style sheet."""
+"""Plots as SVG from a few elements; the page's style sheet colours them."""

@@ -1,14 +1,14 @@
-"""Heat maps, and bars made of parts."""
+"""Heat maps, and bars with parts."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
 
-from loadtests.report.plots import svg
-from loadtests.report.plots.svg import BOTTOM, HEIGHT, LEFT, RIGHT, TOP, WIDTH, Scale
-from loadtests.report.units import seconds, significant
-from loadtests.report.windows import Heat
+from sluice_s3.loadtests.report.plots import svg
+from sluice_s3.loadtests.report.plots.svg import BOTTOM, HEIGHT, LEFT, RIGHT, TOP, WIDTH, Scale
+from sluice_s3.loadtests.report.time_windows import Heat
+from sluice_s3.loadtests.report.units import seconds, significant
 
 ROW = 22
 NAMES = 120
@@ -19,7 +19,7 @@ PARTS = 8
 
 
 def heat_map(title: str, found: Heat) -> str:
-    """How many requests ended when, and how late: the darker, the more."""
+    """Draw how many requests ended when, and how slow: the darker, the more."""
     across = Scale(0, found.width * found.columns, LEFT, WIDTH - RIGHT)
     up = Scale(found.floor, found.floor * found.step**found.bands, HEIGHT - BOTTOM, TOP, log=True)
     most = max(found.counts.values())
@@ -44,7 +44,7 @@ def stacked(
     names: Sequence[str],
     form: Callable[[float], str],
 ) -> str:
-    """A bar for each row, made of (part, value) in the colours of `names`."""
+    """Draw a bar for each row, with (part, value) in the colours of `names`."""
     top, width = TOP + 4, WIDTH - RIGHT - 64
     high = max((sum(value for _, value in parts) for _, parts in rows), default=0.0) or 1.0
     across = Scale(0, high, NAMES, width)
@@ -63,8 +63,10 @@ def stacked(
 
 
 def intervals(title: str, rows: Sequence[tuple[str, int, float, float | None, float | None, str]], label: str) -> str:
-    """Ratios with their intervals on an axis of factors, 1 in its middle: (name, target's number, ratio, low, high,
-    words to show)."""
+    """Draw ratios with their intervals on an axis of factors, 1 in its middle.
+
+    A row is (name, target's number, ratio, low, high, words to show).
+    """
     known = [one for _, _, *three, _ in rows for one in three if isinstance(one, float)]
     reach = max([1.15, *(max(one, 1 / one) for one in known if one > 0)]) * 1.05
     bottom = TOP + ROW * len(rows) + 6

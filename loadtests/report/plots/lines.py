@@ -1,4 +1,4 @@
-"""Curves: several series over one axis, with a mark at each point where they are few."""
+"""Curves: several series over one axis, with marks at the points if they are few."""
 
 from __future__ import annotations
 
@@ -6,18 +6,20 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from loadtests.report.plots import svg
-from loadtests.report.plots.svg import BOTTOM, HEIGHT, LEFT, RIGHT, TOP, WIDTH, Scale
-from loadtests.report.units import significant
+from sluice_s3.loadtests.report.plots import svg
+from sluice_s3.loadtests.report.plots.svg import BOTTOM, HEIGHT, LEFT, RIGHT, TOP, WIDTH, Scale
+from sluice_s3.loadtests.report.units import significant
 
 MARKED = 40
-"""Points of a series up to which each has a mark."""
+"""The most points of a series with a mark at each."""
 
 
 @dataclass(frozen=True)
 class Series:
-    """Points (x, y) of the n-th target. `spread` are (x, low, high) drawn as bars. A `faint` one is a repeat beside
-    others."""
+    """Points (x, y) of the n-th target.
+
+    `spread` are (x, low, high) drawn as bars. A `faint` series is a repeat beside others.
+    """
 
     name: str
     index: int
@@ -28,7 +30,7 @@ class Series:
 
 @dataclass(frozen=True)
 class Axis:
-    """Of a plot. `ticks` where they are not to be round numbers."""
+    """An axis of a plot. `ticks` replace the default round numbers."""
 
     label: str
     log: bool = False
@@ -37,7 +39,7 @@ class Axis:
 
 
 def plot(title: str, series: Sequence[Series], x: Axis, y: Axis) -> str:
-    """A picture of all of them."""
+    """Draw all series."""
     xs = [point[0] for one in series for point in one.points]
     ys = [point[1] for one in series for point in one.points]
     ys += [value for one in series for bar in one.spread for value in bar[1:]]
@@ -67,13 +69,16 @@ def _drawn(one: Series, across: Scale, up: Scale, x: Axis, y: Axis) -> str:
 
 
 def nines(share: float) -> float:
-    """Where a share of the requests stands on an axis that gives each nine the same room: 0.9 → 1, 0.99 → 2."""
+    """Return the position of a share on an axis with equal room for each nine: 0.9 → 1, 0.99 → 2."""
     return -math.log10(max(1e-5, 1 - share))
 
 
 def percentiles(title: str, curves: Sequence[tuple[str, int, Sequence[tuple[float, float]]]], label: str,
                 form: Callable[[float], str]) -> str:  # fmt: skip
-    """Latency over the share of requests that were at least so fast. `curves` are (name, index, [(share, value)])."""
+    """Draw latency over the share of requests that were at least so fast.
+
+    `curves` are (name, index, [(share, value)]).
+    """
     series = []
     for name, index, points in curves:
         below = [(nines(share), value) for share, value in points if share < 1]

@@ -1,4 +1,4 @@
-"""SVG elements as text, escaped, and the scales that numbers are put on."""
+"""SVG elements as escaped text, and the scales of plots."""
 
 from __future__ import annotations
 
@@ -7,17 +7,23 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from html import escape
 
-from loadtests.report.units import significant, trimmed
+from sluice_s3.loadtests.report.units import significant, trimmed
 
 WIDTH, HEIGHT = 460, 270
 LEFT, RIGHT, TOP, BOTTOM = 62, 24, 26, 38
 """Margins of a plot's area, for its labels."""
 COLOURS = 8
-"""Of the style sheet; the ninth target has the first one's, dashed."""
+"""Colours of the style sheet.
+
+The ninth target has the first one's, dashed.
+"""
 
 
 def tag(name: str, *children: str, **attributes: object) -> str:
-    """An element. Attributes are escaped, children are not; `class_` is `class`, `stroke_width` is `stroke-width`."""
+    """Render an element.
+
+    Attributes are escaped, children are not; `class_` is `class`, `stroke_width` is `stroke-width`.
+    """
     words = "".join(
         f' {key.rstrip("_").replace("_", "-")}="{escape(_short(value))}"'
         for key, value in attributes.items()
@@ -27,22 +33,22 @@ def tag(name: str, *children: str, **attributes: object) -> str:
 
 
 def text(x: float, y: float, words: str, **attributes: object) -> str:
-    """Words at a point."""
+    """Render words at a point."""
     return tag("text", escape(words), x=x, y=y, **attributes)
 
 
 def told(words: str) -> str:
-    """What a browser shows when somebody points at the element around it."""
+    """Render the text that a browser shows on hover over the element around it."""
     return tag("title", escape(words))
 
 
 def colour(index: int) -> str:
-    """The class of the n-th target."""
+    """Return the class of the n-th target."""
     return f"c{index % COLOURS}{' dashed' if index >= COLOURS else ''}"
 
 
 def picture(title: str, *children: str, width: float = WIDTH, height: float = HEIGHT) -> str:
-    """A whole plot."""
+    """Render a whole plot."""
     heading = text(LEFT, 15, title, class_="heading")
     return tag(
         "svg", told(title), heading, *children,
@@ -58,7 +64,7 @@ def _short(value: object) -> str:
 
 @dataclass(frozen=True)
 class Scale:
-    """Numbers `low` to `high` on pixels `begin` to `end`."""
+    """Maps numbers `low` to `high` to pixels `begin` to `end`."""
 
     low: float
     high: float
@@ -67,13 +73,13 @@ class Scale:
     log: bool = False
 
     def at(self, value: float) -> float:
-        """In pixels; what lies outside is put at the edge."""
+        """Return the pixel of a number; numbers outside are put at the edge."""
         low, high, value = (self._bent(one) for one in (self.low, self.high, value))
         share = (value - low) / (high - low) if high > low else 0.5
         return self.begin + (self.end - self.begin) * min(1.0, max(0.0, share))
 
     def ticks(self) -> list[float]:
-        """Round numbers within it, about five."""
+        """Return about five round numbers within the scale."""
         return log_ticks(self.low, self.high) if self.log else linear_ticks(self.low, self.high)
 
     def _bent(self, value: float) -> float:
@@ -81,7 +87,7 @@ class Scale:
 
 
 def linear_ticks(low: float, high: float) -> list[float]:
-    """Steps of 1, 2 or 5."""
+    """Return steps of 1, 2 or 5."""
     if high <= low:
         return [low]
     rough = (high - low) / 5
@@ -92,7 +98,7 @@ def linear_ticks(low: float, high: float) -> list[float]:
 
 
 def log_ticks(low: float, high: float) -> list[float]:
-    """Powers of ten, with others between them where there are few."""
+    """Return powers of ten, with others between them if they are few."""
     powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
     decades = math.log10(high / low)
     steps: tuple[float, ...] = (1, 2, 5) if decades <= 2 else ((1, 3) if decades <= 3 else (1,))
@@ -104,7 +110,10 @@ def log_ticks(low: float, high: float) -> list[float]:
 
 
 def padded(values: Sequence[float], *, log: bool) -> tuple[float, float]:
-    """Bounds for an axis of these values: from 0 where it is linear, a little room where it is not."""
+    """Return bounds for an axis of these values.
+
+    A linear axis begins at 0; another has a little room.
+    """
     known = [one for one in values if one > 0] if log else list(values)
     if not known:
         return (1.0, 10.0) if log else (0.0, 1.0)
@@ -121,7 +130,10 @@ def axes(
     formats: tuple[Callable[[float], str], Callable[[float], str]] = (significant, significant),
     ticks: Sequence[float] | None = None,
 ) -> str:
-    """Grid, ticks and names of both axes; `ticks` are those of x where they are not numbers' own."""
+    """Render grid, ticks and names of both axes.
+
+    `ticks` replace the x axis's own numbers.
+    """
     made = []
     for value in y.ticks():
         at = y.at(value)

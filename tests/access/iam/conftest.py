@@ -10,15 +10,15 @@ from typing import Any
 
 import pytest
 
-from app.access.account import account_number
-from app.access.iam.errors import IamError
-from app.access.iam.parameters import Parameters
-from app.access.iam.service import IAM, RUN, STS
-from app.access.iam.table import Call
-from app.access.principal import principal_of
-from app.index import migrate
-from app.index.identity_rows import Account
-from app.index.sqlite import SqliteIndex
+from sluice_s3.app.access.account import account_number
+from sluice_s3.app.access.iam.actions import Call
+from sluice_s3.app.access.iam.errors import IamError
+from sluice_s3.app.access.iam.parameters import Parameters
+from sluice_s3.app.access.iam.service import IAM, RUN, STS
+from sluice_s3.app.access.principal import principal_of
+from sluice_s3.app.index.identity_rows import Account
+from sluice_s3.app.index.sqlite import migrate
+from sluice_s3.app.index.sqlite.index import SqliteIndex
 
 OURS, THEIRS = "1" * 12, "b" * 64
 ANYBODY = json.dumps(

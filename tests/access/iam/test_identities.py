@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from app.access.iam.parameters import Parameters
-from app.access.iam.table import Document, operation
-from app.access.policy.actions import IAM_ACTIONS
+from sluice_s3.app.access.iam.actions import Document, operation
+from sluice_s3.app.access.iam.parameters import Parameters
+from sluice_s3.app.access.policy.actions import IAM_ACTIONS
 from tests.access.iam.conftest import ANYBODY, Caller, policy, trusting
 
 

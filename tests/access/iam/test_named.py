@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from app.access.bucket_access import access_of
-from app.access.iam.service import STS
-from app.access.named import bound, shown
-from app.access.policy import parse
-from app.access.policy.malformed import UnknownPrincipal
-from app.index.rows import Bucket
+from sluice_s3.app.access.bucket_access import access_of
+from sluice_s3.app.access.iam.service import STS
+from sluice_s3.app.access.policy import parse
+from sluice_s3.app.access.policy.errors import UnknownPrincipal
+from sluice_s3.app.access.policy_principals import bind_principals, unbind_principals
+from sluice_s3.app.index.rows import Bucket
 from tests.access.iam.conftest import OURS, Caller, policy, trusting
 
 
@@ -37,23 +37,23 @@ async def arns(ours: Caller) -> tuple[str, str, str, str]:
 @pytest.mark.parametrize("field", ["Principal", "NotPrincipal"])
 async def test_names_are_kept_as_ids_and_shown_as_arns(ours: Caller, field: str) -> None:
     named = [*await arns(ours), "*", ours.number]
-    kept = await bound(ours.index, to(*named, field=field))
+    kept = await bind_principals(ours.index, to(*named, field=field))
     ids = names_in(kept, field)
     assert ids[0] == (await ours("GetUser", UserName="ann"))["User"]["UserId"]
     assert ids[1] == (await ours("GetRole", RoleName="reader"))["Role"]["RoleId"]
     assert ids[2] == ids[1] + ":one"
     assert ids[3:] == named[3:]
-    again = await shown(ours.index, kept)
+    again = await unbind_principals(ours.index, kept)
     assert names_in(again, field) == named
     assert json.loads(again)["Id"] == "\u00e9"
-    assert await bound(ours.index, again) == kept
-    assert await bound(ours.index, kept) == kept, "ids may be named too"
+    assert await bind_principals(ours.index, again) == kept
+    assert await bind_principals(ours.index, kept) == kept, "ids may be named too"
 
 
 async def test_a_text_without_names_stays_as_it_is(ours: Caller) -> None:
     text = to(OURS, "*").replace(",", ", \n")
-    assert await bound(ours.index, text) == text
-    assert await shown(ours.index, text) == text
+    assert await bind_principals(ours.index, text) == text
+    assert await unbind_principals(ours.index, text) == text
 
 
 async def test_a_text_with_names_is_shown_as_it_was_put(ours: Caller) -> None:
@@ -65,11 +65,11 @@ async def test_a_text_with_names_is_shown_as_it_was_put(ours: Caller) -> None:
     } } """
     for sign, name in (("USER", user), ("ROLE", role), ("SESSION", r"\u0061" + session[1:])):
         text = text.replace(sign, name)
-    kept = await bound(ours.index, text)
+    kept = await bind_principals(ours.index, text)
     named = names_in(kept)
     assert [name[:4] for name in named] == ["AIDA", "AROA", "*", "AROA"]
     assert kept.count(user) == 4, "elsewhere it is no principal"
-    assert await shown(ours.index, kept) == text.replace(r"\u0061", "a")
+    assert await unbind_principals(ours.index, kept) == text.replace(r"\u0061", "a")
 
 
 @pytest.mark.parametrize("long", [20_460, 20_476, 20_480])
@@ -81,39 +81,39 @@ async def test_the_longest_policies_are_read_again(ours: Caller, long: int) -> N
     text = json.dumps({"Statement": say}, separators=(",", ":"))
     assert len(text) == long
     parse(text.encode(), "b")
-    kept = await bound(ours.index, text)
+    kept = await bind_principals(ours.index, text)
     assert not access_of(Bucket(1, "b", OURS, "us-east-1", 0, settings=json.dumps({"policy": kept}))).closed
-    assert await shown(ours.index, kept) == text
+    assert await unbind_principals(ours.index, kept) == text
 
 
 async def test_a_longer_name_makes_a_policy_too_long_to_put_but_not_to_read(ours: Caller) -> None:
-    kept = await bound(ours.index, to((await arns(ours))[0]))
+    kept = await bind_principals(ours.index, to((await arns(ours))[0]))
     kept = kept.replace('"Id": "', '"Id": "' + "a" * 30_000)
     settings = json.dumps({"policy": kept})
     assert not access_of(Bucket(1, "b", OURS, "us-east-1", 0, settings=settings)).closed
-    assert len(await shown(ours.index, kept)) > 30_000
+    assert len(await unbind_principals(ours.index, kept)) > 30_000
 
 
 async def test_a_text_that_cannot_be_read_is_shown_as_it_is(ours: Caller) -> None:
     for text in ('"AIDA', "}]AIDA{", '{"Statement": {"Principal": {"AWS": "AIDA\\x"}}}', '"AIDA": 1', "AIDA"):
-        assert await shown(ours.index, text) == text
+        assert await unbind_principals(ours.index, text) == text
 
 
 async def test_who_is_gone_is_shown_by_the_id_and_nobody_has_it_again(ours: Caller) -> None:
-    kept = await bound(ours.index, to(*await arns(ours)))
+    kept = await bind_principals(ours.index, to(*await arns(ours)))
     await ours("DeleteUser", UserName="ann")
     await ours("DeleteRole", RoleName="reader")
-    assert await shown(ours.index, kept) == kept
+    assert await unbind_principals(ours.index, kept) == kept
     await arns(ours)
-    assert await shown(ours.index, kept) == kept
+    assert await unbind_principals(ours.index, kept) == kept
     with pytest.raises(UnknownPrincipal):
-        await bound(ours.index, kept)
+        await bind_principals(ours.index, kept)
 
 
 async def test_a_renamed_user_keeps_what_he_has(ours: Caller) -> None:
-    kept = await bound(ours.index, to((await arns(ours))[0]))
+    kept = await bind_principals(ours.index, to((await arns(ours))[0]))
     await ours("UpdateUser", UserName="ann", NewUserName="anna", NewPath="/y/")
-    assert names_in(await shown(ours.index, kept)) == [f"arn:aws:iam::{ours.number}:user/y/anna"]
+    assert names_in(await unbind_principals(ours.index, kept)) == [f"arn:aws:iam::{ours.number}:user/y/anna"]
 
 
 @pytest.mark.parametrize(
@@ -137,20 +137,20 @@ async def test_nobody(ours: Caller, name: str) -> None:
     await arns(ours)
     for field in ("Principal", "NotPrincipal"):
         with pytest.raises(UnknownPrincipal, match=r"^Invalid principal in policy$") as error:
-            await bound(ours.index, to(OURS, name, field=field), OURS)
+            await bind_principals(ours.index, to(OURS, name, field=field), OURS)
         assert (error.value.kind, error.value.name) == ("AWS", name)
 
 
 async def test_canonical_ids(ours: Caller, theirs: Caller) -> None:
     text = to(theirs.account_id, OURS, kind="CanonicalUser")
-    assert await bound(ours.index, text, OURS) == text
+    assert await bind_principals(ours.index, text, OURS) == text
     with pytest.raises(UnknownPrincipal):
-        await bound(ours.index, to("c" * 64, kind="CanonicalUser"), OURS)
+        await bind_principals(ours.index, to("c" * 64, kind="CanonicalUser"), OURS)
 
 
 async def test_accounts_by_number(ours: Caller, theirs: Caller) -> None:
     text = to(theirs.number, f"arn:aws:iam::{theirs.number}:root")
-    assert await bound(ours.index, text) == text
+    assert await bind_principals(ours.index, text) == text
 
 
 async def test_a_trust_is_shown_as_it_was_put_and_holds(ours: Caller) -> None:

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from app.access.iam.made import now
-from app.access.principal import principal_of
-from app.index.sqlite import SqliteIndex
+from sluice_s3.app.access.iam.generate import now
+from sluice_s3.app.access.principal import principal_of
+from sluice_s3.app.index.sqlite.index import SqliteIndex
 from tests.access.iam.conftest import ANYBODY, Caller, policy, trusting
 
 ASSUME = policy("sts:AssumeRole")
@@ -229,7 +229,7 @@ async def test_session_tokens(ours: Caller, index: SqliteIndex) -> None:
 
 
 async def test_sessions_are_bounded(ours: Caller, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("app.access.iam.sts.MAX_SESSIONS", 2)
+    monkeypatch.setattr("sluice_s3.app.access.iam.sts.MAX_SESSIONS", 2)
     ann, bob, arn = await ours.user("ann"), await ours.user("bob"), await role(ours)
     moment = now()
     for who, more in ((ann, {"DurationSeconds": "900"}), (ann, {}), (ours, {}), (ours, {})):
@@ -238,7 +238,7 @@ async def test_sessions_are_bounded(ours: Caller, monkeypatch: pytest.MonkeyPatc
         await who.refused("LimitExceeded", "GetSessionToken", "sts")
     await bob.sts("GetSessionToken")  # others have theirs
     await assume(ann, arn)
-    monkeypatch.setattr("app.access.iam.made.now", lambda: moment + 1_000_000)
+    monkeypatch.setattr("sluice_s3.app.access.iam.generate.now", lambda: moment + 1_000_000)
     await ann.sts("GetSessionToken")  # one has ended
     await ann.refused("LimitExceeded", "GetSessionToken", "sts")
 

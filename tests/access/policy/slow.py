@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from fractions import Fraction
 from typing import Any
 
-from app.access.policy.actions import KNOWN
+from sluice_s3.app.access.policy.actions import KNOWN
 
 Context = Mapping[str, list[str]]
 STAR, ONE = object(), object()

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from app.access.policy import Decision
+from sluice_s3.app.access.policy import Decision
 from tests.access.policy.tools import allows, asked, decide, statement
 
 

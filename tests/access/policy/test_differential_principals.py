@@ -7,13 +7,14 @@ from collections import Counter
 from random import Random
 from typing import Any
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from app.access.authorize import Verdict, authorize
-from app.access.policy import Malformed, Policy, parse, parse_identity
-from app.access.principal import Principal
-from app.index.rows import Bucket
+from sluice_s3.app.access.authorize import Verdict, authorize
+from sluice_s3.app.access.policy import Malformed, Policy, parse, parse_identity
+from sluice_s3.app.access.principal import Principal
+from sluice_s3.app.index.rows import Bucket
 from tests.access.policy import slow
 from tests.access.policy.test_differential import (
     ACTION_TEXTS,
@@ -31,7 +32,9 @@ from tests.access.policy.test_differential import (
 )
 from tests.environment import sized
 
-ROUNDS = sized(2_000, 100_000)
+pytestmark = pytest.mark.slow
+
+ROUNDS = sized(1_000, 100_000)
 seen: Counter[str] = Counter()
 
 

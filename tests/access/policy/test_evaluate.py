@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from app.access.policy import CLOSED, Caller, Decision, Request
+from sluice_s3.app.access.policy import CLOSED, Caller, Decision, Request
 from tests.access.policy.tools import ANNA, BEN, BUCKET_ARN, OBJECTS_ARN, allows, asked, decide, statement
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from app.access.policy.names import names, replaced
+from sluice_s3.app.access.policy.names import names, replaced
 
 TEXTS = ("a", "*", 'q"u', "\\", "{", "}]", 'x":', "Principal", "AWS", "Statement", "é", "\n", "")
 KINDS = ("AWS", "CanonicalUser", "Service")

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from app.access.policy import is_public, parse
+from sluice_s3.app.access.policy import is_public, parse
 from tests.access.policy.tools import BUCKET, document, statement
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from app.access.policy import Caller, Decision, Request, parse
+from sluice_s3.app.access.policy import Caller, Decision, Request, parse
 
 BUCKET = "photos"
 BUCKET_ARN = f"arn:aws:s3:::{BUCKET}"

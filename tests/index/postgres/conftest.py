@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from app.index.postgres.index import PostgresIndex
-from app.index.rows import Bucket
+from sluice_s3.app.index.postgres.index import PostgresIndex
+from sluice_s3.app.index.rows import Bucket
 from tests import postgres
 from tests.index.tools import OWNER
 

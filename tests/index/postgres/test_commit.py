@@ -8,11 +8,10 @@ from typing import Any
 
 import pytest
 
-from app.errors import StoreUnavailable, WriterDead
-from app.index.postgres import committing
-from app.index.postgres.index import WRITING, PostgresIndex
-from app.index.rows import Bucket, Committed, Conditions
-from app.index.transactions import writers
+from sluice_s3.app.errors import StoreUnavailable, WriterDead
+from sluice_s3.app.index.postgres import group_commit
+from sluice_s3.app.index.postgres.index import WRITING, PostgresIndex
+from sluice_s3.app.index.rows import Bucket, CommitResult, Conditions
 from tests.index.postgres.conftest import Opens
 from tests.index.tools import new
 
@@ -75,7 +74,7 @@ async def test_what_was_committed_is_answered(
     made = await one.put_version(bucket.id, "key", new("blob"), conditions)
     found = await one.version(bucket.id, "key")
     assert found is not None
-    assert made == Committed(found.seq, found.version_id, found.modified)
+    assert made == CommitResult(found.seq, found.version_id, found.modified)
     assert found.body == "blob"
 
 
@@ -114,7 +113,7 @@ async def test_an_answer_that_comes_late_is_asked_for_all_the_same(
     one: PostgresIndex, bucket: Bucket, monkeypatch: pytest.MonkeyPatch, conditions: Conditions | None, start: str
 ) -> None:
     """One connection goes silent behind its commit while many groups pass on the others."""
-    monkeypatch.setattr(committing, "KEPT", 2)
+    monkeypatch.setattr(group_commit, "RETAINED_GROUPS", 2)
     went, gate = asyncio.Event(), asyncio.Event()
 
     async def silent() -> None:
@@ -131,7 +130,7 @@ async def test_an_answer_that_comes_late_is_asked_for_all_the_same(
     made = await asked
     found = await one.version(bucket.id, "key")
     assert found is not None
-    assert made == Committed(found.seq, found.version_id, found.modified)
+    assert made == CommitResult(found.seq, found.version_id, found.modified)
 
 
 async def test_a_connection_whose_undoing_takes_too_long_makes_room_for_another(one: PostgresIndex) -> None:
@@ -157,7 +156,7 @@ async def test_operations_of_groups_that_are_answered_are_forgotten(
     one: PostgresIndex, bucket: Bucket, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """When no group is on its way, too."""
-    monkeypatch.setattr(committing, "KEPT", 2)
+    monkeypatch.setattr(group_commit, "RETAINED_GROUPS", 2)
     for number in range(8):
         await one.put_version(bucket.id, f"key {number}", new("blob"))
     await one._committer.tidy()
@@ -188,7 +187,7 @@ async def test_what_was_found_undone_cannot_be_done_later(one: PostgresIndex) ->
     assert await one._committer._number_of(operation) == -1
     late = await one.link.connect()
     with pytest.raises(Exception, match="operations_pkey"):
-        await late.fetch(committing.BEGIN_GROUP, operation, 0, 1, False, one.incarnation, [])
+        await late.fetch(group_commit.BEGIN_GROUP, operation, 0, 1, False, one.incarnation, [])
     await late.close()
 
 
@@ -211,7 +210,7 @@ async def test_death_waits_for_what_is_under_way(one: PostgresIndex, other: Post
     """A group that saw its writer live is committed before the writer is dead, or never."""
     under_way = await one.link.connect()
     await under_way.execute(one.link.begin)
-    begun = committing.BEGIN_GROUP
+    begun = group_commit.BEGIN_GROUP
     await under_way.fetch(begun, one._committer._next_operation(), 0, 1, False, one.incarnation, [])
     declared = asyncio.create_task(other.declare_dead(one.incarnation))
     await asyncio.sleep(0.1)
@@ -224,11 +223,11 @@ async def test_death_waits_for_what_is_under_way(one: PostgresIndex, other: Post
 async def test_a_writer_waits_for_what_it_has_under_way_before_it_goes(one: PostgresIndex) -> None:
     under_way = await one.link.connect()
     await under_way.execute(one.link.begin)
-    begun = committing.BEGIN_GROUP
+    begun = group_commit.BEGIN_GROUP
     await under_way.fetch(begun, one._committer._next_operation(), 0, 1, False, one.incarnation, [])
     first = 1 << 40
     await under_way.execute(f"INSERT INTO id_ranges VALUES ({first}, {first + 9}, {one.incarnation})")
-    retired = asyncio.create_task(one._commit(writers.retire, one.incarnation))
+    retired = asyncio.create_task(one._retire_writer())
     await asyncio.sleep(0.1)
     assert not retired.done()
     await under_way.execute("COMMIT")

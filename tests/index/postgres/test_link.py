@@ -7,8 +7,8 @@ from collections.abc import AsyncIterator, Awaitable
 
 import pytest
 
-from app.index.postgres.index import LONG, WRITING, PostgresIndex
-from app.index.postgres.link import Connection, Pool, asked
+from sluice_s3.app.index.postgres.database import Connection, Pool, query_with_retry
+from sluice_s3.app.index.postgres.index import LONG, WRITING, PostgresIndex
 from tests.index.postgres.conftest import Opens
 from tests.index.tools import OWNER, new
 
@@ -59,7 +59,7 @@ async def in_order(index: PostgresIndex, count: int) -> tuple[list[str], list[as
 
     tasks = []
     for number in range(count):
-        call = asked(index.link, index.reads, ask)
+        call = query_with_retry(index.link, index.reads, ask)
         tasks.append(asyncio.create_task(noted(f"request {number}", call)))
         await asyncio.sleep(0)
     tasks.append(asyncio.create_task(noted("sign", index._beat(1 << 40, 0))))

@@ -9,13 +9,15 @@ from typing import Any
 import orjson
 import pytest
 
-from app.errors import BucketNotEmpty, DomainError, NoSuchBucket, PreconditionFailed, SourceGone
-from app.index.postgres import committing
-from app.index.postgres.index import PostgresIndex
-from app.index.postgres.locks import EVERYTHING
-from app.index.rows import Account, Bucket, Conditions
+from sluice_s3.app.errors import BucketNotEmpty, DomainError, NoSuchBucket, PreconditionFailed, SourceGone
+from sluice_s3.app.index.postgres import group_commit
+from sluice_s3.app.index.postgres.advisory_locks import GLOBAL_LOCK
+from sluice_s3.app.index.postgres.index import PostgresIndex
+from sluice_s3.app.index.rows import Account, Bucket, Conditions
 from tests.environment import sized
 from tests.index.tools import OTHER, OWNER, new, part
+
+pytestmark = pytest.mark.slow
 
 ROUNDS = sized(20, 500)
 
@@ -64,7 +66,7 @@ async def test_a_delete_is_no_older_than_what_it_deletes(
 ) -> None:
     """By whatever clock: what a rebuilt index has of it tells by that what is deleted."""
     made = await one.put_version(bucket.id, "key", new("body"))
-    monkeypatch.setattr(committing, "now_ms", lambda: made.modified - 2000)
+    monkeypatch.setattr(group_commit, "now_ms", lambda: made.modified - 2000)
     await other.delete_version(bucket.id, "key")
     ((_, kind, _, key, at, *_),) = orjson.loads((await one.changes(0)).removals)
     assert (kind, key, at) == ("object", "key", made.modified)
@@ -132,7 +134,7 @@ async def test_one_of_two_makes_the_bucket(one: PostgresIndex, other: PostgresIn
 
 
 async def test_many_deletes_of_the_same_keys(one: PostgresIndex, other: PostgresIndex, bucket: Bucket) -> None:
-    from app.index.base import Deletion
+    from sluice_s3.app.index.version_rows import Deletion
 
     keys = [f"key{number}" for number in range(300)]
     await asyncio.gather(*(one.put_version(bucket.id, key, new(f"blob of {key}")) for key in keys))
@@ -159,7 +161,7 @@ async def test_what_is_seen_in_order_is_settled(one: PostgresIndex, other: Postg
     """A number that was drawn and is not committed holds back all behind it."""
     late = await other.link.connect()
     await late.execute("BEGIN")
-    await late.execute(f"SELECT pg_advisory_xact_lock_shared({EVERYTHING})")
+    await late.execute(f"SELECT pg_advisory_xact_lock_shared({GLOBAL_LOCK})")
     number = (await late.fetchval("SELECT nextval('commit_sequence')")) << 20
     await late.execute("INSERT INTO discards VALUES ($1::bigint, 'late', 0)", number)
     await one.put_version(bucket.id, "key", new("early"))
@@ -178,7 +180,7 @@ async def test_a_stopped_gateway_holds_nobody_up_for_ever(one: PostgresIndex, op
     """Its transaction holds locks; Postgres ends it once it is idle too long."""
     stopped = await one.link.connect()
     await stopped.execute("BEGIN")
-    await stopped.execute(f"SELECT pg_advisory_xact_lock_shared({EVERYTHING})")
+    await stopped.execute(f"SELECT pg_advisory_xact_lock_shared({GLOBAL_LOCK})")
     await stopped.execute("SET LOCAL idle_in_transaction_session_timeout = '1s'")
     await one.delete_bucket(bucket.id)  # wants to be alone
     stopped.terminate()

@@ -19,10 +19,11 @@ from typing import Any
 import aio_pika
 import pytest
 
-from app.feature_settings import NotifyTarget
-from app.index.sqlite import SqliteIndex
-from app.jobs import events
-from app.jobs.events import Events
+from sluice_s3.app.feature_settings import NotifyTarget
+from sluice_s3.app.index.sqlite.index import SqliteIndex
+from sluice_s3.app.jobs.notifications import sender
+from sluice_s3.app.jobs.notifications.sender import NotificationSender
+from sluice_s3.loadtests.common.targets import free_port
 from tests.environment import sized
 from tests.jobs.test_events import add, index
 
@@ -37,12 +38,6 @@ STARTS = 60.0
 pytestmark = pytest.mark.skipif(
     not SERVER.exists() or shutil.which("epmd") is None, reason="RabbitMQ is not installed (Debian: rabbitmq-server)"
 )
-
-
-def free_port() -> int:
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        return int(one.getsockname()[1])
 
 
 class Broker:
@@ -133,13 +128,13 @@ async def received(url: str) -> list[str]:
 async def test_at_least_once_and_in_order_though_the_broker_is_killed(
     index: SqliteIndex, broker: Broker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(events, "LONGEST", 1.0)
+    monkeypatch.setattr(sender, "LONGEST", 1.0)
     connection, _ = await queue(broker.url)
     await connection.close()
     sent = [(f"k{number % KEYS}", f"{number % KEYS}-{number:06}") for number in range(MESSAGES)]
     await add(index, "rabbit", *sent)
     settings = NotifyTarget.model_validate({"kind": "amqp", "url": broker.url, "topic": "changes", "timeout": 5})
-    job = Events(index, {"rabbit": settings}, 1000)
+    job = NotificationSender(index, {"rabbit": settings}, 1000)
 
     async def left() -> int:
         return sum(one.messages for one in await index.backlog())
@@ -174,10 +169,10 @@ async def test_at_least_once_and_in_order_though_the_broker_is_killed(
 
 
 async def test_what_cannot_be_routed_waits(index: SqliteIndex, broker: Broker, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(events, "PAUSE", 0.0)
+    monkeypatch.setattr(sender, "PAUSE", 0.0)
     await add(index, "rabbit", ("k", "one"))
     settings = NotifyTarget.model_validate({"kind": "amqp", "url": broker.url, "topic": "changes", "timeout": 5})
-    job = Events(index, {"rabbit": settings}, 1000)
+    job = NotificationSender(index, {"rabbit": settings}, 1000)
     await job.run_once()
     assert len(await index.backlog()) == 1, "nobody would have it"
     connection, _ = await queue(broker.url)

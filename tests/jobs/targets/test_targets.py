@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import shutil
+from base64 import b64encode
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
@@ -11,9 +12,9 @@ from typing import Any
 import nats
 import pytest
 
-from app.feature_settings import NotifyTarget
-from app.index.deliveries import Message
-from app.jobs.targets import TargetError, open_target
+from sluice_s3.app.feature_settings import NotifyTarget
+from sluice_s3.app.index.outbox_rows import Message
+from sluice_s3.app.jobs.notifications.targets import MessageRefused, TargetError, open_target
 from tests.jobs.targets import doubles
 from tests.jobs.targets.doubles import Double, Streams
 
@@ -102,6 +103,82 @@ async def test_a_webhook_keeps_its_connection_and_notices_when_it_is_gone() -> N
     assert b"authorization: Bearer secret" in double.taken[0][1]
 
 
+CREDENTIALS = {
+    "user:password@": b"user:password",
+    "us%40er:p%3Ass%2F%C3%A9@": "us@er:p:ss/é".encode(),
+    "user@": b"user:",
+    ":key@": b":key",
+}
+
+
+@pytest.mark.parametrize("given", CREDENTIALS)
+async def test_credentials_of_a_webhooks_url_are_sent(given: str, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("DEBUG")
+
+    async def serve(double: Double, streams: Streams) -> None:
+        double.taken.append(("", await streams[0].readuntil(b"\r\n\r\n"), b""))
+        streams[1].write(b"HTTP/1.1 401 Unauthorized\r\ncontent-length: 0\r\n\r\n")
+
+    async with doubles.running(serve) as double:
+        target = open_target(settings("webhook", f"http://{given}127.0.0.1:{double.port}/in"))
+        with pytest.raises(TargetError) as refused:
+            await target.send(message(1))
+        await target.close()
+    ((_, head, _),) = double.taken
+    assert b"authorization: Basic " + b64encode(CREDENTIALS[given]) + b"\r\n" in head
+    assert b"host: 127.0.0.1:%d\r\n" % double.port in head
+    assert str(refused.value) == "it answered 401"
+    assert given not in caplog.text
+
+
+@pytest.mark.parametrize(
+    "url", ["https://user:pass/secret@host/", "https://", "https://user:secret@/in", "http://h:x/"]
+)
+def test_a_webhook_without_a_host_is_refused_and_its_password_not_shown(url: str) -> None:
+    with pytest.raises(ValueError, match="url: a webhook has a host") as error:
+        NotifyTarget.model_validate({"url": url})
+    assert "secret" not in error.value.errors()[0]["msg"]  # type: ignore[attr-defined]
+
+
+def test_a_webhook_has_one_kind_of_credentials() -> None:
+    with pytest.raises(ValueError, match="token: the URL has credentials"):
+        NotifyTarget.model_validate({"url": "https://user:password@host/", "token": "t"})
+
+
+STATUSES = {200: None, 204: None, 302: False, 400: True, 401: False, 404: False, 413: True, 422: True, 429: False}
+"""Whether an answer refuses the message for good."""
+
+
+@pytest.mark.parametrize(("status", "refuses"), [*STATUSES.items(), (500, False), (503, False)])
+async def test_what_a_webhook_answers(status: int, refuses: bool | None) -> None:
+    async def serve(double: Double, streams: Streams) -> None:
+        await streams[0].readuntil(b"\r\n\r\n")
+        streams[1].write(b"HTTP/1.1 %d x\r\ncontent-length: 0\r\nconnection: close\r\n\r\n" % status)
+
+    async with doubles.running(serve) as double:
+        target = open_target(settings("webhook", f"http://127.0.0.1:{double.port}/"))
+        if refuses is None:
+            await target.send(message(1))
+        else:
+            with pytest.raises(TargetError, match=f"it answered {status}") as error:
+                await target.send(message(1))
+            assert isinstance(error.value, MessageRefused) == refuses
+        await target.close()
+
+
+@pytest.mark.parametrize("kind", ["nats", "kafka"])
+async def test_what_is_too_large_for_a_broker_is_refused_for_good(kind: str) -> None:
+    serve, url, _ = KINDS[kind]
+    async with doubles.running(serve) as double:
+        target = open_target(settings(kind, url.format(port=double.port)))
+        with pytest.raises(MessageRefused, match="too large"):
+            await target.send(Message(1, 7, "k", 0, "x" * (1024**2 + 1)))
+        await target.send(message(2))
+        await target.close()
+        assert double.connections == (2 if kind == "kafka" else 1), "it was not closed for that"
+    assert [body for _, _, body in double.taken] == [b'{"n":2}']
+
+
 WRONG = [("webhook", "ftp://x/"), ("nats", "nats://x"), ("smoke", "x")]
 
 
@@ -112,7 +189,7 @@ def test_wrong_settings(kind: str, url: str) -> None:
 
 
 def test_a_library_that_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(__import__("sys").modules, "app.jobs.targets.nats_subject", None)
+    monkeypatch.setitem(__import__("sys").modules, "sluice_s3.app.jobs.notifications.targets.nats_subject", None)
     with pytest.raises(TargetError, match="extra 'nats'"):
         open_target(settings("nats", "nats://x"))
 

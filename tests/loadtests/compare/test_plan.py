@@ -8,33 +8,35 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from app.cli import cli
-from app.cli_bench import REPEATS
-from loadtests.compare.plan import SCENARIOS, Plan, PlanError, choose
-from loadtests.compare.stores import parse_store
-from loadtests.compare.targets import targets_of
-from loadtests.mounts.profiles import PROFILES
+from sluice_s3.app.cli.bench import REPEATS
+from sluice_s3.app.cli.main import cli
+from sluice_s3.loadtests.compare.plan import SCENARIOS, Plan, PlanError, select_scenarios
+from sluice_s3.loadtests.compare.stores import parse_store
+from sluice_s3.loadtests.compare.targets import targets_of
+from sluice_s3.loadtests.mounts.profiles import PROFILES
 
 
 def plan(*stores: str, endpoints: tuple[str, ...] = (), direct: bool = False) -> Plan:
-    return Plan(1, choose(["mixed"]), stores=stores, endpoints=endpoints, direct=direct, direct_unsynced=direct)
+    return Plan(
+        1, select_scenarios(["mixed"]), stores=stores, endpoints=endpoints, direct=direct, direct_unsynced=direct
+    )
 
 
 def test_every_scenario_has_its_file_and_both_sizes() -> None:
     for name, scenario in SCENARIOS.items():
         assert scenario.file.is_file()
         for full in (False, True):
-            chosen = choose([name], full=full)[name]
+            chosen = select_scenarios([name], full=full)[name]
             assert chosen.seconds > 0
             assert chosen.bytes > 0
 
 
 def test_the_usual_scenarios_end_in_five_minutes() -> None:
-    assert sum(chosen.seconds for chosen in choose(()).values()) * 2 * REPEATS < 300
+    assert sum(chosen.seconds for chosen in select_scenarios(()).values()) * 2 * REPEATS < 300
 
 
 def test_options_go_to_the_scenarios_that_have_them() -> None:
-    chosen = choose(
+    chosen = select_scenarios(
         ["mixed", "sizes", "threads"], users=7, duration=9, sizes="1KB", settings=["mixed.size=4KiB", "sizes.times=3"]
     )
     assert (chosen["mixed"].users, chosen["sizes"].users) == (7, 1)
@@ -72,7 +74,7 @@ def test_a_plan_comes_back_from_its_file() -> None:
 )
 def test_wrong_scenarios(names: list[str], settings: list[str], says: str) -> None:
     with pytest.raises(PlanError, match=says):
-        choose(names, settings=settings)
+        select_scenarios(names, settings=settings)
 
 
 def test_stores(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -15,14 +16,14 @@ from typing import Any
 
 import pytest
 
-from benchmarks.targets import Keys
-from loadtests.compare import run as running
-from loadtests.compare.cell import Outcome
-from loadtests.compare.plan import Plan, PlanError, choose
-from loadtests.compare.resources import COLUMNS
-from loadtests.objects import S3Objects, run_many
-from loadtests.rows import read_rows
-from loadtests.wire import Connection, Endpoint
+from sluice_s3.loadtests.clients.http import Connection, Endpoint
+from sluice_s3.loadtests.clients.s3 import S3Client, run_concurrently
+from sluice_s3.loadtests.common.targets import Keys
+from sluice_s3.loadtests.compare import run as running
+from sluice_s3.loadtests.compare.plan import Plan, PlanError, select_scenarios
+from sluice_s3.loadtests.compare.resources import COLUMNS
+from sluice_s3.loadtests.compare.trial import TrialResult
+from sluice_s3.loadtests.request_log import read_rows
 from tests.environment import need_fuse
 from tests.gateway import ACCESS_KEY, ROOT, SECRET_KEY, Gateway
 
@@ -38,6 +39,14 @@ TINY = (
 KEYS = Keys(ACCESS_KEY, SECRET_KEY)
 
 
+def test_buckets_of_runs_on_several_hosts_differ(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Processes on two hosts may have the same number."""
+    monkeypatch.setattr(os, "getpid", lambda: 7)
+    names = {running.bucket_name("stat_delete_list") for _ in range(2)}
+    assert len(names) == 2
+    assert all(re.fullmatch(r"sluice-bench-stat-delete-list-[0-9a-f]{12}", name) for name in names)
+
+
 class Said:
     """Progress that is remembered."""
 
@@ -47,7 +56,7 @@ class Said:
     def began(self, what: str) -> None:
         self.messages.append(what)
 
-    def ended(self, seconds: float, outcome: Outcome | None, what: str) -> None:
+    def ended(self, seconds: float, outcome: TrialResult | None, what: str) -> None:
         assert seconds > 0
 
     def said(self, message: str) -> None:
@@ -56,7 +65,7 @@ class Said:
 
 def made(directory: Path, scenarios: list[str], more: tuple[str, ...] = (), **plan: Any) -> running.Run:
     tiny = [one for one in TINY if one.partition(".")[0] in scenarios]
-    chosen = choose(scenarios, users=4, settings=[*tiny, *more])
+    chosen = select_scenarios(scenarios, users=4, settings=[*tiny, *more])
     (directory / "stores").mkdir(exist_ok=True)
     found = Plan(**{"repeats": 1, "scenarios": chosen, "directory": str(directory / "stores"), **plan})
     return running.begin(directory / "results" / "run", found, KEYS, Said())
@@ -185,7 +194,16 @@ print(client.list_buckets()["Buckets"])
 def test_interrupted_and_resumed(tmp_path: Path, number: signal.Signals) -> None:
     need_fuse()
     (tmp_path / "stores").mkdir()
-    words = [sys.executable, "-m", "app.cli", "bench", "--directory", str(tmp_path / "stores"), "--store", "fuse"]
+    words = [
+        sys.executable,
+        "-m",
+        "sluice_s3.app.cli",
+        "bench",
+        "--directory",
+        str(tmp_path / "stores"),
+        "--store",
+        "fuse",
+    ]
     words += ["--scenario", "sizes", "--scenario", "mixed", "--duration", "60", "--repeats", "1", "--name", "run"]
     words += [word for one in ("mixed.size=1KB", "mixed.objects=5", *TINY[5:7]) for word in ("--set", one)]
     process = subprocess.Popen([*words, "--results", str(tmp_path)], cwd=ROOT, stderr=subprocess.PIPE, text=True)
@@ -285,14 +303,16 @@ def test_what_was_there_before_is_left_alone(gateway: Gateway) -> None:
     endpoint = Endpoint(gateway.endpoint, ACCESS_KEY, SECRET_KEY)
     wire = Connection(endpoint)
     assert wire.ask("PUT", "/mine").status == 200
-    objects = S3Objects(endpoint, "mine")
+    objects = S3Client(endpoint, "mine")
     assert objects.put("file", 10).error == ""
     assert "was not made by a load test" in objects.prepare()
     assert "was not made by a load test" in objects.sweep()
     assert objects.get("file", 10).error == ""
-    ours = S3Objects(endpoint, "ours")
+    ours = S3Client(endpoint, "ours")
     assert [ours.sweep(), ours.prepare(), ours.prepare()] == ["", "", ""]
-    assert run_many(lambda: S3Objects(endpoint, "ours"), "put", [f"{n}/ü &" for n in range(1100)], 8, 1) == [""] * 8
+    assert (
+        run_concurrently(lambda: S3Client(endpoint, "ours"), "put", [f"{n}/ü &" for n in range(1100)], 8, 1) == [""] * 8
+    )
     assert ours.sweep() == ""
     assert wire.ask("GET", "/ours").status == 404
     assert wire.ask("GET", "/mine").status == 200
@@ -301,9 +321,9 @@ def test_what_was_there_before_is_left_alone(gateway: Gateway) -> None:
 
 
 def test_an_object_in_parts(gateway: Gateway, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("loadtests.objects.AT_ONCE", 1_000_000)
-    monkeypatch.setattr("loadtests.objects.PART", 6_000_000)
-    objects = S3Objects(Endpoint(gateway.endpoint, ACCESS_KEY, SECRET_KEY), "parts")
+    monkeypatch.setattr("sluice_s3.loadtests.clients.s3.AT_ONCE", 1_000_000)
+    monkeypatch.setattr("sluice_s3.loadtests.clients.s3.PART", 6_000_000)
+    objects = S3Client(Endpoint(gateway.endpoint, ACCESS_KEY, SECRET_KEY), "parts")
     assert objects.prepare() == ""
     put = objects.put("large", 13_000_000)
     assert (put.error, put.ttfb, put.bytes) == ("", None, 13_000_000)

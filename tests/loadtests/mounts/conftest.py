@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from loadtests.mounts import Mount, mounted
+from sluice_s3.loadtests.mounts import Mount, mounted
 from tests.environment import need_fuse
 
 Make = Callable[..., Mount]

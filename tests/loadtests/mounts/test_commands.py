@@ -12,12 +12,12 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from loadtests.mounts import PROFILES, unmount
-from loadtests.mounts.__main__ import cli
-from loadtests.mounts.calibration import Outcome, calibrate
-from loadtests.mounts.experiments import EXPERIMENTS, Experiment, experiments
-from loadtests.mounts.mount import ROOT
-from loadtests.mounts.work import linux_tree
+from sluice_s3.loadtests.mounts import PROFILES, unmount
+from sluice_s3.loadtests.mounts.__main__ import cli
+from sluice_s3.loadtests.mounts.calibration import Outcome, calibrate
+from sluice_s3.loadtests.mounts.experiments import EXPERIMENTS, Experiment, experiments
+from sluice_s3.loadtests.mounts.mount import ROOT
+from sluice_s3.loadtests.mounts.workloads import linux_tree
 from tests.environment import need_fuse
 
 
@@ -33,7 +33,16 @@ def test_mount_and_tell(tmp_path: Path) -> None:
     backing, where, control = tmp_path / "backing", tmp_path / "where", tmp_path / "control"
     backing.mkdir()
     where.mkdir()
-    command = [sys.executable, "-m", "loadtests.mounts", "mount", str(backing), str(where), "--control", str(control)]
+    command = [
+        sys.executable,
+        "-m",
+        "sluice_s3.loadtests.mounts",
+        "mount",
+        str(backing),
+        str(where),
+        "--control",
+        str(control),
+    ]
     command += ["--profile", "efs-003-bursting", "--ms", "create=0", "--tracked"]
     command += ["--fault", json.dumps({"call": "mkdir", "act": "EROFS"})]
     process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)

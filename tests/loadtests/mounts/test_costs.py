@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import pytest
 
-from loadtests.mounts import PROFILES, Profile, costs, pace
-from loadtests.mounts.costs import OWN_SECONDS, Costs, Stream
-from loadtests.mounts.pace import Credits, Pipe
-from loadtests.mounts.profiles import KINDS, MB, profile_named
+from sluice_s3.loadtests.mounts import PROFILES, Profile, bandwidth, latency_model
+from sluice_s3.loadtests.mounts.bandwidth import Credits, Pipe
+from sluice_s3.loadtests.mounts.latency_model import OWN_SECONDS, Costs, Stream
+from sluice_s3.loadtests.mounts.profiles import KINDS, MB, profile_named
 
 KB = 1000
 
@@ -29,8 +29,8 @@ class Clock:
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     made = Clock()
-    monkeypatch.setattr(pace, "time", made)
-    monkeypatch.setattr(costs, "time", made)
+    monkeypatch.setattr(bandwidth, "time", made)
+    monkeypatch.setattr(latency_model, "time", made)
     return made
 
 

@@ -14,9 +14,10 @@ from pathlib import Path
 
 import pytest
 
-from loadtests.mounts import Fault, Mount, MountFailed, Refused, mounted
-from loadtests.mounts.mount import ROOT
+from sluice_s3.loadtests.mounts import Fault, Mount, MountFailed, Refused, mounted
+from sluice_s3.loadtests.mounts.mount import ROOT
 from tests.loadtests.mounts.conftest import Make
+from tests.support.waiting import eventually
 
 libc = ctypes.CDLL(None, use_errno=True)
 NAMES = ("EIO", "ENOSPC", "EDQUOT", "ESTALE", "EROFS")
@@ -29,13 +30,6 @@ def failed(call: Callable[[], object]) -> str:
     except OSError as error:
         return errno.errorcode[error.errno or 0]
     return ""
-
-
-def until(true: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 20
-    while not true():
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
 
 
 @pytest.fixture
@@ -172,12 +166,12 @@ def test_hangs_until_released(mount: Mount) -> None:
     # while a name is made in a directory, Linux lets nobody else list it or make another there
     threads = [threading.Thread(target=touch, args=(f"stuck{number}",), daemon=True) for number in range(2)]
     threads[0].start()
-    until(lambda: mount.waiting() == 1)
+    eventually(lambda: mount.waiting() == 1)
     assert os.listdir(mount.backing) == done == []
     mount.release()
-    until(lambda: done == ["stuck0"])
+    eventually(lambda: done == ["stuck0"])
     threads[1].start()
-    until(lambda: mount.waiting() == 1)
+    eventually(lambda: mount.waiting() == 1)
     mount.clear()
     for thread in threads:
         thread.join(20)
@@ -190,7 +184,7 @@ def test_what_hangs_fails_when_the_mount_ends(tmp_path: Path, make: Make) -> Non
     found: list[str] = []
     thread = threading.Thread(target=lambda: found.append(failed(lambda: (mount.path / "stuck").mkdir())))
     thread.start()
-    until(lambda: mount.waiting() == 1)
+    eventually(lambda: mount.waiting() == 1)
     mount.stop()
     thread.join(20)
     assert found
@@ -202,7 +196,7 @@ def test_ends_with_who_is_killed_while_it_hangs_there(make: Make, tmp_path: Path
     (tmp_path / "where").mkdir()
     script = f"""
 import os, pathlib
-from loadtests.mounts import mounted
+from sluice_s3.loadtests.mounts import mounted
 with mounted(pathlib.Path({str(tmp_path / "backing")!r}), pathlib.Path({str(tmp_path / "where")!r})) as mount:
     mount.fault("mkdir", "hang")
     print("ready", flush=True)
@@ -214,7 +208,7 @@ with mounted(pathlib.Path({str(tmp_path / "backing")!r}), pathlib.Path({str(tmp_
     time.sleep(0.3)
     process.kill()
     process.communicate(timeout=20)
-    until(lambda: not os.path.ismount(tmp_path / "where"))
+    eventually(lambda: not os.path.ismount(tmp_path / "where"))
 
 
 def test_vanished_and_back(mount: Mount) -> None:

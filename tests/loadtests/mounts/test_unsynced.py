@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from loadtests.mounts import Mount, MountFailed, mounted
+from sluice_s3.loadtests.mounts import Mount, MountFailed, mounted
 from tests.loadtests.mounts.conftest import Make
 
 

@@ -9,9 +9,9 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from loadtests.compare import resources
-from loadtests.compare.plan import choose
-from loadtests.rows import COLUMNS
+from sluice_s3.loadtests.compare import resources
+from sluice_s3.loadtests.compare.plan import select_scenarios
+from sluice_s3.loadtests.request_log import COLUMNS
 
 STARTED = 1_700_000_000.0
 
@@ -21,7 +21,7 @@ def row(operation: str = "GET", **values: Any) -> dict[str, Any]:
     found = {
         "run": "r", "target": "a", "scenario": "mixed", "repeat": 1, "stage": "", "operation": operation, "size": 1000,
         "users": 1, "start": 0.0, "late_s": None, "ttfb_s": 0.002, "total_s": 0.01, "bytes": 1000, "status": 200,
-        "error": "", "phases": "",
+        "error": "", "phases": "", "retries": 0,
     }  # fmt: skip
     return found | values
 
@@ -34,7 +34,7 @@ class Made:
     ) -> None:
         self.directory = directory
         directory.mkdir(parents=True, exist_ok=True)
-        plan = {name: vars(one) for name, one in choose(scenarios).items()}
+        plan = {name: vars(one) for name, one in select_scenarios(scenarios).items()}
         self.meta: dict[str, Any] = {
             "format": 1, "run": directory.name, "state": "complete", "reason": "", "started": STARTED,
             "ended": STARTED + 100, "command": ["sluice", "bench"], "versions": {"sluice": "1", "python": "3"},

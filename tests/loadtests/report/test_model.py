@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from loadtests.compare.plan import PlanError
-from loadtests.report import model as models
-from loadtests.report.model import of_run
-from loadtests.report.reading import Group, phases_of
-from loadtests.report.windows import heat, shares, windows
+from sluice_s3.loadtests.compare.plan import PlanError
+from sluice_s3.loadtests.report import model as models
+from sluice_s3.loadtests.report.loader import Group, phases_of
+from sluice_s3.loadtests.report.model import of_run
+from sluice_s3.loadtests.report.time_windows import heat, shares, windows
 from tests.loadtests.report.making import Made, row, steady
 
 

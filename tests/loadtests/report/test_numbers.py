@@ -8,11 +8,11 @@ import statistics
 
 import pytest
 
-from loadtests.report import numbers, units
+from sluice_s3.loadtests.report import stats, units
 
 
 def test_a_spread_by_hand() -> None:
-    found = numbers.spread([4.0, 1.0, 3.0, 2.0, 5.0])
+    found = stats.spread([4.0, 1.0, 3.0, 2.0, 5.0])
     assert found is not None
     assert (found.count, found.mean, found.best, found.worst) == (5, 3.0, 1.0, 5.0)
     assert (found.p25, found.p50, found.p75, found.p90) == (2.0, 3.0, 4.0, pytest.approx(4.6))
@@ -23,37 +23,37 @@ def test_as_the_standard_library_has_it() -> None:
     source = random.Random(5)
     for count in (2, 3, 10, 101, 1000):
         values = [source.lognormvariate(0, 1) for _ in range(count)]
-        found = numbers.spread(values)
+        found = stats.spread(values)
         assert found is not None
         hundredths = statistics.quantiles(values, n=100, method="inclusive")
         for share, value in ((25, found.p25), (50, found.p50), (75, found.p75), (90, found.p90), (99, found.p99)):
             assert value == pytest.approx(hundredths[share - 1])
         assert found.mean == pytest.approx(statistics.fmean(values))
         assert found.sigma == pytest.approx(statistics.stdev(values))
-        assert numbers.geometric(values) == pytest.approx(statistics.geometric_mean(values))
+        assert stats.geometric(values) == pytest.approx(statistics.geometric_mean(values))
 
 
 def test_one_value_and_none() -> None:
-    one = numbers.spread([0.5])
+    one = stats.spread([0.5])
     assert one is not None
     assert (one.p50, one.p99, one.sigma) == (0.5, 0.5, 0.0)
-    assert numbers.spread([]) is None
-    assert numbers.curve([]) == []
-    for empty in (numbers.mean, numbers.geometric):
+    assert stats.spread([]) is None
+    assert stats.curve([]) == []
+    for empty in (stats.mean, stats.geometric):
         with pytest.raises(ValueError):
             empty([])
     with pytest.raises(ValueError):
-        numbers.percentile([], 0.5)
+        stats.percentile([], 0.5)
     with pytest.raises(ValueError):
-        numbers.geometric([1.0, 0.0])
+        stats.geometric([1.0, 0.0])
 
 
 def test_a_curve_ends_where_its_sample_does() -> None:
-    shares = [share for share, _ in numbers.curve([float(one) for one in range(100)])]
+    shares = [share for share, _ in stats.curve([float(one) for one in range(100)])]
     assert shares[-1] == 1.0
     assert 0.99 in shares
     assert 0.995 not in shares
-    assert numbers.curve([2.0]) == [(0.0, 2.0), (0.05, 2.0), (0.1, 2.0), (0.25, 2.0), (0.5, 2.0), (1.0, 2.0)]
+    assert stats.curve([2.0]) == [(0.0, 2.0), (0.05, 2.0), (0.1, 2.0), (0.25, 2.0), (0.5, 2.0), (1.0, 2.0)]
 
 
 @pytest.mark.parametrize(

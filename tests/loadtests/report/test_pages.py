@@ -10,11 +10,11 @@ from xml.etree import ElementTree
 
 import pytest
 
-from loadtests.report import html, markdown, write_report
-from loadtests.report.parts import Cell, Chapter, Figure, Figures, Remark, Table
-from loadtests.report.plots import svg
-from loadtests.report.plots.blocks import intervals, stacked
-from loadtests.report.plots.lines import Axis, Series, plot
+from sluice_s3.loadtests.report import html, markdown, write_report
+from sluice_s3.loadtests.report.document import Cell, Chapter, Figure, Figures, Remark, Table
+from sluice_s3.loadtests.report.plots import svg
+from sluice_s3.loadtests.report.plots.blocks import intervals, stacked
+from sluice_s3.loadtests.report.plots.lines import Axis, Series, plot
 from tests.loadtests.report.making import Made, row, steady
 
 EVIL = "<script>alert('x')</script> & \"<img src=http://e/x>\" | `x` [y](z)"
@@ -257,3 +257,14 @@ def test_tables_tell_what_was_measured(tmp_path: Path) -> None:
     assert "| GET | a | NoSuchKey: gone (2x) | 2 |" in lines
     assert "| b | 2.00 s | 1.00 MB/s |  | 1.00 | 1.00 s | 1.00 s | 0.500x |" in lines
     assert "| 1 MB | **300 ms (±265 ms, p50: 200 ms)** | 600 ms (±529 ms, p50: 400 ms) |" in lines
+
+
+def test_requests_that_were_sent_again_are_named(tmp_path: Path) -> None:
+    Made(tmp_path).cell("a", "mixed", 1, [row(retries=1), row(), row(retries=1)]).cell("b", "mixed", 1, [row()]).write()
+    write_report(tmp_path)
+    text = (tmp_path / "report.md").read_text()
+    assert "2 requests to a in mixed were sent again" in text
+    assert "requests to b in mixed were sent again" not in text
+    assert json.loads((tmp_path / "report.json").read_text())["retries"] == [
+        {"target": "a", "scenario": "mixed", "count": 2}
+    ]

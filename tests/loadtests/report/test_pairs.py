@@ -9,10 +9,10 @@ import pytest
 from rich.console import Console
 from typer.testing import CliRunner
 
-from app.cli_bench import bench
-from loadtests.compare.plan import PlanError
-from loadtests.report import console
-from loadtests.report.pairs import compare_runs
+from sluice_s3.app.cli.bench import bench
+from sluice_s3.loadtests.compare.plan import PlanError
+from sluice_s3.loadtests.report import console
+from sluice_s3.loadtests.report.comparison import compare_runs
 from tests.loadtests.report.making import Made, row, steady
 
 

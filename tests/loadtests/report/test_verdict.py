@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from loadtests.report import noise, verdict
-from loadtests.report.model import of_run
-from loadtests.report.noise import compare
-from loadtests.report.uses import measures
+from sluice_s3.loadtests.report import significance, verdict
+from sluice_s3.loadtests.report.model import of_run
+from sluice_s3.loadtests.report.significance import compare
+from sluice_s3.loadtests.report.use_cases import measures
 from tests.environment import sized
 from tests.loadtests.report.making import Made, row, steady, target
 
@@ -69,20 +69,20 @@ def test_an_interval_is_about_as_wide_as_students() -> None:
     for _ in range(30):
         a, b = (tuple(source.gauss(0, 1) for _ in range(3)) for _ in range(2))
         error = math.sqrt((statistics.variance(a) + statistics.variance(b)) / 3)
-        ratios.append(noise.half_width(a, b, 0.99) / error)
+        ratios.append(significance.half_width(a, b, 0.99) / error)
     assert statistics.median(ratios) == pytest.approx(4.604, rel=0.15)
 
 
 def test_the_same_figures_give_the_same_interval() -> None:
-    noise.half_width.cache_clear()
+    significance.half_width.cache_clear()
     first = compare([1.0, 1.1, 1.2], [1.5, 1.6, 1.4])
-    noise.half_width.cache_clear()
+    significance.half_width.cache_clear()
     assert compare([1.0, 1.1, 1.2], [1.5, 1.6, 1.4]) == first
 
 
 def test_few_repeats_none_and_those_without_any_noise() -> None:
     assert compare([1.0, 1.0], [2.0, 2.0, 2.0]).call == "too few repeats"
-    assert compare([1.0], [2.0]) == noise.Difference(0.5, None, None, "too few repeats")
+    assert compare([1.0], [2.0]) == significance.Difference(0.5, None, None, "too few repeats")
     assert compare([], [1.0]).call == "not measured"
     assert compare([0.0, 0.0, 0.0], [1.0, 1.0, 1.0]).call == "not measured"
     assert compare([2.0] * 3, [1.0] * 3).call == "faster"
@@ -238,7 +238,10 @@ def test_two_that_are_told_from_a_third_but_not_from_each_other(tmp_path: Path) 
 
 def test_nobody_wins_where_one_is_too_noisy_and_the_other_the_same() -> None:
     scores = {name: verdict.Score(name, {1: 1.0}, 0.0) for name in "abc"}
-    over = {"b": noise.Difference(1.01, 0.9, 1.1, "no difference"), "c": noise.Difference(1.2, 0.6, 2.4, "too noisy")}
+    over = {
+        "b": significance.Difference(1.01, 0.9, 1.1, "no difference"),
+        "c": significance.Difference(1.2, 0.6, 2.4, "too noisy"),
+    }
     one = verdict.Judgement(verdict.TOGETHER, [], scores, "a", over, [])
     assert (one.winners, one.call) == ([], "too noisy")
 
@@ -254,4 +257,4 @@ def test_nobody_wins_where_one_is_too_noisy_and_the_other_the_same() -> None:
     ],
 )
 def test_margins_in_words(ratio: float, low: float | None, high: float | None, said: str) -> None:
-    assert verdict.margin(noise.Difference(ratio, low, high, "faster")) == said
+    assert verdict.margin(significance.Difference(ratio, low, high, "faster")) == said

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from app.s3.body import PIECE, Body
-from app.s3.errors import IncompleteBody, MalformedPOSTRequest
-from app.s3.forms.form import Form
-from app.s3.request import S3Request
-from app.server.limits import BodyMemory
+from sluice_s3.app.s3.errors import IncompleteBody, MalformedPOSTRequest
+from sluice_s3.app.s3.objects.upload_form import UploadForm
+from sluice_s3.app.s3.wire.body import READ_BYTES, RequestBody
+from sluice_s3.app.s3.wire.request import S3Request
+from sluice_s3.app.server.http.limits import BodyMemoryBudget
 from tests.environment import sized
 
 TYPE = "multipart/form-data; boundary=BB"
@@ -23,7 +23,7 @@ HEAD = (
 ).removeprefix(b"preamble\r\n")
 
 
-def form_of(*pieces: bytes, whole: bool = True) -> Form:
+def form_of(*pieces: bytes, whole: bool = True) -> UploadForm:
     """A form whose body comes in these pieces."""
     coming = [
         {"type": "http.request", "body": piece, "more_body": number < len(pieces) or not whole}
@@ -33,10 +33,10 @@ def form_of(*pieces: bytes, whole: bool = True) -> Form:
     async def receive() -> MutableMapping[str, Any]:
         return coming.pop(0) if coming else {"type": "http.disconnect"}
 
-    return Form(TYPE, receive)
+    return UploadForm(TYPE, receive)
 
 
-async def file_of(form: Form) -> bytes:
+async def file_of(form: UploadForm) -> bytes:
     await form.read_fields()
     found, more = b"", True
     while more:
@@ -89,13 +89,13 @@ async def test_a_large_file_is_never_held() -> None:
             return {"type": "http.request", "body": body + b"\r\n--BB--", "more_body": False}
         return {"type": "http.request", "body": body, "more_body": True}
 
-    form = Form(TYPE, receive)
+    form = UploadForm(TYPE, receive)
     await form.read_fields()
     request = S3Request()
     request.headers = {"transfer-encoding": "chunked"}
     request.receive = form.receive_file
-    request.memory = memory = BodyMemory(1 << 30)
-    body = Body(request)
+    request.memory = memory = BodyMemoryBudget(1 << 30)
+    body = RequestBody(request)
     most = 0
     while piece := await body.read():
         most = max(most, memory.held, len(piece))
@@ -103,5 +103,5 @@ async def test_a_large_file_is_never_held() -> None:
     body.verify()
     body.close()
     assert body.size == sent - len(HEAD)
-    assert most <= 2 * PIECE
+    assert most <= 2 * READ_BYTES
     assert memory.held == 0

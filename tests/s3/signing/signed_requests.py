@@ -6,7 +6,7 @@ from urllib.parse import unquote, unquote_plus, urlsplit
 
 from botocore.awsrequest import AWSRequest
 
-from app.s3.request import S3Request
+from sluice_s3.app.s3.wire.request import S3Request
 
 ACCESS_KEY = "AKIAIOSFODNN7EXAMPLE"
 SECRET = "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY"

@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.s3 import errors
-from app.s3.signing.chunked import MAX_LINE, ChunkedDecoder
-from app.s3.signing.claim import EMPTY_SHA256, ChunkSigner, signing_key
+from sluice_s3.app.s3 import errors
+from sluice_s3.app.s3.auth.signatures.chunked import MAX_LINE, ChunkedDecoder
+from sluice_s3.app.s3.auth.signatures.request_signature import EMPTY_SHA256, ChunkSigner, signing_key
 
 SECRET = "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY"
 TIME = "20130524T000000Z"

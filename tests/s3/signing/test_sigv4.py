@@ -14,11 +14,11 @@ from botocore.credentials import Credentials
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.s3 import errors
-from app.s3.checksums import requested
-from app.s3.dates import format_basic
-from app.s3.request import S3Request
-from app.s3.signing import Claim, parse
+from sluice_s3.app.s3 import errors
+from sluice_s3.app.s3.auth.signatures import RequestSignature, parse_signature
+from sluice_s3.app.s3.wire.checksums import expected_checksum
+from sluice_s3.app.s3.wire.dates import format_basic
+from sluice_s3.app.s3.wire.request import S3Request
 from tests.s3.signing.signed_requests import ACCESS_KEY, REGION, SECRET, make, of_botocore
 
 CREDENTIALS = Credentials(ACCESS_KEY, SECRET)
@@ -26,13 +26,17 @@ HOST = "http://127.0.0.1:9000"
 EMPTY = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
 
 
-def claim_of(request: S3Request, *, now: float | None = None, region: str = REGION, sigv2: str = "query") -> Claim:
-    claim = parse(request, now=time.time() if now is None else now, region=region, clock_skew=900, sigv2=sigv2)
+def claim_of(
+    request: S3Request, *, now: float | None = None, region: str = REGION, sigv2: str = "query"
+) -> RequestSignature:
+    claim = parse_signature(
+        request, now=time.time() if now is None else now, region=region, clock_skew=900, sigv2=sigv2
+    )
     assert claim is not None
     return claim
 
 
-def verify(request: S3Request, *, now: float | None = None, secret: str = SECRET) -> Claim:
+def verify(request: S3Request, *, now: float | None = None, secret: str = SECRET) -> RequestSignature:
     claim = claim_of(request, now=now)
     claim.verify(secret)
     return claim
@@ -181,7 +185,7 @@ def test_blanks_around_and_within_a_signed_header_do_not_matter() -> None:
 
 def test_non_ascii_header_bytes_are_signed_as_they_came() -> None:
     # C3 A0 is "à" in UTF-8 and must not be taken for a capital A and a blank
-    from app.s3.signing.canonical import canonical_request
+    from sluice_s3.app.s3.auth.signatures.canonical import canonical_request
 
     request = make("PUT", "/b/k", {"host": "h", "x-amz-meta-a": "\xc3\xa0"})
     assert b"x-amz-meta-a:\xc3\xa0\n" in canonical_request(request, "/b/k", "", "host;x-amz-meta-a", EMPTY)
@@ -204,7 +208,7 @@ def test_the_date_header_when_x_amz_date_is_absent() -> None:
 
 def test_anonymous_requests_make_no_claim() -> None:
     for request in (make(), make("GET", "/b?versionId=1"), make(headers={"authorization": ""})):
-        assert parse(request, now=0, region=REGION, clock_skew=900, sigv2="on") is None
+        assert parse_signature(request, now=0, region=REGION, clock_skew=900, sigv2="on") is None
 
 
 def test_components_in_another_order_and_spacing() -> None:
@@ -465,8 +469,8 @@ def test_malformed_headers(rest: str) -> None:
 def test_any_header_raises_only_s3_errors(rest: str) -> None:
     for prefix in ("", "AWS4-HMAC-SHA256 ", "AWS4-HMAC-SHA256 Credential=", "AWS "):
         try:
-            parse(make(headers={"host": "h", "authorization": prefix + rest}), now=0, region=REGION, clock_skew=900,
-                  sigv2="on")  # fmt: skip
+            request = make(headers={"host": "h", "authorization": prefix + rest})
+            parse_signature(request, now=0, region=REGION, clock_skew=900, sigv2="on")
         except errors.S3Error:
             continue
 
@@ -592,11 +596,11 @@ def test_checksums_are_taken_from_headers_only() -> None:
     query = "x-amz-checksum-crc32=AAAAAA%3D%3D&x-amz-sdk-checksum-algorithm=CRC32&x-amz-checksum-mode=ENABLED"
     request = presigned("PUT", f"{HOST}/bucket/key?{query}")
     verify(request)
-    assert requested(request).value == ""
+    assert expected_checksum(request).value == ""
     assert request.headers["x-amz-checksum-mode"] == "ENABLED"
     request = presigned("PUT", f"{HOST}/bucket/key?{query}", {"x-amz-checksum-crc32": "MoZR6A=="})
     verify(request)
-    assert requested(request).value == "MoZR6A=="
+    assert expected_checksum(request).value == "MoZR6A=="
 
 
 def test_a_parameter_may_not_contradict_its_header() -> None:
@@ -625,6 +629,6 @@ def test_the_claim_of_a_request_does_not_hold_it() -> None:
 
 
 def test_format_basic_is_what_parse_reads() -> None:
-    from app.s3.dates import parse_basic
+    from sluice_s3.app.s3.wire.dates import parse_basic
 
     assert parse_basic(format_basic(EXAMPLE_TIME)) == EXAMPLE_TIME

@@ -9,13 +9,21 @@ from pathlib import Path
 
 import pytest
 
-from storage_drivers.errors import BlobDamaged, BlobMissing
-from storage_drivers.objects.driver import ObjectsDriver
-from storage_drivers.packs.memory import GROUP, GROWING, OVERHEAD, WORTH, Memory
-from storage_drivers.packs.reader import Place
+from sluice_s3.storage_drivers.errors import BlobDamaged, BlobMissing
+from sluice_s3.storage_drivers.objects.driver import ObjectsDriver
+from sluice_s3.storage_drivers.packs.reader import RecordLocation
+from sluice_s3.storage_drivers.packs.record_cache import (
+    GROUP,
+    GROWING_PACK_SECONDS,
+    MIN_USEFUL_RATIO,
+    OVERHEAD,
+    RecordCache,
+)
 from tests.storage_drivers.conftest import HastyEfs, HastyFuse, MakeDriver
 from tests.storage_drivers.packs.test_packs import Appends, Book, packs
 from tests.storage_drivers.tools import content
+
+pytestmark = pytest.mark.slow
 
 BUDGET = 2 << 20
 LIMIT = 100_000
@@ -47,7 +55,7 @@ def reads(driver: ObjectsDriver, monkeypatch: pytest.MonkeyPatch) -> list[tuple[
     return seen
 
 
-def memory_of(driver: ObjectsDriver) -> Memory:
+def memory_of(driver: ObjectsDriver) -> RecordCache:
     assert driver._memory is not None
     return driver._memory
 
@@ -71,10 +79,10 @@ def spoil(root: Path, locator: str) -> None:
 
 async def test_what_was_read_is_there_at_once(driver: ObjectsDriver, reads: list[tuple[int, int]]) -> None:
     (locator,) = await put_each(driver, b"a body")
-    assert driver.read_now(locator, 0, 6) is None
+    assert driver.try_read(locator, 0, 6) is None
     assert await driver.read(locator, 0, 6) == b"a body"
-    assert driver.read_now(locator, 0, 6) == b"a body"
-    assert driver.read_now(locator, 2, 3) == b"bod"
+    assert driver.try_read(locator, 0, 6) == b"a body"
+    assert driver.try_read(locator, 2, 3) == b"bod"
     assert await driver.read(locator, 2, 4) == b"body"
     assert await content(driver, locator, 0, 6) == b"a body"
     assert len(reads) == 1
@@ -83,7 +91,7 @@ async def test_what_was_read_is_there_at_once(driver: ObjectsDriver, reads: list
 async def test_those_who_want_the_same_share_its_reading(
     driver: ObjectsDriver, reads: list[tuple[int, int]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("storage_drivers.objects.remembering.MOST_AHEAD", 0)
+    monkeypatch.setattr("sluice_s3.storage_drivers.objects.caching_driver.MAX_READ_AHEAD", 0)
     (locator,) = await put_each(driver, b"body")
     assert await asyncio.gather(*(driver.read(locator, 0, 4) for _ in range(9))) == [b"body"] * 9
     assert len(reads) == 1
@@ -93,7 +101,7 @@ async def test_neighbours_come_along(driver: ObjectsDriver, reads: list[tuple[in
     bodies = [os.urandom(3000) for _ in range(20)]
     locators = await put_each(driver, *bodies)
     assert await driver.read(locators[7], 0, 3000) == bodies[7]
-    assert [driver.read_now(locator, 0, 3000) for locator in locators] == bodies
+    assert [driver.try_read(locator, 0, 3000) for locator in locators] == bodies
     assert len(reads) == 1
 
 
@@ -102,7 +110,7 @@ async def test_a_record_in_two_windows(driver: ObjectsDriver, reads: list[tuple[
     locators = await put_each(driver, *bodies)
     for locator, body in zip(locators, bodies, strict=True):
         assert await driver.read(locator, 0, LIMIT) == body
-        assert driver.read_now(locator, LIMIT - 10, 10) == body[-10:]
+        assert driver.try_read(locator, LIMIT - 10, 10) == body[-10:]
     assert sorted(reads) == sorted(set(reads)), "no window was read twice"
 
 
@@ -154,15 +162,15 @@ async def test_a_pack_that_grows_is_read_by_records(driver: ObjectsDriver, monke
         assert await driver.read(locator, 0, len(b"%d" % number)) == b"%d" % number
     assert sum(length > 1000 for length in lengths) <= 2
     assert len(lengths) <= 21
-    memory_of(driver)._growing[0x101] -= GROWING
-    assert memory_of(driver).around(Place(0x101, 0, 100, 1)), "not for ever"
+    memory_of(driver)._growing[0x101] -= GROWING_PACK_SECONDS
+    assert memory_of(driver).around(RecordLocation(0x101, 0, 100, 1)), "not for ever"
 
 
 async def test_damage_is_told(driver: ObjectsDriver, root: Path) -> None:
     good, bad = await put_each(driver, b"good", b"bad!")
     spoil(root, bad)
     assert await driver.read(good, 0, 4) == b"good"
-    assert driver.read_now(bad, 0, 4) is None
+    assert driver.try_read(bad, 0, 4) is None
     with pytest.raises(BlobDamaged):
         await driver.read(bad, 0, 4)
     assert await driver.read(good, 0, 4) == b"good"
@@ -178,7 +186,7 @@ async def test_damage_of_a_moment_is_read_over(driver: ObjectsDriver, monkeypatc
 
     monkeypatch.setattr(driver._packs, "stretch", wrong)
     assert await driver.read(locator, 0, 4) == b"body"
-    assert driver.read_now(locator, 0, 4) is None, "zeros are not believed"
+    assert driver.try_read(locator, 0, 4) is None, "zeros are not believed"
 
 
 async def test_damage_in_memory_is_not_believed(driver: ObjectsDriver) -> None:
@@ -187,7 +195,7 @@ async def test_damage_in_memory_is_not_believed(driver: ObjectsDriver) -> None:
     memory = memory_of(driver)
     kept = memory._records[locator]
     memory._records[locator] = kept._replace(whole=kept.whole[:-1] + b"?")
-    assert driver.read_now(locator, 0, 4) is None
+    assert driver.try_read(locator, 0, 4) is None
     assert await driver.read(locator, 0, 4) == b"body"
 
 
@@ -196,14 +204,14 @@ async def test_reads_past_the_end(driver: ObjectsDriver) -> None:
     for _ in range(2):
         with pytest.raises(BlobDamaged):
             await driver.read(locator, 0, 5)
-        assert driver.read_now(locator, 0, 5) is None
+        assert driver.try_read(locator, 0, 5) is None
         assert await driver.read(locator, 0, 4) == b"body"
 
 
 async def test_a_pack_that_is_not_there(driver: ObjectsDriver) -> None:
     with pytest.raises(BlobMissing):
         await driver.read("p:999.40.50.1", 0, 4)
-    assert driver.read_now("p:999.40.50.1", 0, 4) is None
+    assert driver.try_read("p:999.40.50.1", 0, 4) is None
 
 
 @pytest.mark.parametrize("how", ["whole", "punched", "elsewhere", "given up"])
@@ -224,8 +232,8 @@ async def test_what_is_discarded_is_forgotten(driver: ObjectsDriver, root: Path,
     else:
         driver.give_up(BlobMissing("the mount"))
     assert not memory.held or how == "punched", "windows beside those of the records may stay"
-    assert driver.read_now(gone, 0, 4) is None
-    assert driver.read_now(other, 0, 4) is None
+    assert driver.try_read(gone, 0, 4) is None
+    assert driver.try_read(other, 0, 4) is None
 
 
 async def test_what_was_moved_is_read_where_it_is(driver: ObjectsDriver) -> None:
@@ -234,9 +242,9 @@ async def test_what_was_moved_is_read_where_it_is(driver: ObjectsDriver) -> None
     (moved,) = (await driver.move([locator])).values()
     pack, _ = driver.packed(locator) or (0, 0)
     await driver.discard_many([driver.pack_locator(pack)])
-    assert driver.read_now(locator, 0, 4) is None
+    assert driver.try_read(locator, 0, 4) is None
     assert await driver.read(moved, 0, 4) == b"body"
-    assert driver.read_now(moved, 0, 4) == b"body"
+    assert driver.try_read(moved, 0, 4) == b"body"
 
 
 async def test_what_another_gateway_moves_and_discards(make_driver: MakeDriver) -> None:
@@ -262,12 +270,12 @@ async def test_what_another_gateway_moves_and_discards(make_driver: MakeDriver) 
         assert seen.isdisjoint({*locators, *moved.values(), *written})
         seen.update(locators, moved.values(), written)
         for locator, new, body, also in zip(locators, written, bodies, newer, strict=True):
-            assert one.read_now(locator, 0, 3000) in (body, None)
+            assert one.try_read(locator, 0, 3000) in (body, None)
             assert await one.read(moved[locator], 0, 3000) == body
             assert await one.read(new, 0, 3000) == also
             assert await one.read(new, 0, 3000) == also
         await one.forget_unlinked()
-        assert [one.read_now(locator, 0, 3000) for locator in locators] == [None] * 12
+        assert [one.try_read(locator, 0, 3000) for locator in locators] == [None] * 12
 
 
 async def test_it_is_bounded(make_driver: MakeDriver) -> None:
@@ -293,15 +301,15 @@ async def test_what_is_asked_for_stays(make_driver: MakeDriver) -> None:
     for locator in locators:
         await driver.read(locators[0], 0, 20_000)
         await driver.read(locator, 0, 20_000)
-    assert driver.read_now(locators[0], 0, 20_000) == bodies[0]
-    assert driver.read_now(locators[1], 0, 20_000) is None
+    assert driver.try_read(locators[0], 0, 20_000) == bodies[0]
+    assert driver.try_read(locators[1], 0, 20_000) is None
 
 
 @pytest.mark.parametrize("most", [0, 1, GROUP])
 async def test_no_more_windows_at_once_than_allowed(
     driver: ObjectsDriver, reads: list[tuple[int, int]], monkeypatch: pytest.MonkeyPatch, most: int
 ) -> None:
-    monkeypatch.setattr("storage_drivers.objects.remembering.MOST_AHEAD", most)
+    monkeypatch.setattr("sluice_s3.storage_drivers.objects.caching_driver.MAX_READ_AHEAD", most)
     bodies = [os.urandom(LIMIT - 1) for _ in range(20)]
     locators = await put_each(driver, *bodies)
     assert await asyncio.gather(*(driver.read(locator, 0, LIMIT - 1) for locator in locators)) == bodies
@@ -313,12 +321,12 @@ async def test_windows_that_are_of_no_use_are_not_read(make_driver: MakeDriver) 
     driver = await make_driver(pack_threshold=LIMIT, read_cache=600_000)
     driver.open_packs(Book())
     memory, body = memory_of(driver), os.urandom(2000)
-    assert memory.around(Place(1, 0, 2000, 1)), "while there is room"
+    assert memory.around(RecordLocation(1, 0, 2000, 1)), "while there is room"
     for pack in range(200):
-        if windows := memory.around(Place(pack, 0, 2000, 1)):
+        if windows := memory.around(RecordLocation(pack, 0, 2000, 1)):
             memory.keep_windows(pack, windows, (bytes(len(windows) * memory.window), 1))
-    assert memory._useful < WORTH
-    trials = [bool(memory.around(Place(999, 0, 2000, 1))) for _ in range(200)]
+    assert memory._useful < MIN_USEFUL_RATIO
+    trials = [bool(memory.around(RecordLocation(999, 0, 2000, 1))) for _ in range(200)]
     assert 0 < sum(trials) < 10, "but now and then, to see whether that changed"
     locators = await put_each(driver, *[body] * 40)
     before = memory._useful
@@ -334,4 +342,4 @@ async def test_without_a_budget_nothing_is_kept(make_driver: MakeDriver) -> None
     driver.open_packs(Book())
     (locator,) = await put_each(driver, b"body")
     assert await driver.read(locator, 0, 4) == b"body"
-    assert driver.read_now(locator, 0, 4) is None
+    assert driver.try_read(locator, 0, 4) is None

@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from storage_drivers.base import Durability
-from storage_drivers.errors import BlobDamaged, BlobMissing, StoreFailed
-from storage_drivers.objects.driver import ObjectsDriver
-from storage_drivers.packs import holes, pack_format
-from storage_drivers.packs.reader import Place, place_of
+from sluice_s3.storage_drivers.base import Durability
+from sluice_s3.storage_drivers.errors import BlobDamaged, BlobMissing, StoreFailed
+from sluice_s3.storage_drivers.objects.driver import ObjectsDriver
+from sluice_s3.storage_drivers.packs import format, holes
+from sluice_s3.storage_drivers.packs.reader import RecordLocation, parse_locator
 from tests.storage_drivers.conftest import MakeDriver
 from tests.storage_drivers.packs.test_packs import Appends, Book, packs
 from tests.storage_drivers.tools import blobs
@@ -39,20 +39,20 @@ async def driver(make_driver: MakeDriver, book: Book) -> ObjectsDriver:
     st.sampled_from([4096, 65536]),
 )
 def test_holes_touch_no_page_of_anything_else(records: list[tuple[int, bool]], page: int) -> None:
-    at = pack_format.PACK_HEADER
+    at = format.PACK_HEADER
     live = [(0, at)]
-    dead: list[Place] = []
+    dead: list[RecordLocation] = []
     for number, (size, is_dead) in enumerate(records):
         if is_dead:
-            dead.append(Place(7, at, size, number))
+            dead.append(RecordLocation(7, at, size, number))
         else:
             live.append((at, at + size))
         at += size
-    runs = holes.runs_of(reversed(dead), page).get(7, [])
+    runs = holes.dead_runs(reversed(dead), page).get(7, [])
     assert runs == sorted(runs)
     for offset, length in runs:
         assert offset % page == length % page == 0
-        assert length >= holes.LEAST
+        assert length >= holes.MIN_HOLE_BYTES
         assert all(end <= offset or start >= offset + length for start, end in live)
         assert offset + length <= at
     # and every run of dead bytes that holds pages enough is among them
@@ -63,7 +63,7 @@ def test_holes_touch_no_page_of_anything_else(records: list[tuple[int, bool]], p
         else:
             spans.append([place.offset, place.offset + place.total])
     pages = [end // page * page - -(-start // page) * page for start, end in spans]
-    assert sum(length for _, length in runs) == sum(size for size in pages if size >= holes.LEAST)
+    assert sum(length for _, length in runs) == sum(size for size in pages if size >= holes.MIN_HOLE_BYTES)
 
 
 async def test_a_punched_record_is_damaged_and_its_neighbours_are_whole(driver: ObjectsDriver, root: Path) -> None:
@@ -75,7 +75,7 @@ async def test_a_punched_record_is_damaged_and_its_neighbours_are_whole(driver: 
     before = pack.stat()
     dead = [entry.locator for entry in entries[3:13]]
     assert await driver.read(dead[0], 0, SIZE) == bodies[3]  # opens the pack
-    assert driver.read_now(dead[0], 0, SIZE) == bodies[3]
+    assert driver.try_read(dead[0], 0, SIZE) == (bodies[3] if driver.capabilities.nowait else None)
     await driver.discard_many(dead)
     after = pack.stat()
     assert after.st_size == before.st_size
@@ -83,7 +83,7 @@ async def test_a_punched_record_is_damaged_and_its_neighbours_are_whole(driver: 
     for locator in dead:
         with pytest.raises(BlobDamaged):
             await driver.read(locator, 0, SIZE)
-        assert driver.read_now(locator, 0, SIZE) is None
+        assert driver.try_read(locator, 0, SIZE) is None
     for entry, body in list(zip(entries, bodies, strict=True))[:3] + list(zip(entries, bodies, strict=True))[13:]:
         assert await driver.read(entry.locator, 0, SIZE) == body
     found = await blobs(driver)
@@ -125,7 +125,7 @@ async def test_without_holes_records_are_left_alone(
 
 async def test_records_with_their_claims_a_few_at_a_time(driver: ObjectsDriver) -> None:
     entries = await Appends(driver).put(*(b"x" * number for number in range(10)))
-    pack = place_of(entries[0].locator).pack
+    pack = parse_locator(entries[0].locator).pack
     found, offset = await driver.claimed(pack, 0, 3)
     calls = 1
     while offset:
@@ -135,7 +135,7 @@ async def test_records_with_their_claims_a_few_at_a_time(driver: ObjectsDriver) 
     assert calls == 4
     assert [record.locator for record in found] == [entry.locator for entry in entries]
     assert [record.claim for record in found] == [b"claim of %d bytes" % number for number in range(10)]
-    assert [record.total for record in found] == [place_of(entry.locator).total for entry in entries]
+    assert [record.total for record in found] == [parse_locator(entry.locator).total for entry in entries]
     with pytest.raises(BlobMissing):
         await driver.claimed(0xDEAD, 0, 3)
 
@@ -148,15 +148,15 @@ async def test_a_moved_record_is_the_same_blob(driver: ObjectsDriver, root: Path
     for entry, body in zip(entries, bodies, strict=True):
         new = moved[entry.locator]
         assert driver.blob_id(new) == entry.blob_id
-        assert place_of(new).pack != place_of(entry.locator).pack, "a pack of those that were moved"
-        assert place_of(new).total == place_of(entry.locator).total
+        assert parse_locator(new).pack != parse_locator(entry.locator).pack, "a pack of those that were moved"
+        assert parse_locator(new).total == parse_locator(entry.locator).total
         assert await driver.read(new, 0, len(body)) == body
         assert await driver.read(entry.locator, 0, len(body)) == body
-    (target,) = {place_of(new).pack for new in moved.values()}
+    (target,) = {parse_locator(new).pack for new in moved.values()}
     records, _ = await driver.claimed(target, 0, 100)
     assert {record.claim for record in records} == {b"claim of %d bytes" % len(body) for body in bodies}
     (late,) = await Appends(driver).put(b"goes where PUTs go")
-    assert place_of(late.locator).pack != target
+    assert parse_locator(late.locator).pack != target
 
 
 async def test_damage_is_not_moved(driver: ObjectsDriver, root: Path) -> None:
@@ -182,11 +182,11 @@ async def test_a_relaxed_store_syncs_what_it_moves(
         synced.append(os.readlink(f"/proc/self/fd/{fd}"))
         real(fd)
 
-    monkeypatch.setattr("storage_drivers.packs.writer.os.fdatasync", sync)
+    monkeypatch.setattr("sluice_s3.storage_drivers.packs.writer.os.fdatasync", sync)
     (entry,) = await Appends(driver).put(b"body")
     assert synced == []
     moved = await driver.move([entry.locator])
-    assert [Path(path).stem for path in synced] == [f"{place_of(moved[entry.locator]).pack:016x}"]
+    assert [Path(path).stem for path in synced] == [f"{parse_locator(moved[entry.locator]).pack:016x}"]
 
 
 async def test_a_move_that_fails_says_so(driver: ObjectsDriver, book: Book) -> None:
@@ -203,7 +203,7 @@ async def test_a_move_that_fails_says_so(driver: ObjectsDriver, book: Book) -> N
 
 async def test_a_whole_pack_goes(driver: ObjectsDriver, root: Path, book: Book) -> None:
     entries = await Appends(driver).put(b"one", b"two")
-    pack = place_of(entries[0].locator).pack
+    pack = parse_locator(entries[0].locator).pack
     locator = driver.pack_locator(pack)
     assert driver.whole_pack(locator) == pack
     assert driver.whole_pack(entries[0].locator) == 0
@@ -212,7 +212,7 @@ async def test_a_whole_pack_goes(driver: ObjectsDriver, root: Path, book: Book) 
     assert [found async for found in driver.packs()] == [pack]
     file = await driver.pack_file(pack)
     assert file is not None
-    assert file.size == pack_format.PACK_HEADER + sum(place_of(entry.locator).total for entry in entries)
+    assert file.size == format.PACK_HEADER + sum(parse_locator(entry.locator).total for entry in entries)
     assert await driver.read(entries[0].locator, 0, 3) == b"one"
     await driver.discard_many([locator, *(entry.locator for entry in entries)])
     assert packs(root) == []

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from storage_drivers.errors import StoreFailed
-from storage_drivers.objects.driver import ObjectsDriver
+from sluice_s3.storage_drivers.errors import StoreFailed
+from sluice_s3.storage_drivers.objects.driver import ObjectsDriver
 from tests.storage_drivers.conftest import HastyEfs, LocalDriver, MakeDriver
 from tests.storage_drivers.packs.test_packs import Appends, Book, packs
 
@@ -26,7 +26,7 @@ class Slow:
         self.most = 0
         self._lock = threading.Lock()
         self._sync = os.fdatasync
-        monkeypatch.setattr("storage_drivers.packs.writer.os.fdatasync", self)
+        monkeypatch.setattr("sluice_s3.storage_drivers.packs.writer.os.fdatasync", self)
 
     def __call__(self, fd: int) -> None:
         with self._lock:

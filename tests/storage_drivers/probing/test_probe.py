@@ -12,26 +12,26 @@ from pathlib import Path
 
 import pytest
 
-from storage_drivers import mountinfo
-from storage_drivers.base import Durability
-from storage_drivers.errors import StoreUnfit
-from storage_drivers.probing import probe
-from storage_drivers.probing import trials as probe_trials
-from storage_drivers.probing.probe import Progress, measure, measure_store, unfit, with_patience
-from storage_drivers.probing.trials import AT_START, Ability
+from sluice_s3.storage_drivers import mountinfo
+from sluice_s3.storage_drivers.base import Durability
+from sluice_s3.storage_drivers.errors import StoreUnfit
+from sluice_s3.storage_drivers.probing import probe
+from sluice_s3.storage_drivers.probing import trials as probe_trials
+from sluice_s3.storage_drivers.probing.probe import Progress, measure, measure_store, refusal_reason, run_with_timeout
+from sluice_s3.storage_drivers.probing.trials import AT_START, Capability
 from tests.storage_drivers.conftest import MakeDriver
 from tests.storage_drivers.tools import Pieces, content
 
 NEEDED = [
-    Ability.EXCLUSIVE_CREATE,
-    Ability.READ_BACK,
-    Ability.SIZE_AFTER_CLOSE,
-    Ability.FSYNC_FILE,
-    Ability.FSYNC_DIRECTORY,
-    Ability.RENAME_OVER,
-    Ability.READ_AFTER_UNLINK,
-    Ability.RMDIR_REFUSES,
-    Ability.TRUNCATE_CLEARS,
+    Capability.EXCLUSIVE_CREATE,
+    Capability.READ_BACK,
+    Capability.SIZE_AFTER_CLOSE,
+    Capability.FSYNC_FILE,
+    Capability.FSYNC_DIRECTORY,
+    Capability.RENAME_OVER,
+    Capability.READ_AFTER_UNLINK,
+    Capability.RMDIR_REFUSES,
+    Capability.TRUNCATE_CLEARS,
 ]
 
 
@@ -46,9 +46,9 @@ def test_a_local_disk_does_everything_needed(tmp_path: Path) -> None:
     (tmp_path / "somebody's").mkdir()
     (tmp_path / "somebody's/file").write_text("kept")
     found = measure(tmp_path)
-    assert {trial.ability for trial in found.trials} == set(Ability)
+    assert {trial.ability for trial in found.trials} == set(Capability)
     assert [ability for ability in NEEDED if not found.can(ability)] == []
-    assert unfit(found, Durability.FULL) is None
+    assert refusal_reason(found, Durability.FULL) is None
     assert {"create", "fsync", "fsync directory", "read", "unlink"} <= {latency.call for latency in found.latencies}
     assert all(0 < latency.median <= latency.worst for latency in found.latencies)
     assert sorted(path.name for path in tmp_path.rglob("*")) == ["file", "somebody's"]
@@ -56,7 +56,7 @@ def test_a_local_disk_does_everything_needed(tmp_path: Path) -> None:
 
 def test_json(tmp_path: Path) -> None:
     told = json.loads(json.dumps(measure(tmp_path).to_json()))
-    assert set(told["trials"]) == set(Ability)
+    assert set(told["trials"]) == set(Capability)
     assert told["trials"]["exclusive create"] == {"works": True, "detail": "", "error": ""}
     assert told["refused"] == {"full": None, "relaxed": None}
     assert told["latencies_ms"]["fsync"]["calls"] > probe.ROUNDS
@@ -64,38 +64,58 @@ def test_json(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("call", "ability"),
+    ("works", "says"),
     [
-        ("os.rename", Ability.RENAME_OVER),
-        ("os.link", Ability.LINK),
-        ("os.setxattr", Ability.XATTR),
-        ("os.copy_file_range", Ability.COPY_RANGE),
-        ("os.preadv", Ability.NOWAIT),
-        ("os.sendfile", Ability.SENDFILE),
-        ("fcntl.flock", Ability.FLOCK),
-        ("holes.allocate", Ability.FALLOCATE),
-        ("holes.punch", Ability.PUNCH),
+        ((True, True), "all checks passed"),
+        ((True, None), "no check failed; could not be tried: fsync of a file"),
+        ((False, True), "cannot: exclusive create"),
+        ((False, None), "cannot: exclusive create; could not be tried: fsync of a file"),
     ],
 )
-def test_what_a_mount_cannot_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, call: str, ability: Ability) -> None:
-    monkeypatch.setattr(f"storage_drivers.probing.trials.{call}", failing(errno.EOPNOTSUPP))
+def test_the_line_in_the_log_says_what_failed_and_nothing_else(works: tuple[bool, bool | None], says: str) -> None:
+    abilities = (Capability.EXCLUSIVE_CREATE, Capability.FSYNC_FILE)
+    trials = tuple(probe.Check(ability, one, "") for ability, one in zip(abilities, works, strict=True))
+    found = probe.Probe(mountinfo.Mount("ext4", "/dev/sda", "/mnt", ""), trials, (), 0, 0.0)
+    assert found.line == f"ext4 at /mnt; {says.replace('fsync of a file', Capability.FSYNC_FILE.value)}"
+
+
+@pytest.mark.parametrize(
+    ("call", "ability"),
+    [
+        ("os.rename", Capability.RENAME_OVER),
+        ("os.link", Capability.LINK),
+        ("os.setxattr", Capability.XATTR),
+        ("os.copy_file_range", Capability.COPY_RANGE),
+        ("os.preadv", Capability.NOWAIT),
+        ("os.sendfile", Capability.SENDFILE),
+        ("fcntl.flock", Capability.FLOCK),
+        ("holes.allocate", Capability.FALLOCATE),
+        ("holes.punch", Capability.PUNCH),
+    ],
+)
+def test_what_a_mount_cannot_do(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, call: str, ability: Capability
+) -> None:
+    monkeypatch.setattr(f"sluice_s3.storage_drivers.probing.trials.{call}", failing(errno.EOPNOTSUPP))
     found = measure(tmp_path)
     assert not found.can(ability)
     assert found.trial(ability).works is False
-    assert unfit(found, Durability.FULL) is None, "the layout needs none of them"
+    assert refusal_reason(found, Durability.FULL) is None, "the layout needs none of them"
     assert list(tmp_path.iterdir()) == []
 
 
 def test_a_directory_that_goes_with_its_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("storage_drivers.probing.trials.os.rmdir", lambda path: None)
-    seen = measure(tmp_path).trial(Ability.RMDIR_REFUSES)
+    monkeypatch.setattr("sluice_s3.storage_drivers.probing.trials.os.rmdir", lambda path: None)
+    seen = measure(tmp_path).trial(Capability.RMDIR_REFUSES)
     assert (seen.works, "gone" in seen.detail) == (False, True)
 
 
 def test_old_bytes_that_come_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     truncate = os.ftruncate
-    monkeypatch.setattr("storage_drivers.probing.trials.os.ftruncate", lambda fd, size: size and truncate(fd, size))
-    assert measure(tmp_path).trial(Ability.TRUNCATE_CLEARS).detail == "old bytes come back"
+    monkeypatch.setattr(
+        "sluice_s3.storage_drivers.probing.trials.os.ftruncate", lambda fd, size: size and truncate(fd, size)
+    )
+    assert measure(tmp_path).trial(Capability.TRUNCATE_CLEARS).detail == "old bytes come back"
 
 
 def test_names_that_fold(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -105,34 +125,34 @@ def test_names_that_fold(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
         head, _, name = path.rpartition("/")
         return opened(f"{head}/{name.lower()}", *args)
 
-    monkeypatch.setattr("storage_drivers.probing.scratch.os.open", fold)
+    monkeypatch.setattr("sluice_s3.storage_drivers.probing.scratch.os.open", fold)
     found = measure(tmp_path)
-    assert found.trial(Ability.CASE).works is False
-    assert found.can(Ability.UNICODE)
+    assert found.trial(Capability.CASE).works is False
+    assert found.can(Capability.UNICODE)
 
 
 @pytest.mark.parametrize(
     ("ability", "outcome", "kind", "relaxed_too"),
     [
-        (Ability.EXCLUSIVE_CREATE, (False, "a second one succeeded"), "exclusive-create", True),
-        (Ability.EXCLUSIVE_CREATE, errno.EIO, "error", True),
-        (Ability.READ_BACK, (False, "other bytes"), "integrity", True),
-        (Ability.SIZE_AFTER_CLOSE, (False, "3 bytes"), "integrity", True),
-        (Ability.FSYNC_FILE, errno.EIO, "durability", False),
-        (Ability.FSYNC_FILE, errno.EINVAL, "durability", False),
-        (Ability.FSYNC_DIRECTORY, errno.EIO, "durability", False),
+        (Capability.EXCLUSIVE_CREATE, (False, "a second one succeeded"), "exclusive-create", True),
+        (Capability.EXCLUSIVE_CREATE, errno.EIO, "error", True),
+        (Capability.READ_BACK, (False, "other bytes"), "integrity", True),
+        (Capability.SIZE_AFTER_CLOSE, (False, "3 bytes"), "integrity", True),
+        (Capability.FSYNC_FILE, errno.EIO, "durability", False),
+        (Capability.FSYNC_FILE, errno.EINVAL, "durability", False),
+        (Capability.FSYNC_DIRECTORY, errno.EIO, "durability", False),
     ],
 )
 async def test_a_store_that_refuses_to_start(
     make_driver: MakeDriver,
     monkeypatch: pytest.MonkeyPatch,
-    ability: Ability,
+    ability: Capability,
     outcome: int | tuple[bool, str],
     kind: str,
     relaxed_too: bool,
 ) -> None:
     stand_in = failing(outcome) if isinstance(outcome, int) else lambda _: outcome
-    monkeypatch.setitem(probe_trials.TRIALS, ability, stand_in)
+    monkeypatch.setitem(probe_trials.CHECKS, ability, stand_in)
     with pytest.raises(StoreUnfit, match=ability.value) as caught:
         await make_driver()
     assert caught.value.kind == kind
@@ -151,10 +171,10 @@ async def test_a_mount_without_sync_of_directories(make_driver: MakeDriver, monk
             raise OSError(errno.EINVAL, "injected")
         fsync(fd)
 
-    monkeypatch.setattr("storage_drivers.files.os.fsync", files_only)
+    monkeypatch.setattr("sluice_s3.storage_drivers.fsutil.os.fsync", files_only)
     driver = await make_driver()
     assert driver.probe is not None
-    assert driver.probe.trial(Ability.FSYNC_DIRECTORY).error == errno.EINVAL
+    assert driver.probe.trial(Capability.FSYNC_DIRECTORY).error == errno.EINVAL
     locator = await driver.put(1, Pieces(b"x"))
     assert await content(driver, locator, 0, 1) == b"x"
 
@@ -164,19 +184,19 @@ async def test_a_full_or_read_only_mount_starts(
     make_driver: MakeDriver, monkeypatch: pytest.MonkeyPatch, code: int
 ) -> None:
     await (await make_driver()).close()
-    monkeypatch.setattr("storage_drivers.probing.scratch.Scratch.create", failing(code))
+    monkeypatch.setattr("sluice_s3.storage_drivers.probing.scratch.Scratch.create", failing(code))
     driver = await make_driver()
     assert driver.probe is not None
-    assert driver.probe.trial(Ability.READ_BACK).works is None
+    assert driver.probe.trial(Capability.READ_BACK).works is None
     assert driver.capabilities.nowait, "nothing was seen that speaks against it"
 
 
 async def test_a_hung_mount_is_told(make_driver: MakeDriver, monkeypatch: pytest.MonkeyPatch) -> None:
     go_on = threading.Event()
     monkeypatch.setattr(
-        "storage_drivers.objects.driver.with_patience", lambda *args: with_patience(*args, patience=0.3)
+        "sluice_s3.storage_drivers.objects.driver.run_with_timeout", lambda *args: run_with_timeout(*args, patience=0.3)
     )
-    monkeypatch.setitem(probe_trials.TRIALS, Ability.FSYNC_FILE, lambda _: go_on.wait(30))
+    monkeypatch.setitem(probe_trials.CHECKS, Capability.FSYNC_FILE, lambda _: go_on.wait(30))
     with pytest.raises(StoreUnfit, match="fsync of a file") as caught:
         await make_driver()
     assert caught.value.kind == "no-answer"
@@ -192,7 +212,7 @@ async def test_patience_counts_anew_with_every_step() -> None:
             threading.Event().wait(0.1)
         return "done"
 
-    assert await with_patience(progress, steps, 0.4) == "done"
+    assert await run_with_timeout(progress, steps, 0.4) == "done"
 
 
 def test_a_start_leaves_nothing_and_takes_away_what_is_old(tmp_path: Path) -> None:
@@ -209,7 +229,7 @@ def test_a_start_leaves_nothing_and_takes_away_what_is_old(tmp_path: Path) -> No
 async def test_many_start_at_once(make_driver: MakeDriver) -> None:
     await make_driver()
     drivers = await asyncio.gather(*(make_driver() for _ in range(8)))
-    assert all(driver.probe is not None and driver.probe.can(Ability.READ_BACK) for driver in drivers)
+    assert all(driver.probe is not None and driver.probe.can(Capability.READ_BACK) for driver in drivers)
 
 
 def test_the_mount_of_a_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,13 +11,15 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from storage_drivers.base import UNTOLD, Append, Durability
-from storage_drivers.blobs.footer import CHUNK
-from storage_drivers.errors import BlobDamaged, BlobMissing, StoreFailed
-from storage_drivers.remote.store import FsspecDriver, is_of_one_process
+from sluice_s3.storage_drivers.base import UNKNOWN_SIZE, AppendRequest, Durability
+from sluice_s3.storage_drivers.blobs.footer import CHUNK
+from sluice_s3.storage_drivers.errors import BlobDamaged, BlobMissing, StoreFailed
+from sluice_s3.storage_drivers.fsspec.store import FsspecDriver, is_in_memory
 from tests.storage_drivers.conftest import MakeStore
 from tests.storage_drivers.places import Place, file_place, memory_place
 from tests.storage_drivers.tools import Pieces, blobs, content, split
+
+pytestmark = pytest.mark.slow
 
 KINDS = ["memory", "file", "sftp"]
 NEAR = pytest.mark.parametrize("place", ["memory", "file"], indirect=True)
@@ -40,7 +42,7 @@ async def test_put_and_read(store: FsspecDriver, place: Place) -> None:
     assert await content(store, locator, 0, 8) == b"one body"
     assert await store.read(locator, 4, 2) == b"bo"
     assert await store.read(locator, 0, 0) == b""
-    assert store.read_now(locator, 0, 8) is None
+    assert store.try_read(locator, 0, 8) is None
 
 
 @given(
@@ -162,7 +164,7 @@ async def test_a_locator_of_another_kind(store: FsspecDriver, locator: str) -> N
     with pytest.raises(BlobMissing):
         await store.read(locator, 0, 1)
     with pytest.raises(BlobMissing):
-        store.read_now(locator, 0, 1)
+        store.try_read(locator, 0, 1)
     with pytest.raises(BlobMissing):
         await store.discard(locator)
     with pytest.raises(BlobMissing):
@@ -179,7 +181,7 @@ async def test_walk_finds_all_and_nothing_else(store: FsspecDriver, place: Place
 
 
 async def test_usage_is_untold_but_asks(store: FsspecDriver, place: Place) -> None:
-    assert (await store.usage()).free == UNTOLD
+    assert (await store.usage()).free == UNKNOWN_SIZE
     place.remove("store.json")
     with pytest.raises(StoreFailed):
         await store.usage()
@@ -197,7 +199,7 @@ async def test_every_step_is_named(make_store: MakeStore) -> None:
 async def test_of_packs_there_are_none(store: FsspecDriver) -> None:
     assert store.capabilities.append_limit == 0
     with pytest.raises(StoreFailed):
-        store.append(Append(1, b"", Pieces(), lambda: b"", lambda _: None, {}))
+        store.append(AppendRequest(1, b"", Pieces(), lambda: b"", lambda _: None, {}))
     assert store.packed(store.locator(1)) is None
     assert store.whole_pack(store.locator(1)) == 0
     assert [pack async for pack in store.packs()] == []
@@ -231,9 +233,9 @@ async def test_durability_is_relaxed_and_only_that(make_store: MakeStore, place:
 
 
 def test_what_only_one_process_sees() -> None:
-    assert is_of_one_process("memory://x")
-    assert is_of_one_process("simplecache::memory://x")
-    assert not is_of_one_process("sftp://host/memory")
+    assert is_in_memory("memory://x")
+    assert is_in_memory("simplecache::memory://x")
+    assert not is_in_memory("sftp://host/memory")
     assert FsspecDriver("memory://x").capabilities.one_process
 
 

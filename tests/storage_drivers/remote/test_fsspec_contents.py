@@ -6,18 +6,18 @@ from pathlib import Path
 
 import pytest
 
-from storage_drivers.base import Decision
-from storage_drivers.errors import BlobMissing, StoreFailed
-from storage_drivers.objects.contents import Damaged
-from storage_drivers.remote.contents import raise_generation
-from storage_drivers.remote.store import FsspecDriver
+from sluice_s3.storage_drivers.base import JournalRecord
+from sluice_s3.storage_drivers.errors import BlobMissing, StoreFailed
+from sluice_s3.storage_drivers.fsspec.contents import raise_generation
+from sluice_s3.storage_drivers.fsspec.store import FsspecDriver
+from sluice_s3.storage_drivers.objects.offline_reader import Damaged
 from tests.storage_drivers.conftest import MakeStore
 from tests.storage_drivers.places import Place, file_place, memory_place
 from tests.storage_drivers.tools import Pieces, blobs
 
-FIRST = [Decision(7, b"claim", b"body"), Decision(9, b"", b"x" * 1_500_000)]
-SECOND = [Decision(11, b"c", b"")]
-THIRD = [Decision(12, b"d", b"third"), Decision(13, b"e", b"last")]
+FIRST = [JournalRecord(7, b"claim", b"body"), JournalRecord(9, b"", b"x" * 1_500_000)]
+SECOND = [JournalRecord(11, b"c", b"")]
+THIRD = [JournalRecord(12, b"d", b"third"), JournalRecord(13, b"e", b"last")]
 JOURNAL = "journals/0000000000000005.journal"
 
 
@@ -31,7 +31,7 @@ async def test_what_is_written_is_read(store: FsspecDriver, place: Place) -> Non
     assert length < await store.write_journal(5, SECOND)
     assert place.stored("journals") == [f"0000000000000005.journal.{number}" for number in (0, 1)]
     for number in range(2, 12):
-        length = await store.write_journal(5, [Decision(number + 100, b"", b"")])
+        length = await store.write_journal(5, [JournalRecord(number + 100, b"", b"")])
     assert store.contents().journal_size(5) == length
     await store.write_journal(6, SECOND)
     await store.end_journal(5)

@@ -15,17 +15,19 @@ from uuid import uuid4
 
 import pytest
 
-from storage_drivers.base import Decision
-from storage_drivers.blobs.footer import CHUNK
-from storage_drivers.errors import BlobDamaged, BlobMissing, DriverError, StoreFailed, StoreFull
-from storage_drivers.remote.contents import raise_generation, read_identity
-from storage_drivers.remote.filesystem import translated
-from storage_drivers.remote.store import FsspecDriver
+from sluice_s3.storage_drivers.base import JournalRecord
+from sluice_s3.storage_drivers.blobs.footer import CHUNK
+from sluice_s3.storage_drivers.errors import BlobDamaged, BlobMissing, DriverError, StoreFailed, StoreFull
+from sluice_s3.storage_drivers.fsspec.contents import raise_generation, read_identity
+from sluice_s3.storage_drivers.fsspec.filesystem import map_fsspec_errors
+from sluice_s3.storage_drivers.fsspec.store import FsspecDriver
 from tests.gateway import ROOT
 from tests.storage_drivers.conftest import MakeStore
 from tests.storage_drivers.faulty import FAULTS, LateFileSystem
 from tests.storage_drivers.places import Place, SshServer, memory_place
 from tests.storage_drivers.tools import Pieces, content
+
+pytestmark = pytest.mark.slow
 
 BODY = os.urandom(2 * CHUNK + 500)
 PIECES = (BODY[:CHUNK], BODY[CHUNK : 2 * CHUNK], BODY[2 * CHUNK :])
@@ -284,7 +286,7 @@ async def test_the_next_generation_survives_a_crash_at_any_step(store: FsspecDri
 
 
 async def test_a_journal_ends_with_its_first_error(store: FsspecDriver) -> None:
-    first = [Decision(7, b"claim", b"body")]
+    first = [JournalRecord(7, b"claim", b"body")]
     await store.write_journal(5, first)
     FAULTS.set(1, OSError(errno.ENOSPC, "full"), lasting=True)
     with pytest.raises(StoreFull):
@@ -296,24 +298,25 @@ async def test_a_journal_ends_with_its_first_error(store: FsspecDriver) -> None:
 
 
 def test_errors_have_one_translation() -> None:
-    assert isinstance(translated(FileNotFoundError("/x"), "f:1"), BlobMissing)
-    assert not isinstance(translated(FileNotFoundError("/x")), BlobMissing)
-    assert isinstance(translated(OSError(errno.EDQUOT, "")), StoreFull)
-    assert str(translated(KeyError("secret"))) == "KeyError"
+    assert isinstance(map_fsspec_errors(FileNotFoundError("/x"), "f:1"), BlobMissing)
+    assert not isinstance(map_fsspec_errors(FileNotFoundError("/x")), BlobMissing)
+    assert isinstance(map_fsspec_errors(OSError(errno.EDQUOT, "")), StoreFull)
+    assert str(map_fsspec_errors(KeyError("secret"))) == "KeyError"
     own = StoreFailed("own")
-    assert translated(own) is own
+    assert map_fsspec_errors(own) is own
 
 
 # what has to be installed
 def test_packages_are_imported_when_they_are_used() -> None:
-    code = "import sys, storage_drivers.remote.store; sys.exit(bool({'fsspec', 'paramiko'} & sys.modules.keys()))"
+    check = "sys.exit(bool({'fsspec', 'paramiko'} & sys.modules.keys()))"
+    code = f"import sys, sluice_s3.storage_drivers.fsspec.store; {check}"
     assert subprocess.run([sys.executable, "-c", code], cwd=ROOT).returncode == 0
 
 
 async def test_without_the_package(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "fsspec.core", None)
     driver = FsspecDriver("memory://x")
-    with pytest.raises(StoreFailed, match=r"pip install 'sluice\[fsspec\]'"):
+    with pytest.raises(StoreFailed, match=r"pip install 'sluice-s3\[fsspec\]'"):
         await driver.start()
     await driver.close()
 
@@ -321,7 +324,7 @@ async def test_without_the_package(monkeypatch: pytest.MonkeyPatch) -> None:
 async def test_without_paramiko(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "paramiko", None)
     driver = FsspecDriver("sftp://host/x")
-    with pytest.raises(StoreFailed, match=r"pip install 'sluice\[fsspec\]'"):
+    with pytest.raises(StoreFailed, match=r"pip install 'sluice-s3\[fsspec\]'"):
         await driver.start()
     await driver.close()
 
@@ -358,7 +361,7 @@ async def test_a_session_that_is_cut(ssh: SshServer, tmp_path: Path) -> None:
 async def test_a_session_that_hangs_is_given_up(
     ssh: SshServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("storage_drivers.remote.sftp.SILENCE", 3.0)
+    monkeypatch.setattr("sluice_s3.storage_drivers.fsspec.sftp.SILENCE_SECONDS", 3.0)
     place = ssh.place(tmp_path / "store")
     driver = FsspecDriver(place.url, threads=1, options=place.options)
     await driver.start()

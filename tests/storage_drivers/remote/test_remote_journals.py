@@ -6,25 +6,25 @@ from pathlib import Path
 
 import pytest
 
-from storage_drivers.base import Decision
-from storage_drivers.packs import pack_format
-from storage_drivers.remote.filesystem import Remote
-from storage_drivers.remote.journals import RemoteJournals
+from sluice_s3.storage_drivers.base import JournalRecord
+from sluice_s3.storage_drivers.fsspec.filesystem import FsspecClient
+from sluice_s3.storage_drivers.fsspec.journals import RemoteJournals
+from sluice_s3.storage_drivers.packs import format
 
-WRITTEN = [Decision(number, b"claim", b"body %d" % number) for number in range(3)]
+WRITTEN = [JournalRecord(number, b"claim", b"body %d" % number) for number in range(3)]
 
 
 @pytest.mark.parametrize(
     ("at", "found"),
     [
         (20, [None]),
-        (pack_format.PACK_HEADER + 5, [None, *WRITTEN[1:]]),
-        (pack_format.PACK_HEADER + pack_format.RECORD_HEADER, [None, *WRITTEN[1:]]),
+        (format.PACK_HEADER + 5, [None, *WRITTEN[1:]]),
+        (format.PACK_HEADER + format.RECORD_HEADER, [None, *WRITTEN[1:]]),
     ],
     ids=["header", "head of a record", "claim of a record"],
 )
-def test_damage_in_the_last_batch(tmp_path: Path, at: int, found: list[Decision | None]) -> None:
-    journals = RemoteJournals(Remote(f"file://{tmp_path}", {}, 1))
+def test_damage_in_the_last_batch(tmp_path: Path, at: int, found: list[JournalRecord | None]) -> None:
+    journals = RemoteJournals(FsspecClient(f"file://{tmp_path}", {}, 1))
     path = Path(journals.path(7, 0))
     path.parent.mkdir()
     journals.append(7, WRITTEN)

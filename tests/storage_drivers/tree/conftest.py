@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from storage_drivers.threads import Threads
-from storage_drivers.tree import TreeFiles
+from sluice_s3.storage_drivers.threads import StoreThreadPool
+from sluice_s3.storage_drivers.tree import TreeFiles
 from tests.storage_drivers.tree.tools import BUCKET
 
 MakeFiles = Callable[..., Awaitable[TreeFiles]]
@@ -23,7 +23,7 @@ def root(tmp_path: Path) -> Path:
 @pytest.fixture
 async def make_files(root: Path) -> AsyncIterator[MakeFiles]:
     """Start the files of a store, of `root` unless told otherwise, with a bucket."""
-    threads = Threads(4)
+    threads = StoreThreadPool(4)
 
     async def make(where: Path = root, **settings: object) -> TreeFiles:
         files = TreeFiles(where, threads, **settings)  # type: ignore[arg-type]

@@ -14,13 +14,15 @@ from pathlib import Path
 
 import pytest
 
-from storage_drivers.base import Durability
-from storage_drivers.mountinfo import mount_of
-from storage_drivers.tree import TreeFiles, placing
+from sluice_s3.storage_drivers.base import Durability
+from sluice_s3.storage_drivers.mountinfo import mount_of
+from sluice_s3.storage_drivers.tree import TreeFiles, publish
 from tests.environment import need, need_fuse, need_root
 from tests.storage_drivers.tools import Pieces
 from tests.storage_drivers.tree.conftest import MakeFiles
 from tests.storage_drivers.tree.tools import BUCKET, KEYS, fits, get, put, scanned
+
+pytestmark = pytest.mark.slow
 
 HERE = Path(__file__).parents[3]
 TWINS = (
@@ -178,7 +180,7 @@ async def test_our_own_directory_has_no_twins(files: TreeFiles) -> None:
 
 async def test_one_directory_may_fold(make_files: MakeFiles, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """As ext4, f2fs and tmpfs say it by a flag. This mount folds nothing: what is asked for is seen."""
-    monkeypatch.setattr("storage_drivers.tree.trials.WITH_FLAGS", {mount_of(tmp_path).kind})
+    monkeypatch.setattr("sluice_s3.storage_drivers.tree.trials.WITH_FLAGS", {mount_of(tmp_path).kind})
     (tmp_path / "root").mkdir()
     asked, folds = [], []
 
@@ -195,13 +197,13 @@ async def test_one_directory_may_fold(make_files: MakeFiles, tmp_path: Path, mon
     assert files.traits.has_flags
     folds[:] = [(files.root / BUCKET).stat().st_ino]
     claimed = []
-    original = placing.rename_new
+    original = publish.rename_new
 
     def rename_new(source_fd: int, source: bytes, target_fd: int, target: bytes) -> None:
         claimed.append(target)
         original(source_fd, source, target_fd, target)
 
-    monkeypatch.setattr(placing, "rename_new", rename_new)
+    monkeypatch.setattr(publish, "rename_new", rename_new)
     for key in ("a", "x/b", "a"):
         assert await get(files, await put(files, key)) == b"body"
     assert claimed == [b"a"]

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from storage_drivers.errors import StoreFailed
-from storage_drivers.tree import FileGone, Seen, TreeFiles, opening
+from sluice_s3.storage_drivers.errors import StoreFailed
+from sluice_s3.storage_drivers.tree import FileGone, SkippedCounts, TreeFiles, openat2
 from tests.storage_drivers.tools import Pieces
 from tests.storage_drivers.tree.tools import BUCKET, get, put, scanned
 
@@ -22,8 +22,8 @@ SECRET = b"secret"
 def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """With openat2(2), and as where there is none."""
     if request.param == "components":
-        monkeypatch.setattr(opening, "has_openat2", lambda: False)
-    elif not opening.has_openat2():
+        monkeypatch.setattr(openat2, "has_openat2", lambda: False)
+    elif not openat2.has_openat2():
         pytest.skip("no openat2(2) here")
 
 
@@ -186,7 +186,7 @@ async def test_a_hard_link_is_never_written_through(files: TreeFiles, outside: P
 async def test_a_scan_passes_them_by(files: TreeFiles, outside: Path, plant: Plant) -> None:
     await put(files, "x/a")
     plant(files.root / BUCKET / "x/planted", outside)
-    seen = Seen()
+    seen = SkippedCounts()
     found = [one async for batch in files.scan(BUCKET, seen) for one in batch]
     assert {one.key for one in found} - {"x/target"} == {"x/a"}
     assert seen.not_files == (0 if plant is directory else 1)

@@ -14,9 +14,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from storage_drivers.base import Durability, FileSlice
-from storage_drivers.errors import BlobDamaged, BlobMissing, StoreFailed, StoreUnfit
-from storage_drivers.tree import Collision, FileChanged, FileGone, Stamp, TreeFiles
+from sluice_s3.storage_drivers.base import Durability, FileSlice
+from sluice_s3.storage_drivers.errors import BlobDamaged, BlobMissing, StoreFailed, StoreUnfit
+from sluice_s3.storage_drivers.tree import Collision, FileChanged, FileGone, Stamp, TreeFiles
 from tests.environment import sized
 from tests.storage_drivers.tools import Pieces, fail_nth, split
 from tests.storage_drivers.tree.conftest import MakeFiles
@@ -140,7 +140,9 @@ async def test_a_mount_that_fails_leaves_nothing(files: TreeFiles, monkeypatch: 
 
 
 async def test_bytes_that_a_mount_loses_are_noticed(files: TreeFiles, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("storage_drivers.tree.staging.write_all", lambda fd, piece: os.write(fd, piece[:-1]))
+    monkeypatch.setattr(
+        "sluice_s3.storage_drivers.tree.staged_file.write_all", lambda fd, piece: os.write(fd, piece[:-1])
+    )
     with pytest.raises(StoreFailed, match="3 bytes of 4"):
         await files.stage(7, Pieces(b"body"))
 
@@ -180,7 +182,7 @@ async def test_what_was_written_aside_can_be_taken_away(files: TreeFiles) -> Non
 
 async def test_without_inodes_the_staged_file_tells(make_files: MakeFiles, monkeypatch: pytest.MonkeyPatch) -> None:
     """The old file has the new one's size and time: only what is written aside still says that it is the old one."""
-    monkeypatch.setattr("storage_drivers.tree.trials._inodes_last", lambda _: False)
+    monkeypatch.setattr("sluice_s3.storage_drivers.tree.trials._inodes_last", lambda _: False)
     files = await make_files()
     path, _ = files.parse(await put(files, "a", b"old!"))
     stamp = await files.stage(70, Pieces(b"new!"))
@@ -194,8 +196,8 @@ async def test_without_inodes_the_staged_file_tells(make_files: MakeFiles, monke
 @pytest.mark.parametrize("step", [1, 100, 1000, 10**6])
 async def test_no_two_files_have_one_stamp(make_files: MakeFiles, monkeypatch: pytest.MonkeyPatch, step: int) -> None:
     """Of the same size, written within one tick of the clock, and without inode numbers."""
-    monkeypatch.setattr("storage_drivers.tree.trials._inodes_last", lambda _: False)
-    monkeypatch.setattr("storage_drivers.tree.trials.time_step", lambda _: step)
+    monkeypatch.setattr("sluice_s3.storage_drivers.tree.trials._inodes_last", lambda _: False)
+    monkeypatch.setattr("sluice_s3.storage_drivers.tree.trials.time_step", lambda _: step)
     files = await make_files(durability=Durability.RELAXED)
     stamps = [await files.stage(number, Pieces(b"body")) for number in range(900, 1000)]
     assert len(set(stamps)) == len(stamps)
@@ -206,7 +208,7 @@ async def test_no_two_files_have_one_stamp(make_files: MakeFiles, monkeypatch: p
 async def test_a_mount_without_anything_to_tell_files_by_is_refused(
     make_files: MakeFiles, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("storage_drivers.tree.trials._inodes_last", lambda _: False)
+    monkeypatch.setattr("sluice_s3.storage_drivers.tree.trials._inodes_last", lambda _: False)
     original = os.utime
     monkeypatch.setattr(os, "utime", lambda fd, ns: original(fd, ns=(ns[0], ns[1] - ns[1] % 10**9)))
     with pytest.raises(StoreUnfit, match="stamps"):
@@ -229,8 +231,8 @@ async def pieces_of(files: TreeFiles, *parts: bytes | str) -> AsyncIterator[File
 
 @pytest.mark.parametrize("within", [True, False])
 async def test_copies(files: TreeFiles, monkeypatch: pytest.MonkeyPatch, within: bool) -> None:
-    monkeypatch.setattr("storage_drivers.tree.staging.COPIED", 1000)
-    monkeypatch.setattr("storage_drivers.tree.staging.PIECE", 700)
+    monkeypatch.setattr("sluice_s3.storage_drivers.tree.staged_file.COPIED", 1000)
+    monkeypatch.setattr("sluice_s3.storage_drivers.tree.staged_file.PIECE", 700)
     if not within:
         monkeypatch.setattr(os, "copy_file_range", fail_nth(os.copy_file_range, OSError(18, "cross-device"), 1))
     body = os.urandom(2501)
@@ -402,7 +404,7 @@ async def test_buckets_are_removed_as_far_as_they_are_empty(files: TreeFiles) ->
 async def test_no_bucket_is_removed_where_rmdir_is_not_safe(
     make_files: MakeFiles, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("storage_drivers.tree.trials.rmdir_refuses", lambda _: (False, "it is gone"))
+    monkeypatch.setattr("sluice_s3.storage_drivers.tree.trials.rmdir_refuses", lambda _: (False, "it is gone"))
     files = await make_files()
     assert not await files.remove_bucket(BUCKET)
     assert (files.root / BUCKET).is_dir()
@@ -436,14 +438,16 @@ async def test_a_mount_that_cannot_rename_is_refused(
         return False, "no"
 
     refused.__name__ = trial
-    monkeypatch.setattr(f"storage_drivers.tree.trials.{trial}", refused)
+    monkeypatch.setattr(f"sluice_s3.storage_drivers.tree.trials.{trial}", refused)
     with pytest.raises(StoreFailed, match=reason):
         await make_files()
 
 
 async def test_a_full_mount_can_still_be_read(make_files: MakeFiles, monkeypatch: pytest.MonkeyPatch) -> None:
     locator = await put(await make_files(), "a")
-    monkeypatch.setattr("storage_drivers.probing.scratch.write_all", fail_nth(lambda *_: None, OSError(28, "full"), 1))
+    monkeypatch.setattr(
+        "sluice_s3.storage_drivers.probing.scratch.write_all", fail_nth(lambda *_: None, OSError(28, "full"), 1)
+    )
     files = await make_files()
     assert files.traits.careful
     assert not files.traits.rmdir

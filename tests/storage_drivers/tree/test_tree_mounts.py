@@ -7,14 +7,16 @@ import os
 
 import pytest
 
-from loadtests.mounts import Mount
-from storage_drivers.base import Durability
-from storage_drivers.errors import ReadOnlyStore, StoreFailed, StoreFull, StoreUnfit
-from storage_drivers.tree import FileChanged, TreeFiles
+from sluice_s3.loadtests.mounts import Mount
+from sluice_s3.storage_drivers.base import Durability
+from sluice_s3.storage_drivers.errors import ReadOnlyStore, StoreFailed, StoreFull, StoreUnfit
+from sluice_s3.storage_drivers.tree import FileChanged, TreeFiles
 from tests.storage_drivers.conftest import MakeMount
 from tests.storage_drivers.tools import Pieces
 from tests.storage_drivers.tree.conftest import MakeFiles
 from tests.storage_drivers.tree.tools import BUCKET, KEYS, fits, get, put, scanned
+
+pytestmark = pytest.mark.slow
 
 OLD, NEW = b"old", b"new"
 BLOB = 700

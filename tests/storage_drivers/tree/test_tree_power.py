@@ -10,15 +10,15 @@ from typing import NamedTuple
 
 import pytest
 
-from loadtests.mounts import mounted
-from storage_drivers.tree import TreeFiles
+from sluice_s3.loadtests.mounts import mounted
+from sluice_s3.storage_drivers.tree import TreeFiles
 from tests.crash.power import Disk
 from tests.environment import need, need_fuse, need_root
 from tests.storage_drivers.tools import Pieces
 from tests.storage_drivers.tree.conftest import MakeFiles
 from tests.storage_drivers.tree.tools import BUCKET, get, put, scanned
 
-pytestmark = pytest.mark.power
+pytestmark = [pytest.mark.power, pytest.mark.slow]
 
 DISKS = ("ext4", "xfs")
 PERSONALITIES = ("plain", "nfs")

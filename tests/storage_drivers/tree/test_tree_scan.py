@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from storage_drivers.errors import StoreFailed
-from storage_drivers.tree import Seen, TreeFiles, scanning
+from sluice_s3.storage_drivers.errors import StoreFailed
+from sluice_s3.storage_drivers.tree import SkippedCounts, TreeFiles, scanner
 from tests.environment import sized
 from tests.storage_drivers.tree.tools import BUCKET, put, scanned
 
@@ -31,13 +31,13 @@ def fill(bucket: Path, count: int) -> dict[str, int]:
 @pytest.mark.parametrize("width", [1, 4])
 async def test_every_file_is_found_once(files: TreeFiles, width: int) -> None:
     sizes = fill(files.root / BUCKET, FILES)
-    seen = Seen()
+    seen = SkippedCounts()
     batches = [batch async for batch in files.scan(BUCKET, seen, width)]
     found = [one for batch in batches for one in batch]
     assert {one.key: one.stamp.size for one in found} == sizes
     assert len(found) == len(sizes) == seen.files
     assert seen.directories == 1 + FILES // 500 + FILES // 50
-    assert max(map(len, batches)) <= scanning.BATCH
+    assert max(map(len, batches)) <= scanner.FILES_PER_BATCH
     assert all([await files.find(one.path) == one.stamp for one in found[:: FILES // 20]])
 
 
@@ -51,13 +51,13 @@ async def test_what_can_be_no_key_is_counted(files: TreeFiles) -> None:
     deep = bucket / "/".join(["n" * 200] * 6)
     deep.mkdir(parents=True)
     (deep / "file").write_bytes(b"")
-    seen = Seen()
+    seen = SkippedCounts()
     assert [one.key async for batch in files.scan(BUCKET, seen) for one in batch] == ["a"]
     assert (seen.files, seen.not_keys, seen.not_files) == (1, 6, 0)
 
 
 async def test_what_vanishes_is_left_out(files: TreeFiles, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(scanning, "BATCH", 1)
+    monkeypatch.setattr(scanner, "FILES_PER_BATCH", 1)
     sizes = fill(files.root / BUCKET, 1000)
     keys = set()
     async for batch in files.scan(BUCKET, width=1):
@@ -71,7 +71,7 @@ async def test_what_vanishes_is_left_out(files: TreeFiles, monkeypatch: pytest.M
 
 
 async def test_a_scan_that_is_left_closes_what_it_opened(files: TreeFiles, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(scanning, "BATCH", 1)
+    monkeypatch.setattr(scanner, "FILES_PER_BATCH", 1)
     fill(files.root / BUCKET, 100)
     before = len(os.listdir("/proc/self/fd"))
     scan = files.scan(BUCKET, width=3)

@@ -7,8 +7,8 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
-from storage_drivers.errors import StoreFailed
-from storage_drivers.tree import Collision, Stamp, TreeFiles
+from sluice_s3.storage_drivers.errors import StoreFailed
+from sluice_s3.storage_drivers.tree import Collision, Stamp, TreeFiles
 from tests.storage_drivers.tools import Pieces, fail_nth
 from tests.storage_drivers.tree.conftest import MakeFiles
 from tests.storage_drivers.tree.tools import BUCKET, get, put

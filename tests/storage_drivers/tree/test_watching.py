@@ -11,15 +11,15 @@ from pathlib import Path
 
 import pytest
 
-from storage_drivers.errors import StoreFailed
-from storage_drivers.mountinfo import UNKNOWN
-from storage_drivers.tree import Changes, TreeFiles, opening, watching
+from sluice_s3.storage_drivers.errors import StoreFailed
+from sluice_s3.storage_drivers.mountinfo import UNKNOWN
+from sluice_s3.storage_drivers.tree import Changes, TreeFiles, inotify, openat2
 from tests.storage_drivers.tree.tools import BUCKET, put
 
 
 @pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(watching, "PAUSE", 0.01)
+    monkeypatch.setattr(inotify, "PAUSE_SECONDS", 0.01)
 
 
 @pytest.fixture
@@ -144,7 +144,7 @@ async def test_what_is_missed_is_said(
 ) -> None:
     bucket = files.root / BUCKET
     if lack == "many":
-        monkeypatch.setattr(watching, "MANY", 10)
+        monkeypatch.setattr(inotify, "MAX_PENDING", 10)
         for number in range(20):
             (bucket / f"{number}").write_bytes(b"x")
     else:
@@ -152,20 +152,20 @@ async def test_what_is_missed_is_said(
         def full(*_: object) -> int:
             raise OSError(28, "no watch left")
 
-        monkeypatch.setattr(watching, "_called", full)
+        monkeypatch.setattr(inotify, "_called", full)
         (bucket / "new").mkdir()
     assert (await anext(told)).missed
 
 
 async def test_what_cannot_be_read_hides_no_other(files: TreeFiles, monkeypatch: pytest.MonkeyPatch) -> None:
-    whole = opening.open_beneath
+    whole = openat2.open_beneath
 
     def refusing(root: int, path: bytes, flags: int) -> int:
         if path.endswith(b"/closed"):
             raise PermissionError(errno.EACCES, "closed")
         return whole(root, path, flags)
 
-    monkeypatch.setattr(opening, "open_beneath", refusing)
+    monkeypatch.setattr(openat2, "open_beneath", refusing)
     (files.root / BUCKET / "closed").mkdir()
     (files.root / BUCKET / "x").mkdir()
     changes = files.watch(BUCKET)
@@ -176,7 +176,7 @@ async def test_what_cannot_be_read_hides_no_other(files: TreeFiles, monkeypatch:
 
 
 async def test_an_overflow_is_said(files: TreeFiles) -> None:
-    watcher = watching.Watcher(files._directories, BUCKET)
+    watcher = inotify.Watcher(files._directories, BUCKET)
     assert not watcher.start()
     queue = int(Path("/proc/sys/fs/inotify/max_queued_events").read_text())
     names = [files.root / BUCKET / name for name in "ab"]
@@ -191,7 +191,7 @@ async def test_an_overflow_is_said(files: TreeFiles) -> None:
 
 
 async def test_mounts_that_do_not_tell(files: TreeFiles, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("storage_drivers.tree.directories.mount_of", lambda _: UNKNOWN)
+    monkeypatch.setattr("sluice_s3.storage_drivers.tree.directories.mount_of", lambda _: UNKNOWN)
     with pytest.raises(StoreFailed, match="local"):
         await anext(files.watch(BUCKET))
 
@@ -210,7 +210,7 @@ async def test_watching_can_end_at_any_time(files: TreeFiles) -> None:
     waiting.cancel()
     with pytest.raises(asyncio.CancelledError):
         await waiting
-    await files._hop(lambda: None)
+    await files._run_in_thread(lambda: None)
     for _ in range(100):
         if len(os.listdir("/proc/self/fd")) == before:
             break

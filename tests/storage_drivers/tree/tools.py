@@ -7,7 +7,7 @@ import os
 
 from hypothesis import strategies as st
 
-from storage_drivers.tree import Collision, Found, TreeFiles
+from sluice_s3.storage_drivers.tree import Collision, ScannedFile, TreeFiles
 from tests.storage_drivers.tools import Pieces
 
 BUCKET = "photos"
@@ -71,6 +71,6 @@ async def get(files: TreeFiles, locator: str) -> bytes:
         opened.release()
 
 
-async def scanned(files: TreeFiles, bucket: str = BUCKET) -> list[Found]:
+async def scanned(files: TreeFiles, bucket: str = BUCKET) -> list[ScannedFile]:
     """All that a scan finds."""
     return [found async for batch in files.scan(bucket) for found in batch]

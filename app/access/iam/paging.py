@@ -1,0 +1,31 @@
+"""Pages of an account's identities, keys and policies."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TypeVar
+
+from sluice_s3.app.access.iam.actions import Call, Result
+from sluice_s3.app.index.identity_rows import Identity
+
+T = TypeVar("T")
+
+
+async def page(call: Call, kind: str, name: str, shown: Callable[[Identity], Result]) -> Result:
+    """Return a page of users, groups or roles. A marker is the folded name of the last one."""
+    limit, path = call.parameters.limit(), call.parameters.path_prefix()
+    found = await call.index.identities_of(call.account_id, kind, path, call.parameters.get("Marker"), limit + 1)
+    return {name: [shown(one) for one in found[:limit]], **_end([one.folded for one in found], limit)}
+
+
+def part(call: Call, name: str, found: Sequence[T], place: Callable[[T], str], shown: Callable[[T], object]) -> Result:
+    """Return a page of a complete list. A marker is the place of the last entry."""
+    limit, after = call.parameters.limit(), call.parameters.get("Marker")
+    left = sorted((one for one in found if place(one) > after), key=place)
+    return {name: [shown(one) for one in left[:limit]], **_end([place(one) for one in left], limit)}
+
+
+def _end(places: Sequence[str], limit: int) -> Result:
+    if len(places) <= limit:
+        return {"IsTruncated": False}
+    return {"IsTruncated": True, "Marker": places[limit - 1]}

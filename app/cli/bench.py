@@ -1,0 +1,159 @@
+"""`sluice bench`: the same load on several stores and endpoints, compared."""
+
+from __future__ import annotations
+
+import os
+import time
+from importlib import import_module
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from sluice_s3.app.cli.common import fail
+
+if TYPE_CHECKING:
+    from sluice_s3.loadtests.compare.progress import Bar
+    from sluice_s3.loadtests.compare.run import Run
+
+bench = typer.Typer(invoke_without_command=True, help="Compare stores and endpoints under load.")
+PARTIAL = 3
+STORES = ("local", "fuse")
+REPEATS = 5
+
+
+@bench.callback()
+def bench_command(
+    context: typer.Context,
+    store: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="NAME=PATH[:DRIVER] of a disk or mount; or the name of a mount to make: local, fuse, bindfs, zdbfs, "
+            "nfs, efs-004 and the other profiles, also as NAME=PROFILE. Repeat. Default: local and fuse."
+        ),
+    ] = None,
+    endpoint: Annotated[
+        list[str] | None,
+        typer.Option(help="NAME=URL of a server that runs; keys from AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY."),
+    ] = None,
+    direct: Annotated[bool, typer.Option("--direct", help="Each store also without a gateway, synced files.")] = False,
+    direct_unsynced: Annotated[
+        bool, typer.Option("--direct-unsynced", help="Each store also as files that are closed but not synced.")
+    ] = False,
+    scenario: Annotated[list[str] | None, typer.Option(help="Repeat. Default: all but open_loop, boto3_mixed.")] = None,
+    full: Annotated[bool, typer.Option("--full", help="At the published sizes: hours, and many gigabytes.")] = False,
+    users: Annotated[int | None, typer.Option(min=1, help="Clients of the mixed scenarios.")] = None,
+    duration: Annotated[float | None, typer.Option(min=0.1, help="Seconds of scenarios that have a duration.")] = None,
+    sizes: Annotated[str | None, typer.Option(help="As 100KB,1MB: of scenarios with several sizes.")] = None,
+    setting: Annotated[list[str] | None, typer.Option("--set", help="SCENARIO.OPTION=VALUE. Repeat.")] = None,
+    repeats: Annotated[int, typer.Option(min=1, help="Of everything; three at least tell what is noise.")] = REPEATS,
+    processes: Annotated[int, typer.Option(min=1, help="Of the generator.")] = 1,
+    workers: Annotated[int, typer.Option(min=1, help="Of the gateway.")] = 1,
+    durability: Annotated[str, typer.Option(help="Of the gateway: full or relaxed.")] = "full",
+    directory: Annotated[Path | None, typer.Option(help="Where temporary stores are made.")] = None,
+    results: Annotated[Path, typer.Option(help="A directory for the run is made in it.")] = Path("results"),
+    name: Annotated[str, typer.Option(help="Of the run. Default: the time.")] = "",
+    resume: Annotated[Path | None, typer.Option(help="Go on with this run; other options are those it had.")] = None,
+) -> None:
+    """Run load scenarios against each store through a new gateway and write the results.
+
+    The results go into RESULTS/NAME.
+
+    Exit codes: 0 everything was measured, 1 it could not begin, 2 an option is wrong, 3 the run is partial.
+    """
+    if context.invoked_subcommand is not None:
+        return
+    _need("locust")
+    _need("jinja2")
+    from sluice_s3.loadtests.common.targets import Keys
+    from sluice_s3.loadtests.compare import run as running
+    from sluice_s3.loadtests.compare.plan import Plan, PlanError, select_scenarios
+    from sluice_s3.loadtests.compare.progress import Bar
+
+    keys = Keys(os.environ.get("AWS_ACCESS_KEY_ID", ""), os.environ.get("AWS_SECRET_ACCESS_KEY", ""), _region())
+    bar = Bar()
+    try:
+        if resume is not None:
+            found = running.resume(resume, keys, bar)
+        else:
+            if durability not in ("full", "relaxed"):
+                raise PlanError(f"durability {durability!r} is neither full nor relaxed")
+            if directory is not None and not directory.is_dir():
+                raise PlanError(f"{directory} is no directory")
+            chosen = select_scenarios(
+                scenario or (), full=full, users=users, duration=duration, sizes=sizes, settings=setting or ()
+            )
+            plan = Plan(
+                repeats, chosen, processes, durability, workers, tuple(store or (() if endpoint else _usual())),
+                tuple(endpoint or ()), direct, direct_unsynced, str(directory or ""), keys.region, full,
+            )  # fmt: skip
+            found = running.begin(results / _name(name), plan, keys, bar)
+    except PlanError as error:
+        fail(str(error), 2)
+    _play(found, bar)
+
+
+@bench.command("report")
+def report_command(run: Annotated[Path, typer.Argument(help="A directory that `sluice bench` made.")]) -> None:
+    """Write the report of a run again: report.html, report.md and report.json in its directory."""
+    from sluice_s3.loadtests.compare.plan import PlanError
+
+    _need("jinja2")
+    try:
+        print(import_module("sluice_s3.loadtests.report").write_report(run))
+    except (PlanError, OSError) as error:
+        fail(str(error), 2)
+
+
+@bench.command("compare")
+def compare_command(
+    run_a: Annotated[Path, typer.Argument(help="A directory that `sluice bench` made.")],
+    run_b: Annotated[Path, typer.Argument(help="Another one.")],
+) -> None:
+    """Compare two runs target by target, and print which differences exceed the noise."""
+    from sluice_s3.loadtests.compare.plan import PlanError
+
+    try:
+        found = import_module("sluice_s3.loadtests.report.comparison").compare_runs(run_a, run_b)
+    except (PlanError, OSError) as error:
+        fail(str(error), 2)
+    import_module("sluice_s3.loadtests.report.console").show(found)
+
+
+def _need(module: str) -> None:
+    if find_spec(module) is None:
+        fail("load tests need Locust and others: pip install 'sluice-s3[loadtest]'")
+
+
+def _play(run: Run, bar: Bar) -> None:
+    with bar.of(run.seconds_left()):
+        run.go()
+    print(import_module("sluice_s3.loadtests.report").write_report(run.directory))
+    print(f"{run.meta['state']}: {run.directory}")
+    if run.meta["state"] != "complete":
+        raise typer.Exit(PARTIAL)
+
+
+def _usual() -> tuple[str, ...]:
+    """Return the default stores."""
+    from sluice_s3.loadtests.compare.stores import can_mount
+
+    if can_mount():
+        return STORES
+    typer.echo("sluice: FUSE cannot be used here: only the local disk is measured", err=True)
+    return STORES[:1]
+
+
+def _name(name: str) -> str:
+    from sluice_s3.loadtests.compare.plan import PlanError
+
+    if not name:
+        return time.strftime("%Y%m%d-%H%M%S")
+    if not all(one.isascii() and (one.isalnum() or one in "._-") for one in name) or name.startswith("."):
+        raise PlanError(f"{name!r}: the name of a run has letters, digits, dots, dashes and underscores")
+    return name
+
+
+def _region() -> str:
+    return os.environ.get("AWS_REGION") or os.environ.get("AWS_DEFAULT_REGION") or "us-east-1"

@@ -1,0 +1,62 @@
+"""The beginning and the end of all commands.
+
+Every command imports all of their modules: imports that only one command needs stand in its function.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn
+
+import typer
+from pydantic import ValidationError
+from pydantic_settings import SettingsError
+
+from sluice_s3.app.settings import ConfigError, Settings
+
+if TYPE_CHECKING:
+    from rich.progress import Progress
+
+DataOption = Annotated[Path | None, typer.Option("--data", help="Directory of the backing store [env SLUICE_DATA].")]
+ConfigOption = Annotated[Path | None, typer.Option("--config", help="TOML file of settings [env SLUICE_CONFIG].")]
+IndexOption = Annotated[
+    str | None, typer.Option("--index", help="URL of the index, e.g. sqlite:////var/lib/sluice/index.db.")
+]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+
+
+def load_settings(**options: Any) -> Settings:
+    """Return the settings from environment and options; exit with 2 when one is wrong."""
+    try:
+        return Settings(**{name: value for name, value in options.items() if value is not None})
+    except ConfigError as error:
+        fail(str(error), 2)
+    except SettingsError as error:  # of a variable that should be JSON; its text names the setting and no value
+        fail(f"{error}: {error.__cause__}" if error.__cause__ else str(error), 2)
+    except ValidationError as error:
+        fail_invalid(error, 2)
+
+
+def progress_bar(*, disable: bool = False) -> Progress:
+    """Create a progress bar on standard error."""
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    return Progress(*columns, console=Console(stderr=True), disable=disable)
+
+
+def fail(message: str, code: int = 1) -> NoReturn:
+    """Print the reason on standard error and exit."""
+    print(f"sluice: {message}", file=sys.stderr)
+    raise typer.Exit(code)
+
+
+def fail_invalid(error: ValidationError, code: int = 1) -> NoReturn:
+    """Print invalid settings on standard error, one a line and without values, and exit."""
+    for fault in error.errors(include_url=False, include_input=False):
+        place = ".".join(map(str, fault["loc"]))
+        message = fault["msg"].removeprefix("Value error, ")
+        print(f"sluice: {place}: {message}" if place else f"sluice: {message}", file=sys.stderr)
+    raise typer.Exit(code) from None

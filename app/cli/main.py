@@ -1,0 +1,137 @@
+"""The command `sluice`."""
+
+from __future__ import annotations
+
+import logging
+import os
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from sluice_s3.app import __version__
+from sluice_s3.app.cli.bench import bench
+from sluice_s3.app.cli.buckets import buckets
+from sluice_s3.app.cli.common import ConfigOption, DataOption, IndexOption, fail, load_settings
+from sluice_s3.app.cli.fsck import fsck_command
+from sluice_s3.app.cli.iam import iam_command
+from sluice_s3.app.cli.import_ import import_command
+from sluice_s3.app.cli.index import indexes, migrate_command
+from sluice_s3.app.cli.keys import keys
+from sluice_s3.app.cli.probe import probe_command
+from sluice_s3.app.cli.rebuild import rebuild_command
+from sluice_s3.app.cli.recover import recover_command
+from sluice_s3.app.cli.scrub import scrub_command
+from sluice_s3.app.cli.users import users
+from sluice_s3.app.settings import Settings
+
+cli = typer.Typer(
+    name="sluice",
+    help="An S3 gateway over a directory.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+cli.add_typer(users, name="user")
+cli.add_typer(bench, name="bench")
+cli.add_typer(buckets, name="bucket")
+cli.add_typer(indexes, name="index")
+cli.add_typer(keys, name="key")
+cli.command("fsck")(fsck_command)
+cli.command("iam")(iam_command)
+cli.command("import")(import_command)
+cli.command("migrate")(migrate_command)
+cli.command("probe")(probe_command)
+cli.command("rebuild")(rebuild_command)
+cli.command("recover")(recover_command)
+cli.command("scrub")(scrub_command)
+
+
+@cli.command()
+def version() -> None:
+    """Print the version."""
+    print(__version__)
+
+
+@cli.command()
+def serve(
+    host: Annotated[str | None, typer.Option(help="Address of the S3 listener.")] = None,
+    port: Annotated[int | None, typer.Option(help="Port of the S3 listener; 0: any free one.")] = None,
+    data: DataOption = None,
+    config: ConfigOption = None,
+    index: IndexOption = None,
+    workers: Annotated[int | None, typer.Option(help="Worker processes; default one a core.")] = None,
+    admin_host: Annotated[str | None, typer.Option(help="Address of the admin listener.")] = None,
+    admin_port: Annotated[int | None, typer.Option(help="Port of the admin listener; -1: none.")] = None,
+    tls_cert: Annotated[Path | None, typer.Option(help="PEM certificate chain.")] = None,
+    tls_key: Annotated[Path | None, typer.Option(help="PEM private key.")] = None,
+) -> None:
+    """Serve S3.
+
+    Settings without an option here come from the environment (prefix SLUICE_, see README).
+    """
+    from sluice_s3.app.server.processes.launcher import run
+    from sluice_s3.app.startup import CannotStart, prepare
+
+    logging.basicConfig(level=logging.INFO, format="%(levelname)s %(name)s: %(message)s")
+    logging.getLogger("alembic").setLevel(logging.WARNING)
+    os.umask(0o077)  # parent directories must also be private
+    settings = load_settings(
+        host=host,
+        port=port,
+        data=data,
+        config=config,
+        index=index,
+        workers=workers,
+        admin_host=admin_host,
+        admin_port=admin_port,
+        tls_cert=tls_cert,
+        tls_key=tls_key,
+    )
+    if (settings.tls_cert is None) != (settings.tls_key is None):
+        fail("give both --tls-cert and --tls-key, or neither")
+    _check_certificate(settings)
+
+    def before_workers(settings: Settings) -> None:
+        credentials = prepare(settings)
+        if not credentials.generated:
+            return
+        if sys.stdout.isatty():
+            print(f"access key: {credentials.access_key}\nsecret key: {credentials.secret_key}", flush=True)
+        else:
+            print(f"sluice: the generated keys are in {settings.home / 'credentials'}", flush=True)
+
+    try:
+        code = run(settings, before_workers=before_workers)
+    except CannotStart as error:
+        fail(str(error))
+    raise typer.Exit(code)
+
+
+def _check_certificate(settings: Settings) -> None:
+    """Name unusable certificate files, which a worker's error does not."""
+    if settings.tls_cert is None:
+        return
+    import ssl
+
+    from sluice_s3.app.private_files import check_given
+
+    try:
+        if settings.tls_key is not None:
+            with settings.tls_key.open("rb") as key:
+                check_given(key.fileno(), settings.tls_key)
+        # without an answer the library would read the key's passphrase from the terminal
+        ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(settings.tls_cert, settings.tls_key, lambda: "")
+    except OSError as error:
+        why = error.strerror or str(error)
+        fail(f"the certificate {settings.tls_cert} with the key {settings.tls_key} cannot be used: {why}")
+
+
+def main() -> None:
+    """Entry point of the command."""
+    cli()
+
+
+if __name__ == "__main__":
+    main()

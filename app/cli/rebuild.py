@@ -1,0 +1,176 @@
+"""`sluice rebuild`: builds a new index from the data alone."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from dataclasses import asdict
+from datetime import UTC, datetime
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from sluice_s3.app.cli.common import (
+    ConfigOption,
+    DataOption,
+    IndexOption,
+    JsonOption,
+    fail,
+    load_settings,
+    progress_bar,
+)
+from sluice_s3.app.errors import DomainError
+from sluice_s3.app.private_files import make_directory
+from sluice_s3.app.settings import Settings
+from sluice_s3.storage_drivers.errors import DriverError
+
+if TYPE_CHECKING:
+    from sluice_s3.app.jobs.journals.rebuild import Rebuild, Report
+
+NOT_RESTORED = 4
+"""Exit code: some writes of unknown outcome were left out."""
+
+
+def rebuild_command(
+    data: DataOption = None,
+    config: ConfigOption = None,
+    index: IndexOption = None,
+    replace: Annotated[bool, typer.Option("--replace", help="Move an index that is there aside.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would be restored.")] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Build a new index from the data: journals, packs and files.
+
+    No server may run.
+
+    Exit codes: 0 everything journaled is restored, and nothing else was found; 1 it failed; 4 some writes of unknown
+    outcome were left out (listed); 8 journaled data is missing or damaged (listed).
+    """
+    import apsw
+
+    from sluice_s3.app.jobs.journals.rebuild import Rebuild
+    from sluice_s3.app.store.offline import open_offline_stores
+
+    settings = load_settings(data=data, config=config, index=index)
+    if settings.index_url is not None:
+        fail(
+            "an index in Postgres is made anew in two steps: --index sqlite:///FILE makes it in SQLite, and "
+            "`sluice index copy` takes that to Postgres"
+        )
+    if settings.index_path.exists() and not (replace or dry_run):
+        fail(f"there is an index at {settings.index_path}: give --replace to move it aside")
+    try:
+        with (
+            without_server(settings),
+            show_progress() as progress,
+            Rebuild(
+                open_offline_stores(settings),
+                settings.index_path,
+                commit_timeout=settings.commit_timeout,
+                progress=progress,
+            ) as work,
+        ):
+            install = None if dry_run else partial(work.install, replace=replace)
+            code = run_and_report(work, install, as_json, replaced="the index that was there")
+    except (DomainError, DriverError, OSError, apsw.Error, BlockingIOError) as error:
+        fail(f"the index could not be rebuilt: {error}")
+    raise typer.Exit(code)
+
+
+def run_and_report(work: Rebuild, install: Callable[[], Path | None] | None, as_json: bool, *, replaced: str) -> int:
+    """Run a rebuild, print its report and install its index, unless `install` is None; return the exit code.
+
+    `replaced` names the index that was moved aside.
+    """
+    report = work.run()
+    bad = _print_report(report, work, as_json)
+    old = install() if install is not None else None
+    if old is not None and not as_json:
+        print(f"{replaced} is now {old}")
+    if not report.whole or bad:
+        return 8
+    return NOT_RESTORED if report.counts["not_restored"] else 0
+
+
+@contextmanager
+def without_server(settings: Settings) -> Iterator[None]:
+    """Hold the locks of a server."""
+    from sluice_s3.app.server.processes.instance_lock import acquire
+
+    make_directory(settings.run_dir)
+    lock = acquire(settings.run_dir)
+    if lock is None:
+        raise DriverError("a server runs on this directory")
+    with closing(lock):
+        yield
+
+
+@contextmanager
+def show_progress() -> Iterator[Callable[[str, int, int], None]]:
+    """Show a progress bar on a terminal, nothing elsewhere."""
+    if not sys.stderr.isatty():
+        yield lambda what, done, total: None
+        return
+    with progress_bar() as bar:
+        tasks: dict[str, Any] = {}
+
+        def tell(what: str, done: int, total: int) -> None:
+            if what not in tasks:
+                tasks[what] = bar.add_task(what, total=None)
+            bar.update(tasks[what], completed=done, total=total or None)
+
+        yield tell
+
+
+def _print_report(report: Report, work: Rebuild, as_json: bool) -> bool:
+    """Print the whole report; return whether journaled data was not restored."""
+    if as_json:
+        head = json.dumps({**asdict(report), "whole": report.whole})
+        print(f'{head[:-1]}, "not_restored": [', end="")
+        bad = _print_rows(work.lost())
+        print('], "superseded": [', end="")
+        _print_rows(work.lost(superseded=True))
+        print("]}")
+        return bad
+    _print_counts(report)
+    bad = False
+    for bucket, key, size, at, reason in work.lost():
+        bad = bad or reason.startswith(CONFIRMED_LOSS)
+        when = datetime.fromtimestamp(at / 1000, UTC).strftime("%F %T")
+        print(f"NOT RESTORED  {bucket}/{key}  {size} bytes of {when}: {reason}")
+    return bad
+
+
+def _print_rows(rows: Iterator[tuple[str, str, int, int, str]]) -> bool:
+    bad = False
+    for number, (bucket, key, size, at, reason) in enumerate(rows):
+        bad = bad or reason.startswith(CONFIRMED_LOSS)
+        row = {"bucket": bucket, "key": key, "size": size, "at": at, "reason": reason}
+        print("," if number else "", json.dumps(row), sep="", end="")
+    return bad
+
+
+CONFIRMED_LOSS = ("its blob ", "a blob of it", "a part of it", "what it is made of")
+"""Prefixes of the reasons that concern journaled data."""
+
+
+def _print_counts(report: Report) -> None:
+    for name, count in {
+        "journals": report.journals,
+        "records": report.records,
+        "files": report.files,
+        "unreadable files": report.unreadable_files,
+    }.items():
+        print(f"{name:>20} {count}")
+    for name, count in report.counts.items():
+        print(f"{name.replace('_', ' '):>20} {count}")
+    decided = datetime.fromtimestamp(report.decided_at / 1000, UTC).strftime("%F %T.%f")[:-3]
+    print(f"decided until {decided} UTC; {report.restored_claims} later writes restored by their claims")
+    for text in report.damage:
+        print(f"DAMAGED  {text}")
+    if report.damage:
+        print("what no row holds stays in its packs, for another rebuild, until `sluice fsck --repair`")

@@ -1,0 +1,307 @@
+"""What journals record, read from the index: batches of changes, and all rows for a snapshot.
+
+The engine builds the JSON itself: on SQLite that costs no more than the rows alone as Python objects, and holds up no
+other thread. Each batch is read in one state of the index.
+"""
+# ruff: noqa: S608 - statements of constants, see `app.index.sql.dialect`
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+from sqlalchemy import Table
+
+from sluice_s3.app.index.schema.tables import (
+    DEFAULT,
+    access_keys,
+    accounts,
+    buckets,
+    identities,
+    memberships,
+    pieces,
+    tombstones,
+    uploads,
+    versions,
+)
+from sluice_s3.app.index.sql.dialect import Query, Words
+from sluice_s3.app.index.sql.transaction import Transaction, of_store
+from sluice_s3.app.index.statements import SEQUENCE
+
+ROOT_NOTE = "root"
+"""Note of the index: the UUID from which the first account's id is derived."""
+WATERMARK = "decided"
+"""Note of each store: every change up to this number is in its journals."""
+ANNOUNCED = "announced"
+"""Note of each store: end of the batch that is being written into its journals, or was written last."""
+KEYRING = "keyring"
+"""Note of the index: the sealed key ring."""
+KEYRING_JOURNALED = "keyring-kept"
+"""Notes of the index, one a store: the number of the key ring that the store's journals have."""
+ROWS_PER_BATCH = 5000
+"""Rows of a batch."""
+COUNTED_ROWS = 100_000
+"""Upper limit for the count of changes not journaled yet."""
+
+VERSION_COLUMNS = tuple(versions.c.keys())
+UPLOAD_COLUMNS = tuple(uploads.c.keys())
+PIECE_COLUMNS = tuple(pieces.c.keys())
+REMOVAL_COLUMNS = tuple(tombstones.c.keys())
+
+
+def _mine(words: Words) -> str:
+    """The buckets whose changes a store's journals record: its own, and those that move away from it."""
+    return f"bucket_id IN (SELECT id FROM buckets WHERE {words.text('store')} IN (store, source))"
+
+
+def _mine_or_nobodys(words: Words) -> str:
+    return f"({_mine(words)} OR bucket_id NOT IN (SELECT id FROM buckets))"
+
+
+def _between(words: Words) -> str:
+    return f"seq > {words.number('after')} AND seq <= {words.number('until')}"
+
+
+# sources of rows: the text behind `SELECT *`
+Source = Callable[[Words], str]
+
+
+def _changed_versions(words: Words) -> str:
+    return f"FROM versions WHERE {_between(words)} AND {_mine(words)} ORDER BY seq"
+
+
+def _changed_removals(words: Words) -> str:
+    return f"""FROM removals WHERE {_between(words)}
+        AND (store = {words.text("store")} OR store = '' AND {_mine_or_nobodys(words)}) ORDER BY seq"""
+
+
+def _uploads_of(words: Words) -> str:
+    return f"FROM uploads WHERE id IN ({words.numbers('ids')})"
+
+
+def _all_uploads(words: Words) -> str:
+    return f"""FROM uploads WHERE id > {words.number("after")} AND completed_seq > 0 AND {_mine_or_nobodys(words)}
+        ORDER BY id LIMIT {words.number("limit")}"""
+
+
+def _behind(words: Words) -> str:
+    return f"(upload, start, part_number) > ({', '.join(map(words.number, 'abc'))})"
+
+
+def _pieces_of(words: Words) -> str:
+    return f"""FROM pieces WHERE upload IN ({words.numbers("ids")}) AND {_behind(words)}
+        ORDER BY upload, start, part_number LIMIT {words.number("limit")}"""
+
+
+def _all_pieces(words: Words) -> str:
+    return f"""FROM pieces WHERE {_behind(words)}
+        AND EXISTS (SELECT 1 FROM uploads WHERE uploads.id = pieces.upload AND {_mine_or_nobodys(words)})
+        ORDER BY upload, start, part_number LIMIT {words.number("limit")}"""
+
+
+def _documents(columns: tuple[str, ...], source: Source, *more: str) -> Query:
+    """The rows as one JSON array, with more columns about them."""
+
+    def said(words: Words) -> str:
+        wanted = ", ".join((words.rows(columns), *more))
+        return f"SELECT {wanted} FROM (SELECT * {source(words)}) AS batch"
+
+    return Query(said, documents=True)
+
+
+def _end(source: Source) -> Query:
+    """The number of the first rows, and the last of them."""
+
+    def said(words: Words) -> str:
+        first = f"SELECT seq {source(words)} LIMIT {words.number('limit')}"
+        return f"SELECT count(*), max(seq) FROM ({first}) AS batch"
+
+    return Query(said)
+
+
+def _last_piece(source: Source) -> Query:
+    """The position of the last row of a full batch."""
+
+    def said(words: Words) -> str:
+        wanted = f"SELECT upload, start, part_number FROM (SELECT * {source(words)}) AS batch"
+        return f"{wanted} LIMIT 1 OFFSET {words.number('limit')} - 1"
+
+    return Query(said)
+
+
+VERSIONS_END = _end(_changed_versions)
+REMOVALS_END = _end(_changed_removals)
+CHANGED_VERSIONS = _documents(VERSION_COLUMNS, _changed_versions)
+CHANGED_REMOVALS = _documents(REMOVAL_COLUMNS, _changed_removals)
+UPLOADS_OF = _documents(UPLOAD_COLUMNS, _uploads_of)
+ALL_UPLOADS = _documents(UPLOAD_COLUMNS, _all_uploads, "count(*)", "max(id)")
+PIECES_OF = _documents(PIECE_COLUMNS, _pieces_of, "count(*)")
+LAST_OF_PIECES = _last_piece(_pieces_of)
+ALL_PIECES = _documents(PIECE_COLUMNS, _all_pieces, "count(*)")
+LAST_OF_ALL_PIECES = _last_piece(_all_pieces)
+
+
+def _completed(words: Words) -> str:
+    return f"""
+    SELECT id FROM uploads WHERE completed_seq > {words.number("completed")} AND id IN (
+        SELECT CAST(substr(body, 8) AS BIGINT) FROM versions WHERE {_between(words)}
+        AND body >= 'pieces:' AND body < 'pieces;' AND {_mine(words)})
+    """
+
+
+def _newest(words: Words) -> str:
+    return "SELECT coalesce(max(seq), 0) FROM versions"
+
+
+def _versions_count(words: Words) -> str:
+    return f"SELECT count(*) FROM versions WHERE {_mine(words)}"
+
+
+def _all_rows(words: Words, table: Table) -> str:
+    return words.json(f"SELECT {words.rows(tuple(table.c.keys()))} FROM {table.name}")
+
+
+def _settings(words: Words) -> str:
+    return f"""
+    SELECT {words.json_object}(
+        'accounts', {_all_rows(words, accounts)},
+        'access_keys', {_all_rows(words, access_keys)},
+        'identities', {_all_rows(words, identities)},
+        'memberships', {_all_rows(words, memberships)},
+        'buckets', {_all_rows(words, buckets)},
+        'root', (SELECT value FROM meta WHERE name = 'root'),
+        'keyring', (SELECT value FROM meta WHERE name = '{KEYRING}')
+    )
+    """
+
+
+def _undecided(words: Words) -> str:
+    return f"""
+    WITH decided(seq) AS (
+        SELECT coalesce((SELECT CAST(value AS BIGINT) FROM meta WHERE name = {words.text("watermark")}), 0)
+    )
+    SELECT count(*), coalesce(min(at), 0) FROM (
+        SELECT modified AS at FROM (SELECT modified FROM versions WHERE seq > (SELECT seq FROM decided)
+            AND {_mine(words)} LIMIT {words.number("limit")}) AS made
+        UNION ALL SELECT at FROM (SELECT at FROM removals WHERE seq > (SELECT seq FROM decided)
+            AND (store = {words.text("store")} OR store = '' AND {_mine(words)}) LIMIT {words.number("limit")}) AS gone
+    ) AS changed
+    """
+
+
+def _stored(words: Words) -> str:
+    return f"""
+    WITH mine(id) AS MATERIALIZED (SELECT id FROM buckets WHERE store = {words.text("store")})
+    SELECT coalesce((SELECT sum(size) FROM versions WHERE bucket_id IN (SELECT id FROM mine)), 0)
+        + coalesce((SELECT sum(parts.size) FROM uploads JOIN parts ON parts.upload = uploads.id
+            WHERE uploads.completed_seq = 0 AND uploads.bucket_id IN (SELECT id FROM mine)), 0)
+    """
+
+
+COMPLETED = Query(_completed)
+NEWEST = Query(_newest)
+VERSIONS_COUNT = Query(_versions_count)
+SETTINGS = Query(_settings, documents=True)
+JOURNAL_LAG = Query(_undecided)
+STORED = Query(_stored)
+
+ScanPosition = tuple[int, int, int]
+SCAN_START: ScanPosition = (-1, -1, -1)
+
+
+class Changes(NamedTuple):
+    """Changes between two numbers of the commit sequence. Rows are JSON arrays in the order of their columns."""
+
+    until: int
+    """The batch has every change up to this number."""
+    more: bool
+    number: int
+    """Number of versions and removals, or more."""
+    versions: str
+    removals: str
+    uploads: list[int]
+    """Uploads that versions among the changes reference and that may be in no journal yet."""
+    newest: int
+    """The last number of a version at that time, which may be below `until`."""
+
+
+def changes_since(
+    after: int, until: int | None = None, store: str = DEFAULT, completed: int | None = None
+) -> Transaction[Changes]:
+    """Read the first changes of a store's buckets after `after`: current versions, and removals.
+
+    `completed`: includes uploads completed after it (None: after `after`) that versions here reference. The row that
+    references one may have moved past `until`, with new tags or as a copy, before it was read.
+    """
+    if until is None:
+        ((until,),) = yield SEQUENCE, ()
+    bounds = {"after": after, "until": until, "limit": ROWS_PER_BATCH, "store": store}
+    bounds["completed"] = after if completed is None else completed
+    count = 0
+    more = False
+    for end in (VERSIONS_END, REMOVALS_END):
+        ((found, last),) = yield end.given(**bounds)
+        count += found
+        if found >= ROWS_PER_BATCH:
+            more, bounds["until"] = True, last
+    ((changed,),) = yield CHANGED_VERSIONS.given(**bounds)
+    ((gone,),) = yield CHANGED_REMOVALS.given(**bounds)
+    uploads = [number for (number,) in (yield COMPLETED.given(**bounds))]
+    ((newest,),) = yield NEWEST.given()
+    return Changes(int(bounds["until"] or 0), more, count, changed, gone, uploads, int(newest))
+
+
+def export_settings() -> Transaction[str]:
+    """Return accounts, keys, users, groups, roles and buckets as a JSON object of arrays of rows."""
+    ((document,),) = yield SETTINGS.given()
+    return str(document)
+
+
+def uploads_of(ids: Sequence[int]) -> Transaction[str]:
+    """Return rows of the uploads with these ids."""
+    ((rows,),) = yield UPLOADS_OF.given(ids=ids)
+    return str(rows)
+
+
+def pieces_of(
+    ids: Sequence[int] | None, after: ScanPosition, store: str = DEFAULT
+) -> Transaction[tuple[str, ScanPosition | None]]:
+    """Read a batch of pieces after `after`, and the next position.
+
+    Without `ids`: of all of a store's uploads.
+    """
+    bounds: dict[str, object] = {**dict(zip("abc", after, strict=True)), "limit": ROWS_PER_BATCH, "store": store}
+    batch, end = ALL_PIECES, LAST_OF_ALL_PIECES
+    if ids is not None:
+        batch, end = PIECES_OF, LAST_OF_PIECES
+        bounds["ids"] = ids
+    # pieces never change, so that two statements may see two states of the index
+    ((rows, count),) = yield batch.given(**bounds)
+    if count < ROWS_PER_BATCH:
+        return rows, None
+    ((a, b, c),) = yield end.given(**bounds)
+    return rows, (a, b, c)
+
+
+def uploads_after(after: int, store: str = DEFAULT) -> Transaction[tuple[str, int | None]]:
+    """Read a batch of completed uploads after `after`, and the next position, None at the end."""
+    ((rows, count, last),) = yield ALL_UPLOADS.given(after=after, limit=ROWS_PER_BATCH, store=store)
+    return rows, last if count >= ROWS_PER_BATCH else None
+
+
+def stored_bytes(store: str) -> Transaction[int]:
+    """Sum the bytes of a store's objects and open parts; a copy counts like its source."""
+    ((total,),) = yield STORED.given(store=store)
+    return int(total)
+
+
+def versions_count(store: str = DEFAULT) -> Transaction[int]:
+    """Count the versions of a store's buckets. Reads all of their index."""
+    ((count,),) = yield VERSIONS_COUNT.given(store=store)
+    return int(count)
+
+
+def journal_lag(store: str = DEFAULT) -> Transaction[tuple[int, int]]:
+    """Count changes not journaled yet (up to about COUNTED), with the time of the oldest; 0 for none."""
+    ((count, oldest),) = yield JOURNAL_LAG.given(limit=COUNTED_ROWS, store=store, watermark=of_store(WATERMARK, store))
+    return int(count), int(oldest)

@@ -1,0 +1,62 @@
+"""The statements of heartbeats and leases."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sqlalchemy import delete, func, literal_column, or_, select, update
+from sqlalchemy.dialects import postgresql, sqlite
+
+from sluice_s3.app.index.schema.tables import heartbeats, leases, writers
+from sluice_s3.app.index.sql.builder import excluded, insertion, new_values, number, text
+from sluice_s3.app.index.sql.transaction import Statement
+
+_LEASE = (
+    select(leases.c.holder, leases.c.term, writers.c.state)
+    .select_from(leases.outerjoin(writers, writers.c.incarnation == leases.c.holder))
+    .where(leases.c.name == text("n"))
+)
+LOOK_AT_LEASE = Statement(_LEASE)
+LEASE = Statement(_LEASE.with_for_update(of=leases))
+HELD_LEASE = Statement(
+    select(leases.c.term)
+    .where(leases.c.name == text("n"), leases.c.holder == number("who"), leases.c.term == number("of_term"))
+    .with_for_update(read=True)
+)
+ADD_LEASE = insertion(leases)
+SET_LEASE = Statement(update(leases).values(**new_values(leases, "holder", "term")).where(leases.c.name == text("n")))
+LEAVE_LEASE = Statement(
+    update(leases)
+    .values(holder=literal_column("0"))
+    .where(leases.c.name == text("n"), leases.c.holder == number("who"), leases.c.term == number("of_term"))
+)
+LEAVE_LEASES = Statement(update(leases).values(holder=literal_column("0")).where(leases.c.holder == number("who")))
+
+
+def _beat(kind: Any) -> Any:
+    made = kind(heartbeats)
+    return made.on_conflict_do_update(
+        index_elements=["incarnation"],
+        set_=excluded("number", "settled"),
+        # one whose connection was lost may be carried out late
+        where=heartbeats.c.number < made.excluded.number,
+    )
+
+
+BEAT = Statement(_beat(sqlite.insert), _beat(postgresql.insert))
+BEATS = Statement(
+    select(
+        writers.c.incarnation,
+        writers.c.state,
+        func.coalesce(heartbeats.c.number, literal_column("0")),
+        func.coalesce(heartbeats.c.settled, literal_column("0")),
+    )
+    .select_from(writers.outerjoin(heartbeats, heartbeats.c.incarnation == writers.c.incarnation))
+    .order_by(writers.c.incarnation)
+)
+REMOVE_BEATS = Statement(
+    delete(heartbeats).where(
+        or_(heartbeats.c.incarnation == number("who"), heartbeats.c.incarnation.not_in(select(writers.c.incarnation)))
+    )
+)
+"""Of one writer, and of any that gave a sign when it was forgotten already."""

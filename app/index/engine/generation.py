@@ -1,0 +1,25 @@
+"""A counter that all processes of one index share: caches see changes without system calls (law 7)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from sluice_s3.app.index.engine.mapped_words import MappedWords
+
+
+class Generation:
+    """A 64-bit number in a mapped file. It only goes up; a new file begins with 0."""
+
+    def __init__(self, path: Path) -> None:
+        self._file = MappedWords(path, 1)
+        self._value = self._file.words
+        self.close = self._file.close
+
+    def read(self) -> int:
+        """Return the number."""
+        return self._value[0]
+
+    def bump(self) -> None:
+        """Count up, in this process or beside it."""
+        with self._file.locked():
+            self._value[0] = (self._value[0] + 1) % (1 << 64)

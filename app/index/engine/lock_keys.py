@@ -1,0 +1,174 @@
+"""The keys of the advisory locks that each transaction takes before it reads; Postgres holds them to its end.
+
+A transaction takes the locks that its declaration names, and shares the lock of everything with the others. One that
+names `global_lock` takes that lock alone, and so is as serial as on SQLite, which always runs one at a time.
+postgres/README.md says why that is enough for each of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, NamedTuple
+
+import xxhash
+from sqlalchemy import select
+
+from sluice_s3.app.index.lifecycle_scan import ExpireEntry
+from sluice_s3.app.index.rewrites import Rename
+from sluice_s3.app.index.rows import PIECES, ExternalFile, QueuedDiscard, Upload, Version, is_plain_file
+from sluice_s3.app.index.schema.tables import intents, versions
+from sluice_s3.app.index.sql.builder import columns, number
+from sluice_s3.app.index.sql.transaction import Row, Statement
+from sluice_s3.app.index.transactions.multipart import pieces_number
+from sluice_s3.app.index.version_rows import Deletion
+
+_UPLOAD, _NAMED = 1 << 62, 1 << 61
+
+
+def _signed(number: int) -> int:
+    return number - (1 << 64) if number >> 63 else number
+
+
+def lock_of_key(bucket_id: int, key: str) -> int:
+    """Return the lock of a key."""
+    return _signed(xxhash.xxh3_64_intdigest(key.encode(), bucket_id))
+
+
+def lock_of_upload(number: int) -> int:
+    """Return the lock of a multipart upload: its state, its parts, and the pieces that they became."""
+    return _signed(xxhash.xxh3_64_intdigest(number.to_bytes(8, "little"), _UPLOAD))
+
+
+def _of_name(name: str) -> int:
+    return _signed(xxhash.xxh3_64_intdigest(name.encode(), _NAMED))
+
+
+DISCARDS, JOURNALS = _of_name("discards"), _of_name("journals")
+
+# what declarations name; each gets the arguments of the transaction
+
+
+def global_lock(*_: object) -> None:
+    """Return None: the transaction runs alone."""
+
+
+def no_lock(*_: object) -> Iterable[int]:
+    """Return nothing: the change is private, a single statement, or looked up (`Discovery`)."""
+    return ()
+
+
+def discards_lock(*_: object) -> Iterable[int]:
+    """Return the lock of entries of the discard queue, each of which is counted dead once."""
+    return (DISCARDS,)
+
+
+def journals_lock(*_: object) -> Iterable[int]:
+    """Return the lock of the watermarks and journals."""
+    return (JOURNALS,)
+
+
+def key_lock(bucket_id: int, key: str, *_: object) -> Iterable[int]:
+    """Return the lock of the key in the first argument."""
+    return (lock_of_key(bucket_id, key),)
+
+
+def second_key_lock(_: int, bucket_id: int, key: str, *__: object) -> Iterable[int]:
+    """Return the lock of the key that follows a number."""
+    return (lock_of_key(bucket_id, key),)
+
+
+def entries_lock(bucket_id: int, entries: Sequence[Deletion]) -> Iterable[int]:
+    """Return the locks of the keys of all entries."""
+    return {lock_of_key(bucket_id, entry.key) for entry in entries}
+
+
+def expired_lock(bucket_id: int, settings: str, entries: Sequence[ExpireEntry]) -> Iterable[int]:
+    """Return the locks of the keys of all entries."""
+    return {lock_of_key(bucket_id, entry.key) for entry in entries}
+
+
+def found_lock(bucket_id: int, owner_id: str, since: int, found: Sequence[ExternalFile]) -> Iterable[int]:
+    """Return the locks of the keys of all files."""
+    return {lock_of_key(bucket_id, file.key) for file in found}
+
+
+def vanished_lock(bucket_id: int, vanished: Sequence[tuple[str, int]]) -> Iterable[int]:
+    """Return the locks of the keys of all files."""
+    return {lock_of_key(bucket_id, key) for key, _ in vanished}
+
+
+def rename_lock(bucket_id: int, rename: Rename) -> Iterable[int]:
+    """Return the locks of both keys."""
+    return lock_of_key(bucket_id, rename.source), lock_of_key(bucket_id, rename.target)
+
+
+def append_lock(bucket_id: int, key: str, found: Version, *_: object) -> Iterable[int]:
+    """Return the lock of the key, and of the pieces that were found there."""
+    pieces = found.body.startswith(PIECES)
+    return (lock_of_key(bucket_id, key), *([lock_of_upload(pieces_number(found.body))] if pieces else []))
+
+
+def upload_lock(upload: Upload, *_: object) -> Iterable[int]:
+    """Return the lock of the upload."""
+    return (lock_of_upload(upload.id),)
+
+
+def copied_part_lock(source_seq: int, upload: Upload, part: object) -> Iterable[int]:
+    """Return the lock of the upload that the part goes to."""
+    return upload_lock(upload)
+
+
+def complete_lock(upload: Upload, *_: object) -> Iterable[int]:
+    """Return the locks of the upload and of its key."""
+    return lock_of_upload(upload.id), lock_of_key(upload.bucket_id, upload.key)
+
+
+def own_complete_lock(incarnation: int, upload: Upload, *_: object) -> Iterable[int]:
+    """Return the locks of the upload and of its key."""
+    return complete_lock(upload)
+
+
+def uploads_lock(bucket_id: int, settings: str, numbers: Sequence[int]) -> Iterable[int]:
+    """Return the locks of all uploads."""
+    return set(map(lock_of_upload, numbers))
+
+
+def discard_lock(discard: QueuedDiscard, limit: int) -> Iterable[int]:
+    """Return the lock of the upload whose pieces are discarded."""
+    return (lock_of_upload(pieces_number(discard.body)),)
+
+
+class Discovery(NamedTuple):
+    """A lookup of a transaction's locks by its first argument, repeated under the locks."""
+
+    statement: Statement
+    locks: Callable[[list[Row]], set[int]]
+
+
+def _of_source(rows: list[Row]) -> set[int]:
+    """Find the version's key, so that it keeps its body; and its pieces, which compaction moves."""
+    found: set[int] = set()
+    for bucket_id, key, body in rows:
+        found.add(lock_of_key(bucket_id, key))
+        if is_plain_file(body) or body.startswith(PIECES):
+            found.add(lock_of_upload(pieces_number(body)))
+    return found
+
+
+def _of_intent(rows: list[Row]) -> set[int]:
+    found: set[int] = set()
+    for bucket_id, key, upload in rows:
+        found.add(lock_of_key(bucket_id, key))
+        if upload:
+            found.add(lock_of_upload(upload))
+    return found
+
+
+def _find(table: Any, names: tuple[str, ...], wanted: Any) -> Statement:
+    return Statement(select(*columns(table, names)).where(wanted))
+
+
+SOURCE = Discovery(_find(versions, ("bucket_id", "key", "body"), versions.c.seq == number("version")), _of_source)
+"""Locks of a version of which only the number is known."""
+INTENT = Discovery(_find(intents, ("bucket_id", "key", "upload"), intents.c.id == number("intent")), _of_intent)
+"""Locks of an intent."""

@@ -1,0 +1,86 @@
+"""Change events: their messages are written in the transaction of the change.
+
+Inside `emit_events(builder)` every transaction also writes its change events to the outbox. The builder is a context
+variable, so tasks that are started inside inherit it. An `EventBuilder` makes the messages of a change; a change that
+failed writes none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any, NamedTuple, Protocol
+
+from sluice_s3.app.index.outbox_rows import NewMessage
+from sluice_s3.app.index.sql.transaction import Draw, Transaction
+from sluice_s3.app.index.transactions.outbox import add_messages
+
+PUT, DELETED, MARKED, EXPIRED, RENEWED = "put", "deleted", "marked", "expired", "renewed"
+STORAGE_CLASS_CHANGED = "reclassed"
+"""Kinds of changes: a new version, one that was removed (or none that is kept), a new delete marker; a current object
+that expired, by whichever of the two; other headers of a version, whose new number `seq` then is; another storage
+class of one."""
+
+
+class ObjectChange(NamedTuple):
+    """The change of one key: `size`, `etag` of a new version, `modified` in milliseconds.
+
+    `seq` is the row's number. In an event it is greater than that of any earlier change of the key.
+    """
+
+    kind: str
+    bucket_id: int
+    key: str
+    seq: int
+    version_id: str
+    modified: int
+    size: int = 0
+    etag: str = ""
+    storage_class: str = ""
+    """Of RECLASSED: the new one."""
+
+
+class EventBuilder(Protocol):
+    """Makes messages of changes. Runs in the thread that commits and must do no more."""
+
+    def messages(self, change: ObjectChange) -> Sequence[NewMessage]:
+        """Return the messages to send for a change."""
+        ...
+
+
+BUILDER: ContextVar[EventBuilder | None] = ContextVar("builder", default=None)
+"""The builder for changes that begin now."""
+
+
+@contextmanager
+def emit_events(builder: EventBuilder | None) -> Iterator[None]:
+    """Write the events of changes that begin within."""
+    token = BUILDER.set(builder)
+    try:
+        yield
+    finally:
+        BUILDER.reset(token)
+
+
+class OutboxTransaction:
+    """A transaction that also writes its events. `changes` is the function without that."""
+
+    __slots__ = ("_builder", "_of", "changes")
+
+    def __init__(
+        self, changes: Callable[..., Transaction[Any]], of: Callable[..., list[ObjectChange]], builder: EventBuilder
+    ) -> None:
+        self.changes = changes
+        self._of = of
+        self._builder = builder
+
+    def __call__(self, *arguments: Any) -> Transaction[Any]:
+        """Run the transaction."""
+        result = yield from self.changes(*arguments)
+        found = self._of(result, *arguments)
+        if found:
+            first = yield Draw(len(found))  # after all earlier events of these keys
+            with_outbox = [change._replace(seq=seq) for seq, change in enumerate(found, first)]
+            yield from add_messages([message for change in with_outbox for message in self._builder.messages(change)])
+        return result

@@ -1,0 +1,397 @@
+"""The interface of the index: rows, and the transactions that change them, each declared once.
+
+Reads never see an uncommitted row and never span two calls. Every change is one transaction that checks that its writer
+incarnation is live. All raise `app.errors.DomainError` only. The docstring of its function describes a transaction.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from abc import abstractmethod
+from collections.abc import AsyncIterator, Callable, Sequence
+from operator import attrgetter
+
+from sluice_s3.app.errors import WouldBlock
+from sluice_s3.app.index import (
+    change_feed,
+    lifecycle_scan,
+    listing,
+    listing_versions,
+    move_queries,
+    reference_queries,
+    restore_state,
+    scrub_queries,
+    usage,
+    version_repair,
+)
+from sluice_s3.app.index import transactions as tx
+from sluice_s3.app.index.cluster_rows import Lease
+from sluice_s3.app.index.engine import changes as events
+from sluice_s3.app.index.engine.declared import DeferredCommit, Engine, OwnWrite, Read, Scan, SettledRead, Write
+from sluice_s3.app.index.engine.lock_keys import (
+    INTENT,
+    SOURCE,
+    append_lock,
+    complete_lock,
+    copied_part_lock,
+    discard_lock,
+    discards_lock,
+    entries_lock,
+    expired_lock,
+    found_lock,
+    global_lock,
+    journals_lock,
+    key_lock,
+    no_lock,
+    own_complete_lock,
+    rename_lock,
+    second_key_lock,
+    upload_lock,
+    uploads_lock,
+    vanished_lock,
+)
+from sluice_s3.app.index.engine.procedures import delete_procedure, deletes_procedure, put_procedure
+from sluice_s3.app.index.rows import (
+    AccessKey,
+    Bucket,
+    CommitResult,
+    Conditions,
+    NewVersion,
+    Pack,
+    Part,
+    Upload,
+    Version,
+    Writer,
+)
+from sluice_s3.app.index.version_rows import DeleteResult
+
+
+class Index(Engine):
+    """The transactions that the store, the accounts and the jobs use."""
+
+    # life
+
+    @property
+    @abstractmethod
+    def generation(self) -> int:
+        """Counter of changes of keys, buckets and settings in all processes; read without a system call."""
+
+    @property
+    def wal_bytes(self) -> int:
+        """Size of the write-ahead log now, for metrics; 0 where there is none."""
+        return 0
+
+    @abstractmethod
+    async def start(self, *, migrate: bool = False) -> None:
+        """Open the index and register this writer incarnation; `migrate` may create or upgrade the tables.
+
+        Raises StoreUnavailable when the index is missing, has another revision or is on a network filesystem.
+        """
+
+    @abstractmethod
+    async def check(self) -> None:
+        """Read a row. Raises DomainError when the index is unusable or replaced, IndexBehind when it lost commits."""
+
+    @abstractmethod
+    def refuse(self, reason: str) -> None:
+        """Refuse every call from now on with StoreUnavailable: this index does not belong to the data."""
+
+    @abstractmethod
+    async def close(self) -> None:
+        """Finish queued commits; forget this incarnation unless a range of its ids is left for the sweep."""
+
+    @abstractmethod
+    async def make_durable(self) -> None:
+        """Return when everything committed by now survives a power cut, on a relaxed index too."""
+
+    identities = Read(tx.accounts.identities)
+    set_identity = Write(tx.accounts.set_identity, locks=global_lock)
+
+    # without an await, for answers that are written before there is a task (DESIGN §6, the fast path)
+
+    at_once = True
+    """False for an engine that raises WouldBlock for each of these, so that callers skip them."""
+
+    def try_access_key(self, access_key: str) -> AccessKey | None:
+        """Like `access_key`. Raises WouldBlock where an engine must wait."""
+        raise WouldBlock
+
+    def try_bucket(self, name: str) -> Bucket | None:
+        """Like `bucket`. Raises WouldBlock."""
+        raise WouldBlock
+
+    def try_version(self, bucket_id: int, key: str) -> Version | None:
+        """Return the current object of a key. Raises WouldBlock."""
+        raise WouldBlock
+
+    # accounts and keys
+
+    access_key = Read(tx.accounts.access_key)
+    account = Read(tx.accounts.account)
+    accounts = Read(tx.accounts.accounts, snapshot=True)
+    add_account = Write(tx.accounts.add_account, locks=global_lock, grows=True, invalidates=True)
+    replace_keys = Write(tx.accounts.replace_keys, locks=global_lock, invalidates=True)
+    remove_account = Write(tx.accounts.remove_account, locks=global_lock, invalidates=True)
+    set_disabled = Write(tx.accounts.set_disabled, locks=global_lock, invalidates=True)
+
+    # users, groups, roles and sessions
+
+    identity = Read(tx.identities.identity)
+    identity_of_id = Read(tx.identities.identity_of_id)
+    identities_named = Read(tx.identities.named)
+    identities_of = Read(tx.identities.page)
+    count_identities = Read(tx.identities.count)
+    add_identity = Write(tx.identities.add, locks=global_lock, invalidates=True)
+    change_identity = Write(tx.identities.change, locks=global_lock, invalidates=True)
+    remove_identity = Write(tx.identities.remove, locks=global_lock, invalidates=True)
+    join_group = Write(tx.identities.join, locks=global_lock, invalidates=True)
+    leave_group = Write(tx.identities.leave, locks=global_lock, invalidates=True)
+    members_of = Read(tx.identities.members)
+    groups_of = Read(tx.identities.groups_of)
+    keys_of = Read(tx.identities.keys_of)
+    add_key = Write(tx.identities.add_key, locks=global_lock, invalidates=True)
+    set_key = Write(tx.identities.set_key, locks=global_lock, invalidates=True)
+    remove_key = Write(tx.identities.remove_key, locks=global_lock, invalidates=True)
+    add_session = Write(tx.identities.add_session, locks=no_lock)  # caches remember only what is there
+
+    # buckets
+
+    bucket = Read(tx.buckets.bucket)
+    buckets = Read(tx.buckets.buckets)
+    create_bucket = Write(tx.buckets.create_bucket, locks=global_lock, grows=True, invalidates=True)
+    configure_bucket = Write(tx.buckets.configure_bucket, locks=global_lock, invalidates=True)
+    configured_buckets = Read(tx.outbox.configured_buckets)
+    set_versioning = Write(tx.versions.set_versioning, locks=global_lock, invalidates=True)
+    set_object_lock = Write(tx.versions.set_object_lock, locks=global_lock, invalidates=True)
+    stores_in_use = Read(tx.buckets.stores_in_use)
+    delete_bucket = Write(tx.buckets.delete_bucket, locks=global_lock, invalidates=True)
+    bucket_of = Scan(restore_state.bucket)
+    bucket_size = Scan(move_queries.bucket_size)
+    bucket_usage = Scan(usage.usage_of_bucket)
+    stored_bytes = Scan(usage.stored_bytes)
+
+    # objects
+
+    version = Read(tx.objects.version)
+    current_marker = Read(tx.versions.current_marker)
+    list_versions = Read(listing_versions.list_versions, snapshot=True)
+    list_current = Read(listing.list_current, snapshot=listing.has_delimiter)
+    put_version = Write(tx.objects.put_version, locks=key_lock, events=events.put, grows=True, procedure=put_procedure)
+    copy_version = Write(
+        tx.objects.copy_version, locks=second_key_lock, discovers=SOURCE, events=events.copy, grows=True
+    )
+    set_headers = Write(tx.objects.set_headers, locks=key_lock, events=events.set_headers)
+    delete_version = Write(tx.objects.delete_version, locks=key_lock, events=events.delete, procedure=delete_procedure)
+    delete_versions = Write(
+        tx.objects.delete_versions, locks=entries_lock, events=events.deletes, procedure=deletes_procedure
+    )
+    rename_object = Write(tx.renames.rename_object, locks=rename_lock, events=events.rename)
+    forget_renames = Write(tx.renames.forget_renames, locks=global_lock)
+    append = Write(tx.renames.append, locks=append_lock, events=events.append, grows=True)
+
+    def start_put(
+        self, bucket_id: int, key: str, describe: Callable[[str], NewVersion], conditions: Conditions | None = None
+    ) -> DeferredCommit:
+        """Start `put_version` of a blob being written; `describe` returns the version for its locator."""
+        return self._start(_PUT_VERSION, lambda locator: (bucket_id, key, describe(locator), conditions))
+
+    def start_delete(
+        self,
+        bucket_id: int,
+        key: str,
+        version_id: str | None = None,
+        conditions: Conditions | None = None,
+        bypass: bool = False,
+    ) -> asyncio.Future[CommitResult | DeleteResult | None]:
+        """Start `delete_version` without an await."""
+        return self._submit(_DELETE_VERSION, (bucket_id, key, version_id, conditions, bypass))
+
+    # multipart uploads
+
+    create_upload = Write(tx.multipart.create_upload, locks=no_lock, grows=True)
+    upload = Read(tx.multipart.upload)
+    uploads = Read(tx.multipart.uploads, snapshot=True)
+    put_part = Write(tx.multipart.put_part, locks=upload_lock, grows=True)
+    copy_part = Write(tx.multipart.copy_part, locks=copied_part_lock, discovers=SOURCE, grows=True)
+    parts = Read(tx.multipart.parts)
+    complete_upload = Write(tx.multipart.complete_upload, locks=complete_lock, events=events.complete, grows=True)
+    abort_upload = Write(tx.multipart.abort_upload, locks=upload_lock)
+    pieces = Read(tx.multipart.pieces)
+    object_part = Read(tx.multipart.object_part)
+    object_parts = Read(tx.multipart.object_parts)
+
+    def start_part(self, upload: Upload, describe: Callable[[str], Part]) -> DeferredCommit:
+        """Start `put_part` of a blob being written; `describe` returns the part for its locator."""
+        return self._start(_PUT_PART, lambda locator: (upload, describe(locator)))
+
+    # plain files (layout *tree*). While an intent is on a key nothing else changes the key's row
+
+    begin_tree_put = OwnWrite(tx.plain_files.start_put, locks=second_key_lock, grows=True)
+    begin_tree_complete = OwnWrite(tx.plain_files.start_complete, locks=own_complete_lock, grows=True)
+    begin_tree_delete = OwnWrite(tx.plain_files.start_delete, locks=second_key_lock)
+    commit_intent = Write(tx.plain_files.commit_intent, locks=no_lock, discovers=INTENT)
+    drop_intent = Write(tx.plain_files.abort_intent, locks=no_lock, discovers=INTENT)
+    intent_on = Read(tx.plain_files.intent_for_key)
+    intents_of = Read(tx.plain_files.intents_of)
+    position = Read(tx.plain_files.position)
+    adopt = Write(tx.plain_files.adopt_external_files, locks=found_lock, grows=True)
+    forget_vanished = Write(tx.plain_files.remove_missing_files, locks=vanished_lock)
+    current_after = Read(tx.plain_files.current_keys_after)
+    buckets_on = Read(tx.plain_files.buckets_on)
+    unhashed = SettledRead(tx.plain_files.pending_hashes, number=attrgetter("seq"))
+    set_hashes = Write(tx.plain_files.set_hashes, locks=no_lock, discovers=SOURCE)
+    forget_unhashed = Write(tx.plain_files.forget_unhashed, locks=no_lock)
+
+    # lifecycle rules and archives
+
+    lifecycle_buckets = Scan(lifecycle_scan.buckets)
+    lifecycle_page = Scan(lifecycle_scan.scan_page, snapshot=True)
+    expire = Write(tx.lifecycle.expire, locks=expired_lock, events=events.expire)
+    expire_uploads = Write(tx.lifecycle.expire_uploads, locks=uploads_lock)
+    reclass = Write(tx.transitions.transition_versions, locks=global_lock, events=events.reclass)
+    ask_restore = Write(tx.restores.request_restore, locks=key_lock, events=events.set_headers)
+    restores_due = Scan(restore_state.due_restores)
+    look_later = Write(tx.restores.reschedule_restore, locks=global_lock)
+
+    # messages of changes, and lines of access logs
+
+    configure_messages = Write(tx.outbox.configure_messages, locks=global_lock, invalidates=True)
+    messages = Read(tx.outbox.messages)
+    messages_without = Scan(tx.outbox.messages_without, snapshot=True)
+    forget_messages = Write(tx.outbox.forget_messages, locks=no_lock)
+    backlog = Read(tx.outbox.backlog)
+    add_log_lines = Write(tx.outbox.add_log_lines, locks=no_lock)
+    waiting_logs = Read(tx.outbox.waiting_logs)
+    log_lines = Read(tx.outbox.log_lines)
+    forget_log_lines = Write(tx.outbox.forget_log_lines, locks=no_lock)
+
+    # writers and what they leave
+
+    _register_writer = Write(tx.writers.register, locks=no_lock)
+    _retire_writer = OwnWrite(tx.writers.retire, locks=no_lock)
+    _forget_writer = Write(tx.writers.forget_writer, locks=global_lock)
+    reserve_ids = OwnWrite(tx.writers.reserve_ids, locks=no_lock)
+    retire_range = Write(tx.writers.retire_range, locks=no_lock)
+    writers = Read(tx.writers.writers)
+    declare_dead = Write(tx.writers.declare_dead, locks=no_lock)
+    ranges = Read(tx.writers.ranges)
+
+    @abstractmethod
+    def writer_is_gone(self, writer: Writer) -> bool:
+        """Return whether the process of that incarnation has ended."""
+
+    @abstractmethod
+    async def forget_writer(self, incarnation: int) -> None:
+        """Remove a dead incarnation and its ranges, all swept."""
+
+    # several gateways on one index
+
+    many_hosts = False
+    """Whether gateways of other hosts may use this index: kernel locks do not show these."""
+    _take_lease = OwnWrite(tx.cluster.take_lease, locks=global_lock)
+    holds_lease = Read(tx.cluster.holds_lease)
+    leave_lease = Write(tx.cluster.leave_lease, locks=global_lock)
+
+    async def take_lease(self, name: str) -> Lease | None:
+        """Take the lease of that name; None while another live writer has it."""
+        # read first: writers that do not get it retry every second
+        if not await self._read(tx.cluster.is_free(self.incarnation, name)):
+            return None
+        return await self._take_lease(name)
+
+    def across(self, oldest: Callable[[], int]) -> Callable[[], int]:
+        """Turn the start of this server's oldest running request into that of all servers, in ms of CLOCK_BOOTTIME."""
+        return oldest
+
+    # discards
+
+    discards = SettledRead(tx.discards.discards, number=attrgetter("id"))
+    expand_discard = Write(tx.multipart.expand_discard, locks=discard_lock)
+    quarantine_orphans = Write(tx.discards.quarantine_orphans, locks=global_lock)
+    forget_discards = Write(tx.discards.forget_discards, locks=discards_lock)
+
+    # packs and their compaction
+
+    open_pack = OwnWrite(tx.packs.open_pack, locks=no_lock)
+    seal_pack = Write(tx.packs.seal_pack, locks=no_lock)
+    packs_of = Read(tx.packs.packs_of)
+    packs = Scan(tx.packs.all_packs)
+    refuse_blobs = Write(tx.packs.refuse_blobs, locks=no_lock)
+    count_dead = Write(tx.packs.add_dead, locks=no_lock)
+    correct_dead = Write(tx.packs.correct_dead, locks=global_lock)
+    retire_pack = Write(tx.packs.retire_pack, locks=global_lock)
+    forget_pack = Write(tx.packs.forget_pack, locks=global_lock)
+    find_holders = Scan(tx.compaction.find_holders, snapshot=True)
+    move_records = Write(tx.compaction.move_records, locks=global_lock)
+
+    @abstractmethod
+    async def held_bytes(self, prefixes: Sequence[str], size_of: Callable[[str], int]) -> dict[str, int]:
+        """Sum the bytes of referenced or queued blobs by locator up to its first dot. Reads every row."""
+
+    @abstractmethod
+    async def live_bytes(self, packed: Callable[[str], tuple[int, int] | None]) -> list[tuple[Pack, int]]:
+        """Return each sealed pack of a gone writer and its bytes still held, in one state; they only shrink."""
+
+    # what fsck, the sweep and scrub read
+
+    held = Scan(reference_queries.referenced)
+    held_in = Scan(reference_queries.references_in_packs, snapshot=True)
+    miscounted = Scan(reference_queries.wrong_refcounts)
+    newest_wrong = Scan(version_repair.keys_with_wrong_current)
+    mend_newest = Write(version_repair.repair_current, locks=global_lock)
+    quarantine = Read(tx.journals.quarantine)
+    add_quarantine = Write(tx.journals.add_quarantine, locks=global_lock, invalidates=True)
+    remove_quarantine = Write(tx.journals.remove_quarantine, locks=global_lock, invalidates=True)
+    live = Scan(scrub_queries.scrub_page)
+    holds = Scan(scrub_queries.still_references)
+
+    async def references(self) -> AsyncIterator[reference_queries.Reference]:
+        """Read every blob that a version, a part, a piece or the discard queue references, in batches."""
+        for kind in reference_queries.REFERENCES:
+            position: reference_queries.Position | None = reference_queries.BEGIN
+            while position is not None:
+                found, position = await self._scan(reference_queries.references(kind, position))
+                for reference in found:
+                    yield reference
+
+    # buckets that move to another store
+
+    begin_move = Write(tx.bucket_moves.start_bucket_move, locks=global_lock, invalidates=True)
+    end_move = Write(tx.bucket_moves.finish_bucket_move, locks=global_lock, invalidates=True)
+    moving = Read(tx.bucket_moves.moving_buckets)
+    snapshot_is_due = Read(tx.bucket_moves.snapshot_is_due, snapshot=True)
+    ever_moved = Read(tx.bucket_moves.ever_moved)
+    swap = Write(tx.bucket_moves.swap_references, locks=global_lock)
+    split = Write(tx.bucket_moves.unshare_body, locks=global_lock)
+    bodies = Scan(move_queries.bodies)
+    held_by_pieces = Scan(move_queries.pieces)
+    held_by_parts = Scan(move_queries.parts)
+    any_on = Scan(move_queries.is_store_in_use)
+
+    # journals (app/jobs/journals/writer.py), by each store for its own buckets
+
+    watermark = Read(tx.journals.watermark)
+    announced = Read(tx.journals.announced)
+    announce = Write(tx.journals.announce, locks=journals_lock)
+    open_journal = OwnWrite(tx.journals.open_journal, locks=no_lock)
+    journals = Read(tx.journals.journals)
+    decided = Write(tx.journals.advance_watermark, locks=journals_lock)
+    set_journal = Write(tx.journals.set_journal, locks=journals_lock)
+    forget_journals = Write(tx.journals.forget_journals, locks=journals_lock)
+    changes = Scan(change_feed.changes_since, snapshot=True)
+    settings_rows = Scan(change_feed.export_settings)
+    upload_rows = Scan(change_feed.uploads_of)
+    upload_rows_after = Scan(change_feed.uploads_after)
+    piece_rows = Scan(change_feed.pieces_of)
+    versions_count = Scan(change_feed.versions_count)
+    undecided = Scan(change_feed.journal_lag)
+
+    # notes of jobs
+
+    note = Read(tx.journals.note)
+    set_note = Write(tx.journals.set_note, locks=global_lock)
+    change_keyring = Write(tx.journals.replace_keyring, locks=global_lock, invalidates=True)
+
+
+# looked up once, not with every request
+_PUT_VERSION, _PUT_PART, _DELETE_VERSION = Index.put_version, Index.put_part, Index.delete_version

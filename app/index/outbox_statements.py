@@ -1,0 +1,41 @@
+"""The statements of messages to send and of access logs to write."""
+
+from __future__ import annotations
+
+from sqlalchemy import delete, func, select
+
+from sluice_s3.app.index.schema.tables import log_rows, outbox
+from sluice_s3.app.index.sql.builder import LIMIT, NO_OFFSET, insertion, number, text
+from sluice_s3.app.index.sql.transaction import Statement
+
+# messages
+ADD_MESSAGE = insertion(outbox)
+MESSAGES = Statement(
+    select(outbox.c.id, outbox.c.bucket_id, outbox.c.key, outbox.c.at, outbox.c.message)
+    .where(outbox.c.target == text("to"), outbox.c.id > number("behind"))
+    .order_by(outbox.c.id)
+    .limit(LIMIT)
+    .offset(NO_OFFSET)
+)
+REMOVE_MESSAGE = Statement(delete(outbox).where(outbox.c.id == number("sent")))
+BACKLOG = Statement(
+    select(outbox.c.target, func.count(), func.min(outbox.c.at)).group_by(outbox.c.target).order_by(outbox.c.target)
+)
+
+# access logs
+ADD_LINES = insertion(log_rows)
+LINES = Statement(
+    select(log_rows.c.id, log_rows.c.at, log_rows.c.lines)
+    .where(log_rows.c.bucket_id == number("of_bucket"))
+    .order_by(log_rows.c.id)
+    .limit(LIMIT)
+    .offset(NO_OFFSET)
+)
+REMOVE_LINES = Statement(delete(log_rows).where(log_rows.c.id == number("written")))
+WAITING = Statement(
+    select(
+        log_rows.c.bucket_id,
+        func.min(log_rows.c.bucket),
+        func.min(log_rows.c.at),
+    ).group_by(log_rows.c.bucket_id)
+)

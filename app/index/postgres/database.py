@@ -1,0 +1,272 @@
+"""The way to Postgres: how connections are made, and pools that give up at once while it is away.
+
+One failure to connect, or one answer that does not come in time, and Postgres counts as away: whoever asks is refused
+at once, and one task tries until it is there again. Connections that broke are dropped where they are noticed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from typing import Any, TypeVar
+from urllib.parse import urlsplit
+
+import asyncpg
+
+from sluice_s3.app.errors import DomainError, Overloaded, StoreUnavailable
+from sluice_s3.app.index.postgres.errors import is_lost, state_of, to_domain_error
+
+logger = logging.getLogger("sluice.index")
+
+Connection = Any
+"""asyncpg.Connection, whose types leave out what we use."""
+
+T = TypeVar("T")
+
+CONNECT_SECONDS = 3.0
+MAX_ATTEMPTS = 3
+TOO_MANY = "53300"
+"""What the server says when it has no connection left: it is there."""
+RETRY_SECONDS = 0.2
+IDLE_IN_TRANSACTION_MS = 5000
+"""Postgres ends a transaction of a gateway that stopped in the middle of it, and drops its locks."""
+
+
+class Database:
+    """Where Postgres is, and whether it answers. The URL is in no message and no `repr`."""
+
+    def __init__(self, url: str, *, durability: str = "full", pooler: bool = False, timeout: float = 10.0) -> None:
+        self._url = "postgresql" + url[url.index("://") :]
+        self.pooler = pooler
+        self.timeout = timeout
+        """Seconds after which an answer to what only reads is waited for no longer."""
+        durable = "on" if durability == "full" else "off"
+        local = {"idle_in_transaction_session_timeout": str(IDLE_IN_TRANSACTION_MS), "synchronous_commit": durable}
+        # a pooler hands connections on, and refuses most settings of a session
+        self._settings = {} if pooler else {**local, "jit": "off", "client_connection_check_interval": "1000"}
+        # plans are kept: one that was made when a table was small must not read it whole when it is not
+        self._hot = {} if pooler else {"enable_seqscan": "off"}
+        self.begin = "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE"
+        if pooler:
+            self.begin += "".join(f"; SET LOCAL {name} = '{value}'" for name, value in local.items())
+        self.away = False
+        self._reason = "the index is away"
+        self._task: asyncio.Task[None] | None = None
+        self._pools: list[Pool] = []
+
+    def __repr__(self) -> str:
+        parts = urlsplit(self._url)
+        return f"Link({parts.hostname}:{parts.port or 5432}{parts.path})"
+
+    async def connect(self, *, hot: bool = False) -> Connection:
+        """A new connection, `hot` for statements that find what they want by a key. Raises DomainError."""
+        if self.away:
+            raise self.unavailable()
+        try:
+            return await self._connect(hot)
+        except Exception as error:
+            if state_of(error) != TOO_MANY:
+                self.failed()
+            raise to_domain_error(error) from None
+
+    async def _connect(self, hot: bool = False) -> Connection:
+        async with asyncio.timeout(CONNECT_SECONDS):
+            return await asyncpg.connect(
+                self._url,
+                server_settings={"application_name": "sluice", **self._settings, **(self._hot if hot else {})},
+                statement_cache_size=0 if self.pooler else 512,
+                max_cached_statement_lifetime=0,
+            )
+
+    @asynccontextmanager
+    async def transaction(self, connection: Connection) -> AsyncIterator[None]:
+        """A transaction around what needs none but through a pooler, where a statement is told and run in two steps."""
+        if not self.pooler:
+            yield
+            return
+        await connection.execute(self.begin)
+        yield
+        await connection.execute("COMMIT")
+
+    def unavailable(self) -> StoreUnavailable:
+        """The error for all that comes while it is away."""
+        return StoreUnavailable(reason=self._reason)
+
+    def refuse(self, reason: str) -> None:
+        """Refuse everybody for good."""
+        task, self._task = self._task, None
+        if task is not None:
+            task.cancel()
+        self.away, self._reason = True, reason
+        logger.error("index: %s", reason)
+        for pool in self._pools:
+            pool.refuse_waiting()
+
+    def failed(self) -> None:
+        """It does not answer: refuse everybody until it does."""
+        if self._task is not None or self.away:
+            return
+        self.away = True
+        logger.error("index: Postgres does not answer")
+        for pool in self._pools:
+            pool.refuse_waiting()
+        self._task = asyncio.get_running_loop().create_task(self._try())
+
+    async def _try(self) -> None:
+        while True:
+            await asyncio.sleep(RETRY_SECONDS)
+            try:
+                connection = await self._connect()
+                try:
+                    await connection.execute("SELECT 1", timeout=CONNECT_SECONDS)
+                finally:
+                    connection.terminate()
+            except Exception as error:
+                logger.debug("index: still away: %s", type(error).__name__)
+                continue
+            break
+        self.away, self._task = False, None
+        logger.warning("index: Postgres answers again")
+
+    def pool(self, size: int, *, hot: bool = True) -> Pool:
+        """A pool of at most so many connections."""
+        made = Pool(self, size, hot)
+        self._pools.append(made)
+        return made
+
+    async def close(self) -> None:
+        """Close all that is idle, and try no more."""
+        task, self._task = self._task, None
+        if task is not None:
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+        self.away = True
+        for pool in self._pools:
+            pool.refuse_waiting()
+            await pool.close()
+
+
+class Pool:
+    """Connections of one worker for one purpose, the last used first."""
+
+    def __init__(self, link: Database, size: int, hot: bool) -> None:
+        self._link = link
+        self._hot = hot
+        self._size = size
+        self._open = 0
+        self._idle: list[Connection] = []
+        self._waiting: deque[asyncio.Future[Connection | None]] = deque()
+
+    async def acquire(self, *, first: bool = False) -> Connection:
+        """A connection, to be given back by `release`; before all who wait, if `first`.
+
+        Raises Overloaded, StoreUnavailable.
+        """
+        while True:
+            while self._idle:
+                connection = self._idle.pop()
+                if not connection.is_closed():
+                    return connection
+                self._open -= 1
+            if self._link.away:
+                raise self._link.unavailable()
+            if self._open < self._size:
+                break
+            connection = await self._wait(first)
+            if connection is not None and not connection.is_closed():
+                return connection
+            self._open -= connection is not None
+        self._open += 1
+        try:
+            return await self._link.connect(hot=self._hot)
+        except BaseException:
+            self._open -= 1
+            self._hand_on(None)
+            raise
+
+    async def _wait(self, first: bool) -> Connection | None:
+        """A connection of somebody who is done with it; None when there is room for another one."""
+        future: asyncio.Future[Connection | None] = asyncio.get_running_loop().create_future()
+        (self._waiting.appendleft if first else self._waiting.append)(future)
+        try:
+            async with asyncio.timeout(self._link.timeout):
+                return await future
+        except (TimeoutError, asyncio.CancelledError) as error:
+            if future.done() and not future.cancelled() and future.exception() is None:
+                self._hand_on(future.result())  # it was our turn: let another have it
+            if isinstance(error, TimeoutError):
+                raise Overloaded(reason="no connection to the index is free") from None
+            raise
+
+    def release(self, connection: Connection) -> None:
+        """Give back what is in no transaction."""
+        if connection.is_closed():
+            self._open -= 1
+            self._hand_on(None)
+        else:
+            self._hand_on(connection)
+
+    def drop(self, connection: Connection) -> None:
+        """Give back what broke, or what nobody knows the state of."""
+        connection.terminate()
+        self._open -= 1
+        self._hand_on(None)
+
+    def _hand_on(self, connection: Connection | None) -> None:
+        """To whoever waits longest: nobody who comes later goes before."""
+        while self._waiting:
+            future = self._waiting.popleft()
+            if not future.done():
+                future.set_result(connection)
+                return
+        if connection is not None:
+            self._idle.append(connection)
+
+    def refuse_waiting(self) -> None:
+        """Nobody waits for what is away."""
+        waiting, self._waiting = self._waiting, deque()
+        for future in waiting:
+            if not future.done():
+                future.set_exception(self._link.unavailable())
+
+    async def close(self) -> None:
+        """Close what is idle."""
+        idle, self._idle = self._idle, []
+        self._open -= len(idle)
+        for connection in idle:
+            try:
+                await connection.close(timeout=1)
+            except Exception:
+                connection.terminate()
+
+
+async def query_with_retry(
+    link: Database, pool: Pool, ask: Callable[[Connection], Awaitable[T]], *, first: bool = False
+) -> T:
+    """Ask something that changes nothing; again on another connection when an old one had broken meanwhile.
+
+    `first`: before all others who wait for a connection. Raises DomainError.
+    """
+    for left in reversed(range(MAX_ATTEMPTS)):
+        connection = await pool.acquire(first=first)
+        try:
+            answer = await ask(connection)
+        except DomainError:
+            pool.release(connection)
+            raise
+        except Exception as error:
+            pool.drop(connection)
+            if isinstance(error, TimeoutError):
+                link.failed()
+            elif left and is_lost(error):
+                continue
+            raise to_domain_error(error) from None
+        except BaseException:
+            pool.drop(connection)
+            raise
+        pool.release(connection)
+        return answer
+    raise AssertionError("unreachable")

@@ -1,0 +1,93 @@
+"""Long readings: what the jobs and fsck ask, on connections of their own."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Sequence
+from typing import Any, TypeVar
+
+from sluice_s3.app.index import reference_queries
+from sluice_s3.app.index.postgres import runner
+from sluice_s3.app.index.postgres.database import Connection, Database, Pool
+from sluice_s3.app.index.postgres.dialect import escape_all, prepare
+from sluice_s3.app.index.postgres.errors import to_domain_error
+from sluice_s3.app.index.rows import Pack
+from sluice_s3.app.index.schema.tables import SEALED, SWEPT
+from sluice_s3.app.index.sql.dialect import Query
+from sluice_s3.app.index.sql.transaction import Row, Transaction
+from sluice_s3.app.index.transactions.packs import all_packs
+
+T = TypeVar("T")
+
+ROWS_PER_BATCH = 500
+"""Rows that are fetched at a time, so that no other request waits long for the loop."""
+
+
+class Scans:
+    """Reads on the connections of `pool`, which are kept for what may take long."""
+
+    def __init__(self, link: Database, pool: Pool) -> None:
+        self._link = link
+        self._pool = pool
+
+    async def _on(self, ask: Callable[[Connection], Any], *, alone: bool = False) -> Any:
+        """`alone` for what begins a transaction itself."""
+        connection = await self._pool.acquire()
+        try:
+            if alone:
+                answer = await ask(connection)
+            else:
+                async with self._link.transaction(connection):
+                    answer = await ask(connection)
+        except Exception as error:
+            self._pool.drop(connection)
+            raise to_domain_error(error) from error
+        except BaseException:
+            self._pool.drop(connection)
+            raise
+        self._pool.release(connection)
+        return answer
+
+    async def run(self, transaction: Transaction[T], *, snapshot: bool) -> T:
+        """Run a transaction that only reads; with `snapshot` all of it in one state of the index."""
+        drive = runner.snapshot if snapshot else runner.read
+        answer: T = await self._on(lambda connection: drive(connection, transaction), alone=snapshot)
+        return answer
+
+    async def _stream(self, connection: Connection, query: Query, parameters: Row) -> AsyncIterator[Row]:
+        """Rows of a query in one state, of which a batch is in memory. In a transaction that has begun."""
+        sql, plain = prepare(query)
+        cursor = await connection.cursor(sql, *escape_all(parameters))
+        while rows := await cursor.fetch(ROWS_PER_BATCH):
+            for row in plain(rows) if plain else rows:
+                yield row
+
+    async def held_bytes(self, prefixes: Sequence[str], size_of: Callable[[str], int]) -> dict[str, int]:
+        """See `Index.held_bytes`."""
+        found: dict[str, int] = {}
+
+        async def ask(connection: Connection) -> None:
+            async with connection.transaction(isolation="repeatable_read", readonly=True):
+                wanted = reference_queries.REFERENCED_LOCATORS.given(prefixes=prefixes)
+                async for prefix, locator in self._stream(connection, *wanted):
+                    found[prefix] = found.get(prefix, 0) + size_of(locator)
+
+        await self._on(ask, alone=True)
+        return found
+
+    async def live_bytes(self, packed: Callable[[str], tuple[int, int] | None]) -> list[tuple[Pack, int]]:
+        """See `Index.live_bytes`."""
+        found: list[tuple[Pack, int]] = []
+
+        async def ask(connection: Connection) -> None:
+            live: dict[int, int] = {}
+            async with connection.transaction(isolation="repeatable_read", readonly=True):
+                written = {number for (number,) in await connection.fetch(prepare(reference_queries.WRITTEN).sql)}
+                packs = [pack for pack in await runner.read(connection, all_packs()) if pack.sealed in (SEALED, SWEPT)]
+                async for (locator,) in self._stream(connection, *reference_queries.PACKED_ONCE.given()):
+                    place = packed(locator)
+                    if place is not None:
+                        live[place[0]] = live.get(place[0], 0) + place[1]
+            found.extend((pack, live.get(pack.id, 0)) for pack in packs if pack.id not in written)
+
+        await self._on(ask, alone=True)
+        return found

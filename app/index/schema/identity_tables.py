@@ -1,0 +1,79 @@
+"""Tables of accounts and of whoever acts for them: keys, users, groups, roles and sessions."""
+
+from __future__ import annotations
+
+from sqlalchemy import Column, Index, Table
+
+from sluice_s3.app.index.schema.columns import Words, metadata, name_key, number, text
+
+accounts = Table(
+    "accounts",
+    metadata,
+    name_key("id"),
+    text("display_name"),
+    text("email"),
+    number("disabled"),
+    number("created"),
+    sqlite_with_rowid=False,
+)
+
+access_keys = Table(
+    "access_keys",
+    metadata,
+    name_key("access_key"),
+    text("secret"),
+    text("account_id"),
+    number("disabled"),
+    number("created"),
+    Column("identity", Words, nullable=False, server_default=""),
+    Index("access_keys_account", "account_id"),
+    sqlite_with_rowid=False,
+)
+"""`identity` is the id of the user whose key it is, empty for the account's own."""
+
+identities = Table(
+    "identities",
+    metadata,
+    name_key("id"),
+    text("account_id"),
+    text("kind"),
+    text("name"),
+    text("folded"),
+    text("path"),
+    text("document"),
+    number("created"),
+    Index("identities_name", "kind", "folded", "account_id", unique=True),
+    Index("identities_account", "account_id", "kind", "folded"),
+    sqlite_with_rowid=False,
+)
+"""Users, groups and roles. `id` is never used again; `folded` is the name in lower case, since names that differ in
+case only are one; `document` is a JSON object with all else: see `app.access.iam.documents`."""
+
+memberships = Table(
+    "memberships",
+    metadata,
+    name_key("user_id"),
+    name_key("group_id"),
+    Index("memberships_group", "group_id"),
+    sqlite_with_rowid=False,
+)
+
+sessions = Table(
+    "sessions",
+    metadata,
+    name_key("access_key"),
+    text("secret"),
+    text("token"),
+    text("account_id"),
+    text("identity"),
+    text("name"),
+    text("policies"),
+    number("created"),
+    number("expires"),
+    Index("sessions_account", "account_id"),
+    Index("sessions_identity", "identity"),
+    Index("sessions_expires", "expires"),
+    sqlite_with_rowid=False,
+)
+"""Temporary keys. `identity` is the role that was assumed or the user who asked, empty for the account's own;
+`policies` a JSON list of what limits the session. Not written down beside the data: an index made anew knows none."""

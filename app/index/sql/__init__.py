@@ -1,0 +1,1 @@
+"""Statements, what the two dialects call differently, and the generators that yield them."""

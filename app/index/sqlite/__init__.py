@@ -1,0 +1,1 @@
+"""The index in one SQLite file."""

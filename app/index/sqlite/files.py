@@ -1,0 +1,46 @@
+"""Watches whether the files of an SQLite index are still the ones that this process has open.
+
+SQLite goes on with a file that was unlinked or replaced, and acknowledges what no other process will ever read.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from sluice_s3.app.errors import StoreUnavailable
+
+WAL_SUFFIX = "-wal"
+
+
+class IndexFiles:
+    """The database at `path` and its write-ahead log. A file that was taken away once stays so for this process."""
+
+    def __init__(self, path: Path) -> None:
+        self._paths = (str(path), f"{os.path.realpath(path)}{WAL_SUFFIX}")
+        self._seen: dict[str, tuple[int, int]] = {}
+        self._lost = ""
+
+    def require(self) -> None:
+        """Raise StoreUnavailable when one of the files is not where it was, or is another one."""
+        if not self._lost:
+            self._lost = next(filter(None, map(self._look, self._paths)), "")
+        if self._lost:
+            raise StoreUnavailable(reason=self._lost)
+
+    def lose(self, reason: str) -> None:
+        """Refuse the files from now on."""
+        self._lost = reason
+
+    def _look(self, path: str) -> str:
+        """Why a file is not the one that was there first; empty when it is."""
+        try:
+            found = os.stat(path)
+        except FileNotFoundError:
+            if path not in self._seen:
+                return ""  # the log comes with the first change
+            return f"{os.path.basename(path)} of the index was removed"
+        identity = found.st_dev, found.st_ino
+        if self._seen.setdefault(path, identity) != identity:
+            return f"{os.path.basename(path)} of the index was replaced"
+        return ""

@@ -1,0 +1,103 @@
+"""Brings an index to the revision that this code needs. Alembic is imported only where it is used.
+
+SQLAlchemy has no driver for APSW, so Alembic uses the standard library's module, which is another build of SQLite in
+this process. The two must never have one file open together: each believes that it alone holds the process's fcntl
+locks, which the kernel drops as soon as either closes any descriptor of the file (sqlite.org/howtocorrupt.html, 2.2).
+"""
+
+from __future__ import annotations
+
+import fcntl
+import logging
+import os
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+import apsw
+
+from sluice_s3.app.errors import DomainError, StoreFull, StoreUnavailable
+from sluice_s3.app.index.schema.tables import REVISION, UNKNOWN_REVISION
+from sluice_s3.app.index.sqlite import commit_witness
+from sluice_s3.app.index.sqlite.connection import BUSY_TIMEOUT_MS, one_row, open_connection
+from sluice_s3.app.private_files import open_file, sync_directory
+
+logger = logging.getLogger("sluice.index")
+
+
+def revision(connection: apsw.Connection) -> str | None:
+    """The revision of an index, None when it holds no tables yet."""
+    known = one_row(connection, "SELECT 1 FROM sqlite_master WHERE name = 'alembic_version'")
+    if known is None:
+        return None
+    row = one_row(connection, "SELECT version_num FROM alembic_version")
+    return None if row is None else str(row[0])
+
+
+def require_revision(connection: apsw.Connection) -> None:
+    """Raise StoreUnavailable when the index is not of the revision that this code needs."""
+    found = revision(connection)
+    if found != REVISION:
+        raise StoreUnavailable(reason=f"the index is of revision {found} and this version needs {REVISION}")
+
+
+def upgrade(path: Path, lock_path: Path) -> None:
+    """Make or upgrade the index at `path`, alone under the file lock of its commits. Raises DomainError."""
+    lock = open_file(lock_path)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        new = not path.exists()
+        if new:  # it will hold secret keys; SQLite gives its log the same mode
+            commit_witness.forget(lock_path.parent)
+            made = os.path.realpath(path)  # a link whose owner was checked; what is behind it now is not followed
+            os.close(os.open(made, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
+        with closing(open_connection(path, create=True)) as connection:
+            if revision(connection) == REVISION:
+                return
+        # APSW has let go of the file, and nothing in this process can have it open: `check` refuses this revision
+        _run_alembic(path)
+        if new:
+            sync_directory(path.parent)
+            sync_directory(path.parent.parent)
+    finally:
+        os.close(lock)
+
+
+def _run_alembic(path: Path) -> None:
+    from alembic import command
+    from alembic.config import Config
+    from alembic.util import CommandError
+    from sqlalchemy import create_engine, event
+    from sqlalchemy.exc import DBAPIError
+    from sqlalchemy.pool import NullPool
+
+    import sluice_s3.migrations
+
+    config = Config()
+    config.set_main_option("script_location", str(Path(sluice_s3.migrations.__file__).parent).replace("%", "%%"))
+    # SQLAlchemy closes a connection of NullPool when it is given back: at the end of `with`, before APSW opens the file
+    engine = create_engine("sqlite://", creator=lambda: _connection(path), poolclass=NullPool)
+    event.listen(engine, "begin", lambda connection: connection.exec_driver_sql("BEGIN IMMEDIATE"))
+    try:
+        with engine.connect() as connection:
+            config.attributes["connection"] = connection
+            command.upgrade(config, "head")
+    except CommandError as error:
+        raise StoreUnavailable(reason=UNKNOWN_REVISION.format(error)) from error
+    except DBAPIError as error:
+        raise _translated(error.orig) from error
+    finally:
+        engine.dispose()
+
+
+def _translated(error: BaseException | None) -> DomainError:
+    """As `connection.to_domain_error`, for the standard library's module."""
+    logger.error("index: %s %s: %s", type(error).__name__, getattr(error, "sqlite_errorname", ""), error)
+    if getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_FULL:
+        return StoreFull(reason="the index has no space left")
+    return StoreUnavailable(reason="the index cannot be used")
+
+
+def _connection(path: Path) -> sqlite3.Connection:
+    uri = f"{path.absolute().as_uri()}?mode=rw"
+    return sqlite3.connect(uri, uri=True, timeout=BUSY_TIMEOUT_MS / 1000, isolation_level=None)

@@ -1,0 +1,1 @@
+"""What commands make of a whole index: a copy in another engine, a new one from journals and blobs."""

@@ -1,0 +1,252 @@
+"""One index copied to another, of whatever engines, and compared: counts and a hash of every table.
+
+Rows are read in the order of their keys, each side in one state of its index, and never all in memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager, closing
+from pathlib import Path
+from typing import Any, NamedTuple, Protocol
+
+import apsw
+import orjson
+import xxhash
+from sqlalchemy import Table
+
+from sluice_s3.app.errors import StoreUnavailable
+from sluice_s3.app.index.postgres import migrate as postgres_migrate
+from sluice_s3.app.index.postgres.database import Connection, Database
+from sluice_s3.app.index.postgres.dialect import escape, unescape
+from sluice_s3.app.index.postgres.runner import SNAPSHOT
+from sluice_s3.app.index.schema.tables import GROUP_BITS, REVISION, metadata, operations, sequence
+from sluice_s3.app.index.sqlite import migrate
+from sluice_s3.app.index.sqlite.connection import database_files, one_row, open_connection, refuse_network
+from sluice_s3.app.index.statements import POSITION
+from sluice_s3.app.private_files import check_owners, make_directory
+
+ROWS_PER_BATCH = 2000
+TABLES: tuple[Table, ...] = tuple(table for table in metadata.sorted_tables if table not in (operations, sequence))
+"""What is copied. The commit sequence goes on behind where it was; operations mean nothing to another index."""
+GENERATION = "generation"
+"""The note of `meta` that counts changes for the caches of gateways on Postgres."""
+
+Progress = Callable[[str, int], None]
+Row = Sequence[Any]
+
+
+class TableDigest(NamedTuple):
+    """What a table holds."""
+
+    rows: int
+    hash: str
+
+
+class CopyEndpoint(Protocol):
+    """An index to copy from or to."""
+
+    def rows(self, table: Table) -> AsyncIterator[list[Row]]:
+        """All rows of a table in the order of its key, in batches."""
+        ...
+
+    async def add(self, table: Table, rows: list[Row]) -> None:
+        """Add rows, to be committed by `finish`."""
+        ...
+
+    async def clear(self, table: Table) -> None:
+        """Remove all rows of a table, to be committed by `finish`."""
+        ...
+
+    async def position(self) -> int:
+        """The last number of the commit sequence, now."""
+        ...
+
+    async def finish(self, position: int) -> None:
+        """Commit, and go on with the sequence behind that number."""
+        ...
+
+
+def _ordered(table: Table) -> str:
+    keys = ", ".join(column.name for column in table.primary_key)
+    where = f" WHERE name != '{GENERATION}'" if table.name == "meta" else ""
+    columns = ", ".join(column.name for column in table.c)
+    return f"SELECT {columns} FROM {table.name}{where} ORDER BY {keys}"  # noqa: S608 - names of ours
+
+
+class SqliteEndpoint:
+    """An index in an SQLite file."""
+
+    def __init__(self, connection: apsw.Connection) -> None:
+        self._connection = connection
+
+    async def rows(self, table: Table) -> AsyncIterator[list[Row]]:
+        """See `CopyEndpoint`."""
+        cursor = self._connection.execute(_ordered(table))
+        batch: list[Row] = []
+        for row in cursor:
+            batch.append(row)
+            if len(batch) == ROWS_PER_BATCH:
+                yield batch
+                batch = []
+        yield batch
+
+    async def add(self, table: Table, rows: list[Row]) -> None:
+        """See `CopyEndpoint`."""
+        marks = ", ".join("?" * len(table.c))
+        self._connection.executemany(f"INSERT INTO {table.name} VALUES ({marks})", rows)  # noqa: S608
+
+    async def clear(self, table: Table) -> None:
+        """See `CopyEndpoint`."""
+        self._connection.execute(f"DELETE FROM {table.name}")  # noqa: S608
+
+    async def position(self) -> int:
+        """See `CopyEndpoint`."""
+        position: int = one_row(self._connection, "SELECT value FROM sequence")[0]
+        return position
+
+    async def finish(self, position: int) -> None:
+        """See `CopyEndpoint`."""
+        self._connection.execute("UPDATE sequence SET value = ?", (position,))
+        self._connection.execute("COMMIT")
+
+
+class PostgresEndpoint:
+    """An index in Postgres."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+
+    async def rows(self, table: Table) -> AsyncIterator[list[Row]]:
+        """See `CopyEndpoint`."""
+        cursor = await self._connection.cursor(_ordered(table))
+        while found := await cursor.fetch(ROWS_PER_BATCH):
+            yield [[unescape(value) if type(value) is str else value for value in row] for row in found]
+
+    async def add(self, table: Table, rows: list[Row]) -> None:
+        """See `CopyEndpoint`."""
+        plain = [tuple(escape(value) if type(value) is str else value for value in row) for row in rows]
+        await self._connection.copy_records_to_table(table.name, records=plain)
+
+    async def clear(self, table: Table) -> None:
+        """See `CopyEndpoint`."""
+        if table.name == "meta":
+            await self._connection.execute(f"DELETE FROM meta WHERE name != '{GENERATION}'")  # noqa: S608
+        else:
+            await self._connection.execute(f"TRUNCATE {table.name}")
+
+    async def position(self) -> int:
+        """See `CopyEndpoint`."""
+        return int(await self._connection.fetchval(str(POSITION)))
+
+    async def finish(self, position: int) -> None:
+        """See `CopyEndpoint`."""
+        await self._connection.execute(f"SELECT setval('commit_sequence', {(position >> GROUP_BITS) + 1})")
+        await self._connection.execute("COMMIT")
+
+
+@asynccontextmanager
+async def open_endpoint(url: str, *, write: bool = False) -> AsyncIterator[CopyEndpoint]:
+    """The index of a URL in one state of it; with `write` made if it is missing. Raises DomainError, apsw.Error."""
+    async with AsyncExitStack() as stack:
+        if url.startswith("sqlite:///"):
+            yield _sqlite(Path(url.partition(":///")[2]), stack, write)
+            return
+        link = Database(url)
+        stack.push_async_callback(link.close)
+        connection = await link.connect()
+        stack.push_async_callback(connection.close)
+        await postgres_migrate.require_server(connection, durability="full" if write else "relaxed")
+        if write and await postgres_migrate.revision(connection) != REVISION:
+            await postgres_migrate.upgrade(link)
+        await postgres_migrate.check_revision(connection)
+        # no time limit: a table may take long to read while nothing is asked of the other side
+        await connection.execute("SET idle_in_transaction_session_timeout = 0")
+        await connection.execute(link.begin if write else SNAPSHOT)
+        yield PostgresEndpoint(connection)
+
+
+def _sqlite(path: Path, stack: AsyncExitStack, write: bool) -> SqliteEndpoint:
+    check_owners(database_files(path))
+    if write:
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        run_dir = path.parent / "run"
+        make_directory(run_dir)
+        refuse_network(path.parent)
+        migrate.upgrade(path, run_dir / "index.lock")
+    connection = open_connection(path)
+    stack.callback(connection.close)
+    migrate.require_revision(connection)
+    connection.execute("BEGIN IMMEDIATE" if write else "BEGIN")
+    return SqliteEndpoint(connection)
+
+
+def copy_file(path: Path, target: Path) -> None:
+    """Copy an SQLite index with what stands in its log, and bring the copy to the revision of this code.
+
+    Raises DomainError, apsw.Error.
+    """
+    with (
+        closing(open_connection(path)) as one,
+        closing(apsw.Connection(str(target))) as other,
+        other.backup("main", one, "main") as backup,
+    ):
+        backup.step(-1)
+    migrate.upgrade(target, target.with_name("lock"))
+
+
+async def digest_tables(end: CopyEndpoint, table: Table) -> TableDigest:
+    """Count and hash of a table."""
+    counted = _Counted()
+    async for rows in end.rows(table):
+        counted.add(rows)
+    return counted.held
+
+
+class _Counted:
+    def __init__(self) -> None:
+        self._rows = 0
+        self._hash = xxhash.xxh3_128()
+
+    def add(self, rows: Sequence[Row]) -> None:
+        for row in rows:
+            self._rows += 1
+            self._hash.update(orjson.dumps(list(row)))
+
+    @property
+    def held(self) -> TableDigest:
+        return TableDigest(self._rows, self._hash.hexdigest())
+
+
+async def copy(source: CopyEndpoint, target: CopyEndpoint, progress: Progress) -> dict[str, TableDigest]:
+    """Copy every table into an index that has none of its own; what was read, by table. Raises StoreUnavailable."""
+    for table in TABLES:
+        if (await digest_tables(target, table)).rows:
+            raise StoreUnavailable(reason=f"the index to copy to is in use: its table {table.name} is not empty")
+    return await _copy_rows(source, target, progress)
+
+
+async def replace(source: CopyEndpoint, target: CopyEndpoint, progress: Progress) -> None:
+    """Put the rows of one index in the place of all that another one has, in one transaction."""
+    for table in TABLES:
+        await target.clear(table)
+    await _copy_rows(source, target, progress)
+
+
+async def _copy_rows(source: CopyEndpoint, target: CopyEndpoint, progress: Progress) -> dict[str, TableDigest]:
+    found: dict[str, TableDigest] = {}
+    for table in TABLES:
+        counted = _Counted()
+        async for rows in source.rows(table):
+            if rows:
+                await target.add(table, rows)
+                counted.add(rows)
+                progress(table.name, counted.held.rows)
+        found[table.name] = counted.held
+    await target.finish(await source.position())
+    return found
+
+
+async def compare(one: CopyEndpoint, other: CopyEndpoint) -> dict[str, tuple[TableDigest, TableDigest]]:
+    """What each holds, by table."""
+    return {table.name: (await digest_tables(one, table), await digest_tables(other, table)) for table in TABLES}

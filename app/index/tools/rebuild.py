@@ -1,0 +1,398 @@
+"""An index made anew from what lies beside the data. All work is done in SQLite, so that memory does not grow with it.
+
+What journals and blobs say is collected in scratch tables; then one statement a table makes the rows of the new index
+from them. Raises apsw.Error.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from sqlalchemy import Table, Text
+
+from sluice_s3.app.index import version_ids
+from sluice_s3.app.index.change_feed import KEYRING, WATERMARK
+from sluice_s3.app.index.rows import NULL_VERSION, PIECES, TREE, NewVersion
+from sluice_s3.app.index.schema.tables import (
+    CURRENT,
+    DEFAULT,
+    ENABLED,
+    access_keys,
+    accounts,
+    buckets,
+    identities,
+    memberships,
+    pieces,
+    uploads,
+    versions,
+)
+from sluice_s3.app.index.sql.transaction import of_store
+from sluice_s3.app.index.sqlite import migrate
+from sluice_s3.app.index.sqlite.connection import one_row, open_connection
+from sluice_s3.app.index.tools.rebuild_pieces import ALIASES, SUMMED
+from sluice_s3.app.index.tools.remembering import KEPT, REMEMBERED
+from sluice_s3.app.index.transactions.accounts import IDENTITY
+
+MARGIN = 1 << 20
+"""Numbers of the commit sequence that are left out: some were drawn and left no trace."""
+CACHE_KIB = 256 * 1024
+COLUMN_DEFAULTS = {"store": DEFAULT, "source": "", "moved": 0, "settings": "", "versioning": 0, "identity": ""}
+"""Columns of buckets and keys that older journals do not tell, and what they were then."""
+
+Row = Sequence[Any]
+
+VERSION = tuple(versions.c.keys())
+_VERSION = ", ".join(VERSION)
+_SET = ", ".join(f"{name} = excluded.{name}" for name in (*VERSION, "blob", "removed"))
+
+
+def _typed(table: Table) -> str:
+    """Columns with their types: SQLite uses an index only for what is of the type of its column."""
+    return ", ".join(f"{column.name} {'TEXT' if isinstance(column.type, Text) else 'INTEGER'}" for column in table.c)
+
+
+SCRATCH = f"""
+CREATE TABLE scratch.decided ({_typed(versions)}, blob INTEGER, removed INTEGER,
+    PRIMARY KEY (bucket_id, key, version_id)) WITHOUT ROWID;
+CREATE TABLE scratch.uploads ({_typed(uploads)}, PRIMARY KEY (id)) WITHOUT ROWID;
+CREATE TABLE scratch.pieces ({_typed(pieces)}, blob INTEGER,
+    PRIMARY KEY (upload, start, part_number)) WITHOUT ROWID;
+CREATE TABLE scratch.blobs (blob INTEGER PRIMARY KEY, locator TEXT, size INTEGER, pack INTEGER, total INTEGER,
+    part INTEGER);
+CREATE TABLE scratch.claims (blob INTEGER PRIMARY KEY, at INTEGER, bucket_id INTEGER, key TEXT, conditional INTEGER,
+    fields TEXT, size INTEGER, reason TEXT);
+CREATE TABLE scratch.aliases (old INTEGER PRIMARY KEY, blob INTEGER);
+CREATE TABLE scratch.voids (blob INTEGER PRIMARY KEY);
+CREATE TABLE scratch.lost (bucket_id INTEGER, key TEXT, size INTEGER, at INTEGER, reason TEXT);
+CREATE TABLE scratch.packs (id INTEGER PRIMARY KEY, size INTEGER, total INTEGER, store TEXT);
+CREATE TABLE scratch.wanted (upload INTEGER PRIMARY KEY, size INTEGER);
+CREATE TABLE scratch.summed (upload INTEGER PRIMARY KEY, size INTEGER, missing INTEGER);
+CREATE TABLE scratch.judged (seq INTEGER PRIMARY KEY, reason TEXT);
+CREATE TABLE scratch.several (bucket_id INTEGER, key TEXT, PRIMARY KEY (bucket_id, key)) WITHOUT ROWID;
+CREATE TABLE scratch.holders (body TEXT PRIMARY KEY, holders INTEGER) WITHOUT ROWID;
+CREATE TABLE scratch.living (pack INTEGER PRIMARY KEY, bytes INTEGER);
+"""
+
+ADD_DECIDED = f"""
+INSERT INTO scratch.decided ({_VERSION}, blob, removed) VALUES ({", ".join("?" * (len(VERSION) + 2))})
+ON CONFLICT (bucket_id, key, version_id) DO UPDATE SET {_SET} WHERE excluded.seq >= decided.seq
+"""  # noqa: S608 - names of columns
+
+_OLDER_REMOVAL = ("",) * 6 + (NULL_VERSION,)
+"""What older journals mean, which do not tell the last columns."""
+KEEP_REMOVAL = "INSERT OR IGNORE INTO main.removals VALUES (?, ?, ?, ?, ?, ?, ?)"
+
+_IS_TREE = f"'{TREE}' IN (substr({{0}}, 1, 2), substr({{0}}, instr({{0}}, '/') + 1, 2))"
+"""`app.index.rows.is_plain_file` in SQL. The next scan shows what has become of a plain file."""
+REASONS = f"""
+INSERT INTO scratch.judged
+SELECT decided.seq AS seq, CASE
+    WHEN buckets.id IS NULL THEN 'its bucket is not known'
+    WHEN decided.size = 0 AND decided.body = '' THEN ''
+    WHEN {_IS_TREE.format("decided.body")} THEN ''
+    WHEN decided.body LIKE '{PIECES}%' THEN CASE
+        WHEN summed.upload IS NULL OR uploads.id IS NULL THEN 'what it is made of is not known'
+        WHEN summed.missing > 0 THEN 'a blob of it is missing'
+        WHEN summed.size != decided.size THEN 'a part of it is not known'
+        ELSE '' END
+    WHEN blobs.blob IS NULL THEN 'its blob is missing'
+    WHEN blobs.size < decided.size THEN 'its blob is too short'
+    ELSE '' END AS reason
+FROM scratch.decided AS decided
+LEFT JOIN main.buckets AS buckets ON buckets.id = decided.bucket_id
+LEFT JOIN scratch.blobs AS blobs ON blobs.blob = decided.blob
+LEFT JOIN scratch.summed AS summed ON summed.upload = CASE WHEN decided.body LIKE '{PIECES}%'
+    THEN CAST(substr(decided.body, {len(PIECES) + 1}) AS INTEGER) END
+LEFT JOIN scratch.uploads AS uploads ON uploads.id = summed.upload
+WHERE NOT decided.removed;
+"""  # noqa: S608 - constants
+
+# which version of a key is the newest is not written down when that changes, but follows from those that are there
+STATES = """
+INSERT INTO scratch.several SELECT bucket_id, key FROM scratch.decided WHERE NOT removed
+    GROUP BY bucket_id, key HAVING count(*) > 1 OR min(state) != 1 OR max(state) != 1;
+UPDATE scratch.decided SET state = 3 * (etag = '')
+    WHERE NOT removed AND (bucket_id, key) IN (SELECT bucket_id, key FROM scratch.several);
+UPDATE scratch.decided SET state = 1 + (etag = '') WHERE (bucket_id, key, version_id) IN (
+    SELECT bucket_id, key, version_id FROM (
+        SELECT decided.bucket_id, decided.key, decided.version_id, max(decided.modified)
+        FROM scratch.several AS several
+        JOIN scratch.decided AS decided ON decided.bucket_id = several.bucket_id AND decided.key = several.key
+        JOIN scratch.judged AS judged ON judged.seq = decided.seq AND judged.reason = ''
+        WHERE NOT decided.removed GROUP BY decided.bucket_id, decided.key));
+"""
+
+_TAKEN = [f"decided.{name}" if name != "body" else "coalesce(blobs.locator, decided.body)" for name in VERSION]
+MAKE = f"""
+INSERT INTO main.versions ({_VERSION})
+SELECT {", ".join(_TAKEN)} FROM scratch.decided AS decided
+JOIN scratch.judged AS judged ON judged.seq = decided.seq AND judged.reason = ''
+LEFT JOIN scratch.blobs AS blobs ON blobs.blob = decided.blob
+WHERE NOT decided.removed ORDER BY decided.seq;
+UPDATE main.buckets SET versioning = 1 WHERE versioning = 0
+    AND id IN (SELECT bucket_id FROM main.versions WHERE version_id != 'null');
+INSERT INTO scratch.lost
+SELECT decided.bucket_id, decided.key, decided.size, decided.modified, judged.reason FROM scratch.decided AS decided
+JOIN scratch.judged AS judged ON judged.seq = decided.seq AND judged.reason != '' WHERE NOT decided.removed;
+INSERT INTO main.unhashed SELECT seq FROM main.versions WHERE parts = 0 AND etag LIKE '%-1'
+    AND {_IS_TREE.format("body")};
+INSERT INTO main.uploads SELECT * FROM scratch.uploads WHERE id IN (
+    SELECT CAST(substr(body, {len(PIECES) + 1}) AS INTEGER) FROM main.versions WHERE body LIKE '{PIECES}%');
+INSERT INTO main.pieces
+SELECT pieces.upload, pieces.start, pieces.part_number, pieces.size, coalesce(blobs.locator, ''), pieces.blob_offset,
+    pieces.checksum
+FROM scratch.pieces AS pieces JOIN main.uploads AS uploads ON uploads.id = pieces.upload
+LEFT JOIN scratch.blobs AS blobs ON blobs.blob = pieces.blob;
+INSERT INTO scratch.holders
+SELECT body, count(*) AS holders FROM (
+    SELECT body FROM main.versions WHERE body != '' UNION ALL SELECT locator FROM main.pieces WHERE locator != ''
+    UNION ALL SELECT json_extract(extent.value, '$[0]') FROM main.parts AS parts, json_each(parts.extents) AS extent
+) GROUP BY body;
+INSERT INTO main.shared SELECT body, holders FROM scratch.holders WHERE holders > 1;
+INSERT INTO scratch.living
+SELECT blobs.pack, sum(blobs.total) FROM scratch.blobs AS blobs
+WHERE blobs.locator IN (SELECT body FROM scratch.holders) GROUP BY blobs.pack;
+INSERT INTO main.packs (id, incarnation, sealed, size, dead, store)
+SELECT packs.id, 0, 1, packs.size, packs.total - coalesce(living.bytes, 0), packs.store
+FROM scratch.packs AS packs LEFT JOIN scratch.living AS living ON living.pack = packs.id;
+"""  # noqa: S608 - constants
+
+# a claim without a decision counts only when nothing says otherwise; of several for one key the newest, unless its
+# bucket keeps them all
+JUDGE_CLAIMS = """
+CREATE INDEX scratch.claims_key ON claims (bucket_id, key, at, blob);
+UPDATE scratch.claims AS claims SET reason = CASE
+    WHEN EXISTS (SELECT 1 FROM scratch.decided AS decided WHERE decided.bucket_id = claims.bucket_id
+        AND decided.key = claims.key AND decided.modified >= claims.at) THEN 'what was decided for its key is as new'
+    WHEN claims.conditional THEN 'it carried a condition, and what was decided is not known'
+    WHEN NOT EXISTS (SELECT 1 FROM main.buckets WHERE buckets.id = claims.bucket_id) THEN 'its bucket is not known'
+    WHEN (SELECT versioning FROM main.buckets WHERE buckets.id = claims.bucket_id) != 1
+        AND EXISTS (SELECT 1 FROM scratch.claims AS other WHERE other.bucket_id = claims.bucket_id
+        AND other.key = claims.key AND (other.at, other.blob) > (claims.at, claims.blob) AND NOT other.conditional)
+        THEN 'a newer one for its key is not decided either'
+    ELSE '' END;
+"""
+FORGET_DECIDED_CLAIMS = """
+CREATE INDEX scratch.decided_blob ON decided (blob, removed);
+DELETE FROM scratch.claims WHERE EXISTS (
+    SELECT 1 FROM scratch.decided AS decided WHERE decided.blob = claims.blob AND NOT decided.removed
+) OR blob IN (SELECT blob FROM scratch.voids);
+"""
+SUPERSEDED = "what was decided for its key is as new"
+"""The reason for claims that were most likely decided, and replaced since."""
+
+
+class RecoveredBlob(NamedTuple):
+    """A claim that may be restored."""
+
+    blob: int
+    locator: str
+    at: int
+    bucket_id: int
+    key: str
+    fields: str
+    """The row's fields as JSON."""
+    versioning: int
+    """Of its bucket."""
+
+
+class IndexRebuild:
+    """A new index at `path`, whose directory is its own and is taken away by the caller if it is not wanted.
+
+    `attached` are other databases to read from, by their names, and `more_scratch` makes further scratch tables.
+    """
+
+    def __init__(self, path: Path, *, attached: Mapping[str, Path] | None = None, more_scratch: str = "") -> None:
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        migrate.upgrade(path, path.with_name("lock"))
+        self._connection = connection = open_connection(path)
+        connection.execute("PRAGMA synchronous=OFF")  # it counts only once it is finished
+        connection.execute(f"PRAGMA cache_size=-{CACHE_KIB}")
+        connection.execute("PRAGMA temp_store=FILE")
+        connection.execute("ATTACH DATABASE ? AS scratch", (str(path.with_name("scratch")),))
+        connection.execute("PRAGMA scratch.journal_mode=OFF")
+        connection.execute("PRAGMA scratch.synchronous=OFF")
+        connection.execute(f"PRAGMA scratch.cache_size=-{CACHE_KIB}")
+        for name, other in (attached or {}).items():
+            connection.execute(f"ATTACH DATABASE ? AS {name}", (str(other),))
+        connection.execute(SCRATCH + more_scratch)
+        connection.execute("BEGIN")
+        self._restored: dict[tuple[int, str], int] = {}
+        """Times of what was restored last of keys that keep versions."""
+
+    def close(self) -> None:
+        """Let go of the files."""
+        self._connection.close()
+
+    # what journals say
+    def add_versions(self, rows: Iterable[tuple[Row, int | None]]) -> None:
+        """Decided versions, in the order of the columns, each with the id of its blob if it is one."""
+        self._connection.executemany(ADD_DECIDED, ((*row, blob, 0) for row, blob in rows))
+
+    def add_removals(self, removed: Iterable[tuple[int, int, str, int, str]]) -> None:
+        """Versions that were deleted: (number, bucket, key, milliseconds, version id)."""
+        empty = dict.fromkeys(VERSION, "") | {"state": 0, "size": 0, "parts": 0}
+        names = ("seq", "bucket_id", "key", "modified", "version_id")
+        rows = (empty | dict(zip(names, one, strict=True)) for one in removed)
+        self._connection.executemany(ADD_DECIDED, ((*row.values(), None, 1) for row in rows))
+
+    def keep_removals(self, rows: Iterable[Row]) -> None:
+        """Removals as they are told, for whoever makes an index anew of this one's journals: claims are there still."""
+        whole = ((*row, *_OLDER_REMOVAL[len(row) :]) for row in rows)
+        self._connection.executemany(KEEP_REMOVAL, whole)
+
+    def add_voids(self, blobs: Iterable[int]) -> None:
+        """Blobs whose commit was refused."""
+        self._connection.executemany("INSERT OR IGNORE INTO scratch.voids VALUES (?)", ((blob,) for blob in blobs))
+
+    def add_uploads(self, rows: Iterable[Row]) -> None:
+        """Completed uploads."""
+        self._replace("scratch.uploads", len(uploads.c), rows)
+
+    def add_pieces(self, rows: Iterable[tuple[Row, int | None]]) -> None:
+        """Pieces of completed uploads, each with the id of its blob."""
+        self._replace("scratch.pieces", len(pieces.c) + 1, ((*row, blob) for row, blob in rows))
+
+    def set_settings(self, found: dict[str, Any]) -> None:
+        """Accounts, keys, users, groups, roles and buckets: the last that were written down."""
+        for table in (accounts, access_keys, identities, memberships, buckets):
+            rows = found.get(table.name, [])
+            if table in (access_keys, buckets):
+                rows = [(*row, *(COLUMN_DEFAULTS[name] for name in table.c.keys()[len(row) :])) for row in rows]
+            self._replace(f"main.{table.name}", len(table.c), rows)
+        for name in ("root", KEYRING):
+            if found.get(name):
+                self._note(name, str(found[name]))
+
+    def _note(self, name: str, value: str) -> None:
+        self._connection.execute("INSERT OR REPLACE INTO main.meta VALUES (?, ?)", (name, value))
+
+    def _replace(self, table: str, width: int, rows: Iterable[Row]) -> None:
+        self._connection.executemany(f"INSERT OR REPLACE INTO {table} VALUES ({', '.join('?' * width)})", rows)  # noqa: S608
+
+    # what lies in the store
+    def add_pack(self, pack: int, size: int, total: int, store: str) -> None:
+        """A pack of `size` bytes, `total` of which can be records."""
+        self._connection.execute("INSERT OR REPLACE INTO scratch.packs VALUES (?, ?, ?, ?)", (pack, size, total, store))
+
+    def add_aliases(self, rows: Iterable[tuple[int, int]]) -> None:
+        """Blobs that were moved: the old id, and the one that it has now."""
+        self._replace("scratch.aliases", 2, rows)
+
+    def add_blobs(self, rows: Sequence[tuple[int, str, int, int, int, bool]]) -> list[tuple[int, str]]:
+        """Blobs (id, locator, size, pack, bytes of the record, is a part); those of an id that is there come back."""
+        insert = "INSERT OR IGNORE INTO scratch.blobs VALUES (?, ?, ?, ?, ?, ?)"
+        before = self._connection.total_changes()
+        self._connection.executemany(insert, rows)
+        if self._connection.total_changes() - before == len(rows):
+            return []
+        known = "SELECT 1 FROM scratch.blobs WHERE blob = ? AND locator = ?"
+        return [row[:2] for row in rows if one_row(self._connection, known, row[:2]) is None]
+
+    def locator(self, blob: int) -> str:
+        """Where a blob was found."""
+        return str(one_row(self._connection, "SELECT locator FROM scratch.blobs WHERE blob = ?", (blob,))[0])
+
+    def replace_blob(self, row: tuple[int, str, int, int, int, bool]) -> None:
+        """Another place of a blob is the one that counts."""
+        self._replace("scratch.blobs", 6, [row])
+
+    def add_claims(self, rows: Iterable[tuple[int, int, int, str, bool, str, int]]) -> None:
+        """Claims that may be undecided: (blob, milliseconds, bucket, key, conditional, fields as JSON, size)."""
+        self._connection.executemany("INSERT OR IGNORE INTO scratch.claims VALUES (?, ?, ?, ?, ?, ?, ?, '')", rows)
+
+    # what comes of it
+    def undecided(self) -> Iterator[RecoveredBlob]:
+        """Claims that are to be restored, if their blobs are whole. Decide each by `restore` or `refuse`."""
+        self._script(ALIASES)
+        self._script(FORGET_DECIDED_CLAIMS)
+        self._script(JUDGE_CLAIMS)
+        found = self._connection.execute(
+            "SELECT blob, locator, at, bucket_id, key, fields, buckets.versioning FROM scratch.claims AS claims "
+            "JOIN scratch.blobs USING (blob) JOIN main.buckets AS buckets ON buckets.id = claims.bucket_id "
+            "WHERE reason = '' ORDER BY at, blob"
+        )
+        for row in found.fetchall():
+            yield RecoveredBlob._make(row)
+
+    def refuse(self, claimed: RecoveredBlob, reason: str) -> None:
+        """It is not restored."""
+        self._connection.execute("UPDATE scratch.claims SET reason = ? WHERE blob = ?", (reason, claimed.blob))
+
+    def restore(self, claimed: RecoveredBlob, seq: int, new: NewVersion) -> None:
+        """It becomes the current version of its key. Which id it had, where versions have ids, nothing tells."""
+        place = claimed.bucket_id, claimed.key
+        modified, version_id = claimed.at, NULL_VERSION
+        if claimed.versioning == ENABLED:
+            modified = self._restored[place] = max(modified, self._restored.get(place, 0) + 1)
+            version_id = version_ids.new_version_id(modified, seq)
+        self.add_versions([((seq, *place, version_id, CURRENT, modified, *new), claimed.blob)])
+
+    def make(self, *, whole: bool) -> None:
+        """Make the rows of the new index; unless all that tells of them was `whole`, no record counts as dead."""
+        for script in (SUMMED, REASONS, STATES, MAKE, REMEMBERED, "" if whole else KEPT):
+            self._script(script)
+        self._connection.execute(
+            "INSERT INTO scratch.lost SELECT bucket_id, key, size, at, reason FROM scratch.claims WHERE reason != ''"
+        )
+
+    def highest(self) -> int:
+        """The highest number that names anything that was found."""
+        found = one_row(
+            self._connection,
+            "SELECT max(coalesce((SELECT max(seq) FROM scratch.decided), 0), "
+            "coalesce((SELECT max(blob) FROM scratch.blobs), 0), coalesce((SELECT max(id) FROM scratch.packs), 0), "
+            "coalesce((SELECT max(id) FROM scratch.uploads), 0), coalesce((SELECT max(id) FROM main.buckets), 0), "
+            "coalesce((SELECT max(blob) FROM scratch.voids), 0))",
+        )
+        return int(found[0])
+
+    def add_store(self, name: str, uuid: str, generation: int, watermark: int, journals: Iterable[Row]) -> None:
+        """A store that the index is of, with its journals (id, bytes), which say all up to the watermark."""
+        self._replace("main.journals", 5, ((number, 0, size, 0, name) for number, size in journals))
+        self._note(of_store(IDENTITY, name), f"{uuid} {generation}")
+        self._note(of_store(WATERMARK, name), str(watermark))
+
+    def finish(self, sequence: int) -> None:
+        """Make all of it durable; `sequence` is the highest number that was drawn."""
+        execute = self._connection.execute
+        execute("UPDATE main.sequence SET value = ?", (sequence + MARGIN,))
+        execute("COMMIT")
+        execute("PRAGMA synchronous=FULL")
+        execute("PRAGMA wal_checkpoint(TRUNCATE)")
+
+    def _script(self, script: str) -> None:
+        # executescript would commit first
+        for statement in script.split(";\n"):
+            if statement.strip():
+                self._connection.execute(statement)
+
+    # what to report
+    def lost(self, *, superseded: bool) -> Iterator[tuple[str, str, int, int, str]]:
+        """What was not restored (or was only superseded): (bucket, key, size, milliseconds, reason)."""
+        yield from self._connection.execute(
+            "SELECT coalesce(buckets.name, lost.bucket_id), lost.key, lost.size, lost.at, lost.reason "
+            "FROM scratch.lost AS lost LEFT JOIN main.buckets AS buckets ON buckets.id = lost.bucket_id "
+            "WHERE (lost.reason = ?) = ?",
+            (SUPERSEDED, superseded),
+        )
+
+    def counts(self) -> dict[str, int]:
+        """How much there is of what."""
+        found: Row = one_row(
+            self._connection,
+            "SELECT (SELECT count(*) FROM main.buckets), (SELECT count(*) FROM main.accounts), "
+            "(SELECT count(*) FROM main.versions), (SELECT count(*) FROM main.uploads), "
+            "(SELECT count(*) FROM main.shared), (SELECT count(*) FROM main.packs), "
+            "(SELECT coalesce(sum(dead), 0) FROM main.packs), "
+            "(SELECT count(*) FROM scratch.blobs WHERE pack = 0 AND NOT part AND locator NOT IN "
+            "(SELECT body FROM scratch.holders)), "
+            "(SELECT count(*) FROM scratch.blobs WHERE part AND locator NOT IN (SELECT body FROM scratch.holders)), "
+            "(SELECT count(*) FROM scratch.lost WHERE reason = :superseded), "
+            "(SELECT count(*) FROM scratch.lost WHERE reason != :superseded)",
+            {"superseded": SUPERSEDED},
+        )
+        names = "buckets accounts versions multipart shared packs dead_bytes unheld_files unheld_parts superseded"
+        return dict(zip([*names.split(), "not_restored"], found, strict=True))

@@ -1,0 +1,31 @@
+"""What `rebuild` makes of pieces, once all blobs are known."""
+
+from __future__ import annotations
+
+from sluice_s3.app.index.restore_state import ARCHIVE_OFFSET
+
+# a blob that was moved to another store is what rows that name the old one mean
+ALIASES = """
+UPDATE scratch.decided SET blob = (SELECT aliases.blob FROM scratch.aliases AS aliases WHERE aliases.old = decided.blob)
+    WHERE blob IN (SELECT old FROM scratch.aliases) AND blob NOT IN (SELECT blob FROM scratch.blobs);
+UPDATE scratch.pieces SET blob = (SELECT aliases.blob FROM scratch.aliases AS aliases WHERE aliases.old = pieces.blob)
+    WHERE blob IN (SELECT old FROM scratch.aliases) AND blob NOT IN (SELECT blob FROM scratch.blobs);
+"""
+_LACKING = "blobs.blob IS NULL OR blobs.size < pieces.blob_offset + pieces.size"
+# pieces behind the size that was decided came with an append that was not. Pieces of an upload of which some cannot be
+# found, or do not make its size, make no object; of what an archive keeps, all must be there, or nothing is of use
+SUMMED = f"""
+INSERT INTO scratch.wanted SELECT CAST(substr(body, 8) AS INTEGER), max(size) FROM scratch.decided
+    WHERE body LIKE 'pieces:%' AND NOT removed GROUP BY body;
+DELETE FROM scratch.pieces
+    WHERE size > 0 AND start < {ARCHIVE_OFFSET}
+    AND start >= (SELECT wanted.size FROM scratch.wanted AS wanted WHERE wanted.upload = pieces.upload);
+DELETE FROM scratch.pieces WHERE start >= {ARCHIVE_OFFSET} AND upload IN (
+    SELECT pieces.upload FROM scratch.pieces AS pieces LEFT JOIN scratch.blobs AS blobs ON blobs.blob = pieces.blob
+    WHERE pieces.start >= {ARCHIVE_OFFSET} AND pieces.size > 0 AND ({_LACKING}));
+INSERT INTO scratch.summed
+SELECT pieces.upload AS upload, sum(pieces.size) AS size,
+    sum(pieces.size > 0 AND ({_LACKING})) AS missing
+FROM scratch.pieces AS pieces LEFT JOIN scratch.blobs AS blobs ON blobs.blob = pieces.blob
+WHERE pieces.start < {ARCHIVE_OFFSET} GROUP BY pieces.upload;
+"""  # noqa: S608 - constants

@@ -1,0 +1,87 @@
+"""Bodies of versions that get other places, and of those that are back from the archive for a while.
+
+While a version is back, its pieces are held at both places: those that are read begin at 0, those in the archive at
+`KEPT`, where no reader comes. So these are counted, moved by compaction, scrubbed and written down like all pieces, and
+go with the version.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Mapping, Sequence
+
+from sluice_s3.app.index.restore_state import ARCHIVE_OFFSET
+from sluice_s3.app.index.rows import PIECES
+from sluice_s3.app.index.sql.transaction import DRAW, Row, Transaction
+from sluice_s3.app.index.statements import ADD_PIECE, ADD_UPLOAD
+from sluice_s3.app.index.transactions.multipart import NUMBER_DIGITS, pieces_number
+from sluice_s3.app.index.transactions.refcounts import add_reference, reference_new_blob
+from sluice_s3.app.index.transactions.versions import VersionHeader
+from sluice_s3.app.index.upkeep_statements import WHOLE_PIECES, WHOLE_UPLOAD
+
+WHOLE_OBJECT_PART = 0
+"""The part number of a blob that is no part, but all of an object."""
+
+
+class BodyRelocation:
+    """New bodies of one version, each for it alone: others may hold the old one, which the caller releases.
+
+    `made` is what an upload says of its completion, by which the journals and the sweep know that it is new.
+    """
+
+    def __init__(
+        self, bucket_id: int, key: str, storage_class: str, found: VersionHeader, made: tuple[int, str, int]
+    ) -> None:
+        self._place = bucket_id, key
+        self._class = storage_class
+        self._found = found
+        self._made = made
+
+    def at(self, places: Mapping[str, str], taken: set[str], *, keep: bool) -> Transaction[str]:
+        """Its blobs at other places; with `keep` the old ones stay held, too.
+
+        Empty, and nothing is done, when they are not at the old places any more.
+        """
+        rows = [row for row in (yield from self._rows()) if row[1] < ARCHIVE_OFFSET]
+        if {row[4] for row in rows if row[4]} != places.keys():
+            return ""
+        new = [(*row[:4], places.get(row[4], ""), *row[5:]) for row in rows]
+        for row in new:
+            if row[4]:
+                yield from reference_new_blob(row[4], taken)
+        if keep:
+            new += yield from self._held_too(rows, ARCHIVE_OFFSET)
+        return (yield from self._body(new))
+
+    def where_kept(self) -> Transaction[str]:
+        """Its blobs where `at` kept them."""
+        rows = [row for row in (yield from self._rows()) if row[1] >= ARCHIVE_OFFSET]
+        return (yield from self._body((yield from self._held_too(rows, -ARCHIVE_OFFSET))))
+
+    def _rows(self) -> Transaction[list[Row]]:
+        """What it is made of, in the columns of pieces."""
+        body = self._found.body
+        if body.startswith(PIECES):
+            rows: list[Row] = yield WHOLE_PIECES, (pieces_number(body),)
+            return rows
+        return [(0, 0, WHOLE_OBJECT_PART, self._found.size, body, 0, "")]
+
+    def _held_too(self, rows: Sequence[Row], by: int) -> Transaction[list[Row]]:
+        """The same blobs for pieces that begin elsewhere."""
+        for row in rows:
+            if row[4]:
+                yield from add_reference(row[4])
+        return [(row[0], row[1] + by, *row[2:]) for row in rows]
+
+    def _body(self, rows: Sequence[Row]) -> Transaction[str]:
+        if len(rows) == 1 and rows[0][2] == WHOLE_OBJECT_PART:
+            return str(rows[0][4])
+        described: Row = (self._found.modified, "{}", self._class, "", "", "")
+        if self._found.body.startswith(PIECES):
+            uploads = yield WHOLE_UPLOAD, (pieces_number(self._found.body),)
+            described = uploads[0][4:10]
+        number: int = yield DRAW
+        upload_id = f"{number:0{NUMBER_DIGITS}x}{secrets.token_hex(NUMBER_DIGITS)}"
+        yield ADD_UPLOAD, (number, upload_id, *self._place, *described, *self._made)
+        yield ADD_PIECE, [(number, *row[1:]) for row in rows]
+        return f"{PIECES}{number}"

@@ -1,0 +1,175 @@
+"""Buckets on their way to another store: where they are, and blobs that give their place to a copy there."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Sequence
+
+import orjson
+
+from sluice_s3.app.errors import BucketBusy, NoSuchBucket
+from sluice_s3.app.index.rows import PIECES, BlobReference, Bucket, ReferenceSwap
+from sluice_s3.app.index.sql.transaction import DRAW, Row, Transaction
+from sluice_s3.app.index.statements import (
+    ADD_PIECE,
+    ADD_UPLOAD,
+    BODY,
+    BUCKET,
+    EXTENTS,
+    META,
+    MOVE_EXTENTS,
+    MOVE_PIECE,
+    MOVE_VERSION,
+    PIECE,
+    SET_META,
+)
+from sluice_s3.app.index.transactions.multipart import NUMBER_DIGITS, pieces_number
+from sluice_s3.app.index.transactions.refcounts import add_reference, drop_reference, reference_new_blob
+from sluice_s3.app.index.upkeep_statements import (
+    DISOWN_UPLOAD,
+    END_MOVE,
+    LAST_MOVED,
+    LAST_MOVED_OF_ALL,
+    LAST_SNAPSHOT,
+    MOVE_BUCKET,
+    MOVING,
+    WHOLE_PIECES,
+    WHOLE_UPLOAD,
+)
+
+MOVED = "moved"
+"""Note of the index: the number of the last move that began."""
+
+
+def start_bucket_move(name: str, store: str) -> Transaction[Bucket]:
+    """From this commit on what is written into the bucket goes to another store. Raises NoSuchBucket, BucketBusy.
+
+    Busy also when the journals do not tell yet how the last move ended: what lies where must be clear from them. With
+    the store that it is on, what lies elsewhere all the same comes there.
+    """
+    rows = yield BUCKET, (name,)
+    if not rows:
+        raise NoSuchBucket()
+    found = Bucket._make(rows[0])
+    if found.source and found.store == store:
+        return found
+    if found.source:
+        raise BucketBusy(reason=f"it is being moved to {found.store}")
+    if found.moved and found.moved > (yield from _last_snapshot(found.store)):
+        raise BucketBusy(reason="its last move is not written down beside the data yet: try again in a moment")
+    number: int = yield DRAW
+    yield MOVE_BUCKET, (store, found.store, number, found.id)
+    yield SET_META, (MOVED, str(number))
+    return found._replace(store=store, source=found.store, moved=number)
+
+
+def finish_bucket_move(bucket: Bucket) -> Transaction[bool]:
+    """Nothing of a bucket is left on the store that it comes from.
+
+    False until the journals of its own store tell all of it, because from now on only those count.
+    """
+    if (yield from _last_snapshot(bucket.store)) < bucket.moved:
+        return False
+    number = yield DRAW
+    yield END_MOVE, ("", number, bucket.id)
+    return True
+
+
+def moving_buckets() -> Transaction[list[Bucket]]:
+    """Buckets that are being moved."""
+    return [Bucket._make(row) for row in (yield MOVING, ())]
+
+
+def _last_snapshot(store: str) -> Transaction[int]:
+    rows = yield LAST_SNAPSHOT, (store,)
+    return int(rows[0][0] or 0)
+
+
+def snapshot_is_due(store: str, told: int) -> Transaction[bool]:
+    """Whether a bucket came to a store, or all of it did, since the newest whole snapshot of its journals was begun.
+
+    Not before its journals tell of changes up to that: once there is such a snapshot, only these count, and what the
+    bucket's old store was told alone would be lost with the index.
+    """
+    rows = yield LAST_MOVED, (store,)
+    return (yield from _last_snapshot(store)) < (rows[0][0] or 0) <= told
+
+
+def ever_moved() -> Transaction[bool]:
+    """Whether any bucket was ever moved: then old rows may hold young blobs.
+
+    Also when that bucket is gone: another one may have copies of its objects, which hold the same pieces.
+    """
+    rows = yield LAST_MOVED_OF_ALL, ()
+    return bool(rows[0][0]) or bool((yield META, (MOVED,)))
+
+
+def _holds(holder: BlobReference, body: str) -> Transaction[bool]:
+    if holder.kind == "version":
+        rows = yield BODY, (holder.first,)
+        return [found for (found,) in rows] == [body]
+    if holder.kind == "part":
+        rows = yield EXTENTS, (holder.first, holder.second)
+        return bool(rows) and body in [locator for locator, _, _ in orjson.loads(rows[0][0])]
+    rows = yield PIECE, (holder.first, holder.second, holder.third)
+    return [found for (found,) in rows] == [body]
+
+
+def swap_references(swaps: Sequence[ReferenceSwap]) -> Transaction[list[bool]]:
+    """Let rows hold a copy instead of a body; False for one that does not hold the body any more.
+
+    A copy that another row holds already is counted up; False also when that one does not hold it any more.
+    """
+    answers = []
+    for one in swaps:
+        done = (yield from _holds(one.holder, one.old)) and (one.twin is None or (yield from _holds(one.twin, one.new)))
+        if done:
+            yield from _rewrite(one)
+        answers.append(done)
+    return answers
+
+
+def _rewrite(one: ReferenceSwap) -> Transaction[None]:
+    holder, count = one.holder, 1
+    if holder.kind == "version":
+        yield MOVE_VERSION, (one.new, holder.first)
+    elif holder.kind == "piece":
+        yield MOVE_PIECE, (one.new, holder.first, holder.second, holder.third)
+    else:
+        rows = yield EXTENTS, (holder.first, holder.second)
+        extents = orjson.loads(rows[0][0])
+        count = [locator for locator, _, _ in extents].count(one.old)
+        moved = [(one.new if locator == one.old else locator, offset, size) for locator, offset, size in extents]
+        yield MOVE_EXTENTS, (orjson.dumps(moved).decode(), holder.first, holder.second)
+    for _ in range(count if one.twin is not None else count - 1):
+        yield from add_reference(one.new)
+    for _ in range(count):
+        yield from drop_reference(one.old)
+
+
+def unshare_body(seq: int, bucket_id: int, key: str, old: str, places: dict[str, str]) -> Transaction[str | None]:
+    """Give a version pieces of its own, which others hold too, with its blobs at other `places`.
+
+    Returns the new body; None when the version holds other pieces by now, or there is one without a place. The blobs
+    must be held by nobody else.
+    """
+    if not (yield from _holds(BlobReference("version", seq), old)):
+        return None
+    rows: list[Row] = yield WHOLE_PIECES, (pieces_number(old),)
+    uploads = yield WHOLE_UPLOAD, (pieces_number(old),)
+    if not uploads or not {row[4] for row in rows if row[4]} <= places.keys():
+        return None
+    number = yield DRAW
+    upload_id = f"{number:0{NUMBER_DIGITS}x}{secrets.token_hex(NUMBER_DIGITS)}"
+    yield ADD_UPLOAD, (number, upload_id, bucket_id, key, *uploads[0][4:])
+    yield ADD_PIECE, [(number, *row[1:4], places.get(row[4], ""), *row[5:]) for row in rows]
+    taken: set[str] = set()
+    for row in rows:
+        if row[4]:
+            yield from reference_new_blob(places[row[4]], taken)
+    new = f"{PIECES}{number}"
+    yield MOVE_VERSION, (new, seq)
+    # the journals of both stores tell of an upload that is nobody's
+    yield DISOWN_UPLOAD, (0, pieces_number(old), bucket_id)
+    yield from drop_reference(old)
+    return new

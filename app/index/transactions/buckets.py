@@ -1,0 +1,108 @@
+"""Buckets."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import orjson
+
+from sluice_s3.app.errors import (
+    BucketAlreadyExists,
+    BucketAlreadyOwnedByYou,
+    BucketNotEmpty,
+    NoSuchBucket,
+    TooManyBuckets,
+)
+from sluice_s3.app.index.listing import successor
+from sluice_s3.app.index.plain_file_statements import ANY_INTENT
+from sluice_s3.app.index.rows import Bucket
+from sluice_s3.app.index.schema.tables import DEFAULT
+from sluice_s3.app.index.sql.transaction import DRAW, Transaction, now_ms
+from sluice_s3.app.index.statements import (
+    ADD_BUCKET,
+    ANY_CURRENT,
+    ANY_OTHER,
+    BUCKET,
+    BUCKET_ID,
+    BUCKETS,
+    COUNT_BUCKETS,
+    OPEN_UPLOADS,
+    REMOVE_BUCKET,
+    SET_SETTINGS,
+    SETTINGS,
+    STORES_IN_USE,
+)
+from sluice_s3.app.index.transactions.multipart import abort
+
+
+def bucket(name: str) -> Transaction[Bucket | None]:
+    """A bucket by its name."""
+    rows = yield BUCKET, (name,)
+    return Bucket._make(rows[0]) if rows else None
+
+
+def buckets(owner_id: str, prefix: str, after: str, limit: int) -> Transaction[list[Bucket]]:
+    """Read the buckets of an owner whose names start with `prefix` and are greater than `after`, in order."""
+    rows = yield BUCKETS, (owner_id, max(prefix, after + "\0" if after else ""), successor(prefix), limit)
+    return [Bucket._make(row) for row in rows]
+
+
+def create_bucket(
+    name: str, owner_id: str, region: str, maximum: int, store: str = DEFAULT, settings: str = "", versioning: int = 0
+) -> Transaction[Bucket]:
+    """Make a bucket with an id that was never another one's.
+
+    Raises BucketAlreadyExists, BucketAlreadyOwnedByYou or TooManyBuckets (over `maximum` for the owner).
+    """
+    rows = yield BUCKET, (name,)
+    if rows:
+        taken = Bucket._make(rows[0])
+        raise BucketAlreadyOwnedByYou() if taken.owner_id == owner_id else BucketAlreadyExists()
+    rows = yield COUNT_BUCKETS, (owner_id,)
+    if rows[0][0] >= maximum:
+        raise TooManyBuckets(maximum=maximum)
+    number = yield DRAW
+    made = Bucket(number, name, owner_id, region, now_ms(), store, settings=settings, versioning=versioning)
+    yield ADD_BUCKET, made
+    return made
+
+
+def configure_bucket(bucket_id: int, name: str, value: Any) -> Transaction[None]:
+    """Set one of the bucket's settings to a JSON value, or forget it when that is None. Raises NoSuchBucket.
+
+    `value` may be a function that makes it of the value that is there; it may be called more than once.
+    """
+    rows = yield SETTINGS, (bucket_id,)
+    if not rows:
+        raise NoSuchBucket()
+    found = orjson.loads(rows[0][0] or "{}")
+    kept = found.pop(name, None)
+    if callable(value):  # in the transaction: others may change another part of it at the same time
+        value = value(kept)
+    if value is not None:
+        found[name] = value
+    yield SET_SETTINGS, (orjson.dumps(found).decode() if found else "", bucket_id)
+
+
+def stores_in_use() -> Transaction[dict[str, int]]:
+    """How many buckets have data on which store; one that is being moved counts for both."""
+    used: dict[str, int] = {}
+    for store, source, count in (yield STORES_IN_USE, ()):
+        for name in filter(None, (store, source)):
+            used[name] = used.get(name, 0) + count
+    return used
+
+
+def delete_bucket(bucket_id: int) -> Transaction[None]:
+    """Remove an empty bucket; its open uploads are aborted.
+
+    Raises NoSuchBucket, or BucketNotEmpty when a version is left.
+    """
+    if not (yield BUCKET_ID, (bucket_id,)):
+        raise NoSuchBucket()
+    rows = (yield ANY_CURRENT, (bucket_id,)) or (yield ANY_OTHER, (bucket_id,)) or (yield ANY_INTENT, (bucket_id,))
+    if rows:
+        raise BucketNotEmpty()
+    for (number,) in (yield OPEN_UPLOADS, (bucket_id,)):
+        yield from abort(number)
+    yield REMOVE_BUCKET, (bucket_id,)

@@ -1,0 +1,62 @@
+"""What lifecycle rules take away: each version only as it was judged, and as a DELETE would."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from sluice_s3.app.errors import DomainError
+from sluice_s3.app.index.lifecycle_scan import LONE, OBJECT, ExpireEntry
+from sluice_s3.app.index.schema.tables import OPEN
+from sluice_s3.app.index.sql.transaction import Transaction
+from sluice_s3.app.index.statements import SETTINGS, UPLOAD_STATE
+from sluice_s3.app.index.transactions.multipart import abort
+from sluice_s3.app.index.transactions.objects import delete_version
+from sluice_s3.app.index.transactions.versions import remove_version, stored_version
+from sluice_s3.app.index.version_statements import CURRENT_OF, LIST_OTHERS_OF_KEY
+
+
+def expire(bucket_id: int, settings: str, entries: Sequence[ExpireEntry]) -> Transaction[list[bool] | None]:
+    """Take away each version that is still what it was judged to be; whether that was done.
+
+    A current object goes as by DELETE: where versions are kept, a delete marker takes its place. None, and nothing is
+    done, when the bucket's settings are not these any more. A version that is locked stays.
+    """
+    rows = yield SETTINGS, (bucket_id,)
+    if not rows or rows[0][0] != settings:
+        return None
+    answers = []
+    for entry in entries:
+        try:
+            answers.append((yield from _expire(bucket_id, entry)))
+        except DomainError:  # raised before a write of this entry
+            answers.append(False)
+    return answers
+
+
+def expire_uploads(bucket_id: int, settings: str, numbers: Sequence[int]) -> Transaction[int | None]:
+    """End uploads that are open; how many there were. None as of `expire`."""
+    rows = yield SETTINGS, (bucket_id,)
+    if not rows or rows[0][0] != settings:
+        return None
+    ended = 0
+    for number in numbers:
+        state = yield UPLOAD_STATE, (number,)
+        if state and state[0][0] == OPEN:
+            yield from abort(number)
+            ended += 1
+    return ended
+
+
+def _expire(bucket_id: int, entry: ExpireEntry) -> Transaction[bool]:
+    key = entry.key
+    if entry.states == OBJECT:
+        rows = yield CURRENT_OF, (bucket_id, key)
+        if not rows or rows[0][0] != entry.seq:
+            return False
+        return (yield from delete_version(bucket_id, key, None, None)) is not None
+    found = yield from stored_version(bucket_id, key, entry.version_id)
+    if found is None or found.seq != entry.seq or found.state not in entry.states:
+        return False
+    if entry.states == LONE and (yield LIST_OTHERS_OF_KEY, (bucket_id, key, found.modified, 1)):
+        return False
+    return (yield from remove_version(bucket_id, key, entry.version_id, None, bypass=False)) is not None

@@ -1,0 +1,273 @@
+"""Plain files (layout *tree*): what is being done to them, and what others did to them.
+
+A change is two transactions with the change of the file between them. The first decides the conditions and locks the
+key by its intent, so that nothing else changes its row; the second makes the row what the file is by then.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import orjson
+
+from sluice_s3.app.errors import InvalidPart, KeyBusy, NoSuchBucket, NoSuchUpload, WriterDead
+from sluice_s3.app.index.plain_file_statements import (
+    ADD_INTENT,
+    ADD_UNHASHED,
+    BUCKETS_ON,
+    CURRENT_AFTER,
+    INTENT,
+    INTENT_ON,
+    INTENTS_OF,
+    LOCKED,
+    REMOVE_INTENT,
+    REMOVE_UNHASHED,
+    REMOVED_SINCE,
+    SET_HASHES,
+    UNHASHED,
+)
+from sluice_s3.app.index.rows import (
+    NULL_VERSION,
+    Bucket,
+    CommitResult,
+    Conditions,
+    ExternalFile,
+    Intent,
+    NewVersion,
+    Part,
+    PendingHash,
+    Upload,
+    with_upload,
+)
+from sluice_s3.app.index.schema.tables import ABORTED, CURRENT, OPEN
+from sluice_s3.app.index.sql.transaction import DRAW, Row, Transaction, now_ms
+from sluice_s3.app.index.statements import (
+    ADD_PIECE,
+    ADD_VERSION,
+    ALL_PARTS,
+    BUCKET_ID,
+    END_UPLOAD,
+    REMOVE_PARTS,
+    REMOVE_VERSION,
+    REPLACE_VERSION,
+    SEQUENCE,
+    UPLOAD_STATE,
+)
+from sluice_s3.app.index.transactions.multipart import part_of
+from sluice_s3.app.index.transactions.objects import CurrentForWrite, current_for_write, delete_version, write_current
+from sluice_s3.app.index.transactions.refcounts import drop_reference
+from sluice_s3.app.index.upkeep_statements import ADD_REMOVAL
+
+PUT, COMPLETE, DELETE = "put", "complete", "delete"
+
+
+def _lock(bucket_id: int, key: str, conditions: Conditions | None) -> Transaction[CurrentForWrite]:
+    if (yield INTENT_ON, (bucket_id, key)):
+        raise KeyBusy(key=key)
+    return (yield from current_for_write(bucket_id, key, conditions))
+
+
+def _enter(incarnation: int, *fields: object) -> Transaction[Intent]:
+    if not incarnation:
+        raise WriterDead(reason="opened without a writer")
+    number = yield DRAW
+    made = Intent._make((number, incarnation, *fields))
+    yield ADD_INTENT, made
+    return made
+
+
+def start_put(
+    incarnation: int, bucket_id: int, key: str, blob_id: int, new: NewVersion, conditions: Conditions | None
+) -> Transaction[Intent]:
+    """Decide the conditions, and lock a key whose file is about to become the one written aside under `blob_id`.
+
+    `new.body` is the locator that the file will have. Raises KeyBusy while another intent is on the key, and what
+    `put_version` raises.
+    """
+    yield from _lock(bucket_id, key, conditions)
+    described = orjson.dumps(list(new)).decode()
+    return (yield from _enter(incarnation, bucket_id, key, PUT, new.body, blob_id, 0, described, ""))
+
+
+def start_complete(
+    incarnation: int,
+    upload: Upload,
+    chosen: Sequence[Part],
+    blob_id: int,
+    new: NewVersion,
+    conditions: Conditions | None,
+) -> Transaction[Intent | CommitResult]:
+    """The same for the file that was made of an upload's parts; the result of the Complete before if there was one."""
+    rows = yield UPLOAD_STATE, (upload.id,)
+    if not rows or rows[0][0] == ABORTED:
+        raise NoSuchUpload()
+    if rows[0][0] != OPEN:
+        return CommitResult._make(rows[0])
+    yield from _lock(upload.bucket_id, upload.key, conditions)
+    kept = {part.number: part for part in map(part_of, (yield ALL_PARTS, (upload.id,)))}
+    for part in chosen:
+        found = kept.get(part.number)
+        # its extents may have changed: compaction gives blobs another place
+        if found is None or found._replace(extents=part.extents) != part:
+            raise InvalidPart(upload_id=upload.upload_id, part_number=part.number, etag=part.etag)
+    new = new._replace(body=with_upload(new.body, upload.id))
+    described = orjson.dumps(list(new)).decode()
+    parts = orjson.dumps([(part.number, part.size, part.checksum) for part in chosen]).decode()
+    place = (upload.bucket_id, upload.key)
+    return (yield from _enter(incarnation, *place, COMPLETE, new.body, blob_id, upload.id, described, parts))
+
+
+def start_delete(
+    incarnation: int, bucket_id: int, key: str, version_id: str | None, conditions: Conditions | None
+) -> Transaction[Intent | None]:
+    """Lock a key whose file is about to be unlinked; None when it has no row (or none of that version)."""
+    old = yield from _lock(bucket_id, key, conditions)
+    if old.seq is None or version_id not in (None, NULL_VERSION):
+        return None
+    return (yield from _enter(incarnation, bucket_id, key, DELETE, old.body, 0, 0, "", ""))
+
+
+def commit_intent(number: int) -> Transaction[CommitResult | None]:
+    """Make the row what the file is by now, and unlock the key; None when that was done before."""
+    rows = yield INTENT, (number,)
+    if not rows:
+        return None
+    intent = Intent._make(rows[0])
+    if intent.kind == DELETE:
+        removed = yield from delete_version(intent.bucket_id, intent.key, None, None)
+        made = None if removed is None else CommitResult(*removed[:3])
+    else:
+        old = yield from current_for_write(intent.bucket_id, intent.key, None)
+        made = yield from write_current(old, intent.key, NewVersion._make(orjson.loads(intent.new)))
+        if intent.kind == COMPLETE:
+            yield from _end_upload(intent, made)
+    yield REMOVE_INTENT, (number,)
+    return made
+
+
+def _end_upload(intent: Intent, made: CommitResult) -> Transaction[None]:
+    """Its parts become pieces that hold nothing and only tell sizes and checksums; their blobs are released."""
+    rows = yield UPLOAD_STATE, (intent.upload,)
+    if not rows or rows[0][0] != OPEN:
+        return  # aborted meanwhile: what tells of its parts goes with it
+    kept = yield ALL_PARTS, (intent.upload,)
+    yield END_UPLOAD, (*made, intent.upload)
+    pieces: list[Row] = []
+    start = 0
+    for part_number, size, checksum in orjson.loads(intent.parts):
+        pieces.append((intent.upload, start, part_number, size, "", 0, checksum))
+        start += size
+    yield ADD_PIECE, pieces
+    yield REMOVE_PARTS, (intent.upload,)
+    for part in map(part_of, kept):
+        for extent in part.extents:
+            yield from drop_reference(extent.locator)
+
+
+def abort_intent(number: int) -> Transaction[None]:
+    """Unlock the key: the file is what it was."""
+    yield REMOVE_INTENT, (number,)
+
+
+def intent_for_key(bucket_id: int, key: str) -> Transaction[Intent | None]:
+    """What is being done to a key."""
+    rows = yield INTENT_ON, (bucket_id, key)
+    return Intent._make(rows[0]) if rows else None
+
+
+def intents_of(incarnation: int) -> Transaction[list[Intent]]:
+    """What a writer was doing, oldest first."""
+    rows = yield INTENTS_OF, (incarnation,)
+    return [Intent._make(row) for row in rows]
+
+
+def position() -> Transaction[int]:
+    """The last number that was drawn of the commit sequence."""
+    rows = yield SEQUENCE, ()
+    return int(rows[0][0])
+
+
+def adopt_external_files(
+    bucket_id: int, owner_id: str, since: int, found: Sequence[ExternalFile]
+) -> Transaction[list[int]]:
+    """Enter files that others made or changed, with ETags that stand for those not known yet; their new sequences.
+
+    0 for a key whose row is not the one seen, on which something is being done, or which was deleted after `since`
+    (the position before the files were looked at): then the look is out of date.
+    """
+    if not (yield BUCKET_ID, (bucket_id,)):
+        raise NoSuchBucket()
+    removed = {key for (key,) in (yield REMOVED_SINCE, (since, bucket_id))}
+    made: list[int] = []
+    now = now_ms()
+    for file in found:
+        seen = yield from _seen(bucket_id, file.key)
+        if seen is None or (seen[0] or 0) != file.seen or file.key in removed:
+            made.append(0)
+            continue
+        seq = yield DRAW
+        made.append(seq)
+        new = NewVersion(file.size, file.etag, file.headers, "STANDARD", "", "", "", file.body, 0, owner_id)
+        modified = min(file.modified, now)
+        if seen[0] is None:
+            yield ADD_VERSION, (seq, bucket_id, file.key, NULL_VERSION, CURRENT, modified, *new)
+        else:
+            yield REPLACE_VERSION, (seq, max(modified, seen[1] + 1), *new, seen[0])
+            yield from drop_reference(seen[2])
+        yield ADD_UNHASHED, (seq,)
+    return made
+
+
+def _seen(bucket_id: int, key: str) -> Transaction[Row | None]:
+    """Sequence, time and body of a key's version (each None when there is none); None when something is done to it."""
+    rows = yield LOCKED, (bucket_id, key, bucket_id, key)
+    return None if rows[0][0] is not None else rows[0][1:]
+
+
+def remove_missing_files(bucket_id: int, vanished: Sequence[tuple[str, int]]) -> Transaction[list[bool]]:
+    """Remove the rows of files that others took away: (key, sequence of the row when the file was looked for)."""
+    made: list[bool] = []
+    for key, seq in vanished:
+        seen = yield from _seen(bucket_id, key)
+        made.append(seen is not None and seen[0] == seq)
+        if seen is None or not made[-1]:
+            continue
+        yield REMOVE_VERSION, (seq,)
+        number = yield DRAW
+        yield ADD_REMOVAL, (number, "object", bucket_id, key, now_ms(), "", NULL_VERSION)
+        if seen[2]:
+            yield from drop_reference(seen[2])
+    return made
+
+
+def current_keys_after(bucket_id: int, after: str, limit: int) -> Transaction[list[tuple[str, int, str]]]:
+    """Key, sequence and body of current objects behind a key."""
+    rows: list[tuple[str, int, str]] = yield CURRENT_AFTER, (bucket_id, after, limit)
+    return rows
+
+
+def buckets_on(store: str) -> Transaction[list[Bucket]]:
+    """Buckets with data on a store."""
+    rows = yield BUCKETS_ON, (store, store)
+    return [Bucket._make(row) for row in rows]
+
+
+def pending_hashes(after: int, limit: int) -> Transaction[list[PendingHash]]:
+    """Versions that wait for their hashes; `bucket_id` is 0 for one that is gone or replaced."""
+    rows = yield UNHASHED, (after, limit)
+    return [
+        PendingHash(seq, bucket_id or 0, key or "", size or 0, body or "") for seq, bucket_id, key, size, body in rows
+    ]
+
+
+def set_hashes(seq: int, body: str, etag: str, algorithm: str, checksum: str) -> Transaction[bool]:
+    """Give a version its true ETag and checksum, if it is still the one that was read."""
+    yield REMOVE_UNHASHED, (seq,)
+    number = yield DRAW
+    kind = "FULL_OBJECT" if algorithm else ""
+    return bool((yield SET_HASHES, (number, etag, algorithm, kind, checksum, seq, body)))
+
+
+def forget_unhashed(seqs: Sequence[int]) -> Transaction[None]:
+    """Nobody waits for these any more."""
+    yield REMOVE_UNHASHED, [(seq,) for seq in seqs]

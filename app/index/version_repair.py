@@ -1,0 +1,51 @@
+"""Keys that do not have exactly one newest version: queries and repair of fsck."""
+
+from __future__ import annotations
+
+from sluice_s3.app.index.schema.tables import CURRENT, MARKER, NONCURRENT, OLD_MARKER
+from sluice_s3.app.index.sql.dialect import Query, Words
+from sluice_s3.app.index.sql.transaction import Transaction
+from sluice_s3.app.index.version_statements import SET_STATE
+
+KEYS_WITH_WRONG_CURRENT = Query("""
+    SELECT versions.bucket_id, versions.key, buckets.name, buckets.store
+    FROM versions JOIN buckets ON buckets.id = versions.bucket_id
+    GROUP BY versions.bucket_id, versions.key, buckets.name, buckets.store
+    HAVING sum(CASE WHEN state IN (1, 2) THEN 1 ELSE 0 END) != 1
+    OR max(modified) != max(CASE WHEN state IN (1, 2) THEN modified ELSE 0 END)
+    ORDER BY versions.bucket_id, versions.key
+""")
+
+
+def _of_key(words: Words) -> str:
+    return f"""
+    SELECT seq, state, etag FROM versions WHERE bucket_id = {words.number("bucket")} AND key = {words.text("name")}
+    ORDER BY modified DESC, seq DESC
+    """  # noqa: S608 - constants
+
+
+OF_KEY = Query(_of_key)
+
+WrongCurrent = tuple[int, str, str, str]
+"""Id of the bucket, key, name of the bucket, and its store."""
+
+
+def keys_with_wrong_current() -> Transaction[list[WrongCurrent]]:
+    """Find keys without a newest version, with several or with a wrong one. Reads all versions."""
+    found: list[WrongCurrent] = yield KEYS_WITH_WRONG_CURRENT.given()
+    return found
+
+
+def repair_current(bucket_id: int, key: str) -> Transaction[None]:
+    """Make the version that was created last the newest of its key, and no other."""
+    rows = yield OF_KEY.given(bucket=bucket_id, name=key)
+    wanted = [(seq, state, _state(etag, newest=number == 0)) for number, (seq, state, etag) in enumerate(rows)]
+    for seq, state, right in reversed(wanted):  # the newest last: on Postgres there are never two
+        if state != right:
+            yield SET_STATE, (right, seq)
+
+
+def _state(etag: str, *, newest: bool) -> int:
+    if newest:
+        return CURRENT if etag else MARKER
+    return NONCURRENT if etag else OLD_MARKER

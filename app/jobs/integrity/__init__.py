@@ -1,0 +1,1 @@
+"""Checks of stores against their limits, checksums and the index."""

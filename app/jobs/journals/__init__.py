@@ -1,0 +1,1 @@
+"""Journals of a store: writing, comparing, recovering and rebuilding."""

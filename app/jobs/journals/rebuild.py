@@ -1,0 +1,343 @@
+"""Rebuild of the index from the data alone (DESIGN §4).
+
+Journals record commits, blobs record writes. What a journal records is restored. A write without a journal record is
+restored only if it was unconditional, was not refused, and no journaled change of its key is as new; everything else is
+listed.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from sluice_s3.app.encryption.keyring import ring_number
+from sluice_s3.app.index.change_feed import KEYRING
+from sluice_s3.app.index.rows import NULL_VERSION, Bucket, NewVersion
+from sluice_s3.app.index.tools.rebuild import IndexRebuild, RecoveredBlob
+from sluice_s3.app.jobs.journals.rebuild_source import Journals, label
+from sluice_s3.app.jobs.journals.writer import RETAINED_MS
+from sluice_s3.app.private_files import sync_directory
+from sluice_s3.app.store.named_driver import store_of_locator
+from sluice_s3.app.store.offline import OfflineStore, blob_id
+from sluice_s3.app.store.recovery_headers import MOVED, PART, PUT
+from sluice_s3.storage_drivers.errors import BlobDamaged, StoreFailed
+from sluice_s3.storage_drivers.objects.offline_reader import Blob, Damaged
+
+ROWS_PER_BATCH = 5000
+WORK_PREFIX = "rebuild-"
+"""Prefix of the directories in which new indexes are built."""
+STORE_COLUMN, SOURCE_COLUMN, MOVED_COLUMN = map(Bucket._fields.index, ("store", "source", "moved"))
+SLACK_MS = 1000
+"""The recovery header of a record is created less than this before its commit begins to wait."""
+SYNC_MS = 40_000
+"""Milliseconds between a file's header and the end of its sync, at most; see `app.jobs.journals.writer.RETAINED_MS`."""
+
+Progress = Callable[[str, int, int], None]
+"""Called with the step, how much of it is done, and of how much."""
+JournalWatermark = Callable[[int], int]
+"""Milliseconds from which recovery headers of a bucket, by its id, may lack a journal record."""
+
+
+@dataclass(slots=True)
+class Report:
+    """The findings and results of a rebuild."""
+
+    journals: int = 0
+    decided_until: int = 0
+    """Number of the commit sequence up to which everything was journaled."""
+    decided_at: int = 0
+    """Milliseconds: all earlier commits were journaled; of several stores, the latest."""
+    files: int = 0
+    records: int = 0
+    unreadable_files: int = 0
+    """Files that are incomplete because a process died, or damaged; what needs them is listed."""
+    restored_claims: int = 0
+    damage: list[str] = field(default_factory=list)
+    """Journals and packs that cannot be read."""
+    counts: dict[str, int] = field(default_factory=dict)
+
+    @property
+    def whole(self) -> bool:
+        """Whether every journal exists and is readable."""
+        return not self.damage and self.journals > 0
+
+
+class Rebuild:
+    """One rebuild of the index at `index_path` from all its stores.
+
+    Call `run`, `lost`, then `install` or not. It closes the stores with itself.
+    """
+
+    def __init__(
+        self, stores: Sequence[OfflineStore], index_path: Path, *, commit_timeout: float, progress: Progress
+    ) -> None:
+        self._stores = {store.name: store for store in stores}
+        self._index_path = index_path
+        self._commit_timeout = int(commit_timeout * 1000)
+        self._progress = progress
+        index_path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        for left in index_path.parent.glob(f"{WORK_PREFIX}*"):  # left by a killed process: no other rebuild runs
+            shutil.rmtree(left, ignore_errors=True)
+        self._work = Path(tempfile.mkdtemp(prefix=WORK_PREFIX, dir=index_path.parent))
+        self._made = self._open_new(self._work / "sluice.db")
+        self._elsewhere: dict[str, set[int]] = {}
+
+    def _open_new(self, path: Path) -> IndexRebuild:
+        return IndexRebuild(path)
+
+    def close(self) -> None:
+        """Remove what was not installed."""
+        self._made.close()
+        shutil.rmtree(self._work, ignore_errors=True)
+        for store in self._stores.values():
+            store.close()
+
+    def __enter__(self) -> Rebuild:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def run(self) -> Report:
+        """Read everything and build the new index."""
+        report = Report()
+        journals = self._open_journals(report)
+        settings = self._choose_settings(journals)
+        self._made.set_settings(settings)
+        self._elsewhere = _elsewhere(settings, journals)
+        self._begin(journals, settings)
+        self._replay(journals)
+        told = {row[0]: row[STORE_COLUMN] for row in settings.get("buckets", ()) if len(row) > STORE_COLUMN}
+        for name, store in self._stores.items():
+            horizon = self._horizon(journals, name, told)
+            before = report.files + report.records
+            self._read_packs(store, report, horizon)
+            self._read_files(store, report, horizon)
+            if not journals[name].ids and report.files + report.records > before:
+                report.damage.append(f"{label(store)}there are no journals")
+        numbers = [number for found in journals.values() for number in found.ids]
+        self._restore_claims(report, numbers)
+        self._progress("making the index", 0, 0)
+        self._made.make(whole=not report.damage)
+        report.counts = self._made.counts()
+        for name, store in self._stores.items():
+            sizes = [(number, store.journal_size(number)) for number in journals[name].ids]
+            known = store.identity
+            self._made.add_store(name, known.store, known.generation + 1, journals[name].decided_until, sizes)
+        self._made.finish(max(self._made.highest(), report.decided_until, *numbers, self._drawn()))
+        return report
+
+    # steps that a recovery does in another way
+    def _open_journals(self, report: Report) -> dict[str, Journals]:
+        return {name: Journals(store, report) for name, store in self._stores.items()}
+
+    def _choose_settings(self, journals: dict[str, Journals]) -> dict[str, Any]:
+        """Return the last accounts, keys and buckets in the journals."""
+        _, settings = max((found.settings for found in journals.values()), key=lambda one: one[0])
+        ring = max((found.keyring for found in journals.values()), key=ring_number)
+        return {**settings, KEYRING: ring}
+
+    def _begin(self, journals: dict[str, Journals], settings: dict[str, Any]) -> None:
+        """Prepare the index before the journals are replayed. A rebuild begins with an empty one."""
+
+    def _packs_to_read(self, store: OfflineStore) -> list[int]:
+        return store.packs()
+
+    def _files_to_read(self, store: OfflineStore) -> Iterator[Blob | Damaged]:
+        return store.files()
+
+    def _drawn(self) -> int:
+        """Return the last number that is known to have been drawn."""
+        return 0
+
+    def lost(self, *, superseded: bool = False) -> Iterator[tuple[str, str, int, int, str]]:
+        """Yield what was not restored: (bucket, key, size, milliseconds, reason).
+
+        With `superseded`, also the last writes whose keys have a journaled change that is as new.
+        """
+        return self._made.lost(superseded=superseded)
+
+    def install(self, *, replace: bool) -> Path | None:
+        """Move the new index to its path; return where an old one was moved.
+
+        An old one requires `replace`.
+        """
+        self._made.close()
+        if self._index_path.exists() and not replace:
+            raise StoreFailed("there is an index")
+        for store in self._stores.values():  # first: an index without its log, which is moved before it, is refused
+            store.raise_generation()
+        old = move_aside(self._index_path)
+        os.rename(self._work / "sluice.db", self._index_path)
+        sync_directory(self._index_path.parent)
+        return old
+
+    def _horizon(self, journals: dict[str, Journals], name: str, told: dict[int, str]) -> JournalWatermark:
+        """Return from when headers on a store may lack a journal record.
+
+        A bucket that another store's journals describe follows those.
+        """
+
+        def of(bucket_id: int) -> int:
+            found = journals[told[bucket_id]] if bucket_id in elsewhere else own
+            return found.decided_at - self._commit_timeout - SLACK_MS
+
+        own, elsewhere = journals[name], self._elsewhere[name]
+        return of
+
+    # journals
+    def _replay(self, journals: dict[str, Journals]) -> None:
+        """Apply all records that count, in the order of all journals.
+
+        The last record of a row wins.
+        """
+        numbers = [(number, found) for found in journals.values() for number in found.ids]
+        since = min(found.decided_at for found in journals.values()) - RETAINED_MS
+        done = 0
+        for number, found in sorted(numbers, key=lambda one: one[0]):
+            others = self._elsewhere[found.store.name]
+            for fields in found.records(number):
+                versions = [row for row in fields.get("versions", ()) if row[1] not in others]
+                self._made.add_versions((row, blob_id(row[13])) for row in versions)
+                self._replay_removals(fields.get("removals", ()), since)
+                self._made.add_uploads(fields.get("uploads", ()))
+                self._made.add_pieces((row, blob_id(row[4])) for row in fields.get("pieces", ()))
+                done += 1
+                self._progress("decisions", done, 0)
+
+    def _replay_removals(self, rows: Any, since: int) -> None:
+        # older journals describe no other versions
+        deleted = ((row, row[6] if len(row) > 6 else NULL_VERSION) for row in rows if row[1] == "object")
+        self._made.add_removals((row[0], *row[2:5], version_id) for row, version_id in deleted)
+        blobs = (blob_id(row[3]) for row in rows if row[1] == "blob")
+        self._made.add_voids(blob for blob in blobs if blob is not None)
+        self._made.keep_removals(row for row in rows if row[4] >= since)
+
+    # blobs
+    def _read_packs(self, store: OfflineStore, report: Report, horizon: JournalWatermark) -> None:
+        found = self._packs_to_read(store)
+        for done, pack in enumerate(found):
+            self._progress("packs", done, len(found))
+            batch: list[Blob] = []
+            try:
+                for blob in store.records(pack):
+                    report.records += 1
+                    batch.append(blob)
+                    if len(batch) == ROWS_PER_BATCH:
+                        self._take(batch, horizon)
+            except BlobDamaged as error:  # not entered, so that it is not taken for dead and removed
+                if store.pack_size(pack)[1] > 0:  # else a process died just after creating it
+                    report.damage.append(f"{label(store)}{error}")
+                continue
+            self._take(batch, horizon)
+            self._made.add_pack(pack, *store.pack_size(pack), store.name)
+
+    def _read_files(self, store: OfflineStore, report: Report, horizon: JournalWatermark) -> None:
+        batch: list[Blob] = []
+        for found in self._files_to_read(store):
+            if isinstance(found, Damaged):
+                report.unreadable_files += 1
+                continue
+            report.files += 1
+            batch.append(found)
+            if len(batch) == ROWS_PER_BATCH:
+                self._take(batch, horizon)
+                self._progress("files", report.files, 0)
+        self._take(batch, horizon)
+
+    def _take(self, batch: list[Blob], horizon: JournalWatermark) -> None:
+        """Enter blobs and the headers without a certain journal record; empties the batch."""
+        rows: dict[str, tuple[int, str, int, int, int, bool]] = {}
+        claims, aliases = [], []
+        for blob in batch:
+            claim = _claim(blob.claim)
+            part = bool(claim) and claim[0] == PART
+            rows[blob.locator] = (blob.blob_id, blob.locator, blob.size, blob.pack, blob.total, part)
+            if claim and claim[0] == MOVED and len(claim) == 7 and isinstance(claim[6], int):
+                aliases.append((claim[6], blob.blob_id))
+            if claim and claim[0] == PUT and len(claim) == 5 + len(NewVersion._fields):
+                _, at, bucket_id, key, conditional, *described = claim
+                if at < horizon(bucket_id) - (0 if blob.pack else SYNC_MS):
+                    continue
+                described_row = orjson.dumps(described).decode()
+                claims.append((blob.blob_id, at, bucket_id, key, bool(conditional), described_row, blob.size))
+        batch.clear()
+        for known, locator in self._made.add_blobs(list(rows.values())):
+            # Compaction stopped between copying a record and releasing the old one.
+            if not self._intact(self._made.locator(known)) and self._intact(locator):
+                self._made.replace_blob(rows[locator])
+        self._made.add_claims(claims)
+        self._made.add_aliases(aliases)
+
+    def _intact(self, locator: str) -> bool:
+        return self._stores[store_of_locator(locator)].intact(locator)
+
+    def _restore_claims(self, report: Report, journals: list[int]) -> None:
+        seq = max(self._made.highest(), report.decided_until, *journals, 0)
+        for claimed in self._made.undecided():
+            new = _described(claimed)
+            if new is None or not self._intact(claimed.locator):
+                self._made.refuse(claimed, "it is damaged, and what was decided is not known")
+                continue
+            seq += 1
+            self._made.restore(claimed, seq, new)
+            report.restored_claims += 1
+
+
+def _elsewhere(settings: dict[str, Any], journals: dict[str, Journals]) -> dict[str, set[int]]:
+    """Return by store the buckets that other stores' journals describe completely.
+
+    The journals of both stores describe a bucket that moves, until its target has a whole snapshot that began later.
+    From then on only the target's journals count, since deletes are not written to others.
+    """
+    found: dict[str, set[int]] = defaultdict(set)
+    for row in settings.get("buckets", ()):
+        if len(row) <= MOVED_COLUMN:
+            continue
+        own = journals.get(row[STORE_COLUMN])
+        if own is None:
+            continue
+        telling = {own.store.name}
+        if own.snapshot < row[MOVED_COLUMN]:
+            telling.add(row[SOURCE_COLUMN])
+        for name in journals.keys() - telling:
+            found[name].add(row[0])
+    return found
+
+
+def _claim(text: bytes) -> list[Any]:
+    try:
+        found = orjson.loads(text) if text else []
+    except orjson.JSONDecodeError:
+        return []
+    return found if isinstance(found, list) and len(found) > 1 and isinstance(found[1], int) else []
+
+
+def _described(claimed: RecoveredBlob) -> NewVersion | None:
+    try:
+        return NewVersion(*orjson.loads(claimed.fields))._replace(body=claimed.locator)
+    except (ValueError, TypeError):
+        return None
+
+
+def move_aside(index_path: Path) -> Path | None:
+    """Rename an existing index, so that it is not mistaken for the new one.
+
+    Returns its new path.
+    """
+    number = 1
+    while (kept := index_path.with_name(f"{index_path.name}.before-rebuild-{number}")).exists():
+        number += 1
+    for suffix in ("-wal", "-shm", ""):
+        part = index_path.with_name(index_path.name + suffix)
+        if part.exists():
+            os.rename(part, kept.with_name(kept.name + suffix))
+    return kept if kept.exists() else None

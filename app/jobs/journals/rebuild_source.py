@@ -1,0 +1,131 @@
+"""Selection of the journal records that count in a rebuild, and of what is missing."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from typing import TYPE_CHECKING, Any
+
+from sluice_s3.app.encryption.keyring import ring_number
+from sluice_s3.app.index.change_feed import KEYRING
+from sluice_s3.app.index.schema.tables import DEFAULT
+from sluice_s3.app.store.journals import encoding
+from sluice_s3.app.store.journals.encoding import CHANGES, END, SNAPSHOT, SUPPLEMENT, RecordHeader
+from sluice_s3.app.store.offline import OfflineStore
+from sluice_s3.storage_drivers.base import JournalRecord
+
+if TYPE_CHECKING:
+    from sluice_s3.app.jobs.journals.rebuild import Report
+
+
+class Journals:
+    """Selection of the records that count in one store's journals.
+
+    They are the newest whole snapshot, all changes behind it, and what exists of newer snapshots. A snapshot that was
+    being written loses nothing, since everything else is there; a damaged one has replaced what came before it. Of what
+    an index already has, up to the number `after` and with the journals `known` to it, only what is newer counts.
+    """
+
+    def __init__(self, store: OfflineStore, report: Report, after: int = 0, known: Collection[int] = ()) -> None:
+        self.store = store
+        self._report = report
+        self.ids = store.journals()
+        report.journals += len(self.ids)
+        self.base = after
+        self._rows_from = max(known, default=-1) + 1
+        """The first journal whose snapshot rows count."""
+        self.snapshot = 0
+        """The journal of the newest whole snapshot."""
+        self.decided_at = 0
+        self.decided_until = 0
+        self.settings: tuple[int, dict[str, Any]] = (-1, {})
+        """The last journaled settings, with their time."""
+        self.keyring = ""
+        """The ring with the highest number: rings only grow, and a store's last settings may be read before it."""
+        self._choose()
+
+    def _choose(self) -> None:
+        """Find the newest whole snapshot, and whether all changes behind it exist."""
+        changes: list[tuple[int, int, int]] = []
+        told = 0
+        for number in self.ids:
+            damaged = parts = 0
+            for record in self.store.journal(number):
+                found = _heading(record)
+                if found is None or record is None:
+                    damaged += 1
+                    continue
+                if found.kind in (CHANGES, END) or (found.kind == SNAPSHOT and not parts):
+                    self._look_for_settings(found, record)
+                if found.kind == CHANGES and changes and changes[-1][1] == found.after:
+                    changes[-1] = changes[-1][0], found.until, max(changes[-1][2], found.at)
+                elif found.kind == CHANGES:
+                    changes.append((found.after, found.until, found.at))
+                elif found.kind in (SNAPSHOT, END):
+                    told = max(told, found.until)
+                    self.decided_at = max(self.decided_at, found.at)
+                if found.kind == SNAPSHOT:
+                    parts += 1
+                elif found.kind == END and not damaged and _counts(record, parts):
+                    self.snapshot = number
+                    if found.until >= self.base:
+                        self.base, self._rows_from = found.until, number
+            if damaged:
+                self._report.damage.append(f"{label(self.store)}journal {number:x}: {damaged} records are damaged")
+        self._follow(changes, told)
+
+    def _follow(self, changes: list[tuple[int, int, int]], told: int) -> None:
+        """Find how far changes follow the snapshot without a gap.
+
+        The argument is the highest number of any snapshot.
+        """
+        covered = self.base
+        for after, until, at in sorted(changes):
+            self.decided_at = max(self.decided_at, at)
+            if until <= covered:
+                continue
+            if after > covered:
+                self._miss(covered, after)
+            covered = until
+        if told > covered:
+            self._miss(covered, told)
+            covered = told
+        self.decided_until = covered
+        self._report.decided_at = max(self._report.decided_at, self.decided_at)
+        self._report.decided_until = max(self._report.decided_until, covered)
+
+    def _miss(self, after: int, until: int) -> None:
+        self._report.damage.append(f"{label(self.store)}decisions {after + 1} to {until} are missing")
+
+    def _look_for_settings(self, found: RecordHeader, record: JournalRecord) -> None:
+        settings = encoding.encode_settings(record)
+        if settings is None:
+            return
+        self.keyring = max(self.keyring, settings.get(KEYRING) or "", key=ring_number)
+        if found.until >= self.settings[0]:
+            self.settings = found.until, settings
+
+    def records(self, number: int) -> Iterator[dict[str, Any]]:
+        """Yield every record of a journal that counts."""
+        for record in self.store.journal(number):
+            found = _heading(record)
+            if record is None or found is None:
+                continue
+            if found.until > self.base if found.kind in (CHANGES, SUPPLEMENT) else number >= self._rows_from:
+                yield encoding.decode(record)
+
+
+def _counts(record: JournalRecord, parts: int) -> bool:
+    """Return whether the snapshot that this record ends is whole."""
+    return bool(encoding.decode(record).get("records") == parts)
+
+
+def _heading(record: JournalRecord | None) -> RecordHeader | None:
+    try:
+        return None if record is None else encoding.parse_header(record)
+    except ValueError:
+        return None
+
+
+def label(store: OfflineStore) -> str:
+    """Return the prefix of messages about a store."""
+    return "" if store.name == DEFAULT else f"store {store.name}: "

@@ -1,0 +1,152 @@
+"""Recovery of an older index with the journal records beyond it (DESIGN §4).
+
+It is a rebuild that begins with the rows of the older index. Of the store it reads only names, the packs that were
+written since, and the files that the older index does not reference. On a large or slow store that takes minutes, not
+hours.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from sluice_s3.app.encryption.keyring import ring_number
+from sluice_s3.app.index.change_feed import KEYRING
+from sluice_s3.app.index.tools import copy
+from sluice_s3.app.index.tools.recover import IndexRecovery, Place
+from sluice_s3.app.jobs.journals.rebuild import MOVED_COLUMN, SOURCE_COLUMN, STORE_COLUMN, Progress, Rebuild, Report
+from sluice_s3.app.jobs.journals.rebuild_source import Journals
+from sluice_s3.app.settings import Settings
+from sluice_s3.app.store.offline import OfflineStore, open_offline_stores, place_of
+from sluice_s3.storage_drivers.objects.offline_reader import Blob, Damaged
+
+BASE_PREFIX = "recover-"
+"""Prefix of the directory with the copy of the older index."""
+
+
+class Recovery(Rebuild):
+    """A new index at `index_path` from all stores and `base`, an older state.
+
+    `base` is only read. With `index_url` the new index is built in Postgres.
+    """
+
+    _made: IndexRecovery
+
+    def __init__(
+        self,
+        stores: Sequence[OfflineStore],
+        base: Path,
+        index_path: Path,
+        index_url: str | None,
+        *,
+        commit_timeout: float,
+        progress: Progress,
+    ) -> None:
+        self._base = base
+        self._index_url = index_url
+        super().__init__(stores, index_path, commit_timeout=commit_timeout, progress=progress)
+        self._position = {name: self._made.position(name) for name in self._stores}
+        self._sealed = self._made.sealed_packs()
+
+    def _open_new(self, path: Path) -> IndexRecovery:
+        return IndexRecovery(path, self._base, _place)
+
+    def _open_journals(self, report: Report) -> dict[str, Journals]:
+        return {
+            name: Journals(store, report, self._position[name][0], self._made.journals(name))
+            for name, store in self._stores.items()
+        }
+
+    def _choose_settings(self, journals: dict[str, Journals]) -> dict[str, Any]:
+        """Return the settings of the base, or newer ones from the journals."""
+        base = self._made.settings()
+        newer = [found.settings for name, found in journals.items() if found.settings[0] > self._position[name][1]]
+        settings = max(newer, key=lambda one: one[0])[1] if newer else base
+        ring = max((base[KEYRING], *(found.keyring for found in journals.values())), key=ring_number)
+        return {**settings, KEYRING: ring}
+
+    def _begin(self, journals: dict[str, Journals], settings: dict[str, Any]) -> None:
+        for name, store in self._stores.items():
+            for pack in store.packs():
+                self._made.add_pack(pack, *store.pack_size(pack), name)
+            self._made.add_present(store.file_ids(), name)
+        self._made.seed(list(self._told_whole(journals, settings)))
+        self._replay_removals(self._made.removals(), 0)
+
+    def _told_whole(self, journals: dict[str, Journals], settings: dict[str, Any]) -> Iterator[int]:
+        """Yield buckets that a snapshot behind the base describes completely: other rows are deleted."""
+        for row in settings.get("buckets", ()):
+            for name, found in journals.items():
+                if found.base <= self._position[name][0] or row[0] in self._elsewhere[name]:
+                    continue
+                moved = row[MOVED_COLUMN] if len(row) > MOVED_COLUMN else 0
+                source = row[SOURCE_COLUMN] if len(row) > SOURCE_COLUMN else ""
+                if name == source or (name == row[STORE_COLUMN] and found.snapshot > moved):
+                    yield row[0]
+
+    def _packs_to_read(self, store: OfflineStore) -> list[int]:
+        return [pack for pack in store.packs() if pack not in self._sealed]
+
+    def _files_to_read(self, store: OfflineStore) -> Iterator[Blob | Damaged]:
+        return map(store.file, self._made.unknown(store.name))
+
+    def _drawn(self) -> int:
+        return self._made.sequence()
+
+    def replace_base(self) -> Path | None:
+        """Replace the older index; return the path it was moved to.
+
+        On Postgres it is one transaction, and the result is None.
+        """
+        if self._index_url is None:
+            return self.install(replace=True)
+        self._made.close()
+        for store in self._stores.values():  # first: an older index is refused from now on
+            store.raise_generation()
+        asyncio.run(_replace(self._index_url, self._work / "sluice.db"))
+        return None
+
+
+@contextmanager
+def open_recovery(settings: Settings, progress: Progress = lambda *_: None) -> Iterator[Recovery]:
+    """Open a recovery of the index of these settings; its base is a copy.
+
+    No server may run. Raises DomainError, DriverError, OSError, apsw.Error.
+    """
+    index_path = settings.index_path if settings.index_url is None else settings.run_dir / "recover" / "sluice.db"
+    index_path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix=BASE_PREFIX, dir=index_path.parent) as directory:
+        base = Path(directory) / "sluice.db"
+        if settings.index_url is None:
+            copy.copy_file(settings.index_path, base)
+        else:
+            asyncio.run(_copy_out(settings.index_url, base))
+        stores = open_offline_stores(settings)
+        try:
+            place = index_path, settings.index_url
+            made = Recovery(stores, base, *place, commit_timeout=settings.commit_timeout, progress=progress)
+        except BaseException:
+            for store in stores:
+                store.close()
+            raise
+        with made:
+            yield made
+
+
+async def _copy_out(url: str, base: Path) -> None:
+    async with copy.open_endpoint(url) as source, copy.open_endpoint(f"sqlite:///{base}", write=True) as target:
+        await copy.copy(source, target, lambda *_: None)
+
+
+async def _replace(url: str, made: Path) -> None:
+    async with copy.open_endpoint(f"sqlite:///{made}") as source, copy.open_endpoint(url, write=True) as target:
+        await copy.replace(source, target, lambda *_: None)
+
+
+def _place(locator: str) -> Place | None:
+    found = place_of(locator)
+    return None if found is None else Place(*found)

@@ -1,0 +1,1 @@
+"""Delivery of event notifications to their targets."""

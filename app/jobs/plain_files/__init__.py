@@ -1,0 +1,1 @@
+"""Jobs for plain files: scanning, hashing and watching."""

@@ -1,0 +1,1 @@
+"""Jobs that free space: compaction, garbage collection and the orphan sweep."""

@@ -1,0 +1,1 @@
+"""Moves of blobs between stores: bucket moves, transitions and restores."""

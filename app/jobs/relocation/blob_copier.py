@@ -1,0 +1,205 @@
+"""Copies of blobs to another store, before rows reference them: for moves and transitions."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable, Iterator, Sequence
+from itertools import groupby
+from typing import Any, NamedTuple
+
+from sluice_s3.app.index.rows import BlobReference, Bucket
+from sluice_s3.app.store import recovery_headers
+from sluice_s3.app.store.driver_errors import to_domain_error, translate_driver_errors
+from sluice_s3.app.store.named_driver import store_of_locator
+from sluice_s3.app.store.store import Store, StoredBlob
+from sluice_s3.storage_drivers.base import Buffer
+from sluice_s3.storage_drivers.errors import BlobDamaged, BlobMissing, DriverError
+
+logger = logging.getLogger("sluice.jobs")
+
+RECORDS_PER_BATCH = 64
+"""Blobs whose rows are rewritten in one transaction, and records that are read at a time."""
+BYTES_PER_BATCH = 4 << 20
+"""Bytes of records in memory at a time: an object may have 10,000 parts of some 100 KiB."""
+FILES_AT_ONCE = 4
+"""Larger blobs that are copied at a time."""
+
+RateLimit = Callable[[int], Awaitable[None]]
+"""Called with the bytes that were written; returns when more are allowed."""
+
+
+class Unreadable(Exception):
+    """A blob cannot be read where it lies."""
+
+    def __init__(self, error: DriverError) -> None:
+        super().__init__()
+        self.error = error
+
+
+class CopyRequest(NamedTuple):
+    """A row that references a blob on another store."""
+
+    holder: BlobReference
+    body: str
+    key: str
+    upload: int
+    part: int
+    shared: bool
+
+
+class StreamedSource:
+    """A source of bytes from another store; `size` is known when they are few."""
+
+    def __init__(
+        self,
+        pieces: Sequence[Buffer],
+        rest: AsyncIterator[int] | None,
+        arrived: list[Buffer],
+        pace: RateLimit | None = None,
+    ) -> None:
+        self._pieces = list(pieces)
+        self._rest = rest
+        self._arrived = arrived
+        self._pace = pace
+        self.size: int | None = None if rest is not None else sum(map(len, pieces))
+        self.count = 0
+        """Bytes that were written."""
+
+    async def read(self) -> Buffer:
+        """Return the next piece."""
+        piece = await self._next()
+        if self._pace is not None and piece:
+            await self._pace(len(piece))
+        return piece
+
+    async def _next(self) -> Buffer:
+        if self._pieces:
+            return self._pieces.pop(0)
+        try:
+            if self._rest is None or await anext(self._rest, None) is None:
+                return b""
+        except DriverError as error:
+            raise Unreadable(error) from error
+        return self._arrived.pop()
+
+    def digest(self, piece: Buffer) -> None:
+        """Do nothing: the read verified the bytes."""
+        self.count += len(piece)
+
+    def verify(self) -> None:
+        """Do nothing: see `digest`."""
+
+
+async def gather_all(calls: Iterable[Coroutine[Any, Any, None]]) -> None:
+    """Await all calls, even if one fails; then raise the first error."""
+    for done in await asyncio.gather(*calls, return_exceptions=True):
+        if done is not None:
+            raise done
+
+
+def _groups(source: Store, wants: Iterable[CopyRequest]) -> Iterator[list[CopyRequest]]:
+    """Yield records that fit into memory together; a larger blob alone."""
+    group: list[CopyRequest] = []
+    size = 0
+    for want in wants:
+        packed = source.driver.packed(want.body)
+        total = packed[1] if packed is not None else 0
+        if group and (len(group) >= RECORDS_PER_BATCH or size + total > BYTES_PER_BATCH):
+            yield group
+            group, size = [], 0
+        group.append(want)
+        size += total
+    if group:
+        yield group
+
+
+class BlobCopier:
+    """Copier of one bucket's blobs to the store `target`."""
+
+    def __init__(self, store: Store, bucket: Bucket, target: Store, pace: RateLimit | None = None) -> None:
+        self._store = store
+        self._bucket = bucket
+        self._target = target
+        self._pace = pace
+        self.stuck: set[str] = set()
+        """Locators of blobs that could not be read."""
+        self.bytes = 0
+        """Bytes that were copied."""
+
+    async def copy(self, wants: Sequence[CopyRequest]) -> dict[str, StoredBlob]:
+        """Copy the blobs; return the copies by old locator, without unreadable blobs.
+
+        The caller must call `settle`. Raises DomainError.
+        """
+        kept: dict[str, StoredBlob] = {}
+        try:
+            packed: list[CopyRequest] = []
+            files: list[CopyRequest] = []
+            for want in wants:
+                source = self._store.at(want.body)
+                (files if source.driver.packed(want.body) is None else packed).append(want)
+            for name, some in groupby(
+                sorted(packed, key=lambda want: want.body), lambda want: store_of_locator(want.body)
+            ):
+                for group in _groups(self._store.of(name), some):
+                    await self._copy_records(self._store.of(name), group, kept)
+            for first in range(0, len(files), FILES_AT_ONCE):
+                await gather_all(self._copy_file(want, kept) for want in files[first : first + FILES_AT_ONCE])
+        except BaseException:
+            await self.settle(kept, set())
+            raise
+        return kept
+
+    async def settle(self, kept: dict[str, StoredBlob], held: set[str]) -> None:
+        """Note that rows reference the copies of `held`, and never will the others."""
+        for old, copy in kept.items():
+            if old in held:
+                await self._target.settle(copy)
+            else:
+                await self._target.drop(copy)
+
+    async def _copy_records(self, source: Store, wants: Sequence[CopyRequest], kept: dict[str, StoredBlob]) -> None:
+        bodies: dict[int, bytes] = {}
+        with translate_driver_errors():
+            errors = await source.driver.reread_records(
+                [want.body for want in wants], lambda number, body: bodies.update({number: bytes(body)})
+            )
+        for number, error in errors.items():
+            self._set_aside(wants[number], error)
+        await gather_all(
+            self._keep(wants[number], StreamedSource([body], None, [], self._pace), kept)
+            for number, body in bodies.items()
+            if number not in errors
+        )
+
+    async def _copy_file(self, want: CopyRequest, kept: dict[str, StoredBlob]) -> None:
+        arrived: list[Buffer] = []
+        pieces = self._store.at(want.body).driver.reread(want.body, lambda piece: arrived.append(bytes(piece)))
+        try:
+            begin = []
+            for _ in range(2):
+                if await anext(pieces, None) is not None:
+                    begin.append(arrived.pop())
+            source = StreamedSource(begin, pieces if len(begin) > 1 else None, arrived, self._pace)
+            await self._keep(want, source, kept)
+        except DriverError as error:
+            self._set_aside(want, error)
+        except Unreadable as unreadable:
+            self._set_aside(want, unreadable.error)
+
+    async def _keep(self, want: CopyRequest, source: StreamedSource, kept: dict[str, StoredBlob]) -> None:
+        old = self._store.at(want.body).driver.blob_id(want.body)
+        claim = recovery_headers.moved_header(self._bucket.id, want.key, want.upload, want.part, old)
+        kept[want.body] = await self._target.keep(source, lambda: claim)
+        self.bytes += source.count
+
+    def _set_aside(self, want: CopyRequest, error: DriverError) -> None:
+        """Note an unreadable blob, which stays where it is.
+
+        Its row is not moved yet. Raises errors that do not concern the blob.
+        """
+        if not isinstance(error, BlobMissing | BlobDamaged):
+            raise to_domain_error(error) from error
+        logger.error("bucket %s: %s of %s cannot be moved: %s", self._bucket.name, want.body, want.key, error)
+        self.stuck.add(want.body)

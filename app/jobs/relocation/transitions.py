@@ -1,0 +1,37 @@
+"""Moves of versions to the stores of other storage classes, as lifecycle rules require."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import groupby
+
+from sluice_s3.app.index.engine.outbox import EventBuilder
+from sluice_s3.app.index.rows import Bucket
+from sluice_s3.app.index.transition_rows import OBJECT, OLDER
+from sluice_s3.app.jobs.relocation.versions import RateLimiter, Relocation, VersionRelocator
+from sluice_s3.app.store.lifecycle.evaluator import TRANSITION, DueAction
+from sluice_s3.app.store.store import Store
+
+
+async def transition_versions(
+    store: Store, bucket: Bucket, due: Sequence[DueAction], pace: RateLimiter, teller: EventBuilder | None
+) -> dict[int, int]:
+    """Move the due versions of a bucket; return their new numbers by the old ones.
+
+    Raises SettingsChanged, DomainError.
+    """
+    done: dict[int, int] = {}
+    for storage_class, group in groupby(sorted(due, key=_class), _class):
+        target = store.of(store.classes[storage_class])
+        placer = VersionRelocator(store, bucket, target, pace, settings=bucket.settings, teller=teller)
+        done |= await placer.place([_wish(one) for one in group])
+    return done
+
+
+def _class(due: DueAction) -> str:
+    return due.storage_class
+
+
+def _wish(due: DueAction) -> Relocation:
+    states = OBJECT if due.kind == TRANSITION else OLDER
+    return Relocation(due.key, due.version_id, due.seq, states, due.storage_class)

@@ -1,0 +1,204 @@
+"""Moves of versions: copy each blob, then switch the version in one transaction.
+
+The switch requires an unchanged version: a concurrent overwrite wins. The old blob goes to the discard queue, or stays
+for other references.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import deque
+from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
+
+from sluice_s3.app.crash import crash_point
+from sluice_s3.app.errors import CommitUnknown, DomainError
+from sluice_s3.app.index import restore_state
+from sluice_s3.app.index.engine.outbox import EventBuilder, emit_events
+from sluice_s3.app.index.restore_state import ARCHIVE_OFFSET
+from sluice_s3.app.index.rows import PIECES, BlobReference, Bucket, Version, is_plain_file
+from sluice_s3.app.index.transition_rows import Archive, MetaUpdate, TransitionEntry
+from sluice_s3.app.jobs.relocation.blob_copier import RECORDS_PER_BATCH, BlobCopier, CopyRequest
+from sluice_s3.app.store.named_driver import store_of_locator
+from sluice_s3.app.store.store import Store, StoredBlob
+
+MAX_ATTEMPTS = 3
+"""Compaction may move a record during an attempt."""
+
+
+STEP_BYTES = 64 << 20
+"""Bytes after which a step ends: if the process dies, only the current step is lost."""
+
+
+class SettingsChanged(Exception):
+    """The bucket's settings changed, or a move of the bucket began or ended."""
+
+
+class RateLimiter:
+    """A limit of bytes a second."""
+
+    def __init__(self, rate: int) -> None:
+        self._rate = rate
+        self._free = 0.0
+
+    async def __call__(self, count: int) -> None:
+        """Count bytes, and wait until more are allowed."""
+        now = time.monotonic()
+        self._free = max(self._free, now) + count / self._rate
+        if self._free > now:
+            await asyncio.sleep(self._free - now)
+
+
+class Relocation(NamedTuple):
+    """A version that must move to another store."""
+
+    key: str
+    version_id: str
+    seq: int
+    states: tuple[int, ...]
+    storage_class: str
+    headers: str | None = None
+    """The new headers; None leaves them."""
+    note: MetaUpdate | None = None
+    keeps: bool = False
+    """Whether its old blobs stay referenced, until another relocation of the version uses them again."""
+
+
+class _Found(NamedTuple):
+    """The version, and its blobs on other stores, each with its part number."""
+
+    wish: Relocation
+    version: Version
+    blobs: tuple[tuple[str, int], ...]
+    archive: Archive = Archive.NONE
+
+
+class VersionRelocator:
+    """Mover of one bucket's versions to the store `target`.
+
+    `settings` are those that the bucket must have, if any; `teller` builds event messages.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        bucket: Bucket,
+        target: Store,
+        pace: RateLimiter,
+        *,
+        settings: str | None = None,
+        teller: EventBuilder | None = None,
+    ) -> None:
+        self._index = store.index
+        self._bucket = bucket
+        self._target = target
+        self._settings = settings
+        self._teller = teller
+        self._copier = BlobCopier(store, bucket, target, pace)
+
+    async def place(self, wishes: Sequence[Relocation]) -> dict[int, int]:
+        """Move versions; return their new numbers by the old ones.
+
+        Versions that changed or cannot be read are left out. Raises SettingsChanged, DomainError.
+        """
+        done: dict[int, int] = {}
+        for first in range(0, len(wishes), RECORDS_PER_BATCH):
+            some = wishes[first : first + RECORDS_PER_BATCH]
+            for _ in range(MAX_ATTEMPTS):
+                left = deque(one for one in some if one.seq not in done)
+                any_found = False
+                while left:
+                    if group := await self._take(left):
+                        done |= await self._move(group)
+                        any_found = True
+                if not any_found:
+                    break
+        return done
+
+    async def _take(self, left: deque[Relocation]) -> list[_Found]:
+        """Remove from `left` the next versions of one step, and return them.
+
+        A version of many blobs is a step of its own: its rows, at most 10,000, change in one transaction as at its
+        completion, because readers must find all its blobs.
+        """
+        group: list[_Found] = []
+        size = blobs = 0
+        while left and size < STEP_BYTES:
+            one = await self._find(left[0])
+            if one is not None and group and blobs + len(one.blobs) > RECORDS_PER_BATCH:
+                break
+            left.popleft()
+            if one is not None:
+                group.append(one)
+                size += one.version.size
+                blobs += len(one.blobs)
+        return group
+
+    async def _find(self, wish: Relocation) -> _Found | None:
+        """Return the version if it is unchanged since the request."""
+        version = await self._index.version(self._bucket.id, wish.key, wish.version_id)
+        if version is None or version.seq != wish.seq or is_plain_file(version.body):
+            return None
+        if wish.headers is None and restore_state.restore_state(version.headers) is not None:
+            return None  # it is read from the archive again
+        kept: dict[int, str] = {}
+        if not version.body.startswith(PIECES):
+            blobs: Iterable[tuple[str, int]] = [(version.body, 0)] if version.body else []
+        else:
+            held = await self._index.held_by_pieces(int(version.body.removeprefix(PIECES)))
+            kept = {one.first - ARCHIVE_OFFSET: one.locator for one in held if one.first >= ARCHIVE_OFFSET}
+            held = [one for one in held if one.first < ARCHIVE_OFFSET]
+            whole = kept.keys() == {one.first for one in held}
+            if kept and whole and all(store_of_locator(blob) == self._target.name for blob in kept.values()):
+                return _Found(wish, version, (), Archive.LEFT)
+            blobs = {one.locator: one.second for one in held}.items()
+        if self._copier.stuck.intersection(blob for blob, _ in blobs):
+            return None
+        if not kept and all(store_of_locator(blob) == self._target.name for blob, _ in blobs):
+            blobs = ()
+        return _Found(wish, version, tuple(blobs), Archive.KEPT if wish.keeps else Archive.NONE)
+
+    async def _move(self, found: Sequence[_Found]) -> dict[int, int]:
+        """Copy the blobs and switch the references to the copies."""
+        wants = {want.body: want for one in found for want in _wants(one)}
+        kept = await self._copier.copy(list(wants.values()))
+        crash_point("transition.copied")
+        whole = [one for one in found if all(blob in kept for blob, _ in one.blobs)]
+        done = await self._commit([_entry(one, kept) for one in whole], kept)
+        crash_point("transition.moved")
+        held = {blob for one, seq in zip(whole, done, strict=True) if seq for blob, _ in one.blobs}
+        await self._copier.settle(kept, held)
+        return {one.wish.seq: seq for one, seq in zip(whole, done, strict=True) if seq}
+
+    async def _commit(self, entries: Sequence[TransitionEntry], kept: dict[str, StoredBlob]) -> list[int]:
+        if not entries:
+            return []
+        try:
+            with emit_events(self._teller):
+                done = await self._index.reclass(self._bucket, self._settings, entries)
+        except CommitUnknown:
+            raise  # the sweep asks the index for the outcome
+        except DomainError:
+            await self._copier.settle(kept, set())
+            raise
+        if done is None:
+            await self._copier.settle(kept, set())
+            raise SettingsChanged
+        return done
+
+
+def _wants(found: _Found) -> Iterator[CopyRequest]:
+    version = found.version
+    upload = int(version.body.removeprefix(PIECES)) if version.body.startswith(PIECES) else 0
+    for blob, part in found.blobs:
+        yield CopyRequest(BlobReference("version", version.seq), blob, version.key, upload, part, shared=False)
+
+
+def _entry(found: _Found, kept: dict[str, StoredBlob]) -> TransitionEntry:
+    wish, version = found.wish, found.version
+    places = {blob: kept[blob].locator for blob, _ in found.blobs}
+    now = (version.body, wish.storage_class, places, version.size, version.etag)
+    return TransitionEntry(
+        wish.key, wish.version_id, wish.seq, wish.states, *now, wish.headers, wish.note, found.archive
+    )

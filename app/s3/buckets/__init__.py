@@ -1,0 +1,1 @@
+"""Operations on buckets and their access settings."""

@@ -1,1 +1,0 @@
-"""Notifications of changes: what requests say of them, and which changes are told. See README.md here."""

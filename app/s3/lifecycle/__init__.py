@@ -1,0 +1,1 @@
+"""Lifecycle rules of buckets."""

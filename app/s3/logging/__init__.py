@@ -1,0 +1,1 @@
+"""Server access logging of buckets."""

@@ -1,1 +1,0 @@
-"""Server access logs of buckets: README.md here."""

@@ -1,0 +1,1 @@
+"""Notifications of changes: configurations and event contexts. See README.md here."""

@@ -1,0 +1,1 @@
+"""Object Lock: retention and legal holds."""

@@ -1,0 +1,1 @@
+"""Operations on objects: read, write, copy, append, rename, list and delete."""

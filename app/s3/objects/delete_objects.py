@@ -1,0 +1,141 @@
+"""DeleteObjects."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+from xml.etree.ElementTree import Element
+
+from sluice_s3.app.errors import DomainError, NoSuchKey
+from sluice_s3.app.index.rows import Conditions
+from sluice_s3.app.index.version_rows import DeleteResult, Deletion, Done
+from sluice_s3.app.s3.auth import authorization
+from sluice_s3.app.s3.errors import AccessDenied, InternalError, InvalidRequest, MalformedXML, NoSuchVersion, S3Error
+from sluice_s3.app.s3.errors.from_domain import to_s3_error
+from sluice_s3.app.s3.logging.record import SecondaryRecord
+from sluice_s3.app.s3.logging.xml import MARK
+from sluice_s3.app.s3.object_lock import headers as lock_headers
+from sluice_s3.app.s3.routing import operation
+from sluice_s3.app.s3.versioning import headers as version_headers
+from sluice_s3.app.s3.wire import conditions, target, xml
+from sluice_s3.app.s3.wire.body import RequestBody
+from sluice_s3.app.s3.wire.request import S3Request
+from sluice_s3.app.s3.wire.response import XML, Response
+from sluice_s3.app.store import objects
+
+if TYPE_CHECKING:
+    from sluice_s3.app.s3.gateway import Gateway
+
+MAX_ENTRIES = 1000
+DELETE = frozenset({"Object", "Quiet"})
+OBJECT = frozenset({"Key", "VersionId", "ETag", "LastModifiedTime", "Size"})
+"""Children of a Delete and its Objects; any other is MalformedXML, as on AWS."""
+
+
+@operation("POST", "bucket", "delete", name="DeleteObjects", action="s3:DeleteObject", each=True)
+async def delete_objects(gateway: Gateway, request: S3Request) -> Response:
+    """Handle DeleteObjects (https://docs.aws.amazon.com/AmazonS3/latest/API/API_DeleteObjects.html)."""
+    body = RequestBody(request, checksum="", etag=False)
+    if "content-md5" not in request.headers and not body.promised_algorithm:
+        raise InvalidRequest("Missing required header for this request: Content-MD5 OR x-amz-checksum-*")
+    tree = xml.parse(await body.collect(), "Delete")
+    xml.check_children(tree, DELETE)
+    quiet = (xml.child_text(tree, "Quiet") or "false").strip().lower() == "true"
+    found = tree.findall("Object")
+    if not 1 <= len(found) <= MAX_ENTRIES:
+        raise MalformedXML()
+    entries = [_entry(element) for element in found]
+    batch, refusals, allowed = authorization.Batch(request), [], []
+    for entry in entries:
+        await batch.begin()
+        error = await _authorization_error(gateway, request, entry)
+        refusals.append(error)
+        if error is None:
+            allowed.append(_with_bypass(request, entry) if lock_headers.BYPASS in request.headers else entry)
+    if request.account_id is None and all(isinstance(error, AccessDenied) for error in refusals):
+        raise AccessDenied()
+    if not allowed:
+        request.undecided = False  # nothing is done, and unusable keys need no permission
+    results = iter(await _delete(gateway, request, allowed) if allowed else [])
+    answers: list[Done] = [next(results) if error is None else error for error in refusals]
+    if MARK in request.bucket_row.settings:
+        request.also_logged = [_logged(request, *one) for one in zip(entries, answers, strict=True)]
+    content = "".join(_answer(entry, done, quiet) for entry, done in zip(entries, answers, strict=True))
+    return Response(200, list(XML), xml.document("DeleteResult", content))
+
+
+async def _delete(gateway: Gateway, request: S3Request, entries: Sequence[Deletion]) -> Sequence[Done]:
+    tree = gateway.tree_of(request.bucket_row)
+    if tree is not None:
+        return await tree.delete_many(request.bucket_row, entries, request.timings)
+    return await objects.delete_many(gateway.store, request.bucket_row.id, entries, request.timings)
+
+
+def _entry(element: Element) -> Deletion:
+    xml.check_children(element, OBJECT)
+    key = xml.child_text(element, "Key")
+    if not key:
+        raise MalformedXML()
+    etag = xml.child_text(element, "ETag")
+    size = xml.child_text(element, "Size")
+    modified = xml.child_text(element, "LastModifiedTime")
+    wanted_time = None
+    if size is not None and (not (size.isascii() and size.isdigit()) or len(size) > 18):
+        raise MalformedXML()
+    if modified is not None:
+        wanted_time = conditions.parse_date(modified)
+        if wanted_time is None:
+            raise MalformedXML()
+    wanted = Conditions(
+        if_match=etag.strip().strip('"') if etag is not None else None,
+        if_match_size=int(size) if size is not None else None,
+        if_match_modified=wanted_time * 1000 if wanted_time is not None else None,
+    )
+    return Deletion(key, xml.child_text(element, "VersionId") or None, wanted)
+
+
+def _with_bypass(request: S3Request, entry: Deletion) -> Deletion:
+    named = entry.version_id is not None
+    return entry._replace(bypass=named and lock_headers.bypasses_governance(request, entry.key, entry.version_id))
+
+
+async def _authorization_error(gateway: Gateway, request: S3Request, entry: Deletion) -> S3Error | None:
+    """Return the reason for not trying an entry; None if it may be tried."""
+    try:
+        target.validate_key(entry.key)
+        authorization.authorize_object_in_body(request, "s3:DeleteObject", entry.key, entry.version_id)
+        if entry.version_id is not None and not version_headers.may_exist(request.bucket_row, entry.version_id):
+            raise NoSuchVersion()
+        tells = conditions.reveals_object_state(entry.conditions)
+        await authorization.authorize_precondition(gateway, request, entry.key, entry.version_id, tells=tells)
+    except S3Error as error:
+        return error
+    return None
+
+
+def _logged(request: S3Request, entry: Deletion, done: Done) -> SecondaryRecord:
+    """Return the access log record of one entry."""
+    line = SecondaryRecord(request.bucket_row, "BATCH.DELETE.OBJECT", entry.key, entry.version_id or "", "204")
+    error = _error(entry, done)
+    return line if error is None else line._replace(status=str(error.status), code=error.code)
+
+
+def _error(entry: Deletion, done: Done) -> S3Error | None:
+    """Return the error of an entry. None for success, and for an object that did not exist."""
+    if not isinstance(done, Exception) or (isinstance(done, NoSuchKey) and entry.conditions == Conditions()):
+        return None
+    error = to_s3_error(done) if isinstance(done, DomainError) else done
+    return error if isinstance(error, S3Error) else InternalError()
+
+
+def _answer(entry: Deletion, done: Done, quiet: bool) -> str:
+    version = xml.optional("VersionId", entry.version_id)
+    error = _error(entry, done)
+    if error is None:
+        if isinstance(done, DeleteResult) and done.marker:
+            version += "<DeleteMarker>true</DeleteMarker>" + xml.element("DeleteMarkerVersionId", done.version_id)
+        return "" if quiet else f"<Deleted>{xml.element('Key', entry.key)}{version}</Deleted>"
+    return (
+        f"<Error>{xml.element('Key', entry.key)}{version}<Code>{error.code}</Code>"
+        f"{xml.element('Message', error.text)}</Error>"
+    )

@@ -1,0 +1,162 @@
+"""ListObjects and ListObjectsV2."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import repeat
+from time import perf_counter
+from typing import TYPE_CHECKING
+
+from sluice_s3.app.index.rows import Page
+from sluice_s3.app.s3.errors import InvalidArgument
+from sluice_s3.app.s3.restore import archives
+from sluice_s3.app.s3.routing import operation
+from sluice_s3.app.s3.wire import xml
+from sluice_s3.app.s3.wire.query_parameters import (
+    decode_continuation_token,
+    encode_continuation_token,
+    parse_integer,
+    wants_url_encoding,
+)
+from sluice_s3.app.s3.wire.request import S3Request
+from sluice_s3.app.s3.wire.response import XML, Response
+
+if TYPE_CHECKING:
+    from sluice_s3.app.s3.gateway import Gateway
+
+MAX_KEYS = 1000
+
+Encode = Callable[[str], str]
+
+
+@operation("GET", "bucket", name="ListObjects", action="s3:ListBucket")
+async def list_objects(gateway: Gateway, request: S3Request) -> Response:
+    """Handle ListObjects, or ListObjectsV2 with `list-type=2`.
+
+    https://docs.aws.amazon.com/AmazonS3/latest/API/API_ListObjects.html
+    https://docs.aws.amazon.com/AmazonS3/latest/API/API_ListObjectsV2.html
+    """
+    query = request.query
+    kind = query.get("list-type")
+    if kind is not None and kind != "2":
+        raise InvalidArgument("Invalid List Type specified in Request", ArgumentName="list-type", ArgumentValue=kind)
+    encode = xml.url_encode if wants_url_encoding(request) else xml.escape
+    limit = parse_integer(request, "max-keys", MAX_KEYS, 0, MAX_KEYS, cap=True)
+    if kind is None:
+        return await _version_1(gateway, request, encode, limit)
+    return await _version_2(gateway, request, encode, limit)
+
+
+async def _version_1(gateway: Gateway, request: S3Request, encode: Encode, limit: int) -> Response:
+    query = request.query
+    marker = query.get("marker", "")
+    page = await _page(gateway, request, marker, limit)
+    delimiter = query.get("delimiter", "")
+    next_marker = ""
+    if page.truncated and delimiter:
+        next_marker = f"<NextMarker>{encode(page.last)}</NextMarker>"
+    content = (
+        f"{render_list_header(request, encode, xml.escape)}<Marker>{encode(marker)}</Marker>{next_marker}"
+        f"{_limits(request, limit, page)}{_entries(gateway, request, page, encode, True)}"
+    )
+    return Response(200, list(XML), xml.document("ListBucketResult", content))
+
+
+async def _version_2(gateway: Gateway, request: S3Request, encode: Encode, limit: int) -> Response:
+    request.operation = "ListObjectsV2"
+    query = request.query
+    after = start_after = query.get("start-after", "")
+    token = query.get("continuation-token")
+    if token:
+        after = decode_continuation_token(token)
+    page = await _page(gateway, request, after, limit)
+    echoed = ""
+    if token is not None:
+        echoed += xml.element("ContinuationToken", token)
+    if page.truncated:
+        echoed += xml.element("NextContinuationToken", encode_continuation_token(page.last))
+    if start_after:
+        echoed += f"<StartAfter>{encode(start_after)}</StartAfter>"
+    with_owner = query.get("fetch-owner", "").lower() == "true"
+    content = (
+        f"{render_list_header(request, encode, encode)}{echoed}"
+        f"<KeyCount>{len(page.rows) + len(page.prefixes)}</KeyCount>"
+        f"{_limits(request, limit, page)}{_entries(gateway, request, page, encode, with_owner)}"
+    )
+    return Response(200, list(XML), xml.document("ListBucketResult", content))
+
+
+async def _page(gateway: Gateway, request: S3Request, after: str, limit: int) -> Page:
+    started = perf_counter()
+    query = request.query
+    headers = archives.wants_restore_status(request)
+    if limit == 0:
+        return Page([], [], False, "")
+    prefix, delimiter = query.get("prefix", ""), query.get("delimiter", "")
+    page = await gateway.index.list_current(request.bucket_row.id, prefix, delimiter, after, limit, headers=headers)
+    request.timings["index"] = perf_counter() - started
+    return page
+
+
+def render_list_header(request: S3Request, encode: Encode, encode_prefix: Encode) -> str:
+    """Render name, prefix and delimiter. ListObjects' clients do not decode the prefix, so it stays as it is."""
+    query = request.query
+    delimiter = query.get("delimiter", "")
+    return (
+        f"{xml.element('Name', request.bucket)}<Prefix>{encode_prefix(query.get('prefix', ''))}</Prefix>"
+        + (f"<Delimiter>{encode(delimiter)}</Delimiter>" if delimiter else "")
+        + ("<EncodingType>url</EncodingType>" if query.get("encoding-type") else "")
+    )
+
+
+def _limits(request: S3Request, limit: int, page: Page) -> str:
+    return f"<MaxKeys>{limit}</MaxKeys><IsTruncated>{'true' if page.truncated else 'false'}</IsTruncated>"
+
+
+def _entries(gateway: Gateway, request: S3Request, page: Page, encode: Encode, with_owner: bool) -> str:
+    owner = xml.owner_element(*request.bucket_owner) if with_owner else ""
+    shown = _render_entries(page, encode, owner)
+    if page.headers:
+        shown = [
+            archives.add_restore_status(*each) for each in zip(shown, repeat("</Contents>"), page.headers, strict=False)
+        ]
+    return "".join(shown) + _prefixes(page, encode)
+
+
+def _prefixes(page: Page, encode: Encode) -> str:
+    return "".join([f"<CommonPrefixes><Prefix>{encode(prefix)}</Prefix></CommonPrefixes>" for prefix in page.prefixes])
+
+
+def _render_entries(page: Page, encode: Encode, owner: str) -> list[str]:
+    """Render each entry of a page. Parts common to many entries are rendered once."""
+    rows = page.rows
+    keys = [row[0] for row in rows]
+    if not xml.needs_no_encoding(keys, encode):
+        keys = list(map(encode, keys))
+    parts = []
+    second = -1
+    day = checksum = tail = ""
+    kind = None
+    for key, (_, size, etag, modified, storage_class, algorithm, checksum_type) in zip(keys, rows, strict=True):
+        if modified // 1000 != second:
+            second = modified // 1000
+            day = xml.format_second(second)
+        if kind is None or kind[0] != storage_class or kind[1] != algorithm or kind[2] != checksum_type:
+            kind = storage_class, algorithm, checksum_type
+            checksum, tail = _render_static_fields(*kind)
+            tail = f"</Size>{owner}{tail}</Contents>"
+        parts.append(
+            f"<Contents><Key>{key}</Key><LastModified>{day}{MILLISECONDS[modified % 1000]}{etag}&quot;</ETag>"
+            f"{checksum}<Size>{size}{tail}"
+        )
+    return parts
+
+
+MILLISECONDS = tuple(f".{number:03d}Z</LastModified><ETag>&quot;" for number in range(1000))
+
+
+def _render_static_fields(storage_class: str, algorithm: str, checksum_type: str) -> tuple[str, str]:
+    checksum = ""
+    if algorithm:
+        checksum = f"<ChecksumAlgorithm>{algorithm}</ChecksumAlgorithm><ChecksumType>{checksum_type}</ChecksumType>"
+    return checksum, f"<StorageClass>{storage_class}</StorageClass>"

@@ -1,0 +1,202 @@
+"""PutObject and DeleteObject."""
+
+from __future__ import annotations
+
+import asyncio
+from time import perf_counter
+from typing import TYPE_CHECKING
+
+from sluice_s3.app.errors import PreconditionFailed, WouldBlock
+from sluice_s3.app.index.object_lock import NONE
+from sluice_s3.app.index.rows import CommitResult, NewVersion
+from sluice_s3.app.index.version_rows import DeleteResult
+from sluice_s3.app.s3.acl import grants as acls
+from sluice_s3.app.s3.auth import authorization
+from sluice_s3.app.s3.encryption import headers as encryption
+from sluice_s3.app.s3.errors import InvalidWriteOffset
+from sluice_s3.app.s3.lifecycle import rules as lifecycle
+from sluice_s3.app.s3.object_lock import headers as lock_headers
+from sluice_s3.app.s3.objects import append
+from sluice_s3.app.s3.routing import PendingResult, operation
+from sluice_s3.app.s3.tagging import tags
+from sluice_s3.app.s3.versioning import headers as version_headers
+from sluice_s3.app.s3.wire import conditions, metadata, xml
+from sluice_s3.app.s3.wire.body import RequestBody
+from sluice_s3.app.s3.wire.request import S3Request
+from sluice_s3.app.s3.wire.response import Headers, Response
+from sluice_s3.app.store import objects
+from sluice_s3.app.store.encryption.encrypted_source import EncryptingSource
+from sluice_s3.app.store.journals.wait import wait_until_journaled
+from sluice_s3.app.store.lifecycle.evaluator import MARK
+from sluice_s3.app.store.quotas import quota_of
+from sluice_s3.storage_drivers.base import BodySource, Buffer
+
+if TYPE_CHECKING:
+    from sluice_s3.app.s3.gateway import Gateway
+
+
+class PutObject:
+    """One PutObject: the steps that all paths share. Raises the errors of its headers."""
+
+    def __init__(
+        self, gateway: Gateway, request: S3Request, written: acls.NewObjectOwnership, body: RequestBody | None = None
+    ) -> None:
+        self._gateway = gateway
+        self._request = request
+        self.owner_id = written.owner_id
+        self.conditions = conditions.write_conditions(request)
+        given = tags.requested_tags(request)
+        if given:
+            authorization.authorize_tags(request)
+        lock = lock_headers.lock_of_new_object(request)
+        seal = None
+        if request.sse or request.bucket_row.settings:
+            seal = encryption.encryption_of_new_object(gateway, request)
+        self.seal = seal
+        scheme = None if seal is None else seal.scheme
+        self.kept = metadata.pack_headers(metadata.object_headers(request), written.grants, given, lock, scheme)
+        self.storage_class = metadata.storage_class(request)
+        self.body = body or RequestBody(request, largest=gateway.settings.max_put)
+        if lock != NONE and body is None:
+            lock_headers.require_checksum(request, self.body)
+        self.source: BodySource = self.body
+        if seal is not None:
+            self.source = seal.source(self.body)
+
+    @property
+    def etag(self) -> str:
+        """The ETag, available with the body's hashes."""
+        etag = self.body.etag
+        return etag if self.seal is None else self.seal.etag(etag)
+
+    def sealed_whole(self, piece: Buffer) -> Buffer:
+        """Encrypt a body that is complete."""
+        assert isinstance(self.source, EncryptingSource)
+        return self.source.whole(piece)
+
+    def describe(self, locator: str) -> NewVersion:
+        """Return the version, once the body's hashes are known."""
+        body = self.body
+        described = (body.size or 0, self.etag, self.kept, self.storage_class, body.algorithm, "FULL_OBJECT")
+        return NewVersion(*described, body.checksum, locator, 0, self.owner_id)
+
+    def answer(self, committed: CommitResult) -> Response:
+        """Return the response."""
+        body = self.body
+        headers: Headers = [
+            (b"etag", b'"' + self.etag.encode() + b'"'),
+            (b"x-amz-checksum-" + body.algorithm.lower().encode(), body.checksum.encode()),
+            (b"x-amz-checksum-type", b"FULL_OBJECT"),
+        ]
+        if self.storage_class != "STANDARD":
+            headers.append((b"x-amz-storage-class", self.storage_class.encode()))
+        bucket = self._request.bucket_row
+        if MARK in bucket.settings:
+            seconds = self._gateway.settings.lifecycle_day_seconds
+            told = (self._request.key or "", body.size or 0, committed.modified, self.kept)
+            headers += lifecycle.expiration_header(bucket, seconds, *told)
+        if self.seal is not None:
+            headers += encryption.response_headers(self._request, self.seal.scheme)
+        return Response(200, headers + version_headers.headers_of_put(committed.version_id))
+
+
+def _begin_put(gateway: Gateway, request: S3Request, data: bytes) -> PendingResult:
+    assert request.key is not None
+    if authorization.precondition_needs_lookup(request):
+        raise WouldBlock
+    if (
+        request.appends
+        or quota_of(request.bucket_row) is not None
+        or lock_headers.default_retention(request.bucket_row) is not None
+    ):
+        raise WouldBlock  # to wait for journals or for quota, or to read the object first
+    if request.sse or request.bucket_row.settings:
+        encryption.require_keyring_loaded(gateway, request)
+    put = PutObject(gateway, request, acls.try_ownership_of_new_object(request))
+    if put.seal is not None:
+        encryption.require_key_journaled(gateway, request, put.seal)
+    piece = put.body.take_whole(data)
+    if put.seal is not None:
+        piece = put.sealed_whole(piece)
+    place = (gateway.store_of(request, put.storage_class), request.bucket_row.id, request.key)
+    future = objects.start_put(*place, piece, put.source, put.describe, put.conditions, request.timings)
+    return PendingResult(future, lambda done: put.answer(done.result()))
+
+
+@operation("PUT", "key", name="PutObject", action="s3:PutObject", streams=True, begin=_begin_put)
+async def put_object(gateway: Gateway, request: S3Request) -> Response:
+    """Handle PutObject (https://docs.aws.amazon.com/AmazonS3/latest/API/API_PutObject.html)."""
+    await authorization.authorize_precondition(
+        gateway, request, tells=conditions.reveals_object_state(conditions.write_conditions(request))
+    )
+    found = await append.object_to_append_to(gateway, request) if request.appends else None
+    if found is not None:
+        return await append.append(gateway, request, found)
+    written = await acls.ownership_of_new_object(gateway, request)
+    await encryption.load_keyring(gateway, request)
+    put = PutObject(gateway, request, written)
+    if request.appends:  # there was no object, and there must still be none
+        put.conditions = put.conditions._replace(if_none_match=True)
+        try:
+            return put.answer(await store_object(gateway, request, put))
+        except PreconditionFailed:
+            raise InvalidWriteOffset() from None
+    return put.answer(await store_object(gateway, request, put))
+
+
+async def store_object(gateway: Gateway, request: S3Request, put: PutObject) -> CommitResult:
+    """Write the object, and make it the current version of the request's key."""
+    key = request.key or ""
+    tree = gateway.tree_of(request.bucket_row)
+    how = (put.source, put.describe, put.conditions, request.timings)
+    if put.seal is not None:
+        await encryption.wait_until_key_journaled(gateway, request, put.seal)
+    async with gateway.quotas.room(request.bucket_row) as room:
+        put.body.admit = room.take
+        await room.take(put.body.size)
+        if tree is not None:
+            return await tree.put(request.bucket_row, key, *how)
+        store = gateway.store_of(request, put.storage_class)
+        committed = await objects.put(store, request.bucket_row.id, key, *how)
+    await wait_until_journaled(gateway.store_of(request), request.bucket_row, key, committed, put.kept)
+    return committed
+
+
+def url_of(request: S3Request) -> str:
+    """Return the URL of the request's object, with the client's name of this gateway."""
+    path = "" if request.virtual_host else f"/{request.bucket}"
+    return f"{request.scheme}://{request.headers.get('host', '')}{path}/{xml.url_encode(request.key or '')}"
+
+
+def _begin_delete(gateway: Gateway, request: S3Request, data: bytes) -> PendingResult:
+    if data or authorization.precondition_needs_lookup(request):
+        raise WouldBlock
+    asked, wanted = version_headers.requested_version_id(request), conditions.write_conditions(request)
+    place = (gateway.store, request.bucket_row.id, request.key or "")
+    bypass = asked is not None and lock_headers.bypasses_governance(request, place[2], asked)
+    started = perf_counter()
+    future = objects.start_delete(*place, asked, wanted, bypass)
+
+    def answer(done: asyncio.Future[CommitResult | DeleteResult | None]) -> Response:
+        # here, since a callback of its own costs a hundredth of a DELETE
+        request.timings["commit"] = perf_counter() - started
+        return Response(204, version_headers.headers_of_delete(asked, done.result()))
+
+    return PendingResult(future, answer)
+
+
+@operation("DELETE", "key", name="DeleteObject", action="s3:DeleteObject", begin=_begin_delete)
+async def delete_object(gateway: Gateway, request: S3Request) -> Response:
+    """Handle DeleteObject (https://docs.aws.amazon.com/AmazonS3/latest/API/API_DeleteObject.html)."""
+    asked, wanted = version_headers.requested_version_id(request), conditions.write_conditions(request)
+    await authorization.authorize_precondition(
+        gateway, request, version_id=asked, tells=conditions.reveals_object_state(wanted)
+    )
+    tree = gateway.tree_of(request.bucket_row)
+    if tree is not None:
+        await tree.delete(request.bucket_row, request.key or "", asked, wanted, request.timings)
+        return Response(204, version_headers.headers_of_delete(asked, None))
+    place = (gateway.store, request.bucket_row.id, request.key or "")
+    bypass = asked is not None and lock_headers.bypasses_governance(request, place[2], asked)
+    done = await objects.delete(*place, asked, wanted, request.timings, bypass)
+    return Response(204, version_headers.headers_of_delete(asked, done))

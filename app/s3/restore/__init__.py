@@ -1,0 +1,1 @@
+"""Archived objects and their restore."""

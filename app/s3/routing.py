@@ -1,0 +1,192 @@
+"""The table of operations: (method, level, sub-resource) → operation with its handler and permission.
+
+An operation without its permission cannot be registered (law 7). Sub-resources of S3 without an operation here answer
+501.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+from sluice_s3.app.access.policy.actions import KNOWN
+from sluice_s3.app.s3.errors import InvalidArgument, MethodNotAllowed, NotImplemented
+from sluice_s3.app.s3.wire.request import S3Request
+from sluice_s3.app.s3.wire.response import Response
+
+if TYPE_CHECKING:
+    from sluice_s3.app.s3.gateway import Gateway
+
+Level = Literal["service", "bucket", "key"]
+Handler = Callable[["Gateway", S3Request], Awaitable[Response]]
+Begin = Callable[["Gateway", S3Request, bytes], "PendingResult"]
+HandlerNow = Callable[["Gateway", S3Request], Response]
+
+
+class PendingResult(NamedTuple):
+    """A started operation. `future` is what it waits for; `answer` turns that into a response, or raises."""
+
+    future: asyncio.Future[Any]
+    answer: Callable[[asyncio.Future[Any]], Response]
+
+
+class Operation(NamedTuple):
+    """An operation of the S3 API under its AWS name."""
+
+    name: str
+    action: str
+    """The permission that it needs, as IAM writes it."""
+    handler: Handler
+    on_bucket: bool
+    """The bucket must exist, and the permission applies to it."""
+    streams: bool
+    """Takes an object body, and so the aws-chunked forms."""
+    now: HandlerNow | None = None
+    """The same operation on the fast path (DESIGN §6). Raises WouldBlock where it would have to wait."""
+    begin: Begin | None = None
+    """The same for a change: it takes the whole body, and completes without a task."""
+    each: bool = False
+    """With a policy, `authorize_object_in_body` checks the permission after the body is read.
+
+    It applies to each object that the body names, or depends on the tags in it.
+    """
+    form: bool = False
+    """The body contains the signature and the key: `authorize_form` checks the permission."""
+    signed: str = ""
+    """The message for anonymous callers, if nothing can allow them. Empty: a policy or ACL can."""
+
+
+VERSION_ACTIONS = {
+    "s3:DeleteObject": "s3:DeleteObjectVersion",
+    "s3:DeleteObjectTagging": "s3:DeleteObjectVersionTagging",
+    "s3:GetObject": "s3:GetObjectVersion",
+    "s3:GetObjectAcl": "s3:GetObjectVersionAcl",
+    "s3:GetObjectAttributes": "s3:GetObjectVersionAttributes",
+    "s3:GetObjectTagging": "s3:GetObjectVersionTagging",
+    "s3:PutObjectAcl": "s3:PutObjectVersionAcl",
+    "s3:PutObjectTagging": "s3:PutObjectVersionTagging",
+}
+"""The permission for the same operation on a named version."""
+
+
+ACTIONS_WITH_VERSION_ID = VERSION_ACTIONS.keys() | {
+    "s3:GetObjectLegalHold",
+    "s3:GetObjectRetention",
+    "s3:PutObjectLegalHold",
+    "s3:PutObjectRetention",
+    "s3:RestoreObject",
+}
+"""The permissions of operations that take a `versionId`."""
+
+
+def action_for_version(action: str, version_id: str | None) -> str:
+    """Return the permission for an operation on an object, or on that version of it."""
+    return action if version_id is None else VERSION_ACTIONS.get(action, action)
+
+
+SUBRESOURCES = frozenset(
+    [
+        "abac",
+        "accelerate",
+        "acl",
+        "analytics",
+        "annotation",
+        "append",
+        "attributes",
+        "cors",
+        "delete",
+        "encryption",
+        "intelligent-tiering",
+        "inventory",
+        "legal-hold",
+        "lifecycle",
+        "location",
+        "logging",
+        "metadataAnnotationTable",
+        "metadataConfiguration",
+        "metadataInventoryTable",
+        "metadataJournalTable",
+        "metadataTable",
+        "metrics",
+        "notification",
+        "object-lock",
+        "ownershipControls",
+        "policy",
+        "policyStatus",
+        "publicAccessBlock",
+        "renameObject",
+        "replication",
+        "requestPayment",
+        "restore",
+        "retention",
+        "select",
+        "session",
+        "tagging",
+        "torrent",
+        "uploadId",
+        "uploads",
+        "versioning",
+        "versions",
+        "website",
+    ]
+)
+"""Query parameters that select an operation."""
+
+HEADER_VARIANTS = {("PUT", "key", ""): "copy", ("PUT", "key", "uploadId"): "uploadId+copy"}
+"""Routes where `x-amz-copy-source` selects another operation."""
+
+ROUTES: dict[tuple[str, str, str], Operation] = {}
+
+
+def operation(
+    method: str,
+    level: Level,
+    subresource: str = "",
+    *,
+    name: str,
+    action: str,
+    on_bucket: bool = True,
+    streams: bool = False,
+    now: HandlerNow | None = None,
+    begin: Begin | None = None,
+    each: bool = False,
+    form: bool = False,
+    signed: str = "",
+) -> Callable[[Handler], Handler]:
+    """Register a handler. Raises ValueError for a taken route or an unknown action."""
+    if action not in KNOWN:
+        raise ValueError(f"{name} must say what right it needs")
+
+    def register(handler: Handler) -> Handler:
+        place = (method, level, subresource)
+        if place in ROUTES:
+            raise ValueError(f"{place} is {ROUTES[place].name} already")
+        in_bucket = on_bucket and level != "service"
+        ROUTES[place] = Operation(name, action, handler, in_bucket, streams, now, begin, each, form, signed)
+        return handler
+
+    return register
+
+
+def find_operation(request: S3Request) -> Operation:
+    """Return the operation of a request. Raises NotImplemented, MethodNotAllowed, InvalidArgument."""
+    level = "service" if request.bucket is None else "bucket" if request.key is None else "key"
+    subresource = ""
+    if request.query:
+        chosen = SUBRESOURCES.intersection(request.query)
+        if len(chosen) > 1:
+            raise InvalidArgument(
+                "Conflicting query string parameters: " + ", ".join(sorted(chosen)), ArgumentName="ResourceType"
+            )
+        if chosen:
+            (subresource,) = chosen
+    place = (request.method, level, subresource)
+    if "x-amz-copy-source" in request.headers and place in HEADER_VARIANTS:
+        place = (request.method, level, HEADER_VARIANTS[place])
+    found = ROUTES.get(place)
+    if found is not None:
+        return found
+    if subresource:
+        raise NotImplemented()
+    raise MethodNotAllowed(Method=request.method, ResourceType=level.upper())

@@ -1,0 +1,1 @@
+"""Tags of buckets and objects."""

@@ -1,0 +1,404 @@
+"""HTTP/1.1 on one connection: uvicorn's `http` protocol class, written for this gateway.
+
+It replaces uvicorn's HttpToolsProtocol, which has no limits of time or size, joins body chunks, answers in plain text
+and cannot send files. llhttp does the framing, with every leniency off; `app.server.http.request_head` checks the rest.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import deque
+from typing import Any, cast
+
+import httptools
+
+from sluice_s3.app.s3.errors import (
+    BadRequest,
+    InternalError,
+    InvalidURI,
+    RequestHeaderSectionTooLarge,
+    S3Error,
+    SlowDown,
+)
+from sluice_s3.app.s3.wire.request import S3Request
+from sluice_s3.app.server.http.cycle import Application, RequestCycle
+from sluice_s3.app.server.http.error_response import render_error
+from sluice_s3.app.server.http.fast_path import TryHandle, TryStart, may_take_fast_path, start_deferred, try_respond
+from sluice_s3.app.server.http.flow_control import FlowControl
+from sluice_s3.app.server.http.ignored_upgrade import body_parser
+from sluice_s3.app.server.http.limits import check_limits
+from sluice_s3.app.server.http.request_head import MAX_TARGET, METHODS, split_target, validate_head
+from sluice_s3.app.server.http.state import HttpState, scope_template
+from sluice_s3.app.server.http.trusted_proxies import TrustedProxies
+from sluice_s3.app.server.http.zerocopy import shutdown_socket
+
+logger = logging.getLogger("sluice.server")
+
+DIRECT_BODY_BYTES = 256 * 1024
+"""Bytes left of a body above which it bypasses the parser."""
+REFUSED_CONNECTIONS = 256
+"""Connections over the limit that get an answer; further ones are dropped."""
+CHUNK_OVERHEAD = 8
+"""Bytes allowed for one byte of a chunked body, with framing. Chunks of one byte need six."""
+READ_BYTES = 256 * 1024
+"""The most bytes that one read from the socket returns."""
+
+
+class Connection(FlowControl):
+    """One connection: turns bytes into cycles and answers them one at a time, in order."""
+
+    def __init__(
+        self, state: HttpState, application: Application, lane: TryHandle | None = None, begin: TryStart | None = None
+    ) -> None:
+        super().__init__(state)
+        self.application = application
+        self.lane = lane
+        self.begin = begin
+        self.held: RequestCycle | None = None
+        """The cycle that may take the fast path, if its bytes are complete."""
+        self.lane_open = False
+        """The fast path has not answered a request of these bytes yet."""
+        self.parser = httptools.HttpRequestParser(self)
+        self.template: dict[str, Any] = {}
+        self.client = ""
+        self.proxies: TrustedProxies | None = None
+        """Set when the peer is a proxy that may name its client."""
+        # the request being parsed, the one being answered, and those between
+        self.parsed: RequestCycle | None = None
+        self.active: RequestCycle | None = None
+        self.cut_off: RequestCycle | None = None
+        """A cycle with a body at whose head the parser stopped."""
+        self.pipeline: deque[RequestCycle] = deque()
+        self.target = b""
+        self.names: list[bytes] = []
+        self.values: list[bytes] = []
+        self.heading = False
+        """Part of a head has arrived."""
+        self.head_fed = 0
+        """Bytes of reads that held nothing but head."""
+        self.suspect = False
+        """The head may exceed its limit."""
+        self.direct = 0
+        """Bytes of the body that will still bypass the parser."""
+        self.chunked_fed = 0
+        """Bytes of a chunked body received, framing included."""
+        self.error: S3Error | None = None
+        """Why the parser was stopped; answered after the requests before it."""
+        self.fresh = True
+        self.since = self.progress = state.now
+
+    # asyncio.Protocol
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Start the connection, or refuse it above the limit."""
+        state = self.state
+        self.transport = cast(asyncio.Transport, transport)
+        state.connections.add(self)
+        self.template = scope_template(transport)
+        self.client = str((self.template["client"] or [""])[0])
+        if state.proxies is not None and state.proxies.trusts(self.client):
+            self.proxies = state.proxies
+        self.since = self.progress = self.write_progress = state.now
+        over = len(state.connections) - state.settings.max_connections
+        self.error = SlowDown() if over > 0 else None
+        if over > REFUSED_CONNECTIONS:
+            self.transport.abort()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Wake all waiters."""
+        self.state.connections.discard(self)
+        self.deaf = True
+        self._abandon()
+        self.resume_writing()
+
+    def eof_received(self) -> bool:
+        """Keep the connection half open for a client that has sent its whole request.
+
+        In any other state the client's end closes it.
+        """
+        active = self.active
+        half_open = (
+            active is not None
+            and active.complete
+            and not self.heading
+            and not self.pipeline
+            and not active.response_complete
+            and self.template["scheme"] == "http"
+        )
+        if half_open and active is not None:
+            active.keep_alive = False
+            self.deaf = True
+        return half_open
+
+    def data_received(self, data: bytes) -> None:
+        """Take bytes from the socket."""
+        if self.deaf:
+            self.discard(len(data))
+            return
+        if self.direct:
+            data = self._feed_direct(data)
+            if not data:
+                return
+        self.fresh = False
+        self.lane_open = self.lane is not None
+        heading = self.heading
+        limit = self.state.max_header_bytes
+        self.suspect = heading or len(data) > limit
+        if not heading and self.active is None:
+            self._begin_head()
+            if self.error is not None:
+                self.refuse(self.error)
+                return
+        self._take(data, heading, limit)
+        if self.held is not None:
+            start_deferred(self)
+
+    def _take(self, data: bytes, heading: bool, limit: int) -> None:
+        """Parse bytes; `heading`: part of a head had arrived before."""
+        try:
+            self._parse(data)
+        except httptools.HttpParserInvalidURLError:
+            self._malformed(InvalidURI())
+        except httptools.HttpParserError as error:
+            if self.error is None and isinstance(error, httptools.HttpParserCallbackError):
+                logger.error("a callback of the parser failed", exc_info=error)
+                self.error = InternalError()
+            self._malformed(self.error or BadRequest())
+        else:
+            if self.heading and len(self.names) > self.state.max_headers:
+                self._malformed(RequestHeaderSectionTooLarge())
+            elif self.heading and heading:
+                self.head_fed += len(data)
+                if self.head_fed > limit:
+                    self._malformed(RequestHeaderSectionTooLarge())
+            elif self.direct:
+                self._leave_parser()
+            elif self.parsed is not None and self.parsed.length is None:
+                self._check_overhead(self.parsed, len(data))
+
+    def _begin_head(self) -> None:
+        self.heading = True
+        self.head_fed = 0
+        self.since = self.state.now
+
+    def _parse(self, data: bytes) -> None:
+        try:
+            self.parser.feed_data(data)
+        except httptools.HttpParserUpgrade as upgrade:
+            # upgrades are ignored: what follows is the body or the next request
+            if self.cut_off is not None:
+                self.parsed, self.cut_off = self.cut_off, None
+                self.parser = body_parser(self, self.parsed.length)
+            rest = data[upgrade.args[0] :]
+            if rest:
+                self._parse(rest)
+
+    # parser callbacks
+    def on_message_begin(self) -> None:
+        """Start a request."""
+        if not self.heading:
+            self._begin_head()
+        self.target = b""
+        self.names = []
+        self.values = []
+
+    def on_url(self, url: bytes) -> None:
+        """Take a fragment of the target."""
+        self.target = self.target + url if self.target else url
+        if len(self.target) > MAX_TARGET:
+            self._stop(InvalidURI())
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        """Take one field; fields after the body are trailers and are dropped."""
+        if self.heading:
+            self.names.append(name)
+            self.values.append(value.rstrip())
+
+    def on_headers_complete(self) -> None:
+        """Check the whole head, and start the application or queue behind the running request."""
+        state, parser = self.state, self.parser
+        method, version = parser.get_method(), parser.get_http_version()
+        request = S3Request()
+        request.take_fields(self.names, self.values)
+        upgrade = parser.should_upgrade()
+        try:
+            path, query = split_target(self.target)
+            framing = validate_head(method, version, request)
+            check_limits(self, framing)
+        except S3Error as error:
+            self._stop(error)
+        request.method = METHODS[method]
+        request.raw_path = path
+        request.raw_query = query
+        request.scheme = self.template["scheme"]
+        request.client = self.client
+        if self.proxies is not None and (forwarded := request.headers.get("x-forwarded-for")):
+            request.client = self.proxies.client(self.client, forwarded)
+        keep_alive = version == "1.1" and parser.should_keep_alive()
+        if (
+            self.lane_open
+            and framing.length == 0
+            and (method == b"GET" or method == b"HEAD")
+            and keep_alive
+            and not upgrade
+            and try_respond(self, request)
+        ):
+            return
+        cycle = self.parsed = RequestCycle(self, request, version, framing.length, framing.expects_continue, keep_alive)
+        self.heading = False
+        self.progress = state.now
+        if framing.length is None:
+            self.chunked_fed = 0
+        elif framing.length > DIRECT_BODY_BYTES:
+            self.direct = framing.length
+        if self.active is None:
+            self.active = cycle
+            small = request.coming is not None or may_take_fast_path(method, framing)
+            if small and keep_alive and not upgrade and self.begin is not None:
+                self.held = cycle
+            else:
+                cycle.start(self.application)
+        else:
+            self.pipeline.append(cycle)
+            self.pause_reading()
+        if upgrade and framing.length != 0:
+            self.cut_off, self.parsed = cycle, None  # the end of this message is not the end of the body
+
+    def on_body(self, body: bytes) -> None:
+        """Take a fragment of the body."""
+        cycle = self.parsed
+        assert cycle is not None
+        self.progress = self.state.now
+        cycle.feed(body)
+
+    def on_message_complete(self) -> None:
+        """End the body."""
+        cycle = self.parsed
+        if cycle is None:  # the fast path has answered, or a body is still to come
+            return
+        cycle.finish()
+        self.direct = 0  # one read may hold all of a long body and more
+        if not cycle.keep_alive:
+            self.deaf = True
+        if cycle.response_complete and cycle is self.active:
+            self._next()
+
+    def _stop(self, error: S3Error) -> None:
+        self.error = error
+        raise error
+
+    # bodies that bypass the parser
+    def _leave_parser(self) -> None:
+        """Take the rest of a long body without a copy, then start a new parser."""
+        assert self.parsed is not None
+        self.direct -= self.parsed.received
+        self.parser = httptools.HttpRequestParser(self)
+
+    def _feed_direct(self, data: bytes) -> bytes:
+        cycle = self.parsed
+        assert cycle is not None
+        self.progress, rest = self.state.now, b""
+        if len(data) > self.direct:
+            data, rest = data[: self.direct], data[self.direct :]
+        self.direct -= len(data)
+        cycle.feed(data)
+        if not self.direct:
+            self.on_message_complete()
+        return b"" if self.deaf else rest
+
+    def _check_overhead(self, cycle: RequestCycle, size: int) -> None:
+        """Bound chunk extensions and trailers by the head's limit and the size of their body."""
+        self.chunked_fed += size
+        if not cycle.complete:
+            bound = self.state.max_header_bytes + CHUNK_OVERHEAD * cycle.received
+            if self.chunked_fed > bound + READ_BYTES:
+                self._malformed(BadRequest("The framing of the body is larger than the body."))
+
+    # reading
+    def resume_reading(self) -> None:
+        """Take bytes again, unless a queued request must come first."""
+        if self.read_paused and (self.linger_until or not (self.deaf or self.pipeline)):
+            self.progress = self.state.now
+            super().resume_reading()
+
+    # end
+    def answered(self, cycle: RequestCycle) -> None:
+        """Go on after the active cycle's complete answer."""
+        if cycle is not self.active:
+            return
+        if not cycle.keep_alive:
+            self.active = None
+            self.end(linger=self.read_paused or not cycle.complete)
+        elif cycle.complete:
+            self._next()
+        else:
+            self.resume_reading()
+
+    def _next(self) -> None:
+        self.active = None
+        self.since = self.progress = self.state.now
+        if self.pipeline:
+            self.active = self.pipeline.popleft()
+            self.active.start(self.application)
+        elif self.error is not None:
+            self.refuse(self.error)
+            return
+        self.resume_reading()
+
+    def application_failed(self, cycle: RequestCycle) -> None:
+        """Handle an application that ended without a complete answer."""
+        if cycle is self.active and (not cycle.started or cycle.head is not None):
+            self.refuse(InternalError())
+        else:
+            self.abort()
+
+    def _malformed(self, error: S3Error) -> None:
+        """Refuse bytes that are no request, or one that is not supported."""
+        parsed = self.parsed
+        self.deaf = True
+        if parsed is not None and not parsed.keep_alive and parsed.complete:
+            return  # bytes after a request with `connection: close`
+        self.error = error
+        if parsed is not None and not parsed.complete:
+            # the framing of a body is broken
+            if parsed is self.active:
+                started = parsed.started and parsed.head is None
+                self._abandon()
+                if started:
+                    self.transport.abort()
+                else:
+                    self.refuse(error)
+                return
+            self.pipeline.remove(parsed)
+        if self.active is None:
+            self.refuse(error)
+
+    def refuse(self, error: S3Error) -> None:
+        """Answer without the application, and close the connection."""
+        self._abandon()
+        self.error = None
+        if self.transport.is_closing():
+            return
+        resource = self.target.partition(b"?")[0].decode("latin-1") if len(self.target) <= MAX_TARGET else ""
+        request_id, answer = render_error(error, self.state.default_head, resource)
+        self.transport.write(answer)
+        self.state.refused(request_id, error.code, error.status, len(answer), self.client)
+        self.end(linger=True)
+
+    def _abandon(self) -> None:
+        """Disconnect all cycles of this connection."""
+        for cycle in (self.active, self.parsed, *self.pipeline):
+            if cycle is not None and not cycle.disconnected:
+                cycle.abandon()
+        self.active = self.parsed = self.held = None
+        self.pipeline.clear()
+        if self.out is not None:
+            shutdown_socket(self.out)
+        if self.out_waiter is not None and not self.out_waiter.done():
+            self.out_waiter.set_result(None)
+
+    def abort(self) -> None:
+        """Close at once and drop unwritten bytes."""
+        self.deaf = True
+        self._abandon()
+        self.transport.abort()

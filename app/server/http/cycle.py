@@ -1,0 +1,394 @@
+"""One request and its answer, as the application sees them: ASGI's receive and send."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote
+
+from sluice_s3.app.errors import StoreUnavailable
+from sluice_s3.app.s3.errors import SlowDown
+from sluice_s3.app.s3.gateway import REQUEST
+from sluice_s3.app.s3.wire.request import S3Request
+from sluice_s3.app.s3.wire.response import Response
+from sluice_s3.app.server.http.fast_path import TryStart
+from sluice_s3.app.server.http.response_head import JOINED, render_head
+from sluice_s3.app.server.http.zerocopy import ClientGone, send_file
+
+if TYPE_CHECKING:
+    from sluice_s3.app.server.http.connection import Connection
+
+logger = logging.getLogger("sluice.server")
+
+Message = dict[str, Any]
+Application = Callable[
+    [dict[str, Any], Callable[[], Awaitable[Message]], Callable[[Message], Awaitable[None]]], Awaitable[None]
+]
+
+HIGH_WATER_BYTES = 1024 * 1024
+"""Bytes of a body that a connection reads ahead of the application."""
+LOW_WATER_BYTES = 256 * 1024
+JOINED_FRAGMENT_BYTES = 1024
+"""Bytes below which a fragment of a body is joined to the one before."""
+DRAINED = 64 * 1024
+"""Bytes of an unread body that are dropped after an early answer. A longer body closes the connection."""
+FRAMING = frozenset((b"content-length", b"connection", b"transfer-encoding"))
+ZERO_COPY = "http.response.zerocopysend"
+
+
+class RequestCycle:
+    """A request with a complete head, and its answer."""
+
+    # the initial state of every cycle; changes are set on the instance
+    chunks: deque[bytes | bytearray] | None = None
+    """Body received and not yet passed to the application."""
+    buffered = 0
+    """Bytes in `chunks`."""
+    received = 0
+    waited = 0.0
+    """Seconds that the application waited for the body, as of the last sweep."""
+    in_place = False
+    """It occupies one of the places for unauthenticated bodies."""
+    complete = False
+    """The request body has arrived whole."""
+    ended = False
+    """The application has received the end of the body."""
+    disconnected = False
+    waiter: asyncio.Future[None] | None = None
+    task: asyncio.Task[None] | None = None
+    head: bytes | None = None
+    """The head of the answer, written together with the start of its body."""
+    started = False
+    response_complete = False
+    bodiless = False
+    chunked = False
+    left = 0
+    """Bytes left of the answer's body; -1 when its length is unknown."""
+
+    def __init__(
+        self,
+        connection: Connection,
+        request: S3Request,
+        version: str,
+        length: int | None,
+        expects_continue: bool,
+        keep_alive: bool,
+    ) -> None:
+        self.connection = connection
+        self.state = connection.state
+        self.request = request
+        self.version = version
+        self.length = length
+        """Bytes of the request body, None when it is chunked."""
+        self.expects_continue = expects_continue
+        self.keep_alive = keep_alive
+
+    # life
+    def start(self, application: Application) -> None:
+        """Run the application."""
+        self.state.running[self] = self.state.boot_ms
+        self.task = self.state.loop.create_task(self._run(application))
+
+    def begin(self, lane: TryStart) -> bool:
+        """Try the fast path with a complete body; False when the request must be awaited.
+
+        Counts as running until its answer: what it changes must see it as it sees a task.
+        """
+        chunks = self.chunks
+        body = b"".join(chunks) if chunks else b""
+        self.state.running[self] = self.state.boot_ms
+        try:
+            begun = lane(self.request, body, self._answer)
+        except Exception:
+            logger.exception("exception in the application")
+            self.state.running.pop(self, None)
+            self._failed()
+            return True
+        if not begun:
+            self.state.running.pop(self, None)
+        return begun
+
+    def _answer(self, response: Response) -> None:
+        """Send the complete answer of the fast path."""
+        self.state.running.pop(self, None)
+        self._drop_buffered()
+        if self.disconnected:
+            return
+        body = response.body
+        assert isinstance(body, bytes)
+        try:
+            self._start(response.status, (), response.head, response.length)
+            self._body(body, False)
+        except (RuntimeError, ValueError):
+            logger.exception("exception in an answer")
+            self._failed()
+
+    async def _run(self, application: Application) -> None:
+        try:
+            await application(self._scope(), self.receive, self.send)
+        except ClientGone:
+            pass
+        except asyncio.CancelledError:
+            self.connection.abort()
+        except StoreUnavailable as error:  # in the middle of a body: before it, there is an error response
+            logger.warning("%s: an answer was cut off: %s", self.request.request_id, error.__cause__ or error)
+            self._failed()
+        except Exception:
+            logger.exception("exception in the application")
+            self._failed()
+        else:
+            if not self.response_complete and not self.disconnected:
+                logger.error("the application returned without completing its answer")
+                self._failed()
+        finally:
+            self.state.running.pop(self, None)
+            self._drop_buffered()
+            self._leave_place()
+
+    def _scope(self) -> dict[str, Any]:
+        request = self.request
+        path = request.raw_path.decode("ascii")
+        scope = self.connection.template.copy()
+        scope["http_version"] = self.version
+        scope["method"] = request.method
+        scope["path"] = unquote(path) if "%" in path else path
+        scope["raw_path"] = request.raw_path
+        scope["query_string"] = request.raw_query
+        scope["headers"] = request.header_list
+        scope[REQUEST] = request
+        return scope
+
+    def _failed(self) -> None:
+        if not self.disconnected and not self.response_complete:
+            self.connection.application_failed(self)
+
+    def cut(self) -> None:
+        """End a request that exceeds the greatest age."""
+        self.connection.abort()
+        if self.task is not None:
+            self.task.cancel()
+
+    def abandon(self) -> None:
+        """Disconnect this request."""
+        self.disconnected = True
+        self._drop_buffered()
+        self._leave_place()
+        self._wake()
+
+    # the request body, from the parser
+    def feed(self, data: bytes) -> None:
+        """Take a fragment of the body."""
+        size = len(data)
+        self.received += size
+        if self.response_complete or self.disconnected:
+            return
+        if self.chunks is None:
+            self.chunks = deque()
+        if size < JOINED_FRAGMENT_BYTES and self.chunks:
+            # an object for each fragment would take many times its bytes
+            last = self.chunks[-1]
+            if type(last) is bytearray and len(last) < LOW_WATER_BYTES:
+                last += data
+            else:
+                self.chunks.append(bytearray(data))
+        else:
+            self.chunks.append(data)
+        self.buffered += size
+        memory = self.state.memory
+        memory.buffered += size
+        if self.buffered > HIGH_WATER_BYTES or memory.buffered > memory.tight_at:
+            self.connection.pause_reading()
+        if self.waiter is not None:
+            self._wake()
+
+    def finish(self) -> None:
+        """Mark the body as complete."""
+        self.complete = True
+        self._leave_place()
+        if self.waiter is not None:
+            self._wake()
+
+    @property
+    def wants_body(self) -> bool:
+        """The application waits for body that has not arrived."""
+        return self.waiter is not None and not self.complete and not self.waiter.done()
+
+    def is_slow(self, grace: float, rate: int) -> bool:
+        """Return whether the body is slower than `rate` bytes a second after `grace` seconds."""
+        return self.received < rate * (self.waited - grace)
+
+    def is_late(self) -> bool:
+        """Return whether the body takes too long: by its average rate, or as a document."""
+        settings = self.state.settings
+        if self.request.is_document and self.waited > settings.document_timeout:
+            return True
+        return self.is_slow(settings.body_grace, settings.body_min_rate)
+
+    def _change_place(self) -> None:
+        """Take a place for an unauthenticated body, or release it once the caller is authenticated."""
+        if self.in_place:
+            self._leave_place()
+        elif self.state.unauthenticated.take(self, self.state.now):
+            self.in_place = True
+        else:
+            self.connection.refuse(SlowDown())
+
+    def _leave_place(self) -> None:
+        if self.in_place:
+            self.in_place = False
+            self.state.unauthenticated.release(self)
+
+    def _drop_buffered(self) -> None:
+        if self.chunks is not None:
+            self.state.memory.buffered -= self.buffered
+            self.buffered = 0
+            self.chunks = None
+
+    def _wake(self) -> None:
+        waiter, self.waiter = self.waiter, None
+        if waiter is not None and not waiter.done():
+            waiter.set_result(None)
+
+    # ASGI
+    async def receive(self) -> Message:
+        """Return the next fragment of the body as it came from the socket, or `http.disconnect`."""
+        if not self.complete and self.in_place is not (self.request.account_id is None):
+            self._change_place()
+        if self.expects_continue:
+            self._send_continue()
+        while True:
+            if self.disconnected or self.response_complete:
+                return {"type": "http.disconnect"}
+            if self.chunks:
+                return self._take(self.chunks)
+            if self.complete and not self.ended:
+                self.ended = True
+                return {"type": "http.request", "body": b"", "more_body": False}
+            connection = self.connection
+            connection.resume_reading()
+            connection.progress = self.state.now
+            if self.waiter is None or self.waiter.done():
+                self.waiter = self.state.loop.create_future()
+            await self.waiter
+
+    def _take(self, chunks: deque[bytes | bytearray]) -> Message:
+        body = chunks.popleft()
+        size = len(body)
+        self.buffered -= size
+        memory = self.state.memory
+        memory.buffered -= size
+        connection = self.connection
+        ahead = self.buffered < LOW_WATER_BYTES and memory.buffered <= memory.tight_at
+        if connection.read_paused and (ahead or not chunks):
+            connection.resume_reading()
+        self.ended = self.complete and not chunks
+        return {"type": "http.request", "body": body, "more_body": not self.ended}
+
+    def _send_continue(self) -> None:
+        self.expects_continue = False
+        if not (self.started or self.received or self.complete or self.disconnected):
+            self.connection.transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
+
+    async def send(self, message: Message) -> None:
+        """Take a message of the answer; wait while the client reads too slowly.
+
+        Raises ClientGone once the client is gone.
+        """
+        if self.connection.write_paused:
+            await self.connection.drained()
+        if self.disconnected:
+            raise ClientGone
+        kind = message["type"]
+        if kind == "http.response.start":
+            self._start(message["status"], message.get("headers", ()), message.get("head", b""), message.get("length"))
+            if "body" in message:
+                self._body(message["body"], False)
+        elif not self.started or self.response_complete:
+            raise RuntimeError(f"unexpected ASGI message {kind!r}")
+        elif kind == "http.response.body":
+            self._body(message.get("body", b""), message.get("more_body", False))
+        elif kind == ZERO_COPY:
+            await self._file(message)
+        else:
+            raise RuntimeError(f"unexpected ASGI message {kind!r}")
+
+    def _start(self, status: int, headers: Any, rendered: bytes, length: int | None) -> None:
+        if self.started:
+            raise RuntimeError("the answer has started already")
+        unread = 0 if self.complete else DRAINED + 1 if self.length is None else self.length - self.received
+        if self.state.draining or unread > DRAINED or (unread and self.expects_continue):
+            self.keep_alive = False
+        fields = []
+        for field in headers:
+            name = field[0]
+            if name in FRAMING:
+                if name == b"content-length":
+                    length = int(field[1])
+                else:
+                    if name == b"connection" and b"close" in field[1].lower():
+                        self.keep_alive = False
+                    continue
+            fields.append(field)
+        self.bodiless = status in (204, 304) or self.request.method == "HEAD"
+        if length is not None:
+            self.left = 0 if self.bodiless else length
+        elif not self.bodiless:
+            if self.version == "1.1":
+                self.chunked = True
+                fields.append((b"transfer-encoding", b"chunked"))
+            else:
+                self.keep_alive = False
+                self.left = -1
+        if not self.keep_alive:
+            fields.append((b"connection", b"close"))
+        self.head = render_head(status, self.state.default_head, rendered, fields)
+        self.started = True
+
+    def _body(self, body: bytes, more: bool) -> None:
+        if self.bodiless:
+            body = b""
+        elif self.chunked:
+            end = b"" if more else b"0\r\n\r\n"
+            body = b"%x\r\n%b\r\n%b" % (len(body), body, end) if body else end
+        elif self.left >= 0:
+            self._count(len(body))
+        transport = self.connection.transport
+        head, self.head = self.head, None
+        if head is None:
+            if body:
+                transport.write(body)
+        elif len(body) <= JOINED:
+            transport.write(head + body)
+        else:
+            transport.writelines((head, body))
+        if not more:
+            self._complete()
+
+    async def _file(self, message: Message) -> None:
+        count = message["count"]
+        if not self.bodiless:
+            if self.chunked or self.left < 0:
+                raise RuntimeError("a file needs a content-length")
+            self._count(count)
+            if count:
+                head, self.head = self.head, None
+                place = message["file"], message["offset"], count
+                await send_file(self, head or b"", *place, message.get("slice"))
+        if not message.get("more_body", False):
+            self._body(b"", False)
+
+    def _count(self, size: int) -> None:
+        if size > self.left:
+            raise RuntimeError("the answer is longer than its content-length")
+        self.left -= size
+
+    def _complete(self) -> None:
+        if self.left > 0:
+            raise RuntimeError("the answer is shorter than its content-length")
+        self.response_complete = True
+        self._drop_buffered()
+        self._wake()
+        self.connection.answered(self)

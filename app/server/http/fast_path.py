@@ -1,0 +1,77 @@
+"""The fast path: answers a request inside the parser's callback when nothing must wait.
+
+It creates no scope, no task and no messages (DESIGN §6), which cost as much as a whole HEAD.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from sluice_s3.app.s3.wire.request import S3Request
+from sluice_s3.app.s3.wire.response import Response
+from sluice_s3.app.server.http.request_head import Framing
+from sluice_s3.app.server.http.response_head import JOINED, render_head
+
+if TYPE_CHECKING:
+    from sluice_s3.app.server.http.connection import Connection
+
+TryHandle = Callable[[S3Request], Response | None]
+"""Answers a request without a body; returns None if it must wait.
+
+The async path then gets the same request.
+"""
+TryStart = Callable[[S3Request, bytes, Callable[[Response], None]], bool]
+"""Starts a change, or resumes a request whose `TryHandle` left work pending.
+
+Takes the request, its whole body and the callback for its answer. Returns False if it must be awaited.
+"""
+
+MAX_BODY_BYTES = 160 * 1024
+"""Bytes of a body that may take the fast path. A small object fits, with the framing of signed chunks."""
+
+
+def try_respond(connection: Connection, request: S3Request) -> bool:
+    """Answer without a cycle, if that needs no wait and no request is before it.
+
+    It needs no entry in `state.running` (the oldest request, the greatest age): the application opens and reads what it
+    answers with inside this call. The sweep that publishes the worker's requests runs in the same loop, so never during
+    it.
+
+    Only the first request of each read takes this path (`lane_open`), so that a client that sends thousands at once
+    does not keep the loop; and never the last request of a connection.
+    """
+    lane, state = connection.lane, connection.state
+    if lane is None or connection.active is not None or connection.write_paused or state.draining:
+        return False
+    answer = lane(request)
+    if answer is None:
+        return False
+    connection.lane_open = connection.heading = False
+    connection.parsed = None
+    connection.since = connection.progress = state.now
+    head, body = render_head(answer.status, state.default_head, answer.head, []), answer.body
+    assert isinstance(body, bytes)
+    if len(body) <= JOINED:
+        connection.transport.write(head + body)
+    else:
+        connection.transport.writelines((head, body))
+    return True
+
+
+def may_take_fast_path(method: bytes, framing: Framing) -> bool:
+    """Return whether a request may be a small change that needs no 100-continue."""
+    return (
+        (method == b"PUT" or method == b"DELETE")
+        and framing.length is not None
+        and framing.length <= MAX_BODY_BYTES
+        and not framing.expects_continue
+    )
+
+
+def start_deferred(connection: Connection) -> None:
+    """Start the held cycle. It takes the fast path if its body is complete."""
+    held, connection.held = connection.held, None
+    assert held is not None
+    if not (held.complete and connection.begin is not None and held.begin(connection.begin)):
+        held.start(connection.application)

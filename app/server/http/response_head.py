@@ -1,0 +1,31 @@
+"""The bytes of a response head, rendered in one place for all answers."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from http import HTTPStatus
+
+from sluice_s3.app.s3.wire.response import Headers, render_headers
+
+JOINED = 64 * 1024
+"""Bytes of a body that is copied behind its head, to need one write."""
+
+
+@lru_cache(128)
+def status_line(status: int) -> bytes:
+    """Return the status line of an answer."""
+    try:
+        phrase = HTTPStatus(status).phrase
+    except ValueError:
+        phrase = ""
+    return f"HTTP/1.1 {status} {phrase}\r\n".encode()
+
+
+def render_head(status: int, default_head: bytes, rendered: bytes, fields: Headers) -> bytes:
+    """Return the status line, default lines, rendered lines and `fields`.
+
+    Raises ValueError when a name or a value holds a line end or NUL.
+    """
+    if fields:
+        rendered += render_headers(fields)
+    return b"%b%b%b\r\n" % (status_line(status), default_head, rendered)

@@ -1,0 +1,68 @@
+"""All time limits of a connection, checked once a second. That is cheaper than a timer per request."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from sluice_s3.app.s3.errors import RequestTimeout
+
+if TYPE_CHECKING:
+    from sluice_s3.app.server.http.connection import Connection
+    from sluice_s3.app.server.http.cycle import RequestCycle
+
+DRAIN_IDLE_SECONDS = 5.0
+"""Seconds that a patient drain leaves an idle connection. Its client may be about to use it."""
+FIRST_REQUEST_GRACE_SECONDS = 1.0
+"""Seconds that any drain leaves a new connection."""
+
+
+def enforce_timeouts(connection: Connection, now: float) -> None:
+    """End what has made no progress for too long."""
+    settings = connection.state.settings
+    active = connection.active
+    if connection.linger_until:
+        if now >= connection.linger_until:
+            connection.transport.abort()
+    elif connection.reader_stuck(now, settings.body_timeout):
+        connection.abort()
+    elif active is not None:
+        if active.wants_body or (active.response_complete and not active.complete):
+            _watch_body(connection, active, now)
+    elif connection.heading:
+        if now - connection.since > settings.header_timeout:
+            connection.refuse(RequestTimeout())
+    elif not connection.deaf:
+        limit = settings.header_timeout if connection.fresh else settings.keep_alive_timeout
+        if connection.state.draining:
+            close_if_idle(connection, now)
+        elif now - connection.since > limit:
+            _close_idle(connection)
+    connection.watched = now
+
+
+def _watch_body(connection: Connection, active: RequestCycle, now: float) -> None:
+    """Count the time of waiting for the client, not for a disk or memory. Ends a wait that is too long."""
+    active.waited += now - connection.watched
+    if now - connection.progress > connection.state.settings.body_timeout or active.is_late():
+        if active.started:
+            connection.abort()
+        else:
+            connection.refuse(RequestTimeout())
+
+
+def close_if_idle(connection: Connection, now: float) -> None:
+    """Close an idle connection of a stopping worker, after a grace. Others close with their next answer."""
+    if connection.active is not None or connection.heading or connection.deaf:
+        return
+    state = connection.state
+    if state.patient and connection.is_read_from():
+        connection.since = now  # the client sends no further request before it has read all of this
+        return
+    grace = DRAIN_IDLE_SECONDS if state.patient else FIRST_REQUEST_GRACE_SECONDS if connection.fresh else 0.0
+    if now - max(connection.since, state.drain_since) >= grace:
+        _close_idle(connection)
+
+
+def _close_idle(connection: Connection) -> None:
+    if not connection.readable():  # else a request has arrived that the loop has not seen
+        connection.end(linger=False)

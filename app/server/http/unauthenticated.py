@@ -1,0 +1,68 @@
+"""Places for bodies that are read before authentication: forms, IAM, unsigned requests.
+
+They have a limit of their own, so that they take no place of authenticated requests. When all places are taken, the
+slowest bodies are refused.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from sluice_s3.app.s3.errors import SlowDown
+from sluice_s3.app.settings import Settings
+
+if TYPE_CHECKING:
+    from sluice_s3.app.server.http.cycle import RequestCycle
+
+CROWDED_GRACE_SECONDS = 5.0
+"""Seconds before the minimum average rate applies to a body, while others wait."""
+
+
+class UnauthenticatedBodies:
+    """The places of one worker."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._limit = settings.max_unauthenticated_bodies
+        self._per_client = settings.max_unauthenticated_bodies_per_client
+        self._rate = settings.body_min_rate
+        self._held: dict[RequestCycle, str] = {}
+        self._of_client: dict[str, int] = {}
+        self._searched = -1.0
+        """The time of the last search for slow bodies."""
+
+    def __len__(self) -> int:
+        return len(self._held)
+
+    def take(self, cycle: RequestCycle, now: float) -> bool:
+        """Take a place for a request; False when there is none."""
+        client = cycle.request.client
+        if self._per_client and self._of_client.get(client, 0) >= self._per_client:
+            return False
+        if len(self._held) >= self._limit:
+            self._end_slow(now)
+            if len(self._held) >= self._limit:
+                return False
+        self._held[cycle] = client
+        if self._per_client:
+            self._of_client[client] = self._of_client.get(client, 0) + 1
+        return True
+
+    def release(self, cycle: RequestCycle) -> None:
+        """Release the place of a request."""
+        client = self._held.pop(cycle, None)
+        if client is None or not self._per_client:
+            return
+        left = self._of_client[client] - 1
+        if left:
+            self._of_client[client] = left
+        else:
+            del self._of_client[client]
+
+    def _end_slow(self, now: float) -> None:
+        """Refuse the slow bodies. Searches once per sweep, since only sweeps count the time that bodies took."""
+        if now == self._searched:
+            return
+        self._searched = now
+        for cycle in list(self._held):
+            if cycle.is_slow(CROWDED_GRACE_SECONDS, self._rate):
+                cycle.connection.refuse(SlowDown())

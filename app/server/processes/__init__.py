@@ -1,0 +1,1 @@
+"""The launcher and its child processes."""

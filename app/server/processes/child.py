@@ -1,0 +1,142 @@
+"""A child process of the launcher, from its start to its end."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import pickle
+import signal
+import sys
+import time
+from dataclasses import dataclass, field
+from functools import partial
+
+from sluice_s3.app.index.retention_clock import clock
+from sluice_s3.app.server.processes.spawn import Process, spawn_forked, spawn_fresh
+from sluice_s3.app.server.processes.worker import DRAIN_SIGNAL, PRE_STOP_SIGNAL, READY, WorkerSpec, run_worker
+from sluice_s3.app.settings import Settings
+
+BOOTSTRAP = (
+    "import pickle, sys; pipe = open({fd}, 'rb'); sys.path[:] = pickle.load(pipe); "
+    "from sluice_s3.app.server.processes.parent_death import die_with_parent; die_with_parent({parent}); "
+    "from sluice_s3.app.server.processes.worker import main; main(pipe)"
+)
+"""The child gets its parent's module path: its working directory may hold another package `app`.
+
+It inherits the server's lock: if its parent is killed while the child still imports, the next server finds the lock
+taken.
+"""
+
+
+class ChildFailed(Exception):
+    """A child did not become ready; the message says why."""
+
+
+@dataclass
+class Role:
+    """What a process of the server is for. Its sockets outlive its processes."""
+
+    kind: str
+    slot: int
+    target: str
+    sockets: tuple[int, ...]
+    tls: bool
+    child: Child | None = None
+    failures: int = 0
+    lock: asyncio.Lock = field(default_factory=asyncio.Lock)
+
+    def __str__(self) -> str:
+        return self.kind if self.kind == "admin" else f"{self.kind} {self.slot}"
+
+
+@dataclass(eq=False)
+class Child:
+    """A process in a role, with its slot in the shared files."""
+
+    role: Role
+    place: int
+    process: Process
+    ready: int
+    """Descriptor of the pipe for the child's report that it serves, or why not."""
+    retired: bool = False
+    """It was signalled to stop: its end is expected."""
+    started: float = field(default_factory=time.monotonic)
+
+    async def wait_ready(self) -> None:
+        """Wait until the child serves. Raises ChildFailed when it ends or reports why it cannot start."""
+        reader = asyncio.StreamReader()
+        pipe = os.fdopen(self.ready, "rb")
+        await asyncio.get_running_loop().connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), pipe)
+        said = await reader.read()
+        if said == READY:
+            return
+        self.kill()
+        code = await self.process.wait()
+        raise ChildFailed(said.decode("utf-8", "replace") or f"it ended with code {code}")
+
+    def leave(self) -> None:
+        """Answer `down` to readiness probes, and continue to serve."""
+        self._signal(PRE_STOP_SIGNAL)
+
+    def stop(self) -> None:
+        """Stop gracefully, without delay for idle clients."""
+        self._signal(signal.SIGTERM)
+
+    def retire(self) -> None:
+        """Stop gracefully, with patience for clients with open connections."""
+        self._signal(DRAIN_SIGNAL)
+
+    def kill(self) -> None:
+        """Kill at once."""
+        self._signal(signal.SIGKILL)
+
+    def _signal(self, number: signal.Signals) -> None:
+        self.retired = self.retired or number is not PRE_STOP_SIGNAL
+        try:
+            self.process.send(number)
+        except ProcessLookupError:
+            pass
+
+
+def start_child(settings: Settings, role: Role, place: int, places: int, lock_fd: int, *, forked: bool) -> Child:
+    """Start a process that inherits its sockets and the server's lock.
+
+    The lock is held until the last process is dead. `forked`: it is a fork of this process, which has imported
+    everything; otherwise a new one with the code installed now. Raises ChildFailed and OSError.
+    """
+    ready_read, ready_write = os.pipe()
+    try:
+        spec = WorkerSpec(
+            settings=settings,
+            target=role.target,
+            kind=role.kind,
+            slot=role.slot,
+            place=place,
+            places=places,
+            sockets=role.sockets,
+            ready_fd=ready_write,
+            parent=os.getpid(),
+            tls=role.tls,
+            clock=clock.began,
+        )
+        keep = (ready_write, lock_fd, *role.sockets)
+        process = spawn_forked(partial(run_worker, spec), keep) if forked else _execute(spec, f"sluice {role}", keep)
+    except BaseException:
+        os.close(ready_read)
+        raise
+    finally:
+        os.close(ready_write)
+    return Child(role, place, process, ready_read)
+
+
+def _execute(spec: WorkerSpec, name: str, keep: tuple[int, ...]) -> Process:
+    reading, writing = os.pipe()
+    try:
+        message = pickle.dumps(sys.path) + pickle.dumps(spec)
+        os.set_blocking(writing, False)
+        if os.write(writing, message) != len(message):
+            raise ChildFailed("the module path is too long for a pipe")
+        return spawn_fresh(BOOTSTRAP.format(fd=reading, parent=spec.parent), name, (reading, *keep))
+    finally:
+        os.close(reading)
+        os.close(writing)

@@ -1,0 +1,338 @@
+"""The parent process of `sluice serve`: binds the sockets; starts, replaces and stops the workers.
+
+One SO_REUSEPORT socket per slot stays open here as long as the server lives and passes from worker to worker. So
+connections queued on it survive a worker's death (the next one accepts them) and a rolling restart (the old and the new
+one share it for a moment).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import importlib
+import logging
+import os
+import signal
+import socket
+import sys
+import time
+from collections.abc import Callable, Coroutine
+from contextlib import closing, suppress
+from functools import partial
+from typing import Any
+
+from sluice_s3.app.private_files import make_directories
+from sluice_s3.app.server.processes.child import Child, ChildFailed, Role, start_child
+from sluice_s3.app.server.processes.instance_lock import InstanceLock, acquire
+from sluice_s3.app.server.processes.isolated_call import run_in_child
+from sluice_s3.app.server.processes.listen import CannotListen, listen, url_host
+from sluice_s3.app.server.processes.worker import COUNTERS, OLDEST, QUOTAS
+from sluice_s3.app.server.shared_memory.counters import Counters
+from sluice_s3.app.server.shared_memory.oldest_requests import OldestRequests
+from sluice_s3.app.server.shared_memory.quota_ledger import QuotaLedger
+from sluice_s3.app.server.shared_memory.store_states import StoreStates
+from sluice_s3.app.settings import Settings
+
+logger = logging.getLogger("sluice.launcher")
+
+Hook = Callable[[Settings], None]
+
+APP = "sluice_s3.app.main:create_app"
+ADMIN = "sluice_s3.app.admin.app:create_admin"
+LOCK_WAIT_SECONDS = 3.0
+"""Seconds to wait for the lock. The workers of a killed launcher die a moment after it."""
+BACK_OFF_SECONDS = (0.0, 0.25, 0.5, 1.0, 2.0, 5.0)
+"""Seconds before a role's process is restarted, by its deaths in a row."""
+STABLE_AFTER_SECONDS = 10.0
+"""Seconds after which a death no longer counts as a failed start."""
+SLOTS_PER_ROLE = 3
+"""Slots of the shared files for each role: one runs, one starts, one drains."""
+DEAD_AFTER_SECONDS = 5.0
+"""Seconds that a killed process has to die. One that hangs in the kernel stays until its mount answers."""
+KILL_AFTER_SECONDS = 10.0
+"""Seconds beyond the graceful time until a process is killed."""
+
+
+def run(
+    settings: Settings,
+    *,
+    before_workers: Hook | None = None,
+    after_death: Hook | None = None,
+    app: str = APP,
+    admin: str | None = ADMIN,
+) -> int:
+    """Serve until SIGTERM or SIGINT, and return the exit code.
+
+    SIGHUP replaces every process, one by one. `before_workers` runs once before any process starts, under the lock of
+    the data directory, and its exceptions are raised here. It runs in a child, so that no thread of this process ever
+    hangs with a mount. `after_death` runs in a thread for each process that died unexpectedly, before the next one
+    starts.
+    """
+    try:
+        make_directories(settings.home, settings.run_dir)
+        lock = acquire(settings.run_dir, LOCK_WAIT_SECONDS)
+        if lock is None:
+            return _fail("another sluice serves this data directory")
+        with closing(lock):
+            if before_workers is not None:
+                run_in_child(partial(before_workers, settings))
+            return _serve(settings, lock, after_death, app, admin)
+    except CannotListen as error:
+        return _fail(str(error))
+    except OSError as error:
+        return _fail(f"{error.strerror}: {error.filename or settings.run_dir}")
+
+
+def _fail(message: str) -> int:
+    print(f"sluice: {message}", file=sys.stderr, flush=True)
+    return 1
+
+
+def _serve(settings: Settings, lock: InstanceLock, after_death: Hook | None, app: str, admin: str | None) -> int:
+    sockets = listen(settings.host, settings.port, settings.workers)
+    tls = settings.tls_cert is not None
+    of_slot: list[tuple[int, ...]] = [(listener.fileno(),) for listener in sockets]
+    scheme, host = "https" if tls else "http", url_host(settings.host)
+    lines = [f"sluice: ready on {scheme}://{host}:{sockets[0].getsockname()[1]}"]
+    try:
+        if settings.website_port >= 0:
+            sockets += (sites := listen(settings.host, settings.website_port, settings.workers))
+            of_slot = [(*fds, site.fileno()) for fds, site in zip(of_slot, sites, strict=True)]
+        roles = [Role("worker", slot, app, fds, tls) for slot, fds in enumerate(of_slot)]
+        if admin is not None and settings.admin_port >= 0:
+            sockets += listen(settings.admin_host, settings.admin_port, 1)
+            roles.append(Role("admin", settings.workers, admin, (sockets[-1].fileno(),), False))
+            lines.append(f"sluice: admin on http://{url_host(settings.admin_host)}:{sockets[-1].getsockname()[1]}")
+        if settings.website_port >= 0:
+            lines.append(f"sluice: websites on {scheme}://{host}:{sites[0].getsockname()[1]}")
+        launcher = Launcher(settings, roles, lock, sockets, after_death)
+        launcher.begin()
+        return asyncio.run(launcher.run("\n".join(lines)))
+    finally:
+        for listener in sockets:
+            listener.close()
+
+
+class Launcher:
+    """Starts, watches, replaces and stops the processes of the roles."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        roles: list[Role],
+        lock: InstanceLock,
+        sockets: list[socket.socket],
+        after_death: Hook | None,
+    ) -> None:
+        self._settings = settings
+        self._roles = roles
+        self._lock = lock
+        self._sockets = sockets
+        self._after_death = after_death
+        self._places = SLOTS_PER_ROLE * len(roles)
+        self._counters = Counters(settings.run_dir / COUNTERS, self._places, create=True)
+        self._oldest = OldestRequests(settings.run_dir / OLDEST, self._places, create=True)
+        self._quotas = QuotaLedger(settings.run_dir / QUOTAS, self._places, create=True)
+        self._stores = StoreStates(settings.run_dir, list(settings.named_stores), self._places, create=True)
+        self._children: set[Child] = set()
+        self._forked: dict[str, Child] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._rolling: asyncio.Task[None] | None = None
+        self._asked = False
+        """A rolling restart is requested and has not begun."""
+        self._freed = asyncio.Event()
+        self._leaving = False
+        self._signals: asyncio.Queue[signal.Signals] = asyncio.Queue()
+
+    def begin(self) -> None:
+        """Fork the first process of every role from this one, which imports for all.
+
+        That halves the cost and saves memory. Call it before there is an event loop. Later processes are fresh ones, so
+        that SIGHUP loads new code.
+        """
+        for module in {role.target.partition(":")[0] for role in self._roles}:
+            with suppress(ImportError):  # the process that needs it reports it
+                importlib.import_module(module)
+        gc.collect()
+        gc.freeze()  # a collection in a child then copies no memory shared with the others
+        for role in self._roles:
+            place = self._oldest.free_place()
+            assert place is not None
+            self._forked[str(role)] = self._begin(role, place, forked=True)
+
+    async def run(self, ready: str) -> int:
+        """Run until a stop signal, and return the exit code. Prints `ready` once every process is."""
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+            loop.add_signal_handler(number, self._signals.put_nowait, number)
+        starting = asyncio.gather(*(self._start(role) for role in self._roles))
+        told = asyncio.create_task(self._told_to_stop())
+        either: set[asyncio.Future[Any]] = {starting, told}
+        await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
+        code = 0
+        if starting.done() and starting.exception() is not None:
+            code = _fail(str(starting.exception()))
+            told.cancel()
+        elif not told.done():
+            print(ready, flush=True)
+            await told
+            await self._leave()
+        starting.cancel()
+        await asyncio.gather(starting, return_exceptions=True)
+        await self._stop()
+        return code
+
+    async def _told_to_stop(self) -> None:
+        while await self._signals.get() is signal.SIGHUP:
+            if all(role.child is not None for role in self._roles):
+                self._asked = True
+                if self._rolling is None or self._rolling.done():
+                    self._rolling = self._background(self._roll())
+
+    def _background(self, work: Coroutine[None, None, None]) -> asyncio.Task[None]:
+        task = asyncio.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        return task
+
+    # one process
+    async def _start(self, role: Role, dead: Child | None = None) -> Child | None:
+        """Start a process for a role; return its predecessor once the new one serves.
+
+        With `dead`, replaces that child only, and returns None if another has replaced it. Raises ChildFailed.
+        """
+        async with role.lock:
+            if dead is not None and role.child is not dead:
+                return None
+            child = self._forked.pop(str(role), None) or await self._begin_anew(role)
+            self._background(self._watch(child))
+            try:
+                await child.wait_ready()
+            except ChildFailed as error:
+                raise ChildFailed(f"{role} did not start: {error}") from None
+            before, role.child = role.child, child
+            if self._leaving:
+                child.leave()
+            return before
+
+    async def _begin_anew(self, role: Role) -> Child:
+        while (place := self._oldest.free_place()) is None:
+            self._freed.clear()
+            await self._freed.wait()
+        try:
+            return self._begin(role, place, forked=False)
+        except OSError as error:  # no memory for a process, or Python is being reinstalled
+            raise ChildFailed(f"{role} did not start: {error.strerror}") from error
+
+    def _begin(self, role: Role, place: int, *, forked: bool) -> Child:
+        self._oldest.claim(place)
+        try:
+            child = start_child(self._settings, role, place, self._places, self._lock.fd, forked=forked)
+        except BaseException:
+            self._oldest.free(place)
+            raise
+        self._children.add(child)
+        self._lock.note([os.getpid(), *(one.process.pid for one in self._children)])
+        return child
+
+    async def _watch(self, child: Child) -> None:
+        role = child.role
+        code = await child.process.wait()
+        self._children.discard(child)
+        self._counters.clear_gauges(child.place)
+        self._stores.clear(child.place)
+        self._quotas.clear(child.place)
+        self._oldest.free(child.place)
+        self._freed.set()
+        if child.retired or role.child is not child:
+            return
+        lived = time.monotonic() - child.started
+        role.failures = 1 if lived > STABLE_AFTER_SECONDS else role.failures + 1
+        logger.warning("%s died (%s), starting another", role, f"signal {-code}" if code < 0 else f"code {code}")
+        if self._after_death is not None:
+            try:
+                await asyncio.to_thread(self._after_death, self._settings)
+            except Exception:
+                logger.exception("what is done after a death failed")
+        await self._restart(role, child)
+
+    async def _restart(self, role: Role, dead: Child) -> None:
+        while role.child is dead:  # else a rolling restart has replaced it
+            await asyncio.sleep(BACK_OFF_SECONDS[min(role.failures, len(BACK_OFF_SECONDS)) - 1])
+            try:
+                await self._start(role, dead)
+            except ChildFailed as error:
+                role.failures += 1
+                logger.error("%s, trying again", error)
+
+    # all of them
+    async def _roll(self) -> None:
+        while self._asked:  # again if requested meanwhile: the first replacements may lack the newest code
+            self._asked = False
+            await self._replace_all()
+
+    async def _replace_all(self) -> None:
+        for role in self._roles:
+            try:
+                old = await self._start(role)
+            except ChildFailed as error:
+                logger.error("%s; the rolling restart ends here and the old processes stay", error)
+                return
+            if old is not None:
+                old.retire()
+                self._background(self._kill_later(old))
+        logger.info("rolling restart done")
+
+    async def _kill_later(self, child: Child) -> None:
+        try:
+            async with asyncio.timeout(self._settings.graceful_timeout + KILL_AFTER_SECONDS):
+                await child.process.wait()
+        except TimeoutError:
+            logger.error("%s did not stop in time and is killed", child.role)
+            child.kill()
+
+    async def _leave(self) -> None:
+        """Serve for `stop_delay` while readiness answers down; a second signal ends the delay."""
+        if not self._settings.stop_delay:
+            return
+        self._leaving = True
+        for role in self._roles:
+            if role.child is not None:  # processes that are starting get the signal when they have started
+                role.child.leave()
+        try:
+            async with asyncio.timeout(self._settings.stop_delay):
+                await self._another_signal()
+        except TimeoutError:
+            pass
+
+    async def _stop(self) -> None:
+        """Stop every process; a second signal or the time limit kills the rest."""
+        tasks = list(self._tasks)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        for listener in self._sockets:
+            listener.close()  # once the workers close theirs, new clients are refused and can go elsewhere
+        for child in self._children:
+            child.stop()
+        ends = [asyncio.create_task(child.process.wait()) for child in self._children]
+        impatient = asyncio.create_task(self._another_signal())
+        done = asyncio.gather(*ends)
+        either: set[asyncio.Future[Any]] = {done, impatient}
+        await asyncio.wait(
+            either, timeout=self._settings.graceful_timeout + KILL_AFTER_SECONDS, return_when=asyncio.FIRST_COMPLETED
+        )
+        impatient.cancel()
+        for child in self._children:
+            if child.process.returncode is None:
+                child.kill()
+        await asyncio.wait({done}, timeout=DEAD_AFTER_SECONDS)
+        left = [str(child.process.pid) for child in self._children if child.process.returncode is None]
+        if left:
+            logger.error("processes %s hang in the kernel, with a mount that does not answer", ", ".join(left))
+            done.cancel()
+            await asyncio.gather(done, return_exceptions=True)
+
+    async def _another_signal(self) -> None:
+        while await self._signals.get() is signal.SIGHUP:
+            pass

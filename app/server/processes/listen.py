@@ -1,0 +1,64 @@
+"""The sockets of a server, bound by the launcher and passed from worker to worker."""
+
+from __future__ import annotations
+
+import socket
+
+BACKLOG = 2048
+
+
+class CannotListen(Exception):
+    """An address cannot be bound; the message says which and why."""
+
+
+def listen(host: str, port: int, count: int) -> list[socket.socket]:
+    """Return `count` SO_REUSEPORT sockets that listen on one port, chosen here if `port` is 0.
+
+    SO_REUSEPORT would let two servers of one user share a port silently, so the address is first bound without it.
+    """
+    family, address = _address(host, port)
+    sockets: list[socket.socket] = []
+    try:
+        with _bound(family, address, shared=False):
+            pass
+        for _ in range(count):
+            if sockets:
+                address = (address[0], sockets[0].getsockname()[1], *address[2:])
+            sockets.append(_bound(family, address, shared=True))
+        for listener in sockets:
+            listener.listen(BACKLOG)
+    except OSError as error:
+        for listener in sockets:
+            listener.close()
+        raise CannotListen(f"cannot listen on {url_host(host)}:{port}: {error.strerror}") from error
+    return sockets
+
+
+def url_host(host: str) -> str:
+    """Return a host as URLs write it."""
+    return f"[{host}]" if ":" in host else host
+
+
+def _address(host: str, port: int) -> tuple[socket.AddressFamily, tuple[str, int] | tuple[str, int, int, int]]:
+    try:
+        found = socket.getaddrinfo(host or None, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+    except OSError as error:
+        raise CannotListen(f"cannot listen on {host}:{port}: {error.strerror}") from error
+    family, _, _, _, address = found[0]
+    return family, address  # type: ignore[return-value]
+
+
+def _bound(family: socket.AddressFamily, address: tuple[object, ...], *, shared: bool) -> socket.socket:
+    listener = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if shared:
+            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+        if family == socket.AF_INET6:
+            listener.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)
+        listener.setblocking(False)
+        listener.bind(address)
+    except OSError:
+        listener.close()
+        raise
+    return listener

@@ -1,0 +1,330 @@
+"""A worker process: one event loop, one slot's socket, one application."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import importlib
+import logging
+import os
+import pickle
+import resource
+import signal
+import socket
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from io import RawIOBase
+from typing import Any, BinaryIO, cast
+
+import uvicorn
+import uvloop
+
+from sluice_s3.app.index import retention_clock
+from sluice_s3.app.s3.wire.request import S3Request
+from sluice_s3.app.server.http.access_log import AccessLog
+from sluice_s3.app.server.http.connection import REFUSED_CONNECTIONS, Connection
+from sluice_s3.app.server.http.cycle import Application
+from sluice_s3.app.server.http.fast_path import TryHandle, TryStart
+from sluice_s3.app.server.http.limits import BodyMemoryBudget
+from sluice_s3.app.server.http.state import HttpState
+from sluice_s3.app.server.processes.lifespan import Lifespan
+from sluice_s3.app.server.processes.loop_watch import LoopWatch
+from sluice_s3.app.server.processes.parent_death import die_with_parent
+from sluice_s3.app.server.processes.spawn import set_process_title
+from sluice_s3.app.server.shared_memory.counters import Counters
+from sluice_s3.app.server.shared_memory.oldest_requests import OldestRequests
+from sluice_s3.app.server.shared_memory.quota_ledger import QuotaLedger
+from sluice_s3.app.server.shared_memory.store_states import StoreStates
+from sluice_s3.app.settings import Settings
+from sluice_s3.app.store.quotas import NoPeers, PeerUsage
+
+logger = logging.getLogger("sluice.server")
+
+DRAIN_SIGNAL = signal.SIGUSR1
+"""Stops patiently. Another process has taken the socket over, and clients of old connections must not notice."""
+PRE_STOP_SIGNAL = signal.SIGUSR2
+"""Announces a stop of the server: balancers must send nothing more here."""
+SPARE_DESCRIPTORS = 2048
+ALARM = "integrity alarm"
+"""The prefix of their log lines."""
+COUNTERS = "counters"
+OLDEST = "oldest"
+QUOTAS = "quota-shares"
+READY = b"ready\n"
+
+
+@dataclass(frozen=True)
+class WorkerSpec:
+    """What a child process needs to start. `target` is `module:function`."""
+
+    settings: Settings
+    target: str
+    kind: str
+    """`worker` or `admin`; both are called as target(settings, WorkerContext)."""
+    slot: int
+    place: int
+    places: int
+    sockets: tuple[int, ...]
+    ready_fd: int
+    parent: int
+    tls: bool
+    clock: tuple[int, int] | None = None
+    """When the server started; see `app.index.retention_clock`. None from a launcher older than this code."""
+
+
+class WorkerContext:
+    """The parts of its process that an application may use."""
+
+    def __init__(self, spec: WorkerSpec) -> None:
+        run_dir = spec.settings.run_dir
+        self.slot = spec.slot
+        self.place = spec.place
+        self.counters = Counters.open(run_dir / COUNTERS, spec.places, spec.place)
+        self._stores = StoreStates(run_dir, list(spec.settings.named_stores), spec.places)
+        self.memory = BodyMemoryBudget(spec.settings.max_body_memory)
+        """The budget of bytes for request bodies."""
+        self._oldest = OldestRequests(run_dir / OLDEST, spec.places)
+        self.quotas = _quota_shares(spec)
+        self._log = AccessLog() if spec.settings.access_log else None
+        self.leaving = False
+        """The server stops soon: readiness is `down`."""
+
+    def gather_log(self, defer: Callable[[Callable[[], None]], object]) -> None:
+        """Buffer the access log, and write it in calls scheduled by `defer`, until `end_log`."""
+        if self._log is not None:
+            self._log.defer = defer
+
+    def end_log(self) -> None:
+        """Write the buffered lines; later lines are written at once."""
+        if self._log is not None:
+            self._log.defer = None
+            self._log.flush()
+
+    def leave(self) -> None:
+        """Announce that the server stops soon."""
+        self.leaving = True
+
+    def oldest_request(self) -> int:
+        """Return the CLOCK_BOOTTIME in milliseconds before which no running request of this server began."""
+        return self._oldest.oldest()
+
+    def observe(self, request: S3Request, status: int, code: str, sent: int, seconds: float) -> None:
+        """Count and log an answered request. `status` is 0 when its connection was lost before an answer."""
+        received = request.content_length or 0
+        status = status or 499
+        self.counters.request(request.operation, status, request.timings, seconds, received, sent, code)
+        if self._log is not None:
+            self._log.write(
+                request.request_id,
+                request.method,
+                request.operation,
+                request.bucket,
+                request.key,
+                status,
+                received,
+                sent,
+                seconds,
+                request.access_key,
+                request.client,
+                request.timings,
+                code,
+            )
+
+    def refused(self, request_id: str, code: str, status: int, sent: int, client: str) -> None:
+        """Count and log an answer of the server without the application."""
+        self.counters.request("Unknown", status, {}, 0.0, 0, sent, code)
+        if self._log is not None:
+            self._log.write(request_id, "", "Unknown", None, None, status, 0, sent, 0.0, None, client, {}, code)
+
+    def tell_store(self, name: str, condition: str, running: int, stuck: int, held: int) -> None:
+        """Publish this process's state of a store to the others."""
+        self._stores.publish(self.place, name, condition, running, stuck, held)
+
+    def states_of(self, name: str) -> list[tuple[str, int, int, int]]:
+        """Return condition, running and stuck calls, and bytes held, of a store in every process."""
+        return self._stores.of(name)
+
+    def publish(self, now: int, oldest: int | None, running: int, connections: int) -> None:
+        """Publish the load of this process to the others."""
+        self._oldest.publish(self.place, now if oldest is None else oldest)
+        self.counters.gauges(running, connections)
+
+
+def _quota_shares(spec: WorkerSpec) -> PeerUsage:
+    try:
+        return QuotaLedger(spec.settings.run_dir / QUOTAS, spec.places, spec.place)
+    except FileNotFoundError:  # the launcher is older than this code
+        return NoPeers()
+
+
+class AlarmCounter(logging.Handler):
+    """Counts integrity alarms in the log, whichever part raised them."""
+
+    def __init__(self, count: Callable[[], None]) -> None:
+        super().__init__(logging.ERROR)
+        self._count = count
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Count the record if it is an alarm."""
+        if str(record.msg).startswith(ALARM):
+            self._count()
+
+
+class Server(uvicorn.Server):
+    """uvicorn's server with this package's connections. Its end loses no request, and it does not poll."""
+
+    def __init__(self, config: uvicorn.Config, spec: WorkerSpec, context: WorkerContext, ready: RawIOBase) -> None:
+        super().__init__(config)
+        self._ready = ready
+        self._spec = spec
+        self._context = context
+
+    async def serve(self, sockets: list[socket.socket] | None = None) -> None:
+        """Run until SIGTERM, or the drain signal (the same, patiently)."""
+        assert sockets is not None
+        settings = self._spec.settings
+        stopping: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
+        loop = asyncio.get_running_loop()
+
+        def stop(patient: bool) -> None:
+            if not stopping.done():
+                stopping.set_result(patient)
+
+        loop.add_signal_handler(signal.SIGTERM, stop, False)
+        loop.add_signal_handler(DRAIN_SIGNAL, stop, True)
+        loop.add_signal_handler(PRE_STOP_SIGNAL, self._context.leave)
+        state = HttpState(settings, self._context.memory, refused=self._context.refused, publish=self._context.publish)
+        application = cast(Application, self.config.loaded_app)
+        self.lifespan = cast(Any, Lifespan(application))
+        lane: TryHandle | None = getattr(application, "try_respond", None)
+        begin: TryStart | None = getattr(application, "try_start", None)
+        self.config.http_protocol_class = cast(Any, lambda **_: Connection(state, application, lane, begin))
+        self._context.gather_log(loop.call_soon)
+        await self.startup(sockets=sockets[:1])
+        await self._serve_websites(state, application, sockets[1:])
+        state.start()
+        watch = LoopWatch(self._context.counters.loop_held)
+        watch.start()
+        # what exists now stays: the collector need not scan it again
+        gc.collect()
+        gc.freeze()
+        with self._ready:
+            self._ready.write(READY)
+        patient = await stopping
+        for server in self.servers:
+            server.close()
+        for listener in sockets:
+            listener.close()
+        await self._drain(state, patient)
+        await self.lifespan.shutdown()
+        watch.stop()
+        state.stop()
+
+    async def _serve_websites(self, state: HttpState, application: Application, sockets: list[socket.socket]) -> None:
+        """Listen on the website port, where no request takes the fast path."""
+        if not sockets:
+            return
+        website: Application = application.website  # type: ignore[attr-defined]
+        for listener in sockets:
+            make = partial(Connection, state, website)
+            loop = asyncio.get_running_loop()
+            self.servers.append(
+                await loop.create_server(make, sock=listener, ssl=self.config.ssl, backlog=self.config.backlog)
+            )
+
+    async def _drain(self, state: HttpState, patient: bool) -> None:
+        """Wait until all connections are closed and all requests done, at most the graceful time."""
+        state.drain(patient)
+        deadline = state.loop.time() + self._spec.settings.graceful_timeout
+        while (state.connections or state.running) and state.loop.time() < deadline:  # noqa: ASYNC110 - two sets
+            await asyncio.sleep(0.02)
+        tasks = [cycle.task for cycle in state.running if cycle.task is not None]
+        for connection in list(state.connections):
+            connection.abort()
+        for task in tasks:
+            task.cancel()
+        if tasks:
+            logger.warning("%d requests were cut off after the graceful time", len(tasks))
+            await asyncio.wait(tasks, timeout=5)
+
+
+def _resolve(target: str) -> Callable[..., Any]:
+    module, _, name = target.partition(":")
+    return cast(Callable[..., Any], getattr(importlib.import_module(module), name))
+
+
+def _serve(spec: WorkerSpec, ready: RawIOBase) -> None:
+    settings = spec.settings
+    _raise_descriptor_limit(settings)
+    context = WorkerContext(spec)
+    logging.getLogger("sluice").addHandler(AlarmCounter(context.counters.alarm))
+    factory = _resolve(spec.target)
+    application = factory(settings, context)
+    config = uvicorn.Config(
+        application,
+        interface="asgi3",
+        lifespan="on",
+        log_config=None,
+        access_log=False,
+        proxy_headers=False,
+        ws="none",
+        backlog=2048,
+        ssl_certfile=settings.tls_cert if spec.tls else None,
+        ssl_keyfile=settings.tls_key if spec.tls else None,
+    )
+    config.load()
+    sockets = [socket.socket(fileno=fd) for fd in spec.sockets]
+    try:
+        uvloop.run(Server(config, spec, context, ready).serve(sockets))
+    finally:
+        context.end_log()
+
+
+def _raise_descriptor_limit(settings: Settings) -> None:
+    """Raise the soft limit (usually 1024) of descriptors.
+
+    Each connection needs two, since zero-copy duplicates it; files need some more.
+    """
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = 2 * (settings.max_connections + REFUSED_CONNECTIONS) + SPARE_DESCRIPTORS
+    if hard != resource.RLIM_INFINITY:
+        wanted = min(wanted, hard)
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+
+
+def main(pipe: BinaryIO) -> None:
+    """Read the `WorkerSpec` of a fresh process from its parent's pipe, and run it."""
+    with pipe:
+        spec: WorkerSpec = pickle.load(pipe)  # noqa: S301 - our own parent wrote it
+    run_worker(spec)
+
+
+def run_worker(spec: WorkerSpec) -> None:
+    """Run as the process that `spec` describes, until it is stopped."""
+    die_with_parent(spec.parent)
+    set_process_title(f"sluice {spec.kind}")
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    logging.basicConfig(level=logging.INFO, format="%(levelname)s %(name)s: %(message)s")
+    logging.getLogger("uvicorn").setLevel(logging.WARNING)
+    logging.getLogger("python_multipart").setLevel(logging.ERROR)  # a malformed form concerns its sender only
+    ready = os.fdopen(spec.ready_fd, "wb", buffering=0)
+    if spec.clock is not None:
+        retention_clock.clock.began = spec.clock
+    try:
+        _serve(spec, ready)
+    except Exception as error:
+        if ready.closed:
+            raise
+        ready.write(_reason(error))
+        sys.exit(1)
+
+
+def _reason(error: Exception) -> bytes:
+    """Return why this process did not start, in one line."""
+    lines = str(error).strip().splitlines()
+    message = f"{type(error).__name__}: {lines[0]}" if lines else type(error).__name__
+    return message.encode("utf-8", "replace")[:2000]

@@ -1,0 +1,1 @@
+"""State shared by the processes of a server."""

@@ -1,0 +1,34 @@
+"""The names by which requests are counted."""
+
+from __future__ import annotations
+
+UNKNOWN = "Unknown"
+_OF_S3 = """
+AbortMultipartUpload CompleteMultipartUpload CopyObject CreateBucket CreateMultipartUpload CreateSession DeleteBucket
+DeleteBucketCors DeleteBucketEncryption DeleteBucketInventoryConfiguration DeleteBucketLifecycle
+DeleteBucketOwnershipControls DeleteBucketPolicy DeleteBucketReplication DeleteBucketTagging DeleteBucketWebsite
+DeleteObject DeleteObjectTagging DeleteObjects DeletePublicAccessBlock GetBucketAccelerateConfiguration GetBucketAcl
+GetBucketCors GetBucketEncryption GetBucketInventoryConfiguration GetBucketLifecycleConfiguration GetBucketLocation
+GetBucketLogging GetBucketNotificationConfiguration GetBucketOwnershipControls GetBucketPolicy GetBucketPolicyStatus
+GetBucketReplication GetBucketRequestPayment GetBucketTagging GetBucketVersioning GetBucketWebsite GetObject
+GetObjectAcl GetObjectAttributes GetObjectLegalHold GetObjectLockConfiguration GetObjectRetention GetObjectTagging
+GetPublicAccessBlock HeadBucket HeadObject ListBucketInventoryConfigurations ListBuckets ListMultipartUploads
+ListObjectVersions ListObjects ListObjectsV2 ListParts PostObject PutBucketAcl PutBucketCors PutBucketEncryption
+PutBucketInventoryConfiguration PutBucketLifecycleConfiguration PutBucketLogging PutBucketNotificationConfiguration
+PutBucketOwnershipControls PutBucketPolicy PutBucketReplication PutBucketRequestPayment PutBucketTagging
+PutBucketVersioning PutBucketWebsite PutObject PutObjectAcl PutObjectLegalHold PutObjectLockConfiguration
+PutObjectRetention PutObjectTagging PutPublicAccessBlock RenameObject RestoreObject SelectObjectContent UploadPart
+UploadPartCopy
+"""
+_OF_IAM_AND_STS = """
+AddUserToGroup AssumeRole AttachGroupPolicy AttachRolePolicy AttachUserPolicy CreateAccessKey CreateGroup CreateRole
+CreateUser DeleteAccessKey DeleteGroup DeleteGroupPolicy DeleteRole DeleteRolePolicy DeleteUser DeleteUserPolicy
+DetachGroupPolicy DetachRolePolicy DetachUserPolicy GetAccountSummary GetCallerIdentity GetGroup GetGroupPolicy
+GetRole GetRolePolicy GetSessionToken GetUser GetUserPolicy ListAccessKeys ListAttachedGroupPolicies
+ListAttachedRolePolicies ListAttachedUserPolicies ListGroupPolicies ListGroups ListGroupsForUser
+ListOpenIDConnectProviders ListRolePolicies ListRoles ListUserPolicies ListUsers PutGroupPolicy PutRolePolicy
+PutUserPolicy RemoveUserFromGroup UpdateAccessKey UpdateAssumeRolePolicy UpdateGroup UpdateRole UpdateRoleDescription
+UpdateUser
+"""
+OPERATIONS: tuple[str, ...] = (UNKNOWN, *_OF_S3.split(), *_OF_IAM_AND_STS.split())
+"""AWS's names of operations. Any other name counts as Unknown, so that no client can create series."""

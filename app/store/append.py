@@ -1,0 +1,60 @@
+"""Appends to objects.
+
+The new bytes are a blob of their own. One transaction makes that blob the object's last part.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+
+from sluice_s3.app.errors import CommitUnknown, ConditionalRequestConflict, SourceGone
+from sluice_s3.app.index.rewrites import Appended
+from sluice_s3.app.index.rows import CommitResult, Conditions, NewVersion, Version
+from sluice_s3.app.store import recovery_headers
+from sluice_s3.app.store.objects import MAX_SOURCE_RETRIES
+from sluice_s3.app.store.store import Store
+from sluice_s3.storage_drivers.base import BodySource
+
+
+async def append(
+    store: Store,
+    bucket_id: int,
+    key: str,
+    found: Version,
+    find: Callable[[], Awaitable[Version]],
+    source: BodySource,
+    size: int,
+    describe: Callable[[Version], NewVersion],
+    checksum: Callable[[], str],
+    conditions: Conditions | None,
+) -> tuple[NewVersion, CommitResult]:
+    """Append to the object `found`, or to what `find` returns if that object was replaced.
+
+    `size` is the number of bytes of the source before encryption. `describe` returns the new version once the hashes of
+    the body are known. Raises what `find`, `describe` and the source raise, and ConditionalRequestConflict when the
+    object changes too often.
+    """
+
+    def claim() -> bytes:
+        # An appended blob cannot be restored without the object before it, so it is listed like a conditional write.
+        return recovery_headers.object_header(bucket_id, key, describe(found)._replace(size=size, parts=0), True)
+
+    kept = await store.keep(source, claim)
+    try:
+        for _ in range(MAX_SOURCE_RETRIES):
+            new = describe(found)
+            more = Appended(kept.locator, size, checksum(), new.parts)
+            try:
+                committed = await store.index.append(bucket_id, key, found, new, more, conditions)
+            except SourceGone:
+                found = await find()
+                continue
+            await store.settle(kept)
+            return new, committed
+        raise ConditionalRequestConflict()
+    except CommitUnknown:
+        raise  # the sweep asks the index for the outcome
+    except BaseException as error:
+        if isinstance(error, Exception):
+            await store.drop(kept)
+        raise

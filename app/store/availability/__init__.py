@@ -1,0 +1,1 @@
+"""Availability: stores that hang or fail are taken out of service."""

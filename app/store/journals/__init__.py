@@ -1,0 +1,1 @@
+"""Journals of a store: their records, and waiting until they are written."""

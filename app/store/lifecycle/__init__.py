@@ -1,0 +1,1 @@
+"""Lifecycle rules and storage classes, without I/O."""

@@ -1,0 +1,1 @@
+"""Plain files as objects: reads, changes, and rows that follow the files."""

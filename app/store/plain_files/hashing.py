@@ -1,0 +1,127 @@
+"""ETags and checksums of plain files that other programs wrote, stored once computed."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import hashlib
+from collections.abc import Callable, Sequence
+
+from awscrt.checksums import crc64nvme
+
+from sluice_s3.app.errors import SourceGone, StoreUnavailable
+from sluice_s3.app.index.rows import PendingHash
+from sluice_s3.app.store.driver_errors import translate_driver_errors
+from sluice_s3.app.store.plain_files.reads import SMALL_FILE_BYTES
+from sluice_s3.app.store.plain_files.writes import PlainFiles
+from sluice_s3.storage_drivers.base import Buffer
+from sluice_s3.storage_drivers.tree import FileChanged, FileGone, Unreadable
+
+ALGORITHM = "CRC64NVME"
+FILES_PER_BATCH = 128
+"""Files whose hashes are committed together."""
+
+
+class Hashes:
+    """MD5 and CRC64NVME of bytes in order."""
+
+    def __init__(self) -> None:
+        self._md5 = hashlib.md5(usedforsecurity=False)
+        self._crc = 0
+
+    def take(self, piece: Buffer) -> None:
+        """Hash the next bytes. Runs in a thread."""
+        self._md5.update(piece)
+        self._crc = crc64nvme(piece, self._crc)
+
+    @property
+    def etag(self) -> str:
+        """The MD5 as hexadecimal digits."""
+        return self._md5.hexdigest()
+
+    @property
+    def checksum(self) -> str:
+        """The CRC64NVME as S3 writes it."""
+        return base64.b64encode(self._crc.to_bytes(8, "big")).decode()
+
+
+UNREADABLE = Hashes()
+"""Stands for the hashes of a file that cannot be read."""
+
+
+async def hash_files(
+    tree: PlainFiles,
+    rows: Sequence[PendingHash],
+    progress: Callable[[PendingHash], None] = lambda _: None,
+    unreadable: Callable[[PendingHash], None] = lambda _: None,
+) -> int:
+    """Hash the files of some rows, store the hashes, and return how many.
+
+    A file that changed meanwhile waits with its new row. A file that cannot be read stays in the queue and stops no
+    other. Raises StoreUnavailable.
+    """
+    hashed = 0
+    for first in range(0, len(rows), FILES_PER_BATCH):
+        some = rows[first : first + FILES_PER_BATCH]
+        gone = [row.seq for row in some if not row.bucket_id]
+        if gone:
+            await tree.index.forget_unhashed(gone)
+        there = [row for row in some if row.bucket_id]
+        done = await _hash(tree, there)
+        commits = []
+        for row in there:
+            hashes = done.get(row.seq)
+            if hashes is UNREADABLE:
+                unreadable(row)
+            elif hashes is None:
+                await _look_again(tree, row)
+            else:
+                commits.append(tree.index.set_hashes(row.seq, row.body, hashes.etag, ALGORITHM, hashes.checksum))
+                progress(row)
+        hashed += sum(await asyncio.gather(*commits))
+    return hashed
+
+
+async def _hash(tree: PlainFiles, rows: Sequence[PendingHash]) -> dict[int, Hashes]:
+    """Return hashes (or UNREADABLE) by sequence, except of files that changed since.
+
+    Small files share one call to a thread.
+    """
+    small = [row for row in rows if row.size <= SMALL_FILE_BYTES]
+    with translate_driver_errors():
+        done = await tree.in_thread(_hash_here, tree, small) if small else {}
+    for row in rows:
+        if row.size <= SMALL_FILE_BYTES:
+            continue
+        hashes = Hashes()
+        try:
+            await tree.feed(row.body, 0, row.size, hashes.take)
+        except SourceGone:
+            continue
+        except StoreUnavailable as error:
+            if not isinstance(error.__cause__, Unreadable):
+                raise
+            hashes = UNREADABLE
+        done[row.seq] = hashes
+    return done
+
+
+def _hash_here(tree: PlainFiles, rows: Sequence[PendingHash]) -> dict[int, Hashes]:
+    done = {}
+    for row in rows:
+        try:
+            body = tree.files.read_here(tree.locator(row.body), 0, row.size)
+        except (FileChanged, FileGone):
+            continue
+        except Unreadable:
+            done[row.seq] = UNREADABLE
+            continue
+        done[row.seq] = Hashes()
+        done[row.seq].take(body)
+    return done
+
+
+async def _look_again(tree: PlainFiles, row: PendingHash) -> None:
+    bucket = await tree.index.bucket(tree.parse(row.body)[0].partition("/")[0])
+    if bucket is not None and bucket.id == row.bucket_id:
+        await tree.find(bucket, row.key)

@@ -1,0 +1,59 @@
+"""Recovery headers: what a blob says of itself, enough to rebuild its row (DESIGN §4).
+
+A recovery header is a JSON array. It is written before the commit, and so proves nothing by itself.
+"""
+
+from __future__ import annotations
+
+import time
+
+import orjson
+
+from sluice_s3.app.index.rows import NewVersion, Part, ReferenceHint, Upload
+
+PUT, PART, MOVED = "put", "part", "moved"
+
+
+def object_header(bucket_id: int, key: str, new: NewVersion, conditional: bool) -> bytes:
+    """Return the header of an object.
+
+    Fields: kind, milliseconds, bucket, key, whether the write was conditional, and the row's fields.
+    """
+    return orjson.dumps([PUT, _now(), bucket_id, key, conditional, *new])
+
+
+def part_header(upload: Upload, part: Part) -> bytes:
+    """Return the header of a part.
+
+    Fields: kind, milliseconds, bucket, key, upload, number, size, ETag, checksum and its algorithm.
+    """
+    described = (part.number, part.size, part.etag, part.checksum_algorithm, part.checksum)
+    return orjson.dumps([PART, _now(), upload.bucket_id, upload.key, upload.id, *described])
+
+
+def moved_header(bucket_id: int, key: str, upload: int, part: int, old: int) -> bytes:
+    """Return the header of a blob that replaces one on another store.
+
+    It says where the blob is referenced, and the id of the other blob. It is never restored by itself: the journal
+    entries of the old blob apply to it.
+    """
+    return orjson.dumps([MOVED, _now(), bucket_id, key, upload, part, old])
+
+
+def reference_hint(locator: str, claim: bytes) -> ReferenceHint | None:
+    """Return where a blob is referenced; None when the header does not say."""
+    try:
+        match orjson.loads(claim):
+            case ["moved", int(), int(bucket_id), str(key), int(upload), int(number), *_]:
+                return ReferenceHint(locator, bucket_id, key, upload, number)
+            case ["put", int(at), int(bucket_id), str(key), *_]:
+                return ReferenceHint(locator, bucket_id, key, 0, 0, at)
+            case ["part", int(), int(bucket_id), str(key), int(upload), int(number), *_] if upload:
+                return ReferenceHint(locator, bucket_id, key, upload, number)
+    except orjson.JSONDecodeError:
+        pass
+    return None
+
+
+def _now() -> int:
+    return time.time_ns() // 1_000_000

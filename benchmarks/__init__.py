@@ -1,1 +1,0 @@
-"""Measures S3 endpoints side by side with one light client: `python -m benchmarks run --help`."""

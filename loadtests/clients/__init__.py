@@ -1,0 +1,1 @@
+"""Clients that scenarios measure with."""

@@ -1,0 +1,1 @@
+"""Code shared by load tests and CPU measurements."""

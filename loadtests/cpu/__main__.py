@@ -1,0 +1,322 @@
+"""The command: `python -m sluice_s3.loadtests.cpu run`."""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+import tempfile
+import time
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+
+from sluice_s3.loadtests.common import targets
+from sluice_s3.loadtests.common.s3_calls import S3CallError
+from sluice_s3.loadtests.common.scratch import scratch
+from sluice_s3.loadtests.cpu import report
+from sluice_s3.loadtests.cpu.client import Stalled
+from sluice_s3.loadtests.cpu.measurement import Measure, Meter
+from sluice_s3.loadtests.cpu.target_run import MIX, OBJECT_OPERATIONS, Plan, TargetRun
+from sluice_s3.loadtests.mounts.workloads import linux_tree
+
+UNITS = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
+OPERATIONS = (*OBJECT_OPERATIONS, "LIST", "MULTIPART", "MIX")
+
+cli = typer.Typer(add_completion=False, help="Measure S3 endpoints side by side with one client.")
+console = Console(stderr=True)
+
+
+@cli.callback()
+def main() -> None:
+    """Measure S3 endpoints side by side with one client."""
+
+
+def size_of(text: str) -> int:
+    """Bytes of `4k`, `10m`, `1g` or `512`. Raises ValueError."""
+    digits = text.strip().lower().rstrip("ib")
+    unit = digits[-1:] if digits[-1:].isalpha() else ""
+    if unit not in UNITS:
+        raise ValueError(f"{text!r} is no size")
+    return int(digits.removesuffix(unit)) * UNITS[unit]
+
+
+def _words(text: str, allowed: tuple[str, ...]) -> tuple[str, ...]:
+    words = tuple(word.strip().upper() for word in text.split(",") if word.strip())
+    if unknown := [word for word in words if word not in allowed]:
+        raise ValueError(f"{', '.join(unknown)}: not one of {', '.join(allowed).lower()}")
+    return words
+
+
+def _pids(texts: list[str]) -> dict[str, int]:
+    return {name: int(pid) for name, _, pid in (text.partition("=") for text in texts)}
+
+
+@cli.command()
+def run(
+    target: Annotated[list[str], typer.Option(help="sluice[:full|:relaxed], NAME=http://HOST:PORT or NAME=COMMAND.")],
+    pid: Annotated[list[str] | None, typer.Option(help="NAME=PID: root process of an endpoint that runs.")] = None,
+    beside: Annotated[
+        int | None, typer.Option(help="Root process of what serves the servers, a database: its CPU is told apart.")
+    ] = None,
+    rounds: Annotated[int, typer.Option(min=1, help="Rounds; the order of targets turns with each.")] = 5,
+    durability: Annotated[str, typer.Option(help="Of the target `sluice`: relaxed or full.")] = "relaxed",
+    driver: Annotated[str, typer.Option(help="Of the target `sluice`: local, efs, fuse.")] = "local",
+    ops: Annotated[str, typer.Option(help="Any of put,get,stat,delete,list,multipart,mix.")] = ",".join(OPERATIONS),
+    sizes: Annotated[str, typer.Option(help="Sizes of objects.")] = "4k,64k,1m,10m",
+    clients: Annotated[str, typer.Option(help="Connections; several numbers repeat the cells.")] = "16",
+    seconds: Annotated[float, typer.Option(min=0.05, help="Length of a cell.")] = 3.0,
+    warm_up: Annotated[float, typer.Option(min=0, help="Before each cell, not measured.")] = 0.4,
+    list_keys: Annotated[int, typer.Option(min=2, help="Keys of the bucket that is listed.")] = 3000,
+    multipart: Annotated[str, typer.Option(help="Size of a multipart upload.")] = "1g",
+    part: Annotated[str, typer.Option(help="Size of its parts.")] = "16m",
+    mix_size: Annotated[str, typer.Option(help="Size of the mix's objects.")] = "10m",
+    mix_clients: Annotated[int, typer.Option(min=1, help="Connections of the mix.")] = 20,
+    server_core: Annotated[int, typer.Option(help="Core of the server; -1: any.")] = 0,
+    client_core: Annotated[int, typer.Option(help="Core of the client.")] = 1,
+    directory: Annotated[Path | None, typer.Option(help="Where launched targets get their data.")] = None,
+    data_directory: Annotated[
+        Path | None, typer.Option(help="Put their data here and only logs and Sluice's index there: for a mount.")
+    ] = None,
+    output: Annotated[Path, typer.Option(help="JSON to write.")] = Path("benchmark.json"),
+) -> None:
+    """Run every cell against every target, turn by turn, and print the table."""
+    try:
+        parsed = (targets.parse_target(text, durability, _pids(pid or [])) for text in target)
+        chosen = [targets.with_driver(one, driver) for one in parsed]
+        plan = Plan(
+            operations=_words(ops, OPERATIONS),
+            sizes=tuple(size_of(size) for size in sizes.split(",")),
+            clients=tuple(int(count) for count in clients.split(",")),
+            seconds=seconds,
+            warm_up=warm_up,
+            list_keys=list_keys,
+            multipart_bytes=size_of(multipart),
+            part_bytes=size_of(part),
+            mix_bytes=size_of(mix_size),
+            mix_clients=mix_clients,
+        )
+        named = {core for core in (server_core, client_core) if core >= 0}
+        if named - os.sched_getaffinity(0) or client_core < 0 or server_core == client_core:
+            raise ValueError("server and client want a core each")
+    except ValueError as error:
+        raise typer.BadParameter(str(error)) from error
+    os.sched_setaffinity(0, {client_core})
+    core = server_core if server_core >= 0 else None
+    bench = Bench(plan, chosen, core, client_core, directory, output, data_directory, beside)
+    try:
+        bench.run(rounds)
+    except (S3CallError, Stalled, OSError) as error:
+        console.print(f"[red]gave up:[/red] {error}", highlight=False, markup=True)
+        raise typer.Exit(1) from error
+    Console(width=None if console.is_terminal else 170).print(report.table(report.rows(bench.measures)))
+
+
+@cli.command()
+def grow(
+    objects: Annotated[str, typer.Option(help="Counts of objects at which the store is measured.")] = "100000,1000000",
+    size: Annotated[str, typer.Option(help="Size of an object.")] = "1k",
+    durability: Annotated[str, typer.Option(help="relaxed or full.")] = "relaxed",
+    seconds: Annotated[float, typer.Option(min=0.5, help="Length of a measurement.")] = 10.0,
+    clients: Annotated[int, typer.Option(min=1, help="Connections.")] = 16,
+    directory: Annotated[Path | None, typer.Option(help="Where the store is made.")] = None,
+) -> None:
+    """Fill one store with small objects and measure what many of them cost."""
+    from sluice_s3.loadtests.cpu.scaling import grow, table
+
+    with scratch("sluice-grow-", directory) as parent:
+        counts = [int(count) for count in objects.split(",")]
+        states = grow(parent, counts, size_of(size), durability, seconds, clients, console)
+    Console(width=None if console.is_terminal else 120).print(table(states))
+
+
+@cli.command("files")
+def files_command(
+    directory: Annotated[Path, typer.Option(help="Where the files are made; they are removed afterwards.")],
+    threads: Annotated[int, typer.Option(min=1)] = 64,
+    size: Annotated[str, typer.Option(help="Size of a file.")] = "4k",
+    seconds: Annotated[float, typer.Option(min=0.05)] = 5.0,
+    sync: Annotated[bool, typer.Option(help="Sync each file.")] = True,
+    sync_directory: Annotated[bool, typer.Option(help="Sync its directory too, so that its name is durable.")] = False,
+    directories: Annotated[int, typer.Option(min=0, help="Directories to spread over; 0: one a thread.")] = 0,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Make one file an object, in many threads: what a mount gives without packs."""
+    from sluice_s3.loadtests.cpu import raw_files
+
+    with scratch("sluice-files-", directory) as parent:
+        plan = raw_files.Plan(parent, threads, size_of(size), seconds, sync, sync_directory, directories)
+        found = raw_files.run(plan)
+    if as_json:
+        print(json.dumps({**asdict(found), "rate": found.rate}))
+    else:
+        latency = ", ".join(f"{name} {value:.1f} ms" for name, value in found.latency_ms.items())
+        print(f"{found.rate:,.0f} objects/s ({latency})")
+
+
+@cli.command()
+def hang(
+    rounds: Annotated[int, typer.Option(min=1)] = 3,
+    seconds: Annotated[float, typer.Option(min=0.5, help="Length of each of the three phases.")] = 15.0,
+    server_core: Annotated[int, typer.Option(help="Core of the server; -1: any.")] = -1,
+    directory: Annotated[Path | None, typer.Option(help="Where the stores are made.")] = None,
+) -> None:
+    """Measure what health and one store answer while the mount of another store hangs."""
+    from sluice_s3.loadtests.cpu import stuck_mount
+
+    keys = targets.Keys("GK" + secrets.token_hex(12), secrets.token_hex(32))
+    found = []
+    for _ in range(rounds):
+        with scratch("sluice-hang-", directory) as parent:
+            found.append(stuck_mount.measure(parent, keys, server_core if server_core >= 0 else None, seconds))
+    Console(width=None if console.is_terminal else 120).print(stuck_mount.table(found))
+
+
+@cli.command()
+def features(
+    rounds: Annotated[int, typer.Option(min=1)] = 5,
+    objects: Annotated[int, typer.Option(min=1, help="Of a bucket and round.")] = 5000,
+    size: Annotated[str, typer.Option(help="Of an object.")] = "4k",
+    server_core: Annotated[int, typer.Option(help="Core of the server; -1: any.")] = 0,
+    directory: Annotated[Path | None, typer.Option(help="Where the store is made.")] = None,
+) -> None:
+    """Measure what versions, a policy and encryption cost an operation."""
+    from sluice_s3.loadtests.cpu import features
+
+    keys = targets.Keys("GK" + secrets.token_hex(12), secrets.token_hex(32))
+    core = server_core if server_core >= 0 else None
+    with scratch("sluice-features-", directory) as parent:
+        found = features.measure(parent, keys, core, objects, size_of(size), rounds)
+    Console(width=None if console.is_terminal else 170).print(features.table(found))
+
+
+@cli.command("small-files")
+def small_files_command(
+    directory: Annotated[Path, typer.Option(help="Where data lie: the mount. What is made there is removed.")],
+    target: Annotated[list[str] | None, typer.Option(help="As of `run`; `sluice` has its index elsewhere.")] = None,
+    driver: Annotated[str, typer.Option(help="Of the target `sluice`.")] = "local",
+    straight: Annotated[str, typer.Option(help="Numbers of threads that write it without a gateway.")] = "",
+    sync: Annotated[bool, typer.Option(help="Those sync each file.")] = False,
+    share: Annotated[float, typer.Option(help="Of the tree of 54,000 files.")] = 1.0,
+    reads: Annotated[int, typer.Option(min=1, help="Of a whole tree.")] = 10_000,
+    read_files: Annotated[int, typer.Option(min=5, help="How many of its files these are of.")] = 10_000,
+    clients: Annotated[int, typer.Option(min=1)] = 64,
+    workers: Annotated[int, typer.Option(min=1, help="Of the target `sluice`.")] = 1,
+    server_core: Annotated[int, typer.Option(help="Core of the server; -1: any.")] = 0,
+    client_core: Annotated[int, typer.Option(help="Core of the client; -1: any.")] = 1,
+    mount_pid: Annotated[int | None, typer.Option(help="Process of the mount, whose CPU is told too.")] = None,
+) -> None:
+    """Put a source tree through gateways on a mount, and straight on it; then read it by 16."""
+    from sluice_s3.loadtests.cpu import small_files
+
+    tree = linux_tree(share)
+    chosen = small_files.Reads(round(reads * share), round(read_files * share))
+    keys = targets.Keys("GK" + secrets.token_hex(12), secrets.token_hex(32))
+    found = []
+    own = os.sched_getaffinity(0)
+    with tempfile.TemporaryDirectory(prefix="sluice-local-") as local:
+        for text in target or []:
+            parsed = targets.with_workers(targets.with_driver(targets.parse_target(text, "full", {}), driver), workers)
+            core = server_core if server_core >= 0 else None
+            os.sched_setaffinity(0, {client_core} if client_core >= 0 else own)
+            with targets.Running(parsed, keys, Path(local), core, directory.resolve()) as running:
+                found.append(small_files.through(running, tree, clients, chosen, mount_pid))
+            os.sched_setaffinity(0, own)
+            console.print(found[-1], highlight=False)
+    for threads in (int(count) for count in straight.split(",") if count):
+        with scratch("sluice-files-", directory) as parent:
+            found.append(small_files.straight(parent, tree, threads, chosen, sync=sync))
+        console.print(found[-1], highlight=False)
+    printer = Console(width=None if console.is_terminal else 120)
+    printer.print(small_files.table(found))
+    printer.print(small_files.cpu_table(found))
+
+
+class Bench:
+    """All rounds of a run, and what was measured so far (written after every turn)."""
+
+    def __init__(
+        self,
+        plan: Plan,
+        chosen: list[targets.Target],
+        server_core: int | None,
+        client_core: int,
+        directory: Path | None,
+        output: Path,
+        data_directory: Path | None = None,
+        beside: int | None = None,
+    ) -> None:
+        self._beside = beside
+        self.measures: list[Measure] = []
+        self._plan = plan
+        self._targets = chosen
+        self._server_core = server_core
+        self._client_core = client_core
+        self._directory = directory
+        self._output = output
+        self._data_directory = data_directory and data_directory.resolve()
+        self._keys = targets.Keys(
+            os.environ.get("AWS_ACCESS_KEY_ID", "GK" + secrets.token_hex(12)),
+            os.environ.get("AWS_SECRET_ACCESS_KEY", secrets.token_hex(32)),
+            os.environ.get("AWS_REGION", "us-east-1"),
+        )
+        self._servers: dict[str, str] = {}
+        self._head = self._describe()
+
+    def run(self, rounds: int) -> None:
+        """Every target has its turn in every round, in turned order every other time."""
+        with scratch("sluice-bench-", self._directory) as parent:
+            targets.spread_children(parent)
+            for number in range(rounds):
+                for target in self._targets if number % 2 == 0 else reversed(self._targets):
+                    self._turn(number, target, parent)
+                    report.write(self._output, {**self._head, "server_headers": self._servers}, self.measures)
+
+    def _turn(self, number: int, target: targets.Target, parent: Path) -> None:
+        def tell(measure: Measure) -> None:
+            self.measures.append(measure)
+            cpu = "" if measure.cpu_us is None else f"{measure.cpu_us:,.0f} µs"
+            errors = f"  {measure.errors}" if measure.errors else ""
+            console.print(
+                f"round {number + 1}  {target.name:16} {measure.cell.name:22} {measure.rate:10,.1f}/s  {cpu}{errors}",
+                highlight=False,
+                markup=False,
+            )
+
+        with targets.Running(target, self._keys, parent, self._server_core, self._data_directory) as running:
+            self._servers[target.name] = running.server
+            meter = Meter(running.pid, running.directory, self._server_core, self._client_core, self._beside)
+            turn = TargetRun(running, self._plan, meter, number, f"bench-{secrets.token_hex(4)}")
+            try:
+                turn.run(tell)
+            except (S3CallError, Stalled, OSError) as error:
+                raise S3CallError(f"{target.name}: {error}\n{running.printed()}") from error
+            finally:
+                if not target.launched:
+                    turn.clean()
+
+    def _describe(self) -> dict[str, Any]:
+        return {
+            "format": 1,
+            "begun": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+            "machine": report.machine(),
+            "settings": {
+                **asdict(self._plan),
+                "mix": MIX,
+                "server_core": self._server_core,
+                "client_core": self._client_core,
+                "environment": {
+                    name: value
+                    for name, value in sorted(os.environ.items())
+                    if name.startswith("SLUICE_") and "SECRET" not in name and "TOKEN" not in name
+                },
+            },
+            "targets": [{**asdict(target), "version": targets.version(target.command)} for target in self._targets],
+        }
+
+
+if __name__ == "__main__":
+    cli()

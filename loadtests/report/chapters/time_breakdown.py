@@ -1,0 +1,117 @@
+"""Where the time went: the gateway's phases, and the cost of processes and devices."""
+
+from __future__ import annotations
+
+from sluice_s3.loadtests.report.document import Block, Cell, Chapter, Figure, Figures, Remark, Table
+from sluice_s3.loadtests.report.model import MIXES, Line, Model
+from sluice_s3.loadtests.report.plots.blocks import stacked
+from sluice_s3.loadtests.report.stats import mean
+from sluice_s3.loadtests.report.units import decimal, percent, significant, size
+from sluice_s3.loadtests.report.usage import FULL, Usage
+
+REST = "rest"
+"""The time outside all phases: the network, the client, waiting for the gateway, and sending the body."""
+PHASES = ("auth", "index", "open", "write", "sync", "commit")
+"""Phases in the order of a request; others follow."""
+MOST_ROWS = 14
+
+
+def found(model: Model) -> list[Chapter]:
+    """Return the chapters that have figures."""
+    return [one for one in (phases(model), usage(model)) if one is not None]
+
+
+def parts_of(line: Line) -> list[tuple[str, float]]:
+    """Return milliseconds of each phase of the mean request, and the rest of its time."""
+    if line.total is None:
+        return []
+    told = sorted(line.phases.items(), key=lambda one: PHASES.index(one[0]) if one[0] in PHASES else len(PHASES))
+    rest = line.total.mean * 1000 - sum(value for _, value in told)
+    return [*told, (REST, max(0.0, rest))]
+
+
+def phases(model: Model) -> Chapter | None:
+    """Render stacked bars for each scenario and operation, and a table of the same."""
+    lines = [line for line in model.lines if line.phases and line.total]
+    if not lines:
+        return None
+    told = dict.fromkeys(name for line in lines for name in line.phases)
+    names = [*(name for name in PHASES if name in told), *(name for name in told if name not in PHASES), REST]
+    figures, rows = [], []
+    for scenario, operation in dict.fromkeys((line.scenario, line.operation) for line in lines):
+        own = [line for line in lines if (line.scenario, line.operation) == (scenario, operation)]
+        bars = [(label(line, own), parts_of(line)) for line in own]
+        title = f"{scenario}: {operation}"
+        for start in range(0, len(bars), MOST_ROWS):
+            picture = stacked(title, bars[start : start + MOST_ROWS], names, milliseconds)
+            figures.append(Figure(picture, f"{title}: mean time by phase"))
+        rows += [row(line, own, names) for line in own]
+    head = ["Scenario", "Operation", "Target", *names, "sum"]
+    about = (
+        "Mean milliseconds of a request by phase, as the gateway told in Server-Timing. The rest is the network, the "
+    )
+    about += (
+        "client, waiting, and the sending of bodies. Phases of a PUT that shares a sync with others contain the wait."
+    )
+    table = Table(head, rows, "Phases", "Milliseconds.", 3)
+    return Chapter("phases", "Where the time went", about, [Figures(figures, "", "", names), table])
+
+
+def label(line: Line, others: list[Line]) -> str:
+    """Return the target, with what distinguishes it from the others of its plot."""
+    words = [line.target]
+    if len({one.size for one in others}) > 1:
+        words.append(size(line.size))
+    if len({one.stage for one in others}) > 1:
+        words.append(line.stage)
+    return " ".join(words)
+
+
+def milliseconds(value: float) -> str:
+    """Render milliseconds with the unit."""
+    return f"{significant(value)} ms"
+
+
+def row(line: Line, others: list[Line], names: list[str]) -> list[str | Cell]:
+    """Return a row of the phases table."""
+    known = dict(parts_of(line))
+    cells = [significant(known[name]) if name in known else "" for name in names]
+    return [line.scenario, line.operation, label(line, others), *cells, significant(sum(known.values()))]
+
+
+def usage(model: Model) -> Chapter | None:
+    """Render CPU, memory and bytes of each actor."""
+    if not model.usages:
+        return None
+    rows = [usage_row(model, one) for one in model.usages]
+    head = ["Scenario", "Target", "Who", "cores, mean", "cores, most", "CPU a request", "memory, most"]
+    head += ["read", "written", "busy"]
+    limited = [one for one in model.usages if one.who == "generator" and one.share > FULL]
+    about = (
+        "Sampled about once a second while requests were made. Of a device: all that anybody read and wrote. "
+        "CPU a request: of the mixes, in which nothing else was done. A generator that is busy for more than "
+        f"{FULL:.0%} of the time may limit what was measured."
+    )
+    blocks: list[Block] = [Table(head, rows, "", "Over all repeats.", 3)]
+    if limited:
+        shares = mean([one.share for one in limited])
+        words = f"{len(limited)} of these may be limited by the generator, busy for {percent(shares)} of the time."
+        blocks.insert(0, Remark(words, "bad"))
+    return Chapter("usage", "What it took", about, blocks)
+
+
+def usage_row(model: Model, one: Usage) -> list[str | Cell]:
+    """Return a row of the usage table."""
+    known = one.who != "device"
+    each = ""
+    if known and one.span and one.scenario in MIXES:
+        lines = model.of(one.scenario, target=one.target)
+        requests = sum(line.total.count for line in lines if line.total)
+        each = f"{significant(one.cores * one.span / requests * 1e6)} µs" if requests else ""
+    busy: str | Cell = ""
+    if one.who == "generator":
+        busy = Cell(percent(one.share), "bad" if one.share > FULL else "")
+    cores = [significant(one.cores, 2), significant(one.peak_cpu, 2)] if known else ["", ""]
+    sizes = [decimal(one.peak_rss) if one.peak_rss else ""]
+    sizes += [decimal(moved) if moved is not None else "" for moved in (one.read, one.written)]
+    return [one.scenario, one.target, one.who, *cores, each, *sizes, busy]

@@ -1,0 +1,1 @@
+"""Stores that are not mounts: any fsspec filesystem."""

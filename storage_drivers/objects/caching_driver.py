@@ -1,0 +1,106 @@
+"""A driver that caches pack records, for mounts where each read is a round trip."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from functools import partial
+
+from sluice_s3.storage_drivers.base import FileSlice
+from sluice_s3.storage_drivers.errors import DriverError
+from sluice_s3.storage_drivers.objects.driver import ObjectsDriver
+from sluice_s3.storage_drivers.packs.reader import PREFIX as PACKED
+from sluice_s3.storage_drivers.packs.reader import RecordLocation, parse_locator
+from sluice_s3.storage_drivers.packs.record_cache import GROUP, Read, RecordCache
+
+MAX_READ_AHEAD = 8 * GROUP
+"""Windows being read at once, beside the cached ones."""
+
+
+class CachingDriver(ObjectsDriver):
+    """A driver whose `read` of an uncached record also reads its neighbours into the cache."""
+
+    def try_read(self, locator: str, offset: int, length: int) -> bytes | None:
+        """Return the bytes of a cached record."""
+        memory = self._memory
+        if memory is None or not locator.startswith(PACKED):
+            return super().try_read(locator, offset, length)
+        body = memory.body(locator)
+        return bytes(body[offset : offset + length]) if body is not None and offset + length <= len(body) else None
+
+    async def read(self, locator: str, offset: int, length: int) -> FileSlice | bytes:
+        """Read from the cache; fall back to the mount for what does not verify there."""
+        memory = self._memory
+        if memory is not None and locator.startswith(PACKED):
+            body = memory.body(locator)
+            if body is None:
+                body = await self._fetch(memory, locator)
+            if body is not None and offset + length <= len(body):
+                return bytes(body[offset : offset + length])
+        return await super().read(locator, offset, length)
+
+    async def _fetch(self, memory: RecordCache, locator: str) -> memoryview | None:
+        """Read a record's windows if that pays off, else the record; None if that failed."""
+        place = parse_locator(locator)
+        if locator not in memory.coming:
+            if not memory.awaited(place):
+                self._read_around(memory, place)
+            if awaited := memory.awaited(place):
+                await asyncio.wait(awaited)
+                body = memory.body(locator)
+                if body is not None:
+                    return body
+        reading = memory.coming.get(locator)
+        if reading is None:
+            reading = self._begin_stretch(
+                memory, (locator,), place, lambda read: memory.keep_record(locator, place, read)
+            )
+        await asyncio.wait((reading,))
+        return memory.body(locator)
+
+    def _read_around(self, memory: RecordCache, place: RecordLocation) -> None:
+        windows = memory.around(place)
+        if windows and len(memory.coming) + len(windows) <= MAX_READ_AHEAD and not self._threads.waiting():
+            stretch = RecordLocation(place.pack, windows[0] * memory.window, len(windows) * memory.window, 0)
+            keys = [(place.pack, number) for number in windows]
+            self._begin_stretch(memory, keys, stretch, partial(memory.keep_windows, place.pack, windows))
+
+    def _begin_stretch(
+        self, memory: RecordCache, keys: Iterable[Hashable], stretch: RecordLocation, keep: Callable[[Read], None]
+    ) -> asyncio.Future[Read]:
+        """Begin to read bytes of a pack.
+
+        They are `coming` under these keys until they are cached.
+        """
+        reading = self._run_in_thread(self._packs.stretch, stretch.pack, stretch.offset, stretch.total)
+        memory.coming.update(dict.fromkeys(keys, reading))
+
+        def came(reading: asyncio.Future[Read]) -> None:
+            for key in keys:
+                del memory.coming[key]
+            if not reading.cancelled() and reading.exception() is None:  # else the caller reads it and gets the error
+                keep(reading.result())
+
+        reading.add_done_callback(came)
+        return reading
+
+    async def discard_many(self, locators: Sequence[str]) -> None:
+        """Discard the blobs, also from the cache."""
+        await super().discard_many(locators)
+        if self._memory is not None:
+            self._memory.forget_records(locator for locator in locators if locator.startswith(PACKED))
+            if gone := {pack for locator in locators if (pack := self.whole_pack(locator))}:
+                self._memory.forget(gone)
+
+    async def forget_unlinked(self) -> None:
+        """Close deleted packs, and drop them from the cache."""
+        if self._memory is None:
+            await super().forget_unlinked()
+        else:
+            self._memory.forget(await self._run_in_thread(self._packs.forget_unlinked, self._memory.packs()))
+
+    def give_up(self, error: DriverError) -> None:
+        """Fail the calls under way."""
+        super().give_up(error)
+        if self._memory is not None:
+            self._memory.clear()

@@ -1,1 +1,0 @@
-"""Stores that are not mounts: any fsspec file system."""

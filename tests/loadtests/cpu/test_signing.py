@@ -1,0 +1,50 @@
+"""The signer against botocore's."""
+
+from __future__ import annotations
+
+import datetime
+import re
+
+import pytest
+from botocore.auth import S3SigV4Auth
+from botocore.awsrequest import AWSRequest
+from botocore.credentials import Credentials
+
+from sluice_s3.loadtests.clients.signing import UNSIGNED, Signer
+
+NOW = 1_750_000_000
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "query"),
+    [
+        ("GET", "/bucket/4096-16/a/0000001", ""),
+        ("PUT", "/bucket/key", "partNumber=7&uploadId=abc-_.123"),
+        ("GET", "/bucket", "list-type=2&max-keys=1000&start-after=a%2Fb"),
+        ("POST", "/bucket/key", "uploads="),
+    ],
+)
+def test_as_botocore_signs(monkeypatch: pytest.MonkeyPatch, method: str, path: str, query: str) -> None:
+    signer = Signer("127.0.0.1:9000", "AKID", "secret")
+    head = signer.head(method, path, query, 5, now=NOW).decode()
+
+    request = AWSRequest(method, f"http://127.0.0.1:9000{path}" + (f"?{query}" if query else ""))
+    request.headers["X-Amz-Content-SHA256"] = UNSIGNED
+    auth = S3SigV4Auth(Credentials("AKID", "secret"), "s3", "us-east-1")
+    monkeypatch.setattr(
+        "botocore.auth.get_current_datetime",
+        lambda remove_tzinfo=True: datetime.datetime.fromtimestamp(NOW, datetime.UTC).replace(tzinfo=None),
+    )
+    monkeypatch.setattr(auth, "payload", lambda request: UNSIGNED)
+    auth.add_auth(request)
+
+    assert re.search(r"Signature=(\w+)", head)[1] == re.search(r"Signature=(\w+)", request.headers["Authorization"])[1]
+    assert head.endswith("Content-Length: 5\r\n\r\n")
+
+
+def test_another_second_is_another_date() -> None:
+    signer = Signer("h", "AKID", "secret")
+    first = signer.head("GET", "/b/k", now=NOW)
+    assert signer.head("GET", "/b/k", now=NOW) == first
+    assert signer.head("GET", "/b/k", now=NOW + 1) != first
+    assert b"Content-Length" not in first
