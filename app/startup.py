@@ -27,6 +27,7 @@ from sluice_s3.app.index.change_feed import ROOT_NOTE
 from sluice_s3.app.index.engine.fencing import with_lease
 from sluice_s3.app.index.schema.tables import DEFAULT
 from sluice_s3.app.index.transactions.cluster import LIVE
+from sluice_s3.app.jobs.journals.health import clear_wrong_index
 from sluice_s3.app.jobs.journals.position import require_current
 from sluice_s3.app.jobs.journals.recover import open_recovery
 from sluice_s3.app.jobs.reclaim.orphan_sweeper import sweep
@@ -307,6 +308,7 @@ async def _check_position(store: Store) -> None:
     """Raise CannotStart unless the index is current against the store's journals."""
     try:
         await require_current(store)
+        await clear_wrong_index(store)
     except IndexBehind as error:
         raise _behind(error) from error
     except IndexForeign as error:

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from sluice_s3.app.errors import IndexBehind, StoreUnavailable
+from sluice_s3.app.errors import IndexBehind, LeaseLost, StoreUnavailable
 from sluice_s3.app.index.sqlite.connection import open_connection
 from sluice_s3.app.index.tools.copy import copy_file
 from sluice_s3.app.jobs.integrity.fsck import fsck
@@ -386,6 +386,64 @@ async def test_an_index_that_falls_back_while_it_is_served(settings: Settings) -
         for refused in (store.index.bucket("bucket"), store.index.set_note("a", "b"), store.index.check()):
             with pytest.raises(StoreUnavailable, match="watermark"):
                 await refused
+
+
+async def test_a_round_that_is_cancelled_leaves_no_commit_behind(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The last round of a server that stops begins where the one that was cancelled ended."""
+    async with opened(settings) as store:
+        bucket = await store.index.create_bucket("bucket", "owner", "us-east-1", 10)
+        decisions = JournalWriter(store)
+        await decisions.run_once()
+        await put(store, bucket, "key", b"1")
+        decided, began = store.index.decided, asyncio.Event()
+
+        async def committed_later(*arguments: Any) -> None:
+            async def commit() -> None:
+                await asyncio.sleep(0.05)
+                await decided(*arguments)
+
+            began.set()
+            await asyncio.shield(asyncio.create_task(commit()))
+
+        monkeypatch.setattr(store.index, "decided", committed_later)
+        task = asyncio.create_task(decisions.run_once())
+        await began.wait()
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        await put(store, bucket, "other", b"1")
+        assert await decisions.run_once() == 1, "the first change is in a journal already"
+        await decisions.health.look()
+        assert not store.journal_failures
+
+
+async def test_a_watermark_that_went_on_is_no_fault_of_the_index(settings: Settings) -> None:
+    """As when a commit whose outcome was unknown happened after all: the next round reads the watermark again."""
+    async with opened(settings) as store:
+        bucket = await store.index.create_bucket("bucket", "owner", "us-east-1", 10)
+        stale, other = JournalWriter(store), JournalWriter(store)
+        await stale.run_once()
+        await put(store, bucket, "key", b"1")
+        await other.run_once()
+        await put(store, bucket, "other", b"1")
+        with pytest.raises(LeaseLost):
+            await stale.run_once()
+        assert await stale.run_once() == 1
+        await stale.health.look()
+        assert not store.journal_failures
+
+
+async def test_a_start_with_the_right_index_forgets_that_it_was_wrong(settings: Settings) -> None:
+    async with opened(settings) as store:
+        await JournalWriter(store).run_once()
+        await store.index.set_note("journal-failure", '["it was older", false, true]')
+    await prepared(settings)
+    async with opened(settings) as store:
+        await JournalWriter(store).health.look()
+        assert not store.journal_failures
+        await store.index.create_bucket("bucket", "owner", "us-east-1", 10)
 
 
 async def test_fsck_keeps_what_a_journal_names(settings: Settings) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from sluice_s3.app.errors import ConditionalRequestConflict, IndexBehind, WriterDead
+from sluice_s3.app.errors import ConditionalRequestConflict, IndexBehind, LeaseLost, WriterDead
 from sluice_s3.app.index.change_feed import ANNOUNCED, KEYRING, WATERMARK
 from sluice_s3.app.index.rows import Journal
 from sluice_s3.app.index.schema.tables import DEFAULT
@@ -37,9 +37,13 @@ def announced(store: str = DEFAULT) -> Transaction[int]:
 def announce(store: str, after: int, until: int) -> Transaction[None]:
     """A batch of changes from `after` to `until` is about to be written into a journal.
 
-    Raises IndexBehind when the watermark is not `after`: the index was replaced by an older state of it.
+    Raises IndexBehind when the watermark is less than `after`: the index was replaced by an older state of it. Raises
+    LeaseLost when it is more: another writer moved it, or an earlier commit of this one, which had been given up.
     """
-    if (yield from watermark(store)) != after:
+    found = yield from watermark(store)
+    if found > after:
+        raise LeaseLost(name=f"journals of store {store}")
+    if found < after:
         raise IndexBehind(reason=f"the watermark of store {store} is not {after} any more")
     yield SET_META, (of_store(ANNOUNCED, store), str(until))
 

@@ -86,5 +86,16 @@ class JournalHealth:
         self._noted, self._checked = None, True
 
 
+async def clear_wrong_index(store: Store) -> None:
+    """Clear a note that the index is the wrong one, once a start has shown that it is current.
+
+    An older state of the index may hold such a note of an earlier fault. Raises DomainError.
+    """
+    name = of_store(NOTE, store.name)
+    found = _parse(await store.index.note(name))
+    if found is not None and found.wrong_index:
+        await store.index.set_note(name, "")
+
+
 def _parse(note: str) -> JournalFailure | None:
     return JournalFailure(*orjson.loads(note)) if note else None

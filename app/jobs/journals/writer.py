@@ -7,10 +7,12 @@ date, all current rows are written again as a snapshot, a slice each round, and 
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import time
 from collections import deque
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Callable, Coroutine
+from typing import Any
 
 import orjson
 from xxhash import xxh3_64_intdigest
@@ -241,7 +243,7 @@ class JournalWriter:
         settled = 0
         while self._moved and self._moved[0][0] <= now - self._retained:
             settled = self._moved.popleft()[1]
-        await self._store.index.decided(current, until, settled)
+        await _finish(self._store.index.decided(current, until, settled))
         crash_point("decisions.moved")
         self._moved.append((now, until))
         self._watermark = until
@@ -336,3 +338,13 @@ class JournalWriter:
         with translate_driver_errors():
             await self._store.driver.discard_journals([journal.id for journal in journals])
         await self._store.index.forget_journals([journal.id for journal in journals])
+
+
+async def _finish(commit: Coroutine[Any, Any, None]) -> None:
+    """Wait for a commit, also when cancelled: it happens all the same, and the last round reads what it changed."""
+    task = asyncio.create_task(commit)
+    try:
+        await asyncio.shield(task)
+    except asyncio.CancelledError:
+        await asyncio.wait([task])
+        raise
