@@ -28,11 +28,12 @@ from sluice_s3.app.jobs.relocation.bucket_migration import BucketMigrator
 from sluice_s3.app.jobs.relocation.restores import RestoreRunner
 from sluice_s3.app.jobs.rename_tokens import RenameTokenExpiry
 from sluice_s3.app.jobs.runner import Job, Jobs, StoreJobs
-from sluice_s3.app.s3.gateway import REQUEST, Gateway
+from sluice_s3.app.s3.gateway import Gateway
 from sluice_s3.app.s3.inventory.delivery import InventoryDelivery
 from sluice_s3.app.s3.logging.delivery import LogDelivery
+from sluice_s3.app.s3.services import Services
 from sluice_s3.app.s3.wire import checksums
-from sluice_s3.app.s3.wire.request import S3Request
+from sluice_s3.app.s3.wire.request import REQUEST, S3Request
 from sluice_s3.app.s3.wire.response import Response
 from sluice_s3.app.s3.wire.target import bucket_of_host
 from sluice_s3.app.server.processes.health import health_router
@@ -41,7 +42,7 @@ from sluice_s3.app.server.shared_memory.oldest_requests import boottime_ms
 from sluice_s3.app.settings import Settings
 from sluice_s3.app.startup import start_store
 from sluice_s3.app.store.journals.wakeup import JournalWakeup
-from sluice_s3.app.store.lifecycle.evaluator import LifecycleCalendar
+from sluice_s3.app.store.lifecycle.calendar import LifecycleCalendar
 from sluice_s3.app.store.store import Store
 from sluice_s3.app.store.stores import make_stores
 
@@ -71,8 +72,9 @@ class WorkerApp:
         self._reads_synchronously = settings.fast_lane and self._index.at_once
         self._store = make_stores(self._index, settings)
         """The default store, which references the others."""
-        self._gateway = Gateway(settings, self._store, LookupCache(self._index), context.observe, context.memory)
-        self._gateway.quotas.shares = context.quotas
+        self._services = Services(settings, self._store, LookupCache(self._index), context.memory)
+        self._services.quotas.shares = context.quotas
+        self._gateway = Gateway(self._services, context.observe)
         self._shell = FastAPI(
             docs_url=None,
             redoc_url=None,
@@ -165,10 +167,10 @@ class WorkerApp:
             "moves": BucketMigrator(self._store, oldest, boottime_ms, round(MAX_AGE_SECONDS * 1000)).run_once,
             "lifecycle": self._lifecycle().run_once,
             **self._restores(),
-            "logs": LogDelivery(self._gateway).run_once,
+            "logs": LogDelivery(self._services).run_once,
             "tokens": RenameTokenExpiry(self._index).run_once,
             "events": events.run_once,
-            "inventories": InventoryDelivery(self._gateway).run_once,
+            "inventories": InventoryDelivery(self._services).run_once,
         }
         make = partial(self._jobs, oldest)
         task = asyncio.create_task(Jobs(turns, self._store, self._index.writer_is_gone, make, others).run())

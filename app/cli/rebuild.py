@@ -29,7 +29,8 @@ from sluice_s3.app.settings import Settings
 from sluice_s3.storage_drivers.errors import DriverError
 
 if TYPE_CHECKING:
-    from sluice_s3.app.jobs.journals.rebuild import Rebuild, Report
+    from sluice_s3.app.jobs.journals.rebuild import Rebuild
+    from sluice_s3.app.jobs.journals.rebuild_source import Report
 
 NOT_RESTORED = 4
 """Exit code: some writes of unknown outcome were left out."""

@@ -31,13 +31,8 @@ from sluice_s3.app.index.schema.tables import CURRENT, ENABLED, MARKER, OLD_MARK
 from sluice_s3.app.jobs.relocation import transitions
 from sluice_s3.app.jobs.relocation.versions import RateLimiter, SettingsChanged
 from sluice_s3.app.store.lifecycle import evaluator
-from sluice_s3.app.store.lifecycle.evaluator import (
-    DueAction,
-    LifecycleCalendar,
-    LifecycleEvaluator,
-    LifecycleVersion,
-    Rules,
-)
+from sluice_s3.app.store.lifecycle.calendar import LifecycleCalendar
+from sluice_s3.app.store.lifecycle.evaluator import DueAction, LifecycleEvaluator, LifecycleVersion, Rules
 from sluice_s3.app.store.notifications import LIFECYCLE, MARK, EventContext, S3EventBuilder
 from sluice_s3.app.store.store import Store
 

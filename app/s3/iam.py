@@ -40,7 +40,7 @@ from sluice_s3.app.s3.wire.request import S3Request
 from sluice_s3.app.s3.wire.response import Response
 
 if TYPE_CHECKING:
-    from sluice_s3.app.s3.gateway import Gateway
+    from sluice_s3.app.s3.services import Services
 
 logger = logging.getLogger("sluice.s3")
 
@@ -80,13 +80,13 @@ def is_iam_request(request: S3Request) -> bool:
     )
 
 
-async def handle(gateway: Gateway, request: S3Request) -> Response:
+async def handle(services: Services, request: S3Request) -> Response:
     """Answer a form. Raises QueryError."""
     service = STS
     try:
-        claim = _claim(gateway, request)
+        claim = _claim(services, request)
         service = claim.service
-        key = await _key(gateway, claim)
+        key = await _key(services, claim)
         body = await RequestBody(request, checksum="", etag=False).collect(MAX_FORM)
         _verify_signature(request, claim, key, body)
         given = _fields(body)
@@ -94,8 +94,10 @@ async def handle(gateway: Gateway, request: S3Request) -> Response:
         if action in NAMES[service]:
             request.operation = action
         principal = request.principal = None if key.holder is None else principal_of(key.holder)
-        request.region = GLOBAL if service == IAM else gateway.region
-        call = Call(gateway.index, key.account_id, principal, Parameters(given), ConditionContext(request, None).values)
+        request.region = GLOBAL if service == IAM else services.region
+        call = Call(
+            services.index, key.account_id, principal, Parameters(given), ConditionContext(request, None).values
+        )
         result = await RUN[service](action, call)
         document = _document(service, action, result, request.request_id)
     except Exception as error:
@@ -118,9 +120,9 @@ def _error_of(error: Exception, request: S3Request) -> IamError | S3Error:
     return InternalFailure("The request processing has failed because of an unknown error, exception or failure.")
 
 
-def _claim(gateway: Gateway, request: S3Request) -> ServiceSignature:
+def _claim(services: Services, request: S3Request) -> ServiceSignature:
     try:
-        claim = parse_service(request, now=time.time(), clock_skew=gateway.settings.clock_skew)
+        claim = parse_service(request, now=time.time(), clock_skew=services.settings.clock_skew)
     except Incomplete as error:
         raise IncompleteSignature(str(error)) from None
     except ClockSkew:
@@ -132,8 +134,8 @@ def _claim(gateway: Gateway, request: S3Request) -> ServiceSignature:
     return claim
 
 
-async def _key(gateway: Gateway, claim: ServiceSignature) -> AccessKey:
-    found = await gateway.access_key(claim.access_key)
+async def _key(services: Services, claim: ServiceSignature) -> AccessKey:
+    found = await services.access_key(claim.access_key)
     if found is None:
         raise InvalidClientTokenId(INVALID)
     return found

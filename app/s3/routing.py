@@ -16,12 +16,12 @@ from sluice_s3.app.s3.wire.request import S3Request
 from sluice_s3.app.s3.wire.response import Response
 
 if TYPE_CHECKING:
-    from sluice_s3.app.s3.gateway import Gateway
+    from sluice_s3.app.s3.services import Services
 
 Level = Literal["service", "bucket", "key"]
-Handler = Callable[["Gateway", S3Request], Awaitable[Response]]
-Begin = Callable[["Gateway", S3Request, bytes], "PendingResult"]
-HandlerNow = Callable[["Gateway", S3Request], Response]
+Handler = Callable[["Services", S3Request], Awaitable[Response]]
+Begin = Callable[["Services", S3Request, bytes], "PendingResult"]
+HandlerNow = Callable[["Services", S3Request], Response]
 
 
 class PendingResult(NamedTuple):

@@ -21,7 +21,8 @@ from sluice_s3.app.jobs import lifecycle as job
 from sluice_s3.app.jobs.journals.writer import JournalWriter
 from sluice_s3.app.jobs.lifecycle import Lifecycle, note_of
 from sluice_s3.app.settings import Settings
-from sluice_s3.app.store.lifecycle.evaluator import BASE, FILTER, SETTING, LifecycleCalendar, Rule, Rules, to_setting
+from sluice_s3.app.store.lifecycle.calendar import LifecycleCalendar
+from sluice_s3.app.store.lifecycle.evaluator import BASE, FILTER, SETTING, Rule, Rules, to_setting
 from sluice_s3.app.store.store import Store
 from tests.jobs.test_rebuild import lose_index, rebuilt
 from tests.store.site import opened, prepare, put, settings_for

@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from sluice_s3.app.jobs.integrity.fsck import fsck
-from sluice_s3.app.jobs.journals.rebuild import Rebuild, Report
+from sluice_s3.app.jobs.journals.rebuild import Rebuild
+from sluice_s3.app.jobs.journals.rebuild_source import Report
 from sluice_s3.app.jobs.journals.writer import JournalWriter
 from sluice_s3.app.jobs.reclaim.garbage_collector import GarbageCollector
 from sluice_s3.app.settings import Settings

@@ -16,7 +16,8 @@ from sluice_s3.app.index.sqlite.connection import open_connection
 from sluice_s3.app.index.tools.copy import copy_file
 from sluice_s3.app.jobs.integrity.fsck import fsck
 from sluice_s3.app.jobs.journals.position import compare
-from sluice_s3.app.jobs.journals.rebuild import Rebuild, Report
+from sluice_s3.app.jobs.journals.rebuild import Rebuild
+from sluice_s3.app.jobs.journals.rebuild_source import Report
 from sluice_s3.app.jobs.journals.recover import open_recovery
 from sluice_s3.app.jobs.journals.writer import JournalWriter
 from sluice_s3.app.jobs.reclaim.garbage_collector import GarbageCollector

@@ -18,7 +18,7 @@ from sluice_s3.app.jobs.relocation import versions
 from sluice_s3.app.jobs.relocation.restores import RestoreRunner
 from sluice_s3.app.settings import Settings
 from sluice_s3.app.store import objects, reading
-from sluice_s3.app.store.lifecycle.evaluator import LifecycleCalendar
+from sluice_s3.app.store.lifecycle.calendar import LifecycleCalendar
 from sluice_s3.app.store.named_driver import store_of_locator
 from sluice_s3.app.store.store import Store
 from tests.jobs.mixed import tables

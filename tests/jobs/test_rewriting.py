@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 
 import pytest
@@ -111,10 +112,10 @@ async def test_an_append_that_was_not_decided_leaves_what_was(settings: Settings
 
         async def stopped(*arguments: object) -> None:
             await decided(*arguments)  # type: ignore[arg-type]
-            raise KeyboardInterrupt
+            raise asyncio.CancelledError
 
         store.index.decided = stopped  # type: ignore[method-assign, assignment]
-        with pytest.raises(KeyboardInterrupt):
+        with pytest.raises(asyncio.CancelledError):
             await decisions.run_once()
     lose_index(settings)
     report, lost = rebuilt(settings)

@@ -25,7 +25,8 @@ from sluice_s3.app.jobs.reclaim.orphan_sweeper import sweep
 from sluice_s3.app.jobs.relocation import versions as transitions
 from sluice_s3.app.settings import Settings
 from sluice_s3.app.store import objects
-from sluice_s3.app.store.lifecycle.evaluator import FILTER, SETTING, LifecycleCalendar, Rule, Rules, to_setting
+from sluice_s3.app.store.lifecycle.calendar import LifecycleCalendar
+from sluice_s3.app.store.lifecycle.evaluator import FILTER, SETTING, Rule, Rules, to_setting
 from sluice_s3.app.store.lifecycle.storage_classes import MIN_SIZE_BYTES, Transition
 from sluice_s3.app.store.named_driver import store_of_locator
 from sluice_s3.app.store.store import Store

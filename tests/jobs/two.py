@@ -9,7 +9,8 @@ from pathlib import Path
 
 from sluice_s3.app.index import open_index
 from sluice_s3.app.index.rows import Bucket
-from sluice_s3.app.jobs.journals.rebuild import Rebuild, Report
+from sluice_s3.app.jobs.journals.rebuild import Rebuild
+from sluice_s3.app.jobs.journals.rebuild_source import Report
 from sluice_s3.app.settings import Settings
 from sluice_s3.app.startup import start_store
 from sluice_s3.app.store import objects

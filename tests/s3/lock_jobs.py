@@ -24,7 +24,7 @@ from sluice_s3.app.jobs.reclaim.compaction import Compactor
 from sluice_s3.app.jobs.reclaim.garbage_collector import GarbageCollector
 from sluice_s3.app.jobs.relocation.bucket_migration import BucketMigrator
 from sluice_s3.app.jobs.relocation.restores import RestoreRunner
-from sluice_s3.app.store.lifecycle.evaluator import LifecycleCalendar
+from sluice_s3.app.store.lifecycle.calendar import LifecycleCalendar
 from sluice_s3.app.store.named_driver import store_of_locator
 from sluice_s3.app.store.store import Store
 from tests.s3.plane import Plane

@@ -13,8 +13,9 @@ from sluice_s3.app.access.lookup_cache import LookupCache
 from sluice_s3.app.index.identity_rows import USER, Identity
 from sluice_s3.app.index.rows import Bucket
 from sluice_s3.app.jobs.journals.writer import JournalWriter
-from sluice_s3.app.s3.gateway import REQUEST, Gateway
-from sluice_s3.app.s3.wire.request import S3Request
+from sluice_s3.app.s3.gateway import Gateway
+from sluice_s3.app.s3.services import Services
+from sluice_s3.app.s3.wire.request import REQUEST, S3Request
 from sluice_s3.app.server.http.limits import BodyMemoryBudget
 from sluice_s3.app.settings import Settings
 from sluice_s3.app.store.store import Store
@@ -54,7 +55,7 @@ class Plane:
         self.dies = False
         """Whether nothing more is written down when it ends."""
         memory = BodyMemoryBudget(1 << 24)
-        self.gateway = Gateway(settings, store, LookupCache(store.index), lambda *_: None, memory)
+        self.gateway = Gateway(Services(settings, store, LookupCache(store.index), memory), lambda *_: None)
         self._writing: asyncio.Task[None] | None = None
         for one in store.all.values():
             one.bell = self  # type: ignore[assignment]

@@ -317,7 +317,7 @@ async def test_records_that_must_be_read_first(tmp_path: Path, monkeypatch: pyte
     """The lane waits for a record and gives the same answer, also when there is none to give."""
     async with two(tmp_path) as gateway:
         await fill(gateway)
-        driver = gateway.app._gateway.store.driver
+        driver = gateway.app._services.store.driver
         monkeypatch.setattr(driver, "try_read", lambda *_: None)
         read, failure = driver.read, None
 
@@ -348,7 +348,7 @@ async def test_records_that_must_be_read_first(tmp_path: Path, monkeypatch: pyte
 async def test_who_leaves_while_a_record_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     async with two(tmp_path) as gateway:
         await fill(gateway)
-        driver, begun, go = gateway.app._gateway.store.driver, asyncio.Event(), asyncio.Event()
+        driver, begun, go = gateway.app._services.store.driver, asyncio.Event(), asyncio.Event()
         monkeypatch.setattr(driver, "try_read", lambda *_: None)
         read = driver.read
 
@@ -396,13 +396,13 @@ async def test_an_index_that_must_wait(tmp_path: Path, monkeypatch: pytest.Monke
     async with two(tmp_path) as gateway:
         await fill(gateway)
         monkeypatch.setattr("sluice_s3.app.access.lookup_cache.MAX_ENTRIES", 0)
-        gateway.app._gateway._known._generation = -1
+        gateway.app._services.cache._generation = -1
         for name, make in FAST.items():
             data = wire(make())
             ordinary = await gateway.ask(gateway.ordinary, data)
             with monkeypatch.context() as patch:
-                patch.setattr(gateway.app._gateway, "index", Waiting(gateway.app._index))
-                patch.setattr(gateway.app._gateway._known, "_index", Waiting(gateway.app._index))
+                patch.setattr(gateway.app._services, "index", Waiting(gateway.app._index))
+                patch.setattr(gateway.app._services.cache, "_index", Waiting(gateway.app._index))
                 fast = await gateway.ask(gateway.fast, data)
             assert VARIES.sub(b"?", ordinary) == VARIES.sub(b"?", fast), name
         assert not any(response.status in (200, 206) for response in gateway.answered)

@@ -6,7 +6,7 @@ from ipaddress import ip_network
 
 import pytest
 
-from sluice_s3.app.s3.gateway import REQUEST
+from sluice_s3.app.s3.wire.request import REQUEST
 from sluice_s3.app.server.http.trusted_proxies import TrustedProxies
 from tests.server.tools import Recorder, serving
 

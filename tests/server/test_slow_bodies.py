@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-from sluice_s3.app.s3.gateway import REQUEST
+from sluice_s3.app.s3.wire.request import REQUEST
 from sluice_s3.app.server.http.cycle import HIGH_WATER_BYTES
 from sluice_s3.app.server.http.unauthenticated import CROWDED_GRACE_SECONDS
 from tests.server.apps import answer, read_body

@@ -11,14 +11,12 @@ from sluice_s3.app.index.rows import Bucket
 from sluice_s3.app.index.schema.tables import CURRENT, MARKER, NONCURRENT, OLD_MARKER
 from sluice_s3.app.s3.wire import metadata
 from sluice_s3.app.store.lifecycle import evaluator
+from sluice_s3.app.store.lifecycle.calendar import LAST_DAY, REAL_DAY_SECONDS, LifecycleCalendar
 from sluice_s3.app.store.lifecycle.evaluator import (
     BASE,
     FILTER,
-    LAST_DAY,
     OLDER,
-    REAL_DAY_SECONDS,
     DueAction,
-    LifecycleCalendar,
     LifecycleEvaluator,
     LifecycleVersion,
     Rule,

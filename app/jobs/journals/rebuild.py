@@ -12,7 +12,6 @@ import shutil
 import tempfile
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +21,7 @@ from sluice_s3.app.encryption.keyring import ring_number
 from sluice_s3.app.index.change_feed import KEYRING
 from sluice_s3.app.index.rows import NULL_VERSION, Bucket, NewVersion
 from sluice_s3.app.index.tools.rebuild import IndexRebuild, RecoveredBlob
-from sluice_s3.app.jobs.journals.rebuild_source import Journals, label
+from sluice_s3.app.jobs.journals.rebuild_source import Journals, Report, label
 from sluice_s3.app.jobs.journals.writer import RETAINED_MS
 from sluice_s3.app.private_files import sync_directory
 from sluice_s3.app.store.named_driver import store_of_locator
@@ -44,30 +43,6 @@ Progress = Callable[[str, int, int], None]
 """Called with the step, how much of it is done, and of how much."""
 JournalWatermark = Callable[[int], int]
 """Milliseconds from which recovery headers of a bucket, by its id, may lack a journal record."""
-
-
-@dataclass(slots=True)
-class Report:
-    """The findings and results of a rebuild."""
-
-    journals: int = 0
-    decided_until: int = 0
-    """Number of the commit sequence up to which everything was journaled."""
-    decided_at: int = 0
-    """Milliseconds: all earlier commits were journaled; of several stores, the latest."""
-    files: int = 0
-    records: int = 0
-    unreadable_files: int = 0
-    """Files that are incomplete because a process died, or damaged; what needs them is listed."""
-    restored_claims: int = 0
-    damage: list[str] = field(default_factory=list)
-    """Journals and packs that cannot be read."""
-    counts: dict[str, int] = field(default_factory=dict)
-
-    @property
-    def whole(self) -> bool:
-        """Whether every journal exists and is readable."""
-        return not self.damage and self.journals > 0
 
 
 class Rebuild:

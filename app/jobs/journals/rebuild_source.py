@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, field
+from typing import Any
 
 from sluice_s3.app.encryption.keyring import ring_number
 from sluice_s3.app.index.change_feed import KEYRING
@@ -13,8 +14,29 @@ from sluice_s3.app.store.journals.encoding import CHANGES, END, SNAPSHOT, SUPPLE
 from sluice_s3.app.store.offline import OfflineStore
 from sluice_s3.storage_drivers.base import JournalRecord
 
-if TYPE_CHECKING:
-    from sluice_s3.app.jobs.journals.rebuild import Report
+
+@dataclass(slots=True)
+class Report:
+    """The findings and results of a rebuild."""
+
+    journals: int = 0
+    decided_until: int = 0
+    """Number of the commit sequence up to which everything was journaled."""
+    decided_at: int = 0
+    """Milliseconds: all earlier commits were journaled; of several stores, the latest."""
+    files: int = 0
+    records: int = 0
+    unreadable_files: int = 0
+    """Files that are incomplete because a process died, or damaged; what needs them is listed."""
+    restored_claims: int = 0
+    damage: list[str] = field(default_factory=list)
+    """Journals and packs that cannot be read."""
+    counts: dict[str, int] = field(default_factory=dict)
+
+    @property
+    def whole(self) -> bool:
+        """Whether every journal exists and is readable."""
+        return not self.damage and self.journals > 0
 
 
 class Journals:

@@ -18,8 +18,8 @@ from sluice_s3.app.encryption.keyring import ring_number
 from sluice_s3.app.index.change_feed import KEYRING
 from sluice_s3.app.index.tools import copy
 from sluice_s3.app.index.tools.recover import IndexRecovery, Place
-from sluice_s3.app.jobs.journals.rebuild import MOVED_COLUMN, SOURCE_COLUMN, STORE_COLUMN, Progress, Rebuild, Report
-from sluice_s3.app.jobs.journals.rebuild_source import Journals
+from sluice_s3.app.jobs.journals.rebuild import MOVED_COLUMN, SOURCE_COLUMN, STORE_COLUMN, Progress, Rebuild
+from sluice_s3.app.jobs.journals.rebuild_source import Journals, Report
 from sluice_s3.app.settings import Settings
 from sluice_s3.app.store.offline import OfflineStore, open_offline_stores, place_of
 from sluice_s3.storage_drivers.objects.offline_reader import Blob, Damaged

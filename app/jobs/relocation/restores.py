@@ -18,7 +18,7 @@ from sluice_s3.app.index.retention_clock import clock
 from sluice_s3.app.index.rows import Bucket, Version
 from sluice_s3.app.index.transition_rows import EITHER, MetaUpdate
 from sluice_s3.app.jobs.relocation.versions import RateLimiter, Relocation, SettingsChanged, VersionRelocator
-from sluice_s3.app.store.lifecycle.evaluator import LifecycleCalendar
+from sluice_s3.app.store.lifecycle.calendar import LifecycleCalendar
 from sluice_s3.app.store.notifications import MARK, RESTORED, EventContext, S3EventBuilder
 from sluice_s3.app.store.store import Store
 

@@ -35,7 +35,7 @@ from sluice_s3.app.s3.wire.request import S3Request
 from sluice_s3.app.s3.wire.unsupported_headers import COMMON_HEADERS
 
 if TYPE_CHECKING:
-    from sluice_s3.app.s3.gateway import Gateway
+    from sluice_s3.app.s3.services import Services
 
 ANONYMOUS = "65a011a29cdf8ec533ec3d1ccaae921c"
 """The canonical id that AWS gives to objects of anonymous writers."""
@@ -97,7 +97,7 @@ def try_ownership_of_new_object(request: S3Request) -> NewObjectOwnership:
     return _written(request, access, None)
 
 
-async def ownership_of_new_object(gateway: Gateway, request: S3Request) -> NewObjectOwnership:
+async def ownership_of_new_object(services: Services, request: S3Request) -> NewObjectOwnership:
     """Return the same, and look up accounts.
 
     Raises AccessControlListNotSupported, AccessDenied, InvalidArgument.
@@ -105,7 +105,7 @@ async def ownership_of_new_object(gateway: Gateway, request: S3Request) -> NewOb
     try:
         return try_ownership_of_new_object(request)
     except WouldBlock:
-        return _written(request, access_of(request.bucket_row), await resolve(gateway, _named(request)))
+        return _written(request, access_of(request.bucket_row), await resolve(services, _named(request)))
 
 
 def _written(request: S3Request, access: BucketAccess, given: Grants | None) -> NewObjectOwnership:
@@ -165,7 +165,7 @@ def _named(request: S3Request) -> list[RequestedGrant]:
     return found
 
 
-async def resolve(gateway: Gateway, named: Sequence[RequestedGrant]) -> Grants:
+async def resolve(services: Services, named: Sequence[RequestedGrant]) -> Grants:
     """Return grants to existing accounts and AWS's groups.
 
     Raises InvalidArgument, UnresolvableGrantByEmailAddress.
@@ -174,7 +174,7 @@ async def resolve(gateway: Gateway, named: Sequence[RequestedGrant]) -> Grants:
         raise MalformedACLError()
     emails: dict[str, str] = {}
     if any(one.kind == "emailAddress" for one in named):
-        emails = {account.email: account.id for account, _ in await gateway.index.accounts() if account.email}
+        emails = {account.email: account.id for account, _ in await services.index.accounts() if account.email}
     grants = []
     for one in named:
         grantee = one.value
@@ -185,14 +185,14 @@ async def resolve(gateway: Gateway, named: Sequence[RequestedGrant]) -> Grants:
             if grantee not in emails:
                 raise UnresolvableGrantByEmailAddress()
             grantee = emails[grantee]
-        elif await gateway.index.account(grantee) is None:
+        elif await services.index.account(grantee) is None:
             raise InvalidArgument("Invalid id", ArgumentName="CanonicalUser/ID", ArgumentValue=grantee)
         grants.append(Grant(grantee, one.permission))
     return tuple(dict.fromkeys(grants))
 
 
 async def parse_requested_acl(
-    gateway: Gateway, request: S3Request, document: bytes, owner_id: str, bucket_owner_id: str
+    services: Services, request: S3Request, document: bytes, owner_id: str, bucket_owner_id: str
 ) -> Grants:
     """Return the ACL that PutBucketAcl or PutObjectAcl sets.
 
@@ -203,18 +203,18 @@ async def parse_requested_acl(
     if document.strip():
         if named or name is not None:
             raise InvalidRequest("This request does not support content")
-        return await resolve(gateway, _document(document, owner_id))
+        return await resolve(services, _document(document, owner_id))
     if name is not None:
         return _canned(name, owner_id, bucket_owner_id)
     if not named:
         raise MalformedACLError()
-    return await resolve(gateway, named)
+    return await resolve(services, named)
 
 
-async def acl_of_new_bucket(gateway: Gateway, request: S3Request) -> Grants | None:
+async def acl_of_new_bucket(services: Services, request: S3Request) -> Grants | None:
     """Return the ACL in the headers of CreateBucket; None when it is private. Raises InvalidArgument."""
     owner_id = request.account_id or ""
-    return _unless_private(await parse_requested_acl(gateway, request, b"", owner_id, owner_id), owner_id)
+    return _unless_private(await parse_requested_acl(services, request, b"", owner_id, owner_id), owner_id)
 
 
 def _document(document: bytes, owner_id: str) -> list[RequestedGrant]:
@@ -241,24 +241,24 @@ def _grant(element: Element) -> RequestedGrant:
     raise MalformedACLError()
 
 
-async def display_names(gateway: Gateway, request: S3Request, account_ids: Iterable[str]) -> dict[str, str]:
+async def display_names(services: Services, request: S3Request, account_ids: Iterable[str]) -> dict[str, str]:
     """Return the display names of accounts; empty for a deleted one."""
     names = {}
     for account_id in account_ids:
         if account_id == request.account_id:
             names[account_id] = request.display_name
         else:
-            account = await gateway.index.account(account_id)
+            account = await services.index.account(account_id)
             names[account_id] = "" if account is None else account.display_name
     return names
 
 
-async def render_acl(gateway: Gateway, request: S3Request, owner_id: str, grants: Grants | None) -> bytes:
+async def render_acl(services: Services, request: S3Request, owner_id: str, grants: Grants | None) -> bytes:
     """Render an ACL, groups before accounts as Ceph does; AWS documents no order."""
     if grants is None:
         grants = (Grant(owner_id, FULL_CONTROL),)
     people = {owner_id, *(grant.grantee for grant in grants if not grant.grantee.startswith(GROUPS))}
-    names = await display_names(gateway, request, people)
+    names = await display_names(services, request, people)
     entries = ""
     for grantee, permission in sorted(grants, key=lambda grant: not grant.grantee.startswith(GROUPS)):
         if grantee.startswith(GROUPS):

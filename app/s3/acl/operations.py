@@ -17,7 +17,7 @@ from sluice_s3.app.s3.errors import (
     NotImplemented,
     OwnershipControlsNotFoundError,
 )
-from sluice_s3.app.s3.objects.read import find_version
+from sluice_s3.app.s3.objects.find import find_version
 from sluice_s3.app.s3.objects.update_headers import update_version_headers
 from sluice_s3.app.s3.routing import operation
 from sluice_s3.app.s3.wire import metadata, xml
@@ -26,63 +26,63 @@ from sluice_s3.app.s3.wire.request import S3Request
 from sluice_s3.app.s3.wire.response import XML, Response
 
 if TYPE_CHECKING:
-    from sluice_s3.app.s3.gateway import Gateway
+    from sluice_s3.app.s3.services import Services
 
 CALLED_BY = "Anonymous users cannot invoke this API. Please authenticate."
 NOT_ANONYMOUS = " does not support Anonymous requests!"
 
 
 @operation("GET", "bucket", "acl", name="GetBucketAcl", action="s3:GetBucketAcl")
-async def get_bucket_acl(gateway: Gateway, request: S3Request) -> Response:
+async def get_bucket_acl(services: Services, request: S3Request) -> Response:
     """Handle GetBucketAcl (https://docs.aws.amazon.com/AmazonS3/latest/API/API_GetBucketAcl.html)."""
     access = access_of(request.bucket_row)
     grants = access.acl if access.has_acls else None
-    return Response(200, list(XML), await acls.render_acl(gateway, request, request.bucket_row.owner_id, grants))
+    return Response(200, list(XML), await acls.render_acl(services, request, request.bucket_row.owner_id, grants))
 
 
 @operation("GET", "key", "acl", name="GetObjectAcl", action="s3:GetObjectAcl")
-async def get_object_acl(gateway: Gateway, request: S3Request) -> Response:
+async def get_object_acl(services: Services, request: S3Request) -> Response:
     """Handle GetObjectAcl (https://docs.aws.amazon.com/AmazonS3/latest/API/API_GetObjectAcl.html)."""
-    version = await find_version(gateway, request)
+    version = await find_version(services, request)
     if access_of(request.bucket_row).has_acls:
         owner_id, grants = version.owner_id, metadata.grants(version.headers)
     else:
         owner_id, grants = request.bucket_row.owner_id, None
-    return Response(200, list(XML), await acls.render_acl(gateway, request, owner_id, grants))
+    return Response(200, list(XML), await acls.render_acl(services, request, owner_id, grants))
 
 
 @operation("PUT", "bucket", "acl", name="PutBucketAcl", action="s3:PutBucketAcl", signed=CALLED_BY)
-async def put_bucket_acl(gateway: Gateway, request: S3Request) -> Response:
+async def put_bucket_acl(services: Services, request: S3Request) -> Response:
     """Handle PutBucketAcl (https://docs.aws.amazon.com/AmazonS3/latest/API/API_PutBucketAcl.html)."""
     bucket = request.bucket_row
-    grants = await _asked(gateway, request, bucket.owner_id)
+    grants = await _asked(services, request, bucket.owner_id)
     if access_of(bucket).has_acls:
         private = grants == (Grant(bucket.owner_id, FULL_CONTROL),)
-        await gateway.index.configure_bucket(bucket.id, ACL, None if private else to_json(grants))
+        await services.index.configure_bucket(bucket.id, ACL, None if private else to_json(grants))
     return Response(200)
 
 
 @operation("PUT", "key", "acl", name="PutObjectAcl", action="s3:PutObjectAcl", signed=CALLED_BY)
-async def put_object_acl(gateway: Gateway, request: S3Request) -> Response:
+async def put_object_acl(services: Services, request: S3Request) -> Response:
     """Handle PutObjectAcl (https://docs.aws.amazon.com/AmazonS3/latest/API/API_PutObjectAcl.html)."""
-    version = await find_version(gateway, request)
+    version = await find_version(services, request)
     has_acls = access_of(request.bucket_row).has_acls
-    if has_acls and gateway.tree_of(request.bucket_row) is not None:
+    if has_acls and services.tree_of(request.bucket_row) is not None:
         raise NotImplemented()
     owner_id = version.owner_id if has_acls else request.bucket_row.owner_id
-    grants = await _asked(gateway, request, owner_id)
+    grants = await _asked(services, request, owner_id)
     if has_acls:
-        await update_version_headers(gateway, request, lambda old: metadata.repack(old.headers, grants=grants))
+        await update_version_headers(services, request, lambda old: metadata.repack(old.headers, grants=grants))
     return Response(200)
 
 
-async def _asked(gateway: Gateway, request: S3Request, owner_id: str) -> Grants:
+async def _asked(services: Services, request: S3Request, owner_id: str) -> Grants:
     """Return the requested ACL. Raises AccessControlListNotSupported if ACLs are off and it would change anything."""
     said = await read_document(request)
     access = access_of(request.bucket_row)
     if not access.has_acls:
         acls.require_bucket_owner_acl(request)
-    grants = await acls.parse_requested_acl(gateway, request, said, owner_id, request.bucket_row.owner_id)
+    grants = await acls.parse_requested_acl(services, request, said, owner_id, request.bucket_row.owner_id)
     if not access.has_acls and grants != (Grant(owner_id, FULL_CONTROL),):
         raise AccessControlListNotSupported()
     acls.reject_public_acl(access, grants)
@@ -97,7 +97,7 @@ async def _asked(gateway: Gateway, request: S3Request, owner_id: str) -> Grants:
     action="s3:PutBucketOwnershipControls",
     signed="s3:PutBucketOwnershipControls" + NOT_ANONYMOUS,
 )
-async def put_bucket_ownership_controls(gateway: Gateway, request: S3Request) -> Response:
+async def put_bucket_ownership_controls(services: Services, request: S3Request) -> Response:
     """Handle PutBucketOwnershipControls.
 
     https://docs.aws.amazon.com/AmazonS3/latest/API/API_PutBucketOwnershipControls.html
@@ -113,9 +113,9 @@ async def put_bucket_ownership_controls(gateway: Gateway, request: S3Request) ->
         raise MalformedXML()
     if ownership == ENFORCED and access_of(bucket).acl is not None:
         raise InvalidBucketAclWithObjectOwnership()
-    if ownership != ENFORCED and gateway.tree_of(bucket) is not None:
+    if ownership != ENFORCED and services.tree_of(bucket) is not None:
         raise NotImplemented()  # files of other programs have no ACL
-    await gateway.index.configure_bucket(bucket.id, OWNERSHIP, None if ownership == ENFORCED else ownership)
+    await services.index.configure_bucket(bucket.id, OWNERSHIP, None if ownership == ENFORCED else ownership)
     return Response(200)
 
 
@@ -127,7 +127,7 @@ async def put_bucket_ownership_controls(gateway: Gateway, request: S3Request) ->
     action="s3:GetBucketOwnershipControls",
     signed="s3:GetBucketOwnershipControls" + NOT_ANONYMOUS,
 )
-async def get_bucket_ownership_controls(gateway: Gateway, request: S3Request) -> Response:
+async def get_bucket_ownership_controls(services: Services, request: S3Request) -> Response:
     """Handle GetBucketOwnershipControls.
 
     https://docs.aws.amazon.com/AmazonS3/latest/API/API_GetBucketOwnershipControls.html
@@ -147,12 +147,12 @@ async def get_bucket_ownership_controls(gateway: Gateway, request: S3Request) ->
     action="s3:PutBucketOwnershipControls",
     signed="s3:PutBucketOwnershipControls" + NOT_ANONYMOUS,
 )
-async def delete_bucket_ownership_controls(gateway: Gateway, request: S3Request) -> Response:
+async def delete_bucket_ownership_controls(services: Services, request: S3Request) -> Response:
     """Handle DeleteBucketOwnershipControls: ACLs then apply, as in older buckets without such controls.
 
     https://docs.aws.amazon.com/AmazonS3/latest/API/API_DeleteBucketOwnershipControls.html
     """
-    if gateway.tree_of(request.bucket_row) is not None:
+    if services.tree_of(request.bucket_row) is not None:
         raise NotImplemented()
-    await gateway.index.configure_bucket(request.bucket_row.id, OWNERSHIP, "")
+    await services.index.configure_bucket(request.bucket_row.id, OWNERSHIP, "")
     return Response(204)

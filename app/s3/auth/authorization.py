@@ -32,7 +32,7 @@ from sluice_s3.app.s3.wire.request import S3Request
 from sluice_s3.app.s3.wire.response import Response
 
 if TYPE_CHECKING:
-    from sluice_s3.app.s3.gateway import Gateway
+    from sluice_s3.app.s3.services import Services
 
 logger = logging.getLogger("sluice.s3")
 
@@ -277,7 +277,7 @@ def precondition_needs_lookup(request: S3Request) -> bool:
 
 
 async def authorize_precondition(
-    gateway: Gateway,
+    services: Services,
     request: S3Request,
     key: str | None = None,
     version_id: str | None = None,
@@ -297,7 +297,7 @@ async def authorize_precondition(
     open_right = _action_to_compare(request, key, version_id, kept)
     if open_right is not None:
         try:
-            version = await gateway.find(bucket, key, version_id)
+            version = await services.find(bucket, key, version_id)
         except (NoSuchKey, NoSuchVersion):
             return  # then there is nothing to reveal
         _check_found(request, *open_right, bucket, version)

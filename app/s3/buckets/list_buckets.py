@@ -13,7 +13,7 @@ from sluice_s3.app.s3.wire.request import S3Request
 from sluice_s3.app.s3.wire.response import XML, Response
 
 if TYPE_CHECKING:
-    from sluice_s3.app.s3.gateway import Gateway
+    from sluice_s3.app.s3.services import Services
 
 MAX_BUCKETS = 10_000
 PAGE = 1000
@@ -21,7 +21,7 @@ PAGE = 1000
 
 
 @operation("GET", "service", name="ListBuckets", action="s3:ListAllMyBuckets")
-async def list_buckets(gateway: Gateway, request: S3Request) -> Response:
+async def list_buckets(services: Services, request: S3Request) -> Response:
     """Handle ListBuckets (https://docs.aws.amazon.com/AmazonS3/latest/API/API_ListBuckets.html)."""
     assert request.account_id is not None
     query = request.query
@@ -30,11 +30,11 @@ async def list_buckets(gateway: Gateway, request: S3Request) -> Response:
     after = decode_continuation_token(query["continuation-token"]) if "continuation-token" in query else ""
     if len(query.get("bucket-region", "")) > 64:
         raise InvalidArgument(ArgumentName="bucket-region")
-    found = await _buckets(gateway, request, prefix, after, limit + 1)
+    found = await _buckets(services, request, prefix, after, limit + 1)
     more = len(found) > limit
     entries = "".join(
         f"<Bucket>{xml.element('Name', bucket.name)}<CreationDate>{xml.timestamp(bucket.created)}</CreationDate>"
-        f"{xml.element('BucketRegion', gateway.regions.of(bucket))}</Bucket>"
+        f"{xml.element('BucketRegion', services.regions.of(bucket))}</Bucket>"
         for bucket in found[:limit]
     )
     owner = xml.owner_element(request.account_id, request.display_name)
@@ -43,16 +43,16 @@ async def list_buckets(gateway: Gateway, request: S3Request) -> Response:
     return Response(200, list(XML), xml.document("ListAllMyBucketsResult", content))
 
 
-async def _buckets(gateway: Gateway, request: S3Request, prefix: str, after: str, limit: int) -> list[Bucket]:
+async def _buckets(services: Services, request: S3Request, prefix: str, after: str, limit: int) -> list[Bucket]:
     """Return up to `limit` buckets of the caller, in the query's region if any."""
     assert request.account_id is not None
-    region, required = request.query.get("bucket-region"), gateway.regions.required
+    region, required = request.query.get("bucket-region"), services.regions.required
     if region is None or region == required:
-        return await gateway.index.buckets(request.account_id, prefix, after, limit)
+        return await services.index.buckets(request.account_id, prefix, after, limit)
     found: list[Bucket] = []
     more = required is None
     while more and len(found) < limit:
-        page = await gateway.index.buckets(request.account_id, prefix, after, PAGE)
+        page = await services.index.buckets(request.account_id, prefix, after, PAGE)
         found += [bucket for bucket in page if bucket.region == region]
         more = len(page) == PAGE
         after = page[-1].name if page else after

@@ -34,7 +34,7 @@ from sluice_s3.app.store.buckets import create_bucket as create
 from sluice_s3.app.store.buckets import delete_bucket as delete
 
 if TYPE_CHECKING:
-    from sluice_s3.app.s3.gateway import Gateway
+    from sluice_s3.app.s3.services import Services
 
 STORE = b"x-sluice-store"
 LOCK_ENABLED = "x-amz-bucket-object-lock-enabled"
@@ -43,7 +43,7 @@ OLD_REGION = "us-east-1"
 
 
 @operation("PUT", "bucket", name="CreateBucket", action="s3:CreateBucket", on_bucket=False)
-async def create_bucket(gateway: Gateway, request: S3Request) -> Response:
+async def create_bucket(services: Services, request: S3Request) -> Response:
     """Handle CreateBucket (https://docs.aws.amazon.com/AmazonS3/latest/API/API_CreateBucket.html)."""
     name = request.bucket
     assert name is not None
@@ -52,24 +52,24 @@ async def create_bucket(gateway: Gateway, request: S3Request) -> Response:
         raise InvalidBucketName(BucketName=name)
     lock = _lock(request)
     request.location, request.bucket_tags = _configuration(await read_document(request))
-    request.region = region = gateway.regions.named(request.location)
+    request.region = region = services.regions.named(request.location)
     authorization.authorize_location(request)
     _check_rights(request, lock=lock)
-    store = _store(gateway, request.location)
+    store = _store(services, request.location)
     try:
         request.bucket_row = await create(
-            gateway.store.of(store),
+            services.store.of(store),
             name,
             request.account_id,
             region,
-            gateway.settings.max_buckets,
-            await _settings(gateway, request, store, lock=lock),
+            services.settings.max_buckets,
+            await _settings(services, request, store, lock=lock),
             ENABLED if lock else UNVERSIONED,
         )
     except BucketAlreadyOwnedByYou:
         if region != OLD_REGION or request.bucket_tags:
             raise
-        request.bucket_row = await gateway.bucket(name)
+        request.bucket_row = await services.bucket(name)
     headers = [(b"location", b"/" + name.encode()), (b"x-amz-bucket-arn", f"arn:aws:s3:::{name}".encode())]
     return Response(200, [*headers, (STORE, request.bucket_row.store.encode())])
 
@@ -100,7 +100,7 @@ def _lock(request: S3Request) -> bool:
     return asked.lower() == "true"
 
 
-async def _settings(gateway: Gateway, request: S3Request, store: str, *, lock: bool) -> str:
+async def _settings(services: Services, request: S3Request, store: str, *, lock: bool) -> str:
     """Return the new bucket's settings from its headers, its tags and the configured defaults.
 
     Raises InvalidArgument, InvalidBucketAclWithObjectOwnership, InvalidBucketAclWithBlockPublicAccessError, and
@@ -109,18 +109,18 @@ async def _settings(gateway: Gateway, request: S3Request, store: str, *, lock: b
     asked = request.headers.get("x-amz-object-ownership")
     if asked is not None and asked not in OWNERSHIPS:
         raise InvalidArgument(ArgumentName="x-amz-object-ownership", ArgumentValue=asked)
-    plain_files = gateway.store.of(store).tree is not None
+    plain_files = services.store.of(store).tree is not None
     if plain_files and asked not in (None, ENFORCED):
         raise NotImplemented(Header="x-amz-object-ownership")
     if plain_files and lock:
         raise NotImplemented(Header=LOCK_ENABLED)
-    ownership = ENFORCED if plain_files else asked or gateway.settings.default_object_ownership
-    grants = await acls.acl_of_new_bucket(gateway, request) if acls.has_acl_headers(request) else None
+    ownership = ENFORCED if plain_files else asked or services.settings.default_object_ownership
+    grants = await acls.acl_of_new_bucket(services, request) if acls.has_acl_headers(request) else None
     if grants is not None and ownership == ENFORCED:
         raise InvalidBucketAclWithObjectOwnership()
-    if grants is not None and gateway.settings.default_public_access_block and any(one.public for one in grants):
+    if grants is not None and services.settings.default_public_access_block and any(one.public for one in grants):
         raise InvalidBucketAclWithBlockPublicAccessError()
-    made = initial_settings(gateway.settings, ownership, grants, plain_files=plain_files)
+    made = initial_settings(services.settings, ownership, grants, plain_files=plain_files)
     more: dict[str, Any] = {SETTING: []} if lock else {}
     if request.bucket_tags:
         more[TAGS] = request.bucket_tags
@@ -146,31 +146,31 @@ def _configuration(document: bytes) -> tuple[str, tags.Tags]:
     return xml.child_text(tree, "LocationConstraint") or "", given
 
 
-def _store(gateway: Gateway, constraint: str) -> str:
+def _store(services: Services, constraint: str) -> str:
     """Return the requested store: REGION, or REGION:STORE as in Ceph's gateway.
 
     Raises InvalidLocationConstraint for an unknown one.
     """
-    region, named, store = (constraint or gateway.region).partition(":")
-    if not gateway.regions.accepts(region) or (named and store not in gateway.store.all):
+    region, named, store = (constraint or services.region).partition(":")
+    if not services.regions.accepts(region) or (named and store not in services.store.all):
         raise InvalidLocationConstraint(LocationConstraint=constraint)
-    return store or gateway.store.name
+    return store or services.store.name
 
 
 @operation("HEAD", "bucket", name="HeadBucket", action="s3:ListBucket")
-async def head_bucket(gateway: Gateway, request: S3Request) -> Response:
+async def head_bucket(services: Services, request: S3Request) -> Response:
     """Handle HeadBucket (https://docs.aws.amazon.com/AmazonS3/latest/API/API_HeadBucket.html)."""
-    region = gateway.regions.of(request.bucket_row)
+    region = services.regions.of(request.bucket_row)
     headers = [(b"x-amz-bucket-region", region.encode()), (b"x-amz-access-point-alias", b"false")]
     return Response(200, [*headers, (STORE, request.bucket_row.store.encode()), *XML])
 
 
 @operation("DELETE", "bucket", name="DeleteBucket", action="s3:DeleteBucket")
-async def delete_bucket(gateway: Gateway, request: S3Request) -> Response:
+async def delete_bucket(services: Services, request: S3Request) -> Response:
     """Handle DeleteBucket (https://docs.aws.amazon.com/AmazonS3/latest/API/API_DeleteBucket.html)."""
     bucket = request.bucket_row
     try:
-        await delete(gateway.store.of(bucket.store), bucket)
+        await delete(services.store.of(bucket.store), bucket)
     except domain.BucketNotEmpty:
         more = "The bucket you tried to delete is not empty. You must delete all versions in the bucket."
         raise BucketNotEmpty(more if bucket.versioning else None, BucketName=bucket.name) from None
@@ -178,8 +178,8 @@ async def delete_bucket(gateway: Gateway, request: S3Request) -> Response:
 
 
 @operation("GET", "bucket", "location", name="GetBucketLocation", action="s3:GetBucketLocation")
-async def get_bucket_location(gateway: Gateway, request: S3Request) -> Response:
+async def get_bucket_location(services: Services, request: S3Request) -> Response:
     """Handle GetBucketLocation (https://docs.aws.amazon.com/AmazonS3/latest/API/API_GetBucketLocation.html)."""
-    region = gateway.regions.of(request.bucket_row)
+    region = services.regions.of(request.bucket_row)
     content = "" if region == OLD_REGION else xml.escape(region)
     return Response(200, list(XML), xml.document("LocationConstraint", content))

@@ -16,7 +16,7 @@ from sluice_s3.app.s3.wire.request import S3Request
 from sluice_s3.app.s3.wire.response import XML, Response
 
 if TYPE_CHECKING:
-    from sluice_s3.app.s3.gateway import Gateway
+    from sluice_s3.app.s3.services import Services
 
 
 def _check_owner(request: S3Request) -> None:
@@ -26,7 +26,7 @@ def _check_owner(request: S3Request) -> None:
 
 
 @operation("PUT", "bucket", "policy", name="PutBucketPolicy", action="s3:PutBucketPolicy")
-async def put_bucket_policy(gateway: Gateway, request: S3Request) -> Response:
+async def put_bucket_policy(services: Services, request: S3Request) -> Response:
     """Handle PutBucketPolicy (https://docs.aws.amazon.com/AmazonS3/latest/API/API_PutBucketPolicy.html)."""
     _check_owner(request)
     bucket = request.bucket_row
@@ -38,35 +38,35 @@ async def put_bucket_policy(gateway: Gateway, request: S3Request) -> Response:
     if access_of(bucket).block.block_policy and policy.is_public(parsed):
         raise AccessDenied()
     try:
-        kept = await policy_principals.bind_principals(gateway.index, text.decode("utf-8"), bucket.owner_id)
+        kept = await policy_principals.bind_principals(services.index, text.decode("utf-8"), bucket.owner_id)
     except UnknownPrincipal as error:
         raise MalformedPolicy(str(error), Detail=f'"{error.kind}" : "{error.name}"') from None
-    await gateway.index.configure_bucket(bucket.id, POLICY, kept)
+    await services.index.configure_bucket(bucket.id, POLICY, kept)
     return Response(204)
 
 
 @operation("GET", "bucket", "policy", name="GetBucketPolicy", action="s3:GetBucketPolicy")
-async def get_bucket_policy(gateway: Gateway, request: S3Request) -> Response:
+async def get_bucket_policy(services: Services, request: S3Request) -> Response:
     """Handle GetBucketPolicy (https://docs.aws.amazon.com/AmazonS3/latest/API/API_GetBucketPolicy.html)."""
     _check_owner(request)
     text = policy_text(request.bucket_row)
     if text is None:
         raise NoSuchBucketPolicy(BucketName=request.bucket)
-    shown = await policy_principals.unbind_principals(gateway.index, text)
+    shown = await policy_principals.unbind_principals(services.index, text)
     return Response(200, [(b"content-type", b"application/json")], shown.encode("utf-8"))
 
 
 @operation("DELETE", "bucket", "policy", name="DeleteBucketPolicy", action="s3:DeleteBucketPolicy")
-async def delete_bucket_policy(gateway: Gateway, request: S3Request) -> Response:
+async def delete_bucket_policy(services: Services, request: S3Request) -> Response:
     """Handle DeleteBucketPolicy (https://docs.aws.amazon.com/AmazonS3/latest/API/API_DeleteBucketPolicy.html)."""
     _check_owner(request)
     if policy_text(request.bucket_row) is not None:
-        await gateway.index.configure_bucket(request.bucket_row.id, POLICY, None)
+        await services.index.configure_bucket(request.bucket_row.id, POLICY, None)
     return Response(204)
 
 
 @operation("GET", "bucket", "policyStatus", name="GetBucketPolicyStatus", action="s3:GetBucketPolicyStatus")
-async def get_bucket_policy_status(gateway: Gateway, request: S3Request) -> Response:
+async def get_bucket_policy_status(services: Services, request: S3Request) -> Response:
     """Handle GetBucketPolicyStatus (https://docs.aws.amazon.com/AmazonS3/latest/API/API_GetBucketPolicyStatus.html)."""
     access = access_of(request.bucket_row)
     if access.policy is None:

@@ -13,7 +13,7 @@ from sluice_s3.app.s3.wire.request import S3Request
 from sluice_s3.app.s3.wire.response import XML, Response
 
 if TYPE_CHECKING:
-    from sluice_s3.app.s3.gateway import Gateway
+    from sluice_s3.app.s3.services import Services
 
 ROOT = "PublicAccessBlockConfiguration"
 NAMES = ("BlockPublicAcls", "IgnorePublicAcls", "BlockPublicPolicy", "RestrictPublicBuckets")
@@ -22,7 +22,7 @@ TRUTH = {"true": True, "false": False, None: False}
 
 
 @operation("PUT", "bucket", "publicAccessBlock", name="PutPublicAccessBlock", action="s3:PutBucketPublicAccessBlock")
-async def put_public_access_block(gateway: Gateway, request: S3Request) -> Response:
+async def put_public_access_block(services: Services, request: S3Request) -> Response:
     """Handle PutPublicAccessBlock (https://docs.aws.amazon.com/AmazonS3/latest/API/API_PutPublicAccessBlock.html)."""
     tree = xml.parse(await read_document(request), ROOT)
     xml.check_children(tree, set(NAMES))
@@ -31,12 +31,12 @@ async def put_public_access_block(gateway: Gateway, request: S3Request) -> Respo
         block = Block(*(TRUTH[None if text is None else text.strip().lower()] for text in texts))
     except KeyError:
         raise MalformedXML() from None
-    await gateway.index.configure_bucket(request.bucket_row.id, BLOCK, list(block))
+    await services.index.configure_bucket(request.bucket_row.id, BLOCK, list(block))
     return Response(200)
 
 
 @operation("GET", "bucket", "publicAccessBlock", name="GetPublicAccessBlock", action="s3:GetBucketPublicAccessBlock")
-async def get_public_access_block(gateway: Gateway, request: S3Request) -> Response:
+async def get_public_access_block(services: Services, request: S3Request) -> Response:
     """Handle GetPublicAccessBlock (https://docs.aws.amazon.com/AmazonS3/latest/API/API_GetPublicAccessBlock.html)."""
     access = access_of(request.bucket_row)
     if not access.has_block:
@@ -49,10 +49,10 @@ async def get_public_access_block(gateway: Gateway, request: S3Request) -> Respo
 @operation(
     "DELETE", "bucket", "publicAccessBlock", name="DeletePublicAccessBlock", action="s3:PutBucketPublicAccessBlock"
 )
-async def delete_public_access_block(gateway: Gateway, request: S3Request) -> Response:
+async def delete_public_access_block(services: Services, request: S3Request) -> Response:
     """Handle DeletePublicAccessBlock.
 
     https://docs.aws.amazon.com/AmazonS3/latest/API/API_DeletePublicAccessBlock.html
     """
-    await gateway.index.configure_bucket(request.bucket_row.id, BLOCK, [])
+    await services.index.configure_bucket(request.bucket_row.id, BLOCK, [])
     return Response(204)

@@ -16,14 +16,14 @@ from sluice_s3.app.s3.wire.request import S3Request
 from sluice_s3.app.s3.wire.response import XML, Response
 
 if TYPE_CHECKING:
-    from sluice_s3.app.s3.gateway import Gateway
+    from sluice_s3.app.s3.services import Services
 
 ROOT = "RequestPaymentConfiguration"
 OWNER = "BucketOwner"
 
 
 @operation("PUT", "bucket", "requestPayment", name="PutBucketRequestPayment", action="s3:PutBucketRequestPayment")
-async def put_bucket_request_payment(gateway: Gateway, request: S3Request) -> Response:
+async def put_bucket_request_payment(services: Services, request: S3Request) -> Response:
     """Handle PutBucketRequestPayment.
 
     https://docs.aws.amazon.com/AmazonS3/latest/API/API_PutBucketRequestPayment.html
@@ -33,12 +33,12 @@ async def put_bucket_request_payment(gateway: Gateway, request: S3Request) -> Re
     payer = xml.child_text(tree, "Payer")
     if payer not in (OWNER, REQUESTER):
         raise MalformedXML()
-    await gateway.index.configure_bucket(request.bucket_row.id, PAYER, None if payer == OWNER else payer)
+    await services.index.configure_bucket(request.bucket_row.id, PAYER, None if payer == OWNER else payer)
     return Response(200)
 
 
 @operation("GET", "bucket", "requestPayment", name="GetBucketRequestPayment", action="s3:GetBucketRequestPayment")
-async def get_bucket_request_payment(gateway: Gateway, request: S3Request) -> Response:
+async def get_bucket_request_payment(services: Services, request: S3Request) -> Response:
     """Handle GetBucketRequestPayment.
 
     https://docs.aws.amazon.com/AmazonS3/latest/API/API_GetBucketRequestPayment.html

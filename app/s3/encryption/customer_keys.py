@@ -18,7 +18,7 @@ from sluice_s3.app.s3.wire.request import S3Request
 from sluice_s3.app.s3.wire.response import Headers
 
 if TYPE_CHECKING:
-    from sluice_s3.app.s3.gateway import Gateway
+    from sluice_s3.app.s3.services import Services
 
 SSE = "x-amz-server-side-encryption"
 OBJECT_HEADERS = SSE + "-customer-"
@@ -28,7 +28,7 @@ AES256 = "AES256"
 _WITH = "Requests specifying Server Side Encryption with Customer provided keys must "
 
 
-def parse_customer_key(gateway: Gateway, request: S3Request, prefix: str = OBJECT_HEADERS) -> CustomerKey | None:
+def parse_customer_key(services: Services, request: S3Request, prefix: str = OBJECT_HEADERS) -> CustomerKey | None:
     """Return the key in a request's headers; None without one.
 
     Raises InvalidArgument, InvalidEncryptionAlgorithmError, InvalidRequest.
@@ -36,7 +36,7 @@ def parse_customer_key(gateway: Gateway, request: S3Request, prefix: str = OBJEC
     algorithm, secret, md5 = (request.headers.get(prefix + name) for name in (ALGORITHM, SECRET, MD5))
     if algorithm is None and secret is None and md5 is None:
         return None
-    if request.scheme != "https" and not gateway.settings.customer_keys_over_http:
+    if request.scheme != "https" and not services.settings.customer_keys_over_http:
         raise InvalidRequest(_WITH + "be made over a secure connection.")
     if algorithm is None:
         raise _wrong(_WITH + "provide a valid encryption algorithm.")

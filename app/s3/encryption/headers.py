@@ -34,7 +34,7 @@ from sluice_s3.app.s3.wire.unsupported_headers import SSE_ALGORITHMS, sse_not_ap
 from sluice_s3.app.store.encryption.encrypted_source import ObjectEncryption
 
 if TYPE_CHECKING:
-    from sluice_s3.app.s3.gateway import Gateway
+    from sluice_s3.app.s3.services import Services
 
 KEY_ID, CONTEXT, BUCKET_KEY = f"{SSE}-aws-kms-key-id", f"{SSE}-context", f"{SSE}-bucket-key-enabled"
 DSSE = "aws:kms:dsse"
@@ -87,12 +87,12 @@ def _parsed(settings: str) -> BucketEncryption:
 
 
 # keys of the key ring
-def arn_of_key(gateway: Gateway, key_id: str) -> str:
+def arn_of_key(services: Services, key_id: str) -> str:
     """Return the ARN of a key of the key ring in responses."""
-    return f"{ARN}{gateway.region}:{ACCOUNT}:key/{key_id}"
+    return f"{ARN}{services.region}:{ACCOUNT}:key/{key_id}"
 
 
-def key_of(gateway: Gateway, text: str) -> str:
+def key_of(services: Services, text: str) -> str:
     """Return the key of the key ring by id, alias or ARN.
 
     Raises KMSNotFoundException, KMSDisabledException.
@@ -100,7 +100,7 @@ def key_of(gateway: Gateway, text: str) -> str:
     name = text
     if text.startswith(ARN):
         region, _, rest = text.removeprefix(ARN).partition(":")
-        if not gateway.regions.accepts(region):
+        if not services.regions.accepts(region):
             raise KMSNotFoundException(f"Invalid arn {region}")
         account, _, name = rest.partition(":")
         if account != ACCOUNT:
@@ -109,36 +109,36 @@ def key_of(gateway: Gateway, text: str) -> str:
     if name.startswith("alias/"):
         name = name.removeprefix("alias/")
         name = OF_KMS if name == AWS_ALIAS else name
-    key = gateway.store.keyring.ring.keys.get(name)
+    key = services.store.keyring.ring.keys.get(name)
     if key is None or name == OF_S3:
         raise KMSNotFoundException(f"Invalid keyId '{text}'")
     if key.disabled:
-        raise KMSDisabledException(f"{arn_of_key(gateway, name)} is disabled.")
+        raise KMSDisabledException(f"{arn_of_key(services, name)} is disabled.")
     return name
 
 
 # new objects
-async def load_keyring(gateway: Gateway, request: S3Request) -> None:
+async def load_keyring(services: Services, request: S3Request) -> None:
     """Load the key ring if `encryption_of_new_object` needs it."""
     if request.sse or _SETTING in request.bucket_row.settings:
-        await gateway.store.keyring.refresh()
+        await services.store.keyring.refresh()
 
 
-async def require_possible(gateway: Gateway, bucket: Bucket) -> None:
+async def require_possible(services: Services, bucket: Bucket) -> None:
     """Raise NotImplemented or NoKeyRing where objects cannot be encrypted with keys of the server."""
-    if gateway.tree_of(bucket) is not None:
+    if services.tree_of(bucket) is not None:
         raise NotImplemented()
-    await gateway.store.keyring.refresh()
-    gateway.store.keyring.ring  # noqa: B018 - raises NoKeyRing
+    await services.store.keyring.refresh()
+    services.store.keyring.ring  # noqa: B018 - raises NoKeyRing
 
 
-def require_keyring_loaded(gateway: Gateway, request: S3Request) -> None:
+def require_keyring_loaded(services: Services, request: S3Request) -> None:
     """Raise WouldBlock where `load_keyring` would wait."""
-    if (request.sse or _SETTING in request.bucket_row.settings) and not gateway.store.keyring.is_fresh:
+    if (request.sse or _SETTING in request.bucket_row.settings) and not services.store.keyring.is_fresh:
         raise WouldBlock
 
 
-def encryption_of_new_object(gateway: Gateway, request: S3Request) -> ObjectEncryption | None:
+def encryption_of_new_object(services: Services, request: S3Request) -> ObjectEncryption | None:
     """Return the encryption of the object that a request writes; None without. Needs `load_keyring` first.
 
     Raises InvalidArgument, AccessDenied, KMSNotFoundException, KMSDisabledException, NoKeyRing, and NotImplemented for
@@ -149,7 +149,7 @@ def encryption_of_new_object(gateway: Gateway, request: S3Request) -> ObjectEncr
         return None
     headers, default = request.headers, default_of(bucket)
     method, key_id = headers.get(SSE), headers.get(KEY_ID)
-    if gateway.tree_of(bucket) is not None and (request.sse or default != NO_DEFAULT):
+    if services.tree_of(bucket) is not None and (request.sse or default != NO_DEFAULT):
         raise NotImplemented(Header=SSE)
     if method is not None and any(name.startswith(OBJECT_HEADERS) for name in request.amazon):
         raise InvalidArgument(
@@ -164,13 +164,13 @@ def encryption_of_new_object(gateway: Gateway, request: S3Request) -> ObjectEncr
     bucket_key = headers.get(BUCKET_KEY, "false")
     if bucket_key.lower() not in ("true", "false"):
         raise InvalidArgument(ArgumentName=BUCKET_KEY, ArgumentValue=bucket_key[:64])
-    customer = customer_keys.parse_customer_key(gateway, request)
+    customer = customer_keys.parse_customer_key(services, request)
     if customer is not None:
         _check_not_blocked(bucket)
         return ObjectEncryption(Scheme(CUSTOMER, ":".join(customer.new_check())), customer.envelope, customer.etag)
     if method is None:
         method, key_id = default.method or None, default.key or None
-    return None if method is None else _of_ring(gateway, request, method, key_id)
+    return None if method is None else _of_ring(services, request, method, key_id)
 
 
 def _check_not_blocked(bucket: Bucket) -> None:
@@ -182,9 +182,9 @@ def _check_not_blocked(bucket: Bucket) -> None:
         )
 
 
-def _of_ring(gateway: Gateway, request: S3Request, method: str, key_id: str | None) -> ObjectEncryption:
+def _of_ring(services: Services, request: S3Request, method: str, key_id: str | None) -> ObjectEncryption:
     if method == S3:
-        return encrypt_with_ring_key(gateway, Scheme(S3), OF_S3)
+        return encrypt_with_ring_key(services, Scheme(S3), OF_S3)
     if method == DSSE:
         raise NotImplemented(Header=SSE)
     if method != KMS:
@@ -192,13 +192,13 @@ def _of_ring(gateway: Gateway, request: S3Request, method: str, key_id: str | No
             "The encryption method specified is not supported", ArgumentName=SSE, ArgumentValue=method
         )
     _check_signed(request)
-    found = OF_KMS if key_id is None else key_of(gateway, key_id)
+    found = OF_KMS if key_id is None else key_of(services, key_id)
     if found == OF_KMS:
-        key_of(gateway, f"alias/{AWS_ALIAS}")
+        key_of(services, f"alias/{AWS_ALIAS}")
     bucket_key = request.headers.get(BUCKET_KEY)
     wanted = default_of(request.bucket_row).bucket_key if bucket_key is None else bucket_key.lower() == "true"
-    _check_use(request, WRITE, arn_of_key(gateway, found))
-    return encrypt_with_ring_key(gateway, Scheme(KMS, arn_of_key(gateway, found), wanted), found)
+    _check_use(request, WRITE, arn_of_key(services, found))
+    return encrypt_with_ring_key(services, Scheme(KMS, arn_of_key(services, found), wanted), found)
 
 
 def _check_use(request: S3Request, action: str, key: str) -> None:
@@ -206,9 +206,9 @@ def _check_use(request: S3Request, action: str, key: str) -> None:
     authorization.authorize_kms_key(request, action, key, of_aws=key.rpartition("/")[2] == OF_KMS)
 
 
-def encrypt_with_ring_key(gateway: Gateway, scheme: Scheme, key_id: str) -> ObjectEncryption:
+def encrypt_with_ring_key(services: Services, scheme: Scheme, key_id: str) -> ObjectEncryption:
     """Return an encryption with a key of the key ring."""
-    ring = gateway.store.keyring.ring
+    ring = services.store.keyring.ring
     keyed = partial(ring.etag, key_id) if scheme.is_opaque else None
     return ObjectEncryption(scheme, partial(ring.envelope, key_id), keyed)
 
@@ -220,19 +220,19 @@ def _check_signed(request: S3Request) -> None:
         raise InvalidArgument(NEEDS_V4, ArgumentName="Authorization", ArgumentValue="null")
 
 
-async def wait_until_key_journaled(gateway: Gateway, request: S3Request, seal: ObjectEncryption | None) -> None:
+async def wait_until_key_journaled(services: Services, request: S3Request, seal: ObjectEncryption | None) -> None:
     """Wait until the key is journaled, so that its objects stay readable without the index.
 
     Raises StoreUnavailable.
     """
     if seal is not None and seal.scheme.method != CUSTOMER:
-        await gateway.store.keyring.kept(request.bucket_row.store)
+        await services.store.keyring.kept(request.bucket_row.store)
 
 
-def require_key_journaled(gateway: Gateway, request: S3Request, seal: ObjectEncryption | None) -> None:
+def require_key_journaled(services: Services, request: S3Request, seal: ObjectEncryption | None) -> None:
     """Raise WouldBlock where `wait_until_key_journaled` would wait."""
     if seal is not None and seal.scheme.method != CUSTOMER:
-        gateway.store.keyring.check_kept(request.bucket_row.store)
+        services.store.keyring.check_kept(request.bucket_row.store)
 
 
 def response_headers(request: S3Request, scheme: Scheme | None) -> Headers:
@@ -243,24 +243,24 @@ def response_headers(request: S3Request, scheme: Scheme | None) -> Headers:
 
 
 # stored objects
-async def check_read(gateway: Gateway, request: S3Request, version: Version) -> CustomerKey | None:
+async def check_read(services: Services, request: S3Request, version: Version) -> CustomerKey | None:
     """Return the customer's key for reading a version; None if it needs none.
 
     Raises InvalidRequest for a key that is missing or not applicable, AccessDenied for another one, InvalidArgument.
     """
     if SEALED in version.headers:
-        await gateway.store.keyring.refresh()
-    return try_check_read(gateway, request, version)
+        await services.store.keyring.refresh()
+    return try_check_read(services, request, version)
 
 
 def try_check_read(
-    gateway: Gateway, request: S3Request, version: Version, *, source: bool = False
+    services: Services, request: S3Request, version: Version, *, source: bool = False
 ) -> CustomerKey | None:
     """Return the same without waiting, with the key ring as last loaded."""
     if not request.sse and not source and SEALED in version.headers and parse_scheme(version.headers).method == S3:
         return None
     scheme = parse_scheme(version.headers) if SEALED in version.headers else None
-    customer = customer_keys.parse_customer_key(gateway, request, SOURCE_HEADERS if source else OBJECT_HEADERS)
+    customer = customer_keys.parse_customer_key(services, request, SOURCE_HEADERS if source else OBJECT_HEADERS)
     if scheme is None or scheme.method != CUSTOMER:
         if customer is not None:
             raise InvalidRequest(NOT_APPLICABLE)
@@ -277,18 +277,18 @@ def try_check_read(
 
 
 # copies
-def source_key(gateway: Gateway, request: S3Request, found: Version) -> CustomerKey | None:
+def source_key(services: Services, request: S3Request, found: Version) -> CustomerKey | None:
     """Return the customer's key for reading the source of a copy. Raises as `check_read`."""
-    return try_check_read(gateway, request, found, source=True)
+    return try_check_read(services, request, found, source=True)
 
 
-def is_same_key(gateway: Gateway, request: S3Request, seal: ObjectEncryption | None, found: Version) -> bool:
+def is_same_key(services: Services, request: S3Request, seal: ObjectEncryption | None, found: Version) -> bool:
     """Return whether a copy can share a version's blobs. Both must open with the same key."""
     scheme = scheme_of(found.headers)
     if seal is None or scheme is None or scheme.method != seal.scheme.method:
         return seal is None and scheme is None
     if scheme.method == CUSTOMER:
-        return source_key(gateway, request, found) == customer_keys.parse_customer_key(gateway, request)
+        return source_key(services, request, found) == customer_keys.parse_customer_key(services, request)
     return scheme.key == seal.scheme.key
 
 
@@ -299,7 +299,7 @@ def changes_encryption(request: S3Request, seal: ObjectEncryption | None, found:
 
 
 # uploads
-def encryption_of_part(gateway: Gateway, request: S3Request, upload: Upload | Version) -> ObjectEncryption | None:
+def encryption_of_part(services: Services, request: S3Request, upload: Upload | Version) -> ObjectEncryption | None:
     """Return the encryption of an upload's parts, or of appended bytes.
 
     It is that of the upload or object. Raises InvalidRequest, InvalidArgument.
@@ -308,7 +308,7 @@ def encryption_of_part(gateway: Gateway, request: S3Request, upload: Upload | Ve
         for name in SSE_ALGORITHMS.intersection(request.headers):  # only an append can have them
             raise sse_not_applicable(request, name)
     scheme = parse_scheme(upload.headers) if SEALED in upload.headers else None
-    customer = customer_keys.parse_customer_key(gateway, request) if request.sse else None
+    customer = customer_keys.parse_customer_key(services, request) if request.sse else None
     if (customer is not None) != (scheme is not None and scheme.method == CUSTOMER):
         raise InvalidRequest(NOT_ON_UPLOAD)
     if scheme is None:
@@ -319,12 +319,12 @@ def encryption_of_part(gateway: Gateway, request: S3Request, upload: Upload | Ve
             raise InvalidRequest("The provided encryption parameters did not match the ones used originally.")
         return ObjectEncryption(scheme, customer.envelope, customer.etag)
     if scheme.method == S3:
-        return encrypt_with_ring_key(gateway, scheme, OF_S3)
+        return encrypt_with_ring_key(services, scheme, OF_S3)
     _check_use(request, WRITE, scheme.key)
-    return encrypt_with_ring_key(gateway, scheme, scheme.key.rpartition("/")[2])
+    return encrypt_with_ring_key(services, scheme, scheme.key.rpartition("/")[2])
 
 
-def check_complete(gateway: Gateway, request: S3Request, upload: Upload) -> None:
+def check_complete(services: Services, request: S3Request, upload: Upload) -> None:
     """Check the key of a request that completes an upload.
 
     A customer's key is needed only for an upload with a checksum algorithm, but must be correct if present; a KMS key
@@ -336,4 +336,4 @@ def check_complete(gateway: Gateway, request: S3Request, upload: Upload) -> None
         _check_use(request, READ, scheme.key)
     needed = scheme is not None and scheme.method == CUSTOMER and bool(upload.checksum_algorithm)
     if request.sse or needed:
-        encryption_of_part(gateway, request, upload)
+        encryption_of_part(services, request, upload)

@@ -21,7 +21,7 @@ from sluice_s3.app.s3.wire.request import S3Request
 from sluice_s3.app.s3.wire.response import XML, Response
 
 if TYPE_CHECKING:
-    from sluice_s3.app.s3.gateway import Gateway
+    from sluice_s3.app.s3.services import Services
 
 ROOT = "ServerSideEncryptionConfiguration"
 BY_DEFAULT = "ApplyServerSideEncryptionByDefault"
@@ -31,15 +31,15 @@ BLOCKS = {"NONE": False, "SSE-C": True}
 
 
 @operation("PUT", "bucket", "encryption", name="PutBucketEncryption", action="s3:PutEncryptionConfiguration")
-async def put_bucket_encryption(gateway: Gateway, request: S3Request) -> Response:
+async def put_bucket_encryption(services: Services, request: S3Request) -> Response:
     """Handle PutBucketEncryption. As on AWS, the key's id is checked only by a PUT that uses it.
 
     https://docs.aws.amazon.com/AmazonS3/latest/API/API_PutBucketEncryption.html
     """
     default = _parse(await read_document(request), default_of(request.bucket_row))
     if default.method:
-        await require_possible(gateway, request.bucket_row)
-    await gateway.index.configure_bucket(request.bucket_row.id, ENCRYPTION, list(default))
+        await require_possible(services, request.bucket_row)
+    await services.index.configure_bucket(request.bucket_row.id, ENCRYPTION, list(default))
     return Response(200)
 
 
@@ -94,7 +94,7 @@ def _by_default(element: Element) -> tuple[str, str]:
 
 
 @operation("GET", "bucket", "encryption", name="GetBucketEncryption", action="s3:GetEncryptionConfiguration")
-async def get_bucket_encryption(gateway: Gateway, request: S3Request) -> Response:
+async def get_bucket_encryption(services: Services, request: S3Request) -> Response:
     """Handle GetBucketEncryption (https://docs.aws.amazon.com/AmazonS3/latest/API/API_GetBucketEncryption.html)."""
     default = default_of(request.bucket_row)
     if default == NO_DEFAULT:
@@ -111,10 +111,10 @@ async def get_bucket_encryption(gateway: Gateway, request: S3Request) -> Respons
 
 
 @operation("DELETE", "bucket", "encryption", name="DeleteBucketEncryption", action="s3:PutEncryptionConfiguration")
-async def delete_bucket_encryption(gateway: Gateway, request: S3Request) -> Response:
+async def delete_bucket_encryption(services: Services, request: S3Request) -> Response:
     """Handle DeleteBucketEncryption.
 
     https://docs.aws.amazon.com/AmazonS3/latest/API/API_DeleteBucketEncryption.html
     """
-    await gateway.index.configure_bucket(request.bucket_row.id, ENCRYPTION, None)
+    await services.index.configure_bucket(request.bucket_row.id, ENCRYPTION, None)
     return Response(204)

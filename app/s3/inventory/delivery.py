@@ -31,7 +31,7 @@ from sluice_s3.app.s3.inventory.xml import ARN, CSV, MARK, WEEKLY, Inventory, in
 from sluice_s3.app.s3.objects import system_put
 
 if TYPE_CHECKING:
-    from sluice_s3.app.s3.gateway import Gateway
+    from sluice_s3.app.s3.services import Services
 
 logger = logging.getLogger("sluice.jobs")
 
@@ -67,10 +67,10 @@ def note_of(bucket: Bucket, found: Inventory) -> str:
 class InventoryDelivery:
     """Writes due reports. `inventory_day_seconds` is the length of a day."""
 
-    def __init__(self, gateway: Gateway) -> None:
-        self._gateway = gateway
-        self._index = gateway.index
-        self._day = gateway.settings.inventory_day_seconds
+    def __init__(self, services: Services) -> None:
+        self._services = services
+        self._index = services.index
+        self._day = services.settings.inventory_day_seconds
         self._seen = -1
         self._buckets: list[Bucket] = []
         self._done: dict[str, tuple[int, Inventory]] = {}
@@ -115,7 +115,7 @@ class InventoryDelivery:
 
     async def _write(self, source: Bucket, found: Inventory, progress: Progress) -> Progress:
         """Write the next file, or finish after the last."""
-        destination = await self._gateway.bucket(found.bucket)
+        destination = await self._services.bucket(found.bucket)
         if found.account and found.account != account_number(destination.owner_id):
             raise AccessDenied()
         entries, key, version_id = await self._entries(source, found, progress)
@@ -195,7 +195,7 @@ class InventoryDelivery:
         if not may_deliver(source, destination, key):
             raise AccessDenied()
         method = "AES256" if found.encryption else ""
-        await system_put.put_as_owner(self._gateway, destination, key, data, kind, encryption_method=method)
+        await system_put.put_as_owner(self._services, destination, key, data, kind, encryption_method=method)
 
 
 def may_deliver(source: Bucket, destination: Bucket, key: str) -> bool:

@@ -23,14 +23,14 @@ from sluice_s3.app.s3.wire.request import S3Request
 from sluice_s3.app.s3.wire.response import XML, Response
 
 if TYPE_CHECKING:
-    from sluice_s3.app.s3.gateway import Gateway
+    from sluice_s3.app.s3.services import Services
 
 ROOT = configuration.ROOT
 PUT, GET = "s3:PutInventoryConfiguration", "s3:GetInventoryConfiguration"
 
 
 @operation("PUT", "bucket", "inventory", name="PutBucketInventoryConfiguration", action=PUT)
-async def put_bucket_inventory(gateway: Gateway, request: S3Request) -> Response:
+async def put_bucket_inventory(services: Services, request: S3Request) -> Response:
     """Handle PutBucketInventoryConfiguration.
 
     https://docs.aws.amazon.com/AmazonS3/latest/API/API_PutBucketInventoryConfiguration.html
@@ -38,22 +38,22 @@ async def put_bucket_inventory(gateway: Gateway, request: S3Request) -> Response
     bucket: Bucket = request.bucket_row
     found = configuration.parse_inventory(await read_document(request), _id(request))
     try:
-        destination = await gateway.bucket(found.bucket)
+        destination = await services.bucket(found.bucket)
     except (NoSuchBucket, InvalidBucketName):
         raise InvalidS3DestinationBucket("The destination bucket does not exist.") from None
-    if gateway.regions.are_apart(destination, bucket):
+    if services.regions.are_apart(destination, bucket):
         raise InvalidS3DestinationBucket("The destination bucket must be in the same region.")
     if found.encryption:
-        await encryption.require_possible(gateway, destination)
+        await encryption.require_possible(services, destination)
     known = inventories_of(bucket)
     if found.id not in known and len(known) >= configuration.MAX_CONFIGURATIONS:
         raise TooManyConfigurations()
-    await _change(gateway, bucket, found.id, found)
+    await _change(services, bucket, found.id, found)
     return Response(200)
 
 
 @operation("GET", "bucket", "inventory", name="GetBucketInventoryConfiguration", action=GET)
-async def get_bucket_inventory(gateway: Gateway, request: S3Request) -> Response:
+async def get_bucket_inventory(services: Services, request: S3Request) -> Response:
     """Handle GetBucketInventoryConfiguration.
 
     https://docs.aws.amazon.com/AmazonS3/latest/API/API_GetBucketInventoryConfiguration.html
@@ -85,14 +85,14 @@ def _list(request: S3Request, known: dict[str, Inventory]) -> Response:
 
 
 @operation("DELETE", "bucket", "inventory", name="DeleteBucketInventoryConfiguration", action=PUT)
-async def delete_bucket_inventory(gateway: Gateway, request: S3Request) -> Response:
+async def delete_bucket_inventory(services: Services, request: S3Request) -> Response:
     """Handle DeleteBucketInventoryConfiguration.
 
     https://docs.aws.amazon.com/AmazonS3/latest/API/API_DeleteBucketInventoryConfiguration.html
     """
     if _id(request) not in inventories_of(request.bucket_row):
         raise NoSuchConfiguration()
-    await _change(gateway, request.bucket_row, _id(request), None)
+    await _change(services, request.bucket_row, _id(request), None)
     return Response(204)
 
 
@@ -103,11 +103,11 @@ def _id(request: S3Request) -> str:
     return name
 
 
-async def _change(gateway: Gateway, bucket: Bucket, name: str, new: Inventory | None) -> None:
+async def _change(services: Services, bucket: Bucket, name: str, new: Inventory | None) -> None:
     """Store or remove one configuration, without losing concurrent changes of others."""
 
     def changed(kept: dict[str, Any] | None) -> dict[str, Any] | None:
         others = {known: one for known, one in (kept or {}).items() if known != name}
         return (others if new is None else {**others, name: list(new)}) or None
 
-    await gateway.index.configure_bucket(bucket.id, configuration.SETTING, changed)
+    await services.index.configure_bucket(bucket.id, configuration.SETTING, changed)

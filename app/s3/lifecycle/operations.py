@@ -13,28 +13,28 @@ from sluice_s3.app.s3.wire.response import XML, Response
 from sluice_s3.app.store.lifecycle.evaluator import SETTING, rules_of, to_setting
 
 if TYPE_CHECKING:
-    from sluice_s3.app.s3.gateway import Gateway
+    from sluice_s3.app.s3.services import Services
 
 PUT = "s3:PutLifecycleConfiguration"
 GET = "s3:GetLifecycleConfiguration"
 
 
 @operation("PUT", "bucket", "lifecycle", name="PutBucketLifecycleConfiguration", action=PUT)
-async def put_bucket_lifecycle_configuration(gateway: Gateway, request: S3Request) -> Response:
+async def put_bucket_lifecycle_configuration(services: Services, request: S3Request) -> Response:
     """Handle PutBucketLifecycleConfiguration.
 
     https://docs.aws.amazon.com/AmazonS3/latest/API/API_PutBucketLifecycleConfiguration.html
     """
-    minimum, classes = request.headers.get(lifecycle.MINIMUM), gateway.store.classes
+    minimum, classes = request.headers.get(lifecycle.MINIMUM), services.store.classes
     rules = lifecycle.parse_rules(await read_document(request), minimum, classes)
-    if gateway.tree_of(request.bucket_row) is not None:
+    if services.tree_of(request.bucket_row) is not None:
         raise NotImplemented()  # other programs may change plain files
-    await gateway.index.configure_bucket(request.bucket_row.id, SETTING, to_setting(rules))
+    await services.index.configure_bucket(request.bucket_row.id, SETTING, to_setting(rules))
     return Response(200, [(lifecycle.MINIMUM.encode(), rules.minimum.encode())])
 
 
 @operation("GET", "bucket", "lifecycle", name="GetBucketLifecycleConfiguration", action=GET)
-async def get_bucket_lifecycle_configuration(gateway: Gateway, request: S3Request) -> Response:
+async def get_bucket_lifecycle_configuration(services: Services, request: S3Request) -> Response:
     """Handle GetBucketLifecycleConfiguration.
 
     https://docs.aws.amazon.com/AmazonS3/latest/API/API_GetBucketLifecycleConfiguration.html
@@ -47,7 +47,7 @@ async def get_bucket_lifecycle_configuration(gateway: Gateway, request: S3Reques
 
 
 @operation("DELETE", "bucket", "lifecycle", name="DeleteBucketLifecycle", action=PUT)
-async def delete_bucket_lifecycle(gateway: Gateway, request: S3Request) -> Response:
+async def delete_bucket_lifecycle(services: Services, request: S3Request) -> Response:
     """Handle DeleteBucketLifecycle (https://docs.aws.amazon.com/AmazonS3/latest/API/API_DeleteBucketLifecycle.html)."""
-    await gateway.index.configure_bucket(request.bucket_row.id, SETTING, None)
+    await services.index.configure_bucket(request.bucket_row.id, SETTING, None)
     return Response(204)

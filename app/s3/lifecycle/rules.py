@@ -20,7 +20,8 @@ from sluice_s3.app.s3.wire import xml
 from sluice_s3.app.s3.wire.dates import http_date
 from sluice_s3.app.s3.wire.response import Headers
 from sluice_s3.app.store.lifecycle import evaluator
-from sluice_s3.app.store.lifecycle.evaluator import BASE, FILTER, LAST_DAY, MARK, LifecycleCalendar, Rule, Rules
+from sluice_s3.app.store.lifecycle.calendar import LAST_DAY, LifecycleCalendar
+from sluice_s3.app.store.lifecycle.evaluator import BASE, FILTER, MARK, Rule, Rules
 
 MAX_RULES = 1000
 MAX_ID = 255

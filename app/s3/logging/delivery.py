@@ -23,7 +23,7 @@ from sluice_s3.app.s3.logging.xml import EVENT_TIME, SIMPLE, Logging, logging_of
 from sluice_s3.app.s3.objects import system_put
 
 if TYPE_CHECKING:
-    from sluice_s3.app.s3.gateway import Gateway
+    from sluice_s3.app.s3.services import Services
 
 logger = logging.getLogger("sluice.jobs")
 
@@ -95,10 +95,10 @@ def group_by_day(texts: Iterable[str], config: Logging) -> dict[str, str]:
 class LogDelivery:
     """Delivers each bucket's lines once the oldest is as old as the setting `log_interval`."""
 
-    def __init__(self, gateway: Gateway) -> None:
-        self._gateway = gateway
-        self._index = gateway.index
-        self._interval = gateway.settings.log_interval
+    def __init__(self, services: Services) -> None:
+        self._services = services
+        self._index = services.index
+        self._interval = services.settings.log_interval
         self._next = 0.0
         self._failing: set[int] = set()
 
@@ -143,12 +143,12 @@ class LogDelivery:
         config = None if source is None or source.id != waiting.bucket_id else logging_of(source)
         if source is None or config is None or not texts:
             return
-        destination = await self._gateway.bucket(config.bucket)
+        destination = await self._services.bucket(config.bucket)
         for day, lines in group_by_day(texts, config).items():
             key = key_of(source, config, datetime.now(UTC), day)
             check(source, destination, config.prefix, key)
             await system_put.put_as_owner(
-                self._gateway, destination, key, lines.encode(), "text/plain", grants_of(destination, config)
+                self._services, destination, key, lines.encode(), "text/plain", grants_of(destination, config)
             )
         crash_point("logs.written")
 

@@ -25,20 +25,20 @@ from sluice_s3.app.s3.wire.request import S3Request
 from sluice_s3.app.s3.wire.response import XML, Response
 
 if TYPE_CHECKING:
-    from sluice_s3.app.s3.gateway import Gateway
+    from sluice_s3.app.s3.services import Services
 
 
 @operation("PUT", "bucket", "logging", name="PutBucketLogging", action="s3:PutBucketLogging")
-async def put_bucket_logging(gateway: Gateway, request: S3Request) -> Response:
+async def put_bucket_logging(services: Services, request: S3Request) -> Response:
     """Handle PutBucketLogging (https://docs.aws.amazon.com/AmazonS3/latest/API/API_PutBucketLogging.html)."""
     asked = configuration.parse(await read_document(request))
     source: Bucket = request.bucket_row
     if asked is None:
-        await gateway.index.configure_bucket(source.id, configuration.SETTING, None)
+        await services.index.configure_bucket(source.id, configuration.SETTING, None)
         return Response(200)
     found, named = asked
-    destination = await _destination(gateway, found.bucket)
-    if gateway.regions.are_apart(destination, source):
+    destination = await _destination(services, found.bucket)
+    if services.regions.are_apart(destination, source):
         raise CrossLocationLoggingProhibitted(
             SourceBucketLocation=source.region, TargetBucketLocation=destination.region
         )
@@ -46,15 +46,15 @@ async def put_bucket_logging(gateway: Gateway, request: S3Request) -> Response:
     _check_kind(destination)
     if named and not access_of(destination).has_acls:
         raise AccessControlListNotSupported()
-    grants = tuple((one.grantee, one.permission) for one in await acls.resolve(gateway, named))
+    grants = tuple((one.grantee, one.permission) for one in await acls.resolve(services, named))
     value = [found.bucket, found.prefix, found.format, grants]
-    await gateway.index.configure_bucket(source.id, configuration.SETTING, value)
+    await services.index.configure_bucket(source.id, configuration.SETTING, value)
     return Response(200)
 
 
-async def _destination(gateway: Gateway, name: str) -> Bucket:
+async def _destination(services: Services, name: str) -> Bucket:
     try:
-        return await gateway.bucket(name)
+        return await services.bucket(name)
     except (NoSuchBucket, InvalidBucketName):
         raise InvalidTargetBucketForLogging("The target bucket for logging does not exist", TargetBucket=name) from None
 
@@ -77,7 +77,7 @@ def _check_kind(destination: Bucket) -> None:
 
 
 @operation("GET", "bucket", "logging", name="GetBucketLogging", action="s3:GetBucketLogging")
-async def get_bucket_logging(gateway: Gateway, request: S3Request) -> Response:
+async def get_bucket_logging(services: Services, request: S3Request) -> Response:
     """Handle GetBucketLogging (https://docs.aws.amazon.com/AmazonS3/latest/API/API_GetBucketLogging.html)."""
     found = configuration.logging_of(request.bucket_row)
     return Response(200, list(XML), configuration.document(found))

@@ -33,7 +33,7 @@ from sluice_s3.app.store import multipart, reading
 from sluice_s3.app.store.journals.wait import wait_until_journaled
 
 if TYPE_CHECKING:
-    from sluice_s3.app.s3.gateway import Gateway
+    from sluice_s3.app.s3.services import Services
 
 NamedPart = tuple[int, str, dict[str, str]]
 """A part in the document: number, ETag, checksums by algorithm."""
@@ -42,7 +42,7 @@ PART = frozenset({"PartNumber", "ETag", *("Checksum" + name for name in checksum
 
 
 @operation("POST", "key", "uploadId", name="CompleteMultipartUpload", action="s3:PutObject")
-async def complete_multipart_upload(gateway: Gateway, request: S3Request) -> Response:
+async def complete_multipart_upload(services: Services, request: S3Request) -> Response:
     """Handle CompleteMultipartUpload: choose the parts of the object, without reading or writing a byte.
 
     Repeating it returns the same result.
@@ -54,34 +54,34 @@ async def complete_multipart_upload(gateway: Gateway, request: S3Request) -> Res
     promised = checksums.expected_checksum(request, complete=True)
     document = await RequestBody(request, checksum="", etag=False, promised=False).collect()
     upload_id = request.query.get("uploadId", "")
-    upload = await gateway.index.upload(bucket.id, key, upload_id)
+    upload = await services.index.upload(bucket.id, key, upload_id)
     authorization.authorize_upload(request, upload)
     if upload is None:
         raise NoSuchUpload(UploadId=upload_id)
     await authorization.authorize_precondition(
-        gateway, request, tells=conditions.reveals_object_state(wanted), kept=upload.headers
+        services, request, tells=conditions.reveals_object_state(wanted), kept=upload.headers
     )
     named = _named(document, request.query.get("uploadId"))
     if upload.completed_seq:
-        return await _repeat_result(gateway, request, upload, named)
-    encryption.check_complete(gateway, request, upload)
-    chosen = await multipart.choose(gateway.store, upload, [(number, etag) for number, etag, _ in named])
+        return await _repeat_result(services, request, upload, named)
+    encryption.check_complete(services, request, upload)
+    chosen = await multipart.choose(services.store, upload, [(number, etag) for number, etag, _ in named])
     _check_checksums(upload, chosen, named)
     new = _describe(upload, chosen)._replace(headers=lock_headers.headers_of_completed_upload(bucket, upload.headers))
     _check_promised(request, upload, new, promised)
-    tree = gateway.tree_of(bucket)
-    async with gateway.quotas.room(bucket) as room:
+    tree = services.tree_of(bucket)
+    async with services.quotas.room(bucket) as room:
         await room.take(0)  # its bytes count as parts already
         if tree is None:
-            committed = await multipart.complete(gateway.store, upload, chosen, new, wanted, request.timings)
+            committed = await multipart.complete(services.store, upload, chosen, new, wanted, request.timings)
         else:
-            pieces = reading.bytes_of_parts(gateway.store, chosen)
+            pieces = reading.bytes_of_parts(services.store, chosen)
             committed = await tree.complete(bucket, upload, chosen, pieces, new, wanted, request.timings)
-    await wait_until_journaled(gateway.store_of(request), bucket, key, committed, new.headers)
+    await wait_until_journaled(services.store_of(request), bucket, key, committed, new.headers)
     response = _result(request, new.etag, new.checksum_algorithm, new.checksum_type, new.checksum)
     response.headers += version_headers.headers_of_put(committed.version_id) + _encryption(request, new.headers)
     told = (key, new.size, committed.modified, new.headers)
-    response.headers += lifecycle.expiration_header(bucket, gateway.settings.lifecycle_day_seconds, *told)
+    response.headers += lifecycle.expiration_header(bucket, services.settings.lifecycle_day_seconds, *told)
     return response
 
 
@@ -174,15 +174,17 @@ def _check_promised(request: S3Request, upload: Upload, new: NewVersion, promise
         raise checksums.mismatch(promised.algorithm)
 
 
-async def _repeat_result(gateway: Gateway, request: S3Request, upload: Upload, named: Sequence[NamedPart]) -> Response:
+async def _repeat_result(
+    services: Services, request: S3Request, upload: Upload, named: Sequence[NamedPart]
+) -> Response:
     """Return the recorded result for the same parts, while their version exists. Raises NoSuchUpload."""
-    version = await gateway.index.version(upload.bucket_id, upload.key, upload.completed_version_id)
+    version = await services.index.version(upload.bucket_id, upload.key, upload.completed_version_id)
     if version is None or (version.version_id == NULL_VERSION and version.seq != upload.completed_seq):
         raise NoSuchUpload(UploadId=upload.upload_id)
     digests = b"".join(bytes.fromhex(etag) for _, etag, _ in named if _is_md5(etag))
     if version.etag != f"{hashlib.md5(digests, usedforsecurity=False).hexdigest()}-{len(named)}":
         raise InvalidPart(UploadId=upload.upload_id)
-    await wait_until_journaled(gateway.store_of(request), request.bucket_row, upload.key, version, version.headers)
+    await wait_until_journaled(services.store_of(request), request.bucket_row, upload.key, version, version.headers)
     response = _result(request, version.etag, version.checksum_algorithm, version.checksum_type, version.checksum)
     response.headers += version_headers.headers_of_put(version.version_id) + _encryption(request, version.headers)
     return response

@@ -16,23 +16,23 @@ from sluice_s3.app.s3.wire.request import S3Request
 from sluice_s3.app.s3.wire.response import XML, Response
 
 if TYPE_CHECKING:
-    from sluice_s3.app.s3.gateway import Gateway
+    from sluice_s3.app.s3.services import Services
 
 MAX_PARTS = 1000
 MAX_UPLOADS = 1000
 
 
 @operation("GET", "key", "uploadId", name="ListParts", action="s3:ListMultipartUploadParts")
-async def list_parts(gateway: Gateway, request: S3Request) -> Response:
+async def list_parts(services: Services, request: S3Request) -> Response:
     """Handle ListParts (https://docs.aws.amazon.com/AmazonS3/latest/API/API_ListParts.html)."""
     limit = parse_integer(request, "max-parts", MAX_PARTS, 0, MAX_PARTS, cap=True)
     after = parse_integer(request, "part-number-marker", 0, 0, 2**31 - 1)
     encode = xml.url_encode if wants_url_encoding(request) else xml.escape
-    upload = await require_open_upload(gateway, request)
-    found = await gateway.index.parts(upload, after, limit + 1)
+    upload = await require_open_upload(services, request)
+    found = await services.index.parts(upload, after, limit + 1)
     shown = found[:limit]
     truncated = len(found) > limit and limit > 0
-    people = await _people(gateway, request, [upload])
+    people = await _people(services, request, [upload])
     content = (
         xml.element("Bucket", request.bucket)
         + f"<Key>{encode(upload.key)}</Key>"
@@ -46,14 +46,14 @@ async def list_parts(gateway: Gateway, request: S3Request) -> Response:
         + _algorithm(upload)
         + "".join(_part(part, upload) for part in shown)
     )
-    seconds = gateway.settings.lifecycle_day_seconds
+    seconds = services.settings.lifecycle_day_seconds
     ends = lifecycle.abort_header(request.bucket_row, seconds, upload.key, upload.initiated)
     return Response(200, [*XML, *ends], xml.document("ListPartsResult", content))
 
 
-async def _people(gateway: Gateway, request: S3Request, uploads: Sequence[Upload]) -> dict[str, str]:
+async def _people(services: Services, request: S3Request, uploads: Sequence[Upload]) -> dict[str, str]:
     """Return `Initiator` and `Owner` elements by owner of uploads; here both are the same account."""
-    names = await acls.display_names(gateway, request, {upload.owner_id for upload in uploads})
+    names = await acls.display_names(services, request, {upload.owner_id for upload in uploads})
     return {
         owner: xml.owner_element(owner, name, "Initiator") + xml.owner_element(owner, name)
         for owner, name in names.items()
@@ -77,7 +77,7 @@ def _part(part: Part, upload: Upload) -> str:
 
 
 @operation("GET", "bucket", "uploads", name="ListMultipartUploads", action="s3:ListBucketMultipartUploads")
-async def list_multipart_uploads(gateway: Gateway, request: S3Request) -> Response:
+async def list_multipart_uploads(services: Services, request: S3Request) -> Response:
     """Handle ListMultipartUploads (https://docs.aws.amazon.com/AmazonS3/latest/API/API_ListMultipartUploads.html)."""
     query = request.query
     encode = xml.url_encode if wants_url_encoding(request) else xml.escape
@@ -90,13 +90,13 @@ async def list_multipart_uploads(gateway: Gateway, request: S3Request) -> Respon
     prefixes: list[str] = []
     truncated = False
     if limit:
-        uploads, prefixes, truncated = await gateway.index.uploads(
+        uploads, prefixes, truncated = await services.index.uploads(
             request.bucket_row.id, prefix, delimiter, key_marker, id_marker, limit
         )
     next_key, next_id = "", ""
     if truncated:
         next_key, next_id = _last(uploads, prefixes)
-    people = await _people(gateway, request, uploads)
+    people = await _people(services, request, uploads)
     content = (
         xml.element("Bucket", request.bucket)
         + f"<KeyMarker>{encode(key_marker)}</KeyMarker>"

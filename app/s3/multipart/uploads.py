@@ -24,7 +24,7 @@ from sluice_s3.app.store import multipart
 from sluice_s3.app.store.encryption.encrypted_source import ObjectEncryption
 
 if TYPE_CHECKING:
-    from sluice_s3.app.s3.gateway import Gateway
+    from sluice_s3.app.s3.services import Services
 
 
 @operation(
@@ -35,20 +35,20 @@ if TYPE_CHECKING:
     action="s3:PutObject",
     signed="Anonymous users cannot initiate multipart uploads.  Please authenticate.",
 )
-async def create_multipart_upload(gateway: Gateway, request: S3Request) -> Response:
+async def create_multipart_upload(services: Services, request: S3Request) -> Response:
     """Handle CreateMultipartUpload (https://docs.aws.amazon.com/AmazonS3/latest/API/API_CreateMultipartUpload.html)."""
     bucket = request.bucket_row
     algorithm, kind = checksums.requested_algorithm(request)
     await read_document(request)
-    written = await acls.ownership_of_new_object(gateway, request)
+    written = await acls.ownership_of_new_object(services, request)
     given = tags.requested_tags(request)
     if given:
         authorization.authorize_tags(request)
-    await encryption.load_keyring(gateway, request)
-    seal = encryption.encryption_of_new_object(gateway, request)
+    await encryption.load_keyring(services, request)
+    seal = encryption.encryption_of_new_object(services, request)
     scheme = None if seal is None else seal.scheme
     lock = lock_headers.parse_lock(request)
-    upload = await gateway.index.create_upload(
+    upload = await services.index.create_upload(
         bucket.id,
         request.key or "",
         metadata.pack_headers(metadata.object_headers(request), written.grants, given, lock, scheme),
@@ -60,7 +60,7 @@ async def create_multipart_upload(gateway: Gateway, request: S3Request) -> Respo
     headers: Headers = [*XML, *encryption.response_headers(request, scheme)]
     if algorithm:
         headers += [(b"x-amz-checksum-algorithm", algorithm.encode()), (b"x-amz-checksum-type", kind.encode())]
-    headers += lifecycle.abort_header(bucket, gateway.settings.lifecycle_day_seconds, upload.key, upload.initiated)
+    headers += lifecycle.abort_header(bucket, services.settings.lifecycle_day_seconds, upload.key, upload.initiated)
     content = (
         xml.element("Bucket", request.bucket)
         + xml.element("Key", request.key)
@@ -81,14 +81,14 @@ def part_number(request: S3Request) -> int:
     return int(text)
 
 
-async def require_open_upload(gateway: Gateway, request: S3Request) -> Upload:
+async def require_open_upload(services: Services, request: S3Request) -> Upload:
     """Return the open upload of a request, with the caller's open permissions resolved.
 
     Raises NoSuchUpload, or AccessDenied for a missing upload whose absence only its initiator may know.
     """
     place = (request.bucket_row.id, request.key or "", request.query.get("uploadId", ""))
     try:
-        found = await multipart.find_upload(gateway.store, *place)
+        found = await multipart.find_upload(services.store, *place)
     except domain.NoSuchUpload:
         authorization.authorize_upload(request, None)
         raise
@@ -102,18 +102,18 @@ def part_checksum_algorithm(upload: Upload) -> str:
 
 
 @operation("PUT", "key", "uploadId", name="UploadPart", action="s3:PutObject", streams=True)
-async def upload_part(gateway: Gateway, request: S3Request) -> Response:
+async def upload_part(services: Services, request: S3Request) -> Response:
     """Handle UploadPart (https://docs.aws.amazon.com/AmazonS3/latest/API/API_UploadPart.html)."""
     number = part_number(request)
-    upload = await require_open_upload(gateway, request)
-    body = RequestBody(request, checksum=part_checksum_algorithm(upload), fixed=True, largest=gateway.settings.max_put)
+    upload = await require_open_upload(services, request)
+    body = RequestBody(request, checksum=part_checksum_algorithm(upload), fixed=True, largest=services.settings.max_put)
     if upload.checksum_algorithm and body.promised_algorithm not in ("", upload.checksum_algorithm):
         raise InvalidRequest(
             f"Checksum Type mismatch occurred, expected checksum Type: {upload.checksum_algorithm.lower()}, "
             f"actual checksum Type: {body.promised_algorithm.lower()}"
         )
 
-    seal = await part_encryption(gateway, request, upload)
+    seal = await part_encryption(services, request, upload)
 
     def etag() -> str:
         return body.etag if seal is None else seal.etag(body.etag)
@@ -122,10 +122,10 @@ async def upload_part(gateway: Gateway, request: S3Request) -> Response:
         return Part(number, body.size or 0, etag(), 0, body.algorithm, body.checksum, extents)
 
     source = body if seal is None else seal.source(body)
-    async with gateway.quotas.room(request.bucket_row) as room:
+    async with services.quotas.room(request.bucket_row) as room:
         body.admit = partial(room.take, objects=0)
         await room.take(body.size, 0)
-        store = gateway.store_of(request, upload.storage_class)
+        store = services.store_of(request, upload.storage_class)
         await multipart.put_part(store, upload, source, describe, request.timings)
     return Response(
         200,
@@ -137,17 +137,17 @@ async def upload_part(gateway: Gateway, request: S3Request) -> Response:
     )
 
 
-async def part_encryption(gateway: Gateway, request: S3Request, upload: Upload) -> ObjectEncryption | None:
+async def part_encryption(services: Services, request: S3Request, upload: Upload) -> ObjectEncryption | None:
     """Return the encryption of an upload's part; None without. Raises InvalidRequest, InvalidArgument."""
     if SEALED in upload.headers:
-        await gateway.store.keyring.refresh()
-    seal = encryption.encryption_of_part(gateway, request, upload)
-    await encryption.wait_until_key_journaled(gateway, request, seal)
+        await services.store.keyring.refresh()
+    seal = encryption.encryption_of_part(services, request, upload)
+    await encryption.wait_until_key_journaled(services, request, seal)
     return seal
 
 
 @operation("DELETE", "key", "uploadId", name="AbortMultipartUpload", action="s3:AbortMultipartUpload")
-async def abort_multipart_upload(gateway: Gateway, request: S3Request) -> Response:
+async def abort_multipart_upload(services: Services, request: S3Request) -> Response:
     """Handle AbortMultipartUpload (https://docs.aws.amazon.com/AmazonS3/latest/API/API_AbortMultipartUpload.html)."""
-    await gateway.index.abort_upload(await require_open_upload(gateway, request))
+    await services.index.abort_upload(await require_open_upload(services, request))
     return Response(204)

@@ -16,7 +16,7 @@ from sluice_s3.app.s3.wire.response import XML, Response
 from sluice_s3.app.store.notifications import SETTING, rules_of, test_event
 
 if TYPE_CHECKING:
-    from sluice_s3.app.s3.gateway import Gateway
+    from sluice_s3.app.s3.services import Services
 
 SKIP = "x-amz-skip-destination-validation"
 
@@ -24,30 +24,30 @@ SKIP = "x-amz-skip-destination-validation"
 @operation(
     "PUT", "bucket", "notification", name="PutBucketNotificationConfiguration", action="s3:PutBucketNotification"
 )
-async def put_bucket_notification(gateway: Gateway, request: S3Request) -> Response:
+async def put_bucket_notification(services: Services, request: S3Request) -> Response:
     """Handle PutBucketNotificationConfiguration.
 
     https://docs.aws.amazon.com/AmazonS3/latest/API/API_PutBucketNotificationConfiguration.html
     """
     bucket: Bucket = request.bucket_row
-    if gateway.tree_of(bucket) is not None:
+    if services.tree_of(bucket) is not None:
         raise NotImplemented()
-    also = configuration.OF_CLASSES if gateway.store.classes else frozenset[str]()
-    if gateway.archives:
+    also = configuration.OF_CLASSES if services.store.classes else frozenset[str]()
+    if services.archives:
         also |= configuration.OF_ARCHIVES
-    targets = Targets(gateway.settings.notify_targets, gateway.regions.required, also)
+    targets = Targets(services.settings.notify_targets, services.regions.required, also)
     rules = configuration.parse_configuration(await read_document(request), targets)
     told = {} if request.headers.get(SKIP, "").lower() == "true" else {rule.target: rule for rule in rules}
     messages = [test_event(bucket, rule, event_context(request)) for rule in told.values()]
     value = [list(rule) for rule in rules] or None
-    await gateway.index.configure_messages(bucket.id, SETTING, value, messages)
+    await services.index.configure_messages(bucket.id, SETTING, value, messages)
     return Response(200)
 
 
 @operation(
     "GET", "bucket", "notification", name="GetBucketNotificationConfiguration", action="s3:GetBucketNotification"
 )
-async def get_bucket_notification(gateway: Gateway, request: S3Request) -> Response:
+async def get_bucket_notification(services: Services, request: S3Request) -> Response:
     """Handle GetBucketNotificationConfiguration.
 
     https://docs.aws.amazon.com/AmazonS3/latest/API/API_GetBucketNotificationConfiguration.html

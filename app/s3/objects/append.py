@@ -34,7 +34,7 @@ from sluice_s3.app.store.encryption.encrypted_source import ObjectEncryption
 from sluice_s3.app.store.multipart import MAX_PARTS
 
 if TYPE_CHECKING:
-    from sluice_s3.app.s3.gateway import Gateway
+    from sluice_s3.app.s3.services import Services
 
 OFFSET = "x-amz-write-offset-bytes"
 OBJECT_HEADERS = ("x-amz-meta-", "x-amz-acl", "x-amz-grant-", "x-amz-tagging", "x-amz-storage-class", "x-amz-website-")
@@ -50,38 +50,38 @@ def offset_of(request: S3Request) -> int:
     return int(text)
 
 
-async def object_to_append_to(gateway: Gateway, request: S3Request) -> Version | None:
+async def object_to_append_to(services: Services, request: S3Request) -> Version | None:
     """Return the object that a request appends to; None when it creates one.
 
     Raises InvalidWriteOffset, NotImplemented, and AccessDenied for an object that the caller may not read.
     """
     bucket, offset = request.bucket_row, offset_of(request)
-    if gateway.tree_of(bucket) is not None or bucket.versioning:
+    if services.tree_of(bucket) is not None or bucket.versioning:
         raise NotImplemented(Header=OFFSET)
-    found = await gateway.index.version(bucket.id, request.key or "")
+    found = await services.index.version(bucket.id, request.key or "")
     authorization.authorize_append(request, found)  # first: whether the offset is correct reveals the size
     if (0 if found is None else found.size) != offset:
         raise InvalidWriteOffset()
     return found
 
 
-async def append(gateway: Gateway, request: S3Request, found: Version) -> Response:
+async def append(services: Services, request: S3Request, found: Version) -> Response:
     """Append to `found`, or to its present state if the offset is still correct."""
     if any(name.startswith(OBJECT_HEADERS) for name in request.amazon):
         raise InvalidRequest("What an object is made with cannot be given again when it is appended to.")
     _parts(found)
-    if archives.is_archived(gateway, found) or restore_state.restore_state(found.headers) is not None:
+    if archives.is_archived(services, found) or restore_state.restore_state(found.headers) is not None:
         raise InvalidObjectState(StorageClass=found.storage_class)  # a restored object is a temporary copy
     wanted = conditions.write_conditions(request)
     bucket, key = request.bucket_row, request.key or ""
     algorithm = found.checksum_algorithm if has_combinable_checksum(found) else "CRC64NVME"
-    body = RequestBody(request, checksum=algorithm, fixed=True, largest=gateway.settings.max_put)
+    body = RequestBody(request, checksum=algorithm, fixed=True, largest=services.settings.max_put)
     if body.size is None:
         raise MissingContentLength()
     if body.size == 0:
         raise InvalidRequest("Request body cannot be empty when 'write offset' is specified")
 
-    seal = await _seal(gateway, request, found)
+    seal = await _seal(services, request, found)
 
     def describe(old: Version) -> NewVersion:
         if scheme_of(old.headers) != scheme_of(found.headers):
@@ -89,14 +89,14 @@ async def append(gateway: Gateway, request: S3Request, found: Version) -> Respon
         return _appended_version(old, body, body.etag if seal is None else seal.etag(body.etag), algorithm)
 
     async def find() -> Version:
-        again = await object_to_append_to(gateway, request)
+        again = await object_to_append_to(services, request)
         if again is None:
             raise InvalidWriteOffset()
         return again
 
-    async with gateway.quotas.room(bucket) as room:
+    async with services.quotas.room(bucket) as room:
         await room.take(body.size, 0)
-        store = gateway.store_of(request, found.storage_class)
+        store = services.store_of(request, found.storage_class)
         source = body if seal is None else seal.source(body)
         how = (find, source, body.size, describe, lambda: body.checksum, wanted)
         new, committed = await appending.append(store, bucket.id, key, found, *how)
@@ -105,17 +105,17 @@ async def append(gateway: Gateway, request: S3Request, found: Version) -> Respon
         name = b"x-amz-checksum-" + new.checksum_algorithm.lower().encode()
         headers += [(name, new.checksum.encode()), (b"x-amz-checksum-type", b"FULL_OBJECT")]
     told = (key, new.size, committed.modified, new.headers)
-    headers += lifecycle.expiration_header(bucket, gateway.settings.lifecycle_day_seconds, *told)
+    headers += lifecycle.expiration_header(bucket, services.settings.lifecycle_day_seconds, *told)
     headers += encryption.response_headers(request, None if seal is None else seal.scheme)
     return Response(200, headers)
 
 
-async def _seal(gateway: Gateway, request: S3Request, found: Version) -> ObjectEncryption | None:
+async def _seal(services: Services, request: S3Request, found: Version) -> ObjectEncryption | None:
     """Return the encryption of appended bytes: a new data key under the object's key."""
     if SEALED in found.headers:
-        await gateway.store.keyring.refresh()
-    seal = encryption.encryption_of_part(gateway, request, found)
-    await encryption.wait_until_key_journaled(gateway, request, seal)
+        await services.store.keyring.refresh()
+    seal = encryption.encryption_of_part(services, request, found)
+    await encryption.wait_until_key_journaled(services, request, seal)
     return seal
 
 

@@ -8,7 +8,7 @@ from sluice_s3.app.index.rows import Version
 from sluice_s3.app.s3.auth import authorization
 from sluice_s3.app.s3.encryption import headers as encryption
 from sluice_s3.app.s3.errors import InvalidArgument
-from sluice_s3.app.s3.objects.read import find_version
+from sluice_s3.app.s3.objects.find import find_version
 from sluice_s3.app.s3.routing import action_for_version, operation
 from sluice_s3.app.s3.versioning import headers as version_headers
 from sluice_s3.app.s3.wire import conditions, xml
@@ -17,14 +17,14 @@ from sluice_s3.app.s3.wire.request import S3Request
 from sluice_s3.app.s3.wire.response import XML, Response
 
 if TYPE_CHECKING:
-    from sluice_s3.app.s3.gateway import Gateway
+    from sluice_s3.app.s3.services import Services
 
 ATTRIBUTES = frozenset({"ETag", "Checksum", "ObjectParts", "StorageClass", "ObjectSize"})
 MAX_PARTS = 1000
 
 
 @operation("GET", "key", "attributes", name="GetObjectAttributes", action="s3:GetObjectAttributes")
-async def get_object_attributes(gateway: Gateway, request: S3Request) -> Response:
+async def get_object_attributes(services: Services, request: S3Request) -> Response:
     """Handle GetObjectAttributes (https://docs.aws.amazon.com/AmazonS3/latest/API/API_GetObjectAttributes.html)."""
     asked = [name.strip() for name in request.headers.get("x-amz-object-attributes", "").split(",") if name.strip()]
     if not asked or not ATTRIBUTES.issuperset(asked):
@@ -35,8 +35,8 @@ async def get_object_attributes(gateway: Gateway, request: S3Request) -> Respons
     authorization.require_action(request, right, request.bucket_row, request.key, version_id)
     limit = _number(request, "x-amz-max-parts", MAX_PARTS)
     after = _number(request, "x-amz-part-number-marker", 0)
-    version = await find_version(gateway, request)
-    await encryption.check_read(gateway, request, version)
+    version = await find_version(services, request)
+    await encryption.check_read(services, request, version)
     headers = [*XML, (b"last-modified", http_date(version.modified // 1000).encode())]
     headers += version_headers.version_header(request.bucket_row, version.version_id)
     if conditions.check_read(request.headers, version.etag, version.modified):
@@ -47,7 +47,7 @@ async def get_object_attributes(gateway: Gateway, request: S3Request) -> Respons
     if "Checksum" in asked and version.checksum:
         content += f"<Checksum>{checksum_elements(version)}</Checksum>"
     if "ObjectParts" in asked and version.parts:
-        content += await _parts(gateway, version, after, min(limit, MAX_PARTS))
+        content += await _parts(services, version, after, min(limit, MAX_PARTS))
     if "StorageClass" in asked:
         content += xml.element("StorageClass", version.storage_class)
     if "ObjectSize" in asked:
@@ -70,8 +70,8 @@ def _number(request: S3Request, name: str, default: int) -> int:
     return int(text)
 
 
-async def _parts(gateway: Gateway, version: Version, after: int, limit: int) -> str:
-    found = await gateway.index.object_parts(version.body, after, limit + 1)
+async def _parts(services: Services, version: Version, after: int, limit: int) -> str:
+    found = await services.index.object_parts(version.body, after, limit + 1)
     shown = found[:limit]
     content = xml.element("PartsCount", version.parts) + xml.element("PartNumberMarker", after)
     content += xml.element("NextPartNumberMarker", shown[-1].number if shown else after)

@@ -41,6 +41,7 @@ from sluice_s3.app.s3.multipart.uploads import (
 )
 from sluice_s3.app.s3.object_lock import headers as lock_headers
 from sluice_s3.app.s3.objects import copy_source
+from sluice_s3.app.s3.objects.find import find_authorized
 from sluice_s3.app.s3.restore import archives
 from sluice_s3.app.s3.routing import operation
 from sluice_s3.app.s3.tagging import tags
@@ -58,7 +59,7 @@ from sluice_s3.storage_drivers.base import BodySource as DriverSource
 from sluice_s3.storage_drivers.base import Buffer
 
 if TYPE_CHECKING:
-    from sluice_s3.app.s3.gateway import Gateway
+    from sluice_s3.app.s3.services import Services
 
 T = TypeVar("T")
 COPIED_BY = "Anonymous users cannot copy objects.  Please authenticate."
@@ -83,10 +84,10 @@ class CopySource(NamedTuple):
     version_id: str | None
 
 
-async def _source(gateway: Gateway, request: S3Request) -> CopySource:
+async def _source(services: Services, request: S3Request) -> CopySource:
     """Parse and authorize the source. Raises InvalidArgument, NoSuchBucket, AccessDenied."""
     bucket, key, version_id = copy_source.parse_copy_source(request.headers["x-amz-copy-source"])
-    row = await gateway.bucket(bucket)
+    row = await services.bucket(bucket)
     authorization.authorize_copy_source(request, row, key, version_id)
     if MARK in row.settings:
         operation = "REST.COPY.PART_GET" if request.operation == "UploadPartCopy" else "REST.COPY.OBJECT_GET"
@@ -96,17 +97,17 @@ async def _source(gateway: Gateway, request: S3Request) -> CopySource:
     return CopySource(row, key, version_id)
 
 
-async def _find(gateway: Gateway, request: S3Request, source: CopySource) -> Version:
+async def _find(services: Services, request: S3Request, source: CopySource) -> Version:
     try:
-        version = await gateway.find_for(request, source.bucket, source.key, source.version_id)
+        version = await find_authorized(services, request, source.bucket, source.key, source.version_id)
     except MethodNotAllowed:
         raise InvalidRequest(
             "The source of a copy request may not specifically refer to a delete marker by version id."
         ) from None
     conditions.check_copy_source(request.headers, version.etag, version.modified)
-    archives.require_restored(gateway, version, archives.SOURCE_ARCHIVED)
+    archives.require_restored(services, version, archives.SOURCE_ARCHIVED)
     if SEALED in version.headers:
-        await gateway.store.keyring.refresh()  # its key may have been disabled
+        await services.store.keyring.refresh()  # its key may have been disabled
     return version
 
 
@@ -119,23 +120,23 @@ def _directive(request: S3Request, name: str) -> bool:
 
 
 @operation("PUT", "key", "copy", name="CopyObject", action="s3:PutObject", signed=COPIED_BY)
-async def copy_object(gateway: Gateway, request: S3Request) -> Response:
+async def copy_object(services: Services, request: S3Request) -> Response:
     """Handle CopyObject (https://docs.aws.amazon.com/AmazonS3/latest/API/API_CopyObject.html)."""
     bucket, key = request.bucket_row, request.key or ""
     wanted = conditions.write_conditions(request)
-    await authorization.authorize_precondition(gateway, request, tells=conditions.reveals_object_state(wanted))
+    await authorization.authorize_precondition(services, request, tells=conditions.reveals_object_state(wanted))
     replace = _directive(request, "x-amz-metadata-directive")
     _directive(request, tags.DIRECTIVE)
     given = tags.requested_tags(request)
     algorithm = checksums.requested_algorithm(request)[0]
     storage_class = metadata.storage_class(request)
-    written = await acls.ownership_of_new_object(gateway, request)
+    written = await acls.ownership_of_new_object(services, request)
     lock = lock_headers.lock_of_new_object(request)
-    source = await _source(gateway, request)
-    await encryption.load_keyring(gateway, request)
-    seal = encryption.encryption_of_new_object(gateway, request)
+    source = await _source(services, request)
+    await encryption.load_keyring(services, request)
+    seal = encryption.encryption_of_new_object(services, request)
     onto_itself = source.bucket.id == bucket.id and source.key == key and source.version_id is None
-    room = gateway.quotas.room(bucket)
+    room = services.quotas.room(bucket)
 
     async def describe(found: Version) -> NewVersion:
         if found.size > MAX_COPY:
@@ -157,32 +158,34 @@ async def copy_object(gateway: Gateway, request: S3Request) -> Response:
                 authorization.authorize_source_tags(request, source.bucket, found, source.version_id)
         scheme = None if seal is None else seal.scheme
         kept = metadata.pack_headers(_kept(request, found, replace), written.grants, kept_tags, lock, scheme)
-        customer = encryption.source_key(gateway, request, found)
-        return await _new_version(gateway, found, kept, storage_class, algorithm, written, customer)
+        customer = encryption.source_key(services, request, found)
+        return await _new_version(services, found, kept, storage_class, algorithm, written, customer)
 
     async def describe_shared(found: Version) -> NewVersion:
-        placed = can_share_blobs(gateway.store, source.bucket, found, gateway.store_of(request, storage_class))
-        if not placed or not encryption.is_same_key(gateway, request, seal, found):
+        placed = can_share_blobs(services.store, source.bucket, found, services.store_of(request, storage_class))
+        if not placed or not encryption.is_same_key(services, request, seal, found):
             raise _NeedsByteCopy
         return await describe(found)
 
-    find = partial(_find, gateway, request, source)
-    await encryption.wait_until_key_journaled(gateway, request, seal)
+    find = partial(_find, services, request, source)
+    await encryption.wait_until_key_journaled(services, request, seal)
     async with room:
         try:
-            if not _shares(gateway, source, bucket):
+            if not _shares(services, source, bucket):
                 raise _NeedsByteCopy
             place = (bucket.id, key)
-            found, committed = await objects.copy(gateway.store, find, *place, describe_shared, wanted, request.timings)
+            found, committed = await objects.copy(
+                services.store, find, *place, describe_shared, wanted, request.timings
+            )
         except _NeedsByteCopy:
             found, committed = await _retry_while_source_changes(
-                lambda: _copy_bytes(gateway, request, source, describe, wanted, seal)
+                lambda: _copy_bytes(services, request, source, describe, wanted, seal)
             )
     if lock != NONE:
         await wait_until_journaled(
-            gateway.store_of(request), bucket, key, committed, metadata.pack_headers({}, lock=lock)
+            services.store_of(request), bucket, key, committed, metadata.pack_headers({}, lock=lock)
         )
-    version = await gateway.index.version(bucket.id, key, committed.version_id)
+    version = await services.index.version(bucket.id, key, committed.version_id)
     shown = version if version is not None and version.seq == committed.seq else found
     content = (
         f"<LastModified>{xml.timestamp(committed.modified)}</LastModified><ETag>&quot;{shown.etag}&quot;</ETag>"
@@ -195,7 +198,7 @@ async def copy_object(gateway: Gateway, request: S3Request) -> Response:
         *version_headers.headers_of_put(committed.version_id),
     ]
     told = (key, shown.size, committed.modified, shown.headers)
-    headers += lifecycle.expiration_header(bucket, gateway.settings.lifecycle_day_seconds, *told)
+    headers += lifecycle.expiration_header(bucket, services.settings.lifecycle_day_seconds, *told)
     headers += encryption.response_headers(request, None if seal is None else seal.scheme)
     return Response(200, headers, xml.document("CopyObjectResult", content))
 
@@ -204,9 +207,9 @@ class _NeedsByteCopy(Exception):
     """The bytes must be copied: to another store, a plain file or another encryption."""
 
 
-def _shares(gateway: Gateway, source: CopySource, bucket: Bucket) -> bool:
+def _shares(services: Services, source: CopySource, bucket: Bucket) -> bool:
     """Return whether a copy can reference the source's blobs: same store, and no plain files."""
-    return source.bucket.store == bucket.store and gateway.tree_of(bucket) is None
+    return source.bucket.store == bucket.store and services.tree_of(bucket) is None
 
 
 async def _retry_while_source_changes(copy: Callable[[], Awaitable[T]]) -> T:
@@ -220,7 +223,7 @@ async def _retry_while_source_changes(copy: Callable[[], Awaitable[T]]) -> T:
 
 
 async def _copy_bytes(
-    gateway: Gateway,
+    services: Services,
     request: S3Request,
     source: CopySource,
     describe: Callable[[Version], Awaitable[NewVersion]],
@@ -228,17 +231,17 @@ async def _copy_bytes(
     seal: ObjectEncryption | None,
 ) -> tuple[Version, CommitResult]:
     bucket, key = request.bucket_row, request.key or ""
-    found = await _find(gateway, request, source)
+    found = await _find(services, request, source)
     hashed = _CopyHasher(await describe(found), found, seal)
-    tree = gateway.tree_of(bucket)
+    tree = services.tree_of(bucket)
     if tree is not None and hashed.is_known and is_plain_file(found.body) and source.bucket.store == bucket.store:
         pieces = tree.slices(found.body, found.size)
         return found, await tree.put_pieces(bucket, key, pieces, hashed.describe, wanted, request.timings)
-    customer = encryption.source_key(gateway, request, found)
-    body = reading.VersionSource(gateway.store, found, 0, found.size, hashed.take, customer)
+    customer = encryption.source_key(services, request, found)
+    body = reading.VersionSource(services.store, found, 0, found.size, hashed.take, customer)
     if tree is not None:
         return found, await tree.put(bucket, key, body, hashed.describe, wanted, request.timings)
-    place = (gateway.store_of(request, metadata.storage_class(request)), bucket.id, key)
+    place = (services.store_of(request, metadata.storage_class(request)), bucket.id, key)
     written: DriverSource = body if seal is None else seal.source(body)
     return found, await objects.put(*place, written, hashed.describe, wanted, request.timings)
 
@@ -294,7 +297,7 @@ def _kept(request: S3Request, found: Version, replace: bool) -> dict[str, str]:
 
 
 async def _new_version(
-    gateway: Gateway,
+    services: Services,
     found: Version,
     kept: str,
     storage_class: str,
@@ -305,7 +308,7 @@ async def _new_version(
     checksum = found.checksum_algorithm, found.checksum_type, found.checksum
     if algorithm and (algorithm != found.checksum_algorithm or found.checksum_type != "FULL_OBJECT"):
         hasher = checksums.ALGORITHMS[algorithm].new()
-        await reading.feed_bytes(gateway.store, found, 0, found.size, hasher.update, customer)
+        await reading.feed_bytes(services.store, found, 0, found.size, hasher.update, customer)
         checksum = algorithm, "FULL_OBJECT", hasher.digest_base64()
     return NewVersion(
         found.size,
@@ -320,14 +323,14 @@ async def _new_version(
 
 
 @operation("PUT", "key", "uploadId+copy", name="UploadPartCopy", action="s3:PutObject", signed=COPIED_BY)
-async def upload_part_copy(gateway: Gateway, request: S3Request) -> Response:
+async def upload_part_copy(services: Services, request: S3Request) -> Response:
     """Handle UploadPartCopy (https://docs.aws.amazon.com/AmazonS3/latest/API/API_UploadPartCopy.html)."""
     number = part_number(request)
-    source = await _source(gateway, request)
-    upload = await require_open_upload(gateway, request)
-    seal = await part_encryption(gateway, request, upload)
+    source = await _source(services, request)
+    upload = await require_open_upload(services, request)
+    seal = await part_encryption(services, request, upload)
     wanted = request.headers.get("x-amz-copy-source-range")
-    store = gateway.store_of(request, upload.storage_class)
+    store = services.store_of(request, upload.storage_class)
 
     def bounds(found: Version) -> tuple[int, int]:
         offset, length = (0, found.size) if wanted is None else parse_copy_range(wanted, found.size)
@@ -337,35 +340,35 @@ async def upload_part_copy(gateway: Gateway, request: S3Request) -> Response:
             )
         return offset, length
 
-    room = gateway.quotas.room(request.bucket_row)
+    room = services.quotas.room(request.bucket_row)
 
     async def describe(found: Version) -> tuple[Part, int, int]:
         offset, length = bounds(found)
         whole = length == found.size or SEALED not in found.headers
-        placed = can_share_blobs(gateway.store, source.bucket, found, store)
-        if not (placed and whole and encryption.is_same_key(gateway, request, seal, found)):
+        placed = can_share_blobs(services.store, source.bucket, found, store)
+        if not (placed and whole and encryption.is_same_key(services, request, seal, found)):
             raise _NeedsByteCopy
         await room.take(length, 0)
-        customer = encryption.source_key(gateway, request, found)
-        return await _hash(gateway, upload, number, found, offset, length, customer, seal), offset, length
+        customer = encryption.source_key(services, request, found)
+        return await _hash(services, upload, number, found, offset, length, customer, seal), offset, length
 
     async def copy() -> tuple[Version, Part, CommitResult]:
         found = await find()
         offset, length = bounds(found)
         await room.take(length, 0)
         hashes = _PartHashes(upload, number, length, seal)
-        customer = encryption.source_key(gateway, request, found)
-        body = reading.VersionSource(gateway.store, found, offset, length, hashes.take, customer)
+        customer = encryption.source_key(services, request, found)
+        body = reading.VersionSource(services.store, found, offset, length, hashes.take, customer)
         written: DriverSource = body if seal is None else seal.source(body)
         made = await multipart.put_part(store, upload, written, hashes.part, request.timings)
         return found, hashes.part(()), made
 
-    find = partial(_find, gateway, request, source)
+    find = partial(_find, services, request, source)
     async with room:
         try:
-            if not _shares(gateway, source, request.bucket_row):
+            if not _shares(services, source, request.bucket_row):
                 raise _NeedsByteCopy
-            found, part, committed = await multipart.copy_part(gateway.store, find, upload, describe, request.timings)
+            found, part, committed = await multipart.copy_part(services.store, find, upload, describe, request.timings)
         except _NeedsByteCopy:
             found, part, committed = await _retry_while_source_changes(copy)
     content = (
@@ -378,7 +381,7 @@ async def upload_part_copy(gateway: Gateway, request: S3Request) -> Response:
 
 
 async def _hash(
-    gateway: Gateway,
+    services: Services,
     upload: Upload,
     number: int,
     found: Version,
@@ -393,7 +396,7 @@ async def _hash(
     if whole and found.checksum_algorithm == algorithm and found.checksum_type == "FULL_OBJECT":
         return Part(number, length, found.etag, 0, algorithm, found.checksum, ())
     hashes = _PartHashes(upload, number, length, seal)
-    await reading.feed_bytes(gateway.store, found, offset, length, hashes.take, customer)
+    await reading.feed_bytes(services.store, found, offset, length, hashes.take, customer)
     return hashes.part(())
 
 

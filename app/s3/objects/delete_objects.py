@@ -24,7 +24,7 @@ from sluice_s3.app.s3.wire.response import XML, Response
 from sluice_s3.app.store import objects
 
 if TYPE_CHECKING:
-    from sluice_s3.app.s3.gateway import Gateway
+    from sluice_s3.app.s3.services import Services
 
 MAX_ENTRIES = 1000
 DELETE = frozenset({"Object", "Quiet"})
@@ -33,7 +33,7 @@ OBJECT = frozenset({"Key", "VersionId", "ETag", "LastModifiedTime", "Size"})
 
 
 @operation("POST", "bucket", "delete", name="DeleteObjects", action="s3:DeleteObject", each=True)
-async def delete_objects(gateway: Gateway, request: S3Request) -> Response:
+async def delete_objects(services: Services, request: S3Request) -> Response:
     """Handle DeleteObjects (https://docs.aws.amazon.com/AmazonS3/latest/API/API_DeleteObjects.html)."""
     body = RequestBody(request, checksum="", etag=False)
     if "content-md5" not in request.headers and not body.promised_algorithm:
@@ -48,7 +48,7 @@ async def delete_objects(gateway: Gateway, request: S3Request) -> Response:
     batch, refusals, allowed = authorization.Batch(request), [], []
     for entry in entries:
         await batch.begin()
-        error = await _authorization_error(gateway, request, entry)
+        error = await _authorization_error(services, request, entry)
         refusals.append(error)
         if error is None:
             allowed.append(_with_bypass(request, entry) if lock_headers.BYPASS in request.headers else entry)
@@ -56,7 +56,7 @@ async def delete_objects(gateway: Gateway, request: S3Request) -> Response:
         raise AccessDenied()
     if not allowed:
         request.undecided = False  # nothing is done, and unusable keys need no permission
-    results = iter(await _delete(gateway, request, allowed) if allowed else [])
+    results = iter(await _delete(services, request, allowed) if allowed else [])
     answers: list[Done] = [next(results) if error is None else error for error in refusals]
     if MARK in request.bucket_row.settings:
         request.also_logged = [_logged(request, *one) for one in zip(entries, answers, strict=True)]
@@ -64,11 +64,11 @@ async def delete_objects(gateway: Gateway, request: S3Request) -> Response:
     return Response(200, list(XML), xml.document("DeleteResult", content))
 
 
-async def _delete(gateway: Gateway, request: S3Request, entries: Sequence[Deletion]) -> Sequence[Done]:
-    tree = gateway.tree_of(request.bucket_row)
+async def _delete(services: Services, request: S3Request, entries: Sequence[Deletion]) -> Sequence[Done]:
+    tree = services.tree_of(request.bucket_row)
     if tree is not None:
         return await tree.delete_many(request.bucket_row, entries, request.timings)
-    return await objects.delete_many(gateway.store, request.bucket_row.id, entries, request.timings)
+    return await objects.delete_many(services.store, request.bucket_row.id, entries, request.timings)
 
 
 def _entry(element: Element) -> Deletion:
@@ -99,7 +99,7 @@ def _with_bypass(request: S3Request, entry: Deletion) -> Deletion:
     return entry._replace(bypass=named and lock_headers.bypasses_governance(request, entry.key, entry.version_id))
 
 
-async def _authorization_error(gateway: Gateway, request: S3Request, entry: Deletion) -> S3Error | None:
+async def _authorization_error(services: Services, request: S3Request, entry: Deletion) -> S3Error | None:
     """Return the reason for not trying an entry; None if it may be tried."""
     try:
         target.validate_key(entry.key)
@@ -107,7 +107,7 @@ async def _authorization_error(gateway: Gateway, request: S3Request, entry: Dele
         if entry.version_id is not None and not version_headers.may_exist(request.bucket_row, entry.version_id):
             raise NoSuchVersion()
         tells = conditions.reveals_object_state(entry.conditions)
-        await authorization.authorize_precondition(gateway, request, entry.key, entry.version_id, tells=tells)
+        await authorization.authorize_precondition(services, request, entry.key, entry.version_id, tells=tells)
     except S3Error as error:
         return error
     return None

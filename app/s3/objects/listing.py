@@ -22,7 +22,7 @@ from sluice_s3.app.s3.wire.request import S3Request
 from sluice_s3.app.s3.wire.response import XML, Response
 
 if TYPE_CHECKING:
-    from sluice_s3.app.s3.gateway import Gateway
+    from sluice_s3.app.s3.services import Services
 
 MAX_KEYS = 1000
 
@@ -30,7 +30,7 @@ Encode = Callable[[str], str]
 
 
 @operation("GET", "bucket", name="ListObjects", action="s3:ListBucket")
-async def list_objects(gateway: Gateway, request: S3Request) -> Response:
+async def list_objects(services: Services, request: S3Request) -> Response:
     """Handle ListObjects, or ListObjectsV2 with `list-type=2`.
 
     https://docs.aws.amazon.com/AmazonS3/latest/API/API_ListObjects.html
@@ -43,33 +43,33 @@ async def list_objects(gateway: Gateway, request: S3Request) -> Response:
     encode = xml.url_encode if wants_url_encoding(request) else xml.escape
     limit = parse_integer(request, "max-keys", MAX_KEYS, 0, MAX_KEYS, cap=True)
     if kind is None:
-        return await _version_1(gateway, request, encode, limit)
-    return await _version_2(gateway, request, encode, limit)
+        return await _version_1(services, request, encode, limit)
+    return await _version_2(services, request, encode, limit)
 
 
-async def _version_1(gateway: Gateway, request: S3Request, encode: Encode, limit: int) -> Response:
+async def _version_1(services: Services, request: S3Request, encode: Encode, limit: int) -> Response:
     query = request.query
     marker = query.get("marker", "")
-    page = await _page(gateway, request, marker, limit)
+    page = await _page(services, request, marker, limit)
     delimiter = query.get("delimiter", "")
     next_marker = ""
     if page.truncated and delimiter:
         next_marker = f"<NextMarker>{encode(page.last)}</NextMarker>"
     content = (
         f"{render_list_header(request, encode, xml.escape)}<Marker>{encode(marker)}</Marker>{next_marker}"
-        f"{_limits(request, limit, page)}{_entries(gateway, request, page, encode, True)}"
+        f"{_limits(request, limit, page)}{_entries(services, request, page, encode, True)}"
     )
     return Response(200, list(XML), xml.document("ListBucketResult", content))
 
 
-async def _version_2(gateway: Gateway, request: S3Request, encode: Encode, limit: int) -> Response:
+async def _version_2(services: Services, request: S3Request, encode: Encode, limit: int) -> Response:
     request.operation = "ListObjectsV2"
     query = request.query
     after = start_after = query.get("start-after", "")
     token = query.get("continuation-token")
     if token:
         after = decode_continuation_token(token)
-    page = await _page(gateway, request, after, limit)
+    page = await _page(services, request, after, limit)
     echoed = ""
     if token is not None:
         echoed += xml.element("ContinuationToken", token)
@@ -81,19 +81,19 @@ async def _version_2(gateway: Gateway, request: S3Request, encode: Encode, limit
     content = (
         f"{render_list_header(request, encode, encode)}{echoed}"
         f"<KeyCount>{len(page.rows) + len(page.prefixes)}</KeyCount>"
-        f"{_limits(request, limit, page)}{_entries(gateway, request, page, encode, with_owner)}"
+        f"{_limits(request, limit, page)}{_entries(services, request, page, encode, with_owner)}"
     )
     return Response(200, list(XML), xml.document("ListBucketResult", content))
 
 
-async def _page(gateway: Gateway, request: S3Request, after: str, limit: int) -> Page:
+async def _page(services: Services, request: S3Request, after: str, limit: int) -> Page:
     started = perf_counter()
     query = request.query
     headers = archives.wants_restore_status(request)
     if limit == 0:
         return Page([], [], False, "")
     prefix, delimiter = query.get("prefix", ""), query.get("delimiter", "")
-    page = await gateway.index.list_current(request.bucket_row.id, prefix, delimiter, after, limit, headers=headers)
+    page = await services.index.list_current(request.bucket_row.id, prefix, delimiter, after, limit, headers=headers)
     request.timings["index"] = perf_counter() - started
     return page
 
@@ -113,7 +113,7 @@ def _limits(request: S3Request, limit: int, page: Page) -> str:
     return f"<MaxKeys>{limit}</MaxKeys><IsTruncated>{'true' if page.truncated else 'false'}</IsTruncated>"
 
 
-def _entries(gateway: Gateway, request: S3Request, page: Page, encode: Encode, with_owner: bool) -> str:
+def _entries(services: Services, request: S3Request, page: Page, encode: Encode, with_owner: bool) -> str:
     owner = xml.owner_element(*request.bucket_owner) if with_owner else ""
     shown = _render_entries(page, encode, owner)
     if page.headers:

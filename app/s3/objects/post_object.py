@@ -11,6 +11,7 @@ from urllib.parse import quote, urlsplit
 
 from sluice_s3.app.s3.acl import grants as acls
 from sluice_s3.app.s3.auth import authorization, session_tokens
+from sluice_s3.app.s3.auth.authentication import authenticate
 from sluice_s3.app.s3.auth.signatures.form import V4, parse_form
 from sluice_s3.app.s3.auth.signatures.hoist import TOKEN
 from sluice_s3.app.s3.encryption import headers as encryption
@@ -28,7 +29,7 @@ from sluice_s3.app.s3.wire.response import XML, Headers, Response
 from sluice_s3.app.s3.wire.unsupported_headers import reject_unsupported_headers
 
 if TYPE_CHECKING:
-    from sluice_s3.app.s3.gateway import Gateway
+    from sluice_s3.app.s3.services import Services
 
 OF_CONNECTION = ("host", "user-agent", "referer", "origin", "access-control-request-method")
 """Headers taken from the browser. All others come from the form, since its policy covers only these."""
@@ -53,7 +54,7 @@ class _File(RequestBody):
 
 
 @operation("POST", "bucket", name="PostObject", action="s3:PutObject", form=True)
-async def post_object(gateway: Gateway, request: S3Request) -> Response:
+async def post_object(services: Services, request: S3Request) -> Response:
     """Handle PostObject (https://docs.aws.amazon.com/AmazonS3/latest/API/RESTObjectPOST.html)."""
     if request.signature is not None:
         raise InvalidArgument(
@@ -67,31 +68,31 @@ async def post_object(gateway: Gateway, request: S3Request) -> Response:
     await form.read_fields()
     request.is_document = False
     _take_key(request, form.fields)
-    allowed = await _authenticate_form(gateway, request, form.fields)
+    allowed = await _authenticate_form(services, request, form.fields)
     _become_put_request(request, form)
     reject_unsupported_headers(request)
     authorization.authorize_form(request, "s3:PutObject")
-    largest = gateway.settings.max_put
+    largest = services.settings.max_put
     if allowed is not None and allowed.largest is not None:
         largest = min(largest, allowed.largest)
     body = _File(request, largest=largest)
     body.smallest = 0 if allowed is None else allowed.smallest
-    written = await acls.ownership_of_new_object(gateway, request)
-    await encryption.load_keyring(gateway, request)
-    put = PutObject(gateway, request, written, body)
-    committed = await store_object(gateway, request, put)
+    written = await acls.ownership_of_new_object(services, request)
+    await encryption.load_keyring(services, request)
+    put = PutObject(services, request, written, body)
+    committed = await store_object(services, request, put)
     return _answer(request, form.fields, put.etag, put.answer(committed).headers)
 
 
-async def _authenticate_form(gateway: Gateway, request: S3Request, fields: dict[str, str]) -> PostPolicy | None:
+async def _authenticate_form(services: Services, request: S3Request, fields: dict[str, str]) -> PostPolicy | None:
     """Authenticate the form, and check it against its policy; None when it is unsigned.
 
     Raises InvalidAccessKeyId, SignatureDoesNotMatch, InvalidPolicyDocument, AccessDenied.
     """
-    claim = parse_form(fields, region=gateway.regions.required, sigv2=gateway.settings.sigv2)
+    claim = parse_form(fields, region=services.regions.required, sigv2=services.settings.sigv2)
     if claim is None:
         return None
-    await gateway.authenticate(request, claim)
+    await authenticate(services, request, claim)
     found = policy.parse_post_policy(fields["policy"])
     found.check({**fields, "bucket": request.bucket or ""}, time.time())
     return found

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import asyncio
 from functools import partial
-from time import perf_counter
 from typing import TYPE_CHECKING
 
 from sluice_s3.app.encryption.scheme import SEALED
 from sluice_s3.app.encryption.sse_c import CustomerKey
-from sluice_s3.app.errors import NoSuchKey, SourceGone, WouldBlock
+from sluice_s3.app.errors import SourceGone, WouldBlock
 from sluice_s3.app.index.object_lock import LOCKED
 from sluice_s3.app.index.rows import NULL_VERSION, Bucket, ObjectPart, Version
 from sluice_s3.app.s3.auth import authorization
@@ -18,9 +17,9 @@ from sluice_s3.app.s3.encryption import headers as encryption
 from sluice_s3.app.s3.errors import InvalidArgument, InvalidPartNumber, InvalidRequest, ServiceUnavailable
 from sluice_s3.app.s3.lifecycle import rules as lifecycle
 from sluice_s3.app.s3.object_lock import headers as lock_headers
+from sluice_s3.app.s3.objects.find import find_version, try_find_version
 from sluice_s3.app.s3.restore import archives
 from sluice_s3.app.s3.routing import PendingResult, operation
-from sluice_s3.app.s3.versioning import headers as version_headers
 from sluice_s3.app.s3.wire import conditions, metadata
 from sluice_s3.app.s3.wire.dates import http_date
 from sluice_s3.app.s3.wire.ranges import parse_range
@@ -30,34 +29,34 @@ from sluice_s3.app.store import objects, reading
 from sluice_s3.app.store.lifecycle.evaluator import MARK
 
 if TYPE_CHECKING:
-    from sluice_s3.app.s3.gateway import Gateway
+    from sluice_s3.app.s3.services import Services
 
 MAX_PARTS = 10_000
 
 
-def try_get_object(gateway: Gateway, request: S3Request) -> Response:
+def try_get_object(services: Services, request: S3Request) -> Response:
     """Answer GetObject for a small cached body. Raises WouldBlock."""
-    version = try_find_version(gateway, request)
+    version = try_find_version(services, request)
     customer = None
     if SEALED in version.headers or request.sse:
-        customer = _try_check_encryption(gateway, request, version)
-    if version.storage_class in gateway.archives:
-        archives.require_restored(gateway, version)
-    response, offset, length = _build_response(gateway, request, version, _try_part(request, version))
+        customer = _try_check_encryption(services, request, version)
+    if version.storage_class in services.archives:
+        archives.require_restored(services, version)
+    response, offset, length = _build_response(services, request, version, _try_part(request, version))
     if response.status in (200, 206):
         try:
-            response.body = reading.try_read_body(gateway.store, version, offset, length, request.timings, customer)
+            response.body = reading.try_read_body(services.store, version, offset, length, request.timings, customer)
         except WouldBlock:
-            if SEALED not in version.headers and reading.is_single_record(gateway.store, version, length):
-                request.coming = partial(_begin_body, gateway, request, version, response, offset)
+            if SEALED not in version.headers and reading.is_single_record(services.store, version, length):
+                request.coming = partial(_begin_body, services, request, version, response, offset)
             raise
     return response
 
 
 def _begin_body(
-    gateway: Gateway, request: S3Request, version: Version, response: Response, offset: int
+    services: Services, request: S3Request, version: Version, response: Response, offset: int
 ) -> PendingResult:
-    reads = reading.read_record(gateway.store, version, offset, response.length or 0, request.timings)
+    reads = reading.read_record(services.store, version, offset, response.length or 0, request.timings)
 
     def answer(done: asyncio.Future[bytes]) -> Response:
         response.body = done.result()
@@ -66,83 +65,50 @@ def _begin_body(
     return PendingResult(asyncio.ensure_future(reads), answer)
 
 
-def _try_check_encryption(gateway: Gateway, request: S3Request, version: Version) -> CustomerKey | None:
-    if SEALED in version.headers and not gateway.store.keyring.is_fresh:
+def _try_check_encryption(services: Services, request: S3Request, version: Version) -> CustomerKey | None:
+    if SEALED in version.headers and not services.store.keyring.is_fresh:
         raise WouldBlock
-    return encryption.try_check_read(gateway, request, version)
+    return encryption.try_check_read(services, request, version)
 
 
 @operation("GET", "key", name="GetObject", action="s3:GetObject", now=try_get_object)
-async def get_object(gateway: Gateway, request: S3Request) -> Response:
+async def get_object(services: Services, request: S3Request) -> Response:
     """Handle GetObject (https://docs.aws.amazon.com/AmazonS3/latest/API/API_GetObject.html)."""
     for _ in range(objects.MAX_SOURCE_RETRIES):
-        version = await find_version(gateway, request)
-        customer = await encryption.check_read(gateway, request, version)
-        archives.require_restored(gateway, version)
-        response, offset, length = _build_response(gateway, request, version, await _part(gateway, request, version))
+        version = await find_version(services, request)
+        customer = await encryption.check_read(services, request, version)
+        archives.require_restored(services, version)
+        response, offset, length = _build_response(services, request, version, await _part(services, request, version))
         if response.status not in (200, 206):
             return response
         try:
-            response.body = await reading.read_body(gateway.store, version, offset, length, request.timings, customer)
+            response.body = await reading.read_body(services.store, version, offset, length, request.timings, customer)
         except SourceGone:  # a plain file that another program is changing
             continue
         return response
     raise ServiceUnavailable()
 
 
-def try_head_object(gateway: Gateway, request: S3Request) -> Response:
+def try_head_object(services: Services, request: S3Request) -> Response:
     """Answer HeadObject without waiting. Raises WouldBlock."""
-    version = try_find_version(gateway, request)
+    version = try_find_version(services, request)
     if SEALED in version.headers or request.sse:
-        _try_check_encryption(gateway, request, version)
-    response, _, _ = _build_response(gateway, request, version, _try_part(request, version))
+        _try_check_encryption(services, request, version)
+    response, _, _ = _build_response(services, request, version, _try_part(request, version))
     return response
 
 
 @operation("HEAD", "key", name="HeadObject", action="s3:GetObject", now=try_head_object)
-async def head_object(gateway: Gateway, request: S3Request) -> Response:
+async def head_object(services: Services, request: S3Request) -> Response:
     """Handle HeadObject (https://docs.aws.amazon.com/AmazonS3/latest/API/API_HeadObject.html)."""
-    version = await find_version(gateway, request)
-    await encryption.check_read(gateway, request, version)
-    response, _, _ = _build_response(gateway, request, version, await _part(gateway, request, version))
+    version = await find_version(services, request)
+    await encryption.check_read(services, request, version)
+    response, _, _ = _build_response(services, request, version, await _part(services, request, version))
     return response
 
 
-async def find_version(gateway: Gateway, request: S3Request) -> Version:
-    """Return the version that a request names.
-
-    Raises NoSuchKey, NoSuchVersion, MethodNotAllowed for a delete marker, and InvalidArgument for an invalid version
-    id.
-    """
-    started = perf_counter()
-    assert request.key is not None
-    version = await gateway.find_for(
-        request, request.bucket_row, request.key, version_headers.requested_version_id(request)
-    )
-    request.timings["index"] = perf_counter() - started
-    return version
-
-
-def try_find_version(gateway: Gateway, request: S3Request) -> Version:
-    """Return the current object. Raises NoSuchKey, and WouldBlock when the request names a version."""
-    started = perf_counter()
-    assert request.key is not None
-    if "versionId" in request.query:
-        raise WouldBlock
-    version = gateway.index.try_version(request.bucket_row.id, request.key)
-    if version is None:
-        if request.bucket_row.versioning:
-            raise WouldBlock  # to check for a delete marker
-        authorization.require_list_permission(request, request.bucket_row, request.key)
-        raise NoSuchKey(key=request.key)
-    if request.by_object:
-        authorization.authorize_found_version(request, request.bucket_row, version)
-    request.timings["index"] = perf_counter() - started
-    return version
-
-
 def _build_response(
-    gateway: Gateway, request: S3Request, version: Version, part: ObjectPart | None
+    services: Services, request: S3Request, version: Version, part: ObjectPart | None
 ) -> tuple[Response, int, int]:
     """Return the response without its body, and offset and length of the bytes to send."""
     head = render_object_head(version, request.bucket_row)
@@ -151,7 +117,7 @@ def _build_response(
     if LOCKED in version.headers:
         head += lock_headers.render_lock_headers(request, version)
     if MARK in request.bucket_row.settings and "versionId" not in request.query:
-        seconds = gateway.settings.lifecycle_day_seconds
+        seconds = services.settings.lifecycle_day_seconds
         told = (version.key, version.size, version.modified, version.headers)
         head += render_headers(lifecycle.expiration_header(request.bucket_row, seconds, *told))
     if request.sse:
@@ -234,12 +200,12 @@ def _wants_checksum(request: S3Request) -> bool:
     return request.headers.get("x-amz-checksum-mode", "").upper() == "ENABLED"
 
 
-async def _part(gateway: Gateway, request: S3Request, version: Version) -> ObjectPart | None:
+async def _part(services: Services, request: S3Request, version: Version) -> ObjectPart | None:
     """Return the requested part of a multipart object; None without."""
     text = request.query.get("partNumber")
     if text is None or not version.parts or not _is_part_number(text):
         return None
-    return await gateway.index.object_part(version.body, int(text))
+    return await services.index.object_part(version.body, int(text))
 
 
 def _try_part(request: S3Request, version: Version) -> ObjectPart | None:

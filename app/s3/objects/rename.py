@@ -14,6 +14,7 @@ from sluice_s3.app.index.rewrites import Rename, Wanted
 from sluice_s3.app.s3.auth import authorization
 from sluice_s3.app.s3.errors import InvalidArgument, InvalidObjectState, InvalidRequest, NotImplemented
 from sluice_s3.app.s3.notifications.event_context import event_builder_for
+from sluice_s3.app.s3.objects.find import find_authorized
 from sluice_s3.app.s3.routing import operation
 from sluice_s3.app.s3.wire import conditions, target
 from sluice_s3.app.s3.wire.dates import parse_http
@@ -21,7 +22,7 @@ from sluice_s3.app.s3.wire.request import S3Request
 from sluice_s3.app.s3.wire.response import Response
 
 if TYPE_CHECKING:
-    from sluice_s3.app.s3.gateway import Gateway
+    from sluice_s3.app.s3.services import Services
 
 SOURCE = "x-amz-rename-source"
 TOKEN = "x-amz-client-token"  # noqa: S105 - a header's name
@@ -29,25 +30,25 @@ MAX_TOKEN = 64
 
 
 @operation("PUT", "key", "renameObject", name="RenameObject", action="s3:PutObject")
-async def rename_object(gateway: Gateway, request: S3Request) -> Response:
+async def rename_object(services: Services, request: S3Request) -> Response:
     """Handle RenameObject, with the permissions of a copy followed by a delete.
 
     https://docs.aws.amazon.com/AmazonS3/latest/API/API_RenameObject.html
     """
     bucket, key = request.bucket_row, request.key or ""
     source = _source(request)
-    if gateway.tree_of(bucket) is not None or bucket.versioning:
+    if services.tree_of(bucket) is not None or bucket.versioning:
         raise NotImplemented()
     if source == key:
         raise InvalidRequest("An object cannot be renamed to its own key.")
     there = _wanted(request, "")
     wanted = Rename(source, key, _wanted(request, SOURCE + "-"), there, _token(request))
-    await authorization.authorize_precondition(gateway, request, tells=any(one not in (None, "*") for one in there))
+    await authorization.authorize_precondition(services, request, tells=any(one not in (None, "*") for one in there))
     authorization.require_action(request, "s3:DeleteObject", bucket, source)
     authorization.require_action(request, "s3:GetObject", bucket, source)
     version = None
     try:
-        version = await gateway.find_for(request, bucket, source, None)
+        version = await find_authorized(services, request, bucket, source, None)
     except NoSuchKey:
         if request.undecided or not wanted.token:
             raise
@@ -55,7 +56,7 @@ async def rename_object(gateway: Gateway, request: S3Request) -> Response:
     if version is not None and restore_state.restore_state(version.headers) is not None:
         raise InvalidObjectState(StorageClass=version.storage_class)  # its restore is recorded under this key
     with emit_events(event_builder_for(request, version)):
-        await gateway.index.rename_object(bucket.id, wanted)
+        await services.index.rename_object(bucket.id, wanted)
     return Response(200)
 
 

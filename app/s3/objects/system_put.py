@@ -21,11 +21,11 @@ from sluice_s3.app.s3.wire import target
 from sluice_s3.app.s3.wire.request import S3Request
 
 if TYPE_CHECKING:
-    from sluice_s3.app.s3.gateway import Gateway
+    from sluice_s3.app.s3.services import Services
 
 
 async def put_as_owner(
-    gateway: Gateway,
+    services: Services,
     bucket: Bucket,
     key: str,
     data: bytes,
@@ -50,14 +50,14 @@ async def put_as_owner(
     request.take_fields(names, values)
     request.bucket, request.key, request.bucket_row = bucket.name, key, bucket
     request.account_id = bucket.owner_id
-    request.scheme, request.client, request.request_id = "https", "", gateway.next_id()
-    request.content_length, request.timings, request.memory = len(data), {}, gateway.memory
+    request.scheme, request.client, request.request_id = "https", "", services.next_id()
+    request.content_length, request.timings, request.memory = len(data), {}, services.memory
     request.receive = _given(data)
     try:
-        await encryption.load_keyring(gateway, request)
+        await encryption.load_keyring(services, request)
         with emit_events(event_builder_for(request)):
             return await store_object(
-                gateway, request, PutObject(gateway, request, NewObjectOwnership(bucket.owner_id, grants))
+                services, request, PutObject(services, request, NewObjectOwnership(bucket.owner_id, grants))
             )
     finally:
         if request.body is not None:

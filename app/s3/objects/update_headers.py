@@ -9,16 +9,16 @@ from sluice_s3.app.errors import ConditionalRequestConflict
 from sluice_s3.app.index.engine.outbox import emit_events
 from sluice_s3.app.index.rows import Version
 from sluice_s3.app.s3.notifications.event_context import event_builder_for
-from sluice_s3.app.s3.objects.read import find_version
+from sluice_s3.app.s3.objects.find import find_version
 from sluice_s3.app.s3.wire.request import S3Request
 from sluice_s3.app.store.objects import MAX_SOURCE_RETRIES
 
 if TYPE_CHECKING:
-    from sluice_s3.app.s3.gateway import Gateway
+    from sluice_s3.app.s3.services import Services
 
 
 async def update_version_headers(
-    gateway: Gateway, request: S3Request, change: Callable[[Version], str], *, bypass: bool = False
+    services: Services, request: S3Request, change: Callable[[Version], str], *, bypass: bool = False
 ) -> Version:
     """Replace a version's headers by the result of `change`; repeat when another change came first.
 
@@ -26,14 +26,14 @@ async def update_version_headers(
     does not allow an earlier end, also with `bypass`.
     """
     for _ in range(MAX_SOURCE_RETRIES):
-        version = await find_version(gateway, request)
+        version = await find_version(services, request)
         kept = change(version)
         if kept == version.headers:
             return version
         try:
             place = (request.bucket_row.id, version.key)
             with emit_events(event_builder_for(request, version)):
-                seq = await gateway.index.set_headers(*place, version.seq, kept, bypass)
+                seq = await services.index.set_headers(*place, version.seq, kept, bypass)
         except ConditionalRequestConflict:
             continue
         return version._replace(seq=seq, headers=kept)

@@ -32,16 +32,16 @@ from sluice_s3.app.store.quotas import quota_of
 from sluice_s3.storage_drivers.base import BodySource, Buffer
 
 if TYPE_CHECKING:
-    from sluice_s3.app.s3.gateway import Gateway
+    from sluice_s3.app.s3.services import Services
 
 
 class PutObject:
     """One PutObject: the steps that all paths share. Raises the errors of its headers."""
 
     def __init__(
-        self, gateway: Gateway, request: S3Request, written: acls.NewObjectOwnership, body: RequestBody | None = None
+        self, services: Services, request: S3Request, written: acls.NewObjectOwnership, body: RequestBody | None = None
     ) -> None:
-        self._gateway = gateway
+        self._services = services
         self._request = request
         self.owner_id = written.owner_id
         self.conditions = conditions.write_conditions(request)
@@ -51,12 +51,12 @@ class PutObject:
         lock = lock_headers.lock_of_new_object(request)
         seal = None
         if request.sse or request.bucket_row.settings:
-            seal = encryption.encryption_of_new_object(gateway, request)
+            seal = encryption.encryption_of_new_object(services, request)
         self.seal = seal
         scheme = None if seal is None else seal.scheme
         self.kept = metadata.pack_headers(metadata.object_headers(request), written.grants, given, lock, scheme)
         self.storage_class = metadata.storage_class(request)
-        self.body = body or RequestBody(request, largest=gateway.settings.max_put)
+        self.body = body or RequestBody(request, largest=services.settings.max_put)
         if lock != NONE and body is None:
             lock_headers.require_checksum(request, self.body)
         self.source: BodySource = self.body
@@ -92,7 +92,7 @@ class PutObject:
             headers.append((b"x-amz-storage-class", self.storage_class.encode()))
         bucket = self._request.bucket_row
         if MARK in bucket.settings:
-            seconds = self._gateway.settings.lifecycle_day_seconds
+            seconds = self._services.settings.lifecycle_day_seconds
             told = (self._request.key or "", body.size or 0, committed.modified, self.kept)
             headers += lifecycle.expiration_header(bucket, seconds, *told)
         if self.seal is not None:
@@ -100,7 +100,7 @@ class PutObject:
         return Response(200, headers + version_headers.headers_of_put(committed.version_id))
 
 
-def _begin_put(gateway: Gateway, request: S3Request, data: bytes) -> PendingResult:
+def _begin_put(services: Services, request: S3Request, data: bytes) -> PendingResult:
     assert request.key is not None
     if authorization.precondition_needs_lookup(request):
         raise WouldBlock
@@ -111,54 +111,54 @@ def _begin_put(gateway: Gateway, request: S3Request, data: bytes) -> PendingResu
     ):
         raise WouldBlock  # to wait for journals or for quota, or to read the object first
     if request.sse or request.bucket_row.settings:
-        encryption.require_keyring_loaded(gateway, request)
-    put = PutObject(gateway, request, acls.try_ownership_of_new_object(request))
+        encryption.require_keyring_loaded(services, request)
+    put = PutObject(services, request, acls.try_ownership_of_new_object(request))
     if put.seal is not None:
-        encryption.require_key_journaled(gateway, request, put.seal)
+        encryption.require_key_journaled(services, request, put.seal)
     piece = put.body.take_whole(data)
     if put.seal is not None:
         piece = put.sealed_whole(piece)
-    place = (gateway.store_of(request, put.storage_class), request.bucket_row.id, request.key)
+    place = (services.store_of(request, put.storage_class), request.bucket_row.id, request.key)
     future = objects.start_put(*place, piece, put.source, put.describe, put.conditions, request.timings)
     return PendingResult(future, lambda done: put.answer(done.result()))
 
 
 @operation("PUT", "key", name="PutObject", action="s3:PutObject", streams=True, begin=_begin_put)
-async def put_object(gateway: Gateway, request: S3Request) -> Response:
+async def put_object(services: Services, request: S3Request) -> Response:
     """Handle PutObject (https://docs.aws.amazon.com/AmazonS3/latest/API/API_PutObject.html)."""
     await authorization.authorize_precondition(
-        gateway, request, tells=conditions.reveals_object_state(conditions.write_conditions(request))
+        services, request, tells=conditions.reveals_object_state(conditions.write_conditions(request))
     )
-    found = await append.object_to_append_to(gateway, request) if request.appends else None
+    found = await append.object_to_append_to(services, request) if request.appends else None
     if found is not None:
-        return await append.append(gateway, request, found)
-    written = await acls.ownership_of_new_object(gateway, request)
-    await encryption.load_keyring(gateway, request)
-    put = PutObject(gateway, request, written)
+        return await append.append(services, request, found)
+    written = await acls.ownership_of_new_object(services, request)
+    await encryption.load_keyring(services, request)
+    put = PutObject(services, request, written)
     if request.appends:  # there was no object, and there must still be none
         put.conditions = put.conditions._replace(if_none_match=True)
         try:
-            return put.answer(await store_object(gateway, request, put))
+            return put.answer(await store_object(services, request, put))
         except PreconditionFailed:
             raise InvalidWriteOffset() from None
-    return put.answer(await store_object(gateway, request, put))
+    return put.answer(await store_object(services, request, put))
 
 
-async def store_object(gateway: Gateway, request: S3Request, put: PutObject) -> CommitResult:
+async def store_object(services: Services, request: S3Request, put: PutObject) -> CommitResult:
     """Write the object, and make it the current version of the request's key."""
     key = request.key or ""
-    tree = gateway.tree_of(request.bucket_row)
+    tree = services.tree_of(request.bucket_row)
     how = (put.source, put.describe, put.conditions, request.timings)
     if put.seal is not None:
-        await encryption.wait_until_key_journaled(gateway, request, put.seal)
-    async with gateway.quotas.room(request.bucket_row) as room:
+        await encryption.wait_until_key_journaled(services, request, put.seal)
+    async with services.quotas.room(request.bucket_row) as room:
         put.body.admit = room.take
         await room.take(put.body.size)
         if tree is not None:
             return await tree.put(request.bucket_row, key, *how)
-        store = gateway.store_of(request, put.storage_class)
+        store = services.store_of(request, put.storage_class)
         committed = await objects.put(store, request.bucket_row.id, key, *how)
-    await wait_until_journaled(gateway.store_of(request), request.bucket_row, key, committed, put.kept)
+    await wait_until_journaled(services.store_of(request), request.bucket_row, key, committed, put.kept)
     return committed
 
 
@@ -168,11 +168,11 @@ def url_of(request: S3Request) -> str:
     return f"{request.scheme}://{request.headers.get('host', '')}{path}/{xml.url_encode(request.key or '')}"
 
 
-def _begin_delete(gateway: Gateway, request: S3Request, data: bytes) -> PendingResult:
+def _begin_delete(services: Services, request: S3Request, data: bytes) -> PendingResult:
     if data or authorization.precondition_needs_lookup(request):
         raise WouldBlock
     asked, wanted = version_headers.requested_version_id(request), conditions.write_conditions(request)
-    place = (gateway.store, request.bucket_row.id, request.key or "")
+    place = (services.store, request.bucket_row.id, request.key or "")
     bypass = asked is not None and lock_headers.bypasses_governance(request, place[2], asked)
     started = perf_counter()
     future = objects.start_delete(*place, asked, wanted, bypass)
@@ -186,17 +186,17 @@ def _begin_delete(gateway: Gateway, request: S3Request, data: bytes) -> PendingR
 
 
 @operation("DELETE", "key", name="DeleteObject", action="s3:DeleteObject", begin=_begin_delete)
-async def delete_object(gateway: Gateway, request: S3Request) -> Response:
+async def delete_object(services: Services, request: S3Request) -> Response:
     """Handle DeleteObject (https://docs.aws.amazon.com/AmazonS3/latest/API/API_DeleteObject.html)."""
     asked, wanted = version_headers.requested_version_id(request), conditions.write_conditions(request)
     await authorization.authorize_precondition(
-        gateway, request, version_id=asked, tells=conditions.reveals_object_state(wanted)
+        services, request, version_id=asked, tells=conditions.reveals_object_state(wanted)
     )
-    tree = gateway.tree_of(request.bucket_row)
+    tree = services.tree_of(request.bucket_row)
     if tree is not None:
         await tree.delete(request.bucket_row, request.key or "", asked, wanted, request.timings)
         return Response(204, version_headers.headers_of_delete(asked, None))
-    place = (gateway.store, request.bucket_row.id, request.key or "")
+    place = (services.store, request.bucket_row.id, request.key or "")
     bypass = asked is not None and lock_headers.bypasses_governance(request, place[2], asked)
     done = await objects.delete(*place, asked, wanted, request.timings, bypass)
     return Response(204, version_headers.headers_of_delete(asked, done))

@@ -15,7 +15,7 @@ from sluice_s3.app.s3.wire import xml
 from sluice_s3.app.s3.wire.request import S3Request
 
 if TYPE_CHECKING:
-    from sluice_s3.app.s3.gateway import Gateway
+    from sluice_s3.app.s3.services import Services
 
 TIERS = ("Standard", "Bulk", "Expedited")
 MAX_DAYS = 2**31 - 1
@@ -33,14 +33,14 @@ class RestoreRequest(NamedTuple):
     tier: str
 
 
-def is_archived(gateway: Gateway, version: Version) -> bool:
+def is_archived(services: Services, version: Version) -> bool:
     """Return whether a version must be restored before it can be read. Plain files are never archived."""
-    return version.storage_class in gateway.archives and not is_plain_file(version.body)
+    return version.storage_class in services.archives and not is_plain_file(version.body)
 
 
-def require_restored(gateway: Gateway, version: Version, message: str | None = None) -> None:
+def require_restored(services: Services, version: Version, message: str | None = None) -> None:
     """Raise InvalidObjectState for an archived version that is not restored."""
-    if is_archived(gateway, version):
+    if is_archived(services, version):
         restore = restore_state.restore_state(version.headers)
         if restore is None or restore.until <= clock.now_ms():
             raise InvalidObjectState(message, StorageClass=version.storage_class)

@@ -12,41 +12,41 @@ from sluice_s3.app.index.retention_clock import clock
 from sluice_s3.app.index.rows import Version
 from sluice_s3.app.s3.errors import InvalidArgument, InvalidObjectState, NotImplemented, RestoreAlreadyInProgress
 from sluice_s3.app.s3.notifications.event_context import event_builder_for
-from sluice_s3.app.s3.objects.read import find_version
+from sluice_s3.app.s3.objects.find import find_version
 from sluice_s3.app.s3.restore import archives
 from sluice_s3.app.s3.routing import operation
 from sluice_s3.app.s3.wire.body import read_document
 from sluice_s3.app.s3.wire.request import S3Request
 from sluice_s3.app.s3.wire.response import Response
-from sluice_s3.app.store.lifecycle.evaluator import LifecycleCalendar
+from sluice_s3.app.store.lifecycle.calendar import LifecycleCalendar
 from sluice_s3.app.store.objects import MAX_SOURCE_RETRIES
 
 if TYPE_CHECKING:
-    from sluice_s3.app.s3.gateway import Gateway
+    from sluice_s3.app.s3.services import Services
 
 
 @operation("POST", "key", "restore", name="RestoreObject", action="s3:RestoreObject")
-async def restore_object(gateway: Gateway, request: S3Request) -> Response:
+async def restore_object(services: Services, request: S3Request) -> Response:
     """Handle RestoreObject: request an archived object, or extend a restore.
 
     `app.jobs.relocation.restores` restores it. https://docs.aws.amazon.com/AmazonS3/latest/API/API_RestoreObject.html
     """
-    if gateway.tree_of(request.bucket_row) is not None or not gateway.archives:
+    if services.tree_of(request.bucket_row) is not None or not services.archives:
         raise NotImplemented()  # nothing is ever archived there
     asked = archives.parse_restore_request(await read_document(request))
     bucket_id = request.bucket_row.id
     for _ in range(MAX_SOURCE_RETRIES):
-        version = await find_version(gateway, request)
-        known = await _known(gateway, request, version, asked)
+        version = await find_version(services, request)
+        known = await _known(services, request, version, asked)
         now = clock.now_ms()
         until = 0
         if known is not None:
-            until = LifecycleCalendar(gateway.settings.lifecycle_day_seconds).after(now, asked.days)
+            until = LifecycleCalendar(services.settings.lifecycle_day_seconds).after(now, asked.days)
         wanted = RestoreState(asked.days, asked.tier, now, until)
         place = (bucket_id, version.key, version.version_id, version.seq, version.headers)
         try:
             with emit_events(None if until else event_builder_for(request, version)):
-                await gateway.index.ask_restore(*place, wanted)
+                await services.index.ask_restore(*place, wanted)
         except ConditionalRequestConflict:
             continue
         return Response(200 if until else 202)
@@ -54,10 +54,10 @@ async def restore_object(gateway: Gateway, request: S3Request) -> Response:
 
 
 async def _known(
-    gateway: Gateway, request: S3Request, version: Version, asked: archives.RestoreRequest
+    services: Services, request: S3Request, version: Version, asked: archives.RestoreRequest
 ) -> RestoreState | None:
     """Return the restore state of an archived version. Raises InvalidObjectState, RestoreAlreadyInProgress."""
-    if not archives.is_archived(gateway, version):
+    if not archives.is_archived(services, version):
         raise InvalidObjectState(archives.NO_ARCHIVE, StorageClass=version.storage_class)
     if asked.tier == "Expedited" and version.storage_class == "DEEP_ARCHIVE":
         raise InvalidArgument(
@@ -66,7 +66,7 @@ async def _known(
     known = restore_state.restore_state(version.headers)
     if known is not None and not known.until:
         # the note is written again, in case the object's key has changed since
-        await gateway.index.set_note(
+        await services.index.set_note(
             restore_meta_key(request.bucket_row.id, version.version_id, version.key), restore_meta_value(0)
         )
         raise RestoreAlreadyInProgress()

@@ -26,7 +26,7 @@ from sluice_s3.app.s3.wire.request import S3Request
 from sluice_s3.app.s3.wire.response import XML, Response
 
 if TYPE_CHECKING:
-    from sluice_s3.app.s3.gateway import Gateway
+    from sluice_s3.app.s3.services import Services
 
 ROOT = "VersioningConfiguration"
 STATUS = {"Enabled": ENABLED, "Suspended": SUSPENDED}
@@ -34,13 +34,13 @@ SHOWN = {UNVERSIONED: "", **{number: f"<Status>{name}</Status>" for name, number
 
 
 @operation("GET", "bucket", "versioning", name="GetBucketVersioning", action="s3:GetBucketVersioning")
-async def get_bucket_versioning(gateway: Gateway, request: S3Request) -> Response:
+async def get_bucket_versioning(services: Services, request: S3Request) -> Response:
     """Handle GetBucketVersioning (https://docs.aws.amazon.com/AmazonS3/latest/API/API_GetBucketVersioning.html)."""
     return Response(200, list(XML), xml.document(ROOT, SHOWN[request.bucket_row.versioning]))
 
 
 @operation("PUT", "bucket", "versioning", name="PutBucketVersioning", action="s3:PutBucketVersioning")
-async def put_bucket_versioning(gateway: Gateway, request: S3Request) -> Response:
+async def put_bucket_versioning(services: Services, request: S3Request) -> Response:
     """Handle PutBucketVersioning. MFA delete cannot be enabled, as there are no MFA devices.
 
     https://docs.aws.amazon.com/AmazonS3/latest/API/API_PutBucketVersioning.html
@@ -56,14 +56,14 @@ async def put_bucket_versioning(gateway: Gateway, request: S3Request) -> Respons
         raise IllegalVersioningConfigurationException()
     if status not in STATUS:
         raise MalformedXML()
-    if gateway.tree_of(request.bucket_row) is not None:
+    if services.tree_of(request.bucket_row) is not None:
         raise NotImplemented()  # a plain file has one version, which other programs may change
-    await gateway.index.set_versioning(request.bucket_row.id, STATUS[status])
+    await services.index.set_versioning(request.bucket_row.id, STATUS[status])
     return Response(200)
 
 
 @operation("GET", "bucket", "versions", name="ListObjectVersions", action="s3:ListBucketVersions")
-async def list_object_versions(gateway: Gateway, request: S3Request) -> Response:
+async def list_object_versions(services: Services, request: S3Request) -> Response:
     """Handle ListObjectVersions (https://docs.aws.amazon.com/AmazonS3/latest/API/API_ListObjectVersions.html)."""
     query = request.query
     headers = archives.wants_restore_status(request)
@@ -81,7 +81,7 @@ async def list_object_versions(gateway: Gateway, request: S3Request) -> Response
             "Invalid version id specified", ArgumentName="version-id-marker", ArgumentValue=version_marker[:1024]
         )
     started = perf_counter()
-    page = await gateway.index.list_versions(
+    page = await services.index.list_versions(
         request.bucket_row.id,
         query.get("prefix", ""),
         query.get("delimiter", ""),

@@ -12,20 +12,20 @@ from sluice_s3.app.s3.wire.request import S3Request
 from sluice_s3.app.s3.wire.response import XML, Response
 
 if TYPE_CHECKING:
-    from sluice_s3.app.s3.gateway import Gateway
+    from sluice_s3.app.s3.services import Services
 
 
 @operation("PUT", "bucket", "website", name="PutBucketWebsite", action="s3:PutBucketWebsite")
-async def put_bucket_website(gateway: Gateway, request: S3Request) -> Response:
+async def put_bucket_website(services: Services, request: S3Request) -> Response:
     """Handle PutBucketWebsite (https://docs.aws.amazon.com/AmazonS3/latest/API/API_PutBucketWebsite.html)."""
     found = configuration.parse(await read_document(request, configuration.MAX_DOCUMENT))
     value = configuration.to_setting(found)
-    await gateway.index.configure_bucket(request.bucket_row.id, configuration.SETTING, value)
+    await services.index.configure_bucket(request.bucket_row.id, configuration.SETTING, value)
     return Response(200)
 
 
 @operation("GET", "bucket", "website", name="GetBucketWebsite", action="s3:GetBucketWebsite")
-async def get_bucket_website(gateway: Gateway, request: S3Request) -> Response:
+async def get_bucket_website(services: Services, request: S3Request) -> Response:
     """Handle GetBucketWebsite (https://docs.aws.amazon.com/AmazonS3/latest/API/API_GetBucketWebsite.html)."""
     found = configuration.website_of(request.bucket_row)
     if found is None:
@@ -34,7 +34,7 @@ async def get_bucket_website(gateway: Gateway, request: S3Request) -> Response:
 
 
 @operation("DELETE", "bucket", "website", name="DeleteBucketWebsite", action="s3:DeleteBucketWebsite")
-async def delete_bucket_website(gateway: Gateway, request: S3Request) -> Response:
+async def delete_bucket_website(services: Services, request: S3Request) -> Response:
     """Handle DeleteBucketWebsite (https://docs.aws.amazon.com/AmazonS3/latest/API/API_DeleteBucketWebsite.html)."""
-    await gateway.index.configure_bucket(request.bucket_row.id, configuration.SETTING, None)
+    await services.index.configure_bucket(request.bucket_row.id, configuration.SETTING, None)
     return Response(204)

@@ -9,7 +9,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
-from sluice_s3.app.access.lookup_cache import LookupCache
 from sluice_s3.app.errors import DomainError
 from sluice_s3.app.index.rows import Bucket
 from sluice_s3.app.s3 import routing
@@ -26,6 +25,7 @@ from sluice_s3.app.s3.errors import (
 )
 from sluice_s3.app.s3.errors.from_domain import to_s3_error
 from sluice_s3.app.s3.objects import read as object_read
+from sluice_s3.app.s3.objects.find import find_authorized
 from sluice_s3.app.s3.website import pages
 from sluice_s3.app.s3.website.xml import Redirect, Rule, Website, website_of
 from sluice_s3.app.s3.wire import target
@@ -33,7 +33,7 @@ from sluice_s3.app.s3.wire.request import S3Request
 from sluice_s3.app.s3.wire.response import Response
 
 if TYPE_CHECKING:
-    from sluice_s3.app.s3.gateway import Gateway
+    from sluice_s3.app.s3.services import Services
 
 OF_OBJECT = ("range", "if-match", "if-none-match", "if-modified-since", "if-unmodified-since", "if-range")
 """Headers for the requested object that do not apply to an error document."""
@@ -52,13 +52,13 @@ def website_bucket(request: S3Request, domains: tuple[str, ...]) -> str | None:
     return target.host_name(host) if name is None and request.website else name
 
 
-async def handle(gateway: Gateway, known: LookupCache, request: S3Request, name: str) -> Response:
+async def handle(services: Services, request: S3Request, name: str) -> Response:
     """Answer a request whose Host names a website."""
-    request.request_id, request.timings = gateway.next_id(), {}
+    request.request_id, request.timings = services.next_id(), {}
     request.website, request.bucket, request.key, request.query = True, name, None, {}
     try:
         path = target.decode(request.raw_path[1:])
-        bucket = await known.bucket(name)
+        bucket = await services.cache.bucket(name)
         if request.method == "OPTIONS":
             request.key = path or None
             cors.check_preflight(request)
@@ -71,7 +71,7 @@ async def handle(gateway: Gateway, known: LookupCache, request: S3Request, name:
             raise NoSuchWebsiteConfiguration(BucketName=name)
         if request.method not in METHODS:
             raise MethodNotAllowed(Method=request.method, ResourceType="OBJECT")
-        return await _page(gateway, request, bucket, site, path)
+        return await _page(services, request, bucket, site, path)
     except (S3Error, DomainError) as error:
         return pages.error_page(request, _s3(error))
 
@@ -80,7 +80,7 @@ def _s3(error: S3Error | DomainError) -> S3Error:
     return to_s3_error(error) if isinstance(error, DomainError) else error
 
 
-async def _page(gateway: Gateway, request: S3Request, bucket: Bucket, site: Website, path: str) -> Response:
+async def _page(services: Services, request: S3Request, bucket: Bucket, site: Website, path: str) -> Response:
     if site.all_to is not None:
         host, protocol = site.all_to
         return pages.redirect(f"{protocol or request.scheme}://{host}/{quote(path)}".encode())
@@ -88,21 +88,21 @@ async def _page(gateway: Gateway, request: S3Request, bucket: Bucket, site: Webs
     if rule is not None:
         return _redirected(request, rule, path)
     try:
-        return await _object(gateway, request, bucket, _document_of(path, site))
+        return await _object(services, request, bucket, _document_of(path, site))
     except (S3Error, DomainError) as raised:
         error = _s3(raised)
-    if path and not path.endswith("/") and await _is_missing(gateway, bucket, path, error):
+    if path and not path.endswith("/") and await _is_missing(services, bucket, path, error):
         beneath = f"{path}/"
-        if await _may_be_read(gateway, request, bucket, _document_of(beneath, site)):
+        if await _may_be_read(services, request, bucket, _document_of(beneath, site)):
             return pages.redirect(b"/" + quote(beneath).encode(), 302)
-    return await _failed(gateway, request, bucket, site, path, error)
+    return await _failed(services, request, bucket, site, path, error)
 
 
 def _document_of(path: str, site: Website) -> str:
     return path + site.suffix if not path or path.endswith("/") else path
 
 
-async def _object(gateway: Gateway, request: S3Request, bucket: Bucket, key: str) -> Response:
+async def _object(services: Services, request: S3Request, bucket: Bucket, key: str) -> Response:
     """Return an object, or its redirect. Raises as GetObject."""
     target.validate_key(key)
     request.key = key
@@ -110,7 +110,7 @@ async def _object(gateway: Gateway, request: S3Request, bucket: Bucket, key: str
     request.operation = operation.name
     authorization.authorize_request(request, operation, bucket)
     read = object_read.get_object if request.method == "GET" else object_read.head_object
-    response = authorization.ensure_authorized(request, await read(gateway, request))
+    response = authorization.ensure_authorized(request, await read(services, request))
     _, found, rest = response.head.partition(LOCATION)
     if not found:
         return response
@@ -119,30 +119,30 @@ async def _object(gateway: Gateway, request: S3Request, bucket: Bucket, key: str
     return pages.redirect(rest.partition(b"\r\n")[0])
 
 
-async def _is_missing(gateway: Gateway, bucket: Bucket, key: str, error: S3Error) -> bool:
+async def _is_missing(services: Services, bucket: Bucket, key: str, error: S3Error) -> bool:
     """Return whether an object failed because it is missing. Callers without list permission cannot see that."""
     if isinstance(error, AccessDenied):
         try:
-            return (await gateway.find(bucket, key, None)).is_marker
+            return (await services.find(bucket, key, None)).is_marker
         except DomainError:
             return True
     return isinstance(error, NoSuchKey)
 
 
-async def _may_be_read(gateway: Gateway, request: S3Request, bucket: Bucket, key: str) -> bool:
+async def _may_be_read(services: Services, request: S3Request, bucket: Bucket, key: str) -> bool:
     """Return whether an object exists that the caller may read."""
     try:
         target.validate_key(key)
         request.key = key
         authorization.authorize_request(request, routing.ROUTES[("HEAD", "key", "")], bucket)
-        version = await gateway.find_for(request, bucket, key, None)
+        version = await find_authorized(services, request, bucket, key, None)
     except (S3Error, DomainError):
         return False
     return not request.undecided and not version.is_marker
 
 
 async def _failed(
-    gateway: Gateway, request: S3Request, bucket: Bucket, site: Website, path: str, error: S3Error
+    services: Services, request: S3Request, bucket: Bucket, site: Website, path: str, error: S3Error
 ) -> Response:
     """Return the response for a request that failed with `error`."""
     rule = next((rule for rule in site.rules if _holds(rule, path, str(error.status))), None)
@@ -152,7 +152,7 @@ async def _failed(
         return pages.error_page(request, error)
     request.headers = {name: value for name, value in request.headers.items() if name not in OF_OBJECT}
     try:
-        response = await _object(gateway, request, bucket, site.error)
+        response = await _object(services, request, bucket, site.error)
     except (S3Error, DomainError) as second:
         return pages.error_page(request, error, _s3(second))
     if response.status == 200:

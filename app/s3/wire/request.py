@@ -7,6 +7,8 @@ from itertools import repeat
 from typing import Any, Protocol
 
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
+REQUEST = "sluice.request"
+"""Key of the scope under which the server passes the parsed request."""
 
 
 class MemoryBudget(Protocol):

@@ -11,8 +11,7 @@ from urllib.parse import unquote
 
 from sluice_s3.app.errors import StoreUnavailable
 from sluice_s3.app.s3.errors import SlowDown
-from sluice_s3.app.s3.gateway import REQUEST
-from sluice_s3.app.s3.wire.request import S3Request
+from sluice_s3.app.s3.wire.request import REQUEST, S3Request
 from sluice_s3.app.s3.wire.response import Response
 from sluice_s3.app.server.http.fast_path import TryStart
 from sluice_s3.app.server.http.response_head import JOINED, render_head

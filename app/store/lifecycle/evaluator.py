@@ -13,13 +13,13 @@ from typing import Any, NamedTuple
 import orjson
 
 from sluice_s3.app.index.rows import Bucket
+from sluice_s3.app.store.lifecycle.calendar import LifecycleCalendar
 from sluice_s3.app.store.lifecycle.storage_classes import COLDNESS, Transition, is_due, large_enough, may_transition
 
 SETTING = "lifecycle"
 """Name of the bucket's setting: a JSON object of `rules` and `minimum`."""
 MARK = f'"{SETTING}":'
 """Text in the settings of a bucket that has rules: a quoted name occurs nowhere else in JSON."""
-REAL_DAY_SECONDS = 86_400
 TAGS = "tags"
 """Name in a row's headers, as `app.s3.wire.metadata` writes them."""
 
@@ -132,31 +132,6 @@ def to_setting(rules: Rules) -> dict[str, Any]:
     for rule in described:
         rule.update({name: list(map(list, rule[name])) for name in TRANSITIONS if name in rule})
     return {"rules": described, "minimum": rules.minimum}
-
-
-LAST_DAY = 253_402_214_400_000
-"""The last midnight that a date of HTTP or XML can express: 9999-12-31, in milliseconds since the epoch."""
-
-
-class LifecycleCalendar(NamedTuple):
-    """The length of a day."""
-
-    seconds: int = REAL_DAY_SECONDS
-    """Milliseconds of a day; shorter in tests. A shorter day has no midnight, so nothing is rounded."""
-
-    def after(self, since: int, days: int) -> int:
-        """Return the time that many days later, rounded up to midnight UTC as S3 does.
-
-        Never later than `LAST_DAY`.
-        """
-        length = self.seconds * 1000
-        due = min(since + days * length, LAST_DAY)
-        return due if self.seconds != REAL_DAY_SECONDS else -(-due // length) * length
-
-    @property
-    def period(self) -> int:
-        """Milliseconds between two scans of a bucket: what is due changes at midnight."""
-        return self.seconds * 1000 if self.seconds == REAL_DAY_SECONDS else max(self.seconds * 100, 1000)
 
 
 class LifecycleVersion(NamedTuple):
@@ -307,13 +282,14 @@ class LifecycleEvaluator:
             moves = rule.transitions if kind == TRANSITION else rule.older_transitions
             if not moves or not rule.covers(version.key, version.size, tags_of(version.headers)):
                 continue
+            has_size = rule.larger is not None or rule.smaller is not None  # which overrides the default
             for move in moves:
                 new = move.storage_class
                 if (
                     new in self._classes
                     and may_transition(version.storage_class, new)
                     and (kind == TRANSITION or self._newer >= (move.newer or 0))
-                    and large_enough(rule, self._minimum, new, version.size)
+                    and (has_size or large_enough(self._minimum, new, version.size))
                     and is_due(move, self._day, since, self._now)
                 ):
                     found.append(new)

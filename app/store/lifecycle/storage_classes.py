@@ -5,10 +5,9 @@ Source: "Transitioning objects using Amazon S3 Lifecycle", Amazon S3 User Guide.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
-if TYPE_CHECKING:
-    from sluice_s3.app.store.lifecycle.evaluator import LifecycleCalendar, Rule
+from sluice_s3.app.store.lifecycle.calendar import LifecycleCalendar
 
 COLDNESS = {
     "STANDARD": 0,
@@ -45,12 +44,9 @@ def may_transition(old: str, new: str) -> bool:
     return COLDNESS.get(old, 0) < COLDNESS[new] and (old, new) != ("ONEZONE_IA", "GLACIER_IR")
 
 
-def large_enough(rule: Rule, minimum: str, storage_class: str, size: int) -> bool:
-    """Return whether an object is large enough to move to a class.
-
-    A size in the rule overrides the default.
-    """
-    if rule.larger is not None or rule.smaller is not None or size >= MIN_SIZE_BYTES:
+def large_enough(minimum: str, storage_class: str, size: int) -> bool:
+    """Return whether an object is large enough to move to a class by a rule without sizes."""
+    if size >= MIN_SIZE_BYTES:
         return True
     return minimum == VARIES_BY_CLASS and storage_class in ARCHIVES
 

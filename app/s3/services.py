@@ -1,0 +1,70 @@
+"""What the operations of one worker share: settings, stores, index, quotas and caches."""
+
+from __future__ import annotations
+
+import itertools
+import secrets
+
+from sluice_s3.app.access.lookup_cache import LookupCache
+from sluice_s3.app.errors import WouldBlock
+from sluice_s3.app.index.rows import AccessKey, Bucket, Version
+from sluice_s3.app.s3.wire import target
+from sluice_s3.app.s3.wire.request import MemoryBudget, S3Request
+from sluice_s3.app.settings import Settings
+from sluice_s3.app.store import objects
+from sluice_s3.app.store.plain_files.writes import PlainFiles
+from sluice_s3.app.store.quotas import Quotas
+from sluice_s3.app.store.regions import Regions
+from sluice_s3.app.store.store import Store
+
+
+class Services:
+    """The services of one worker. Every handler of an operation gets them."""
+
+    def __init__(self, settings: Settings, store: Store, cache: LookupCache, memory: MemoryBudget) -> None:
+        self.settings = settings
+        self.store = store
+        """The default store, which references the others."""
+        self.index = store.index
+        self.cache = cache
+        """Buckets and access keys by name."""
+        self.quotas = Quotas(store.index)
+        self.regions = Regions(settings.region)
+        self.region = self.regions.default
+        self.memory = memory
+        self.archives = store.archives
+        self.plain_file_stores = frozenset(name for name, one in store.all.items() if one.tree is not None)
+        self._ids = map("%X".__mod__, itertools.count((1 << 63) + secrets.randbits(62)))
+
+    def next_id(self) -> str:
+        """Return a new request id."""
+        return next(self._ids)
+
+    def store_of(self, request: S3Request, storage_class: str = "STANDARD") -> Store:
+        """Return the store for a new object of that class in the request's bucket."""
+        name = request.bucket_row.store
+        if storage_class in self.store.classes and name not in self.plain_file_stores:
+            name = request.placed = self.store.classes[storage_class]
+        return self.store.of(name)
+
+    def tree_of(self, bucket: Bucket) -> PlainFiles | None:
+        """Return the plain files of a bucket; None for another layout."""
+        return self.store.of(bucket.store).tree
+
+    async def bucket(self, name: str) -> Bucket:
+        """Return the bucket of that name. Raises InvalidBucketName, NoSuchBucket."""
+        return target.require_bucket(name, await self.cache.bucket(name))
+
+    async def access_key(self, name: str) -> AccessKey | None:
+        """Return the access key of that name; None if there is none."""
+        try:
+            return self.cache.try_key(name)
+        except WouldBlock:
+            return await self.cache.key(name)
+
+    async def find(self, bucket: Bucket, key: str, version_id: str | None) -> Version:
+        """Return the current object of a key, or the version of that id. Raises NoSuchKey, NoSuchVersion."""
+        tree = self.tree_of(bucket)
+        if tree is None:
+            return await objects.find(self.store, bucket.id, key, version_id)
+        return objects.require_version(await tree.find(bucket, key, version_id), key, version_id)
