@@ -14,9 +14,9 @@ from typing import Any, NamedTuple
 import orjson
 
 from sluice_s3.app.access.account import account_number, arn_of, caller_of, session_arn
-from sluice_s3.app.access.iam.managed import MANAGED
 from sluice_s3.app.access.policy import CLOSED, Caller, Decision, Policy, Request, Work
 from sluice_s3.app.access.policy.identity_policies import parse_stored_policy
+from sluice_s3.app.access.policy.managed import MANAGED
 from sluice_s3.app.access.policy.variables import Values
 from sluice_s3.app.index.identity_rows import ROLE, Identity, KeyOwner
 

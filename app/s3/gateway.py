@@ -21,13 +21,13 @@ from sluice_s3.app.s3.journal_failures import require_journals
 from sluice_s3.app.s3.logging.collector import Collector
 from sluice_s3.app.s3.notifications.event_context import event_builder_for
 from sluice_s3.app.s3.services import Services
+from sluice_s3.app.s3.unsupported_headers import reject_unsupported_headers
 from sluice_s3.app.s3.versioning import headers as version_headers
 from sluice_s3.app.s3.website import serve
 from sluice_s3.app.s3.wire import query_parameters, target
 from sluice_s3.app.s3.wire.request import REQUEST, Receive, S3Request
 from sluice_s3.app.s3.wire.response import Response, render_headers
 from sluice_s3.app.s3.wire.response_writer import Send, error_response, finalize, send_response
-from sluice_s3.app.s3.wire.unsupported_headers import reject_unsupported_headers
 from sluice_s3.app.store.notifications import MARK
 
 logger = logging.getLogger("sluice.s3")

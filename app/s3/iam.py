@@ -34,8 +34,8 @@ from sluice_s3.app.s3.auth.session_tokens import TokenState, check_session_token
 from sluice_s3.app.s3.auth.signatures.service import ClockSkew, Incomplete, ServiceSignature, parse_service
 from sluice_s3.app.s3.errors import InternalError, S3Error, SlowDown
 from sluice_s3.app.s3.errors.from_domain import to_s3_error
+from sluice_s3.app.s3.request_body import RequestBody
 from sluice_s3.app.s3.wire import xml
-from sluice_s3.app.s3.wire.body import RequestBody
 from sluice_s3.app.s3.wire.request import S3Request
 from sluice_s3.app.s3.wire.response import Response
 

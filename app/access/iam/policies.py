@@ -7,10 +7,10 @@ from typing import Any
 from sluice_s3.app.access.iam import documents
 from sluice_s3.app.access.iam.actions import Call, Document, Handler, Result, named, operation
 from sluice_s3.app.access.iam.errors import InvalidInput, MalformedPolicyDocument, NoSuchEntity
-from sluice_s3.app.access.iam.managed import MANAGED
 from sluice_s3.app.access.iam.paging import part
 from sluice_s3.app.access.iam.users import present
 from sluice_s3.app.access.policy import Malformed, parse_identity
+from sluice_s3.app.access.policy.managed import MANAGED
 from sluice_s3.app.errors import NoSuchIdentity, TooManyIdentities
 from sluice_s3.app.index.identity_rows import GROUP, ROLE, USER
 

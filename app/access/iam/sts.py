@@ -14,9 +14,9 @@ from sluice_s3.app.access.iam.errors import (
     NotImplemented,
     ValidationError,
 )
-from sluice_s3.app.access.iam.managed import MANAGED
 from sluice_s3.app.access.iam.policies import checked, size_of
 from sluice_s3.app.access.policy.identity_policies import parse_stored_trust
+from sluice_s3.app.access.policy.managed import MANAGED
 from sluice_s3.app.access.policy.variables import Values
 from sluice_s3.app.access.policy_principals import find_identity_by_arn
 from sluice_s3.app.access.principal import Principal

@@ -30,9 +30,9 @@ from sluice_s3.app.s3.errors import (
     MalformedACLError,
     UnresolvableGrantByEmailAddress,
 )
+from sluice_s3.app.s3.unsupported_headers import COMMON_HEADERS
 from sluice_s3.app.s3.wire import xml
 from sluice_s3.app.s3.wire.request import S3Request
-from sluice_s3.app.s3.wire.unsupported_headers import COMMON_HEADERS
 
 if TYPE_CHECKING:
     from sluice_s3.app.s3.services import Services

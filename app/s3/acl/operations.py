@@ -19,9 +19,9 @@ from sluice_s3.app.s3.errors import (
 )
 from sluice_s3.app.s3.objects.find import find_version
 from sluice_s3.app.s3.objects.update_headers import update_version_headers
+from sluice_s3.app.s3.request_body import read_document
 from sluice_s3.app.s3.routing import operation
 from sluice_s3.app.s3.wire import metadata, xml
-from sluice_s3.app.s3.wire.body import read_document
 from sluice_s3.app.s3.wire.request import S3Request
 from sluice_s3.app.s3.wire.response import XML, Response
 

@@ -23,11 +23,11 @@ from sluice_s3.app.s3.errors import (
     MalformedXML,
     NotImplemented,
 )
+from sluice_s3.app.s3.request_body import read_document
 from sluice_s3.app.s3.routing import operation
 from sluice_s3.app.s3.tagging import tags
 from sluice_s3.app.s3.tagging.operations import SETTING as TAGS
 from sluice_s3.app.s3.wire import target, xml
-from sluice_s3.app.s3.wire.body import read_document
 from sluice_s3.app.s3.wire.request import S3Request
 from sluice_s3.app.s3.wire.response import XML, Response
 from sluice_s3.app.store.buckets import create_bucket as create

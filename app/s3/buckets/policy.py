@@ -9,9 +9,9 @@ from sluice_s3.app.access.bucket_access import POLICY, access_of, policy_text
 from sluice_s3.app.access.policy import Malformed
 from sluice_s3.app.access.policy.errors import UnknownPrincipal
 from sluice_s3.app.s3.errors import AccessDenied, MalformedPolicy, MethodNotAllowed, NoSuchBucketPolicy
+from sluice_s3.app.s3.request_body import read_document
 from sluice_s3.app.s3.routing import operation
 from sluice_s3.app.s3.wire import xml
-from sluice_s3.app.s3.wire.body import read_document
 from sluice_s3.app.s3.wire.request import S3Request
 from sluice_s3.app.s3.wire.response import XML, Response
 

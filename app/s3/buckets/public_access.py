@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 from sluice_s3.app.access.bucket_access import BLOCK, Block, access_of
 from sluice_s3.app.s3.errors import MalformedXML, NoSuchPublicAccessBlockConfiguration
+from sluice_s3.app.s3.request_body import read_document
 from sluice_s3.app.s3.routing import operation
 from sluice_s3.app.s3.wire import xml
-from sluice_s3.app.s3.wire.body import read_document
 from sluice_s3.app.s3.wire.request import S3Request
 from sluice_s3.app.s3.wire.response import XML, Response
 

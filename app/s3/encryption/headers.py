@@ -27,10 +27,10 @@ from sluice_s3.app.s3.errors import (
     KMSNotFoundException,
     NotImplemented,
 )
+from sluice_s3.app.s3.unsupported_headers import SSE_ALGORITHMS, sse_not_applicable
 from sluice_s3.app.s3.wire import metadata
 from sluice_s3.app.s3.wire.request import S3Request
 from sluice_s3.app.s3.wire.response import Headers
-from sluice_s3.app.s3.wire.unsupported_headers import SSE_ALGORITHMS, sse_not_applicable
 from sluice_s3.app.store.encryption.encrypted_source import ObjectEncryption
 
 if TYPE_CHECKING:

@@ -16,9 +16,9 @@ from sluice_s3.app.s3.errors import (
 )
 from sluice_s3.app.s3.inventory import xml as configuration
 from sluice_s3.app.s3.inventory.xml import Inventory, inventories_of
+from sluice_s3.app.s3.request_body import read_document
 from sluice_s3.app.s3.routing import operation
 from sluice_s3.app.s3.wire import query_parameters, xml
-from sluice_s3.app.s3.wire.body import read_document
 from sluice_s3.app.s3.wire.request import S3Request
 from sluice_s3.app.s3.wire.response import XML, Response
 

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 from sluice_s3.app.s3.errors import NoSuchLifecycleConfiguration, NotImplemented
 from sluice_s3.app.s3.lifecycle import rules as lifecycle
+from sluice_s3.app.s3.request_body import read_document
 from sluice_s3.app.s3.routing import operation
-from sluice_s3.app.s3.wire.body import read_document
 from sluice_s3.app.s3.wire.request import S3Request
 from sluice_s3.app.s3.wire.response import XML, Response
 from sluice_s3.app.store.lifecycle.evaluator import SETTING, rules_of, to_setting

@@ -19,8 +19,8 @@ from sluice_s3.app.s3.errors import (
 from sluice_s3.app.s3.logging import xml as configuration
 from sluice_s3.app.s3.logging.delivery import check
 from sluice_s3.app.s3.object_lock import headers as lock_headers
+from sluice_s3.app.s3.request_body import read_document
 from sluice_s3.app.s3.routing import operation
-from sluice_s3.app.s3.wire.body import read_document
 from sluice_s3.app.s3.wire.request import S3Request
 from sluice_s3.app.s3.wire.response import XML, Response
 

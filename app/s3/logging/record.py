@@ -14,7 +14,7 @@ from sluice_s3.app.access.authorize import rests_on_acl
 from sluice_s3.app.index.rows import Bucket
 from sluice_s3.app.s3 import routing
 from sluice_s3.app.s3.auth.condition_context import ConditionContext
-from sluice_s3.app.s3.wire.body import RequestBody
+from sluice_s3.app.s3.request_body import RequestBody
 from sluice_s3.app.s3.wire.request import S3Request
 from sluice_s3.app.s3.wire.response import Response
 

@@ -23,10 +23,10 @@ from sluice_s3.app.s3.lifecycle import rules as lifecycle
 from sluice_s3.app.s3.multipart.uploads import part_checksum_algorithm
 from sluice_s3.app.s3.object_lock import headers as lock_headers
 from sluice_s3.app.s3.objects.write import url_of
+from sluice_s3.app.s3.request_body import RequestBody
 from sluice_s3.app.s3.routing import operation
 from sluice_s3.app.s3.versioning import headers as version_headers
 from sluice_s3.app.s3.wire import checksums, conditions, xml
-from sluice_s3.app.s3.wire.body import RequestBody
 from sluice_s3.app.s3.wire.request import S3Request
 from sluice_s3.app.s3.wire.response import XML, Headers, Response
 from sluice_s3.app.store import multipart, reading

@@ -14,10 +14,10 @@ from sluice_s3.app.s3.encryption import headers as encryption
 from sluice_s3.app.s3.errors import InvalidArgument, InvalidRequest
 from sluice_s3.app.s3.lifecycle import rules as lifecycle
 from sluice_s3.app.s3.object_lock import headers as lock_headers
+from sluice_s3.app.s3.request_body import RequestBody, read_document
 from sluice_s3.app.s3.routing import operation
 from sluice_s3.app.s3.tagging import tags
 from sluice_s3.app.s3.wire import checksums, metadata, xml
-from sluice_s3.app.s3.wire.body import RequestBody, read_document
 from sluice_s3.app.s3.wire.request import S3Request
 from sluice_s3.app.s3.wire.response import XML, Headers, Response
 from sluice_s3.app.store import multipart

@@ -9,8 +9,8 @@ from sluice_s3.app.s3.errors import NotImplemented
 from sluice_s3.app.s3.notifications import xml as configuration
 from sluice_s3.app.s3.notifications.event_context import event_context
 from sluice_s3.app.s3.notifications.xml import Targets
+from sluice_s3.app.s3.request_body import read_document
 from sluice_s3.app.s3.routing import operation
-from sluice_s3.app.s3.wire.body import read_document
 from sluice_s3.app.s3.wire.request import S3Request
 from sluice_s3.app.s3.wire.response import XML, Response
 from sluice_s3.app.store.notifications import SETTING, rules_of, test_event

@@ -26,8 +26,8 @@ from sluice_s3.app.s3.object_lock.xml import (
     now,
     parse_timestamp,
 )
+from sluice_s3.app.s3.request_body import RequestBody
 from sluice_s3.app.s3.wire import metadata, xml
-from sluice_s3.app.s3.wire.body import RequestBody
 from sluice_s3.app.s3.wire.request import S3Request
 
 BYPASS = "x-amz-bypass-governance-retention"

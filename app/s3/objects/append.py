@@ -24,9 +24,9 @@ from sluice_s3.app.s3.errors import (
     TooManyParts,
 )
 from sluice_s3.app.s3.lifecycle import rules as lifecycle
+from sluice_s3.app.s3.request_body import RequestBody
 from sluice_s3.app.s3.restore import archives
 from sluice_s3.app.s3.wire import checksums, conditions
-from sluice_s3.app.s3.wire.body import RequestBody
 from sluice_s3.app.s3.wire.request import S3Request
 from sluice_s3.app.s3.wire.response import Headers, Response
 from sluice_s3.app.store import append as appending

@@ -15,10 +15,10 @@ from sluice_s3.app.s3.errors.from_domain import to_s3_error
 from sluice_s3.app.s3.logging.record import SecondaryRecord
 from sluice_s3.app.s3.logging.xml import MARK
 from sluice_s3.app.s3.object_lock import headers as lock_headers
+from sluice_s3.app.s3.request_body import RequestBody
 from sluice_s3.app.s3.routing import operation
 from sluice_s3.app.s3.versioning import headers as version_headers
 from sluice_s3.app.s3.wire import conditions, target, xml
-from sluice_s3.app.s3.wire.body import RequestBody
 from sluice_s3.app.s3.wire.request import S3Request
 from sluice_s3.app.s3.wire.response import XML, Response
 from sluice_s3.app.store import objects

@@ -20,13 +20,13 @@ from sluice_s3.app.s3.objects import post_policy as policy
 from sluice_s3.app.s3.objects.post_policy import PostPolicy
 from sluice_s3.app.s3.objects.upload_form import UploadForm
 from sluice_s3.app.s3.objects.write import PutObject, store_object, url_of
+from sluice_s3.app.s3.request_body import RequestBody
 from sluice_s3.app.s3.routing import operation
 from sluice_s3.app.s3.tagging import tags
+from sluice_s3.app.s3.unsupported_headers import reject_unsupported_headers
 from sluice_s3.app.s3.wire import metadata, target, xml
-from sluice_s3.app.s3.wire.body import RequestBody
 from sluice_s3.app.s3.wire.request import S3Request
 from sluice_s3.app.s3.wire.response import XML, Headers, Response
-from sluice_s3.app.s3.wire.unsupported_headers import reject_unsupported_headers
 
 if TYPE_CHECKING:
     from sluice_s3.app.s3.services import Services

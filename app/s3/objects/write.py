@@ -17,11 +17,11 @@ from sluice_s3.app.s3.errors import InvalidWriteOffset
 from sluice_s3.app.s3.lifecycle import rules as lifecycle
 from sluice_s3.app.s3.object_lock import headers as lock_headers
 from sluice_s3.app.s3.objects import append
+from sluice_s3.app.s3.request_body import RequestBody
 from sluice_s3.app.s3.routing import PendingResult, operation
 from sluice_s3.app.s3.tagging import tags
 from sluice_s3.app.s3.versioning import headers as version_headers
 from sluice_s3.app.s3.wire import conditions, metadata, xml
-from sluice_s3.app.s3.wire.body import RequestBody
 from sluice_s3.app.s3.wire.request import S3Request
 from sluice_s3.app.s3.wire.response import Headers, Response
 from sluice_s3.app.store import objects

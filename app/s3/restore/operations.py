@@ -13,9 +13,9 @@ from sluice_s3.app.index.rows import Version
 from sluice_s3.app.s3.errors import InvalidArgument, InvalidObjectState, NotImplemented, RestoreAlreadyInProgress
 from sluice_s3.app.s3.notifications.event_context import event_builder_for
 from sluice_s3.app.s3.objects.find import find_version
+from sluice_s3.app.s3.request_body import read_document
 from sluice_s3.app.s3.restore import archives
 from sluice_s3.app.s3.routing import operation
-from sluice_s3.app.s3.wire.body import read_document
 from sluice_s3.app.s3.wire.request import S3Request
 from sluice_s3.app.s3.wire.response import Response
 from sluice_s3.app.store.lifecycle.calendar import LifecycleCalendar

@@ -10,11 +10,11 @@ from sluice_s3.app.s3.auth import authorization
 from sluice_s3.app.s3.errors import NoSuchTagSet
 from sluice_s3.app.s3.objects.find import find_version
 from sluice_s3.app.s3.objects.update_headers import update_version_headers
+from sluice_s3.app.s3.request_body import read_document
 from sluice_s3.app.s3.routing import operation
 from sluice_s3.app.s3.tagging import tags
 from sluice_s3.app.s3.versioning import headers as version_headers
 from sluice_s3.app.s3.wire import metadata
-from sluice_s3.app.s3.wire.body import read_document
 from sluice_s3.app.s3.wire.request import S3Request
 from sluice_s3.app.s3.wire.response import XML, Response
 

@@ -16,11 +16,11 @@ from sluice_s3.app.s3.errors import (
     NotImplemented,
 )
 from sluice_s3.app.s3.objects.listing import MAX_KEYS, Encode, render_list_header
+from sluice_s3.app.s3.request_body import read_document
 from sluice_s3.app.s3.restore import archives
 from sluice_s3.app.s3.routing import operation
 from sluice_s3.app.s3.versioning import headers as version_headers
 from sluice_s3.app.s3.wire import xml
-from sluice_s3.app.s3.wire.body import read_document
 from sluice_s3.app.s3.wire.query_parameters import parse_integer, wants_url_encoding
 from sluice_s3.app.s3.wire.request import S3Request
 from sluice_s3.app.s3.wire.response import XML, Response

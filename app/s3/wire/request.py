@@ -95,7 +95,7 @@ class S3Request:
     receive: Receive
     memory: MemoryBudget
     body: Any = None
-    """The `app.s3.wire.body.RequestBody` that the operation reads it with, or None."""
+    """The `app.s3.request_body.RequestBody` that the operation reads it with, or None."""
     is_document = False
     """The time limit of documents applies to its body at present."""
     content_length: int | None = None

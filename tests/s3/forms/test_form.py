@@ -9,7 +9,7 @@ import pytest
 
 from sluice_s3.app.s3.errors import IncompleteBody, MalformedPOSTRequest
 from sluice_s3.app.s3.objects.upload_form import UploadForm
-from sluice_s3.app.s3.wire.body import READ_BYTES, RequestBody
+from sluice_s3.app.s3.request_body import READ_BYTES, RequestBody
 from sluice_s3.app.s3.wire.request import S3Request
 from sluice_s3.app.server.http.limits import BodyMemoryBudget
 from tests.environment import sized
