@@ -11,7 +11,6 @@ PLACES ?=
 COMPARE ?=
 # 2 GiB of memory, if there is as much for files: unit tests make a store each, whose syncs cost a disk half of the time
 MEMORY := $(shell df -Pk /dev/shm 2>/dev/null | awk '$$4 > 2097152 && $$6 == "/dev/shm" {print "TMPDIR=/dev/shm"}')
-UNIT := $(wildcard tests/test_*.py) $(addprefix tests/,access admin encryption index jobs s3 server storage_drivers store)
 
 # pytest rewrites the assertions of 400 modules: without a cache each of its processes does so at each start
 unexport PYTHONDONTWRITEBYTECODE
@@ -26,11 +25,11 @@ run: $(VENV)/.run ## Start the gateway on DATA (./data) and PORT (9000)
 	@$(BIN)/python scripts/run.py --data $(DATA) --port $(PORT)
 
 check: lint ## While you develop: lint, types, arrows, and the quick unit tests (TESTS="FILES" for others)
-	$(MEMORY) $(BIN)/python -m pytest -n 2 --dist loadgroup -m "not slow" $(or $(TESTS),$(UNIT))
+	$(MEMORY) $(BIN)/python -m pytest -n 2 --dist loadgroup -m "not slow" $(or $(TESTS),tests/unit)
 
 test: lint ## What CI runs: lint, types, arrows, all tests at small sizes, an install outside the checkout
 	$(BIN)/python -m pytest -n $(PROCESSES) --dist loadgroup $(TESTS)
-	$(if $(TESTS),,SLUICE_TEST_INDEX=postgres $(BIN)/python -m pytest -n $(PROCESSES) --dist loadgroup tests/crash)
+	$(if $(TESTS),,SLUICE_TEST_INDEX=postgres $(BIN)/python -m pytest -n $(PROCESSES) --dist loadgroup tests/reliability/crash)
 	sh scripts/check_install.sh
 
 coverage: $(VENV)/.dev ## The tests again, with the lines and branches that they reach (three times as long; 90 % are asked)
@@ -54,7 +53,7 @@ format: $(VENV)/.dev ## Let ruff mend what it can, and write the table of settin
 
 soak: $(VENV)/.dev ## The tests at full size, on all usual places and both engines (hours; root for power cuts)
 	SLUICE_TEST_SIZE=soak $(BIN)/python -m pytest -rP --timeout=14400 $(or $(TESTS),tests)
-	$(if $(TESTS),,SLUICE_TEST_SIZE=soak SLUICE_TEST_INDEX=postgres $(BIN)/python -m pytest -rP --timeout=14400 tests/crash)
+	$(if $(TESTS),,SLUICE_TEST_SIZE=soak SLUICE_TEST_INDEX=postgres $(BIN)/python -m pytest -rP --timeout=14400 tests/reliability/crash)
 
 s3tests: $(VENV)/.dev ## Our subset of ceph/s3-tests; S3TESTS=DIR is a checkout of it
 	@test -n "$(S3TESTS)" || { echo "usage: make s3tests S3TESTS=DIR (a checkout of ceph/s3-tests)"; exit 2; }

@@ -1,4 +1,4 @@
-"""Named points at which a test ends the process like a crash: see tests/crash."""
+"""Named points at which a test ends the process like a crash: see tests/reliability/crash."""
 
 from __future__ import annotations
 

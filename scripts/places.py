@@ -1,8 +1,8 @@
 """Run the functional, crash and conformance tests on kinds of mounts, and write the README's table of what passed.
 
-Each kind is made anew for each suite (see `tests/places.py`); root is needed for the disks. What came out is kept in
-`tests/places.json`, where another run replaces only what it ran again; the table is made from that file. Exit code 1:
-something that ran here failed, or with --check, the README's table is not the one of the file.
+Each suite gets a new mount of each kind (see `tests/support/places.py`); disks need root. The results are kept in
+`tests/support/places.json`, where another run replaces only what it ran again; the table is made from that file. Exit
+code 1: something that ran here failed, or with --check, the README's table is not the one of the file.
 """
 
 from __future__ import annotations
@@ -22,18 +22,19 @@ from typing import Any
 from xml.etree import ElementTree
 
 from scripts.readme import put_table
-from tests.environment import SIZE
-from tests.places import PLACES
+from tests.support.environment import SIZE
+from tests.support.places import PLACES
 
 ROOT = Path(__file__).parent.parent
-RESULTS = ROOT / "tests" / "places.json"
+RESULTS = ROOT / "tests" / "support" / "places.json"
 
 OWN = ("damage", "fsspec", "moves", "stores", "tree", "tree_watch")
 """Functional tests that start gateways of their own, and lie elsewhere whatever the place is."""
+FUNCTIONAL = "tests/integration/functional"
 SUITES: dict[str, tuple[str, ...]] = {
-    "functional": ("tests/functional", *(f"--ignore=tests/functional/test_{name}.py" for name in OWN)),
-    "kill -9": ("tests/crash/test_kill.py",),
-    "power cut": ("tests/crash/test_power_cut.py", "-k", "acknowledged"),
+    "functional": (FUNCTIONAL, *(f"--ignore={FUNCTIONAL}/test_{name}.py" for name in OWN)),
+    "kill -9": ("tests/reliability/crash/test_kill.py",),
+    "power cut": ("tests/reliability/crash/test_power_cut.py", "-k", "acknowledged"),
     "s3-tests": (),
 }
 """Arguments of pytest; s3-tests has a runner of its own."""

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from tests.clients.files import NAMES, SIZES, Run, write
-from tests.gateway import ACCESS_KEY, SECRET_KEY, Gateway, client
+from tests.support.gateway import ACCESS_KEY, SECRET_KEY, Gateway, client
 
 
 @pytest.fixture(scope="session")

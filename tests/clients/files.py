@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from tests.environment import sized
+from tests.support.environment import sized
 
 Run = Callable[..., str]
 """Runs a command and gives its standard output."""

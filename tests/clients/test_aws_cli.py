@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from tests.clients.files import DOUBLE_SLASH, NAMES, SIZES, Run, digest, digests, stored
-from tests.environment import lack, sized
+from tests.support.environment import lack, sized
 
 pytestmark = pytest.mark.clients
 HARD = ["with space+plus%20?x=y&z.txt", "日本語/ümlaut e\u0301 '\"<>", *DOUBLE_SLASH[: sized(1, 3)]]

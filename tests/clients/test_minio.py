@@ -15,7 +15,7 @@ from minio.error import S3Error
 from minio.versioningconfig import VersioningConfig
 
 from tests.clients.files import DOUBLE_SLASH, MIB, NAMES, SIZES, digest
-from tests.gateway import ACCESS_KEY, SECRET_KEY, Gateway
+from tests.support.gateway import ACCESS_KEY, SECRET_KEY, Gateway
 
 pytestmark = pytest.mark.clients
 

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from tests.clients.files import Run, digest, digests, stored
-from tests.environment import lack
-from tests.gateway import ACCESS_KEY, SECRET_KEY, Gateway
+from tests.support.environment import lack
+from tests.support.gateway import ACCESS_KEY, SECRET_KEY, Gateway
 
 pytestmark = pytest.mark.clients
 

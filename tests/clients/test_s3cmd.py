@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from tests.clients.files import DOUBLE_SLASH, SIZES, Run, digest, digests, stored
-from tests.environment import need
-from tests.gateway import ACCESS_KEY, SECRET_KEY, Gateway
+from tests.support.environment import need
+from tests.support.gateway import ACCESS_KEY, SECRET_KEY, Gateway
 
 pytestmark = pytest.mark.clients
 

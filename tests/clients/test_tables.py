@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError
 
-from tests.gateway import Gateway, client
+from tests.support.gateway import Gateway, client
 
 pytestmark = pytest.mark.clients
 

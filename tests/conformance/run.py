@@ -27,8 +27,9 @@ from contextlib import ExitStack
 from pathlib import Path
 from xml.etree import ElementTree
 
-from tests.gateway import ROOT, Gateway
-from tests.places import Place, placed
+from tests.support.environment import ROOT
+from tests.support.gateway import Gateway
+from tests.support.places import Place, placed
 
 NOTHING_CHOSEN = 5
 """Exit code of pytest."""

@@ -17,10 +17,10 @@ from typing import Any
 import pytest
 
 from sluice_s3.loadtests.common.targets import free_port
-from tests.environment import lack
-from tests.gateway import Gateway, client
+from tests.support.environment import ROOT, lack
+from tests.support.gateway import Gateway, client
 
-FILE = Path(__file__).parent.parent.parent / "deploy" / "haproxy" / "haproxy.cfg"
+FILE = ROOT / "deploy" / "haproxy" / "haproxy.cfg"
 HAPROXY = shutil.which("haproxy", path=f"{os.environ.get('PATH', '')}:/usr/sbin")
 """Debian puts it where only root looks."""
 MIB = 1 << 20

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.environment import need
-from tests.gateway import Gateway
+from tests.support.environment import ROOT, need
+from tests.support.gateway import Gateway
 
-SCRIPT = Path(__file__).parent.parent.parent / "deploy" / "healthcheck.py"
+SCRIPT = ROOT / "deploy" / "healthcheck.py"
 
 
 def check(**environment: str) -> int:

@@ -14,8 +14,9 @@ import pytest
 
 from sluice_s3.app.encryption.master_key import read_file, read_master
 from sluice_s3.app.settings import Settings
+from tests.support.environment import ROOT
 
-SCRIPT = Path(__file__).parent.parent.parent / "deploy" / "keys.py"
+SCRIPT = ROOT / "deploy" / "keys.py"
 VOLUMES = ("secrets", "postgres-secret", "grafana-secret")
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
 

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import json
 import re
-from pathlib import Path
 from typing import Any
 
 import yaml
 
 from sluice_s3.app.settings import Settings
+from tests.support.environment import ROOT
 
-ROOT = Path(__file__).parent.parent.parent
 OBJECTS = {one["kind"]: one for one in yaml.safe_load_all((ROOT / "deploy" / "kubernetes.yaml").read_text()) if one}
 POD: dict[str, Any] = OBJECTS["Deployment"]["spec"]["template"]["spec"]
 GATEWAY: dict[str, Any] = POD["containers"][0]

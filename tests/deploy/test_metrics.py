@@ -14,10 +14,10 @@ import yaml
 from botocore.exceptions import ClientError
 from prometheus_client.parser import text_string_to_metric_families
 
-from tests.environment import need
-from tests.gateway import Gateway, client
+from tests.support.environment import ROOT, need
+from tests.support.gateway import Gateway, client
 
-DEPLOY = Path(__file__).parent.parent.parent / "deploy"
+DEPLOY = ROOT / "deploy"
 NAME = re.compile(r"\bsluice_\w+")
 SELECTED = re.compile(r"\b(sluice_\w+)\{([^}]*)}")
 GROUPED = re.compile(r"\bby \(([^)]*)\) ")

@@ -14,7 +14,6 @@ import threading
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import httpx
@@ -24,11 +23,10 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from sluice_s3.loadtests.common.targets import free_port
 from tests.deploy.test_compose import VARIABLE
-from tests.environment import sized
-from tests.gateway import client
+from tests.support.environment import ROOT, sized
+from tests.support.gateway import client
 from tests.support.waiting import eventually
 
-ROOT = Path(__file__).parent.parent.parent
 COMPOSE = shutil.which(os.environ.get("PODMAN_COMPOSE", "podman-compose"))
 NAME = f"sluice-test-{os.getpid()}"
 CLIENTS = 6

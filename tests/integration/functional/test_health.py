@@ -1,0 +1,91 @@
+"""Health on the service host, never on a bucket's."""
+
+from __future__ import annotations
+
+import signal
+import time
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from botocore.exceptions import ClientError
+
+from tests.integration.functional.identities import service
+from tests.support.gateway import Gateway, client
+
+pytestmark = pytest.mark.place("postgres")
+
+
+def get(gateway: Gateway, path: str, host: str = "") -> httpx.Response:
+    """An unsigned GET."""
+    return httpx.get(gateway.endpoint + path, headers={"host": host} if host else {})
+
+
+@pytest.mark.parametrize("path", ["/-/health/live", "/-/health/ready", "/minio/health/live"])
+def test_up(gateway: Gateway, path: str) -> None:
+    answer = get(gateway, path)
+    assert (answer.status_code, answer.text) == (200, "up\n")
+
+
+@pytest.mark.parametrize("path", ["/-/health/live", "/-/health/ready", "/minio/health/live"])
+def test_on_a_bucket_host_it_is_a_key(gateway: Gateway, s3: Any, bucket: str, path: str) -> None:
+    s3.put_object(Bucket=bucket, Key=path[1:], Body=b"an object")
+    answer = get(gateway, path, f"{bucket}.s3.test")
+    assert (answer.status_code, "AccessDenied" in answer.text) == (403, True)
+    url = s3.generate_presigned_url("get_object", Params={"Bucket": bucket, "Key": path[1:]})
+    assert httpx.get(url).text == "an object"
+
+
+@pytest.mark.parametrize("path", ["/-/", "/-/health", "/-/health/live/x", "/-/metrics", "/metrics", "/docs"])
+def test_nothing_else_is_there(gateway: Gateway, path: str) -> None:
+    answer = get(gateway, path)
+    assert answer.status_code in (400, 404)
+    assert answer.text.startswith("<?xml")
+
+
+def test_a_bucket_named_minio_hides_the_alias(gateway: Gateway, s3: Any) -> None:
+    s3.create_bucket(Bucket="minio")
+    try:
+        assert get(gateway, "/minio/health/live").status_code == 403
+    finally:
+        s3.delete_bucket(Bucket="minio")
+    assert get(gateway, "/minio/health/live").status_code == 200
+
+
+def test_a_server_that_is_about_to_stop_says_so_and_serves_on(tmp_path: Path) -> None:
+    gateway = Gateway(tmp_path / "data", env={"SLUICE_STOP_DELAY": "100", "SLUICE_DEFAULT_BUCKETS": "first"})
+    with gateway.start():
+        assert gateway.process is not None
+        gateway.process.send_signal(signal.SIGTERM)
+        seen: list[int] = []
+        deadline = time.monotonic() + 30
+        while seen[-10:] != [503] * 10:  # in a row, each by a connection of its own: no worker says otherwise
+            assert time.monotonic() < deadline
+            seen.append(get(gateway, "/-/health/ready").status_code)
+        assert set(seen) <= {200, 503}
+        assert get(gateway, "/-/health/live").status_code == 200
+        s3 = client(gateway.endpoint)
+        s3.put_object(Bucket="first", Key="k", Body=b"still served")
+        assert s3.get_object(Bucket="first", Key="k")["Body"].read() == b"still served"
+        assert gateway.stop(20) == 0, "a second signal ends the delay"
+
+
+def test_iam_and_sts_are_counted_by_name(tmp_path: Path) -> None:
+    with Gateway(tmp_path / "data", workers=1, options=("--admin-port", "0")) as gateway:
+        iam = service(gateway, "iam")
+        iam.create_user(UserName="ann")
+        with pytest.raises(ClientError):
+            iam.create_user(UserName="ann")
+        with pytest.raises(ClientError):
+            iam.create_saml_provider(SAMLMetadataDocument="x" * 1000, Name="x")
+        service(gateway, "sts").get_caller_identity()
+        text = httpx.get(f"{gateway.admin}/metrics").text
+    counted = {line for line in text.splitlines() if line.startswith("sluice_requests_total")}
+    for name, status in (
+        ("CreateUser", "2xx"),
+        ("CreateUser", "4xx"),
+        ("GetCallerIdentity", "2xx"),
+        ("Unknown", "5xx"),
+    ):
+        assert f'sluice_requests_total{{operation="{name}",status="{status}"}} 1' in counted

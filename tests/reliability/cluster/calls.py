@@ -1,0 +1,180 @@
+"""Calls of one key through several gateways, and what came of them as `Operation`s."""
+
+from __future__ import annotations
+
+import hashlib
+import http.client
+import time
+from collections.abc import Mapping, Sequence
+from math import inf
+from typing import NamedTuple
+from urllib.parse import urlsplit
+
+from botocore.auth import S3SigV4Auth
+from botocore.awsrequest import AWSRequest
+from botocore.credentials import Credentials
+
+from tests.reliability.cluster.histories import ABSENT, IF_NONE_MATCH, Kind, ObjectChange, Operation
+from tests.reliability.cluster.site import BUCKET
+from tests.support.gateway import ACCESS_KEY, SECRET_KEY
+
+TIMEOUT = 60.0
+
+
+class Answer(NamedTuple):
+    """What a gateway said; status 0 when it did not."""
+
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
+
+    @property
+    def etag(self) -> str:
+        """Without its quotes."""
+        return self.headers.get("etag", "").strip('"')
+
+
+class Wrong(AssertionError):
+    """An answer that must never be given."""
+
+
+class Wire:
+    """Connections of one thread to every gateway."""
+
+    def __init__(self, endpoints: Sequence[str]) -> None:
+        self._endpoints = endpoints
+        self._open: dict[int, http.client.HTTPConnection] = {}
+        self._signer = S3SigV4Auth(Credentials(ACCESS_KEY, SECRET_KEY), "s3", "us-east-1")
+
+    def call(
+        self, gateway: int, method: str, where: str, headers: Mapping[str, str] | None = None, body: bytes = b""
+    ) -> Answer:
+        """Call one gateway; `where` is path and query behind the bucket."""
+        url = f"{self._endpoints[gateway]}/{BUCKET}/{where}"
+        request = AWSRequest(method, url, {**(headers or {}), "host": urlsplit(url).netloc}, body)
+        self._signer.add_auth(request)
+        connection = self._open.get(gateway)
+        found = None
+        try:
+            if connection is None:
+                host = urlsplit(url).netloc
+                connection = self._open[gateway] = http.client.HTTPConnection(host, timeout=TIMEOUT)
+            connection.request(method, f"/{BUCKET}/{where}", body, dict(request.headers.items()))
+            found = connection.getresponse()
+            content = found.read()
+        except (OSError, http.client.HTTPException):
+            if found is not None:
+                found.close()
+            self.close(gateway)
+            return Answer(0, {}, b"")
+        return Answer(found.status, {name.lower(): value for name, value in found.getheaders()}, content)
+
+    def close(self, gateway: int | None = None) -> None:
+        """Close one connection, or all."""
+        for number in list(self._open) if gateway is None else [gateway]:
+            connection = self._open.pop(number, None)
+            if connection is not None:
+                connection.close()
+
+
+def condition_headers(condition: str | None) -> dict[str, str]:
+    """The header of a condition."""
+    if condition is None:
+        return {}
+    return {"If-None-Match": "*"} if condition == IF_NONE_MATCH else {"If-Match": f'"{condition}"'}
+
+
+class Caller:
+    """One thread's calls; `bodies` are all that were ever written, by their ETags."""
+
+    def __init__(self, wire: Wire, bodies: dict[str, bytes], name: str) -> None:
+        self.wire = wire
+        self._bodies = bodies
+        self._name = name
+
+    def read(self, gateway: int, key: str, method: str = "GET") -> Operation:
+        """GET or HEAD."""
+        begun = time.monotonic()
+        answer = self.wire.call(gateway, method, key)
+        made = Operation(
+            Kind.READ, begun, time.monotonic(), ObjectChange.DONE, answer.etag, None, f"{self._name} {method}"
+        )
+        if answer.status == 404:
+            return made._replace(value=ABSENT)
+        if answer.status != 200:
+            self._refuse_unknown(answer, made)
+            return made._replace(told=ObjectChange.NOTHING, ended=inf)
+        if method == "GET" and answer.body != self._bodies.get(answer.etag):
+            raise Wrong(f"{key}: {len(answer.body)} bytes that are not those of {answer.etag}")
+        return made
+
+    def put(self, gateway: int, key: str, body: bytes, condition: str | None = None) -> Operation:
+        """PutObject."""
+        etag = self.know(body)
+        begun = time.monotonic()
+        answer = self.wire.call(gateway, "PUT", key, condition_headers(condition), body)
+        return self._written(begun, answer, Kind.WRITE, etag, condition, "PUT")
+
+    def copy(self, gateway: int, key: str, source: str, etag: str, condition: str | None = None) -> Operation:
+        """CopyObject of a source that never changes."""
+        begun = time.monotonic()
+        headers = {"x-amz-copy-source": f"/{BUCKET}/{source}", **condition_headers(condition)}
+        answer = self.wire.call(gateway, "PUT", key, headers)
+        return self._written(begun, answer, Kind.WRITE, etag, condition, "Copy")
+
+    def delete(self, gateway: int, key: str, condition: str | None = None) -> Operation:
+        """DeleteObject."""
+        begun = time.monotonic()
+        answer = self.wire.call(gateway, "DELETE", key, condition_headers(condition))
+        return self._written(begun, answer, Kind.DELETE, ABSENT, condition, "DELETE")
+
+    def upload(self, gateway: int, key: str, body: bytes) -> str | None:
+        """An upload of one part that is ready for its Complete; None when it could not be made."""
+        answer = self.wire.call(gateway, "POST", f"{key}?uploads=")
+        _, found, rest = answer.body.decode().partition("<UploadId>")
+        if answer.status != 200 or not found:
+            return None
+        upload = rest.partition("</UploadId>")[0]
+        where = f"{key}?partNumber=1&uploadId={upload}"
+        return upload if self.wire.call(gateway, "PUT", where, None, body).status == 200 else None
+
+    def complete(self, gateway: int, key: str, upload: str, body: bytes, condition: str | None = None) -> Operation:
+        """CompleteMultipartUpload."""
+        etag = self.know(body, parts=1)
+        part = hashlib.md5(body).hexdigest()
+        document = (
+            "<CompleteMultipartUpload><Part><PartNumber>1</PartNumber>"
+            f"<ETag>{part}</ETag></Part></CompleteMultipartUpload>"
+        )
+        begun = time.monotonic()
+        where = f"{key}?uploadId={upload}"
+        answer = self.wire.call(gateway, "POST", where, condition_headers(condition), document.encode())
+        if answer.status == 200 and b"<Error>" in answer.body:
+            answer = answer._replace(status=503)
+        return self._written(begun, answer, Kind.WRITE, etag, condition, "Complete")
+
+    def know(self, body: bytes, parts: int = 0) -> str:
+        """The ETag that a body has."""
+        digest = hashlib.md5(body)
+        etag = f"{hashlib.md5(digest.digest()).hexdigest()}-{parts}" if parts else digest.hexdigest()
+        self._bodies[etag] = body
+        return etag
+
+    def _written(
+        self, begun: float, answer: Answer, kind: Kind, value: str, condition: str | None, what: str
+    ) -> Operation:
+        made = Operation(kind, begun, time.monotonic(), ObjectChange.DONE, value, condition, f"{self._name} {what}")
+        if answer.status in (200, 204):
+            return made
+        if answer.status == 412 and condition is not None:
+            return made._replace(told=ObjectChange.REFUSED)
+        if answer.status == 404 and condition not in (None, IF_NONE_MATCH) and b"<Code>NoSuchKey<" in answer.body:
+            return made._replace(told=ObjectChange.MISSING)
+        self._refuse_unknown(answer, made)
+        return made._replace(told=ObjectChange.NOTHING, ended=inf)
+
+    @staticmethod
+    def _refuse_unknown(answer: Answer, made: Operation) -> None:
+        """Only these leave it open what happened."""
+        if answer.status not in (0, 409, 503):
+            raise Wrong(f"{made.who}: {answer.status} {answer.body[:300]!r}")

@@ -1,0 +1,81 @@
+"""A long GET through one gateway while another discards and compacts what it reads: whole and right."""
+
+from __future__ import annotations
+
+import hashlib
+import http.client
+import time
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from urllib.parse import urlsplit
+
+from tests.reliability.cluster.site import BUCKET, Cluster
+from tests.support.environment import sized
+
+LARGE = sized(ci=24 << 20, soak=256 << 20)
+PART = 5 << 20
+SMALL = 8000
+
+
+@contextmanager
+def slow_get(found: Cluster, gateway: int, key: str) -> Iterator[http.client.HTTPResponse]:
+    """A GET whose body nobody reads yet: sockets hold some hundred kilobytes of it."""
+    url = urlsplit(found.s3(gateway).generate_presigned_url("get_object", {"Bucket": BUCKET, "Key": key}))
+    with closing(http.client.HTTPConnection(str(url.hostname), url.port or 0, timeout=60)) as connection:
+        connection.request("GET", f"{url.path}?{url.query}")
+        with connection.getresponse() as answer:
+            assert answer.status == 200
+            yield answer
+
+
+def queued(found: Cluster) -> int:
+    return int(found.sql("SELECT count(*) FROM discards"))
+
+
+def test_what_is_being_read_stays(shared: Cluster) -> None:
+    """One file, and an object of parts with small ones in packs: deleted elsewhere while they are read."""
+    s3 = shared.s3(1)
+    shared.wait_until(lambda: queued(shared) == 0, "nothing waits from before")
+    body = hashlib.sha256(b"large").digest() * (LARGE // 32)
+    s3.put_object(Bucket=BUCKET, Key="long/file", Body=body)
+    upload = s3.create_multipart_upload(Bucket=BUCKET, Key="long/parts")["UploadId"]
+    parts, whole = [], b""
+    for number in range(1, LARGE // PART + 1):
+        piece = bytes([number]) * (PART if number <= LARGE // PART - 1 else SMALL)
+        etag = s3.upload_part(Bucket=BUCKET, Key="long/parts", UploadId=upload, PartNumber=number, Body=piece)["ETag"]
+        parts.append({"PartNumber": number, "ETag": etag})
+        whole += piece
+    s3.complete_multipart_upload(Bucket=BUCKET, Key="long/parts", UploadId=upload, MultipartUpload={"Parts": parts})
+    with slow_get(shared, 2, "long/file") as first, slow_get(shared, 2, "long/parts") as second:
+        time.sleep(1)
+        for key in ("long/file", "long/parts"):
+            shared.s3(0).delete_object(Bucket=BUCKET, Key=key)
+        time.sleep(10)  # longer than anything waits that no request holds back
+        assert queued(shared) > 0, "what is being read waits"
+        assert first.read() == body
+        assert second.read() == whole
+    shared.wait_until(lambda: queued(shared) == 0, "it goes once nobody reads it")
+
+
+def test_records_that_move_are_read_whole(shared: Cluster) -> None:
+    """Small objects through one gateway, while others delete their neighbours and compact their packs."""
+    s3 = [shared.s3(number) for number in range(3)]
+    bodies = {f"moving/{number}": bytes([number % 251]) * SMALL for number in range(600)}
+    for number, (key, body) in enumerate(bodies.items()):
+        s3[number % 2].put_object(Bucket=BUCKET, Key=key, Body=body)
+    packs = int(shared.sql("SELECT count(*) FROM packs WHERE sealed = 1"))
+    kept = list(bodies)[::5]
+    for number, key in enumerate(bodies):
+        if number % 5:
+            s3[number % 2].delete_object(Bucket=BUCKET, Key=key)
+    left, rounds, began = packs, 0, time.monotonic()
+    while rounds < sized(3, 100) or left == packs:
+        assert time.monotonic() < began + sized(60, 300), "none was compacted meanwhile"
+        for key in kept:
+            assert s3[2].get_object(Bucket=BUCKET, Key=key)["Body"].read() == bodies[key]
+        rounds += 1
+        left = int(shared.sql("SELECT count(*) FROM packs WHERE sealed = 1"))
+    print(f"{rounds} rounds over {len(kept)} objects; full packs {packs} before, {left} after")
+    assert left < packs
+    for key in kept:
+        assert s3[2].get_object(Bucket=BUCKET, Key=key)["Body"].read() == bodies[key]

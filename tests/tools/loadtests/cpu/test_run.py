@@ -1,0 +1,93 @@
+"""The command whole: two durabilities of this gateway, every operation, cells of a moment."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.support import postgres
+from tests.support.environment import ROOT, need_fuse
+
+SMALL = (
+    "--rounds 1 --ops put,get,stat,delete,list,multipart,mix --sizes 4k,200k --seconds 0.1 --warm-up 0.02"
+    " --list-keys 20 --multipart 10m --part 5m --mix-size 300k --mix-clients 3 --clients 4"
+)
+
+
+@pytest.mark.skipif(not {0, 1} <= os.sched_getaffinity(0), reason="wants core 0 for the server and core 1 for itself")
+def test_every_cell_is_measured(tmp_path: Path) -> None:
+    output = tmp_path / "out.json"
+    command = [sys.executable, "-m", "sluice_s3.loadtests.cpu", "run", "--target", "sluice", "--target", "sluice:full"]
+    command += [*SMALL.split(), "--output", str(output), "--directory", str(tmp_path)]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=240, check=False)
+    assert done.returncode == 0, done.stderr
+    rows = json.loads(output.read_text())["rows"]
+    assert len(rows) == 2 * (2 * 4 + 3)
+    assert all(row["errors"] == 0 and row["rate"]["low"] > 0 and row["cpu_us"]["low"] > 0 for row in rows)
+    assert "sluice-full" in done.stdout
+    assert [path.name for path in tmp_path.iterdir()] == ["out.json"]
+
+
+def test_gateways_that_share_a_database(tmp_path: Path) -> None:
+    output = tmp_path / "out.json"
+    with postgres.running() as server:
+        command = [
+            sys.executable,
+            "-m",
+            "sluice_s3.loadtests.cpu",
+            "run",
+            "--server-core",
+            "-1",
+            "--beside",
+            str(server.pid),
+        ]
+        command += [
+            "--target",
+            "two={python} -m sluice_s3.loadtests.cpu.gateways {data} {port} {port2}",
+            "--rounds",
+            "1",
+        ]
+        command += ["--ops", "put,get", "--sizes", "4k", "--seconds", "0.3", "--clients", "4"]
+        command += ["--output", str(output), "--directory", str(tmp_path)]
+        environment = {**os.environ, "SLUICE_BENCH_POSTGRES": server.url("{database}")}
+        done = subprocess.run(
+            command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=240, check=False
+        )
+        left = server.sql("SELECT count(*) FROM pg_database WHERE datname LIKE 'bench%'")
+    assert done.returncode == 0, done.stderr
+    put, get = json.loads(output.read_text())["rows"]
+    assert (put["errors"], get["errors"], left) == (0, 0, "0")
+    assert put["beside_us"]["low"] > 0
+    assert "beside" in done.stdout
+    assert [path.name for path in tmp_path.iterdir()] == ["out.json"]
+
+
+def test_a_mount_that_hangs(tmp_path: Path) -> None:
+    need_fuse()
+    command = [
+        sys.executable,
+        "-m",
+        "sluice_s3.loadtests.cpu",
+        "hang",
+        "--rounds",
+        "1",
+        "--seconds",
+        "2",
+        "--directory",
+        tmp_path,
+    ]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=240, check=False)
+    assert done.returncode == 0, done.stderr
+    odd = next(line for line in done.stdout.splitlines() if "store that hangs" in line)
+    before, meanwhile, after = (json.loads(re.sub(r"(\d+):", r'"\1":', one)) for one in re.findall(r"{.*?}", odd))
+    assert (set(before), set(after)) == ({"200"}, {"200"})
+    assert "503" in meanwhile
+    elsewhere = next(line for line in done.stdout.splitlines() if "failures elsewhere" in line)
+    assert re.findall(r"\d+", elsewhere) == ["0", "0", "0"]
+    assert list(tmp_path.iterdir()) == []

@@ -1,0 +1,170 @@
+"""What was claimed and never decided comes back only where nothing says otherwise; what was deleted never does."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from sluice_s3.app.index.rewrites import Rename
+from sluice_s3.app.index.rows import Conditions
+from sluice_s3.app.index.schema.tables import ENABLED
+from sluice_s3.app.index.sqlite.connection import open_connection
+from sluice_s3.app.index.transactions import objects as objects_transactions
+from sluice_s3.app.index.transactions import renames, versions
+from sluice_s3.app.jobs.integrity.fsck import fsck
+from sluice_s3.app.jobs.journals.writer import JournalWriter
+from sluice_s3.app.settings import Settings
+from sluice_s3.app.store import objects
+from tests.unit.jobs.mixed import THRESHOLD, writing
+from tests.unit.jobs.test_rebuild import lose_index, rebuilt
+from tests.unit.store.site import Bytes, opened, prepare, put, settings_for
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture
+def settings(tmp_path: Path) -> Settings:
+    made = settings_for(tmp_path, pack_size=1 << 20, pack_threshold=THRESHOLD)
+    prepare(made)
+    return made
+
+
+async def undecided_store(settings: Settings) -> None:
+    """Changes that no journal has, behind some that one has."""
+    async with writing(settings) as store:
+        bucket = await store.index.create_bucket("undecided", "owner", "us-east-1", 10)
+        await put(store, bucket, "overwritten", b"old")
+        await put(store, bucket, "deleted", b"deleted")
+        await put(store, bucket, "deleted before", b"deleted before")
+        await objects.delete(store, bucket.id, "deleted before", None, None, {})
+        await JournalWriter(store).run_once()
+        await put(store, bucket, "new", b"new")
+        await put(store, bucket, "twice", b"one")
+        await put(store, bucket, "twice", b"two")
+        await put(store, bucket, "large", bytes(300_000))
+        await put(store, bucket, "overwritten", b"newer")
+        source = Bytes(b"conditional")
+        await objects.put(store, bucket.id, "condition", source, source.describe, Conditions(if_none_match=True), {})
+
+
+async def test_a_claim_without_a_decision_is_restored_only_if_nothing_speaks_against_it(settings: Settings) -> None:
+    await undecided_store(settings)
+    lose_index(settings)
+    report, lost = rebuilt(settings)
+    assert report.restored_claims == 4
+    assert report.counts["superseded"] == 1, "that which was deleted before"
+    assert {(key, reason) for _, key, _, _, reason in lost} == {
+        ("condition", "it carried a condition, and what was decided is not known"),
+        ("twice", "a newer one for its key is not decided either"),
+    }
+    async with writing(settings) as store:
+        bucket = await store.index.bucket("undecided")
+        assert bucket is not None
+        page = await store.index.list_current(bucket.id, "", "", "", 100)
+        sizes = {entry.key: entry.size for entry in page.entries}
+        assert sizes == {"deleted": 7, "large": 300_000, "new": 3, "overwritten": 5, "twice": 3}
+        assert (await fsck(store, repair=False)).miscounted == []
+        await put(store, bucket, "goes on", b"1")
+        await JournalWriter(store).run_once()
+    lose_index(settings)
+    report, lost = rebuilt(settings)
+    assert report.restored_claims == 0
+    assert report.counts["versions"] == 6
+
+
+@pytest.mark.parametrize("versioned", [False, True])
+async def test_what_was_deleted_by_a_gateway_whose_clock_is_behind_stays_deleted(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch, versioned: bool
+) -> None:
+    """Blobs stay for a while, and their claims must not be newer than what was decided of them."""
+    async with writing(settings) as store:
+        bucket = await store.index.create_bucket("undecided", "owner", "us-east-1", 10)
+        if versioned:
+            await store.index.set_versioning(bucket.id, ENABLED)
+        for key in ("deleted", "renamed"):
+            await put(store, bucket, key, b"1")
+        version = await objects.find(store, bucket.id, "deleted")
+        behind = version.modified - 2000
+        for module in (objects_transactions, versions, renames):
+            monkeypatch.setattr(module, "now_ms", lambda: behind)
+        asked = version.version_id if versioned else None
+        await objects.delete(store, bucket.id, "deleted", asked, None, {})
+        if not versioned:
+            await store.index.rename_object(bucket.id, Rename("renamed", "there"))
+            await objects.delete(store, bucket.id, "there", None, None, {})
+        await JournalWriter(store).run_once()
+    lose_index(settings)
+    report, lost = rebuilt(settings)
+    assert report.restored_claims == 0
+    assert lost == []
+
+
+async def test_what_was_deleted_stays_deleted_when_the_index_is_lost_twice(settings: Settings) -> None:
+    """The claims are there still, and a snapshot came in the place of the journals that told of the removals."""
+    async with writing(settings) as store:
+        bucket = await store.index.create_bucket("twice", "owner", "us-east-1", 10)
+        for key in ("kept", "deleted", "large"):
+            await put(store, bucket, key, b"1" * (THRESHOLD + 1 if key == "large" else 1))
+        for key in ("deleted", "large"):
+            await objects.delete(store, bucket.id, key, None, None, {})
+        await JournalWriter(store).run_once()
+    for _ in range(3):
+        lose_index(settings)
+        report, lost = rebuilt(settings)
+        assert (report.restored_claims, report.counts["versions"], lost) == (0, 1, [])
+        async with writing(settings) as store:
+            decisions = JournalWriter(store)
+            for _ in range(5):
+                decisions.renew()
+                await decisions.run_once()
+
+
+async def test_a_refused_claim_never_comes_back(settings: Settings) -> None:
+    async with writing(settings) as store:
+        bucket = await store.index.create_bucket("undecided", "owner", "us-east-1", 10)
+        await JournalWriter(store).run_once()
+        source = Bytes(b"refused")
+        # a commit that was given up looks like this: its record is there, unconditional, and it is noted as void
+        await put(store, bucket, "refused", b"refused")
+        version = await objects.find(store, bucket.id, "refused")
+        packed = store.driver.packed(version.body)
+        assert packed is not None
+        await store.index.refuse_blobs([(version.body, *packed)])
+        assert source.size == version.size
+    connection = open_connection(settings.index_path)
+    connection.execute("DELETE FROM versions")
+    connection.close()
+    async with writing(settings) as store:
+        await JournalWriter(store).run_once()
+    lose_index(settings)
+    report, lost = rebuilt(settings)
+    assert report.counts["versions"] == 0
+    assert lost == []
+    assert report.counts["superseded"] == 0
+
+
+async def test_a_damaged_claim_is_not_restored(settings: Settings) -> None:
+    await undecided_store(settings)
+    lose_index(settings)
+    for path in (settings.data / "data").glob("*/*.pack"):
+        content = bytearray(path.read_bytes())
+        at = content.rindex(b"newer")
+        content[at] ^= 1
+        path.write_bytes(content)
+    _, lost = rebuilt(settings)
+    assert ("overwritten", "it is damaged, and what was decided is not known") in {(row[1], row[4]) for row in lost}
+
+
+async def test_what_was_being_written_at_the_end_is_no_damage(settings: Settings) -> None:
+    await undecided_store(settings)
+    lose_index(settings)
+    for name, left in (("ff/00000000000fffff", b"half a body"), ("fe/00000000000ffffe.pack", b"SLUICE")):
+        (settings.data / "data" / name).write_bytes(left)
+    report, _ = rebuilt(settings)
+    assert (report.damage, report.unreadable_files) == ([], 1)
+    (settings.data / "data/fe/00000000000ffffe.pack").write_bytes(bytes(5000))
+    report, _ = rebuilt(settings, replace=True)
+    assert len(report.damage) == 1
+    async with opened(settings) as store:
+        assert 0xFFFFE not in {pack.id for pack in await store.index.packs()}

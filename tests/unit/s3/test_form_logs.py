@@ -1,0 +1,47 @@
+"""What an access log tells of an upload by a form."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import orjson
+
+from tests.integration.negative.wire import Request
+from tests.unit.s3.plane import plane
+from tests.unit.store.site import prepare, settings_for
+
+LOGGED = (
+    b"<BucketLoggingStatus><LoggingEnabled><TargetBucket>logs</TargetBucket><TargetPrefix>x</TargetPrefix>"
+    b"</LoggingEnabled></BucketLoggingStatus>"
+)
+FORM = (
+    b'--BB\r\nContent-Disposition: form-data; name="key"\r\n\r\nnew\r\n'
+    b'--BB\r\nContent-Disposition: form-data; name="file"; filename="f"\r\n\r\nhello\r\n--BB--\r\n'
+)
+
+
+def may_put(bucket: str, principal: object) -> bytes:
+    statement = {"Effect": "Allow", "Principal": principal, "Action": "s3:PutObject"}
+    statement["Resource"] = f"arn:aws:s3:::{bucket}/*"
+    return orjson.dumps({"Version": "2012-10-17", "Statement": [statement]})
+
+
+async def test_a_form_of_somebody_else_is_told_of(tmp_path: Path) -> None:
+    settings = settings_for(tmp_path)
+    await asyncio.to_thread(prepare, settings)
+    async with plane(settings) as s3:
+        for answer in [
+            await s3.ask("PUT", "/open"),
+            await s3.ask("PUT", "/logs"),
+            await s3.ask("DELETE", "/open", "publicAccessBlock"),
+            await s3.ask("PUT", "/open", "policy", may_put("open", "*")),
+            await s3.ask("PUT", "/logs", "policy", may_put("logs", {"Service": "logging.s3.amazonaws.com"})),
+            await s3.ask("PUT", "/open", "logging", LOGGED),
+        ]:
+            assert answer.status in (200, 204), answer
+        form = Request("POST", "/open", "", (("content-type", "multipart/form-data; boundary=BB"),), FORM)
+        assert (await s3.send(form)).status == 204
+        ((_, lines),) = s3.gateway.logs._pending.values()
+        (line,) = lines
+        assert 'REST.POST.OBJECT new "POST /open HTTP/1.1" 204 ' in line

@@ -1,0 +1,231 @@
+"""Files straight to sockets: the right bytes, no thread that waits, and no descriptor used after its time."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import socket
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sluice_s3.app.server.http import zerocopy
+from tests.support.waiting import eventually_async
+from tests.unit.server.apps import answer
+from tests.unit.server.tools import Client, Site, serving
+
+MIB = 1024 * 1024
+EXTENSION = "http.response.zerocopysend"
+
+
+class Files:
+    """GET /OFFSET/COUNT gives that slice of one file, /quick gives two bytes, /parts both kinds of body."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.ended: list[BaseException | None] = []
+        self.extensions: list[Any] = []
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        self.extensions.append(scope["extensions"])
+        if scope["raw_path"] == b"/quick":
+            await answer(send, b"ok")
+            return
+        fd = os.open(self.path, os.O_RDONLY)
+        try:
+            await self._send(scope["raw_path"], fd, send)
+        except BaseException as error:
+            self.ended.append(error)
+            raise
+        else:
+            self.ended.append(None)
+        finally:
+            os.close(fd)
+
+    async def _send(self, path: bytes, fd: int, send: Any) -> None:
+        if path == b"/parts":
+            slices: list[Any] = [(5, 10), b"between", (100_000, 2_000_000), b"x" * 500_000, (0, 3)]
+        else:
+            offset, _, count = path[1:].partition(b"/")
+            slices = [(int(offset), int(count))]
+        total = sum(len(part) if isinstance(part, bytes) else part[1] for part in slices)
+        await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"%d" % total)]})
+        for part in slices:
+            if isinstance(part, bytes):
+                await send({"type": "http.response.body", "body": part, "more_body": True})
+            else:
+                message = {"type": EXTENSION, "file": fd, "offset": part[0], "count": part[1], "more_body": True}
+                await send(message)
+        await send({"type": "http.response.body", "body": b""})
+
+
+@pytest.fixture(scope="module")
+def content() -> bytes:
+    return os.urandom(24 * MIB)
+
+
+@pytest.fixture
+def files(tmp_path: Path, content: bytes) -> Files:
+    path = tmp_path / "blob"
+    path.write_bytes(content)
+    return Files(path)
+
+
+def get(path: str) -> bytes:
+    return f"GET {path} HTTP/1.1\r\nHost: h\r\n\r\n".encode()
+
+
+async def slow_client(site: Site, buffer: int = 4096) -> Client:
+    """A client whose socket takes little, so that the server has to wait for it."""
+    sock = socket.socket()
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, buffer)
+    sock.setblocking(False)
+    await asyncio.get_running_loop().sock_connect(sock, ("127.0.0.1", site.port))
+    client = Client(*await asyncio.open_connection(sock=sock, limit=buffer))
+    site.clients.append(client)
+    return client
+
+
+@pytest.mark.parametrize(
+    ("offset", "count"), [(0, 0), (0, 1), (0, 4096), (7, 65_537), (3, MIB), (MIB, 9 * MIB + 1), (0, 24 * MIB)]
+)
+async def test_the_bytes_are_right(files: Files, content: bytes, offset: int, count: int) -> None:
+    async with serving(files) as site:
+        client = await site.connect()
+        for _ in range(3):
+            got = await client.ask(get(f"/{offset}/{count}"))
+            assert got.status == 200
+            assert got.body == content[offset : offset + count]
+        assert (await client.ask(get("/quick"))).body == b"ok"
+        assert EXTENSION in files.extensions[0]
+
+
+async def test_slices_and_bytes_in_one_answer(files: Files, content: bytes) -> None:
+    expected = content[5:15] + b"between" + content[100_000:2_100_000] + b"x" * 500_000 + content[:3]
+    async with serving(files) as site:
+        client = await site.connect()
+        await client.send(get("/parts") * 5 + get("/quick"))
+        for _ in range(5):
+            assert (await client.response()).body == expected
+        assert (await client.response()).body == b"ok"
+
+
+async def test_head_sends_no_file(files: Files) -> None:
+    async with serving(files) as site:
+        client = await site.connect()
+        await client.send(b"HEAD /0/1000 HTTP/1.1\r\nHost: h\r\n\r\n")
+        got = await client.response(head=True)
+        assert got.headers["content-length"] == "1000"
+        assert (await client.ask(get("/quick"))).body == b"ok"
+
+
+async def test_a_slow_reader_gets_everything(files: Files, content: bytes) -> None:
+    async with serving(files) as site:
+        client = await slow_client(site)
+        await client.send(get("/0/3000000"))
+        head = await client.reader.readuntil(b"\r\n\r\n")
+        assert b"content-length: 3000000" in head
+        body = bytearray()
+        while len(body) < 3_000_000:
+            body += await client.reader.read(50_000)
+            await asyncio.sleep(0)
+        assert bytes(body) == content[:3_000_000]
+
+
+async def test_a_client_gone_half_way(files: Files) -> None:
+    async with serving(files) as site:
+        before = len(os.listdir("/proc/self/fd"))
+        client = await slow_client(site)
+        await client.send(get(f"/0/{24 * MIB}"))
+        await client.reader.read(1000)
+        client.writer.transport.abort()
+        await eventually_async(lambda: files.ended)
+        assert isinstance(files.ended[0], zerocopy.ClientGone)
+        await eventually_async(lambda: not site.state.connections and not site.state.running)
+        await eventually_async(lambda: len(os.listdir("/proc/self/fd")) <= before)
+
+
+async def test_200_stalled_readers_do_not_hold_a_thread(files: Files) -> None:
+    async with serving(files, io_threads=4) as site:
+        stalled = [await slow_client(site) for _ in range(200)]
+        for client in stalled:
+            await client.send(get(f"/0/{24 * MIB}"))
+        await eventually_async(lambda: sum(c.out_waiter is not None for c in site.state.connections) == 200)
+        quick = await site.connect()
+        assert len((await quick.ask(get(f"/0/{20 * MIB}"))).body) == 20 * MIB
+        assert threading.active_count() < 20
+
+
+async def test_a_stalled_reader_is_cut_off(files: Files) -> None:
+    async with serving(files, body_timeout=0.2) as site:
+        client = await slow_client(site)
+        await client.send(get(f"/0/{24 * MIB}"))
+        await eventually_async(lambda: files.ended)
+        assert isinstance(files.ended[0], zerocopy.ClientGone)
+        await eventually_async(lambda: not site.state.connections)
+
+
+async def test_a_reader_that_goes_on_is_not_cut_off(files: Files, content: bytes) -> None:
+    async with serving(files, sweeps=False) as site:
+        client = await slow_client(site, 64 * 1024)
+        await client.send(get(f"/0/{24 * MIB}"))
+        (connection,) = site.state.connections
+        await eventually_async(lambda: connection.out_waiter is not None)
+        await client.reader.readuntil(b"\r\n\r\n")
+        body = bytearray()
+        while len(body) < 24 * MIB:
+            if connection.out is not None:
+                site.later(site.state.settings.body_timeout - 1)
+            body += await client.reader.read(MIB)
+            while connection.out is not None and connection.write_progress < site.state.now:
+                body += await client.reader.read(MIB)
+        assert bytes(body) == content
+
+
+async def test_a_file_that_ends_early_ends_the_connection(files: Files) -> None:
+    async with serving(files) as site:
+        client = await site.connect()
+        with pytest.raises((asyncio.IncompleteReadError, ConnectionError)):
+            await client.ask(get(f"/{23 * MIB}/{2 * MIB}"))
+        await eventually_async(lambda: files.ended)
+        assert isinstance(files.ended[0], OSError)
+
+
+async def test_a_cancelled_answer_waits_for_its_thread(files: Files, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The application closes the file when `send` returns: no thread may be reading from that number then."""
+    entered, leave, running = threading.Event(), threading.Event(), threading.Event()
+
+    def hanging(*arguments: Any) -> tuple[int, int]:
+        entered.set()
+        running.set()
+        leave.wait(20)
+        running.clear()
+        return 0, 0
+
+    monkeypatch.setattr(zerocopy, "_send_some", hanging)
+    async with serving(files) as site:
+        client = await site.connect()
+        await client.send(get("/0/1000"))
+        await eventually_async(entered.is_set)
+        next(iter(site.state.running)).cut()
+        await asyncio.sleep(0.02)
+        assert running.is_set()
+        assert not files.ended, "the answer ended while its thread still runs"
+        leave.set()
+        await eventually_async(lambda: files.ended)
+        assert not running.is_set()
+
+
+async def test_a_file_needs_a_length(files: Files) -> None:
+    async def lengthless(scope: Any, receive: Any, send: Any) -> None:
+        fd = os.open(files.path, os.O_RDONLY)
+        try:
+            await send({"type": "http.response.start", "status": 200, "headers": []})
+            await send({"type": EXTENSION, "file": fd, "offset": 0, "count": 10})
+        finally:
+            os.close(fd)
+
+    async with serving(lengthless) as site:
+        assert (await site.ask(get("/"))).status == 500
