@@ -1,1 +1,1 @@
-"""Alembic's migrations of the index, found as a package and never by the working directory."""
+"""Alembic's migrations of the index, imported as a package, independent of the working directory."""

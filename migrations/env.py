@@ -1,4 +1,7 @@
-"""Alembic's environment. `app.index.sqlite.migrate` gives the connection; nothing here opens one."""
+"""Alembic's environment.
+
+The `migrate` module of the engine supplies the connection; nothing here opens one.
+"""
 
 from __future__ import annotations
 

@@ -53,7 +53,7 @@ async def append(
             return new, committed
         raise ConditionalRequestConflict()
     except CommitUnknown:
-        raise  # the sweep asks the index for the outcome
+        raise  # the orphan sweeper asks the index for the outcome
     except BaseException as error:
         if isinstance(error, Exception):
             await store.drop(kept)

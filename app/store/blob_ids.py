@@ -1,6 +1,6 @@
 """Blob ids from ranges reserved in the index.
 
-The sweep after a crash looks up blobs by these ids (DESIGN §4).
+After a crash, the orphan sweeper looks up blobs by these ids (DESIGN §4).
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class BlobIds:
     """Source of blob ids.
 
     Every id taken is settled once its blob is committed or certainly gone. An id of unknown outcome is never settled:
-    its range stays in the index for the sweep.
+    its range stays in the index for the orphan sweeper.
     """
 
     def __init__(self, index: Index, count: int = RANGE) -> None:
@@ -53,7 +53,7 @@ class BlobIds:
     async def take_for_record(self) -> int:
         """Return an id for a record of a pack.
 
-        Such an id is not settled: the sweep looks for files only.
+        Such an id is not settled: the orphan sweeper looks for files only.
         """
         current = self._current
         if current is None or current.next > current.ids.last:
@@ -106,4 +106,4 @@ class BlobIds:
         try:
             await self._index.retire_range(done.ids)
         except DomainError:
-            pass  # the sweep looks for it
+            pass  # the orphan sweeper looks for it

@@ -11,7 +11,7 @@ from sluice_s3.app.store.store import Store
 def can_share_blobs(store: Store, bucket: Bucket, version: Version, target: Store) -> bool:
     """Return whether a version in `target` can reference the blobs of `version`.
 
-    It can if they lie there. The storage class determines where the blobs of a version of many parts lie.
+    It can if they lie on that store. The storage class determines the store for the blobs of a version of many parts.
     """
     if not store.classes or not version.body:
         return True

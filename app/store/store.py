@@ -215,7 +215,7 @@ class Store:
         """Write a body as a blob and commit the change that references it.
 
         `begin` begins that change; `claim` returns the blob's recovery header. A refused commit removes the blob. After
-        an unknown outcome the blob is left to the sweep, which asks the index.
+        an unknown outcome the blob is left to the orphan sweeper, which asks the index.
         """
         piece = await source.read()
         if not piece:
@@ -375,7 +375,7 @@ class Store:
             await self._take_back(kept.blob_id, kept.locator)
 
     async def _is_gone(self, blob_id: int) -> bool:
-        """Remove what may exist under an id; return False when the sweep must."""
+        """Remove what may exist under an id; return False when the orphan sweeper must do that."""
         try:
             await self.driver.discard_id(blob_id)
         except DriverError:

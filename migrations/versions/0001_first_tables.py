@@ -1,4 +1,4 @@
-"""The first tables: accounts, buckets, versions, multipart uploads, counted bodies, discards, writers."""
+"""The first tables: accounts, buckets, versions, multipart uploads, reference counts, discards, writers."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def _key(name: str) -> sa.Column[int]:
 
 
 def upgrade() -> None:
-    """Make the tables and begin the commit sequence."""
+    """Create the tables and start the commit sequence."""
     _itself()
     _accounts()
     _objects()
@@ -37,7 +37,7 @@ def upgrade() -> None:
 
 
 def downgrade() -> None:
-    """There is nothing before this."""
+    """Raise NotImplementedError: there is no earlier revision."""
     raise NotImplementedError
 
 

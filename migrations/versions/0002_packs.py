@@ -1,4 +1,4 @@
-"""Packs, and what is written down beside the data: removals, journals; and blobs that were found damaged.
+"""Packs, tombstones, journals, and the quarantine of damaged blobs.
 
 Revision ID: 0002
 Revises: 0001
@@ -27,7 +27,7 @@ def _key(name: str) -> sa.Column[int]:
 
 
 def upgrade() -> None:
-    """Make the tables."""
+    """Create the tables."""
     op.create_table(
         "packs",
         _key("id"),
@@ -66,7 +66,10 @@ def upgrade() -> None:
 
 
 def downgrade() -> None:
-    """Take them away; records of packs cannot be read any more."""
+    """Drop the tables.
+
+    Records in packs become unreadable.
+    """
     op.drop_table("quarantine")
     op.drop_table("journals")
     op.drop_table("removals")

@@ -1,4 +1,4 @@
-"""Several stores: which one a bucket, a pack and a journal belong to.
+"""Several stores: the store of each bucket, pack and journal.
 
 Revision ID: 0003
 Revises: 0002
@@ -24,7 +24,10 @@ def _text(name: str, default: str) -> sa.Column[str]:
 
 
 def upgrade() -> None:
-    """All that is there belongs to the one store there was."""
+    """Add the columns.
+
+    All existing rows belong to the default store.
+    """
     op.add_column("buckets", _text("store", DEFAULT))
     op.add_column("buckets", _text("source", ""))
     op.add_column("buckets", sa.Column("moved", NUMBER, server_default="0", nullable=False))
@@ -34,7 +37,10 @@ def upgrade() -> None:
 
 
 def downgrade() -> None:
-    """Only for an index that knows no other store."""
+    """Drop the columns.
+
+    Only for an index that uses no other store.
+    """
     op.drop_column("removals", "store")
     op.drop_column("journals", "store")
     op.drop_column("packs", "store")

@@ -1,4 +1,4 @@
-"""Plain files (layout *tree*): what is being done to them, and those that are not hashed yet.
+"""Plain files: write intents, and files that are not hashed yet.
 
 Revision ID: 0004
 Revises: 0003
@@ -27,7 +27,7 @@ def _text(name: str) -> sa.Column[str]:
 
 
 def upgrade() -> None:
-    """Make the tables."""
+    """Create the tables."""
     op.create_table(
         "intents",
         sa.Column("id", NUMBER, autoincrement=False, nullable=False),
@@ -52,6 +52,9 @@ def upgrade() -> None:
 
 
 def downgrade() -> None:
-    """Only for an index without intents: a changed file would not be known for what it is."""
+    """Drop the tables.
+
+    Only for an index without intents: the state of a changed file would be lost.
+    """
     op.drop_table("unhashed")
     op.drop_table("intents")

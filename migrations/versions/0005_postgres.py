@@ -1,4 +1,6 @@
-"""Operations: groups of changes that were committed of late. On Postgres also its commit sequence and its functions.
+"""Operations: recently committed groups.
+
+On Postgres also its commit sequence and its functions.
 
 Revision ID: 0005
 Revises: 0004
@@ -16,8 +18,8 @@ depends_on = None
 
 NUMBER = sa.Integer().with_variant(sa.BigInteger(), "postgresql")
 
-# Locks first, and in one order: that of all changes, then those of keys. What is read after them is what their last
-# holder left, because each statement of a volatile function sees all that was committed before it (READ COMMITTED)
+# Takes locks first, and in one order: the global lock, then those of keys. A read after the locks sees what their last
+# holders left, because each statement of a volatile function sees everything committed before it (READ COMMITTED)
 BEGIN = """
 CREATE FUNCTION sluice_begin(operation bigint, at bigint, everything bigint, alone boolean, who bigint, keys bigint[])
 RETURNS TABLE (number bigint, state text) LANGUAGE plpgsql AS $$
@@ -39,9 +41,10 @@ BEGIN
 END $$
 """
 
-# Whole groups of the two hottest changes in one call, each key once: what app/index/transactions/objects.py does, but
-# for bodies that are shared and for plain files, which are left to it (`slow`). Each gets two numbers. The settings are
-# for plans that were made when the tables were small: they must not read them whole when they are not
+# Whole groups of the two most frequent changes in one call, each key once. They do the same as
+# app/index/transactions/objects.py, except for shared bodies and plain files, which they leave to it (`slow`). Each
+# entry gets two numbers. The settings are for cached plans: one that was made when the tables were small must not scan
+# them when they have grown
 SETTINGS = "SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off"
 ALIVE = """
     SELECT begun.number << 20, begun.state INTO first, state
@@ -129,7 +132,7 @@ FUNCTIONS = {"sluice_begin": BEGIN, "sluice_put": PUT, "sluice_delete": DELETE}
 
 
 def upgrade() -> None:
-    """Make the table, and what only Postgres has."""
+    """Create the table, and on Postgres the sequence and the functions."""
     op.create_table(
         "operations",
         sa.Column("id", NUMBER, autoincrement=False, nullable=False),
@@ -144,7 +147,10 @@ def upgrade() -> None:
 
 
 def downgrade() -> None:
-    """Take them away. On Postgres this loses the commit sequence."""
+    """Drop them.
+
+    On Postgres this loses the commit sequence.
+    """
     if op.get_bind().dialect.name == "postgresql":
         for name in reversed(FUNCTIONS):
             op.execute(f"DROP FUNCTION {name}")

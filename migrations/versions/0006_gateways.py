@@ -1,4 +1,4 @@
-"""Several gateways on one index: signs of life of their writers, and leases.
+"""Several gateways on one index: heartbeats of their writers, and leases.
 
 Revision ID: 0006
 Revises: 0005
@@ -23,7 +23,7 @@ def _number(name: str) -> sa.Column[int]:
 
 
 def upgrade() -> None:
-    """Make the tables."""
+    """Create the tables."""
     op.create_table(
         "heartbeats",
         sa.Column("incarnation", NUMBER, autoincrement=False, nullable=False),
@@ -42,6 +42,9 @@ def upgrade() -> None:
 
 
 def downgrade() -> None:
-    """Only while no gateway runs."""
+    """Drop the tables.
+
+    Only while no gateway runs.
+    """
     op.drop_table("leases")
     op.drop_table("heartbeats")

@@ -1,4 +1,4 @@
-"""What was configured of a bucket.
+"""Settings of buckets.
 
 Revision ID: 0007
 Revises: 0006
@@ -16,10 +16,16 @@ depends_on = None
 
 
 def upgrade() -> None:
-    """Nothing was configured so far."""
+    """Add the column.
+
+    Existing buckets have no settings.
+    """
     op.add_column("buckets", sa.Column("settings", sa.Text(), server_default="", nullable=False))
 
 
 def downgrade() -> None:
-    """Only for an index whose buckets have no settings: a policy would be forgotten."""
+    """Drop the column.
+
+    Only for an index whose buckets have no settings: a policy would be lost.
+    """
     op.drop_column("buckets", "settings")

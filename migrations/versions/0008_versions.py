@@ -1,4 +1,4 @@
-"""Buckets that keep versions of their objects.
+"""Buckets with versioning.
 
 Revision ID: 0008
 Revises: 0007
@@ -37,7 +37,10 @@ def _functions(*, versions: bool) -> None:
 
 
 def upgrade() -> None:
-    """No bucket was versioned so far: there are only current versions."""
+    """Add the columns and indexes.
+
+    Existing buckets are unversioned, with current versions only.
+    """
     op.add_column("buckets", sa.Column("versioning", NUMBER, server_default="0", nullable=False))
     op.add_column("removals", sa.Column("version_id", TEXT, server_default="null", nullable=False))
     op.drop_index("versions_others", "versions")
@@ -48,7 +51,10 @@ def upgrade() -> None:
 
 
 def downgrade() -> None:
-    """Only for an index without versions: older ones would come to light."""
+    """Drop the columns and indexes.
+
+    Only for an index without older versions: those would reappear.
+    """
     _functions(versions=False)
     op.drop_index("versions_null", "versions")
     op.drop_index("versions_others", "versions")

@@ -1,4 +1,4 @@
-"""Messages that are to be sent, and lines of access logs on their way to an object.
+"""The outbox of messages, and lines of access logs that wait to become objects.
 
 Revision ID: 0009
 Revises: 0008
@@ -19,7 +19,7 @@ TEXT = sa.Text().with_variant(sa.Text(collation="C"), "postgresql")
 
 
 def upgrade() -> None:
-    """Nothing is on its way so far."""
+    """Create the tables."""
     op.create_table(
         "outbox",
         sa.Column("id", NUMBER, primary_key=True, nullable=False, autoincrement=False),
@@ -41,6 +41,9 @@ def upgrade() -> None:
 
 
 def downgrade() -> None:
-    """What is on its way is lost."""
+    """Drop the tables.
+
+    Waiting messages and lines are lost.
+    """
     op.drop_table("log_rows")
     op.drop_table("outbox")

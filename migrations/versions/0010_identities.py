@@ -29,7 +29,10 @@ def _table(name: str, keys: str, texts: str, numbers: str = "") -> None:
 
 
 def upgrade() -> None:
-    """Every key was its account's own."""
+    """Create the tables.
+
+    Every existing key belongs to its account itself.
+    """
     op.add_column("access_keys", sa.Column("identity", TEXT, server_default="", nullable=False))
     _table("identities", "id", "account_id kind name folded path document", "created")
     op.create_index("identities_name", "identities", ["kind", "folded", "account_id"], unique=True)
@@ -42,7 +45,10 @@ def upgrade() -> None:
 
 
 def downgrade() -> None:
-    """Only for an index without users: their keys would be the account's."""
+    """Drop the tables.
+
+    Only for an index without users: their keys would become keys of the account.
+    """
     for table in ("sessions", "memberships", "identities"):
         op.drop_table(table)
     op.drop_column("access_keys", "identity")

@@ -1,4 +1,4 @@
-"""Deletes are no older than what they delete, also where Postgres does them by itself.
+"""Tombstones are not older than the versions they delete, also in the function of Postgres.
 
 Revision ID: 0011
 Revises: 0010
@@ -30,10 +30,10 @@ def _function(noted: str) -> None:
 
 
 def upgrade() -> None:
-    """Another function."""
+    """Replace the function."""
     _function(AFTER)
 
 
 def downgrade() -> None:
-    """The one before."""
+    """Restore the previous function."""
     _function(BEFORE)

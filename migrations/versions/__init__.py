@@ -1,1 +1,1 @@
-"""One module a revision, in order."""
+"""One module per revision, in order."""

@@ -1,1 +1,4 @@
-"""The index in Postgres, for several gateways on one store. README.md here says how it is kept right."""
+"""The index in Postgres, for several gateways on one store.
+
+README.md in this folder says why it is correct.
+"""

@@ -8,16 +8,19 @@ from typing import Any
 from sluice_s3.app.index.engine.declared import Write
 
 GLOBAL_LOCK = 0x5_10_1CE
-"""The lock that all take in common, and some alone."""
+"""The advisory lock that every operation takes: most share it, some take it exclusively."""
 MAX_LOCKS = 128
-"""Locks that one group takes at most: those of all groups must find room in the server's table
-(`max_locks_per_transaction` times `max_connections`, 6400 unless changed)."""
+"""Maximum number of locks of one group. The locks of all groups must fit into the server's lock table
+(`max_locks_per_transaction` times `max_connections`, 6400 by default)."""
 
 Locks = tuple[int, ...]
 
 
 def locks_of(write: Write[..., Any], arguments: tuple[Any, ...], also: Iterable[int] = ()) -> Locks | None:
-    """Return the locks of an operation, in order; None for one that must be alone."""
+    """Return the locks of an operation in ascending order.
+
+    Returns None for an operation that must run alone.
+    """
     named = write.locks(*arguments)
     if named is None:
         return None

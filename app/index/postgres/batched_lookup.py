@@ -1,4 +1,7 @@
-"""Current objects by their keys, for many requests at once: those of one tick of the loop ask in one query."""
+"""Batched lookups of current objects by key.
+
+The lookups of one tick of the event loop share one query.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +15,7 @@ from sluice_s3.app.index.postgres.dialect import ESCAPE, escape, unescape
 from sluice_s3.app.index.rows import Version
 
 CONCURRENCY = 2
-"""Queries that are on their way: while those run, the next one grows."""
+"""Maximum number of queries in flight. While they run, the next batch grows."""
 MAX_KEYS = 256
 
 _COLUMNS = ", ".join(Version._fields)
@@ -33,7 +36,7 @@ class _Wanted(NamedTuple):
 
 
 class VersionLoader:
-    """Of one index."""
+    """Loads the current versions of one index."""
 
     def __init__(self, link: Database, pool: Pool) -> None:
         self._link = link
@@ -43,7 +46,10 @@ class VersionLoader:
         self._soon = False
 
     def find(self, bucket_id: int, key: str) -> asyncio.Future[Version | None]:
-        """The current object of a key. The future raises DomainError."""
+        """Return a future of the current object of a key.
+
+        The future raises DomainError.
+        """
         if self._link.away:
             raise self._link.unavailable()
         loop = asyncio.get_running_loop()
@@ -91,6 +97,6 @@ class VersionLoader:
         return answers
 
     async def close(self) -> None:
-        """Wait for what is on its way."""
+        """Wait for the queries in flight."""
         while self._running:
             await asyncio.wait(self._running)

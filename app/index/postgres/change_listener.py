@@ -1,4 +1,7 @@
-"""Learns of what other processes changed: by NOTIFY at once, by a counter within a second where NOTIFY cannot reach."""
+"""Notices changes that other processes make.
+
+NOTIFY reports a change at once. Where NOTIFY cannot reach, a counter reports it within a second.
+"""
 
 from __future__ import annotations
 
@@ -13,13 +16,16 @@ logger = logging.getLogger("sluice.index")
 
 POLL_SECONDS = 1.0
 SILENCE_SECONDS = 3.0
-"""Seconds that the counter may take to be read before Postgres counts as away."""
+"""Seconds that a read of the counter may take before Postgres counts as unavailable."""
 COUNTER = "SELECT value FROM meta WHERE name = 'generation'"
 CHANNEL = "sluice"
 
 
 class ChangeListener:
-    """Calls `changed` for every change of a key, a bucket or a setting, and when some may have been missed."""
+    """Calls `changed` for every change of a key, bucket or setting.
+
+    Also calls it when changes may have been missed.
+    """
 
     def __init__(self, link: Database, changed: Callable[[], None]) -> None:
         self._link = link
@@ -27,7 +33,7 @@ class ChangeListener:
         self._known: str | None = None
 
     async def run(self) -> None:
-        """Until cancelled."""
+        """Listen until cancelled."""
         while True:
             try:
                 connection = await self._link.connect()
@@ -47,7 +53,7 @@ class ChangeListener:
     async def _watch(self, connection: Connection) -> None:
         ended = asyncio.Event()
         connection.add_termination_listener(lambda _: ended.set())
-        if not self._link.pooler:  # a pooler gives us another session each time
+        if not self._link.pooler:  # a pooler assigns another session each time
             await connection.add_listener(CHANNEL, lambda *_: self._changed())
         while not ended.is_set():
             async with asyncio.timeout(SILENCE_SECONDS), self._link.transaction(connection):

@@ -1,7 +1,7 @@
-"""Group commit: what is queued in one tick of the loop is committed together, several groups at a time.
+"""Group commit: commits the operations of one event-loop tick together, several groups in parallel.
 
-Operations whose locks a running group of this process holds wait for it; those of one group run in their order. So the
-groups of one process never wait for each other in the server, and keep the order in which a key's changes came.
+An operation waits while a running group of this process holds one of its locks. Operations of one group run in queue
+order. So groups of one process never wait for each other in the server, and changes of one key keep their order.
 """
 
 from __future__ import annotations
@@ -26,11 +26,14 @@ logger = logging.getLogger("sluice.index")
 
 LARGEST_GROUP = 256
 SCAN_LIMIT = 1024
-"""Operations of the queue that are looked at for one group."""
+"""Maximum number of queued operations to examine for one group."""
 
 
 class LockedCommit(Job):
-    """An operation with its locks; None: alone."""
+    """An operation with its locks.
+
+    `locks` is None for an operation that must run alone.
+    """
 
     __slots__ = ("kind", "locks")
 
@@ -39,7 +42,7 @@ class LockedCommit(Job):
 
 
 class DeferredLockedCommit(QueuedDeferredCommit):
-    """The same for one that is queued once its blob is durable."""
+    """A `LockedCommit` that is queued once its blob is durable."""
 
     __slots__ = ("kind", "locks")
 
@@ -51,7 +54,10 @@ Queued = LockedCommit | DeferredLockedCommit
 
 
 class CommitScheduler(CommitQueue):
-    """Runs operations in groups. All of it on the event loop, but for what says that it is called in any thread."""
+    """Runs operations in groups.
+
+    All methods run on the event loop, except those documented for any thread.
+    """
 
     chained = DeferredLockedCommit
 
@@ -73,9 +79,9 @@ class CommitScheduler(CommitQueue):
         arguments: tuple[Any, ...],
         locks: Locks | None,
     ) -> asyncio.Future[Any]:
-        """Queue an operation that runs under these locks (`locks_of`). Raises Overloaded when the queue is full.
+        """Queue an operation that runs under `locks` (see `locks_of`).
 
-        So does the future when it waited too long.
+        Raises Overloaded when the queue is full. The future raises Overloaded when the operation waited too long.
         """
         job = LockedCommit(write, function, arguments, self._loop.create_future(), time.monotonic() + self._timeout)
         job.locks = locks
@@ -96,10 +102,10 @@ class CommitScheduler(CommitQueue):
             try:
                 self._loop.call_soon_threadsafe(self._arrive)
             except RuntimeError:
-                pass  # the loop is closed: nobody waits any more
+                pass  # the loop is closed: no caller waits
 
     def _arrive(self) -> None:
-        # in this order: what is appended behind it wakes us again
+        # reset the flag first: a job that is appended during the loop must schedule another call
         self._woken = False
         while self._arrived:
             job = self._arrived.popleft()
@@ -109,7 +115,7 @@ class CommitScheduler(CommitQueue):
         self._dispatch()
 
     async def close(self) -> None:
-        """Finish what is queued."""
+        """Finish all queued operations."""
         self._stopping = True
         self._arrive()
         while self._running:
@@ -129,12 +135,12 @@ class CommitScheduler(CommitQueue):
             self._running.add(task)
 
     def _take(self) -> tuple[list[Queued], set[int], Procedure]:
-        """The next group: the first that can run, and those of its kind behind it that can run with it."""
+        """Return the next group: the first runnable job, and later ones that can join."""
         group: list[Queued] = []
         skipped: list[Queued] = []
         locks: set[int] = set()
         met: set[int] = set()
-        """Locks of those that were skipped: nothing behind may pass them by."""
+        """Locks of skipped jobs. A later job that needs one of them must not overtake."""
         kind = Procedure.NONE
         looked = 0
         while self._queue and len(group) < LARGEST_GROUP and looked < SCAN_LIMIT:
@@ -164,7 +170,7 @@ class CommitScheduler(CommitQueue):
             return True
         if job.locks is None or job.kind is not kind or len(locks) + len(job.locks) > MAX_LOCKS:
             return False
-        # a call of the server may meet a key once
+        # one call of a server function can process a key only once
         return kind is Procedure.NONE or locks.isdisjoint(job.locks)
 
     def _claimed(self, job: Job) -> bool:

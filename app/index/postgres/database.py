@@ -1,7 +1,7 @@
-"""The way to Postgres: how connections are made, and pools that give up at once while it is away.
+"""Connections to Postgres, and pools that fail at once while it is unavailable.
 
-One failure to connect, or one answer that does not come in time, and Postgres counts as away: whoever asks is refused
-at once, and one task tries until it is there again. Connections that broke are dropped where they are noticed.
+After one failed connection attempt or one answer that times out, Postgres counts as unavailable. Requests are then
+refused at once, and one task retries until Postgres answers. Broken connections are dropped where they are noticed.
 """
 
 from __future__ import annotations
@@ -22,32 +22,35 @@ from sluice_s3.app.index.postgres.errors import is_lost, state_of, to_domain_err
 logger = logging.getLogger("sluice.index")
 
 Connection = Any
-"""asyncpg.Connection, whose types leave out what we use."""
+"""asyncpg.Connection, whose type stubs lack members that the code uses."""
 
 T = TypeVar("T")
 
 CONNECT_SECONDS = 3.0
 MAX_ATTEMPTS = 3
 TOO_MANY = "53300"
-"""What the server says when it has no connection left: it is there."""
+"""SQLSTATE of a server that has no connection left. The server is available."""
 RETRY_SECONDS = 0.2
 IDLE_IN_TRANSACTION_MS = 5000
-"""Postgres ends a transaction of a gateway that stopped in the middle of it, and drops its locks."""
+"""Milliseconds after which Postgres ends an idle transaction of a stopped gateway and releases its locks."""
 
 
 class Database:
-    """Where Postgres is, and whether it answers. The URL is in no message and no `repr`."""
+    """The address and availability of Postgres.
+
+    The URL appears in no message and in no `repr`.
+    """
 
     def __init__(self, url: str, *, durability: str = "full", pooler: bool = False, timeout: float = 10.0) -> None:
         self._url = "postgresql" + url[url.index("://") :]
         self.pooler = pooler
         self.timeout = timeout
-        """Seconds after which an answer to what only reads is waited for no longer."""
+        """Seconds to wait for the answer to a read."""
         durable = "on" if durability == "full" else "off"
         local = {"idle_in_transaction_session_timeout": str(IDLE_IN_TRANSACTION_MS), "synchronous_commit": durable}
-        # a pooler hands connections on, and refuses most settings of a session
+        # a pooler shares its connections between clients, and refuses most session settings
         self._settings = {} if pooler else {**local, "jit": "off", "client_connection_check_interval": "1000"}
-        # plans are kept: one that was made when a table was small must not read it whole when it is not
+        # plans are cached: a plan that was made for a small table must not scan it when it has grown
         self._hot = {} if pooler else {"enable_seqscan": "off"}
         self.begin = "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE"
         if pooler:
@@ -62,7 +65,10 @@ class Database:
         return f"Link({parts.hostname}:{parts.port or 5432}{parts.path})"
 
     async def connect(self, *, hot: bool = False) -> Connection:
-        """A new connection, `hot` for statements that find what they want by a key. Raises DomainError."""
+        """Open a new connection.
+
+        `hot` is for statements that find their rows by a key. Raises DomainError.
+        """
         if self.away:
             raise self.unavailable()
         try:
@@ -83,7 +89,10 @@ class Database:
 
     @asynccontextmanager
     async def transaction(self, connection: Connection) -> AsyncIterator[None]:
-        """A transaction around what needs none but through a pooler, where a statement is told and run in two steps."""
+        """Wrap a statement in a transaction, but only through a pooler.
+
+        There, a statement is prepared and executed in two steps.
+        """
         if not self.pooler:
             yield
             return
@@ -92,11 +101,11 @@ class Database:
         await connection.execute("COMMIT")
 
     def unavailable(self) -> StoreUnavailable:
-        """The error for all that comes while it is away."""
+        """Return the error for requests while Postgres is unavailable."""
         return StoreUnavailable(reason=self._reason)
 
     def refuse(self, reason: str) -> None:
-        """Refuse everybody for good."""
+        """Refuse all requests permanently."""
         task, self._task = self._task, None
         if task is not None:
             task.cancel()
@@ -106,7 +115,10 @@ class Database:
             pool.refuse_waiting()
 
     def failed(self) -> None:
-        """It does not answer: refuse everybody until it does."""
+        """Record that Postgres does not answer.
+
+        All requests are refused until it does.
+        """
         if self._task is not None or self.away:
             return
         self.away = True
@@ -132,13 +144,13 @@ class Database:
         logger.warning("index: Postgres answers again")
 
     def pool(self, size: int, *, hot: bool = True) -> Pool:
-        """A pool of at most so many connections."""
+        """Return a new pool of at most `size` connections."""
         made = Pool(self, size, hot)
         self._pools.append(made)
         return made
 
     async def close(self) -> None:
-        """Close all that is idle, and try no more."""
+        """Close all idle connections and stop retrying."""
         task, self._task = self._task, None
         if task is not None:
             task.cancel()
@@ -150,7 +162,10 @@ class Database:
 
 
 class Pool:
-    """Connections of one worker for one purpose, the last used first."""
+    """Connections of one worker for one purpose.
+
+    The most recently used connection is handed out first.
+    """
 
     def __init__(self, link: Database, size: int, hot: bool) -> None:
         self._link = link
@@ -161,9 +176,9 @@ class Pool:
         self._waiting: deque[asyncio.Future[Connection | None]] = deque()
 
     async def acquire(self, *, first: bool = False) -> Connection:
-        """A connection, to be given back by `release`; before all who wait, if `first`.
+        """Return a connection, which the caller gives back by `release`.
 
-        Raises Overloaded, StoreUnavailable.
+        With `first`, it is served before all other waiters. Raises Overloaded, StoreUnavailable.
         """
         while True:
             while self._idle:
@@ -188,7 +203,10 @@ class Pool:
             raise
 
     async def _wait(self, first: bool) -> Connection | None:
-        """A connection of somebody who is done with it; None when there is room for another one."""
+        """Wait for a released connection.
+
+        Returns None when a new connection may be opened.
+        """
         future: asyncio.Future[Connection | None] = asyncio.get_running_loop().create_future()
         (self._waiting.appendleft if first else self._waiting.append)(future)
         try:
@@ -196,13 +214,13 @@ class Pool:
                 return await future
         except (TimeoutError, asyncio.CancelledError) as error:
             if future.done() and not future.cancelled() and future.exception() is None:
-                self._hand_on(future.result())  # it was our turn: let another have it
+                self._hand_on(future.result())  # it was this waiter's turn: pass it on
             if isinstance(error, TimeoutError):
                 raise Overloaded(reason="no connection to the index is free") from None
             raise
 
     def release(self, connection: Connection) -> None:
-        """Give back what is in no transaction."""
+        """Give back a connection that is in no transaction."""
         if connection.is_closed():
             self._open -= 1
             self._hand_on(None)
@@ -210,13 +228,13 @@ class Pool:
             self._hand_on(connection)
 
     def drop(self, connection: Connection) -> None:
-        """Give back what broke, or what nobody knows the state of."""
+        """Give back a connection that broke or whose state is unknown."""
         connection.terminate()
         self._open -= 1
         self._hand_on(None)
 
     def _hand_on(self, connection: Connection | None) -> None:
-        """To whoever waits longest: nobody who comes later goes before."""
+        """Give a connection to the longest waiter, so that later ones cannot overtake it."""
         while self._waiting:
             future = self._waiting.popleft()
             if not future.done():
@@ -226,14 +244,14 @@ class Pool:
             self._idle.append(connection)
 
     def refuse_waiting(self) -> None:
-        """Nobody waits for what is away."""
+        """Fail all waiters, because Postgres is unavailable."""
         waiting, self._waiting = self._waiting, deque()
         for future in waiting:
             if not future.done():
                 future.set_exception(self._link.unavailable())
 
     async def close(self) -> None:
-        """Close what is idle."""
+        """Close idle connections."""
         idle, self._idle = self._idle, []
         self._open -= len(idle)
         for connection in idle:
@@ -246,9 +264,9 @@ class Pool:
 async def query_with_retry(
     link: Database, pool: Pool, ask: Callable[[Connection], Awaitable[T]], *, first: bool = False
 ) -> T:
-    """Ask something that changes nothing; again on another connection when an old one had broken meanwhile.
+    """Run a read, and retry it on another connection when an old one had broken.
 
-    `first`: before all others who wait for a connection. Raises DomainError.
+    With `first`, it is served before all others that wait for a connection. Raises DomainError.
     """
     for left in reversed(range(MAX_ATTEMPTS)):
         connection = await pool.acquire(first=first)

@@ -1,7 +1,7 @@
-"""Statements as Postgres wants them: SQL compiled once, and texts with the one character that it cannot hold.
+"""Statements for Postgres: SQL compiled once, and texts with NUL escaped.
 
-Postgres has no NUL in a text, and a key may hold one. In the index U+0000 is written as U+0001 U+0001, and U+0001
-as U+0001 U+0002, which keeps both the order of keys and what begins with what.
+A text in Postgres cannot hold NUL, but a key can. The index stores U+0000 as U+0001 U+0001, and U+0001 as U+0001
+U+0002. That preserves both the order of keys and their prefixes.
 """
 
 from __future__ import annotations
@@ -20,25 +20,28 @@ Rows = list[Any]
 
 ESCAPE, NUL = "\1", "\0"
 KEYS = frozenset({"key"})
-"""Columns that may hold them."""
+"""Columns that may hold escaped characters."""
 
 _dialect: Any = asyncpg.dialect
 _POSTGRES = _dialect()
 
 
 class Prepared(NamedTuple):
-    """A statement for asyncpg, which keeps it prepared by its text."""
+    """A compiled statement for asyncpg, which caches prepared statements by their text."""
 
     sql: str
     plain: Callable[[Rows], Rows] | None
-    """Makes its rows what they were before texts in them were escaped."""
+    """Unescapes the texts in result rows."""
 
 
 _prepared: dict[Statement | Query, Prepared] = {}
 
 
 def prepare(statement: Statement | Query) -> Prepared:
-    """The statement, compiled when it is asked for the first time."""
+    """Return the compiled statement.
+
+    It is compiled at its first use.
+    """
     found = _prepared.get(statement)
     if found is None:
         made = _of_query(statement) if isinstance(statement, Query) else _compiled(statement)
@@ -65,21 +68,21 @@ def _of_query(query: Query) -> Prepared:
 
 
 def escape(text: str) -> str:
-    """A text that Postgres can hold."""
+    """Return a text that Postgres can store."""
     if ESCAPE in text or NUL in text:
         return text.replace(ESCAPE, "\1\2").replace(NUL, "\1\1")
     return text
 
 
 def unescape(text: str) -> str:
-    """What was escaped."""
+    """Return the text before `escape`."""
     if ESCAPE in text:
         return text.replace("\1\1", NUL).replace("\1\2", ESCAPE)
     return text
 
 
 def escape_all(parameters: Sequence[Any]) -> Sequence[Any]:
-    """Parameters of a statement."""
+    """Return the parameters of a statement with their texts escaped."""
     for value in parameters:
         if type(value) is str and (NUL in value or ESCAPE in value):
             return [escape(one) if type(one) is str else one for one in parameters]
@@ -87,7 +90,10 @@ def escape_all(parameters: Sequence[Any]) -> Sequence[Any]:
 
 
 def unescape_rows(keys: tuple[int, ...], rows: Rows) -> Rows:
-    """Rows of a statement with these columns of keys."""
+    """Return rows with their texts unescaped.
+
+    `keys` are the positions of the columns of keys.
+    """
     for row in rows:
         for at in keys:
             if row[at] is not None and ESCAPE in row[at]:
@@ -96,7 +102,7 @@ def unescape_rows(keys: tuple[int, ...], rows: Rows) -> Rows:
 
 
 def unescape_json(document: str) -> str:
-    """A JSON document that Postgres made."""
+    """Return a JSON document from Postgres with its texts unescaped."""
     if "\\u0001" not in document:
         return document
 

@@ -1,4 +1,7 @@
-"""What the errors of Postgres and of the way to it mean. No message ever holds the URL or its password."""
+"""The meaning of Postgres and connection errors.
+
+No message ever holds the URL or its password.
+"""
 
 from __future__ import annotations
 
@@ -12,9 +15,9 @@ from sluice_s3.app.private_files import UnsafeFile
 logger = logging.getLogger("sluice.index")
 
 RETRYABLE_STATES = frozenset({"40001", "40P01", "55P03"})
-"""Serialisation failure, deadlock, lock timeout: undone by the server, and worth another try."""
+"""Serialization failure, deadlock, lock timeout: the server undid the transaction, and a retry may succeed."""
 BUSY = frozenset({"53300", "53200"}) | RETRYABLE_STATES
-"""Too many connections, out of memory (of locks too)."""
+"""Too many connections, out of memory (also for locks)."""
 FULL = frozenset({"53100"})
 CONNECTION = (
     OSError,
@@ -24,28 +27,31 @@ CONNECTION = (
     TimeoutError,
     EOFError,
 )
-"""The connection is of no use any more, or there was none. InternalClientError: the server has said why it ends it, and
-its end is not here yet."""
+"""The connection is unusable, or there was none. InternalClientError: the server has announced that it ends the
+connection, and the end has not arrived yet."""
 
 
 def state_of(error: BaseException) -> str:
-    """The SQLSTATE of what the server said, else empty."""
+    """Return the SQLSTATE of a server error, or an empty text."""
     return str(getattr(error, "sqlstate", None) or "")
 
 
 def is_lost(error: BaseException) -> bool:
-    """Whether a connection that raised this must not be used again."""
-    # 57P01, 57P02, 57P03: the server is stopping, crashed, or is starting. 25006: it is no primary any more
+    """Return whether a connection that raised this error must not be reused."""
+    # 57P01, 57P02, 57P03: the server is stopping, crashed, or is starting. 25006: it is no longer the primary
     return isinstance(error, CONNECTION) or state_of(error) in ("57P01", "57P02", "57P03", "25006", "25P03", "57P05")
 
 
 def is_retryable(error: BaseException) -> bool:
-    """Whether the server undid the transaction for a reason that passes."""
+    """Return whether the server undid the transaction for a transient reason."""
     return state_of(error) in RETRYABLE_STATES
 
 
 def to_domain_error(error: BaseException) -> DomainError:
-    """The domain error for it. Details go to the log only."""
+    """Return the domain error for a Postgres error.
+
+    Details go to the log only.
+    """
     if isinstance(error, DomainError):
         return error
     if isinstance(error, UnsafeFile):

@@ -1,8 +1,8 @@
-"""Commits one group, and learns what became of it when the connection is lost (law 4).
+"""Commits one group, and finds out its outcome when the connection is lost (law 4).
 
-Each group enters the id of an operation that this process chose. Who lost the connection in COMMIT enters the same id
-on another one: the server lets one of the two succeed, and has the second wait until the first has ended. So the answer
-is never guessed, and what was believed undone cannot be done later.
+Each group inserts an operation id that this process chose. When the connection is lost in COMMIT, the process inserts
+the same id on another connection. The server lets one of the two inserts succeed, and makes the second wait until the
+first has ended. So the outcome is never guessed, and a group that counts as undone cannot be committed later.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ logger = logging.getLogger("sluice.index")
 BEGIN_GROUP = "SELECT number, state FROM sluice_begin($1::bigint, $2::bigint, $3::bigint, $4, $5::bigint, $6::bigint[])"
 RESOLVE = """INSERT INTO operations VALUES ($1::bigint, $2::bigint, -1)
 ON CONFLICT (id) DO UPDATE SET at = operations.at RETURNING number"""
-"""What is there stays as it is; -1 is ours."""
+"""An existing row keeps its number. -1 marks a row that this statement inserted."""
 FORGET = "DELETE FROM operations WHERE id >= $1::bigint AND id < $2::bigint"
 FORGET_OLD = "DELETE FROM operations WHERE at < $1::bigint"
 NOTIFY_CHANGE = """WITH counted AS (
@@ -38,17 +38,19 @@ NOTIFY_CHANGE = """WITH counted AS (
     ON CONFLICT (name) DO UPDATE SET value = (meta.value::bigint + 1)::text
 ) SELECT pg_notify('sluice', '')"""
 RETAINED_GROUPS = 1 << 12
-"""Operations of this process that are kept, and how many are forgotten at a time."""
+"""Number of recent operations of this process to keep, and the minimum number to delete at a time."""
 BITS = 20
 KEPT_MS = 86_400_000
 LOCK_TIMEOUT_MS = 1000
-"""Who wants to be alone holds up everybody behind it for so long at most, and tries again."""
+"""Milliseconds that a group waits for the exclusive global lock, and so delays all groups behind it, before it
+retries."""
 
 
 class GroupCommitter:
-    """`incarnation` is checked in every group (law 5); 0 commits without one. `lost` is called once when it is dead.
+    """Commits groups of jobs.
 
-    `changed` is called after the commit of what other processes must be told of.
+    Every group checks `incarnation` (law 5); 0 commits without one. `lost` is called once when the incarnation is dead.
+    `changed` is called after a commit that other processes must be notified of.
     """
 
     def __init__(
@@ -67,11 +69,14 @@ class GroupCommitter:
         self._lost = lost
         self._base = self._operation = self._forgotten = 0
         self._before: list[int] = []
-        """Of each group that is on its way: all of its operations come after this one."""
+        """For each group in flight, an operation id that is smaller than all of its operation ids."""
         self.incarnation = 0
 
     async def commit(self, jobs: Sequence[Job], locks: Locks | None, kind: Procedure = Procedure.NONE) -> None:
-        """Run and commit them together; if one breaks it, each for itself, so that it hurts no other."""
+        """Run and commit jobs together.
+
+        If one job breaks the group, each job runs alone, so that the others succeed.
+        """
         before = self._operation
         self._before.append(before)
         try:
@@ -101,7 +106,10 @@ class GroupCommitter:
                 return
 
     async def _call(self, jobs: Sequence[Job], locks: Locks, kind: Procedure) -> Sequence[Job]:
-        """Have the server do all of it; those are returned with which nothing was done."""
+        """Run all jobs in one call of a server function.
+
+        Returns the jobs that the function left untouched.
+        """
         wanted = build_call(kind, jobs)
         if self._link.pooler:
             wanted = wanted._replace(must_know=True)
@@ -126,7 +134,10 @@ class GroupCommitter:
     async def _called(
         self, connection: Connection, kind: Procedure, jobs: Sequence[Job], wanted: Call, common: tuple[Any, ...]
     ) -> Sequence[Job] | Exception:
-        """See `_call`. An error when nothing was done with any of them, nor ever will be."""
+        """Make the call for `_call`.
+
+        Returns an error when no job took effect, nor ever will.
+        """
         timeout = self._timeout
         try:
             if wanted.must_know:
@@ -147,7 +158,7 @@ class GroupCommitter:
     async def _lost_call(
         self, connection: Connection, kind: Procedure, jobs: Sequence[Job], operation: int, error: Exception
     ) -> Sequence[Job] | Exception:
-        """What became of a call that was to commit by itself and ended so."""
+        """Find the outcome of a self-committing call that ended with an error."""
         if state_of(error) and not is_lost(error):  # the server undid it
             self._pool.release(connection)
             if state_of(error) == DEAD:
@@ -179,13 +190,16 @@ class GroupCommitter:
         return WriterDead()
 
     async def _attempt(self, jobs: Sequence[Job], locks: Locks | None) -> Exception | None:
-        """Commit them, or say what broke the group, of which nothing was done then."""
+        """Commit the jobs.
+
+        Returns the error that broke the group; then nothing took effect.
+        """
         try:
             async with asyncio.timeout(self._timeout):
                 connection, operation = await self._prepare(jobs, locks)
         except DomainError as error:
             if len(jobs) > 1 and not isinstance(error, WriterDead | StoreUnavailable | Overloaded):
-                return error  # one of them broke it
+                return error  # one of the jobs broke the group
             fail(jobs, error)
             return None
         except Exception as error:
@@ -193,12 +207,15 @@ class GroupCommitter:
                 self._link.failed()
             return error
         crash_point("index.commit", jobs)
-        # COMMIT is sent: from here on nothing but its answer, or what is found later, says what became of it
+        # COMMIT is sent: from here on only its answer, or a later look at `operations`, tells the outcome
         await asyncio.shield(self._end(connection, operation, jobs))
         return None
 
     async def _prepare(self, jobs: Sequence[Job], locks: Locks | None) -> tuple[Connection, int]:
-        """All but COMMIT. Raises what broke it; then nothing was done."""
+        """Run everything before COMMIT.
+
+        Raises the error that broke the group; then nothing took effect.
+        """
         connection, operation, first = await self._begin(locks)
         try:
             group = OpenTransaction(connection, first)
@@ -215,7 +232,10 @@ class GroupCommitter:
         return connection, operation
 
     async def _begin(self, locks: Locks | None) -> tuple[Connection, int, int]:
-        """A transaction with its locks. Raises what kept it from beginning; a stale connection is tried again."""
+        """Begin a transaction with its locks.
+
+        Retries on a stale connection. Raises the error that prevented the begin.
+        """
         for left in (2, 1, 0):
             connection = await self._pool.acquire()
             operation = self._next_operation()
@@ -243,13 +263,13 @@ class GroupCommitter:
         raise AssertionError("unreachable")
 
     async def _undo(self, connection: Connection, error: Exception | None) -> None:
-        """Nothing of it was done: COMMIT was never sent."""
+        """Roll back a group whose COMMIT was never sent."""
         if error is None or not is_lost(error):
             try:
                 await connection.execute("ROLLBACK", timeout=1)
             except Exception:
                 self._pool.drop(connection)
-            except BaseException:  # the time for all of it is over just now
+            except BaseException:  # the timeout of the whole group expires here
                 self._pool.drop(connection)
                 raise
             else:
@@ -284,7 +304,10 @@ class GroupCommitter:
             self._changed()
 
     async def _number_of(self, operation: int) -> int:
-        """The number that the group of that operation drew; -1 when it is not committed, nor ever will be."""
+        """Return the number that the group of an operation drew.
+
+        Returns -1 when it is not committed, nor ever will be.
+        """
         deadline = time.monotonic() + self._timeout
         while True:
             try:
@@ -311,7 +334,10 @@ class GroupCommitter:
         return self._operation
 
     async def tidy(self) -> None:
-        """Forget operations that nobody asks about any more. Called now and then."""
+        """Delete operations that no group in flight needs.
+
+        Called periodically.
+        """
         until = min([self._operation - RETAINED_GROUPS, *self._before])
         if until < self._forgotten + RETAINED_GROUPS:
             return
@@ -333,7 +359,10 @@ class GroupCommitter:
 
 
 async def _run_job(group: OpenTransaction, job: Job) -> None:
-    """Raises what breaks the group: anything but a domain error that came before the job's first write."""
+    """Run one job.
+
+    Raises any error that breaks the group: all but a domain error before the job's first write.
+    """
     try:
         job.result = await group.run(job.function(*job.arguments))
     except DomainError as error:
@@ -343,7 +372,10 @@ async def _run_job(group: OpenTransaction, job: Job) -> None:
 
 
 def fail(jobs: Sequence[Any], error: Exception) -> None:
-    """Give each its own copy: an exception that several tasks raise collects all their tracebacks."""
+    """Fail each job with its own copy of the error.
+
+    An exception that several tasks raise collects all their tracebacks.
+    """
     found = to_domain_error(error)
     for job in jobs:
         job.result, job.error = None, type(found)(**found.detail)

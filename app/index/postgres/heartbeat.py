@@ -1,13 +1,15 @@
-"""Signs of life between processes that share an index and no kernel: who is gone, and which requests can still run.
+"""Heartbeats between processes that share an index but no kernel.
 
-Each writer counts up a number in its row, once a `PERIOD`. Two things come of it, and no clock is compared with another
-host's for either:
+They tell which writers are gone, and which requests can still run. Each writer increments a number in its row, once per
+`BEAT_SECONDS`. That serves two purposes, and neither compares clocks of two hosts:
 
-- One whose number has not moved for a limit, all of which somebody was looking, is taken for gone. It is declared dead
-  in a transaction before anything of its is touched (law 5); being wrong costs it its process and nothing else.
-- Law 2 across hosts. A writer says with each sign the number of its last sign that began before every request that runs
-  where it is (`settled`). Sign N+1 begins when sign N is committed. So, if somebody saw it at number M, its sign M + 2
-  began after that look, and so did every request that runs there once it says that M + 2 is settled.
+- A writer whose number has not changed for a limit is considered gone, if another process was observing it for the
+  whole limit. A transaction declares it dead before any of its data is touched (law 5). A wrong verdict costs that
+  process its life and nothing else.
+- Law 2 across hosts. With each heartbeat, a writer reports the number of its last heartbeat that began before every
+  request that still runs there (`settled`). Heartbeat N+1 begins after heartbeat N is committed. So if an observer saw
+  number M, heartbeat M + 2 began after that observation. Once M + 2 is settled, every request that runs there began
+  after the observation, too.
 """
 
 from __future__ import annotations
@@ -25,20 +27,25 @@ from sluice_s3.app.index.transactions.cluster import LIVE
 logger = logging.getLogger("sluice.index")
 
 BEAT_SECONDS = 1.0
-"""Seconds between two signs."""
+"""Seconds between two heartbeats."""
 MAX_GAP_SECONDS = 3 * BEAT_SECONDS
-"""Seconds without a look at the others after which their time begins anew: the index was away, or this process."""
+"""Seconds without an observation of the others after which their timers restart. The index or this process was
+unavailable for that time."""
 
 
 def boottime_ms() -> int:
-    """CLOCK_BOOTTIME in milliseconds, as requests are counted by."""
+    """Return CLOCK_BOOTTIME in milliseconds.
+
+    The start times of requests use the same clock.
+    """
     return time.clock_gettime_ns(time.CLOCK_BOOTTIME) // 1_000_000
 
 
 class Heartbeat:
-    """Of one writer. `beat(number, settled)` gives a sign and returns those of all writers.
+    """The heartbeat of one writer.
 
-    `lost` is called when this writer is not live any more. `limit` is in seconds.
+    `beat(number, settled)` writes a heartbeat and returns those of all writers. `lost` is called when this writer is no
+    longer live. `limit` is in seconds.
     """
 
     def __init__(
@@ -57,21 +64,21 @@ class Heartbeat:
         self._clock = clock
         self._now = now
         self.oldest: Callable[[], int] = clock
-        """CLOCK_BOOTTIME in milliseconds: no request that began before runs in any process of this server."""
+        """Returns a CLOCK_BOOTTIME in milliseconds, before which no request began that still runs in this server."""
         self._number = 0
         self._settled = 0
         self._begun: deque[tuple[int, int]] = deque()
-        """Signs that are not settled yet, and when each began."""
+        """Heartbeats that are not settled yet, and the begin of each in milliseconds of CLOCK_BOOTTIME."""
         self._confirmed = True
         self._looked = now()
         self._moved: dict[int, tuple[int, float]] = {}
-        """The number of each writer, and since when it is that."""
+        """The number of each writer, and the time at which it was first observed."""
         self._horizon = 0
         self._waited_for: Mapping[int, int] = {}
         self._waited_at = 0
 
     async def run(self) -> None:
-        """Until cancelled."""
+        """Send heartbeats until cancelled."""
         told = False
         while True:
             try:
@@ -87,10 +94,13 @@ class Heartbeat:
             await asyncio.sleep(BEAT_SECONDS)
 
     async def once(self) -> None:
-        """Give a sign and look at the others. Raises DomainError."""
+        """Write a heartbeat and observe the other writers.
+
+        Raises DomainError.
+        """
         self._number += 1
         began = self._clock()
-        if self._confirmed:  # else the sign before may be committed after this began
+        if self._confirmed:  # else the previous heartbeat may be committed after this one began
             self._begun.append((self._number, began))
         oldest = self.oldest()
         while self._begun and self._begun[0][1] < oldest:
@@ -101,12 +111,18 @@ class Heartbeat:
         self._look(beats, began)
 
     def silent(self, incarnation: int) -> bool:
-        """Whether a writer has given no sign for the limit, all of which this process was looking."""
+        """Return whether a writer has timed out.
+
+        This process must have observed it for the whole limit.
+        """
         number = self._moved.get(incarnation)
         return number is not None and self._now() - number[1] >= self._limit and not self._looked_away()
 
     def horizon(self) -> int:
-        """A time of this host's clock: no request that began before it runs in any server of this index."""
+        """Return the horizon, a time of this host's clock in milliseconds.
+
+        No request that began before it runs in any server of this index.
+        """
         return self._horizon
 
     def _looked_away(self) -> bool:
@@ -128,6 +144,6 @@ class Heartbeat:
         if all(live[writer].settled >= sign for writer, sign in self._waited_for.items() if writer in live):
             if self._waited_at:
                 self._horizon = self._waited_at + 1
-            # what was committed before `began` was so before this look; another sign of each may have begun by then
+            # all commits before `began` precede this observation; another one of each writer may have begun by then
             self._waited_for = {writer: beat.number + 2 for writer, beat in live.items()}
             self._waited_at = began

@@ -1,4 +1,7 @@
-"""The index in Postgres. See `app.index.interface.Index`, and README.md here."""
+"""The index in Postgres.
+
+See `app.index.interface.Index`, and README.md in this folder.
+"""
 
 from __future__ import annotations
 
@@ -42,15 +45,16 @@ R = TypeVar("R")
 T = TypeVar("T")
 
 WRITING = 3
-"""Connections of a worker that commit: as many groups are on their way at once."""
+"""Connections of a worker for commits, which is also the number of groups in flight."""
 LONG = 2
-"""And those for what may take long; one more waits for notifications."""
+"""Connections of a worker for long reads. One more waits for notifications."""
 
 
 class PostgresIndex(RegisteredIndex):
-    """`connections` are those of this process at most. Nothing of the URL is ever in a message.
+    """The index in Postgres, with at most `connections` connections of this process.
 
-    With `writer=False` it commits without an incarnation: for the command line beside a running server.
+    The URL appears in no message. With `writer=False` it commits without an incarnation: for the command line beside a
+    running server.
     """
 
     def __init__(
@@ -88,10 +92,10 @@ class PostgresIndex(RegisteredIndex):
     def __repr__(self) -> str:
         return f"PostgresIndex({self.link!r})"
 
-    # life
+    # life cycle
 
     async def start(self, *, migrate: bool = False) -> None:
-        """Open; see `Index.start`."""
+        """Open the index; see `Index.start`."""
         try:
             await self._open(migrate)
             if self._registers:
@@ -156,7 +160,7 @@ class PostgresIndex(RegisteredIndex):
                 await runner.rows_of(connection, *sign, self.link.timeout)
                 return await runner.read(connection, cluster.beats(), self.link.timeout)
 
-        # who waits behind requests for too long is taken for dead
+        # a heartbeat that waits behind requests for too long lets its writer count as dead
         return await query_with_retry(self.link, self.reads, give, first=True)
 
     def _tell_lost(self) -> None:
@@ -170,7 +174,7 @@ class PostgresIndex(RegisteredIndex):
             try:
                 await self._committer.tidy()
             except Exception as error:
-                to_domain_error(error)  # tried again
+                to_domain_error(error)  # logs the error; the next round retries
 
     # how transactions run
 
@@ -200,7 +204,7 @@ class PostgresIndex(RegisteredIndex):
         arguments: tuple[Any, ...],
         also: Iterable[int] = (),
     ) -> asyncio.Future[T]:
-        """Commit `function` under the locks of `write` and some more."""
+        """Commit `function` under the locks of `write` and those in `also`."""
         self._refuse_away()
         return self._writer.submit(write, fenced(function), arguments, locks_of(write, arguments, also))
 
@@ -212,7 +216,7 @@ class PostgresIndex(RegisteredIndex):
         self._refuse_away()
         return self._writer.begin(write, arguments)
 
-    # what differs from `Index`
+    # overrides of `Index`
 
     async def version(self, bucket_id: int, key: str, version_id: str | None = None) -> Version | None:
         """See `Index.version`."""
@@ -225,13 +229,19 @@ class PostgresIndex(RegisteredIndex):
         raise WouldBlock
 
     def writer_is_gone(self, writer: WriterRow) -> bool:
-        """See `Index.writer_is_gone`. The kernel tells it of those of this gateway, their silence of others."""
+        """See `Index.writer_is_gone`.
+
+        Liveness locks answer for writers of this gateway, heartbeats for others.
+        """
         if (self._life_locks / writer.lock_name).exists():
             return is_gone(self._life_locks, writer.lock_name)
         return self._heart is not None and self._heart.silent(writer.incarnation)
 
     async def make_durable(self) -> None:
-        """See `Index.make_durable`. A commit with full sync has all before it synced, too."""
+        """See `Index.make_durable`.
+
+        A fully synced commit also syncs all commits before it.
+        """
         if self._durability != "full":
             connection = await self._writes.acquire()
             try:
@@ -246,7 +256,10 @@ class PostgresIndex(RegisteredIndex):
             self._writes.release(connection)
 
     async def delete_versions(self, bucket_id: int, entries: Sequence[Deletion]) -> list[Done]:
-        """See `Index.delete_versions`; not in one transaction, because each holds no more than so many locks."""
+        """See `Index.delete_versions`.
+
+        It takes several transactions, because each may hold at most `MAX_LOCKS` locks.
+        """
         answers: list[Done] = []
         for first in range(0, len(entries), MAX_LOCKS):
             some = entries[first : first + MAX_LOCKS]
@@ -268,10 +281,10 @@ class PostgresIndex(RegisteredIndex):
         self._heart.oldest = oldest
         return self._heart.horizon
 
-    # numbers are not committed in their order: who goes through rows by number stops where all is settled
+    # numbers are not committed in order: a scan by number stops at the settled number
 
     async def barrier(self) -> int:
-        """The last number that was drawn, once all that drew one up to it have ended."""
+        """Return the last number drawn, once all groups with numbers up to it have ended."""
         self._settled = max(self._settled, await lock_discovery.sequence_barrier(self.link, self.reads))
         return self._settled
 
@@ -290,7 +303,7 @@ class PostgresIndex(RegisteredIndex):
             until = await self.barrier()
         return await self._scan(change_feed.changes_since(after, until, store, completed), snapshot=True)
 
-    # rows that are too many for memory
+    # reads whose rows do not fit into memory
 
     async def held_bytes(self, prefixes: Sequence[str], size_of: Callable[[str], int]) -> dict[str, int]:
         """See `Index.held_bytes`."""

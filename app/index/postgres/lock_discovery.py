@@ -1,4 +1,7 @@
-"""What some transactions must look up before they know their locks. Once they hold them they look again."""
+"""Lock discovery: some transactions must read the index to know their locks.
+
+They read it again under these locks.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +26,7 @@ Look = Callable[[Transaction[list[Row]]], Awaitable[list[Row]]]
 
 
 class Commit(Protocol):
-    """Commits a function under the locks of a declaration, and some more."""
+    """Commits a function under the locks of a declaration, and additional locks."""
 
     def __call__(
         self, write: Write[..., Any], function: Callable[..., Transaction[Any]], arguments: Any, also: Iterable[int]
@@ -31,7 +34,7 @@ class Commit(Protocol):
 
 
 class _Moved(DomainError):
-    """What was looked up is another by now."""
+    """The rows that determine the locks have changed."""
 
 
 def _rows(statement: Statement, at: int) -> Transaction[list[Row]]:
@@ -40,7 +43,10 @@ def _rows(statement: Statement, at: int) -> Transaction[list[Row]]:
 
 
 async def commit_discovered(look: Look, commit: Commit, write: Write[..., T], arguments: tuple[Any, ...]) -> T:
-    """Commit a transaction whose locks are found in the index; see `app.index.engine.lock_keys.Discovery`."""
+    """Commit a transaction whose locks are found in the index.
+
+    See `app.index.engine.lock_keys.Discovery`.
+    """
     assert write.discovers is not None
     statement, locks = write.discovers
     function = write.transaction()
@@ -62,7 +68,7 @@ async def commit_discovered(look: Look, commit: Commit, write: Write[..., T], ar
 
 
 async def sequence_barrier(link: Database, pool: Pool) -> int:
-    """The last number that was drawn, once all that drew one up to it have ended."""
+    """Return the last number drawn, once all groups with numbers up to it have ended."""
 
     async def ask(connection: Connection) -> int:
         async with link.transaction(connection):

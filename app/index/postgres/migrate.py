@@ -1,4 +1,4 @@
-"""Makes or upgrades the tables in Postgres, and says why an index cannot be used there."""
+"""Creates or upgrades the tables in Postgres, and checks the server's suitability."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from sluice_s3.app.index.schema.tables import REVISION, UNKNOWN_REVISION
 
 OLDEST = 14
 MIGRATING = GLOBAL_LOCK + 1
-"""Lock of whoever migrates: gateways that start together wait for the first."""
+"""Lock of the migration. Gateways that start together wait for the first one."""
 
 
 async def revision(connection: Connection) -> str | None:
-    """The revision of an index, None when it holds no tables yet."""
+    """Return the revision of the index, or None when it has no tables yet."""
     if await connection.fetchval("SELECT to_regclass('alembic_version')") is None:
         return None
     found = await connection.fetchval("SELECT version_num FROM alembic_version")
@@ -44,7 +44,7 @@ async def require_server(connection: Connection, *, durability: str) -> None:
 
 
 async def check_revision(connection: Connection) -> None:
-    """Raise StoreUnavailable when the index is not of the revision that this code needs."""
+    """Raise StoreUnavailable unless the index has the revision that this code needs."""
     found = await revision(connection)
     if found is None:
         raise StoreUnavailable(reason="there is no index in this database: `sluice migrate` makes it")
@@ -53,7 +53,10 @@ async def check_revision(connection: Connection) -> None:
 
 
 async def upgrade(link: Database) -> None:
-    """Make or upgrade the tables; of several that come at once, one does. Raises StoreUnavailable through a pooler."""
+    """Create or upgrade the tables.
+
+    Of several concurrent callers, one does it. Raises StoreUnavailable through a pooler.
+    """
     if link.pooler:
         raise StoreUnavailable(reason="the tables are missing or old: `sluice migrate` with a URL of the server itself")
     await _run_alembic(link.connect)

@@ -1,7 +1,8 @@
-"""Whole groups of PUTs or DELETEs in one call of a function in the server (migration 0005): one round trip a group.
+"""Runs a group of PUTs or DELETEs by one call of a server function.
 
-They do what `app.index.transactions.objects` does. What they leave to it (bodies that more than one row holds, plain
-files, buckets that keep versions) comes back as it went, to be run there.
+Migration 0005 creates the functions. A call is one round trip per group. The functions do the same as
+`app.index.transactions.objects`. They leave some entries untouched (bodies that several rows hold, plain files, buckets
+that keep versions), which then run as transactions.
 """
 
 from __future__ import annotations
@@ -18,9 +19,9 @@ from sluice_s3.app.index.rows import NULL_VERSION, CommitResult
 from sluice_s3.app.index.schema.tables import GROUP_BITS
 
 DEAD = "SL001"
-"""SQLSTATE of a call of a writer that was declared dead."""
+"""SQLSTATE of a call by a writer that was declared dead."""
 LARGEST = 1024
-"""Entries of one call."""
+"""Maximum number of entries of one call."""
 
 _COMMON = "$1::bigint, $2::bigint, $3::bigint, $4::bigint, $5::bigint[]"
 PUT = f"""SELECT made, modified, failed FROM sluice_put({_COMMON}, $6::bigint[], $7::text[], $8::bigint[], $9::text[],
@@ -33,15 +34,18 @@ GONE = "SELECT at FROM removals WHERE seq = $1::bigint"
 
 
 LEFT = frozenset({"slow", "versions"})
-"""What they say of an entry with which they did nothing."""
+"""Failure values of entries that the functions left untouched."""
 MAX_CACHED = 10_000
 
 _versioned: OrderedDict[int, None] = OrderedDict()
-"""Buckets that keep versions, as far as it was learned: they always will, and their ids are never used again."""
+"""Buckets known to keep versions. A bucket never stops doing so, and its id is never reused."""
 
 
 def procedure_of(job: Job) -> Procedure:
-    """Return the way that an operation can go. The first argument of what may go so is a bucket's id."""
+    """Return the procedure that can run a job, or `Procedure.NONE`.
+
+    The first argument of such a job is the id of a bucket.
+    """
     procedure = job.write.procedure
     if procedure is None or job.function is not job.write.function or job.arguments[0] in _versioned:
         return Procedure.NONE
@@ -49,16 +53,16 @@ def procedure_of(job: Job) -> Procedure:
 
 
 class Call(NamedTuple):
-    """The call for a group, without what all of them begin with."""
+    """The call for a group, without the parameters that all calls share."""
 
     sql: str
     arrays: tuple[list[Any], ...]
     must_know: bool
-    """Its answers can be told only by its rows: they must be here before it is committed."""
+    """Only the returned rows tell the results, so they must arrive before the commit."""
 
 
 def build_call(kind: Procedure, jobs: Sequence[Job]) -> Call:
-    """What to ask the server."""
+    """Return the call that runs the jobs."""
     return _put(jobs) if kind is Procedure.PUT else _delete(jobs)
 
 
@@ -89,13 +93,16 @@ def _delete(jobs: Sequence[Job]) -> Call:
 
 
 def _keys(job: Job) -> list[str]:
-    """The keys of a DELETE: of one object, or of the entries of many."""
+    """Return the keys of a DELETE: of one object, or of the entries of many."""
     given = job.arguments[1]
     return [given] if isinstance(given, str) else [entry.key for entry in given]
 
 
 def apply_results(kind: Procedure, jobs: Sequence[Job], rows: Sequence[Any]) -> list[Job]:
-    """Give each its answer; those that were left alone are returned."""
+    """Set the result of each job.
+
+    Returns the jobs that were left untouched.
+    """
     left: list[Job] = []
     if kind is Procedure.PUT:
         for job, (seq, modified, failed) in zip(jobs, rows, strict=True):
@@ -110,7 +117,7 @@ def apply_results(kind: Procedure, jobs: Sequence[Job], rows: Sequence[Any]) -> 
     given = iter(rows)
     for job in jobs:
         mine = [next(given) for _ in _keys(job)]
-        # of DeleteObjects the rest is done, and is not there any more when all is run again
+        # the other keys of DeleteObjects are deleted, and are no longer there when the whole job runs again
         done = [None if failed else CommitResult(seq, version, modified) for seq, version, modified, failed in mine]
         reasons = LEFT.intersection(failed for *_, failed in mine)
         if reasons:
@@ -134,10 +141,10 @@ def _refusal(failed: str) -> DomainError:
 
 
 async def recover_results(kind: Procedure, jobs: Sequence[Job], number: int, connection: Any) -> None:
-    """Give each its answer after a commit of which only the number is known; see `Call.must_know`.
+    """Set the results of jobs after a commit of which only the number is known.
 
-    What is there shows by the number that it was given. What is not was left alone, is replaced by now, or never was:
-    whoever asked for it is told that the outcome is not known.
+    See `Call.must_know`. A row with the number that a job was given proves that the job took effect. Without such a
+    row, the job was left untouched, its row was replaced since, or it never ran: it ends with CommitUnknown.
     """
     place = 0
     for job in jobs:

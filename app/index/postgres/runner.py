@@ -1,4 +1,7 @@
-"""Drives transactions (see `app.index.sql.transaction`) on a connection to Postgres."""
+"""Runs transactions on a connection to Postgres.
+
+See `app.index.sql.transaction`.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +17,7 @@ from sluice_s3.app.index.sql.transaction import Draw, Statement, Transaction
 T = TypeVar("T")
 
 NUMBERS = 1 << GROUP_BITS
-"""Numbers that one group may draw before it asks for more."""
+"""Numbers that one group may draw before it needs another value of the sequence."""
 SNAPSHOT = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 NEXT = "SELECT nextval('commit_sequence')"
 
@@ -22,14 +25,17 @@ NEXT = "SELECT nextval('commit_sequence')"
 async def rows_of(
     connection: Connection, statement: Statement | Query, parameters: Any, timeout: float | None
 ) -> list[Any]:
-    """The rows of one statement."""
+    """Return the rows of one statement."""
     sql, plain = prepare(statement)
     rows: list[Any] = await connection.fetch(sql, *escape_all(parameters), timeout=timeout)
     return plain(rows) if plain and rows else rows
 
 
 class Reading(Generic[T]):
-    """A transaction that only reads. When its connection is lost it goes on with another, from where it was."""
+    """A transaction that only reads.
+
+    When its connection is lost, it continues on another one where it stopped.
+    """
 
     def __init__(self, transaction: Transaction[T], timeout: float | None = None) -> None:
         self._transaction = transaction
@@ -39,7 +45,7 @@ class Reading(Generic[T]):
         self._answered = False
 
     async def run(self, connection: Connection) -> T:
-        """Each statement for itself."""
+        """Run the transaction, each statement on its own."""
         try:
             if self._step is None:
                 self._step = self._transaction.send(None)
@@ -53,7 +59,10 @@ class Reading(Generic[T]):
             return answer
 
     async def together(self, connection: Connection) -> T:
-        """All of it in one state of the index. Raises StoreUnavailable when a part was answered in another one."""
+        """Run the transaction in one snapshot of the index.
+
+        Raises StoreUnavailable when a part was already answered outside of the snapshot.
+        """
         if self._answered:
             raise StoreUnavailable(reason="the index went away")
         await connection.execute(SNAPSHOT, timeout=self._timeout)
@@ -64,23 +73,26 @@ class Reading(Generic[T]):
 
 
 async def read(connection: Connection, transaction: Transaction[T], timeout: float | None = None) -> T:
-    """Run a transaction that only reads, each statement for itself."""
+    """Run a transaction that only reads, each statement on its own."""
     return await Reading(transaction, timeout).run(connection)
 
 
 async def snapshot(connection: Connection, transaction: Transaction[T], timeout: float | None = None) -> T:
-    """Run a transaction that only reads, all of it in one state of the index."""
+    """Run a transaction that only reads, in one snapshot of the index."""
     return await Reading(transaction, timeout).together(connection)
 
 
 class OpenTransaction:
-    """A database transaction that has begun. `first` is the number that it drew of the commit sequence."""
+    """A database transaction that has begun.
+
+    `first` is the number that it drew from the commit sequence.
+    """
 
     def __init__(self, connection: Connection, first: int) -> None:
         self._connection = connection
         self._begin(first)
         self.dirty = False
-        """The transaction that runs, or ran last, has written something."""
+        """Whether the current or last operation has written anything."""
 
     def _begin(self, first: int) -> None:
         self._next = first << GROUP_BITS

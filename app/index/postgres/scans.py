@@ -1,4 +1,4 @@
-"""Long readings: what the jobs and fsck ask, on connections of their own."""
+"""Long reads for jobs and fsck, on connections of their own."""
 
 from __future__ import annotations
 
@@ -19,18 +19,21 @@ from sluice_s3.app.index.transactions.packs import all_packs
 T = TypeVar("T")
 
 ROWS_PER_BATCH = 500
-"""Rows that are fetched at a time, so that no other request waits long for the loop."""
+"""Rows to fetch at a time, so that requests do not wait long for the event loop."""
 
 
 class Scans:
-    """Reads on the connections of `pool`, which are kept for what may take long."""
+    """Runs long reads on the connections of `pool`, which are reserved for them."""
 
     def __init__(self, link: Database, pool: Pool) -> None:
         self._link = link
         self._pool = pool
 
     async def _on(self, ask: Callable[[Connection], Any], *, alone: bool = False) -> Any:
-        """`alone` for what begins a transaction itself."""
+        """Run a read.
+
+        `alone` is for a read that begins a transaction itself.
+        """
         connection = await self._pool.acquire()
         try:
             if alone:
@@ -48,13 +51,19 @@ class Scans:
         return answer
 
     async def run(self, transaction: Transaction[T], *, snapshot: bool) -> T:
-        """Run a transaction that only reads; with `snapshot` all of it in one state of the index."""
+        """Run a transaction that only reads.
+
+        With `snapshot`, it runs in one snapshot of the index.
+        """
         drive = runner.snapshot if snapshot else runner.read
         answer: T = await self._on(lambda connection: drive(connection, transaction), alone=snapshot)
         return answer
 
     async def _stream(self, connection: Connection, query: Query, parameters: Row) -> AsyncIterator[Row]:
-        """Rows of a query in one state, of which a batch is in memory. In a transaction that has begun."""
+        """Yield the rows of a query in one snapshot, with one batch in memory.
+
+        Needs a transaction that has begun.
+        """
         sql, plain = prepare(query)
         cursor = await connection.cursor(sql, *escape_all(parameters))
         while rows := await cursor.fetch(ROWS_PER_BATCH):

@@ -1,1 +1,1 @@
-"""The tables of the index, as SQLAlchemy describes them."""
+"""The tables of the index, described for SQLAlchemy."""

@@ -1,4 +1,4 @@
-"""Tables of accounts and of whoever acts for them: keys, users, groups, roles and sessions."""
+"""Tables of accounts and their access keys, users, groups, roles and sessions."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ access_keys = Table(
     Index("access_keys_account", "account_id"),
     sqlite_with_rowid=False,
 )
-"""`identity` is the id of the user whose key it is, empty for the account's own."""
+"""`identity` is the id of the user who owns the key, empty for a key of the account itself."""
 
 identities = Table(
     "identities",
@@ -46,8 +46,8 @@ identities = Table(
     Index("identities_account", "account_id", "kind", "folded"),
     sqlite_with_rowid=False,
 )
-"""Users, groups and roles. `id` is never used again; `folded` is the name in lower case, since names that differ in
-case only are one; `document` is a JSON object with all else: see `app.access.iam.documents`."""
+"""Users, groups and roles. `id` is never reused. `folded` is the name in lower case, because names that differ in case
+only are the same. `document` is a JSON object with all other fields: see `app.access.iam.documents`."""
 
 memberships = Table(
     "memberships",
@@ -75,5 +75,5 @@ sessions = Table(
     Index("sessions_expires", "expires"),
     sqlite_with_rowid=False,
 )
-"""Temporary keys. `identity` is the role that was assumed or the user who asked, empty for the account's own;
-`policies` a JSON list of what limits the session. Not written down beside the data: an index made anew knows none."""
+"""Temporary keys. `identity` is the assumed role or the requesting user, empty for the account itself. `policies` is a
+JSON list of the policies that limit the session. Sessions are not journaled: a rebuilt index has none."""

@@ -1,7 +1,7 @@
-"""The one schema: SQLAlchemy Core tables for SQLite, Postgres and Alembic.
+"""The schema: SQLAlchemy Core tables for SQLite, Postgres and Alembic.
 
 Keys compare as UTF-8 bytes (SQLite `BINARY`, which is the default). Numbers that name rows (`seq`, upload, bucket,
-writer, blob id, discard) are all drawn from the one commit sequence, so none is ever used twice.
+writer, blob id, discard) are all drawn from the one commit sequence, so none is ever reused.
 """
 
 from __future__ import annotations
@@ -24,22 +24,22 @@ from sluice_s3.app.index.schema.identity_tables import sessions as sessions
 REVISION = "0011"
 """The migration that this code needs."""
 UNKNOWN_REVISION = "the index was made by a newer version of Sluice: {}"
-"""What is said of an index that Alembic refuses, with its reason."""
+"""The error for an index that Alembic refuses, with its reason."""
 
 CURRENT, MARKER, NONCURRENT, OLD_MARKER = 1, 2, 0, 3
 """`versions.state`: the current object, a current delete marker, an older version, an older delete marker."""
 
 UNVERSIONED, ENABLED, SUSPENDED = 0, 1, 2
-"""`buckets.versioning`. A bucket that was ever versioned is never unversioned again."""
+"""`buckets.versioning`. A bucket that was ever versioned never becomes unversioned again."""
 
 GROUP_BITS = 20
-"""Postgres only: how many bits of a number of the commit sequence count within one group of changes."""
+"""Postgres only: the number of low bits of a commit sequence number that count within one group."""
 
 OPEN, ABORTED = 0, -1
 """`uploads.completed_seq` of an upload that no Complete has ended."""
 
 ENGINE_ONLY = "only"
-"""In `info` of what one engine alone has."""
+"""Name in the `info` of an index that only one engine has."""
 
 meta = Table(
     "meta",
@@ -68,14 +68,13 @@ buckets = Table(
     Index("buckets_name", "name", unique=True),
     Index("buckets_owner", "owner_id", "name"),
 )
-"""`store` is where what is written goes, `source` the store that older data is moved from (or empty). `moved` is the
-number of the commit sequence at which a move of it last began or ended: see app/jobs/journals/rebuild.py. `settings`
-is a JSON object, empty when nothing was ever configured, so that the row of a bucket has all that a request must know
-of it.
-`versioning` has a column of its own, because every write must know it inside its transaction."""
+"""`store` is the store for new data. `source` is the store from which older data is being moved, or empty. `moved` is
+the commit sequence number at which the last move of the bucket began or ended: see app/jobs/journals/rebuild.py.
+`settings` is a JSON object, empty when nothing was ever configured, so that the row of a bucket has everything that
+a request needs. `versioning` has a column of its own, because every write needs it inside its transaction."""
 
 LISTED = ("size", "etag", "modified", "storage_class", "checksum_algorithm", "checksum_type")
-"""What a listing shows of a version beside its key."""
+"""Columns of a version that a listing shows beside its key."""
 
 versions = Table(
     "versions",
@@ -96,18 +95,18 @@ versions = Table(
     _text("body"),
     _number("parts"),
     _text("owner_id"),
-    # all that a listing shows, so that it reads the index alone. One current version a key is kept by the transactions,
-    # which are alone on SQLite: a unique index beside this one would cost every PUT again
+    # covers a listing, which then reads the index alone. On SQLite, transactions run one at a time and so keep one
+    # current version per key: another unique index would add to the cost of every PUT
     Index(
         "versions_current",
         "bucket_id",
         "key",
         *LISTED,
-        "state",  # SQLite counts an index as covering only when it has the column of its own condition too
+        "state",  # SQLite counts an index as covering only when it also has the column of its condition
         sqlite_where=text("state = 1"),
         info={ENGINE_ONLY: "sqlite"},
     ).ddl_if(dialect="sqlite"),
-    # Postgres can have what a listing shows beside the key, and so keep one current version a key by this index
+    # Postgres can include the columns of a listing, so this index also enforces one current version per key
     Index(
         "versions_key",
         "bucket_id",
@@ -117,7 +116,7 @@ versions = Table(
         postgresql_where=text("state = 1"),
         info={ENGINE_ONLY: "postgresql"},
     ).ddl_if(dialect="postgresql"),
-    # newest first, as they are listed; a version's id tells the time that it is found by here
+    # newest first, as in a listing; a version's id holds the time by which this index finds it
     Index(
         "versions_others",
         "bucket_id",
@@ -127,7 +126,7 @@ versions = Table(
         sqlite_where=text("state != 1"),
         postgresql_where=text("state != 1"),
     ),
-    # the id `null` tells no time
+    # the id `null` holds no time
     Index(
         "versions_null",
         "bucket_id",
@@ -136,9 +135,9 @@ versions = Table(
         postgresql_where=text("state != 1 AND version_id = 'null'"),
     ),
 )
-"""Newer of two versions of a key is the one whose `modified` is later: under the key's lock a new one is given a later
-time than all that are there, whatever the clock says. `seq` is drawn anew when a version gets other headers, and so
-does not tell. Exactly one version of a key is CURRENT or MARKER: the newest."""
+"""Of two versions of a key, the one with the later `modified` is newer. Under the key's lock, a new version gets a
+later time than all existing ones, whatever the clock says. `seq` gives no order, because a version gets a new one
+with other headers. Exactly one version of a key is CURRENT or MARKER: the newest."""
 
 uploads = Table(
     "uploads",
@@ -166,7 +165,7 @@ uploads = Table(
         postgresql_where=text("completed_seq = 0"),
     ),
 )
-"""Stays after Complete, so that Complete can be asked again, until the body it made is expanded."""
+"""A row stays after Complete, so that Complete can be retried, until the completed body is expanded."""
 
 parts = Table(
     "parts",
@@ -182,7 +181,7 @@ parts = Table(
     PrimaryKeyConstraint("upload", "number"),
     sqlite_with_rowid=False,
 )
-"""Parts of uploads that are open or aborted. `extents` is JSON: a list of [locator, offset, size]."""
+"""Parts of open or aborted uploads. `extents` is JSON: a list of [locator, offset, size], both numbers in bytes."""
 
 pieces = Table(
     "pieces",
@@ -198,7 +197,7 @@ pieces = Table(
     Index("pieces_part", "upload", "part_number"),
     sqlite_with_rowid=False,
 )
-"""What completed objects are made of. `checksum` is the part's, on its first piece; a part of 0 bytes has one piece
+"""Pieces of completed objects. `checksum` is that of the part, on its first piece. A part of 0 bytes has one piece
 without a locator."""
 
 blob_refcounts = Table(
@@ -208,10 +207,10 @@ blob_refcounts = Table(
     _number("holders"),
     sqlite_with_rowid=False,
 )
-"""Bodies that more than one row holds, and by how many; a body without a row here has one holder."""
+"""Reference counts of bodies that several rows hold. A body without a row here has one holder."""
 
 discards = Table("discards", metadata, _key("id"), _text("body"), _number("queued"))
-"""Bodies that no row holds."""
+"""The discard queue: unreferenced bodies."""
 
 packs = Table(
     "packs",
@@ -224,12 +223,12 @@ packs = Table(
     _store(),
     Index("packs_incarnation", "incarnation"),
 )
-"""Files of many small blobs. `incarnation` wrote or writes it; `size` is known once it is sealed; `dead` counts bytes
-of records that no row holds any more. The count never exceeds the truth."""
+"""Files of many small blobs. `incarnation` is the writer. `size` in bytes is known once the pack is sealed. `dead`
+counts bytes of records that no row holds any more. The count never exceeds the truth."""
 
 SEALED, RETIRED, SWEPT = 1, 2, 3
-"""`packs.sealed`, 0 while it is written. SEALED: nothing is added any more. RETIRED: no row holds any of it and it is
-to be unlinked. SWEPT: sealed for a writer that died, and what it never committed is not counted dead yet."""
+"""`packs.sealed`, 0 while the pack is written. SEALED: nothing is added any more. RETIRED: no row holds any of it, and
+it is to be unlinked. SWEPT: sealed for a dead writer, and its uncommitted records are not counted dead yet."""
 
 tombstones = Table(
     "removals",
@@ -242,8 +241,8 @@ tombstones = Table(
     Column("store", Words, nullable=False, server_default=""),
     Column("version_id", Words, nullable=False, server_default="null"),
 )
-"""What leaves no row behind and must be written down beside the data: versions that were deleted (`object`), and blobs
-whose commit was refused (`blob`, its locator as the key, and the store that it lies in)."""
+"""Changes that leave no other row and must be journaled: deleted versions (`object`), and blobs whose commit was
+refused (`blob`, with the locator as the key, and the store of the blob)."""
 
 journals = Table(
     "journals",
@@ -254,8 +253,8 @@ journals = Table(
     _number("rows"),
     _store(),
 )
-"""Files beside the data that say what the index decided. `snapshot` is 0 for changes, 1 for a snapshot that is not
-whole yet, 2 for one that is."""
+"""Journals: files beside the data that hold what the index committed. `snapshot` is 0 for changes, 1 for an incomplete
+snapshot, 2 for a complete one."""
 
 intents = Table(
     "intents",
@@ -273,10 +272,10 @@ intents = Table(
     Index("intents_key", "bucket_id", "key", unique=True),
     Index("intents_incarnation", "incarnation"),
 )
-"""What is being done to plain files (layout *tree*). One a key: it locks it."""
+"""Write intents on plain files. One per key, which it locks."""
 
 unhashed = Table("unhashed", metadata, _key("seq"))
-"""Versions of plain files that others made, whose ETag is not their MD5 yet."""
+"""Versions of plain files that other programs made, whose ETag is not their MD5 yet."""
 
 quarantine = Table(
     "quarantine",
@@ -286,7 +285,7 @@ quarantine = Table(
     _number("found"),
     sqlite_with_rowid=False,
 )
-"""Blobs that were found damaged."""
+"""Damaged blobs."""
 
 outbox = Table(
     "outbox",
@@ -299,11 +298,10 @@ outbox = Table(
     Column("message", Text, nullable=False),
     Index("outbox_target", "target", "id"),
 )
-"""Messages of changes that are to be sent, each written in the transaction of its change. Those of a key have their
-order by `id`."""
+"""Messages of changes to send, each written in the transaction of its change. `id` orders those of one key."""
 
 log_rows = Table("log_rows", metadata, _key("id"), _number("bucket_id"), _text("bucket"), _number("at"), _text("lines"))
-"""Lines of server access logs on their way to an object; one row for what a process collected in a while."""
+"""Lines of server access logs that wait to become an object. One row holds what a process collected in a while."""
 
 writers = Table("writers", metadata, _key("incarnation"), _text("state"), _text("lock_name"))
 
@@ -317,12 +315,12 @@ id_ranges = Table(
 )
 
 operations = Table("operations", metadata, _key("id"), _number("at"), _number("number"))
-"""Postgres only: groups of changes that were committed of late, by an id that their writer chose, with the number that
-they drew. Who cannot know whether a commit took effect enters its id too: of the two the second fails."""
+"""Postgres only: recently committed groups, by an id that their writer chose, with the number that they drew. A writer
+that does not know whether its commit took effect inserts the id, too: of the two inserts the second fails."""
 
 heartbeats = Table("heartbeats", metadata, _key("incarnation"), _number("number"), _number("settled"))
-"""Postgres only: signs of life of writers, which other hosts cannot see in another way. Every request that runs where
-the writer is began after its sign `settled`: see `app.index.postgres.heartbeat`."""
+"""Postgres only: heartbeats of writers, by which other hosts observe them. Every request that runs in the writer's
+server began after its heartbeat `settled`: see `app.index.postgres.heartbeat`."""
 
 leases = Table(
     "leases",
@@ -332,5 +330,4 @@ leases = Table(
     _number("term"),
     sqlite_with_rowid=False,
 )
-"""Postgres only: what only one process may do, and the incarnation of the one that does, 0 for none. `term` counts how
-often it was taken."""
+"""Postgres only: the incarnation that holds each lease, 0 for none. `term` counts how often it was taken."""

@@ -1,1 +1,1 @@
-"""Statements, what the two dialects call differently, and the generators that yield them."""
+"""Statements, the differences of the two dialects, and the generators that yield statements."""

@@ -1,4 +1,7 @@
-"""What statements are built of. Parameters by place, in the order in which the SQL names them."""
+"""Building blocks of statements.
+
+Parameters are positional, in the order in which the SQL names them.
+"""
 
 from __future__ import annotations
 
@@ -11,37 +14,40 @@ from sluice_s3.app.index.sql.transaction import Statement
 
 
 def number(name: str) -> Any:
-    """A parameter that is a number."""
+    """Return a parameter of type number."""
     return bindparam(name, type_=BigInteger())
 
 
 def text(name: str) -> Any:
-    """A parameter that is a text."""
+    """Return a parameter of type text."""
     return bindparam(name, type_=Text())
 
 
 LIMIT = bindparam("limit", type_=Integer())
 NO_OFFSET: ColumnElement[int] = literal_column("0")
-"""SQLAlchemy would bind a 0 otherwise."""
+"""A literal, because SQLAlchemy would bind a 0 as a parameter."""
 
 
 def columns(table: Table, fields: tuple[str, ...]) -> list[ColumnElement[Any]]:
-    """Columns of a table by their names."""
+    """Return columns of a table by their names."""
     return [table.c[name] for name in fields]
 
 
 def insertion(table: Table) -> Statement:
-    """A statement that adds a row, all columns in their order."""
+    """Return a statement that adds a row, with all columns in their order."""
     return Statement(insert(table))
 
 
 def new_values(table: Table, *names: str) -> dict[str, Any]:
-    """Parameters for the columns that an update sets."""
+    """Return parameters for the columns that an update sets."""
     return {name: bindparam(f"new_{name}", type_=table.c[name].type) for name in names}
 
 
 def upsertion(table: Table, keys: tuple[str, ...], update: dict[str, Any] | None = None, **given: Any) -> Statement:
-    """A statement that adds a row, or changes the one with its keys: nothing of it when `update` is empty."""
+    """Return a statement that adds a row or updates the row with its keys.
+
+    An empty `update` leaves that row unchanged.
+    """
 
     def built(kind: Any) -> Any:
         made = kind(table).values(**given) if given else kind(table)
@@ -53,5 +59,5 @@ def upsertion(table: Table, keys: tuple[str, ...], update: dict[str, Any] | None
 
 
 def excluded(*names: str) -> dict[str, Any]:
-    """For an upsert: these columns become what the refused row has."""
+    """Return the columns that an upsert sets to the values of the conflicting row."""
     return {name: literal_column(f"excluded.{name}") for name in names}

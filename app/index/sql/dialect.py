@@ -1,11 +1,11 @@
-"""Statements of long readings: written once as text, and said in the words of each engine.
+"""Statements of long reads, written once and rendered in the dialect of each engine.
 
-What SQLAlchemy builds (`app.index.statements`) is for requests. Long readings go into JSON inside of rows and make JSON
-of rows, which it can say for one engine at a time only. So such a statement is a function of `Words`, by which it says
-what the engines call differently, and where it takes a parameter of which type. All else in it must be SQL that both
-read alike: tests have each engine read every one.
+Statements that SQLAlchemy builds (`app.index.statements`) serve requests. Long reads take apart JSON inside of rows and
+turn rows into JSON, which SQLAlchemy can express for one engine at a time only. So such a statement is a function of
+`Words`, which supplies the parts that differ between the engines and the typed parameters. All other SQL in it must
+mean the same to both engines: tests let each engine parse every statement.
 """
-# ruff: noqa: S608 - what is put together here are words and the places of parameters
+# ruff: noqa: S608 - these texts are composed only of words and parameter positions
 
 from __future__ import annotations
 
@@ -17,59 +17,65 @@ import orjson
 from sluice_s3.app.index.sql.transaction import Row
 
 NUMBER, TEXT, ARRAY = "bigint", "text", "json"
-"""Types of parameters, as Postgres calls them."""
+"""Types of parameters, as Postgres names them."""
 
 
 class Words:
-    """What the engines call differently. One for each text, since it counts the parameters of that."""
+    """The SQL words that differ between the engines.
+
+    One instance per text, because it counts the parameters of that.
+    """
 
     extents: ClassVar[str]
-    """The extents of a row of `parts`, each a row `extent`; to be joined `ON true`."""
+    """The extents of a row of `parts`, each a row `extent`. Join it `ON true`."""
     locator: ClassVar[str]
-    """Of an `extent`, as the next two."""
+    """The locator of an `extent`. The next two are its offset and its size, in bytes."""
     offset: ClassVar[str]
     size: ClassVar[str]
     json_object: ClassVar[str]
-    """The function that makes one of names and values by turns."""
+    """The function that builds a JSON object from alternating names and values."""
 
     def __init__(self) -> None:
         self.types: dict[str, str] = {}
-        """Of the parameters, by their names, in the order of their places."""
+        """The types of the parameters by name, in the order of their positions."""
 
     def number(self, name: str) -> str:
-        """A parameter that is a number."""
+        """Return a parameter of type number."""
         return self._placed(name, NUMBER)
 
     def text(self, name: str) -> str:
-        """A parameter that is a text."""
+        """Return a parameter of type text."""
         return self._placed(name, TEXT)
 
     def numbers(self, name: str) -> str:
-        """A query of what is in a parameter that is a list of numbers."""
+        """Return a query for the items of a parameter that is a list of numbers."""
         raise NotImplementedError
 
     def texts(self, name: str) -> str:
-        """The same of texts."""
+        """Return a query for the items of a parameter that is a list of texts."""
         raise NotImplementedError
 
     def until_dot(self, locator: str) -> str:
-        """A locator up to its first dot, which names the pack that it is in (`Driver.pack_prefix`); empty without."""
+        """Return a locator up to its first dot; empty without a dot.
+
+        It names the blob's pack (`Driver.pack_prefix`).
+        """
         return f"substr({locator}, 1, {self.dot(locator)})"
 
     def dot(self, locator: str) -> str:
-        """The place of the first dot in it, 0 for none."""
+        """Return the position of the first dot in a locator, 0 for none."""
         return self.place(locator, ".")
 
     def place(self, text: str, part: str) -> str:
-        """The place of a constant without apostrophes in a text, 0 where it is not."""
+        """Return the position of a constant without apostrophes in a text, 0 for none."""
         raise NotImplementedError
 
     def rows(self, columns: tuple[str, ...]) -> str:
-        """All rows as one JSON array of arrays."""
+        """Return all rows as one JSON array of arrays."""
         raise NotImplementedError
 
     def json(self, query: str) -> str:
-        """The one value of a subquery, which is JSON and is to be a part of a greater document."""
+        """Return the one value of a subquery as JSON, for use inside a larger document."""
         raise NotImplementedError
 
     def _placed(self, name: str, kind: str) -> str:
@@ -82,7 +88,7 @@ class Words:
 
 
 class SqliteWords(Words):
-    """SQLite's."""
+    """The words of SQLite."""
 
     extents = "json_each(parts.extents) AS extent"
     locator = "json_extract(extent.value, '$[0]')"
@@ -105,7 +111,10 @@ class SqliteWords(Words):
         return f"json_group_array(json_array({', '.join(columns)}))"
 
     def json(self, query: str) -> str:
-        """See `Words`. What comes out of a subquery counts as text otherwise."""
+        """See `Words`.
+
+        Without it, the result of a subquery counts as text.
+        """
         return f"json(({query}))"
 
     def _parameter(self, place: int, kind: str) -> str:
@@ -113,7 +122,7 @@ class SqliteWords(Words):
 
 
 class PostgresWords(Words):
-    """Those of Postgres, which takes no value of another type than it expects."""
+    """The words of Postgres, which accepts no value of another type than the expected one."""
 
     extents = "json_array_elements(parts.extents::json) AS extent"
     locator = "(extent.value ->> 0)"
@@ -126,7 +135,10 @@ class PostgresWords(Words):
         return f"SELECT value::bigint FROM json_array_elements_text({self._placed(name, ARRAY)}) AS value"
 
     def texts(self, name: str) -> str:
-        """See `Words`. Inside of JSON they are not escaped as those in rows are: see `dialect.escape`."""
+        """See `Words`.
+
+        Texts inside of JSON are not escaped like those in rows: see `dialect.escape`.
+        """
         escaped = "replace(value, chr(1), chr(1) || chr(2))"  # no locator has a NUL
         return f"SELECT {escaped} FROM json_array_elements_text({self._placed(name, ARRAY)}) AS value"
 
@@ -147,9 +159,10 @@ class PostgresWords(Words):
 
 
 class Query:
-    """A statement that only reads, built once. To be run as those of `app.index.sql.transaction` are.
+    """A statement that only reads, built once.
 
-    `documents` says that its texts are JSON; otherwise none is.
+    Transactions yield it like those of `app.index.sql.transaction`. `documents` says that all its texts are JSON;
+    otherwise none is.
     """
 
     __slots__ = ("documents", "postgres", "sql", "types")
@@ -166,7 +179,10 @@ class Query:
             raise TypeError(f"other parameters than SQLite's: {self.postgres}")
 
     def given(self, **values: Any) -> tuple[Query, Row]:
-        """What a transaction yields to ask this with these parameters; those that it does not have are left out."""
+        """Return what a transaction yields to run this query with parameters.
+
+        Ignores values that the query does not use.
+        """
         given = [_json(values[name]) if kind is ARRAY else values[name] for name, kind in self.types.items()]
         return self, tuple(given)
 

@@ -1,9 +1,9 @@
 """Transactions without an engine: generators that yield statements and are sent rows.
 
-A transaction is a generator function. It yields `(statement, parameters)` and is sent the rows as a list of tuples,
-or yields `Draw(count)` and is sent the first of `count` numbers of the commit sequence that nothing else will get.
-A list of parameter tuples runs the statement for each and is sent nothing. What it returns is what the caller gets; a
-`DomainError` it raises before its first write leaves nothing to undo.
+A transaction is a generator function. It yields `(statement, parameters)` and is sent the rows as a list of tuples. Or
+it yields `Draw(count)` and is sent the first of `count` numbers of the commit sequence, which nothing else will get. A
+list of parameter tuples runs the statement for each of them and is sent nothing. The return value of the generator is
+the result for the caller. A `DomainError` before the first write leaves nothing to undo.
 """
 
 from __future__ import annotations
@@ -25,15 +25,16 @@ _SQLITE = sqlite.dialect(paramstyle="qmark")
 
 
 class Draw(NamedTuple):
-    """Ask for `count` numbers in a row of the commit sequence; sent the first."""
+    """Requests `amount` consecutive numbers of the commit sequence, and is answered with the first."""
 
     amount: int = 1
 
 
 class Statement:
-    """A statement, built and compiled once. Parameters are given by place, in the order in which the SQL names them.
+    """A statement, built and compiled once.
 
-    `sql` is SQLite's. What Postgres says in another way is given as `postgres`; see `app.index.postgres.dialect`.
+    Parameters are positional, in the order in which the SQL names them. `sql` is for SQLite. `postgres` is given where
+    Postgres needs another text; see `app.index.postgres.dialect`.
     """
 
     __slots__ = ("core", "names", "postgres", "sql", "writes")
@@ -54,10 +55,10 @@ DRAW = Draw()
 
 
 def of_store(name: str, store: str) -> str:
-    """What a note about one store is called in `meta`."""
+    """Return the name in `meta` of a note about one store."""
     return name if store == DEFAULT else f"{name}:{store}"
 
 
 def now_ms() -> int:
-    """Milliseconds since the epoch."""
+    """Return the current time in milliseconds since the epoch."""
     return time.time_ns() // 1_000_000

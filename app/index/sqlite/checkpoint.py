@@ -1,4 +1,4 @@
-"""Copies the write-ahead log back into the database, in one elected process, and keeps its size bounded."""
+"""Checkpoints: an elected process copies the write-ahead log back, which bounds its size."""
 
 from __future__ import annotations
 
@@ -20,17 +20,20 @@ from sluice_s3.app.private_files import open_file
 logger = logging.getLogger("sluice.index")
 
 CHECK_SECONDS = 1.0
-"""Seconds between looks."""
+"""Seconds between checks."""
 COPY_FROM = 4 << 20
-"""Bytes of log from which it is copied back, beside running commits."""
+"""Bytes of log from which it is copied back, in parallel to commits."""
 RESTART_FROM = 64 << 20
-"""Bytes of log from which commits wait until it is copied whole and begins anew."""
+"""Bytes of log from which commits wait until the whole log is copied back and restarts."""
 PATIENCE_MS = 200
-"""How long commits may wait so for a reader to leave the log; then it is tried again at the next look."""
+"""Milliseconds that commits may wait for a reader to leave the log. After that, the next check retries."""
 
 
 class Checkpointer:
-    """A thread that holds `lock_path` while it is the elected one. `write_lock` is the file lock of the commits."""
+    """A thread that checkpoints while it holds `lock_path`, by which one process is elected.
+
+    `write_lock` is the file lock of the commits.
+    """
 
     def __init__(self, connect: Callable[[], apsw.Connection], wal: Path, lock_path: Path, write_lock: Path) -> None:
         self._connect = connect
@@ -45,7 +48,7 @@ class Checkpointer:
         self._thread.start()
 
     def stop(self) -> None:
-        """End the thread, after the copying it may be at."""
+        """End the thread, after a checkpoint in progress."""
         self._stop.set()
         self._thread.join(timeout=10)
 
@@ -73,7 +76,10 @@ class Checkpointer:
             os.close(lock)
 
     def checkpoint(self, connection: apsw.Connection) -> None:
-        """Copy back what can be copied; restart the log when it has grown too long, or the disk is full."""
+        """Copy the log back as far as possible.
+
+        Restarts the log when it is too long or the disk is full.
+        """
         if is_tight(self._wal):
             self._make_space(connection)
             return
@@ -86,17 +92,17 @@ class Checkpointer:
             self._begin_anew(connection, mode)
 
     def _make_space(self, connection: apsw.Connection) -> None:
-        """Restart the log, and give the disk what it took but does not need: else nothing can be added again.
+        """Restart the log and return unneeded space to the disk.
 
-        The database may have to grow by what is in the log, for which it gets what is kept for deletes. It does not
-        need that twice.
+        Without that, no row can be added again. The database may have to grow by the contents of the log. It gets the
+        space that is reserved for deletes, and does not need that space twice.
         """
         with self._commits_waiting():
             mode = "TRUNCATE" if wal_size(self._wal) > 2 * reserve_bytes(self._wal) else "RESTART"
             try:
                 self._begin_anew(connection, mode)
             except apsw.FullError:
-                connection.execute("BEGIN IMMEDIATE")  # nor does anybody write who does not know of our lock
+                connection.execute("BEGIN IMMEDIATE")  # also keeps out writers that do not take our file lock
                 try:
                     release(self._wal)
                 finally:
@@ -122,7 +128,7 @@ class Checkpointer:
 
 
 def wal_size(wal: Path) -> int:
-    """Bytes of the log file, 0 when there is none."""
+    """Return the size of the log file in bytes, 0 when there is none."""
     try:
         return os.stat(wal).st_size
     except FileNotFoundError:

@@ -1,4 +1,4 @@
-"""Group commit: one thread a process runs queued transactions together and pays one sync for them all."""
+"""Group commit: one thread per process runs queued transactions with one sync."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ LARGEST_GROUP = 256
 
 
 class CommitThread(CommitQueue):
-    """Owns the writing connection, in a thread of its own.
+    """Owns the connection for writes, in a thread of its own.
 
-    The file lock around each group makes the processes of one index take turns: SQLite's own busy handler polls, and
-    lets some starve. `incarnation` is checked in every group (law 5); 0 writes without one. `lost` is called once, on
-    the loop, when it is not live any more.
+    The file lock around each group makes the processes of one index take turns: SQLite's own busy handler polls and
+    lets some processes starve. Every group checks `incarnation` (law 5); 0 writes without one. `lost` is called once,
+    on the event loop, when the incarnation is no longer live.
     """
 
     def __init__(
@@ -63,7 +63,7 @@ class CommitThread(CommitQueue):
         self._files = files
         self._witness = witness
         self.corrupt = False
-        """SQLite has said once that the file is damaged."""
+        """Whether SQLite has reported that the file is damaged."""
         self._fresh: list[Job] = []
         self._connection: apsw.Connection | None = None
         self._thread = threading.Thread(target=self._run, name="sluice-index", daemon=True)
@@ -77,12 +77,15 @@ class CommitThread(CommitQueue):
         self._thread.start()
 
     def submit(self, write: Write[..., Any], arguments: tuple[Any, ...]) -> asyncio.Future[Any]:
-        """Queue an operation. Raises Overloaded when the queue is full; so does the future when it waited too long."""
+        """Queue an operation.
+
+        Raises Overloaded when the queue is full. The future raises Overloaded when the operation waited too long.
+        """
         deadline = time.monotonic() + self._timeout
         function = write.transaction() if write.events else write.function
         job = Job(write, function, arguments, self._loop.create_future(), deadline)
         self._enter(job, self._queue.qsize() + len(self._fresh))
-        # those of one tick of the loop are queued together: the thread, once woken, finds a group
+        # jobs of one event-loop tick are queued together, so that the thread finds a group when it wakes up
         if not self._fresh:
             self._loop.call_soon(self._queue_fresh)
         self._fresh.append(job)
@@ -98,13 +101,13 @@ class CommitThread(CommitQueue):
         self._queue.put(job)
 
     async def close(self) -> None:
-        """Let the thread finish what is queued, and close the connection."""
+        """Let the thread finish the queue, and close the connection."""
         if self._stopping:
             return
         self._stopping = True
         self._queue_fresh()
         self._queue.put(None)
-        # a stopped process may hold the file lock for ever
+        # a stopped process may hold the file lock forever
         await asyncio.to_thread(self._thread.join, self._timeout)
         if self._timer is not None:
             self._timer.cancel()
@@ -132,11 +135,14 @@ class CommitThread(CommitQueue):
                 try:
                     self._loop.call_soon_threadsafe(self._deliver, jobs)
                 except RuntimeError:
-                    break  # the loop is closed: nobody waits any more
+                    break  # the loop is closed: no caller waits
         self._disconnect()
 
     def _take(self, first: Job) -> list[Job]:
-        """The next group; whoever waited for the lock too long has been answered already and is left out."""
+        """Return the next group.
+
+        Jobs that waited too long for the lock have already failed and are left out.
+        """
         group = [first]
         try:
             while len(group) < LARGEST_GROUP:
@@ -154,7 +160,7 @@ class CommitThread(CommitQueue):
         return group
 
     def _possible(self, jobs: list[Job]) -> list[Job]:
-        """Refuse what would make the index larger when its disk is full; the others."""
+        """Return the jobs; fail those that grow the index when its disk is full."""
         if self._reserve is None or not jobs or not self._reserve.is_short():
             return jobs
         growing = [job for job in jobs if job.write.grows]
@@ -162,7 +168,10 @@ class CommitThread(CommitQueue):
         return [job for job in jobs if not job.write.grows]
 
     def _commit_group(self, jobs: list[Job]) -> None:
-        """Commit all of them in one transaction; if one breaks it, each in its own, so that it hurts no other."""
+        """Commit all jobs in one transaction.
+
+        If one breaks it, each job gets its own, so that the others succeed.
+        """
         group = self._begin(jobs)
         if group is None:
             return
@@ -211,16 +220,19 @@ class CommitThread(CommitQueue):
             try:
                 self._loop.call_soon_threadsafe(lost)
             except RuntimeError:
-                pass  # the loop is closed: it ends already
+                pass  # the loop is closed: the process ends anyway
 
     def _run_job(self, group: OpenTransaction, job: Job) -> None:
-        """Raises what breaks the group: anything but a domain error that came before the job's first write."""
+        """Run one job.
+
+        Raises any error that breaks the group: all but a domain error before the job's first write.
+        """
         try:
             job.result = group.run(job.function(*job.arguments))
         except DomainError as error:
             if group.dirty:
                 raise
-            job.error = error.with_traceback(None)  # its frames are this thread's and would hold the group
+            job.error = error.with_traceback(None)  # its frames belong to this thread and would keep the group alive
 
     def _abandon(self, group: OpenTransaction) -> None:
         try:
@@ -250,11 +262,12 @@ class CommitThread(CommitQueue):
             self._changed()
 
     def _took_effect(self, sequence: int, *, confirm: bool) -> bool:
-        """Whether the group that wrote `sequence` is committed, asked under its file lock on a new connection.
+        """Return whether the group that wrote `sequence` is committed.
 
-        A commit whose sync failed may lie whole in the log and come to life in a recovery. So (`confirm`) "no" counts
-        only after another commit has been written over it and synced, and "yes" after one has been synced behind it.
-        When space ran out the frame that commits, which is the last, was never written whole.
+        Reads it on a new connection, under the file lock. A commit whose sync failed may be complete in the log, and a
+        recovery of the log may bring it to life. So with `confirm`, "no" counts only after another commit has
+        overwritten it and is synced, and "yes" only after a later commit is synced. When the disk was full, the commit
+        frame, which is the last, was never written completely.
         """
         self._disconnect()
         self._connection = self._connect()
@@ -282,19 +295,23 @@ class CommitThread(CommitQueue):
 
 
 def _let_others_finish() -> None:
-    """Have the kernel not stop the loop to run this thread as soon as it has work (sched(7), SCHED_BATCH).
+    """Set SCHED_BATCH for this thread (sched(7)).
 
-    Where both are on one core it then finds all that the loop had to queue, in one group: 5 % fewer instructions and
-    10-15 % less time of the core for a DELETE of 16 clients. On another core it changes nothing.
+    Its wakeups then do not preempt the event loop. When both share a core, the thread then finds everything that the
+    loop had to queue, in one group. That takes 5 % fewer instructions and 10-15 % less time of the core for a DELETE of
+    16 clients. On separate cores it changes nothing.
     """
     if hasattr(os, "sched_setscheduler"):
         try:
             os.sched_setscheduler(0, os.SCHED_BATCH, os.sched_param(0))
         except OSError:
-            pass  # forbidden by a sandbox
+            pass  # a sandbox forbids it
 
 
 def _fail(jobs: list[Job], error: DomainError) -> None:
-    """Give each its own copy: an exception that several tasks raise collects all their tracebacks."""
+    """Fail each job with its own copy of the error.
+
+    An exception that several tasks raise collects all their tracebacks.
+    """
     for job in jobs:
         job.error = type(error)(**error.detail)

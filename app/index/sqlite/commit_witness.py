@@ -1,8 +1,9 @@
-"""Remembers the number of an SQLite index's last commit outside of its files, so that a lost log does not go unnoticed.
+"""The commit witness: records the last commit of an SQLite index outside of its files.
 
-What was committed after the last batch of the journals stands in the write-ahead log alone: without that the index is a
-whole, older state of itself, and nothing beside the data is newer. A page of the runtime directory that all processes
-map outlives them. It costs a commit one store, and says nothing across a boot: a power cut may take it and the log.
+It makes a lost log noticeable. Commits after the last journaled batch exist in the write-ahead log alone. Without that
+log the index is a complete, older state of itself, and no journal is newer. A page of the runtime directory that all
+processes map outlives the processes. It costs a commit one store. It tells nothing across a boot: a power cut may lose
+both the page and the log.
 """
 
 from __future__ import annotations
@@ -17,15 +18,16 @@ from sluice_s3.app.index.engine.mapped_words import MappedWords
 
 NAME = "last-commit"
 IDENTITY, SEQUENCE = 0, 1
-"""The two words: of which file and boot, and the number."""
+"""Positions of the two words: the identity of file and boot, and the commit number."""
 BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 
 
 class CommitWitness:
-    """The witness of the index at `index_path`, in the file NAME of its server's runtime directory.
+    """The witness of the index at `index_path`.
 
-    A witness of another file, of another boot or not written whole starts again with 0. Device and inode identify the
-    file: a copy over the index is the same file, one put in its place by a rename is another.
+    It is the file `NAME` in the runtime directory of its server. A witness of another file, of another boot or written
+    incompletely restarts with 0. Device and inode identify the file: a copy over the index is the same file, a file
+    that a rename puts in its place is another.
     """
 
     def __init__(self, run_dir: Path, index_path: Path) -> None:
@@ -40,20 +42,26 @@ class CommitWitness:
             return
         with self._file.locked():
             if self._words[IDENTITY] != identity:
-                self._words[SEQUENCE] = 0  # first: a process killed in between leaves nothing that is wrong
+                self._words[SEQUENCE] = 0  # first: a process killed between the two writes leaves no wrong number
                 self._words[IDENTITY] = identity
 
     def read(self) -> int:
-        """Return the number of the last known commit; 0 when none is known."""
+        """Return the number of the last known commit, 0 when none is known."""
         return self._words[SEQUENCE]
 
     def record(self, sequence: int) -> None:
-        """Record a commit, under the file lock of the commits."""
+        """Record a commit.
+
+        The caller holds the file lock of the commits.
+        """
         self._words[SEQUENCE] = sequence
 
 
 def forget(run_dir: Path) -> None:
-    """Remove the witness of an index before a new one is made, whose file may have the same inode."""
+    """Remove the witness of an index before a new index is created.
+
+    The new file may have the same inode.
+    """
     (run_dir / NAME).unlink(missing_ok=True)
 
 
@@ -66,4 +74,4 @@ def _boot() -> str:
     try:
         return BOOT_ID.read_text()
     except OSError:
-        return secrets.token_hex()  # a system without a boot id: nothing is ever compared
+        return secrets.token_hex()  # a system without a boot id: a random identity never matches

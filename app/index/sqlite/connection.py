@@ -1,7 +1,7 @@
-"""Connections to the SQLite file: how each is set up, what it refuses, and what its errors mean.
+"""Connections to the SQLite file: setup, refusals, and the meaning of errors.
 
-By APSW, which costs a tenth to a quarter less an operation than the standard library's module. That is another build of
-SQLite, and only migrations use it: see `migrate`.
+They use APSW, which costs 10 to 25 % less per operation than the standard library's module. APSW is another build of
+SQLite than that module. Only migrations use the module: see `migrate`.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from sluice_s3.app.private_files import UnsafeFile
 logger = logging.getLogger("sluice.index")
 
 BUSY_TIMEOUT_MS = 5000
-"""How long to wait for a process that does not take our file lock (a `sqlite3` shell, a backup)."""
+"""Milliseconds to wait for a process that does not take our file lock (a `sqlite3` shell, a backup)."""
 CACHE_KIB = 32 * 1024
 STATEMENTS = 256
-"""Compiled statements that a connection keeps; more than it has in use."""
+"""Compiled statements that a connection caches. It is more than a connection uses."""
 
 NETWORK_FILESYSTEMS = {
     0x6969: "NFS",
@@ -40,11 +40,11 @@ NETWORK_FILESYSTEMS = {
 
 
 def open_connection(path: Path, *, durability: str = "full", create: bool = False) -> apsw.Connection:
-    """A connection in WAL mode that commits by itself, without checkpoints of its own.
+    """Open a connection in WAL mode with autocommit and without automatic checkpoints.
 
     Raises StoreUnavailable when there is no index at `path` (unless `create`) or when it cannot be in WAL mode.
     """
-    # the flags hold for databases that are attached, too; `mode` for this one alone
+    # the flags also apply to attached databases, `mode` only to this one
     flags = apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE | apsw.SQLITE_OPEN_URI
     uri = f"{path.absolute().as_uri()}?mode={'rwc' if create else 'rw'}"
     try:
@@ -53,8 +53,8 @@ def open_connection(path: Path, *, durability: str = "full", create: bool = Fals
         raise to_domain_error(error) from error
     try:
         connection.set_busy_timeout(BUSY_TIMEOUT_MS)
-        # else a build with STAT4, as APSW's, compiles some statements anew whenever they are given other parameters:
-        # the values might lead to another plan (sqlite.org/queryplanner-ng.html, section 4)
+        # without it, a build with STAT4 like APSW's recompiles some statements whenever their parameters change: the
+        # values might lead to another plan (sqlite.org/queryplanner-ng.html, section 4)
         connection.config(apsw.SQLITE_DBCONFIG_ENABLE_QPSG, 1)
         (journal,) = one_row(connection, "PRAGMA journal_mode=WAL")
         if journal != "wal":
@@ -73,27 +73,33 @@ def open_connection(path: Path, *, durability: str = "full", create: bool = Fals
 
 
 def database_files(path: Path) -> list[Path]:
-    """The files that SQLite opens for a database in WAL mode, and those beside the file that a link leads to."""
+    """Return the files that SQLite opens for a database in WAL mode.
+
+    Includes those beside the target of a link.
+    """
     places = dict.fromkeys((path, Path(os.path.realpath(path))))
     return [place.with_name(place.name + suffix) for place in places for suffix in ("", "-wal", "-shm", "-journal")]
 
 
 def all_rows(connection: apsw.Connection, sql: str, parameters: apsw.Bindings = ()) -> list[Any]:
-    """The rows of a query as tuples."""
+    """Return the rows of a query as tuples."""
     return connection.execute(sql, parameters).fetchall()
 
 
 def one_row(connection: apsw.Connection, sql: str, parameters: apsw.Bindings = ()) -> Any:
-    """The only row of a query as a tuple, None when there is none.
+    """Return the only row of a query as a tuple, or None.
 
-    APSW's `fetchone` would leave the query unfinished, which holds its snapshot, and with that the log, open.
+    APSW's `fetchone` would leave the query unfinished. An unfinished query holds its snapshot, and so the log, open.
     """
     rows = all_rows(connection, sql, parameters)
     return rows[0] if rows else None
 
 
 def to_domain_error(error: Exception) -> DomainError:
-    """The domain error for what SQLite (or the file system under it) raised. Details go to the log only."""
+    """Return the domain error for an error of SQLite or its filesystem.
+
+    Details go to the log only.
+    """
     if isinstance(error, UnsafeFile):
         return StoreUnavailable(reason=str(error))
     if isinstance(error, apsw.BusyError | apsw.LockedError):
@@ -109,12 +115,12 @@ def to_domain_error(error: Exception) -> DomainError:
 
 
 def is_corrupt(error: Exception) -> bool:
-    """Whether SQLite says that the file is damaged, or is no database."""
+    """Return whether SQLite reports that the file is damaged or is no database."""
     return isinstance(error, apsw.CorruptError | apsw.NotADBError)
 
 
 def network_filesystem(path: Path) -> str | None:
-    """The kind of network or user-space filesystem that holds `path`, None for a local one."""
+    """Return the network or user-space filesystem that holds `path`, None when local."""
     if not sys.platform.startswith("linux"):
         return None
     buffer = ctypes.create_string_buffer(512)
@@ -125,7 +131,7 @@ def network_filesystem(path: Path) -> str | None:
 
 
 def refuse_network(directory: Path) -> None:
-    """Raise StoreUnavailable when the index would lie on a filesystem that SQLite cannot trust."""
+    """Raise StoreUnavailable when `directory` is on a filesystem that is unsafe for SQLite."""
     kind = network_filesystem(directory)
     if kind is not None:
         raise StoreUnavailable(

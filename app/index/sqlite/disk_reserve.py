@@ -1,9 +1,9 @@
-"""Space on the disk of the index that is kept for what gives space back: a DELETE writes to the index, too.
+"""Disk space that is reserved for deletes, which also write to the index.
 
-Blocks behind the end of the write-ahead log are allocated to it (fallocate(2), FALLOC_FL_KEEP_SIZE), where no other
-file can take them, and it grows into them. When there are none left to allocate, what would make the index larger is
-refused, and all else goes on in what was kept. That is not for ever, so the log is copied back and restarted meanwhile
-(see `checkpoint`). Where a filesystem cannot do that nothing is kept.
+Blocks beyond the end of the write-ahead log are allocated to it (fallocate(2), FALLOC_FL_KEEP_SIZE). No other file can
+take them, and the log grows into them. When no more blocks can be allocated, writes that grow the index are refused,
+and all others continue in the reserved space. That space is finite, so meanwhile the log is copied back and restarted
+(see `checkpoint`). On a filesystem without fallocate nothing is reserved.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from pathlib import Path
 logger = logging.getLogger("sluice.index")
 
 MAX_BYTES = 16 << 20
-"""Bytes kept: some 500 deletes of single objects, many more of those that stand together."""
+"""Bytes to reserve: some 500 deletes of single objects, many more of deletes in one group."""
 DISK_FRACTION = 16
-"""Of a small filesystem a part of so many."""
+"""On a small filesystem, the reserve is its size divided by this number."""
 KEEP_SIZE = 1
 FULL = (errno.ENOSPC, errno.EDQUOT)
 
@@ -28,26 +28,32 @@ _fallocate = getattr(ctypes.CDLL(None, use_errno=True), "fallocate", None)
 
 
 class DiskReserve:
-    """The space behind the log `wal`. Used by one thread, under the file lock of the commits."""
+    """The reserved space beyond the end of the log `wal`.
+
+    One thread uses it, under the file lock of the commits.
+    """
 
     def __init__(self, wal: Path) -> None:
         self._wal = wal
         self._bytes = reserve_bytes(wal)
         self._until = 0
-        """Up to here blocks are allocated, as far as this process knows."""
+        """The offset in bytes up to which blocks are allocated, as far as this process knows."""
         self._size = 0
         self._works = _fallocate is not None
         self._short = False
 
     def is_short(self) -> bool:
-        """Whether less is there than should be, and no more to be had: then nothing may be added to the index."""
+        """Return whether the reserve is too small and cannot be refilled.
+
+        Then nothing may be added to the index.
+        """
         if not self._works:
             return False
         try:
             size = os.stat(self._wal).st_size
         except FileNotFoundError:
             return False
-        if size < self._size:  # it was cut, and what was behind its end with it
+        if size < self._size:  # the log was truncated, which also freed the blocks beyond its end
             self._until = 0
         self._size = size
         if self._short or self._until - size < self._bytes // 2:
@@ -56,7 +62,7 @@ class DiskReserve:
 
     def _keep(self, until: int) -> None:
         if self._short and is_tight(self._wal):
-            return  # what is kept may be whole again, but what is added would soon take it
+            return  # the reserve may be complete again, but new rows would soon use it up
         try:
             _allocate(self._wal, until)
         except OSError as error:
@@ -73,28 +79,37 @@ class DiskReserve:
 
 
 def reserve_bytes(wal: Path) -> int:
-    """How much is kept behind the log."""
+    """Return the number of bytes to reserve beyond the end of the log."""
     space = os.statvfs(wal.parent)
     return min(MAX_BYTES, space.f_blocks * space.f_frsize // DISK_FRACTION)
 
 
 def is_tight(wal: Path) -> bool:
-    """Whether the disk has less left than is kept, as when nothing more can be."""
+    """Return whether the disk has less free space than the reserve.
+
+    That is so when the reserve cannot be refilled.
+    """
     space = os.statvfs(wal.parent)
     return space.f_bavail * space.f_frsize < reserve_bytes(wal)
 
 
 def release(wal: Path) -> None:
-    """Give the disk what is kept behind the log. Nobody may write to it meanwhile."""
+    """Return the reserved blocks to the disk.
+
+    No process may write to the log meanwhile.
+    """
     fd = os.open(wal, os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC)
     try:
-        os.ftruncate(fd, os.fstat(fd).st_size)  # cuts nothing but the blocks behind the end
+        os.ftruncate(fd, os.fstat(fd).st_size)  # frees only the blocks beyond the end
     finally:
         os.close(fd)
 
 
 def keep_again(wal: Path) -> None:
-    """Keep as much behind the log as there should be, if there is as much: else the next commit says so."""
+    """Allocate the reserve again if the disk has space for it.
+
+    If not, the next commit reports that.
+    """
     with contextlib.suppress(OSError):
         _allocate(wal, os.stat(wal).st_size + reserve_bytes(wal))
 

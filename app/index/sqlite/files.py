@@ -1,6 +1,6 @@
-"""Watches whether the files of an SQLite index are still the ones that this process has open.
+"""Checks that the open files of an SQLite index are still in place.
 
-SQLite goes on with a file that was unlinked or replaced, and acknowledges what no other process will ever read.
+SQLite continues with a file that was unlinked or replaced, and acknowledges writes that no other process can read.
 """
 
 from __future__ import annotations
@@ -14,7 +14,10 @@ WAL_SUFFIX = "-wal"
 
 
 class IndexFiles:
-    """The database at `path` and its write-ahead log. A file that was taken away once stays so for this process."""
+    """The database at `path` and its write-ahead log.
+
+    For this process, a file that was removed once stays lost.
+    """
 
     def __init__(self, path: Path) -> None:
         self._paths = (str(path), f"{os.path.realpath(path)}{WAL_SUFFIX}")
@@ -22,7 +25,7 @@ class IndexFiles:
         self._lost = ""
 
     def require(self) -> None:
-        """Raise StoreUnavailable when one of the files is not where it was, or is another one."""
+        """Raise StoreUnavailable when one of the files was removed or replaced."""
         if not self._lost:
             self._lost = next(filter(None, map(self._look, self._paths)), "")
         if self._lost:
@@ -33,12 +36,12 @@ class IndexFiles:
         self._lost = reason
 
     def _look(self, path: str) -> str:
-        """Why a file is not the one that was there first; empty when it is."""
+        """Return why a file is not the one first seen, or an empty text."""
         try:
             found = os.stat(path)
         except FileNotFoundError:
             if path not in self._seen:
-                return ""  # the log comes with the first change
+                return ""  # the first change creates the log
             return f"{os.path.basename(path)} of the index was removed"
         identity = found.st_dev, found.st_ino
         if self._seen.setdefault(path, identity) != identity:

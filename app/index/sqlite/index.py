@@ -1,4 +1,7 @@
-"""The index in one SQLite file: reads on the event loop's own connection, commits in groups in a thread."""
+"""The index in one SQLite file.
+
+Reads use the event loop's own connection. A thread commits in groups.
+"""
 
 from __future__ import annotations
 
@@ -39,10 +42,11 @@ T = TypeVar("T")
 
 
 class SqliteIndex(RegisteredIndex):
-    """See `app.index.interface.Index`. Its read methods never suspend, so that no read transaction spans an await.
+    """The index in one SQLite file; see `app.index.interface.Index`.
 
-    With `writer=False` it commits without an incarnation: for the command line beside a running server, which makes
-    no blobs. `local_only=False` lets tests put it on a network filesystem.
+    Its read methods never suspend, so that no read transaction spans an await. With `writer=False` it commits without
+    an incarnation: for the command line beside a running server, which creates no blobs. `local_only=False` lets tests
+    put the index on a network filesystem.
     """
 
     def __init__(
@@ -68,14 +72,14 @@ class SqliteIndex(RegisteredIndex):
         self._wal = path.with_name(path.name + "-wal")
         self._files = IndexFiles(path)
         self._corrupt = False
-        """SQLite has said once that the file is damaged."""
+        """Whether SQLite has reported that the file is damaged."""
         self._behind = ""
-        """Why this is an older state of the index; empty when it is not. Then nothing is committed to it."""
+        """Why this is an older state of the index; empty when it is not. An older state refuses commits."""
 
-    # life
+    # life cycle
 
     async def start(self, *, migrate: bool = False) -> None:
-        """Open; see `Index.start`."""
+        """Open the index; see `Index.start`."""
         try:
             self._open(migrate)
             if self._registers:
@@ -123,8 +127,11 @@ class SqliteIndex(RegisteredIndex):
         self._opened.push_async_callback(self._writer.close)
 
     def _compare(self, reader: apsw.Connection) -> None:
-        """Refuse every commit when the index lacks some that were acknowledged: each would hide that it does."""
-        witnessed = self._witness.read()  # first: a server may run
+        """Refuse every commit when the index lacks acknowledged commits.
+
+        A new commit would hide the loss.
+        """
+        witnessed = self._witness.read()  # read first: a running server may commit meanwhile
         (held,) = one_row(reader, SEQUENCE.sql)
         if held < witnessed:
             self._behind = (
@@ -208,7 +215,7 @@ class SqliteIndex(RegisteredIndex):
         except apsw.Error as error:
             raise self._translated(error) from error
 
-    # what differs from `Index`
+    # overrides of `Index`
 
     @property
     def wal_bytes(self) -> int:
@@ -230,7 +237,10 @@ class SqliteIndex(RegisteredIndex):
         return self._now(buckets.bucket(name))
 
     def try_version(self, bucket_id: int, key: str) -> Version | None:
-        """See `Index.try_version`. Without the driver of transactions, which would cost as much as the query."""
+        """See `Index.try_version`.
+
+        It bypasses the transaction runner, which would cost as much as the query.
+        """
         try:
             rows = self._cursor.execute(VERSION.sql, (bucket_id, key)).fetchall()
         except apsw.Error as error:
@@ -256,13 +266,16 @@ class SqliteIndex(RegisteredIndex):
         return await self._on_own(lambda connection: scans.live_bytes_per_pack(connection, packed))
 
     async def make_durable(self) -> None:
-        """See `Index.make_durable`. Commits that are not in the log any more were synced when they were copied."""
+        """See `Index.make_durable`.
+
+        Commits that have left the log were synced when they were copied back.
+        """
         if self._durability != "full":
             await asyncio.to_thread(_sync_file, self._wal)
 
 
 class _Refused:
-    """In the place of a cursor: the index is not to be read any more."""
+    """Replaces the cursor of an index that refuses reads."""
 
     def __init__(self, reason: str) -> None:
         self._reason = reason

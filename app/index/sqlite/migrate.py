@@ -1,8 +1,9 @@
-"""Brings an index to the revision that this code needs. Alembic is imported only where it is used.
+"""Upgrades an index to the revision that this code needs.
 
-SQLAlchemy has no driver for APSW, so Alembic uses the standard library's module, which is another build of SQLite in
-this process. The two must never have one file open together: each believes that it alone holds the process's fcntl
-locks, which the kernel drops as soon as either closes any descriptor of the file (sqlite.org/howtocorrupt.html, 2.2).
+Alembic is imported only where it is used. SQLAlchemy has no driver for APSW, so Alembic uses the standard library's
+module, which is another build of SQLite in this process. The two builds must never have one file open at the same time.
+Each assumes that it alone holds the fcntl locks of the process, and the kernel drops those as soon as either build
+closes any descriptor of the file (sqlite.org/howtocorrupt.html, 2.2).
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ logger = logging.getLogger("sluice.index")
 
 
 def revision(connection: apsw.Connection) -> str | None:
-    """The revision of an index, None when it holds no tables yet."""
+    """Return the revision of an index, or None when it has no tables yet."""
     known = one_row(connection, "SELECT 1 FROM sqlite_master WHERE name = 'alembic_version'")
     if known is None:
         return None
@@ -35,26 +36,30 @@ def revision(connection: apsw.Connection) -> str | None:
 
 
 def require_revision(connection: apsw.Connection) -> None:
-    """Raise StoreUnavailable when the index is not of the revision that this code needs."""
+    """Raise StoreUnavailable unless the index has the revision that this code needs."""
     found = revision(connection)
     if found != REVISION:
         raise StoreUnavailable(reason=f"the index is of revision {found} and this version needs {REVISION}")
 
 
 def upgrade(path: Path, lock_path: Path) -> None:
-    """Make or upgrade the index at `path`, alone under the file lock of its commits. Raises DomainError."""
+    """Create or upgrade the index at `path`, under the exclusive file lock of its commits.
+
+    Raises DomainError.
+    """
     lock = open_file(lock_path)
     try:
         fcntl.flock(lock, fcntl.LOCK_EX)
         new = not path.exists()
         if new:  # it will hold secret keys; SQLite gives its log the same mode
             commit_witness.forget(lock_path.parent)
-            made = os.path.realpath(path)  # a link whose owner was checked; what is behind it now is not followed
+            made = os.path.realpath(path)  # the owner of this link was checked; a link at its target is refused
             os.close(os.open(made, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
         with closing(open_connection(path, create=True)) as connection:
             if revision(connection) == REVISION:
                 return
-        # APSW has let go of the file, and nothing in this process can have it open: `check` refuses this revision
+        # APSW has closed the file, and nothing in this process can have it open: `require_revision` refuses this
+        # revision
         _run_alembic(path)
         if new:
             sync_directory(path.parent)
@@ -75,7 +80,7 @@ def _run_alembic(path: Path) -> None:
 
     config = Config()
     config.set_main_option("script_location", str(Path(sluice_s3.migrations.__file__).parent).replace("%", "%%"))
-    # SQLAlchemy closes a connection of NullPool when it is given back: at the end of `with`, before APSW opens the file
+    # SQLAlchemy closes a connection of NullPool on its release: at the end of `with`, before APSW opens the file
     engine = create_engine("sqlite://", creator=lambda: _connection(path), poolclass=NullPool)
     event.listen(engine, "begin", lambda connection: connection.exec_driver_sql("BEGIN IMMEDIATE"))
     try:
@@ -91,7 +96,10 @@ def _run_alembic(path: Path) -> None:
 
 
 def _translated(error: BaseException | None) -> DomainError:
-    """As `connection.to_domain_error`, for the standard library's module."""
+    """Return the domain error for an error of the standard library's module.
+
+    See `connection.to_domain_error`.
+    """
     logger.error("index: %s %s: %s", type(error).__name__, getattr(error, "sqlite_errorname", ""), error)
     if getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_FULL:
         return StoreFull(reason="the index has no space left")

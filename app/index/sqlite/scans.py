@@ -1,4 +1,4 @@
-"""What goes through rows that are too many for memory, on a connection of its own."""
+"""Reads of more rows than fit into memory, on a connection of their own."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from sluice_s3.app.index.transactions.packs import all_packs
 def referenced_bytes(
     connection: apsw.Connection, prefixes: Sequence[str], size_of: Callable[[str], int]
 ) -> dict[str, int]:
-    """Bytes of what is held of packs whose locators begin so."""
+    """Return the referenced bytes of packs by the prefix of their locators."""
     found: dict[str, int] = {}
     query, wanted = reference_queries.REFERENCED_LOCATORS.given(prefixes=prefixes)
     for prefix, locator in connection.execute(query.sql, wanted):
@@ -28,9 +28,10 @@ def referenced_bytes(
 def live_bytes_per_pack(
     connection: apsw.Connection, packed: Callable[[str], tuple[int, int] | None]
 ) -> list[tuple[Pack, int]]:
-    """Each sealed pack whose writer is gone, and how many bytes of it rows and the discard queue hold, in one state.
+    """Return each sealed pack without a live writer, and the number of its live bytes.
 
-    Packs of living writers are left out: commits that name their records may be on their way.
+    Live bytes are those that rows or the discard queue hold. Reads one snapshot. Packs of live writers are left out,
+    because commits that name their records may be in progress.
     """
     connection.execute("BEGIN")
     try:

@@ -1,1 +1,1 @@
-"""What commands make of a whole index: a copy in another engine, a new one from journals and blobs."""
+"""Commands on a whole index: copy, recovery, and rebuild from journals and blobs."""

@@ -1,6 +1,7 @@
-"""One index copied to another, of whatever engines, and compared: counts and a hash of every table.
+"""Copies one index to another of any engine, and compares them.
 
-Rows are read in the order of their keys, each side in one state of its index, and never all in memory.
+A comparison is by a count and a hash of every table. Rows are read in the order of their keys, each side in one
+snapshot of its index, and never all in memory.
 """
 
 from __future__ import annotations
@@ -28,16 +29,16 @@ from sluice_s3.app.private_files import check_owners, make_directory
 
 ROWS_PER_BATCH = 2000
 TABLES: tuple[Table, ...] = tuple(table for table in metadata.sorted_tables if table not in (operations, sequence))
-"""What is copied. The commit sequence goes on behind where it was; operations mean nothing to another index."""
+"""Tables to copy. The commit sequence continues after its last number. Operations mean nothing to another index."""
 GENERATION = "generation"
-"""The note of `meta` that counts changes for the caches of gateways on Postgres."""
+"""The note in `meta` that counts changes for the caches of gateways on Postgres."""
 
 Progress = Callable[[str, int], None]
 Row = Sequence[Any]
 
 
 class TableDigest(NamedTuple):
-    """What a table holds."""
+    """The number of rows and the hash of a table."""
 
     rows: int
     hash: str
@@ -47,7 +48,7 @@ class CopyEndpoint(Protocol):
     """An index to copy from or to."""
 
     def rows(self, table: Table) -> AsyncIterator[list[Row]]:
-        """All rows of a table in the order of its key, in batches."""
+        """Yield all rows of a table in the order of its key, in batches."""
         ...
 
     async def add(self, table: Table, rows: list[Row]) -> None:
@@ -59,11 +60,11 @@ class CopyEndpoint(Protocol):
         ...
 
     async def position(self) -> int:
-        """The last number of the commit sequence, now."""
+        """Return the last number of the commit sequence."""
         ...
 
     async def finish(self, position: int) -> None:
-        """Commit, and go on with the sequence behind that number."""
+        """Commit, and continue the commit sequence after `position`."""
         ...
 
 
@@ -147,7 +148,10 @@ class PostgresEndpoint:
 
 @asynccontextmanager
 async def open_endpoint(url: str, *, write: bool = False) -> AsyncIterator[CopyEndpoint]:
-    """The index of a URL in one state of it; with `write` made if it is missing. Raises DomainError, apsw.Error."""
+    """Open the index of a URL in one snapshot.
+
+    With `write`, creates it if it is missing. Raises DomainError, apsw.Error.
+    """
     async with AsyncExitStack() as stack:
         if url.startswith("sqlite:///"):
             yield _sqlite(Path(url.partition(":///")[2]), stack, write)
@@ -160,7 +164,7 @@ async def open_endpoint(url: str, *, write: bool = False) -> AsyncIterator[CopyE
         if write and await postgres_migrate.revision(connection) != REVISION:
             await postgres_migrate.upgrade(link)
         await postgres_migrate.check_revision(connection)
-        # no time limit: a table may take long to read while nothing is asked of the other side
+        # no time limit: the connection may stay idle while the other side reads a large table
         await connection.execute("SET idle_in_transaction_session_timeout = 0")
         await connection.execute(link.begin if write else SNAPSHOT)
         yield PostgresEndpoint(connection)
@@ -182,9 +186,9 @@ def _sqlite(path: Path, stack: AsyncExitStack, write: bool) -> SqliteEndpoint:
 
 
 def copy_file(path: Path, target: Path) -> None:
-    """Copy an SQLite index with what stands in its log, and bring the copy to the revision of this code.
+    """Copy an SQLite index with its log, and upgrade the copy.
 
-    Raises DomainError, apsw.Error.
+    The upgrade is to the revision of this code. Raises DomainError, apsw.Error.
     """
     with (
         closing(open_connection(path)) as one,
@@ -196,7 +200,7 @@ def copy_file(path: Path, target: Path) -> None:
 
 
 async def digest_tables(end: CopyEndpoint, table: Table) -> TableDigest:
-    """Count and hash of a table."""
+    """Return the number of rows and the hash of a table."""
     counted = _Counted()
     async for rows in end.rows(table):
         counted.add(rows)
@@ -219,7 +223,10 @@ class _Counted:
 
 
 async def copy(source: CopyEndpoint, target: CopyEndpoint, progress: Progress) -> dict[str, TableDigest]:
-    """Copy every table into an index that has none of its own; what was read, by table. Raises StoreUnavailable."""
+    """Copy every table into an empty index.
+
+    Returns what was read, by table. Raises StoreUnavailable.
+    """
     for table in TABLES:
         if (await digest_tables(target, table)).rows:
             raise StoreUnavailable(reason=f"the index to copy to is in use: its table {table.name} is not empty")
@@ -227,7 +234,7 @@ async def copy(source: CopyEndpoint, target: CopyEndpoint, progress: Progress) -
 
 
 async def replace(source: CopyEndpoint, target: CopyEndpoint, progress: Progress) -> None:
-    """Put the rows of one index in the place of all that another one has, in one transaction."""
+    """Replace all rows of one index by those of another, in one transaction."""
     for table in TABLES:
         await target.clear(table)
     await _copy_rows(source, target, progress)
@@ -248,5 +255,5 @@ async def _copy_rows(source: CopyEndpoint, target: CopyEndpoint, progress: Progr
 
 
 async def compare(one: CopyEndpoint, other: CopyEndpoint) -> dict[str, tuple[TableDigest, TableDigest]]:
-    """What each holds, by table."""
+    """Return the digests of both indexes, by table."""
     return {table.name: (await digest_tables(one, table), await digest_tables(other, table)) for table in TABLES}

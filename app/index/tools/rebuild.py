@@ -1,7 +1,7 @@
-"""An index made anew from what lies beside the data. All work is done in SQLite, so that memory does not grow with it.
+"""Rebuilds an index from what lies beside the data.
 
-What journals and blobs say is collected in scratch tables; then one statement a table makes the rows of the new index
-from them. Raises apsw.Error.
+SQLite does all work, so that memory does not grow with it. The contents of journals and blobs are collected in scratch
+tables. Then one statement per table creates the rows of the new index from them. Raises apsw.Error.
 """
 
 from __future__ import annotations
@@ -36,10 +36,10 @@ from sluice_s3.app.index.tools.remembering import KEPT, REMEMBERED
 from sluice_s3.app.index.transactions.accounts import IDENTITY
 
 MARGIN = 1 << 20
-"""Numbers of the commit sequence that are left out: some were drawn and left no trace."""
+"""Numbers of the commit sequence to skip, because some were drawn and left no trace."""
 CACHE_KIB = 256 * 1024
 COLUMN_DEFAULTS = {"store": DEFAULT, "source": "", "moved": 0, "settings": "", "versioning": 0, "identity": ""}
-"""Columns of buckets and keys that older journals do not tell, and what they were then."""
+"""Columns that older journals lack, and their values at that time."""
 
 Row = Sequence[Any]
 
@@ -49,7 +49,7 @@ _SET = ", ".join(f"{name} = excluded.{name}" for name in (*VERSION, "blob", "rem
 
 
 def _typed(table: Table) -> str:
-    """Columns with their types: SQLite uses an index only for what is of the type of its column."""
+    """Return columns with types: SQLite uses an index only for the column's own type."""
     return ", ".join(f"{column.name} {'TEXT' if isinstance(column.type, Text) else 'INTEGER'}" for column in table.c)
 
 
@@ -81,11 +81,11 @@ ON CONFLICT (bucket_id, key, version_id) DO UPDATE SET {_SET} WHERE excluded.seq
 """  # noqa: S608 - names of columns
 
 _OLDER_REMOVAL = ("",) * 6 + (NULL_VERSION,)
-"""What older journals mean, which do not tell the last columns."""
+"""Values of the last columns of a tombstone, which older journals lack."""
 KEEP_REMOVAL = "INSERT OR IGNORE INTO main.removals VALUES (?, ?, ?, ?, ?, ?, ?)"
 
 _IS_TREE = f"'{TREE}' IN (substr({{0}}, 1, 2), substr({{0}}, instr({{0}}, '/') + 1, 2))"
-"""`app.index.rows.is_plain_file` in SQL. The next scan shows what has become of a plain file."""
+"""`app.index.rows.is_plain_file` in SQL. The next scan finds the current state of a plain file."""
 REASONS = f"""
 INSERT INTO scratch.judged
 SELECT decided.seq AS seq, CASE
@@ -109,7 +109,7 @@ LEFT JOIN scratch.uploads AS uploads ON uploads.id = summed.upload
 WHERE NOT decided.removed;
 """  # noqa: S608 - constants
 
-# which version of a key is the newest is not written down when that changes, but follows from those that are there
+# a change of the newest version of a key is not journaled; it follows from the versions that exist
 STATES = """
 INSERT INTO scratch.several SELECT bucket_id, key FROM scratch.decided WHERE NOT removed
     GROUP BY bucket_id, key HAVING count(*) > 1 OR min(state) != 1 OR max(state) != 1;
@@ -159,8 +159,8 @@ SELECT packs.id, 0, 1, packs.size, packs.total - coalesce(living.bytes, 0), pack
 FROM scratch.packs AS packs LEFT JOIN scratch.living AS living ON living.pack = packs.id;
 """  # noqa: S608 - constants
 
-# a claim without a decision counts only when nothing says otherwise; of several for one key the newest, unless its
-# bucket keeps them all
+# an uncommitted recovery header counts only when nothing contradicts it; of several for one key the newest, unless its
+# bucket keeps versions
 JUDGE_CLAIMS = """
 CREATE INDEX scratch.claims_key ON claims (bucket_id, key, at, blob);
 UPDATE scratch.claims AS claims SET reason = CASE
@@ -181,11 +181,11 @@ DELETE FROM scratch.claims WHERE EXISTS (
 ) OR blob IN (SELECT blob FROM scratch.voids);
 """
 SUPERSEDED = "what was decided for its key is as new"
-"""The reason for claims that were most likely decided, and replaced since."""
+"""The reason for recovery headers that were most likely committed, and replaced since."""
 
 
 class RecoveredBlob(NamedTuple):
-    """A claim that may be restored."""
+    """A blob that its recovery header may restore."""
 
     blob: int
     locator: str
@@ -193,22 +193,23 @@ class RecoveredBlob(NamedTuple):
     bucket_id: int
     key: str
     fields: str
-    """The row's fields as JSON."""
+    """The fields of the row as JSON."""
     versioning: int
-    """Of its bucket."""
+    """The versioning of its bucket."""
 
 
 class IndexRebuild:
-    """A new index at `path`, whose directory is its own and is taken away by the caller if it is not wanted.
+    """A new index at `path`.
 
-    `attached` are other databases to read from, by their names, and `more_scratch` makes further scratch tables.
+    Its directory is used by nothing else, and the caller removes it if it is not wanted. `attached` are other databases
+    to read from, by name. `more_scratch` creates additional scratch tables.
     """
 
     def __init__(self, path: Path, *, attached: Mapping[str, Path] | None = None, more_scratch: str = "") -> None:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         migrate.upgrade(path, path.with_name("lock"))
         self._connection = connection = open_connection(path)
-        connection.execute("PRAGMA synchronous=OFF")  # it counts only once it is finished
+        connection.execute("PRAGMA synchronous=OFF")  # durability matters only once it is finished
         connection.execute(f"PRAGMA cache_size=-{CACHE_KIB}")
         connection.execute("PRAGMA temp_store=FILE")
         connection.execute("ATTACH DATABASE ? AS scratch", (str(path.with_name("scratch")),))
@@ -220,43 +221,43 @@ class IndexRebuild:
         connection.execute(SCRATCH + more_scratch)
         connection.execute("BEGIN")
         self._restored: dict[tuple[int, str], int] = {}
-        """Times of what was restored last of keys that keep versions."""
+        """Times of the last restored versions, for keys of buckets with versioning."""
 
     def close(self) -> None:
-        """Let go of the files."""
+        """Close the files."""
         self._connection.close()
 
-    # what journals say
+    # contents of the journals
     def add_versions(self, rows: Iterable[tuple[Row, int | None]]) -> None:
-        """Decided versions, in the order of the columns, each with the id of its blob if it is one."""
+        """Add committed versions (columns in order), each with the id of its blob or None."""
         self._connection.executemany(ADD_DECIDED, ((*row, blob, 0) for row, blob in rows))
 
     def add_removals(self, removed: Iterable[tuple[int, int, str, int, str]]) -> None:
-        """Versions that were deleted: (number, bucket, key, milliseconds, version id)."""
+        """Add deleted versions: (number, bucket, key, milliseconds since the epoch, version id)."""
         empty = dict.fromkeys(VERSION, "") | {"state": 0, "size": 0, "parts": 0}
         names = ("seq", "bucket_id", "key", "modified", "version_id")
         rows = (empty | dict(zip(names, one, strict=True)) for one in removed)
         self._connection.executemany(ADD_DECIDED, ((*row.values(), None, 1) for row in rows))
 
     def keep_removals(self, rows: Iterable[Row]) -> None:
-        """Removals as they are told, for whoever makes an index anew of this one's journals: claims are there still."""
+        """Copy tombstones, which a later rebuild needs while recovery headers exist."""
         whole = ((*row, *_OLDER_REMOVAL[len(row) :]) for row in rows)
         self._connection.executemany(KEEP_REMOVAL, whole)
 
     def add_voids(self, blobs: Iterable[int]) -> None:
-        """Blobs whose commit was refused."""
+        """Add blobs whose commit was refused."""
         self._connection.executemany("INSERT OR IGNORE INTO scratch.voids VALUES (?)", ((blob,) for blob in blobs))
 
     def add_uploads(self, rows: Iterable[Row]) -> None:
-        """Completed uploads."""
+        """Add completed uploads."""
         self._replace("scratch.uploads", len(uploads.c), rows)
 
     def add_pieces(self, rows: Iterable[tuple[Row, int | None]]) -> None:
-        """Pieces of completed uploads, each with the id of its blob."""
+        """Add pieces of completed uploads, each with the id of its blob."""
         self._replace("scratch.pieces", len(pieces.c) + 1, ((*row, blob) for row, blob in rows))
 
     def set_settings(self, found: dict[str, Any]) -> None:
-        """Accounts, keys, users, groups, roles and buckets: the last that were written down."""
+        """Set accounts, keys, users, groups, roles and buckets to the last ones journaled."""
         for table in (accounts, access_keys, identities, memberships, buckets):
             rows = found.get(table.name, [])
             if table in (access_keys, buckets):
@@ -272,17 +273,17 @@ class IndexRebuild:
     def _replace(self, table: str, width: int, rows: Iterable[Row]) -> None:
         self._connection.executemany(f"INSERT OR REPLACE INTO {table} VALUES ({', '.join('?' * width)})", rows)  # noqa: S608
 
-    # what lies in the store
+    # contents of the store
     def add_pack(self, pack: int, size: int, total: int, store: str) -> None:
-        """A pack of `size` bytes, `total` of which can be records."""
+        """Add a pack of `size` bytes, `total` of which can be records."""
         self._connection.execute("INSERT OR REPLACE INTO scratch.packs VALUES (?, ?, ?, ?)", (pack, size, total, store))
 
     def add_aliases(self, rows: Iterable[tuple[int, int]]) -> None:
-        """Blobs that were moved: the old id, and the one that it has now."""
+        """Add blobs that were moved: the old id, and the new one."""
         self._replace("scratch.aliases", 2, rows)
 
     def add_blobs(self, rows: Sequence[tuple[int, str, int, int, int, bool]]) -> list[tuple[int, str]]:
-        """Blobs (id, locator, size, pack, bytes of the record, is a part); those of an id that is there come back."""
+        """Add blobs (id, locator, size, pack, record bytes, is a part); return id conflicts."""
         insert = "INSERT OR IGNORE INTO scratch.blobs VALUES (?, ?, ?, ?, ?, ?)"
         before = self._connection.total_changes()
         self._connection.executemany(insert, rows)
@@ -292,20 +293,20 @@ class IndexRebuild:
         return [row[:2] for row in rows if one_row(self._connection, known, row[:2]) is None]
 
     def locator(self, blob: int) -> str:
-        """Where a blob was found."""
+        """Return the locator of a blob."""
         return str(one_row(self._connection, "SELECT locator FROM scratch.blobs WHERE blob = ?", (blob,))[0])
 
     def replace_blob(self, row: tuple[int, str, int, int, int, bool]) -> None:
-        """Another place of a blob is the one that counts."""
+        """Replace the place of a blob."""
         self._replace("scratch.blobs", 6, [row])
 
     def add_claims(self, rows: Iterable[tuple[int, int, int, str, bool, str, int]]) -> None:
-        """Claims that may be undecided: (blob, milliseconds, bucket, key, conditional, fields as JSON, size)."""
+        """Add possibly uncommitted headers: (blob, epoch milliseconds, bucket, key, conditional, JSON fields, size)."""
         self._connection.executemany("INSERT OR IGNORE INTO scratch.claims VALUES (?, ?, ?, ?, ?, ?, ?, '')", rows)
 
-    # what comes of it
+    # results
     def undecided(self) -> Iterator[RecoveredBlob]:
-        """Claims that are to be restored, if their blobs are whole. Decide each by `restore` or `refuse`."""
+        """Yield uncommitted blobs to restore if intact; the caller calls `restore` or `refuse`."""
         self._script(ALIASES)
         self._script(FORGET_DECIDED_CLAIMS)
         self._script(JUDGE_CLAIMS)
@@ -318,11 +319,11 @@ class IndexRebuild:
             yield RecoveredBlob._make(row)
 
     def refuse(self, claimed: RecoveredBlob, reason: str) -> None:
-        """It is not restored."""
+        """Record why a blob is not restored."""
         self._connection.execute("UPDATE scratch.claims SET reason = ? WHERE blob = ?", (reason, claimed.blob))
 
     def restore(self, claimed: RecoveredBlob, seq: int, new: NewVersion) -> None:
-        """It becomes the current version of its key. Which id it had, where versions have ids, nothing tells."""
+        """Make a blob its key's current version; its own version id is lost."""
         place = claimed.bucket_id, claimed.key
         modified, version_id = claimed.at, NULL_VERSION
         if claimed.versioning == ENABLED:
@@ -331,7 +332,7 @@ class IndexRebuild:
         self.add_versions([((seq, *place, version_id, CURRENT, modified, *new), claimed.blob)])
 
     def make(self, *, whole: bool) -> None:
-        """Make the rows of the new index; unless all that tells of them was `whole`, no record counts as dead."""
+        """Create the rows of the new index; unless `whole`, no record counts as dead."""
         for script in (SUMMED, REASONS, STATES, MAKE, REMEMBERED, "" if whole else KEPT):
             self._script(script)
         self._connection.execute(
@@ -339,7 +340,7 @@ class IndexRebuild:
         )
 
     def highest(self) -> int:
-        """The highest number that names anything that was found."""
+        """Return the highest number that names anything found."""
         found = one_row(
             self._connection,
             "SELECT max(coalesce((SELECT max(seq) FROM scratch.decided), 0), "
@@ -350,13 +351,13 @@ class IndexRebuild:
         return int(found[0])
 
     def add_store(self, name: str, uuid: str, generation: int, watermark: int, journals: Iterable[Row]) -> None:
-        """A store that the index is of, with its journals (id, bytes), which say all up to the watermark."""
+        """Add a store with its journals (id, bytes), complete up to the watermark."""
         self._replace("main.journals", 5, ((number, 0, size, 0, name) for number, size in journals))
         self._note(of_store(IDENTITY, name), f"{uuid} {generation}")
         self._note(of_store(WATERMARK, name), str(watermark))
 
     def finish(self, sequence: int) -> None:
-        """Make all of it durable; `sequence` is the highest number that was drawn."""
+        """Make the index durable; `sequence` is the highest number drawn."""
         execute = self._connection.execute
         execute("UPDATE main.sequence SET value = ?", (sequence + MARGIN,))
         execute("COMMIT")
@@ -369,9 +370,9 @@ class IndexRebuild:
             if statement.strip():
                 self._connection.execute(statement)
 
-    # what to report
+    # for reports
     def lost(self, *, superseded: bool) -> Iterator[tuple[str, str, int, int, str]]:
-        """What was not restored (or was only superseded): (bucket, key, size, milliseconds, reason)."""
+        """Yield unrestored (or only superseded) writes: (bucket, key, size, milliseconds since the epoch, reason)."""
         yield from self._connection.execute(
             "SELECT coalesce(buckets.name, lost.bucket_id), lost.key, lost.size, lost.at, lost.reason "
             "FROM scratch.lost AS lost LEFT JOIN main.buckets AS buckets ON buckets.id = lost.bucket_id "
@@ -380,7 +381,7 @@ class IndexRebuild:
         )
 
     def counts(self) -> dict[str, int]:
-        """How much there is of what."""
+        """Return counts of the rows and blobs of the new index."""
         found: Row = one_row(
             self._connection,
             "SELECT (SELECT count(*) FROM main.buckets), (SELECT count(*) FROM main.accounts), "

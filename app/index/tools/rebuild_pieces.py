@@ -1,10 +1,10 @@
-"""What `rebuild` makes of pieces, once all blobs are known."""
+"""SQL by which `rebuild` processes pieces once all blobs are known."""
 
 from __future__ import annotations
 
 from sluice_s3.app.index.restore_state import ARCHIVE_OFFSET
 
-# a blob that was moved to another store is what rows that name the old one mean
+# rows that name the old id of a moved blob mean the new one
 ALIASES = """
 UPDATE scratch.decided SET blob = (SELECT aliases.blob FROM scratch.aliases AS aliases WHERE aliases.old = decided.blob)
     WHERE blob IN (SELECT old FROM scratch.aliases) AND blob NOT IN (SELECT blob FROM scratch.blobs);
@@ -12,8 +12,8 @@ UPDATE scratch.pieces SET blob = (SELECT aliases.blob FROM scratch.aliases AS al
     WHERE blob IN (SELECT old FROM scratch.aliases) AND blob NOT IN (SELECT blob FROM scratch.blobs);
 """
 _LACKING = "blobs.blob IS NULL OR blobs.size < pieces.blob_offset + pieces.size"
-# pieces behind the size that was decided came with an append that was not. Pieces of an upload of which some cannot be
-# found, or do not make its size, make no object; of what an archive keeps, all must be there, or nothing is of use
+# pieces beyond the committed size come from an uncommitted append. Pieces of an upload make no object when some are
+# missing or do not add up to its size. Pieces in an archive are of use only if all of them exist
 SUMMED = f"""
 INSERT INTO scratch.wanted SELECT CAST(substr(body, 8) AS INTEGER), max(size) FROM scratch.decided
     WHERE body LIKE 'pieces:%' AND NOT removed GROUP BY body;

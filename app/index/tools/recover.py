@@ -1,7 +1,7 @@
-"""A new index made of an older one and of what the journals say beyond it; `rebuilding` makes one of all.
+"""Recovers an index from an older one and from what the journals say beyond it.
 
-The rows of the older index, the *base*, go into the scratch tables first, as if journals had said them. So only what is
-newer than the base must be read of the store.
+`rebuild` makes an index from journals and blobs alone. Here, the rows of the older index, the *base*, go into the
+scratch tables first, as if journals had contained them. So only data newer than the base must be read from the store.
 """
 
 from __future__ import annotations
@@ -36,14 +36,14 @@ from sluice_s3.app.index.sqlite.connection import all_rows, one_row
 from sluice_s3.app.index.tools.rebuild import IndexRebuild, Row
 
 TRUSTED_BYTES = 1 << 62
-"""The size of a blob that the base holds and whose file is there: nothing needs more of it."""
+"""The size of a blob that the base holds and whose file exists: its contents are not checked further."""
 SETTINGS = (accounts, access_keys, identities, memberships, buckets)
 KEPT_TABLES = (sessions, outbox, log_rows, quarantine)
-"""What is taken over as it is."""
+"""Tables to copy unchanged."""
 
 
 class Place(NamedTuple):
-    """Where a blob lies."""
+    """The place of a blob."""
 
     blob_id: int
     pack: int
@@ -78,7 +78,7 @@ INSERT OR IGNORE INTO scratch.blobs (blob, locator, size, pack, total, part)
         ELSE pack IN (SELECT id FROM scratch.packs) END;
 DROP TABLE temp.held;
 """  # noqa: S608 - constants
-# the journals hold an upload that was completed since. Of others, those whose parts are all there are kept
+# the journals hold an upload that was completed since. Of the others, those with all their parts are kept
 OPEN_UPLOADS = f"""
 INSERT INTO scratch.open_uploads SELECT id FROM base.uploads AS uploads
     WHERE completed_seq <= 0 AND id NOT IN (SELECT id FROM scratch.uploads)
@@ -107,10 +107,10 @@ assert [column.name for column in parts.c] == [
 
 
 class IndexRecovery(IndexRebuild):
-    """A new index at `path`, made of the one at `base`. `place_of` says where the blob of a locator lies, if any.
+    """A new index at `path`, made from the one at `base`.
 
-    Call `seed_settings`, then `add_pack` and `add_present` for all that lies in the stores, then `seed`; the rest is
-    that of `IndexRebuild`.
+    `place_of` returns the place of the blob of a locator, or None. Call `set_settings`, then `add_pack` and
+    `add_present` for everything in the stores, then `seed`; the rest is that of `IndexRebuild`.
     """
 
     def __init__(self, path: Path, base: Path, place_of: Callable[[str], Place | None]) -> None:
@@ -123,31 +123,34 @@ class IndexRecovery(IndexRebuild):
         for name, function in places.items():
             self._connection.create_scalar_function(name, function, 1, deterministic=True)
 
-    # what the base says
+    # contents of the base
     def position(self, store: str) -> tuple[int, int]:
-        """Up to where the base had written into the journals of a store, and up to where it had announced to."""
+        """Return two positions of the base in the journals of a store.
+
+        They are the numbers up to which it had journaled changes, and up to which it had announced them.
+        """
         watermark = int(self._base_note(of_store(WATERMARK, store)) or 0)
         return watermark, max(watermark, int(self._base_note(of_store(ANNOUNCED, store)) or 0))
 
     def sequence(self) -> int:
-        """The last number that the base had drawn."""
+        """Return the last number that the base had drawn."""
         return int(one_row(self._connection, "SELECT value FROM base.sequence")[0])
 
     def journals(self, store: str) -> dict[int, int]:
-        """The journals of a store that the base knows, and the bytes of each."""
+        """Return the journals of a store that the base knows, and the bytes of each."""
         rows = all_rows(self._connection, "SELECT id, bytes FROM base.journals WHERE store = ?", (store,))
         return dict(rows)
 
     def sealed_packs(self) -> set[int]:
-        """Packs to which nothing was added since."""
+        """Return packs that were sealed in the base, to which nothing was added since."""
         return {number for (number,) in all_rows(self._connection, "SELECT id FROM base.packs WHERE sealed != 0")}
 
     def removals(self) -> list[Row]:
-        """What the base had deleted or refused of late: it tells against claims."""
+        """Return the tombstones of the base, which contradict recovery headers."""
         return all_rows(self._connection, f"SELECT {_names(tombstones)} FROM base.removals ORDER BY seq")  # noqa: S608
 
     def settings(self) -> dict[str, Any]:
-        """Accounts, keys and buckets of the base, as journals say them."""
+        """Return accounts, keys and buckets of the base, in the format of journals."""
         found: dict[str, Any] = {}
         for table in SETTINGS:
             rows = all_rows(self._connection, f"SELECT {_names(table)} FROM base.{table.name}")  # noqa: S608
@@ -158,14 +161,14 @@ class IndexRecovery(IndexRebuild):
         row = one_row(self._connection, "SELECT value FROM base.meta WHERE name = ?", (name,))
         return "" if row is None else str(row[0])
 
-    # what lies in the store
+    # contents of the store
     def add_present(self, blobs: Iterable[int], store: str) -> None:
-        """Blobs that have a file of their own in a store."""
+        """Add blobs that have a file of their own in a store."""
         insert = "INSERT OR IGNORE INTO scratch.present VALUES (?, ?)"
         self._connection.executemany(insert, ((blob, store) for blob in blobs))
 
     def unknown(self, store: str) -> list[int]:
-        """Blobs with files of their own that the base does not hold."""
+        """Return blobs with files of their own that the base does not hold."""
         rows = all_rows(
             self._connection,
             "SELECT blob FROM scratch.present WHERE store = ? AND blob NOT IN (SELECT blob FROM scratch.blobs)",
@@ -173,15 +176,18 @@ class IndexRecovery(IndexRebuild):
         )
         return [blob for (blob,) in rows]
 
-    # what comes of it
+    # results
     def seed(self, replaced: Sequence[int]) -> None:
-        """Take over the rows of the base, but for the versions of buckets that the journals tell whole."""
+        """Copy the rows of the base, except versions of buckets that the journals contain completely."""
         self._script(SEED)
         self._connection.executemany("DELETE FROM scratch.decided WHERE bucket_id = ?", ((one,) for one in replaced))
         self._script(SEED_BLOBS)
 
     def make(self, *, whole: bool) -> None:
-        """See `Rebuilding.make`; with the uploads that are open still, and what no journal tells."""
+        """See `IndexRebuild.make`.
+
+        Adds the uploads that are still open, and what no journal holds.
+        """
         self._script(OPEN_UPLOADS)
         super().make(whole=whole)
         for table in KEPT_TABLES:

@@ -1,4 +1,4 @@
-"""What an index that is rebuilt, which is always SQLite's, gets beside its rows: notes, and which space is kept."""
+"""Additions to a rebuilt index (always SQLite) beside its rows: notes, and space to keep."""
 
 from __future__ import annotations
 
@@ -9,6 +9,6 @@ INSERT OR REPLACE INTO main.meta
     SELECT '{PREFIX}' || bucket_id || ':' || version_id || ':' || key, '{restore_meta_value(0)}'
     FROM main.versions WHERE instr(headers, '{MARK}') > 0;
 """  # noqa: S608 - constants
-"""The notes of archived versions, made anew from their headers."""
+"""Recreates the notes of archived versions from their headers."""
 KEPT = "UPDATE main.packs SET dead = 0"
-"""Where journals or packs are damaged, what no row holds may be what they told of: compaction must not take it away."""
+"""For damaged journals or packs: an unreferenced record may be one that they held, so compaction must not remove it."""

@@ -1,4 +1,7 @@
-"""What the index does, as generators without an engine (see `app.index.sql.transaction`)."""
+"""The transactions of the index, as generators without an engine.
+
+See `app.index.sql.transaction`.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Accounts and their keys, and what the index knows of itself."""
+"""Accounts, their access keys, and the identity of the stores that the index belongs to."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from sluice_s3.app.index.transactions.identities import holder, session
 
 IDENTITY = "store"
 OWN = ""
-"""`access_keys.identity` of the keys of an account itself."""
+"""`access_keys.identity` of a key that belongs to the account itself."""
 
 
 def _access_key(row: Row) -> AccessKey:
@@ -41,7 +41,10 @@ def _account(row: Row) -> Account:
 
 
 def access_key(key: str) -> Transaction[AccessKey | None]:
-    """A key with its account, and with who uses it if that is not the account itself."""
+    """Return an access key with its account.
+
+    `holder` is set when a user, role or session owns the key.
+    """
     rows = yield ACCESS_KEY, (key,)
     if not rows:
         return (yield from session(key)) if key.startswith(TEMPORARY) else None
@@ -53,13 +56,13 @@ def access_key(key: str) -> Transaction[AccessKey | None]:
 
 
 def account(account_id: str) -> Transaction[Account | None]:
-    """An account by its canonical id."""
+    """Return an account by its canonical id."""
     rows = yield ACCOUNT, (account_id,)
     return _account(rows[0]) if rows else None
 
 
 def accounts() -> Transaction[list[tuple[Account, list[AccessKey]]]]:
-    """All accounts, oldest first, with their own keys."""
+    """Return all accounts, oldest first, with their own keys."""
     keys: dict[str, list[AccessKey]] = {}
     for row in (yield ACCESS_KEYS, (OWN,)):
         key = _access_key(row)
@@ -69,7 +72,10 @@ def accounts() -> Transaction[list[tuple[Account, list[AccessKey]]]]:
 
 
 def add_account(account: Account, key: str, secret: str) -> Transaction[None]:
-    """Add an account with its first key, or a key to an account of that id. Raises AccountExists."""
+    """Add an account with its first key, or a key to an existing account.
+
+    Raises AccountExists.
+    """
     if (yield ACCESS_KEY, (key,)):
         raise AccountExists(access_key=key)
     yield from _ensure(account)
@@ -77,9 +83,9 @@ def add_account(account: Account, key: str, secret: str) -> Transaction[None]:
 
 
 def replace_keys(account: Account, key: str, secret: str) -> Transaction[None]:
-    """Give an account exactly this key of its own. Raises AccountExists.
+    """Replace an account's own keys by this one.
 
-    The account is made if it is missing and enabled if it was disabled.
+    Raises AccountExists. The account is created if it is missing, and its disabled state is set from `account`.
     """
     rows = yield ACCESS_KEY, (key,)
     if rows and (rows[0][2] != account.id or rows[0][5] != OWN):
@@ -100,7 +106,10 @@ def _ensure(account: Account) -> Transaction[None]:
 
 
 def remove_account(account_id: str) -> Transaction[None]:
-    """Remove an account with all that is its: keys, users, groups, roles and sessions."""
+    """Remove an account with its keys, users, groups, roles and sessions.
+
+    Raises NoSuchAccount.
+    """
     if not (yield ACCOUNT, (account_id,)):
         raise NoSuchAccount()
     yield LEAVE_ALL, (account_id, account_id)
@@ -111,14 +120,17 @@ def remove_account(account_id: str) -> Transaction[None]:
 
 
 def set_disabled(account_id: str, disabled: bool) -> Transaction[None]:
-    """Disable or enable an account."""
+    """Disable or enable an account.
+
+    Raises NoSuchAccount.
+    """
     if not (yield ACCOUNT, (account_id,)):
         raise NoSuchAccount()
     yield SET_DISABLED, (int(disabled), account_id)
 
 
 def identities() -> Transaction[dict[str, tuple[str, int]]]:
-    """The UUID and generation of each store that this index belongs to, by the store's name."""
+    """Return the UUID and generation of each store that this index belongs to, by name."""
     found = {}
     for note, value in (yield IDENTITIES, (IDENTITY, of_store(IDENTITY, ""), of_store(IDENTITY, "\x7f"))):
         store, _, generation = value.partition(" ")

@@ -1,8 +1,8 @@
-"""Bodies of versions that get other places, and of those that are back from the archive for a while.
+"""New places for the bodies of versions, also for temporary restores from an archive.
 
-While a version is back, its pieces are held at both places: those that are read begin at 0, those in the archive at
-`KEPT`, where no reader comes. So these are counted, moved by compaction, scrubbed and written down like all pieces, and
-go with the version.
+While a version is restored, its pieces are referenced at both places. Pieces to read begin at 0, pieces in the archive
+at `ARCHIVE_OFFSET`, which no read reaches. So archived pieces are counted, compacted, scrubbed and journaled like all
+others, and are removed with the version.
 """
 
 from __future__ import annotations
@@ -20,13 +20,14 @@ from sluice_s3.app.index.transactions.versions import VersionHeader
 from sluice_s3.app.index.upkeep_statements import WHOLE_PIECES, WHOLE_UPLOAD
 
 WHOLE_OBJECT_PART = 0
-"""The part number of a blob that is no part, but all of an object."""
+"""The part number of a blob that is a whole object instead of a part."""
 
 
 class BodyRelocation:
-    """New bodies of one version, each for it alone: others may hold the old one, which the caller releases.
+    """New bodies of one version, each referenced by this version alone.
 
-    `made` is what an upload says of its completion, by which the journals and the sweep know that it is new.
+    Other rows may hold the old body, which the caller releases. `made` is the completion result that new uploads
+    record: it tells journals and the orphan sweeper that the upload is new.
     """
 
     def __init__(
@@ -38,9 +39,10 @@ class BodyRelocation:
         self._made = made
 
     def at(self, places: Mapping[str, str], taken: set[str], *, keep: bool) -> Transaction[str]:
-        """Its blobs at other places; with `keep` the old ones stay held, too.
+        """Return a body whose blobs are at other places.
 
-        Empty, and nothing is done, when they are not at the old places any more.
+        With `keep`, the old blobs stay referenced, too. Returns an empty text, and changes nothing, when the blobs are
+        no longer at the old places.
         """
         rows = [row for row in (yield from self._rows()) if row[1] < ARCHIVE_OFFSET]
         if {row[4] for row in rows if row[4]} != places.keys():
@@ -54,12 +56,12 @@ class BodyRelocation:
         return (yield from self._body(new))
 
     def where_kept(self) -> Transaction[str]:
-        """Its blobs where `at` kept them."""
+        """Return a body whose blobs are where `at` kept them."""
         rows = [row for row in (yield from self._rows()) if row[1] >= ARCHIVE_OFFSET]
         return (yield from self._body((yield from self._held_too(rows, -ARCHIVE_OFFSET))))
 
     def _rows(self) -> Transaction[list[Row]]:
-        """What it is made of, in the columns of pieces."""
+        """Return the pieces of the body, in the columns of pieces."""
         body = self._found.body
         if body.startswith(PIECES):
             rows: list[Row] = yield WHOLE_PIECES, (pieces_number(body),)
@@ -67,7 +69,7 @@ class BodyRelocation:
         return [(0, 0, WHOLE_OBJECT_PART, self._found.size, body, 0, "")]
 
     def _held_too(self, rows: Sequence[Row], by: int) -> Transaction[list[Row]]:
-        """The same blobs for pieces that begin elsewhere."""
+        """Return rows of the same blobs with shifted starts, and count the blobs up."""
         for row in rows:
             if row[4]:
                 yield from add_reference(row[4])

@@ -1,4 +1,4 @@
-"""Buckets on their way to another store: where they are, and blobs that give their place to a copy there."""
+"""Moves of buckets to another store, and the replacement of blobs by copies there."""
 
 from __future__ import annotations
 
@@ -38,14 +38,14 @@ from sluice_s3.app.index.upkeep_statements import (
 )
 
 MOVED = "moved"
-"""Note of the index: the number of the last move that began."""
+"""Name of the note that holds the number of the last move that began."""
 
 
 def start_bucket_move(name: str, store: str) -> Transaction[Bucket]:
-    """From this commit on what is written into the bucket goes to another store. Raises NoSuchBucket, BucketBusy.
+    """Begin to move a bucket; from this commit on new data goes to `store`.
 
-    Busy also when the journals do not tell yet how the last move ended: what lies where must be clear from them. With
-    the store that it is on, what lies elsewhere all the same comes there.
+    Raises NoSuchBucket, BucketBusy. Raises BucketBusy also until the end of the last move is journaled: the journals
+    must tell on which store the data is. When `store` is the bucket's own store, data that is elsewhere moves there.
     """
     rows = yield BUCKET, (name,)
     if not rows:
@@ -64,9 +64,9 @@ def start_bucket_move(name: str, store: str) -> Transaction[Bucket]:
 
 
 def finish_bucket_move(bucket: Bucket) -> Transaction[bool]:
-    """Nothing of a bucket is left on the store that it comes from.
+    """End a move after which nothing of the bucket is left on its old store.
 
-    False until the journals of its own store tell all of it, because from now on only those count.
+    Returns False until the journals of the new store contain the whole bucket, because from then on only they count.
     """
     if (yield from _last_snapshot(bucket.store)) < bucket.moved:
         return False
@@ -76,7 +76,7 @@ def finish_bucket_move(bucket: Bucket) -> Transaction[bool]:
 
 
 def moving_buckets() -> Transaction[list[Bucket]]:
-    """Buckets that are being moved."""
+    """Return the buckets that are being moved."""
     return [Bucket._make(row) for row in (yield MOVING, ())]
 
 
@@ -86,19 +86,20 @@ def _last_snapshot(store: str) -> Transaction[int]:
 
 
 def snapshot_is_due(store: str, told: int) -> Transaction[bool]:
-    """Whether a bucket came to a store, or all of it did, since the newest whole snapshot of its journals was begun.
+    """Return whether a bucket arrived on a store after its newest complete snapshot began.
 
-    Not before its journals tell of changes up to that: once there is such a snapshot, only these count, and what the
-    bucket's old store was told alone would be lost with the index.
+    That holds for a bucket that began or finished its move there. False until the journals contain all changes up to
+    that move (`told`). Once such a snapshot exists, only these journals count, and changes that only the old store's
+    journals hold would be lost with the index.
     """
     rows = yield LAST_MOVED, (store,)
     return (yield from _last_snapshot(store)) < (rows[0][0] or 0) <= told
 
 
 def ever_moved() -> Transaction[bool]:
-    """Whether any bucket was ever moved: then old rows may hold young blobs.
+    """Return whether any bucket was ever moved, so that old rows may hold young blobs.
 
-    Also when that bucket is gone: another one may have copies of its objects, which hold the same pieces.
+    True also when that bucket is deleted: another bucket may have copies of its objects, which hold the same pieces.
     """
     rows = yield LAST_MOVED_OF_ALL, ()
     return bool(rows[0][0]) or bool((yield META, (MOVED,)))
@@ -116,9 +117,10 @@ def _holds(holder: BlobReference, body: str) -> Transaction[bool]:
 
 
 def swap_references(swaps: Sequence[ReferenceSwap]) -> Transaction[list[bool]]:
-    """Let rows hold a copy instead of a body; False for one that does not hold the body any more.
+    """Let rows hold a copy instead of a body.
 
-    A copy that another row holds already is counted up; False also when that one does not hold it any more.
+    Returns False for each row that no longer holds the body. A copy that another row (`twin`) already holds is counted
+    up. False also when that row no longer holds it.
     """
     answers = []
     for one in swaps:
@@ -148,10 +150,10 @@ def _rewrite(one: ReferenceSwap) -> Transaction[None]:
 
 
 def unshare_body(seq: int, bucket_id: int, key: str, old: str, places: dict[str, str]) -> Transaction[str | None]:
-    """Give a version pieces of its own, which others hold too, with its blobs at other `places`.
+    """Give a version its own copy of shared pieces, with its blobs at other `places`.
 
-    Returns the new body; None when the version holds other pieces by now, or there is one without a place. The blobs
-    must be held by nobody else.
+    Returns the new body, or None when the version no longer holds these pieces or a blob has no place. No other row may
+    hold the blobs at `places`.
     """
     if not (yield from _holds(BlobReference("version", seq), old)):
         return None
@@ -169,7 +171,7 @@ def unshare_body(seq: int, bucket_id: int, key: str, old: str, places: dict[str,
             yield from reference_new_blob(places[row[4]], taken)
     new = f"{PIECES}{number}"
     yield MOVE_VERSION, (new, seq)
-    # the journals of both stores tell of an upload that is nobody's
+    # the journals of both stores record an upload that belongs to no bucket
     yield DISOWN_UPLOAD, (0, pieces_number(old), bucket_id)
     yield from drop_reference(old)
     return new

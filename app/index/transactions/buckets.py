@@ -1,4 +1,4 @@
-"""Buckets."""
+"""Buckets and their settings."""
 
 from __future__ import annotations
 
@@ -36,13 +36,16 @@ from sluice_s3.app.index.transactions.multipart import abort
 
 
 def bucket(name: str) -> Transaction[Bucket | None]:
-    """A bucket by its name."""
+    """Return a bucket by its name."""
     rows = yield BUCKET, (name,)
     return Bucket._make(rows[0]) if rows else None
 
 
 def buckets(owner_id: str, prefix: str, after: str, limit: int) -> Transaction[list[Bucket]]:
-    """Read the buckets of an owner whose names start with `prefix` and are greater than `after`, in order."""
+    """Return the buckets of an owner, ordered by name.
+
+    Their names start with `prefix` and are greater than `after`.
+    """
     rows = yield BUCKETS, (owner_id, max(prefix, after + "\0" if after else ""), successor(prefix), limit)
     return [Bucket._make(row) for row in rows]
 
@@ -50,7 +53,7 @@ def buckets(owner_id: str, prefix: str, after: str, limit: int) -> Transaction[l
 def create_bucket(
     name: str, owner_id: str, region: str, maximum: int, store: str = DEFAULT, settings: str = "", versioning: int = 0
 ) -> Transaction[Bucket]:
-    """Make a bucket with an id that was never another one's.
+    """Create a bucket with an id that is never reused.
 
     Raises BucketAlreadyExists, BucketAlreadyOwnedByYou or TooManyBuckets (over `maximum` for the owner).
     """
@@ -68,16 +71,17 @@ def create_bucket(
 
 
 def configure_bucket(bucket_id: int, name: str, value: Any) -> Transaction[None]:
-    """Set one of the bucket's settings to a JSON value, or forget it when that is None. Raises NoSuchBucket.
+    """Set one setting of a bucket to a JSON value; None removes it.
 
-    `value` may be a function that makes it of the value that is there; it may be called more than once.
+    Raises NoSuchBucket. `value` may be a function that computes the new value from the current one. It may be called
+    more than once.
     """
     rows = yield SETTINGS, (bucket_id,)
     if not rows:
         raise NoSuchBucket()
     found = orjson.loads(rows[0][0] or "{}")
     kept = found.pop(name, None)
-    if callable(value):  # in the transaction: others may change another part of it at the same time
+    if callable(value):  # in the transaction, because others may change another part of it at the same time
         value = value(kept)
     if value is not None:
         found[name] = value
@@ -85,7 +89,10 @@ def configure_bucket(bucket_id: int, name: str, value: Any) -> Transaction[None]
 
 
 def stores_in_use() -> Transaction[dict[str, int]]:
-    """How many buckets have data on which store; one that is being moved counts for both."""
+    """Return the number of buckets with data on each store.
+
+    A bucket that is being moved counts for both stores.
+    """
     used: dict[str, int] = {}
     for store, source, count in (yield STORES_IN_USE, ()):
         for name in filter(None, (store, source)):
@@ -94,9 +101,9 @@ def stores_in_use() -> Transaction[dict[str, int]]:
 
 
 def delete_bucket(bucket_id: int) -> Transaction[None]:
-    """Remove an empty bucket; its open uploads are aborted.
+    """Remove an empty bucket and abort its open uploads.
 
-    Raises NoSuchBucket, or BucketNotEmpty when a version is left.
+    Raises NoSuchBucket, or BucketNotEmpty when a version or write intent is left.
     """
     if not (yield BUCKET_ID, (bucket_id,)):
         raise NoSuchBucket()

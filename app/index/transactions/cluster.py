@@ -1,7 +1,7 @@
-"""Several gateways on one index: their writers' signs of life, and leases on what only one of them may do.
+"""Several gateways on one index: heartbeats of their writers, and leases for exclusive jobs.
 
-A lease moves only when its holder left it or was declared dead (law 5): no clock decides. Whoever held it before finds
-in the transaction itself that it does not any more, since taking it raises its term.
+A lease moves only when its holder left it or was declared dead (law 5). No clock is involved. Each take raises the
+term, so a former holder finds inside its transaction that it has lost the lease.
 """
 
 from __future__ import annotations
@@ -23,17 +23,20 @@ from sluice_s3.app.index.cluster_statements import (
 from sluice_s3.app.index.sql.transaction import Transaction
 
 LIVE = "live"
-"""`writers.state` of one that may commit."""
+"""`writers.state` of a writer that may commit."""
 
 
 def is_free(incarnation: int, name: str) -> Transaction[bool]:
-    """Whether a writer could take the lease of that name."""
+    """Return whether a writer could take the lease of that name."""
     rows = yield LOOK_AT_LEASE, (name,)
     return not rows or rows[0][2] != LIVE or rows[0][0] == incarnation
 
 
 def take_lease(incarnation: int, name: str) -> Transaction[Lease | None]:
-    """The lease of that name for a writer; None while another one that is live holds it."""
+    """Take a lease for a writer.
+
+    Returns None while another live writer holds it.
+    """
     rows = yield LEASE, (name,)
     if not rows:
         yield ADD_LEASE, (name, incarnation, 1)
@@ -46,34 +49,43 @@ def take_lease(incarnation: int, name: str) -> Transaction[Lease | None]:
 
 
 def holds_lease(lease: Lease) -> Transaction[bool]:
-    """Tell whether nobody else has taken it. What depends on it is committed in `engine.fencing.with_lease`."""
+    """Return whether the lease is still held.
+
+    Transactions that depend on it commit in `engine.fencing.with_lease`.
+    """
     rows = yield LOOK_AT_LEASE, (lease.name,)
     return bool(rows) and tuple(rows[0][:2]) == (lease.holder, lease.term)
 
 
 def leave_lease(lease: Lease) -> Transaction[None]:
-    """Somebody else may take it."""
+    """Release a lease, so that another writer can take it."""
     yield LEAVE_LEASE, tuple(lease)
 
 
 def check_lease(lease: Lease) -> Transaction[None]:
-    """Raise LeaseLost when it is not held any more. Nobody can take it before this transaction ends."""
+    """Raise LeaseLost unless the lease is still held.
+
+    No other writer can take it before this transaction ends.
+    """
     if not (yield HELD_LEASE, tuple(lease)):
         raise LeaseLost(name=lease.name)
 
 
 def beat(incarnation: int, number: int, settled: int) -> Transaction[list[Beat]]:
-    """Give a sign of life, and see those of all writers."""
+    """Write a heartbeat, and return those of all writers."""
     yield BEAT, (incarnation, number, settled)
     return (yield from beats())
 
 
 def beats() -> Transaction[list[Beat]]:
-    """The last sign of life of every writer; number 0 of one that gave none yet."""
+    """Return the last heartbeat of every writer.
+
+    The number is 0 for a writer without one.
+    """
     return [Beat._make(row) for row in (yield BEATS, ())]
 
 
 def forget(incarnation: int) -> Transaction[None]:
-    """Remove what is kept here of a writer that is being removed."""
+    """Remove the heartbeat and the leases of a writer that is being removed."""
     yield REMOVE_BEATS, (incarnation,)
     yield LEAVE_LEASES, (incarnation,)

@@ -1,4 +1,4 @@
-"""Compaction: who holds a record, and giving it another place in all rows that do."""
+"""Compaction: finds the rows that reference a record, and moves them to its new place."""
 
 from __future__ import annotations
 
@@ -25,11 +25,14 @@ from sluice_s3.app.index.version_statements import CLAIMED_OTHERS
 
 Holders = tuple[BlobReference, ...]
 LOOKED_AT = 4
-"""Older versions of a key, from the time of the claim on, among which its record's is looked for."""
+"""Older versions of a key, from the time in the reference hint on, to search for the record."""
 
 
 def find_holders(suspects: Sequence[ReferenceHint]) -> Transaction[dict[str, Holders]]:
-    """The holders of those records that are all where the claims say; a record that is copied is not among them."""
+    """Return the holders of records whose references are all where the hints say.
+
+    Omits records with other references.
+    """
     found: dict[str, Holders] = {}
     for suspect in suspects:
         holders = yield from (_in_upload(suspect) if suspect.upload else _in_bucket(suspect))
@@ -62,9 +65,10 @@ def _extents(rows: list[tuple[str]]) -> list[str]:
 
 
 def move_records(moves: Sequence[RecordMove]) -> Transaction[list[bool]]:
-    """Give each record its new place in all rows that hold it; False when those are not its holders any more.
+    """Move records in all rows that reference them.
 
-    The place that no row holds then, the old one or the new, is dead at once.
+    Returns False for a record whose holders have changed. The place that no row references afterwards, the old or the
+    new one, counts as dead at once.
     """
     answers: list[bool] = []
     dead: dict[int, int] = {}
@@ -80,7 +84,7 @@ def move_records(moves: Sequence[RecordMove]) -> Transaction[list[bool]]:
 
 
 def _still_held(move: RecordMove) -> Transaction[bool]:
-    """Whether the holders given are holders still, and all there are."""
+    """Return whether the given holders still reference the record, and no others do."""
     if len(move.holders) != (yield from _count(move.old)):
         return False
     for holder in set(move.holders):

@@ -1,4 +1,4 @@
-"""Conditions of a write, decided inside its transaction and before its first write."""
+"""Conditions of a write, checked inside its transaction and before its first write."""
 
 from __future__ import annotations
 
@@ -7,9 +7,10 @@ from sluice_s3.app.index.rows import Conditions
 
 
 def check_conditions(conditions: Conditions, etag: str | None, size: int, modified: int) -> None:
-    """Raise PreconditionFailed, or NoSuchKey for If-Match on a missing key; `etag` None means that there is no object.
+    """Raise PreconditionFailed, or NoSuchKey for If-Match on a missing key.
 
-    The conditions on size and time are those of DeleteObject, which ask nothing of an object that is not there.
+    `etag` is None when there is no object. The conditions on size and time are those of DeleteObject, which do not
+    apply to a missing object.
     """
     if conditions.if_match is not None:
         if etag is None:

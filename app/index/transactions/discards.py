@@ -1,4 +1,4 @@
-"""The discard queue: bodies that no row holds, until nobody can be reading them."""
+"""The discard queue: unreferenced bodies, until no request can be reading them."""
 
 from __future__ import annotations
 
@@ -11,30 +11,31 @@ from sluice_s3.app.index.transactions.packs import add_dead
 from sluice_s3.app.index.upkeep_statements import REMOVE_PACK
 
 Gone = tuple[int, int, int]
-"""An entry of the queue whose bytes are gone, the pack that they lay in and how many they are there.
+"""A queue entry whose bytes are removed: its id, its pack and its size in bytes there.
 
-Pack 0 for a blob that had a file of its own, bytes 0 for a pack as a whole."""
+The pack is 0 for a blob with a file of its own. The size is 0 for a whole pack.
+"""
 
 
 def discards(after: int, limit: int) -> Transaction[list[QueuedDiscard]]:
-    """Read the oldest entries of the discard queue with ids greater than `after`."""
+    """Return the oldest entries of the discard queue with ids greater than `after`."""
     rows = yield DISCARDS, (after, limit)
     return [QueuedDiscard._make(row) for row in rows]
 
 
 def quarantine_orphans(locators: Sequence[str], until_ms: int) -> Transaction[None]:
-    """Queue bodies that no row holds for discard, to be taken away at `until_ms` (since the epoch) at the earliest."""
+    """Queue unreferenced bodies for discard at `until_ms` (milliseconds since the epoch) or later."""
     for locator in locators:
         number = yield DRAW
         yield ADD_DISCARD, (number, locator, -until_ms)
 
 
 def forget_discards(gone: Sequence[Gone]) -> Transaction[None]:
-    """Remove entries whose blobs are gone, and count their bytes dead in the pack; see `Gone`.
+    """Remove entries of removed blobs, and count their bytes dead in the pack.
 
-    It may be called again for the same entries. One that is not there any more was counted before: the outcome of
-    that commit was not known. More dead than there are would end in the burial of a pack that still holds
-    something.
+    See `Gone`. It may be called again for the same entries, after a commit whose outcome was unknown. An entry that is
+    no longer in the queue was counted before, and is skipped. A count of dead bytes that is too high would remove a
+    pack that still holds live records.
     """
     if not gone:
         return

@@ -1,4 +1,4 @@
-"""Users, groups and roles of accounts, the keys of users, and sessions."""
+"""Users, groups and roles of accounts, access keys of users, and sessions."""
 
 from __future__ import annotations
 
@@ -35,13 +35,16 @@ from sluice_s3.app.index.identity_statements import (
 from sluice_s3.app.index.sql.transaction import Transaction, now_ms
 
 KEPT_MS = 86_400_000
-"""A session that ended is known so long still, so that its key is answered ExpiredToken."""
+"""Milliseconds for which an ended session is kept, so that its key is answered with ExpiredToken."""
 BEHIND = "\U0010ffff"
-"""Sorts behind every path."""
+"""A text that sorts after every path."""
 
 
 def holder(account_id: str, identity: str) -> Transaction[KeyOwner | None]:
-    """The user or role of that id, with the groups of a user; None when there is none any more."""
+    """Return the owner of a key: a user with its groups, or a role.
+
+    Returns None when it no longer exists.
+    """
     rows = yield BY_ID, (identity,)
     if not rows:
         return None
@@ -50,7 +53,10 @@ def holder(account_id: str, identity: str) -> Transaction[KeyOwner | None]:
 
 
 def session(access_key: str) -> Transaction[AccessKey | None]:
-    """A temporary key with who uses it; None when there is no such key, or its user or role is gone."""
+    """Return a temporary key with its holder.
+
+    Returns None when the key, or its user or role, does not exist.
+    """
     rows = yield SESSION, (access_key,)
     if not rows:
         return None
@@ -70,35 +76,41 @@ def session(access_key: str) -> Transaction[AccessKey | None]:
 
 
 def identity(account_id: str, kind: str, name: str) -> Transaction[Identity | None]:
-    """That of a name, in whatever case."""
+    """Return the identity of that name, compared case-insensitively."""
     rows = yield BY_NAME, (kind, name.lower(), account_id)
     return Identity._make(rows[0]) if rows else None
 
 
 def identity_of_id(unique_id: str) -> Transaction[Identity | None]:
-    """Find one by its id, in whatever account."""
+    """Return an identity by its id, in any account."""
     rows = yield BY_ID, (unique_id,)
     return Identity._make(rows[0]) if rows else None
 
 
 def named(kind: str, name: str) -> Transaction[list[Identity]]:
-    """Those of a name in all accounts."""
+    """Return the identities of that name in all accounts."""
     return [Identity._make(row) for row in (yield NAMED, (kind, name.lower()))]
 
 
 def page(account_id: str, kind: str, path: str, after: str, limit: int) -> Transaction[list[Identity]]:
-    """Those whose paths begin so, in the order of their names, behind the folded name `after`."""
+    """Return identities whose paths start with `path`, ordered by name.
+
+    They follow the folded name `after`.
+    """
     return [Identity._make(row) for row in (yield PAGE, (account_id, kind, after, path, path + BEHIND, limit))]
 
 
 def count(account_id: str, kind: str) -> Transaction[int]:
-    """How many an account has."""
+    """Return how many identities of a kind an account has."""
     rows = yield COUNT, (account_id, kind)
     return int(rows[0][0])
 
 
 def add(new: Identity, most: int) -> Transaction[None]:
-    """Add one. Raises IdentityExists, TooManyIdentities when the account has `most` of the kind."""
+    """Add an identity.
+
+    Raises IdentityExists, TooManyIdentities when the account has `most` of the kind.
+    """
     if (yield from identity(new.account_id, new.kind, new.name)):
         raise IdentityExists(kind=new.kind, name=new.name)
     if (yield from count(new.account_id, new.kind)) >= most:
@@ -107,9 +119,10 @@ def add(new: Identity, most: int) -> Transaction[None]:
 
 
 def change(account_id: str, kind: str, name: str, function: Callable[[Identity], Identity]) -> Transaction[Identity]:
-    """Make one what a function makes of it; it may raise domain errors, and be called more than once.
+    """Replace an identity by the result of a function.
 
-    Raises NoSuchIdentity, IdentityExists for a new name that is taken.
+    The function may raise domain errors and may be called more than once. Raises NoSuchIdentity, IdentityExists for a
+    new name that is taken.
     """
     found = yield from _present(account_id, kind, name)
     new = function(found)
@@ -121,7 +134,7 @@ def change(account_id: str, kind: str, name: str, function: Callable[[Identity],
 
 
 def remove(account_id: str, kind: str, name: str, check: Callable[[Identity], None]) -> Transaction[None]:
-    """Remove one, with its sessions.
+    """Remove an identity with its sessions.
 
     Raises NoSuchIdentity, IdentityInUse while it has keys, groups or members, and what `check` raises.
     """
@@ -146,7 +159,10 @@ def _present(account_id: str, kind: str, name: str) -> Transaction[Identity]:
 
 
 def join(account_id: str, user: str, group: str, most: int) -> Transaction[None]:
-    """Put a user into a group. Raises NoSuchIdentity, TooManyIdentities."""
+    """Add a user to a group.
+
+    Raises NoSuchIdentity, TooManyIdentities.
+    """
     in_group = yield from _present(account_id, "group", group)
     member = yield from _present(account_id, "user", user)
     groups = yield GROUPS_OF, (member.id,)
@@ -156,7 +172,10 @@ def join(account_id: str, user: str, group: str, most: int) -> Transaction[None]
 
 
 def leave(account_id: str, user: str, group: str) -> Transaction[None]:
-    """Take a user out of a group. Raises NoSuchIdentity, also when he is not in it."""
+    """Remove a user from a group.
+
+    Raises NoSuchIdentity, also for a user who is not a member.
+    """
     in_group = yield from _present(account_id, "group", group)
     member = yield from _present(account_id, "user", user)
     if all(row[0] != in_group.id for row in (yield GROUPS_OF, (member.id,))):
@@ -165,12 +184,12 @@ def leave(account_id: str, user: str, group: str) -> Transaction[None]:
 
 
 def members(group_id: str) -> Transaction[list[Identity]]:
-    """The users of a group."""
+    """Return the users of a group."""
     return [Identity._make(row) for row in (yield MEMBERS_OF, (group_id,))]
 
 
 def groups_of(user_id: str) -> Transaction[list[Identity]]:
-    """The groups of a user."""
+    """Return the groups of a user."""
     return [Identity._make(row) for row in (yield GROUPS_OF, (user_id,))]
 
 
@@ -178,7 +197,7 @@ def groups_of(user_id: str) -> Transaction[list[Identity]]:
 
 
 def keys_of(account_id: str, whose: str) -> Transaction[list[UserKey]]:
-    """Keys, oldest first."""
+    """Return the keys of a user or account, oldest first."""
     rows = yield KEYS_OF, (account_id, whose)
     return [UserKey(key, disabled > 0, created) for key, disabled, created in rows]
 
@@ -200,13 +219,19 @@ def add_key(account_id: str, whose: str, key: str, secret: str, most: int) -> Tr
 
 
 def set_key(account_id: str, whose: str, key: str, disabled: bool) -> Transaction[None]:
-    """Disable or enable a key. Raises NoSuchIdentity."""
+    """Disable or enable a key.
+
+    Raises NoSuchIdentity.
+    """
     yield from _check_key(account_id, whose, key)
     yield SET_KEY, (int(disabled), account_id, whose, key)
 
 
 def remove_key(account_id: str, whose: str, key: str) -> Transaction[None]:
-    """Remove a key. Raises NoSuchIdentity."""
+    """Remove a key.
+
+    Raises NoSuchIdentity.
+    """
     yield from _check_key(account_id, whose, key)
     yield REMOVE_KEY, (account_id, whose, key)
 
@@ -220,10 +245,10 @@ def _check_key(account_id: str, whose: str, key: str) -> Transaction[None]:
 
 
 def add_session(new: Session, most: int) -> Transaction[None]:
-    """Add a temporary key, and forget those that ended long ago.
+    """Add a temporary key, and remove sessions that ended more than `KEPT_MS` ago.
 
-    Raises TooManyIdentities when its user or role, or the account itself, has `most` that did not end: others are not
-    kept from theirs.
+    Raises TooManyIdentities when its user or role, or the account itself, has `most` active sessions. The limit is per
+    holder, so that one holder cannot block others.
     """
     yield REMOVE_OLD_SESSIONS, (new.created - KEPT_MS,)
     whose = (new.account_id, new.identity)

@@ -1,4 +1,4 @@
-"""What was written down beside the data, and the blobs that were found damaged."""
+"""The state of the journals, and the quarantine of damaged blobs."""
 
 from __future__ import annotations
 
@@ -23,22 +23,25 @@ from sluice_s3.app.index.upkeep_statements import (
 
 
 def watermark(store: str = DEFAULT) -> Transaction[int]:
-    """Every change of a store's up to this number of the commit sequence is written down."""
+    """Return the number up to which all changes of a store are journaled."""
     rows = yield META, (of_store(WATERMARK, store),)
     return int(rows[0][0]) if rows else 0
 
 
 def announced(store: str = DEFAULT) -> Transaction[int]:
-    """No journal of a store says anything behind this number, if the index is the newest of this data."""
+    """Return the number that no journal record of a store exceeds.
+
+    That holds if the index is the newest of this data.
+    """
     rows = yield META, (of_store(ANNOUNCED, store),)
     return max(int(rows[0][0]) if rows else 0, (yield from watermark(store)))
 
 
 def announce(store: str, after: int, until: int) -> Transaction[None]:
-    """A batch of changes from `after` to `until` is about to be written into a journal.
+    """Record that changes from `after` to `until` are about to be journaled.
 
-    Raises IndexBehind when the watermark is less than `after`: the index was replaced by an older state of it. Raises
-    LeaseLost when it is more: another writer moved it, or an earlier commit of this one, which had been given up.
+    Raises IndexBehind when the watermark is less than `after`: the index was replaced by an older state. Raises
+    LeaseLost when it is greater: another writer moved it, or an earlier commit of this writer that it had given up.
     """
     found = yield from watermark(store)
     if found > after:
@@ -49,7 +52,10 @@ def announce(store: str, after: int, until: int) -> Transaction[None]:
 
 
 def open_journal(incarnation: int, snapshot: int, store: str = DEFAULT) -> Transaction[int]:
-    """Enter a new journal before its file is made; its id is nobody else's."""
+    """Register a new journal with a unique id before its file is created.
+
+    Raises WriterDead without an incarnation.
+    """
     if not incarnation:
         raise WriterDead(reason="opened without a writer")
     number: int = yield DRAW
@@ -58,15 +64,15 @@ def open_journal(incarnation: int, snapshot: int, store: str = DEFAULT) -> Trans
 
 
 def journals(store: str = DEFAULT) -> Transaction[list[Journal]]:
-    """All journals of a store, oldest first."""
+    """Return all journals of a store, oldest first."""
     rows = yield JOURNALS, (store,)
     return [Journal._make(row) for row in rows]
 
 
 def advance_watermark(journal: Journal, until: int, settled: int) -> Transaction[None]:
-    """Note that changes up to `until` are in journals; `journal` is as given.
+    """Record that changes up to `until` are journaled, and update the row of `journal`.
 
-    Nobody needs removals up to `settled` any more.
+    Removes tombstones up to `settled`, which are no longer needed.
     """
     yield SET_JOURNAL, (journal.snapshot, journal.bytes, journal.rows, journal.id)
     yield SET_META, (of_store(WATERMARK, journal.store), str(until))
@@ -74,43 +80,46 @@ def advance_watermark(journal: Journal, until: int, settled: int) -> Transaction
 
 
 def set_journal(journal: Journal) -> Transaction[None]:
-    """What a journal holds by now."""
+    """Update the row of a journal to its current contents."""
     yield SET_JOURNAL, (journal.snapshot, journal.bytes, journal.rows, journal.id)
 
 
 def forget_journals(ids: Sequence[int]) -> Transaction[None]:
-    """Remove journals whose files are gone."""
+    """Remove journals whose files are deleted."""
     yield REMOVE_JOURNAL, [(number,) for number in ids]
 
 
 def quarantine() -> Transaction[list[tuple[str, str, int]]]:
-    """Blobs that were found damaged: (locator, reason, milliseconds)."""
+    """Return damaged blobs as (locator, reason, milliseconds since the epoch)."""
     return [tuple(row) for row in (yield QUARANTINE, ())]
 
 
 def add_quarantine(locator: str, reason: str) -> Transaction[None]:
-    """A blob was found damaged."""
+    """Quarantine a damaged blob."""
     yield ADD_QUARANTINE, (locator, reason, now_ms())
 
 
 def remove_quarantine(locators: Sequence[str]) -> Transaction[None]:
-    """Blobs that are what they should be, or are gone."""
+    """Remove blobs from quarantine that are intact or deleted."""
     yield REMOVE_QUARANTINE, [(locator,) for locator in locators]
 
 
 def note(name: str) -> Transaction[str]:
-    """What a job wrote down for the next one, empty when nothing."""
+    """Return a note that a job left for the next one, or an empty text."""
     rows = yield META, (name,)
     return str(rows[0][0]) if rows else ""
 
 
 def set_note(name: str, value: str) -> Transaction[None]:
-    """Write something down for the next job."""
+    """Store a note for the next job."""
     yield SET_META, (name, value)
 
 
 def replace_keyring(old: str, new: str) -> Transaction[None]:
-    """Put another key ring in the place of `old` (empty for none). Raises ConditionalRequestConflict when it is not."""
+    """Replace the key ring `old` (empty for none).
+
+    Raises ConditionalRequestConflict when the key ring is another one.
+    """
     if (yield from note(KEYRING)) != old:
         raise ConditionalRequestConflict()
     yield SET_META, (KEYRING, new)

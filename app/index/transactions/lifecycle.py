@@ -1,4 +1,7 @@
-"""What lifecycle rules take away: each version only as it was judged, and as a DELETE would."""
+"""Expiration by lifecycle rules.
+
+Each version goes only in the state in which it was evaluated, as by a DELETE.
+"""
 
 from __future__ import annotations
 
@@ -16,10 +19,11 @@ from sluice_s3.app.index.version_statements import CURRENT_OF, LIST_OTHERS_OF_KE
 
 
 def expire(bucket_id: int, settings: str, entries: Sequence[ExpireEntry]) -> Transaction[list[bool] | None]:
-    """Take away each version that is still what it was judged to be; whether that was done.
+    """Remove each version that is still as it was evaluated.
 
-    A current object goes as by DELETE: where versions are kept, a delete marker takes its place. None, and nothing is
-    done, when the bucket's settings are not these any more. A version that is locked stays.
+    Returns for each whether it was removed. A current object is removed as by DELETE: where versions are kept, a delete
+    marker takes its place. Returns None, and changes nothing, when the bucket's settings have changed. A locked version
+    stays.
     """
     rows = yield SETTINGS, (bucket_id,)
     if not rows or rows[0][0] != settings:
@@ -34,7 +38,10 @@ def expire(bucket_id: int, settings: str, entries: Sequence[ExpireEntry]) -> Tra
 
 
 def expire_uploads(bucket_id: int, settings: str, numbers: Sequence[int]) -> Transaction[int | None]:
-    """End uploads that are open; how many there were. None as of `expire`."""
+    """Abort those of the uploads that are open, and return their number.
+
+    Returns None as `expire` does.
+    """
     rows = yield SETTINGS, (bucket_id,)
     if not rows or rows[0][0] != settings:
         return None

@@ -1,7 +1,8 @@
-"""Multipart uploads. Complete turns part rows into pieces and writes no bytes.
+"""Multipart uploads.
 
-An ended upload's rows are released in the background: Abort queues the body `pieces:N` as the overwriting of a
-completed object does, and `expand` takes pieces and parts of that number alike.
+Complete turns part rows into pieces and writes no bytes. The rows of an ended upload are released in the background.
+Abort queues the body `pieces:N`, as an overwrite of a completed object does. `expand_discard` releases the pieces and
+parts of that number alike.
 """
 
 from __future__ import annotations
@@ -57,11 +58,12 @@ from sluice_s3.app.index.transactions.objects import current_for_write, write_cu
 from sluice_s3.app.index.transactions.refcounts import add_reference, drop_reference
 
 NUMBER_DIGITS = 16
-"""Hex digits of an upload id that are its number, so that ids of one key sort by initiation; 32 random ones follow."""
+"""Hex digits of an upload id that encode its number, so that ids of one key sort by initiation. 32 random digits
+follow."""
 
 
 def number_of(upload_id: str) -> int:
-    """The number in a public upload id, -1 for what cannot be one."""
+    """Return the number in a public upload id, -1 for an invalid one."""
     digits = upload_id[:NUMBER_DIGITS]
     if len(upload_id) != 3 * NUMBER_DIGITS or not all(digit in "0123456789abcdef" for digit in digits):
         return -1
@@ -70,7 +72,7 @@ def number_of(upload_id: str) -> int:
 
 
 def pieces_number(body: str) -> int:
-    """The upload behind a body of pieces, or behind a plain file that was made of parts."""
+    """Return the upload of a body of pieces, or of a plain file from parts."""
     if is_plain_file(body):
         return tree_upload(body)
     return int(body.removeprefix(PIECES))
@@ -89,7 +91,10 @@ def create_upload(
     checksum_type: str,
     owner_id: str,
 ) -> Transaction[Upload]:
-    """Open an upload. Its public id is unguessable."""
+    """Open an upload, whose public id is unguessable.
+
+    Raises NoSuchBucket.
+    """
     if not (yield BUCKET_ID, (bucket_id,)):
         raise NoSuchBucket()
     number = yield DRAW
@@ -101,7 +106,7 @@ def create_upload(
 
 
 def upload(bucket_id: int, key: str, upload_id: str) -> Transaction[Upload | None]:
-    """Find the open or completed upload of that id for that key."""
+    """Return the open or completed upload of that id and key, or None."""
     rows = yield UPLOAD, (number_of(upload_id),)
     if not rows:
         return None
@@ -115,9 +120,10 @@ def upload(bucket_id: int, key: str, upload_id: str) -> Transaction[Upload | Non
 def uploads(
     bucket_id: int, prefix: str, delimiter: str, after_key: str, after_upload_id: str, limit: int
 ) -> Transaction[tuple[list[Upload], list[str], bool]]:
-    """Read a page of open uploads in order of key, then of initiation; common prefixes; whether there are more.
+    """Return a page of open uploads, their common prefixes, and whether there are more.
 
-    The page goes on behind `after_key`, or with `after_upload_id` inside it behind that upload.
+    Uploads are ordered by key, then by initiation. The page continues after `after_key`; with `after_upload_id`, after
+    that upload of the key.
     """
     number = number_of(after_upload_id) if after_upload_id else None
     return (yield from listing.uploads(bucket_id, prefix, delimiter, after_key, number, limit))
@@ -144,19 +150,20 @@ def _replace_part(upload: Upload, part: Part) -> Transaction[CommitResult]:
 
 
 def put_part(upload: Upload, part: Part) -> Transaction[CommitResult]:
-    """Add or replace a part whose blobs are its own; `part.modified` is set here. Raises NoSuchUpload.
+    """Add or replace a part whose blobs no other row holds.
 
-    Locators in `part.extents` that another row holds already must be given by `copy_part` instead.
+    Raises NoSuchUpload. `part.modified` is set here. For `part.extents` with locators that another row already holds,
+    use `copy_part`.
     """
     yield from _check_open(upload.id)
     return (yield from _replace_part(upload, part))
 
 
 def copy_part(source_seq: int, upload: Upload, part: Part) -> Transaction[CommitResult]:
-    """Add or replace a part that shares the blobs of version `source_seq`, which are counted up.
+    """Add or replace a part that shares the blobs of version `source_seq`.
 
-    Raises NoSuchUpload, and SourceGone when that version is gone by now, or compaction gave one of the blobs
-    another place since `part.extents` was made.
+    The blobs are counted up. Raises NoSuchUpload. Raises SourceGone when that version no longer exists, or compaction
+    has moved one of the blobs since `part.extents` was read.
     """
     yield from _check_open(upload.id)
     rows = yield BODY, (source_seq,)
@@ -174,7 +181,7 @@ def copy_part(source_seq: int, upload: Upload, part: Part) -> Transaction[Commit
 
 
 def parts(upload: Upload, after: int, limit: int) -> Transaction[list[Part]]:
-    """Read the parts of an open upload with numbers greater than `after`."""
+    """Return the parts of an open upload with numbers greater than `after`."""
     rows = yield PARTS, (upload.id, after, limit)
     return [part_of(row) for row in rows]
 
@@ -182,11 +189,11 @@ def parts(upload: Upload, after: int, limit: int) -> Transaction[list[Part]]:
 def complete_upload(
     upload: Upload, chosen: Sequence[Part], new: NewVersion, conditions: Conditions | None = None
 ) -> Transaction[CommitResult]:
-    """Make the chosen parts the current version of the upload's key; `new.body` is filled in here.
+    """Make the chosen parts the current version of the upload's key; `new.body` is set here.
 
-    `chosen` are rows that `parts` gave; the others are discarded. Returns the recorded result when it was completed
-    before. Raises InvalidPart when one was replaced since, NoSuchUpload when the upload was aborted, and what
-    `put_version` raises.
+    `chosen` are rows from `parts`; all other parts are discarded. Returns the recorded result when the upload was
+    completed before. Raises InvalidPart when a part was replaced since, NoSuchUpload when the upload was aborted, and
+    what `put_version` raises.
     """
     rows = yield UPLOAD_STATE, (upload.id,)
     if not rows or rows[0][0] == ABORTED:
@@ -198,7 +205,7 @@ def complete_upload(
     taken: list[Part] = []
     for part in chosen:
         found = kept.pop(part.number, None)
-        # its extents may have changed: compaction gives blobs another place
+        # extents are not compared: compaction may have moved the blobs
         if found is None or found._replace(extents=part.extents) != part:
             raise InvalidPart(upload_id=upload.upload_id, part_number=part.number, etag=part.etag)
         taken.append(found)
@@ -213,7 +220,7 @@ def complete_upload(
 
 
 def _pieces(number: int, chosen: Sequence[Part]) -> list[Row]:
-    """Rows of `pieces`, in the order of its columns."""
+    """Return rows of `pieces`, in the order of its columns."""
     made: list[Row] = []
     start = 0
     for part in chosen:
@@ -226,39 +233,48 @@ def _pieces(number: int, chosen: Sequence[Part]) -> list[Row]:
 
 
 def abort(number: int) -> Transaction[None]:
-    """End an open upload; what it holds is released in the background."""
+    """End an open upload.
+
+    Its parts are released in the background.
+    """
     yield END_UPLOAD, (ABORTED, "", 0, number)
     discard = yield DRAW
     yield ADD_DISCARD, (discard, f"{PIECES}{number}", now_ms())
 
 
 def abort_upload(upload: Upload) -> Transaction[None]:
-    """Abort an upload. Raises NoSuchUpload when it is not open."""
+    """Abort an upload.
+
+    Raises NoSuchUpload unless it is open.
+    """
     yield from _check_open(upload.id)
     yield from abort(upload.id)
 
 
 def pieces(body: str, offset: int, limit: int) -> Transaction[list[Piece]]:
-    """Read the pieces of a body from the one that holds byte `offset` on, at most `limit`."""
+    """Return up to `limit` pieces of a body, from the one with byte `offset`."""
     number = pieces_number(body)
     rows = yield PIECES_FROM, (number, number, offset, limit)
     return [Piece._make(row) for row in rows]
 
 
 def object_part(body: str, number: int) -> Transaction[ObjectPart | None]:
-    """Read one part of a completed object, by the body of it."""
+    """Return one part of a completed object by its body, or None."""
     found = yield from object_parts(body, number - 1, 1)
     return found[0] if found and found[0].number == number else None
 
 
 def object_parts(body: str, after: int, limit: int) -> Transaction[list[ObjectPart]]:
-    """Read the parts of a completed object with numbers greater than `after`, by the body of it."""
+    """Return the parts of a completed object with numbers greater than `after`, by its body."""
     rows = yield OBJECT_PARTS, (pieces_number(body), after, limit)
     return [ObjectPart._make(row) for row in rows]
 
 
 def expand_discard(discard: QueuedDiscard, limit: int) -> Transaction[bool]:
-    """Release up to `limit` pieces of what a queued body holds; True once nothing is left and the entry is gone."""
+    """Release up to `limit` pieces or parts of a queued body.
+
+    Returns True once none is left and the entry is removed.
+    """
     if not (yield DISCARD, (discard.id,)):
         return True
     number = pieces_number(discard.body)

@@ -1,4 +1,4 @@
-"""Objects: put, copy, delete, and the reading of one version."""
+"""Objects: put, copy and delete, and reads of one version."""
 
 from __future__ import annotations
 
@@ -30,11 +30,14 @@ from sluice_s3.app.index.upkeep_statements import ADD_REMOVAL
 from sluice_s3.app.index.version_rows import DeleteResult, Deletion, Done
 
 NO_BUCKET_ROW = (None, None, None, 0, 0, "", 0, None)
-"""What a delete finds where the bucket is gone."""
+"""What a delete finds when the bucket does not exist."""
 
 
 class CurrentForWrite(NamedTuple):
-    """What a write finds under its key; `seq` and `etag` are None when there is no object."""
+    """The current state of a key for a write.
+
+    `seq` and `etag` are None when there is no object.
+    """
 
     seq: int | None
     etag: str | None
@@ -51,7 +54,10 @@ def any_row() -> Transaction[None]:
 
 
 def version(bucket_id: int, key: str, version_id: str | None = None) -> Transaction[Version | None]:
-    """The current object of a key, or the version of that id, which may be a delete marker."""
+    """Return the current object of a key, or the version of that id.
+
+    That version may be a delete marker.
+    """
     rows = yield VERSION, (bucket_id, key)
     if rows and version_id in (None, rows[0][2]):
         return Version._make(rows[0])
@@ -61,7 +67,10 @@ def version(bucket_id: int, key: str, version_id: str | None = None) -> Transact
 
 
 def current_for_write(bucket_id: int, key: str, conditions: Conditions | None) -> Transaction[CurrentForWrite]:
-    """What a write would replace, after its conditions were found to hold."""
+    """Return what a write would replace, after checking its conditions.
+
+    Raises NoSuchBucket and as `check_conditions`.
+    """
     rows = yield REPLACED, (key, bucket_id)
     if not rows:
         raise NoSuchBucket()
@@ -72,9 +81,10 @@ def current_for_write(bucket_id: int, key: str, conditions: Conditions | None) -
 
 
 def write_current(old: CurrentForWrite, key: str, new: NewVersion) -> Transaction[CommitResult]:
-    """Write `new` in the place of `old`, whose body is released unless it is the new one's too.
+    """Write `new` in the place of `old`, and release the body of `old`.
 
-    Where versions are kept, beside it: then what it holds was counted up, if another row holds it already.
+    A body that `new` also holds is not released. Where versions are kept, `new` is added beside `old`. Then the caller
+    has already counted up its body if another row holds that, too.
     """
     if old.versioning:
         return (yield from add_version(old.bucket_id, old.versioning, key, new))
@@ -95,9 +105,9 @@ def put_version(
 ) -> Transaction[CommitResult]:
     """Make `new` the current version of a key.
 
-    What it replaces goes to the discard queue; where versions are kept, it becomes an older version. Conditions
-    look at the current object, and a delete marker is none. Raises NoSuchBucket, PreconditionFailed, NoSuchKey
-    (If-Match on no key).
+    The replaced body goes to the discard queue; where versions are kept, the old object becomes an older version.
+    Conditions apply to the current object, and a delete marker is no object. Raises NoSuchBucket, PreconditionFailed,
+    NoSuchKey (If-Match on a missing key).
     """
     old = yield from current_for_write(bucket_id, key, conditions)
     return (yield from write_current(old, key, new))
@@ -106,9 +116,9 @@ def put_version(
 def copy_version(
     source_seq: int, bucket_id: int, key: str, new: NewVersion, conditions: Conditions | None = None
 ) -> Transaction[CommitResult]:
-    """Make a version that holds the body of version `source_seq`, too; see `put_version`.
+    """Make a version that shares the body of version `source_seq`; see `put_version`.
 
-    The body is counted up. Raises SourceGone when that version is gone by now. The source may be the key itself.
+    The body is counted up. Raises SourceGone when that version no longer exists. The source may be the key itself.
     """
     old = yield from current_for_write(bucket_id, key, conditions)
     rows = yield BODY, (source_seq,)
@@ -121,11 +131,11 @@ def copy_version(
 
 
 def set_headers(bucket_id: int, key: str, seq: int, headers: str, bypass: bool = False) -> Transaction[int]:
-    """Give the version `seq` of a key other headers; it gets another number, the result, but is not modified.
+    """Replace the headers of the version `seq`, and return its new number.
 
-    The number is new so that the headers are written down beside the data as everything is that is decided later.
-    Raises ConditionalRequestConflict when there is no such version any more, and ObjectLocked for an earlier end of
-    its retention; with `bypass` only when that is of COMPLIANCE. See `locks`.
+    The new number makes the headers a later change for the journals. LastModified stays. Raises
+    ConditionalRequestConflict when the version no longer exists, and ObjectLocked for an earlier end of its retention;
+    with `bypass` only in COMPLIANCE mode. See `object_lock`.
     """
     rows = yield VERSION_HEADERS, (seq,)
     if not rows:
@@ -144,11 +154,12 @@ def delete_version(
     conditions: Conditions | None = None,
     bypass: bool = False,
 ) -> Transaction[CommitResult | DeleteResult | None]:
-    """Delete an object and release its body; None when there was none, which is no error without a condition.
+    """Delete an object and release its body.
 
-    Where versions are kept, it makes a delete marker, or with `version_id` removes that version (None: there is
-    none). Raises NoSuchKey for If-Match on a missing key, PreconditionFailed, and ObjectLocked for a version that
-    its legal hold or its retention keeps; `bypass` passes a retention of GOVERNANCE.
+    Returns None when there was none, which is no error without a condition. Where versions are kept, it adds a delete
+    marker, or with `version_id` removes that version (None: there is none). Raises NoSuchKey for If-Match on a missing
+    key, PreconditionFailed, and ObjectLocked for a version that its legal hold or its retention protects. `bypass`
+    overrides a retention in GOVERNANCE mode.
     """
     rows = yield TO_DELETE, (key, bucket_id)
     seq, found, etag, size, modified, body, versioning, holders = rows[0] if rows else NO_BUCKET_ROW
@@ -164,7 +175,7 @@ def delete_version(
         return None
     yield REMOVE_VERSION, (seq,)
     number = yield DRAW
-    # no older than what was written, by whatever clock that was: `rebuild` tells by it what is deleted
+    # not earlier than the version's time, by whatever clock that was set: `rebuild` recognizes deletions by it
     yield ADD_REMOVAL, (number, "object", bucket_id, key, max(now_ms(), modified), "", NULL_VERSION)
     if body:
         yield from (enqueue_discard(body) if holders is None else drop_reference(body))
@@ -172,7 +183,10 @@ def delete_version(
 
 
 def delete_versions(bucket_id: int, entries: Sequence[Deletion]) -> Transaction[list[Done]]:
-    """Delete each entry; one whose condition fails has its error in its place."""
+    """Delete each entry.
+
+    An entry whose condition fails has its error as its result.
+    """
     answers: list[Done] = []
     for entry in entries:
         try:

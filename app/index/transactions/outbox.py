@@ -1,4 +1,4 @@
-"""Messages that are to be sent, and lines of access logs on their way to an object."""
+"""The outbox of messages, and the lines of access logs that wait to become objects."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ PAGE = 1024
 
 
 def add_messages(messages: Sequence[NewMessage]) -> Transaction[None]:
-    """Write messages down, in this order."""
+    """Add messages to the outbox, in this order."""
     if not messages:
         return
     first = yield Draw(len(messages))
@@ -37,27 +37,33 @@ def add_messages(messages: Sequence[NewMessage]) -> Transaction[None]:
 
 
 def configure_messages(bucket_id: int, name: str, value: Any, messages: Sequence[NewMessage]) -> Transaction[None]:
-    """Set one of the bucket's settings, and write messages down. Raises NoSuchBucket."""
+    """Set one setting of a bucket, and add messages to the outbox.
+
+    Raises NoSuchBucket.
+    """
     yield from configure_bucket(bucket_id, name, value)
     yield from add_messages(messages)
 
 
 def configured_buckets(mark: str) -> Transaction[list[Bucket]]:
-    """Read the buckets in whose settings `mark` stands. Reads all that have some."""
+    """Return the buckets whose settings contain `mark`.
+
+    Reads all buckets with settings.
+    """
     found = [Bucket._make(row) for row in (yield BUCKETS.given())]
     return [bucket for bucket in found if mark in bucket.settings]
 
 
 def messages(target: str, limit: int) -> Transaction[list[Message]]:
-    """The oldest that wait for a target."""
+    """Return the oldest messages for a target."""
     return [Message._make(row) for row in (yield MESSAGES, (target, 0, limit))]
 
 
 def messages_without(target: str, limit: int, keys: Collection[tuple[int, str]]) -> Transaction[list[Message]]:
-    """Read the oldest that wait for a target, but for those of some keys (bucket and key).
+    """Return the oldest messages for a target, without those of some keys (bucket and key).
 
-    It takes a page at a time, in one state of the index: in another one there may be an older message of a key
-    behind the place that was come to, because numbers are not committed in their order.
+    It reads page by page, in one snapshot of the index. Across snapshots, an older message of a key could appear behind
+    the position reached, because numbers are not committed in order.
     """
     found: list[Message] = []
     after = 0
@@ -71,17 +77,20 @@ def messages_without(target: str, limit: int, keys: Collection[tuple[int, str]])
 
 
 def forget_messages(ids: Sequence[int]) -> Transaction[None]:
-    """Those that were sent."""
+    """Remove messages that were sent."""
     yield REMOVE_MESSAGE, [(number,) for number in ids]
 
 
 def backlog() -> Transaction[list[Backlog]]:
-    """Count what waits, by target. Reads all of it."""
+    """Return the number of waiting messages by target.
+
+    Reads the whole outbox.
+    """
     return [Backlog._make(row) for row in (yield BACKLOG, ())]
 
 
 def add_log_lines(collected: Sequence[tuple[int, str, str]]) -> Transaction[None]:
-    """Lines of access logs: of each bucket its id, its name and the lines."""
+    """Add lines of access logs: for each bucket its id, its name and the lines."""
     first = yield Draw(len(collected))
     at = now_ms()
     yield (
@@ -91,15 +100,15 @@ def add_log_lines(collected: Sequence[tuple[int, str, str]]) -> Transaction[None
 
 
 def waiting_logs() -> Transaction[list[Waiting]]:
-    """Buckets with lines that wait."""
+    """Return the buckets with waiting lines."""
     return [Waiting._make(row) for row in (yield WAITING, ())]
 
 
 def log_lines(bucket_id: int, limit: int) -> Transaction[list[Lines]]:
-    """The oldest that wait of a bucket."""
+    """Return the oldest waiting lines of a bucket."""
     return [Lines._make(row) for row in (yield LINES, (bucket_id, limit))]
 
 
 def forget_log_lines(ids: Sequence[int]) -> Transaction[None]:
-    """Those that were written."""
+    """Remove lines that were written."""
     yield REMOVE_LINES, [(number,) for number in ids]

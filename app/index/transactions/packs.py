@@ -1,4 +1,4 @@
-"""Packs: who writes them, and how much of them no row holds any more."""
+"""Packs: their writers, and the number of their dead bytes."""
 
 from __future__ import annotations
 
@@ -22,11 +22,14 @@ from sluice_s3.app.index.upkeep_statements import (
 )
 
 Dead = Sequence[tuple[int, int]]
-"""Packs and how many of their bytes died."""
+"""Pairs of a pack and the number of its bytes that died."""
 
 
 def open_pack(incarnation: int, store: str = DEFAULT) -> Transaction[int]:
-    """A new pack of an incarnation on a store; its id is nobody else's."""
+    """Register a new pack of an incarnation on a store, with a unique id.
+
+    Raises WriterDead without an incarnation.
+    """
     if not incarnation:
         raise WriterDead(reason="opened without a writer")
     number: int = yield DRAW
@@ -35,31 +38,37 @@ def open_pack(incarnation: int, store: str = DEFAULT) -> Transaction[int]:
 
 
 def seal_pack(pack_id: int, size: int, swept: bool = False) -> Transaction[None]:
-    """Note that nothing is added any more to a pack of `size` bytes.
+    """Record that a pack of `size` bytes is sealed.
 
-    `swept`: its writer died, and what is dead in it is still to be counted.
+    `swept` says that its writer died, so that its dead bytes are still to be counted.
     """
     yield SEAL_PACK, (SWEPT if swept else SEALED, size, pack_id)
 
 
 def packs_of(incarnation: int) -> Transaction[list[Pack]]:
-    """Packs of an incarnation that are not forgotten."""
+    """Return the packs of an incarnation."""
     rows = yield PACKS_OF, (incarnation,)
     return [Pack._make(row) for row in rows]
 
 
 def all_packs() -> Transaction[list[Pack]]:
-    """Every pack."""
+    """Return all packs."""
     return [Pack._make(row) for row in (yield ALL_PACKS, ())]
 
 
 def correct_dead(pack_id: int, seen: int, true: int) -> Transaction[bool]:
-    """Set the count of a sealed pack's dead bytes to `true`; False when it is not `seen` any more."""
+    """Set a sealed pack's count of dead bytes to `true`.
+
+    Returns False when the count is no longer `seen`.
+    """
     return bool((yield SET_DEAD, (SEALED, true, pack_id, seen)))
 
 
 def retire_pack(pack_id: int, overhead: int, locator: str) -> Transaction[bool]:
-    """Queue a sealed pack for discard whose every byte (but `overhead`) is counted dead; False when it is not so."""
+    """Queue a sealed pack for discard when all its bytes except `overhead` are dead.
+
+    Returns False otherwise.
+    """
     if not (yield RETIRE_PACK, (RETIRED, pack_id, overhead)):
         return False
     number = yield DRAW
@@ -73,7 +82,10 @@ def add_dead(dead: Dead) -> Transaction[None]:
 
 
 def refuse_blobs(refused: Sequence[tuple[str, int, int]], store: str = DEFAULT) -> Transaction[None]:
-    """Write down records (locator, pack, bytes) of a store whose commit was refused: dead, and never to be restored."""
+    """Add tombstones for records (locator, pack, bytes) whose commit was refused.
+
+    They are dead and never restored.
+    """
     at = now_ms()
     for locator, pack_id, size in refused:
         number = yield DRAW
@@ -82,5 +94,5 @@ def refuse_blobs(refused: Sequence[tuple[str, int, int]], store: str = DEFAULT) 
 
 
 def forget_pack(pack_id: int) -> Transaction[None]:
-    """Remove a pack whose file is gone."""
+    """Remove a pack whose file is deleted."""
     yield REMOVE_PACK, (pack_id,)

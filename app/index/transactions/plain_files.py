@@ -1,7 +1,7 @@
-"""Plain files (layout *tree*): what is being done to them, and what others did to them.
+"""Plain files: changes in progress, and changes that other programs made.
 
-A change is two transactions with the change of the file between them. The first decides the conditions and locks the
-key by its intent, so that nothing else changes its row; the second makes the row what the file is by then.
+A change is two transactions with the change of the file between them. The first checks the conditions and locks the key
+by a write intent, so that nothing else changes its row. The second updates the row to the new state of the file.
 """
 
 from __future__ import annotations
@@ -79,10 +79,10 @@ def _enter(incarnation: int, *fields: object) -> Transaction[Intent]:
 def start_put(
     incarnation: int, bucket_id: int, key: str, blob_id: int, new: NewVersion, conditions: Conditions | None
 ) -> Transaction[Intent]:
-    """Decide the conditions, and lock a key whose file is about to become the one written aside under `blob_id`.
+    """Check the conditions, and lock a key whose file is about to be replaced.
 
-    `new.body` is the locator that the file will have. Raises KeyBusy while another intent is on the key, and what
-    `put_version` raises.
+    The new file is written aside under `blob_id`. `new.body` is the locator that the file will have. Raises KeyBusy
+    while another intent locks the key, and what `put_version` raises.
     """
     yield from _lock(bucket_id, key, conditions)
     described = orjson.dumps(list(new)).decode()
@@ -97,7 +97,11 @@ def start_complete(
     new: NewVersion,
     conditions: Conditions | None,
 ) -> Transaction[Intent | CommitResult]:
-    """The same for the file that was made of an upload's parts; the result of the Complete before if there was one."""
+    """Lock a key for a file made of an upload's parts; see `start_put`.
+
+    Returns the recorded result when the upload was completed before. Raises NoSuchUpload, InvalidPart, and as
+    `start_put`.
+    """
     rows = yield UPLOAD_STATE, (upload.id,)
     if not rows or rows[0][0] == ABORTED:
         raise NoSuchUpload()
@@ -107,7 +111,7 @@ def start_complete(
     kept = {part.number: part for part in map(part_of, (yield ALL_PARTS, (upload.id,)))}
     for part in chosen:
         found = kept.get(part.number)
-        # its extents may have changed: compaction gives blobs another place
+        # extents are not compared: compaction may have moved the blobs
         if found is None or found._replace(extents=part.extents) != part:
             raise InvalidPart(upload_id=upload.upload_id, part_number=part.number, etag=part.etag)
     new = new._replace(body=with_upload(new.body, upload.id))
@@ -120,7 +124,10 @@ def start_complete(
 def start_delete(
     incarnation: int, bucket_id: int, key: str, version_id: str | None, conditions: Conditions | None
 ) -> Transaction[Intent | None]:
-    """Lock a key whose file is about to be unlinked; None when it has no row (or none of that version)."""
+    """Lock a key whose file is about to be unlinked.
+
+    Returns None when it has no row, or none of that version.
+    """
     old = yield from _lock(bucket_id, key, conditions)
     if old.seq is None or version_id not in (None, NULL_VERSION):
         return None
@@ -128,7 +135,10 @@ def start_delete(
 
 
 def commit_intent(number: int) -> Transaction[CommitResult | None]:
-    """Make the row what the file is by now, and unlock the key; None when that was done before."""
+    """Update the row to the new state of the file, and unlock the key.
+
+    Returns None when that was done before.
+    """
     rows = yield INTENT, (number,)
     if not rows:
         return None
@@ -146,10 +156,13 @@ def commit_intent(number: int) -> Transaction[CommitResult | None]:
 
 
 def _end_upload(intent: Intent, made: CommitResult) -> Transaction[None]:
-    """Its parts become pieces that hold nothing and only tell sizes and checksums; their blobs are released."""
+    """Turn the parts into pieces without blobs that record only sizes and checksums.
+
+    Releases the blobs of the parts.
+    """
     rows = yield UPLOAD_STATE, (intent.upload,)
     if not rows or rows[0][0] != OPEN:
-        return  # aborted meanwhile: what tells of its parts goes with it
+        return  # aborted meanwhile: the abort releases the parts
     kept = yield ALL_PARTS, (intent.upload,)
     yield END_UPLOAD, (*made, intent.upload)
     pieces: list[Row] = []
@@ -165,24 +178,24 @@ def _end_upload(intent: Intent, made: CommitResult) -> Transaction[None]:
 
 
 def abort_intent(number: int) -> Transaction[None]:
-    """Unlock the key: the file is what it was."""
+    """Unlock the key of a file that did not change."""
     yield REMOVE_INTENT, (number,)
 
 
 def intent_for_key(bucket_id: int, key: str) -> Transaction[Intent | None]:
-    """What is being done to a key."""
+    """Return the write intent on a key, or None."""
     rows = yield INTENT_ON, (bucket_id, key)
     return Intent._make(rows[0]) if rows else None
 
 
 def intents_of(incarnation: int) -> Transaction[list[Intent]]:
-    """What a writer was doing, oldest first."""
+    """Return the write intents of a writer, oldest first."""
     rows = yield INTENTS_OF, (incarnation,)
     return [Intent._make(row) for row in rows]
 
 
 def position() -> Transaction[int]:
-    """The last number that was drawn of the commit sequence."""
+    """Return the last number drawn from the commit sequence."""
     rows = yield SEQUENCE, ()
     return int(rows[0][0])
 
@@ -190,10 +203,11 @@ def position() -> Transaction[int]:
 def adopt_external_files(
     bucket_id: int, owner_id: str, since: int, found: Sequence[ExternalFile]
 ) -> Transaction[list[int]]:
-    """Enter files that others made or changed, with ETags that stand for those not known yet; their new sequences.
+    """Add rows for files that other programs created or changed.
 
-    0 for a key whose row is not the one seen, on which something is being done, or which was deleted after `since`
-    (the position before the files were looked at): then the look is out of date.
+    Returns their sequences. Their ETags are placeholders until the files are hashed. The sequence is 0 for a key whose
+    row is not the one seen, which has a write intent, or which was deleted after `since` (the position before the
+    scan): then the scan is out of date.
     """
     if not (yield BUCKET_ID, (bucket_id,)):
         raise NoSuchBucket()
@@ -219,13 +233,20 @@ def adopt_external_files(
 
 
 def _seen(bucket_id: int, key: str) -> Transaction[Row | None]:
-    """Sequence, time and body of a key's version (each None when there is none); None when something is done to it."""
+    """Return sequence, time and body of a key's version, each None when there is none.
+
+    None under a write intent.
+    """
     rows = yield LOCKED, (bucket_id, key, bucket_id, key)
     return None if rows[0][0] is not None else rows[0][1:]
 
 
 def remove_missing_files(bucket_id: int, vanished: Sequence[tuple[str, int]]) -> Transaction[list[bool]]:
-    """Remove the rows of files that others took away: (key, sequence of the row when the file was looked for)."""
+    """Remove the rows of files that other programs deleted.
+
+    Returns for each whether it was removed. `vanished` holds the key, and the sequence of the row when the file was
+    looked for.
+    """
     made: list[bool] = []
     for key, seq in vanished:
         seen = yield from _seen(bucket_id, key)
@@ -241,19 +262,22 @@ def remove_missing_files(bucket_id: int, vanished: Sequence[tuple[str, int]]) ->
 
 
 def current_keys_after(bucket_id: int, after: str, limit: int) -> Transaction[list[tuple[str, int, str]]]:
-    """Key, sequence and body of current objects behind a key."""
+    """Return key, sequence and body of current objects after a key."""
     rows: list[tuple[str, int, str]] = yield CURRENT_AFTER, (bucket_id, after, limit)
     return rows
 
 
 def buckets_on(store: str) -> Transaction[list[Bucket]]:
-    """Buckets with data on a store."""
+    """Return the buckets with data on a store."""
     rows = yield BUCKETS_ON, (store, store)
     return [Bucket._make(row) for row in rows]
 
 
 def pending_hashes(after: int, limit: int) -> Transaction[list[PendingHash]]:
-    """Versions that wait for their hashes; `bucket_id` is 0 for one that is gone or replaced."""
+    """Return versions that wait for their hashes.
+
+    `bucket_id` is 0 for a version that is gone or replaced.
+    """
     rows = yield UNHASHED, (after, limit)
     return [
         PendingHash(seq, bucket_id or 0, key or "", size or 0, body or "") for seq, bucket_id, key, size, body in rows
@@ -261,7 +285,10 @@ def pending_hashes(after: int, limit: int) -> Transaction[list[PendingHash]]:
 
 
 def set_hashes(seq: int, body: str, etag: str, algorithm: str, checksum: str) -> Transaction[bool]:
-    """Give a version its true ETag and checksum, if it is still the one that was read."""
+    """Set the true ETag and checksum of a version.
+
+    Returns False when it is no longer the one that was read.
+    """
     yield REMOVE_UNHASHED, (seq,)
     number = yield DRAW
     kind = "FULL_OBJECT" if algorithm else ""
@@ -269,5 +296,5 @@ def set_hashes(seq: int, body: str, etag: str, algorithm: str, checksum: str) ->
 
 
 def forget_unhashed(seqs: Sequence[int]) -> Transaction[None]:
-    """Nobody waits for these any more."""
+    """Remove versions from those that wait for their hashes."""
     yield REMOVE_UNHASHED, [(seq,) for seq in seqs]

@@ -1,4 +1,4 @@
-"""Counted bodies: a body has a row in `shared` only while more than one row holds it."""
+"""Reference counts: a body has a row in `shared` only while several rows hold it."""
 
 from __future__ import annotations
 
@@ -9,24 +9,30 @@ from sluice_s3.app.index.statements import ADD_DISCARD, FORGET_SHARED, SHARE, UN
 
 
 def add_reference(body: str) -> Transaction[None]:
-    """One more row holds this body. Raises SourceGone for a plain file, which no two rows can hold."""
+    """Count one more reference to a body.
+
+    Raises SourceGone for a plain file, which only one row can hold.
+    """
     if is_plain_file(body):
         raise SourceGone()
     yield SHARE, (body,)
 
 
 def reference_new_blob(locator: str, taken: set[str]) -> Transaction[None]:
-    """One more row of those that are written now holds a new blob; `taken` are those that one of them holds."""
+    """Count one more reference of a new row to a new blob.
+
+    `taken` are the blobs that a new row already holds.
+    """
     if locator in taken:
         yield from add_reference(locator)
     taken.add(locator)
 
 
 def enqueue_discard(body: str) -> Transaction[None]:
-    """Queue a body that had one holder, and now has none.
+    """Queue a body that has lost its only holder.
 
-    A plain file stays: whoever replaces it or takes it away does so before the row changes. Only what tells its parts
-    is queued.
+    A plain file is not queued: it is replaced or removed before the row changes. Only the pieces that describe its
+    parts are queued.
     """
     if is_plain_file(body):
         upload = tree_upload(body)
@@ -38,7 +44,7 @@ def enqueue_discard(body: str) -> Transaction[None]:
 
 
 def drop_reference(body: str) -> Transaction[None]:
-    """One row less holds this body; the last one queues it for discard."""
+    """Count one reference less; the last one queues the body for discard."""
     rows = yield UNSHARE, (body,)
     if not rows:
         yield from enqueue_discard(body)

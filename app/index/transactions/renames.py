@@ -1,4 +1,7 @@
-"""Objects that get another key, or more bytes behind those that they have. No byte is written anew."""
+"""Renames of objects, and appends to them.
+
+No existing byte is rewritten.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +37,7 @@ from sluice_s3.app.index.transactions.refcounts import add_reference, drop_refer
 from sluice_s3.app.index.upkeep_statements import ADD_REMOVAL, FORGET_TOKENS, RENAME_VERSION, WHOLE_PIECES
 
 TOKENS = "rename:"
-"""How the notes of renames begin that were done: then come the bucket and the token."""
+"""Prefix of the notes of finished renames. The bucket and the token follow."""
 
 
 def _found(bucket_id: int, key: str) -> Transaction[CurrentForWrite]:
@@ -48,11 +51,11 @@ def _found(bucket_id: int, key: str) -> Transaction[CurrentForWrite]:
 
 
 def rename_object(bucket_id: int, rename: Rename) -> Transaction[CommitResult | None]:
-    """Give an object another key, where it takes the place of what is there.
+    """Rename an object, replacing the object at the target key.
 
-    Returns None when it was done before by that token. LastModified is the time of it: what was decided of a key
-    must be no older than what was written there before, as `rebuild` tells them apart. Raises NoSuchKey,
-    PreconditionFailed, TokenReused, and InvalidBucketState where versions are kept.
+    Returns None when the rename of that token was done before. LastModified becomes the time of the rename: a change of
+    a key must not be older than what was written there before, by which `rebuild` orders them. Raises NoSuchBucket,
+    NoSuchKey, PreconditionFailed, TokenReused, and InvalidBucketState where versions are kept.
     """
     note = f"{TOKENS}{bucket_id}:{rename.token}"
     digest = xxh3_64_hexdigest(repr(rename).encode("utf-8", "surrogatepass"))
@@ -86,17 +89,18 @@ def rename_object(bucket_id: int, rename: Rename) -> Transaction[CommitResult | 
 
 
 def forget_renames(before: int) -> Transaction[None]:
-    """Forget tokens of renames that were done before that time, in milliseconds."""
+    """Remove the tokens of renames before a time in milliseconds since the epoch."""
     yield FORGET_TOKENS, (f"{before:013}",)
 
 
 def append(
     bucket_id: int, key: str, found: Version, new: NewVersion, more: Appended, conditions: Conditions | None
 ) -> Transaction[CommitResult]:
-    """Make `new` of a key's object: the blobs that it holds, and one behind them; `new.body` is filled in here.
+    """Append one blob to a key's object, which becomes `new`.
 
-    Pieces that it alone holds get one more; else it gets pieces of its own. Raises SourceGone when `found` is not
-    the key's object, as it was found, any more, and what `put_version` raises.
+    `new.body` is set here. Pieces that only this object holds get one more; otherwise the object gets pieces of its
+    own. Raises SourceGone when `found` is no longer the key's object in that state, InvalidBucketState where versions
+    are kept, and what `put_version` raises.
     """
     old = yield from current_for_write(bucket_id, key, conditions)
     if old.versioning:
@@ -114,8 +118,11 @@ def append(
 def _own_pieces(
     bucket_id: int, key: str, found: Version, new: NewVersion, made: tuple[int, str, int]
 ) -> Transaction[int]:
-    """The number of pieces that the object alone holds; `made` is what the upload says of its completion, by which the
-    journals and the sweep know that it has something new."""
+    """Return the number of pieces that only this object holds.
+
+    `made` is the completion result that the upload records: it tells journals and the orphan sweeper that the upload
+    has something new.
+    """
     body = found.body
     if body.startswith(PIECES) and not (yield HOLDERS, (body,)):
         yield END_UPLOAD, (*made, pieces_number(body))

@@ -1,4 +1,4 @@
-"""Archived versions that somebody wants back, and the notes of them."""
+"""Restores of archived versions, and the notes of them."""
 
 from __future__ import annotations
 
@@ -18,9 +18,10 @@ from sluice_s3.app.index.upkeep_statements import FORGET_NOTE, MOVE_NOTE
 def request_restore(
     bucket_id: int, key: str, version_id: str, seq: int, headers: str, restore: RestoreState
 ) -> Transaction[int]:
-    """Give the version `seq`, whose headers are these, another state, and note when to look at it; its new number.
+    """Set the restore state of the version `seq`, and note when to check it.
 
-    Raises ConditionalRequestConflict when it has other headers by now.
+    Returns its new number. `headers` are its current headers. Raises ConditionalRequestConflict when the version has
+    changed.
     """
     number = yield from set_headers(bucket_id, key, seq, with_restore(headers, restore))
     yield SET_META, (restore_meta_key(bucket_id, version_id, key), restore_meta_value(restore.until))
@@ -28,9 +29,9 @@ def request_restore(
 
 
 def reschedule_restore(pending: DueRestore, value: str) -> Transaction[None]:
-    """Look at an archived version again at the time of that note, never when it is empty.
+    """Set the time of the next check of an archived version.
 
-    Does nothing if a newer note has replaced it.
+    An empty `value` removes it. Does nothing if a newer note has replaced `pending`.
     """
     if value:
         yield MOVE_NOTE, (value, pending.name, pending.value)

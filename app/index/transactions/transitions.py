@@ -1,4 +1,7 @@
-"""Versions get another storage class, and their blobs another place, in one step: each only as it was found."""
+"""Transitions: change storage class and place of versions in one step.
+
+Each applies only to an unchanged version.
+"""
 
 from __future__ import annotations
 
@@ -18,13 +21,14 @@ from sluice_s3.app.index.version_statements import FOUND_AS, RECLASS_VERSION
 def transition_versions(
     bucket: Bucket, settings: str | None, entries: Sequence[TransitionEntry]
 ) -> Transaction[list[int] | None]:
-    """Give each version that is still as it was found its new class and places; its new number, 0 when it is not.
+    """Give each unchanged version its new class and places.
 
-    A new number, so that it is written down beside the data as everything is that is decided later; what tells a
-    version and its time stays. The blobs at the new places are held by nobody else.
+    Returns its new number, 0 for a changed version. The new number makes the transition a later change for the
+    journals. The version id and LastModified stay. No other row may hold the blobs at the new places.
 
-    None, and nothing is done, when the bucket's settings are not these any more (if these are given), or when it began
-    or ended to be moved since it was found: a move that ended does not look again for what comes to the store it left.
+    Returns None, and changes nothing, when the bucket's settings are not `settings` (unless None), or when a move of
+    the bucket began or ended since it was read: a finished move does not look again for data that arrives on the old
+    store.
     """
     rows = yield FOUND_AS, (bucket.id,)
     if not rows or settings not in (None, rows[0][0]):

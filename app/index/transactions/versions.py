@@ -1,7 +1,7 @@
-"""Buckets that keep versions: what a write or a delete does to a key there, and which version is the newest.
+"""Buckets with versioning: writes and deletes of a key, and which version is the newest.
 
-The newest version of a key is CURRENT or MARKER, all others are NONCURRENT or OLD_MARKER. While versioning is suspended
-what is written has the id `null`, and takes the place of the version that had it.
+The newest version of a key is CURRENT or MARKER, all others are NONCURRENT or OLD_MARKER. While versioning is
+suspended, a new version has the id `null`, and replaces the version that had it.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ PROMOTED = {older: newest for newest, older in DEMOTED.items()}
 
 
 class VersionHeader(NamedTuple):
-    """What a change must know of a version."""
+    """The columns of a version that a change needs."""
 
     seq: int
     version_id: str
@@ -54,7 +54,7 @@ class VersionHeader(NamedTuple):
 def set_versioning(bucket_id: int, versioning: int) -> Transaction[None]:
     """Enable or suspend versioning; see the schema.
 
-    Raises NoSuchBucket, and InvalidBucketState for suspending it where there is object lock.
+    Raises NoSuchBucket. Raises InvalidBucketState for a suspension in a bucket with object lock.
     """
     rows = yield VERSIONING, (bucket_id,)
     if not rows:
@@ -65,9 +65,9 @@ def set_versioning(bucket_id: int, versioning: int) -> Transaction[None]:
 
 
 def set_object_lock(bucket_id: int, default: Sequence[object]) -> Transaction[None]:
-    """Enable object lock for good, or give it another default retention; see `locks.SETTING`.
+    """Enable object lock permanently, or set its default retention; see `object_lock.SETTING`.
 
-    Raises NoSuchBucket, and InvalidBucketState where no versions are kept.
+    Raises NoSuchBucket, and InvalidBucketState in a bucket without versioning.
     """
     rows = yield VERSIONING, (bucket_id,)
     if not rows:
@@ -80,7 +80,7 @@ def set_object_lock(bucket_id: int, default: Sequence[object]) -> Transaction[No
 
 
 def noncurrent_version(bucket_id: int, key: str, version_id: str) -> Transaction[Version | None]:
-    """The version of that id, if it is not the current object."""
+    """Return the version of that id, if it is not the current object."""
     if version_id == NULL_VERSION:
         rows = yield NULL_VERSION_OF, (bucket_id, key)
     else:
@@ -92,7 +92,7 @@ def noncurrent_version(bucket_id: int, key: str, version_id: str) -> Transaction
 
 
 def current_marker(bucket_id: int, key: str) -> Transaction[Version | None]:
-    """The delete marker that is the newest version of a key."""
+    """Return the delete marker that is the newest version of a key, or None."""
     rows = yield NEWEST_OTHER_VERSION, (bucket_id, key)
     return Version._make(rows[0][:-1]) if rows and rows[0][-1] == MARKER else None
 
@@ -106,7 +106,10 @@ def add_version(bucket_id: int, versioning: int, key: str, new: NewVersion) -> T
 
 
 def add_delete_marker(bucket_id: int, versioning: int, key: str) -> Transaction[DeleteResult]:
-    """Make a delete marker the newest version of a key. It is its bucket's owner's."""
+    """Make a delete marker the newest version of a key.
+
+    The owner of the bucket owns it.
+    """
     ((_, owner_id, _),) = yield VERSIONING, (bucket_id,)
     after = yield from _make_way(bucket_id, versioning, key)
     seq, version_id, modified = yield from _next(versioning, after)
@@ -116,20 +119,26 @@ def add_delete_marker(bucket_id: int, versioning: int, key: str) -> Transaction[
 
 
 def _next(versioning: int, after: int) -> Transaction[tuple[int, str, int]]:
-    """Sequence, id and time of a version that is made behind another."""
+    """Return sequence, id and time of a new version.
+
+    Its time is later than `after`.
+    """
     seq = yield DRAW
     modified = max(now_ms(), after + 1)
     return seq, version_ids.new_version_id(modified, seq) if versioning == ENABLED else NULL_VERSION, modified
 
 
 def _make_way(bucket_id: int, versioning: int, key: str) -> Transaction[int]:
-    """Let a key have no newest version; the time of the one that was, 0 when there was none."""
+    """Demote the newest version of a key, and return its time, or 0.
+
+    While versioning is suspended, also removes the null version of the key.
+    """
     rows = (yield CURRENT_OF, (bucket_id, key)) or (yield NEWEST_OTHER, (bucket_id, key))
     newest = VersionHeader._make(rows[0]) if rows else None
     if versioning != ENABLED:
         null = yield from stored_version(bucket_id, key, NULL_VERSION)
         if null is not None:
-            # what takes its place has its id, and so tells the journals that it is gone
+            # no tombstone: the new version has the same id, so the journals know that the old one is gone
             yield from _remove(null)
             if newest is not None and newest.seq == null.seq:
                 return newest.modified
@@ -142,7 +151,10 @@ def _make_way(bucket_id: int, versioning: int, key: str) -> Transaction[int]:
 def remove_version(
     bucket_id: int, key: str, version_id: str, conditions: Conditions | None, bypass: bool
 ) -> Transaction[DeleteResult | None]:
-    """Remove a version for good; None when there is none of that id. Raises ObjectLocked."""
+    """Remove a version permanently.
+
+    Returns None when there is none of that id. Raises ObjectLocked.
+    """
     found = yield from stored_version(bucket_id, key, version_id)
     if conditions is not None:
         facts = (None, 0, 0) if found is None or not found.etag else (found.etag, found.size, found.modified)
@@ -161,7 +173,7 @@ def remove_version(
 
 
 def stored_version(bucket_id: int, key: str, version_id: str) -> Transaction[VersionHeader | None]:
-    """The version of that id, as far as a change must know it."""
+    """Return the columns of a version that a change needs, or None."""
     rows = yield CURRENT_OF, (bucket_id, key)
     if not rows or rows[0][1] != version_id:
         if version_id == NULL_VERSION:
@@ -173,7 +185,10 @@ def stored_version(bucket_id: int, key: str, version_id: str) -> Transaction[Ver
 
 
 def _remove(found: VersionHeader, bypass: bool = False) -> Transaction[None]:
-    """Raises ObjectLocked, before the first write."""
+    """Remove a version and release its body.
+
+    Raises ObjectLocked before the first write.
+    """
     object_lock.require_removable(found.headers, bypass=bypass)
     yield REMOVE_VERSION, (found.seq,)
     if found.body:

@@ -1,4 +1,4 @@
-"""Writer incarnations and the blob ids they reserved."""
+"""Writer incarnations and the blob ids that they reserved."""
 
 from __future__ import annotations
 
@@ -25,15 +25,18 @@ DEAD = "dead"
 
 
 def register(lock_name: str) -> Transaction[int]:
-    """A new incarnation, whose process holds `lock_name` locked already."""
+    """Register a new incarnation, whose process already holds the liveness lock `lock_name`."""
     incarnation: int = yield DRAW
     yield ADD_WRITER, (incarnation, LIVE, lock_name)
     return incarnation
 
 
 def retire(incarnation: int) -> Transaction[bool]:
-    """Remove one's own incarnation, which is live, if it leaves no range, open pack or intent to a sweep."""
-    yield SET_WRITER, (LIVE, incarnation)  # what it has under way on other connections ends before the look
+    """Remove the caller's own live incarnation.
+
+    Returns False when it leaves a range, open pack or intent to a sweep.
+    """
+    yield SET_WRITER, (LIVE, incarnation)  # its transactions on other connections end before the check
     if (yield RANGES, (incarnation,)) or (yield INTENTS_OF, (incarnation,)):
         return False
     if any(not Pack._make(row).sealed for row in (yield PACKS_OF, (incarnation,))):
@@ -44,9 +47,10 @@ def retire(incarnation: int) -> Transaction[bool]:
 
 
 def reserve_ids(incarnation: int, count: int) -> Transaction[IdRange]:
-    """Reserve blob ids that nothing else will ever use, for a writer.
+    """Reserve blob ids for a writer, which nothing else will ever use.
 
-    They are of the commit sequence, so that no version older than the range can hold one of them.
+    Raises WriterDead without an incarnation. They come from the commit sequence, so that no version older than the
+    range can hold one of them.
     """
     if not incarnation:
         raise WriterDead(reason="opened without a writer")
@@ -56,29 +60,35 @@ def reserve_ids(incarnation: int, count: int) -> Transaction[IdRange]:
 
 
 def retire_range(ids: IdRange) -> Transaction[None]:
-    """Forget a range whose every id is committed or discarded: the sweep need not ask for it."""
+    """Remove a range whose every id is committed or discarded.
+
+    The orphan sweeper need not check it.
+    """
     yield REMOVE_RANGE, (ids.first,)
 
 
 def writers() -> Transaction[list[Writer]]:
-    """All incarnations, oldest first."""
+    """Return all incarnations, oldest first."""
     rows = yield WRITERS, ()
     return [Writer._make(row) for row in rows]
 
 
 def declare_dead(incarnation: int) -> Transaction[None]:
-    """From this commit on no transaction of that incarnation commits (law 5)."""
+    """Declare an incarnation dead; from this commit on none of its transactions commits (law 5)."""
     yield SET_WRITER, (DEAD, incarnation)
 
 
 def ranges(incarnation: int) -> Transaction[list[IdRange]]:
-    """Ranges that an incarnation has not retired."""
+    """Return the ranges that an incarnation has not retired."""
     rows = yield RANGES, (incarnation,)
     return [IdRange._make(row) for row in rows]
 
 
 def forget_writer(incarnation: int) -> Transaction[str | None]:
-    """Remove a dead incarnation; the name of its lock file, or None when it is live or unknown."""
+    """Remove a dead incarnation and return the name of its liveness lock.
+
+    Returns None when it is live or unknown.
+    """
     rows = yield WRITER, (incarnation,)
     if not rows or rows[0][0] != DEAD:
         return None

@@ -150,7 +150,7 @@ async def _check_rows(store: Store, sizes: dict[str, int], report: Report) -> se
                 continue
             if isinstance(error, BlobMissing):
                 report.missing.append(fact)
-            else:  # its pack exists but does not contain it whole
+            else:  # its pack exists, but does not contain it completely
                 report.short.append({**fact, "size": 0, "needed": reference.end})
         elif size < reference.end:
             report.short.append({**fact, "size": size, "needed": reference.end})

@@ -1,7 +1,7 @@
 """The scrubber: it reads all referenced blobs again and compares them with checksums and rows.
 
-A damaged blob goes into quarantine: its readers get 503 at once. It leaves quarantine when it is found whole again, or
-when no row references it any more.
+A damaged blob goes into quarantine: its readers get 503 at once. It leaves quarantine when a later read finds it
+intact, or when no row references it any more.
 """
 
 from __future__ import annotations

@@ -87,7 +87,7 @@ class JournalHealth:
 
 
 async def clear_wrong_index(store: Store) -> None:
-    """Clear a note that the index is the wrong one, once a start has shown that it is current.
+    """Clear a note that the index is the wrong one, after a start proved it current.
 
     An older state of the index may hold such a note of an earlier fault. Raises DomainError.
     """

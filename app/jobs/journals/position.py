@@ -121,7 +121,7 @@ def _headings(records: Iterable[JournalRecord | None]) -> Iterable[RecordHeader]
 
 
 async def _is_missing(store: Store, number: int) -> bool:
-    """Return whether a journal is in neither of the directories where it may lie."""
+    """Return whether a journal is in neither of its two possible directories."""
     try:
         await store.driver.journal_tail(number, 1 << 62)
     except BlobMissing:

@@ -208,7 +208,7 @@ class Rebuild:
                     batch.append(blob)
                     if len(batch) == ROWS_PER_BATCH:
                         self._take(batch, horizon)
-            except BlobDamaged as error:  # not entered, so that it is not taken for dead and removed
+            except BlobDamaged as error:  # not added, so that it does not count as dead and is not removed
                 if store.pack_size(pack)[1] > 0:  # else a process died just after creating it
                     report.damage.append(f"{label(store)}{error}")
                 continue

@@ -42,9 +42,9 @@ class Report:
 class Journals:
     """Selection of the records that count in one store's journals.
 
-    They are the newest whole snapshot, all changes behind it, and what exists of newer snapshots. A snapshot that was
-    being written loses nothing, since everything else is there; a damaged one has replaced what came before it. Of what
-    an index already has, up to the number `after` and with the journals `known` to it, only what is newer counts.
+    They are the newest complete snapshot, all changes after it, and the existing parts of newer snapshots. An
+    unfinished snapshot loses nothing, since everything else still exists; a damaged one has replaced what came before
+    it. When an index exists up to the number `after` and with the journals `known` to it, only newer records count.
     """
 
     def __init__(self, store: OfflineStore, report: Report, after: int = 0, known: Collection[int] = ()) -> None:
@@ -56,7 +56,7 @@ class Journals:
         self._rows_from = max(known, default=-1) + 1
         """The first journal whose snapshot rows count."""
         self.snapshot = 0
-        """The journal of the newest whole snapshot."""
+        """The journal of the newest complete snapshot."""
         self.decided_at = 0
         self.decided_until = 0
         self.settings: tuple[int, dict[str, Any]] = (-1, {})
@@ -66,7 +66,7 @@ class Journals:
         self._choose()
 
     def _choose(self) -> None:
-        """Find the newest whole snapshot, and whether all changes behind it exist."""
+        """Find the newest complete snapshot, and whether all changes after it exist."""
         changes: list[tuple[int, int, int]] = []
         told = 0
         for number in self.ids:
@@ -137,7 +137,7 @@ class Journals:
 
 
 def _counts(record: JournalRecord, parts: int) -> bool:
-    """Return whether the snapshot that this record ends is whole."""
+    """Return whether the snapshot that this record ends is complete."""
     return bool(encoding.decode(record).get("records") == parts)
 
 

@@ -78,7 +78,7 @@ class Recovery(Rebuild):
         self._replay_removals(self._made.removals(), 0)
 
     def _told_whole(self, journals: dict[str, Journals], settings: dict[str, Any]) -> Iterator[int]:
-        """Yield buckets that a snapshot behind the base describes completely: other rows are deleted."""
+        """Yield buckets that a snapshot after the base describes completely: other rows are deleted."""
         for row in settings.get("buckets", ()):
             for name, found in journals.items():
                 if found.base <= self._position[name][0] or row[0] in self._elsewhere[name]:

@@ -35,12 +35,12 @@ logger = logging.getLogger("sluice.jobs")
 SETTINGS_CHECK_SECONDS = 60.0
 """Seconds after which accounts, keys and buckets are compared although the epoch did not change."""
 RETAINED_MS = 90_000
-"""Milliseconds that removals stay in the index at least, to contradict recovery headers without a journal record."""
+"""Minimum milliseconds that tombstones stay in the index, to contradict recovery headers without a journal record."""
 MIN_SNAPSHOT_ROWS = 50_000
 MAX_JOURNALS = 64
 JOURNAL_BYTES = 256 << 20
 IDLE_COMMITS = 10_000
-"""Numbers of the commit sequence behind the watermark that are read again each time while none is the store's."""
+"""Maximum commit sequence numbers beyond the watermark to reread in each round while none of them is the store's."""
 SLICE_SECONDS = 0.3
 """Seconds of a round that a snapshot may take."""
 NO_BOUND = 1 << 63
@@ -49,9 +49,10 @@ Records = AsyncGenerator[tuple[list[JournalRecord], int], None]
 
 
 async def other_stores_watermark(store: Store) -> int:
-    """Return the number behind which queued discards must stay for the journals of other stores.
+    """Return the number up to which other stores' journals allow queued discards.
 
-    Those journals lack changes yet. They matter where objects of a storage class lie on this store.
+    Journals that lack changes still reference bodies that were discarded later. They matter where objects of a storage
+    class lie on this store.
     """
     bound = NO_BOUND
     for other in store.all.values() if store.name in store.classes.values() else ():
@@ -63,7 +64,7 @@ async def other_stores_watermark(store: Store) -> int:
 class JournalWriter:
     """Writer of one store's journals, for its buckets.
 
-    `now` returns milliseconds since the epoch; `retained` is how many of them removals stay.
+    `now` returns milliseconds since the epoch. `retained` is the number of milliseconds that tombstones stay.
     """
 
     def __init__(
@@ -95,9 +96,10 @@ class JournalWriter:
         self.health = JournalHealth(store)
 
     def bound(self) -> int:
-        """Return the number behind which queued discards must stay: journals may reference them.
+        """Return the number up to which the journals allow queued discards.
 
-        When the store has no space for journals, discards do not stay longer: otherwise space would never be freed.
+        Journals still reference bodies that were discarded later. When the store has no space for journals, all
+        discards proceed: otherwise space would never be freed.
         """
         return NO_BOUND if self._full else max(self._watermark, self._idle)
 
@@ -341,7 +343,10 @@ class JournalWriter:
 
 
 async def _finish(commit: Coroutine[Any, Any, None]) -> None:
-    """Wait for a commit, also when cancelled: it happens all the same, and the last round reads what it changed."""
+    """Wait for a commit, also when cancelled.
+
+    The commit takes place anyway, and the last round reads what it changed.
+    """
     task = asyncio.create_task(commit)
     try:
         await asyncio.shield(task)

@@ -108,7 +108,7 @@ async def look(tree: PlainFiles, bucket: Bucket, paths: Sequence[str], scanned: 
     await adopt(tree, bucket, found, scanned)
     if not absent:
         return
-    with translate_driver_errors():  # after the row was read: else the file of that row might have come in between
+    with translate_driver_errors():  # read the row first: otherwise the file of that row might appear in between
         stamps = await tree.files.find_all([path for path, _, _ in absent])
     gone = [(key, seq) for (_, key, seq), stamp in zip(absent, stamps, strict=True) if stamp is None]
     scanned.vanished += sum(await tree.index.forget_vanished(bucket.id, gone))

@@ -34,9 +34,9 @@ class GarbageCollector:
     """Garbage collector of one store.
 
     `oldest` returns the CLOCK_BOOTTIME in milliseconds at which the oldest running request of any worker began.
-    `decided` returns the number up to which changes are journaled: entries behind it wait. `pieces` says whether to
-    handle bodies of pieces, which lie in no store; with False for `blobs` nothing else is handled. `elsewhere` returns
-    the same bound for the journals of other stores, and is called when there are new entries.
+    `decided` returns the number up to which changes are journaled: entries with greater ids wait. `pieces` says whether
+    to handle bodies of pieces, which lie in no store; with False for `blobs` nothing else is handled. `elsewhere`
+    returns the same bound for the journals of other stores, and is called when there are new entries.
     """
 
     def __init__(
@@ -61,7 +61,7 @@ class GarbageCollector:
         self._pieces = pieces
         self._waiting: deque[_Seen] = deque()
         self._quarantined: list[QueuedDiscard] = []
-        """Entries whose own time has not come."""
+        """Quarantined entries that are not due yet."""
         self._count = 0
         self._last = 0
 
@@ -77,7 +77,7 @@ class GarbageCollector:
             try:
                 gone += await self._take_away(seen.entries)
             except BaseException:
-                self._waiting.append(seen)  # behind the others, so that one that always fails does not block them
+                self._waiting.append(seen)  # after the others, so that an entry that always fails does not block them
                 raise
             self._count -= len(seen.entries)
         return gone

@@ -30,7 +30,7 @@ RateLimit = Callable[[int], Awaitable[None]]
 
 
 class Unreadable(Exception):
-    """A blob cannot be read where it lies."""
+    """A blob is unreadable on its current store."""
 
     def __init__(self, error: DriverError) -> None:
         super().__init__()

@@ -108,8 +108,8 @@ class BucketMigration:
             logger.info("bucket %s: all of it is on store %s", self._bucket.name, self._bucket.store)
 
     async def _pass(self) -> bool:
-        """Move what lies elsewhere; return whether there was nothing."""
-        # The journals of neither store have a younger row yet, so its blob's recovery header may be needed.
+        """Move blobs that are on other stores; return whether there were none."""
+        # The journals of neither store have a newer row yet, so its blob's recovery header may be needed.
         until = await self._index.watermark(self._target.name)
         # parts before versions, the direction in which blobs pass: an upload may be completed at any time
         wants = [
@@ -155,7 +155,7 @@ class BucketMigration:
 
     # multipart objects
     async def _move_pieces(self, row: BodyRow, *, young: bool) -> bool:
-        """Move the pieces of a multipart object; return whether nothing of it lies elsewhere."""
+        """Move the pieces of a multipart object; return whether none is on another store."""
         seq, key, body, _, holders, storage_class = row
         upload = int(body.removeprefix(PIECES))
         held = await self._index.held_by_pieces(upload)
@@ -241,7 +241,7 @@ class BucketMigration:
         try:
             return await change
         except CommitUnknown:
-            raise  # the sweep asks the index for the outcome
+            raise  # the orphan sweeper asks the index for the outcome
         except DomainError:
             await self._copier.settle(kept, set())
             raise

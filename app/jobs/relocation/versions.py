@@ -178,7 +178,7 @@ class VersionRelocator:
             with emit_events(self._teller):
                 done = await self._index.reclass(self._bucket, self._settings, entries)
         except CommitUnknown:
-            raise  # the sweep asks the index for the outcome
+            raise  # the orphan sweeper asks the index for the outcome
         except DomainError:
             await self._copier.settle(kept, set())
             raise

@@ -75,7 +75,7 @@ async def decrypt_stream(
 class _Blob:
     """An encrypted blob that is being read.
 
-    The header is read with the first window, or before it if the window begins behind the header.
+    The header is read with the first window, or before it if the window begins after the header.
     """
 
     def __init__(self, store: Store, locator: str, size: int, keys: Keys) -> None:

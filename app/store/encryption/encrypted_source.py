@@ -71,7 +71,7 @@ class EncryptingSource:
         return self._seal(taken)
 
     def whole(self, piece: Buffer) -> Buffer:
-        """Return the whole ciphertext at once, when the source's bytes are all here."""
+        """Return the complete ciphertext at once, when all of the source's bytes are present."""
         self._ended = True
         self._read = len(piece)
         return self._seal([piece] if piece else [])

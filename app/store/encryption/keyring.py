@@ -105,7 +105,7 @@ class Keyring:
             raise KeyUnavailable(version=key.hex())
         return self._ring.unwrapping(kind, key)
 
-    # written down
+    # whether the ring is journaled
     def check_kept(self, store: str) -> None:
         """Raise WouldBlock unless the journals of a store are known to contain the ring."""
         if (store, self.ring.number) not in self._kept:

@@ -25,7 +25,7 @@ class RecordHeader(NamedTuple):
     kind: str
     after: int
     until: int
-    """Of `changes`: all commits behind `after` up to this number. Of a snapshot: the last commit that it covers."""
+    """Of `changes`: all commits after `after` up to this number. Of a snapshot: the last commit that it covers."""
     at: int
     """Milliseconds. Earlier commits are in this record or an earlier one."""
 

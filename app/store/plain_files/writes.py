@@ -2,7 +2,7 @@
 
 Steps: write intent (key locked, conditions checked) → file renamed or unlinked, directory synced → commit. A change
 that has begun runs to its end even if the client disconnects. `settle` finishes a change that fails in the middle; the
-sweep does if the process dies.
+orphan sweeper does if the process dies.
 """
 
 from __future__ import annotations
@@ -96,7 +96,7 @@ class PlainFiles(PlainFileReader):
     async def finish(self) -> None:
         """Wait for changes under way.
 
-        It does not wait for a mount that hangs: the sweep finishes those changes.
+        It does not wait for a mount that hangs: the orphan sweeper finishes those changes.
         """
         if self._running:
             await asyncio.wait(self._running, timeout=0 if self._threads.refused else FINISH_SECONDS)
@@ -371,7 +371,7 @@ class PlainFiles(PlainFileReader):
     async def _take_back(self, change: _Change) -> None:
         """Delete the temporary file of a change that did not begin."""
         if change.blob_id:
-            with suppress(DriverError):  # left for the sweep
+            with suppress(DriverError):  # left for the orphan sweeper
                 await self.files.unstage(change.blob_id)
                 await self._ids.settle(change.blob_id)
 
