@@ -22,16 +22,17 @@ from sluice_s3.app.s3.errors import (
     SlowDown,
 )
 from sluice_s3.app.s3.wire.request import S3Request
-from sluice_s3.app.server.http.cycle import Application, RequestCycle
+from sluice_s3.app.server.http.cycle import RequestCycle
 from sluice_s3.app.server.http.error_response import render_error
-from sluice_s3.app.server.http.fast_path import TryHandle, TryStart, may_take_fast_path, start_deferred, try_respond
+from sluice_s3.app.server.http.fast_path import may_take_fast_path, start_deferred, try_respond
 from sluice_s3.app.server.http.flow_control import FlowControl
 from sluice_s3.app.server.http.ignored_upgrade import body_parser
-from sluice_s3.app.server.http.limits import check_limits
+from sluice_s3.app.server.http.interfaces import Application, RunningRequest, TryHandle, TryStart
+from sluice_s3.app.server.http.limits import check_limits, is_mostly_framing
 from sluice_s3.app.server.http.request_head import MAX_TARGET, METHODS, split_target, validate_head
-from sluice_s3.app.server.http.state import HttpState, scope_template
+from sluice_s3.app.server.http.scope import scope_template
+from sluice_s3.app.server.http.state import HttpState
 from sluice_s3.app.server.http.trusted_proxies import TrustedProxies
-from sluice_s3.app.server.http.zerocopy import shutdown_socket
 
 logger = logging.getLogger("sluice.server")
 
@@ -39,10 +40,6 @@ DIRECT_BODY_BYTES = 256 * 1024
 """Bytes left of a body above which it bypasses the parser."""
 REFUSED_CONNECTIONS = 256
 """Connections over the limit that get an answer; further ones are dropped."""
-CHUNK_OVERHEAD = 8
-"""Bytes allowed for one byte of a chunked body, with framing. Chunks of one byte need six."""
-READ_BYTES = 256 * 1024
-"""The most bytes that one read from the socket returns."""
 
 
 class Connection(FlowControl):
@@ -151,7 +148,8 @@ class Connection(FlowControl):
                 return
         self._take(data, heading, limit)
         if self.held is not None:
-            start_deferred(self)
+            held, self.held = self.held, None
+            start_deferred(held, self.begin, self.application)
 
     def _take(self, data: bytes, heading: bool, limit: int) -> None:
         """Parse bytes; `heading`: part of a head had arrived before."""
@@ -174,7 +172,9 @@ class Connection(FlowControl):
             elif self.direct:
                 self._leave_parser()
             elif self.parsed is not None and self.parsed.length is None:
-                self._check_overhead(self.parsed, len(data))
+                self.chunked_fed += len(data)
+                if not self.parsed.complete and is_mostly_framing(self.chunked_fed, self.parsed.received, limit):
+                    self._malformed(BadRequest("The framing of the body is larger than the body."))
 
     def _begin_head(self) -> None:
         self.heading = True
@@ -224,7 +224,7 @@ class Connection(FlowControl):
         try:
             path, query = split_target(self.target)
             framing = validate_head(method, version, request)
-            check_limits(self, framing)
+            check_limits(self, framing, state)
         except S3Error as error:
             self._stop(error)
         request.method = METHODS[method]
@@ -244,7 +244,7 @@ class Connection(FlowControl):
             and try_respond(self, request)
         ):
             return
-        cycle = self.parsed = RequestCycle(self, request, version, framing.length, framing.expects_continue, keep_alive)
+        cycle = self.parsed = RequestCycle(self, state, request, version, framing, keep_alive)
         self.heading = False
         self.progress = state.now
         if framing.length is None:
@@ -306,14 +306,6 @@ class Connection(FlowControl):
             self.on_message_complete()
         return b"" if self.deaf else rest
 
-    def _check_overhead(self, cycle: RequestCycle, size: int) -> None:
-        """Bound chunk extensions and trailers by the head's limit and the size of their body."""
-        self.chunked_fed += size
-        if not cycle.complete:
-            bound = self.state.max_header_bytes + CHUNK_OVERHEAD * cycle.received
-            if self.chunked_fed > bound + READ_BYTES:
-                self._malformed(BadRequest("The framing of the body is larger than the body."))
-
     # reading
     def resume_reading(self) -> None:
         """Take bytes again, unless a queued request must come first."""
@@ -322,7 +314,7 @@ class Connection(FlowControl):
             super().resume_reading()
 
     # end
-    def answered(self, cycle: RequestCycle) -> None:
+    def answered(self, cycle: RunningRequest) -> None:
         """Go on after the active cycle's complete answer."""
         if cycle is not self.active:
             return
@@ -345,7 +337,7 @@ class Connection(FlowControl):
             return
         self.resume_reading()
 
-    def application_failed(self, cycle: RequestCycle) -> None:
+    def application_failed(self, cycle: RunningRequest) -> None:
         """Handle an application that ended without a complete answer."""
         if cycle is self.active and (not cycle.started or cycle.head is not None):
             self.refuse(InternalError())
@@ -392,10 +384,7 @@ class Connection(FlowControl):
                 cycle.abandon()
         self.active = self.parsed = self.held = None
         self.pipeline.clear()
-        if self.out is not None:
-            shutdown_socket(self.out)
-        if self.out_waiter is not None and not self.out_waiter.done():
-            self.out_waiter.set_result(None)
+        self.cut_file()
 
     def abort(self) -> None:
         """Close at once and drop unwritten bytes."""

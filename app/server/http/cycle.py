@@ -5,27 +5,20 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING, Any
-from urllib.parse import unquote
+from typing import Any
 
 from sluice_s3.app.errors import StoreUnavailable
-from sluice_s3.app.s3.errors import SlowDown
-from sluice_s3.app.s3.wire.request import REQUEST, S3Request
+from sluice_s3.app.s3.errors import S3Error, SlowDown
+from sluice_s3.app.s3.wire.request import S3Request
 from sluice_s3.app.s3.wire.response import Response
-from sluice_s3.app.server.http.fast_path import TryStart
+from sluice_s3.app.server.http.interfaces import Application, Message, RequestConnection, TryStart
+from sluice_s3.app.server.http.request_head import Framing
 from sluice_s3.app.server.http.response_head import JOINED, render_head
+from sluice_s3.app.server.http.scope import build_scope
+from sluice_s3.app.server.http.state import HttpState
 from sluice_s3.app.server.http.zerocopy import ClientGone, send_file
 
-if TYPE_CHECKING:
-    from sluice_s3.app.server.http.connection import Connection
-
 logger = logging.getLogger("sluice.server")
-
-Message = dict[str, Any]
-Application = Callable[
-    [dict[str, Any], Callable[[], Awaitable[Message]], Callable[[Message], Awaitable[None]]], Awaitable[None]
-]
 
 HIGH_WATER_BYTES = 1024 * 1024
 """Bytes of a body that a connection reads ahead of the application."""
@@ -69,20 +62,20 @@ class RequestCycle:
 
     def __init__(
         self,
-        connection: Connection,
+        connection: RequestConnection,
+        state: HttpState,
         request: S3Request,
         version: str,
-        length: int | None,
-        expects_continue: bool,
+        framing: Framing,
         keep_alive: bool,
     ) -> None:
         self.connection = connection
-        self.state = connection.state
+        self.state = state
         self.request = request
         self.version = version
-        self.length = length
+        self.length = framing.length
         """Bytes of the request body, None when it is chunked."""
-        self.expects_continue = expects_continue
+        self.expects_continue = framing.expects_continue
         self.keep_alive = keep_alive
 
     # life
@@ -127,7 +120,9 @@ class RequestCycle:
 
     async def _run(self, application: Application) -> None:
         try:
-            await application(self._scope(), self.receive, self.send)
+            await application(
+                build_scope(self.connection.template, self.request, self.version), self.receive, self.send
+            )
         except ClientGone:
             pass
         except asyncio.CancelledError:
@@ -147,22 +142,13 @@ class RequestCycle:
             self._drop_buffered()
             self._leave_place()
 
-    def _scope(self) -> dict[str, Any]:
-        request = self.request
-        path = request.raw_path.decode("ascii")
-        scope = self.connection.template.copy()
-        scope["http_version"] = self.version
-        scope["method"] = request.method
-        scope["path"] = unquote(path) if "%" in path else path
-        scope["raw_path"] = request.raw_path
-        scope["query_string"] = request.raw_query
-        scope["headers"] = request.header_list
-        scope[REQUEST] = request
-        return scope
-
     def _failed(self) -> None:
         if not self.disconnected and not self.response_complete:
             self.connection.application_failed(self)
+
+    def refuse(self, error: S3Error) -> None:
+        """Answer without the application, and close the connection."""
+        self.connection.refuse(error)
 
     def cut(self) -> None:
         """End a request that exceeds the greatest age."""
@@ -233,7 +219,7 @@ class RequestCycle:
         elif self.state.unauthenticated.take(self, self.state.now):
             self.in_place = True
         else:
-            self.connection.refuse(SlowDown())
+            self.refuse(SlowDown())
 
     def _leave_place(self) -> None:
         if self.in_place:

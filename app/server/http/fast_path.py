@@ -5,33 +5,38 @@ It creates no scope, no task and no messages (DESIGN §6), which cost as much as
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING
+import asyncio
+from typing import Protocol
 
 from sluice_s3.app.s3.wire.request import S3Request
-from sluice_s3.app.s3.wire.response import Response
+from sluice_s3.app.server.http.cycle import RequestCycle
+from sluice_s3.app.server.http.interfaces import Application, TryHandle, TryStart
 from sluice_s3.app.server.http.request_head import Framing
 from sluice_s3.app.server.http.response_head import JOINED, render_head
-
-if TYPE_CHECKING:
-    from sluice_s3.app.server.http.connection import Connection
-
-TryHandle = Callable[[S3Request], Response | None]
-"""Answers a request without a body; returns None if it must wait.
-
-The async path then gets the same request.
-"""
-TryStart = Callable[[S3Request, bytes, Callable[[Response], None]], bool]
-"""Starts a change, or resumes a request whose `TryHandle` left work pending.
-
-Takes the request, its whole body and the callback for its answer. Returns False if it must be awaited.
-"""
+from sluice_s3.app.server.http.state import HttpState
 
 MAX_BODY_BYTES = 160 * 1024
 """Bytes of a body that may take the fast path. A small object fits, with the framing of signed chunks."""
 
 
-def try_respond(connection: Connection, request: S3Request) -> bool:
+class AnsweringConnection(Protocol):
+    """A connection that may answer in the parser's callback."""
+
+    state: HttpState
+    transport: asyncio.Transport
+    lane: TryHandle | None
+    lane_open: bool
+    """The fast path has not answered a request of these bytes yet."""
+    heading: bool
+    """Part of a head has arrived."""
+    parsed: RequestCycle | None
+    active: RequestCycle | None
+    write_paused: bool
+    since: float
+    progress: float
+
+
+def try_respond(connection: AnsweringConnection, request: S3Request) -> bool:
     """Answer without a cycle, if that needs no wait and no request is before it.
 
     It needs no entry in `state.running` (the oldest request, the greatest age): the application opens and reads what it
@@ -69,9 +74,7 @@ def may_take_fast_path(method: bytes, framing: Framing) -> bool:
     )
 
 
-def start_deferred(connection: Connection) -> None:
-    """Start the held cycle. It takes the fast path if its body is complete."""
-    held, connection.held = connection.held, None
-    assert held is not None
-    if not (held.complete and connection.begin is not None and held.begin(connection.begin)):
-        held.start(connection.application)
+def start_deferred(held: RequestCycle, begin: TryStart | None, application: Application) -> None:
+    """Start a held cycle. It takes the fast path if its body is complete."""
+    if not (held.complete and begin is not None and held.begin(begin)):
+        held.start(application)

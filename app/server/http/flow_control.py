@@ -8,10 +8,10 @@ import select
 import socket
 import struct
 import termios
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
-if TYPE_CHECKING:
-    from sluice_s3.app.server.http.state import HttpState
+from sluice_s3.app.server.http.state import HttpState
+from sluice_s3.app.server.http.zerocopy import shutdown_socket
 
 LINGER_SECONDS = 2.0
 """Seconds of reading after an early end, so that the client can read the answer."""
@@ -121,6 +121,13 @@ class FlowControl(asyncio.Protocol):
         return _unacknowledged(transport.get_extra_info("socket").fileno()) > 0
 
     # the end
+    def cut_file(self) -> None:
+        """End the sending of a file, if there is one: its thread fails, and its waiter wakes."""
+        if self.out is not None:
+            shutdown_socket(self.out)
+        if self.out_waiter is not None and not self.out_waiter.done():
+            self.out_waiter.set_result(None)
+
     def end(self, linger: bool) -> None:
         """Close once everything is written; `linger` reads on, so that no reset destroys the answer."""
         self.deaf = True

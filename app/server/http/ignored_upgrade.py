@@ -6,15 +6,23 @@ the first request to any server without TLS, uploads included.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 import httptools
 
-if TYPE_CHECKING:
-    from sluice_s3.app.server.http.connection import Connection
+
+class ParserCallbacks(Protocol):
+    """What a parser calls."""
+
+    def on_message_begin(self) -> None: ...
+    def on_url(self, url: bytes) -> None: ...
+    def on_header(self, name: bytes, value: bytes) -> None: ...
+    def on_headers_complete(self) -> None: ...
+    def on_body(self, body: bytes) -> None: ...
+    def on_message_complete(self) -> None: ...
 
 
-def body_parser(connection: Connection, length: int | None) -> httptools.HttpRequestParser:
+def body_parser(connection: ParserCallbacks, length: int | None) -> httptools.HttpRequestParser:
     """Return a parser for a body of `length` bytes (None: chunked) and later requests.
 
     It is fed a substitute head with the same framing, which the connection never sees.
@@ -30,7 +38,7 @@ def body_parser(connection: Connection, length: int | None) -> httptools.HttpReq
 class _Events:
     """Passes the parser's callbacks on to the connection unless `quiet`."""
 
-    def __init__(self, connection: Connection) -> None:
+    def __init__(self, connection: ParserCallbacks) -> None:
         self.connection = connection
         self.quiet = True
         self.on_body = connection.on_body

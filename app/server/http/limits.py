@@ -1,34 +1,47 @@
-"""Limits of heads, pipelined requests and memory for bodies (law 9: nothing unbounded)."""
+"""Limits of heads, pipelined requests and the framing of bodies (law 9: nothing unbounded)."""
 
 from __future__ import annotations
 
-import asyncio
-from collections import deque
-from typing import TYPE_CHECKING
+from collections.abc import Sized
+from typing import Protocol
 
-from sluice_s3.app.errors import Overloaded
 from sluice_s3.app.s3.errors import RequestHeaderSectionTooLarge, SlowDown
 from sluice_s3.app.server.http.request_head import Framing
-
-if TYPE_CHECKING:
-    from sluice_s3.app.server.http.connection import Connection
+from sluice_s3.app.server.http.state import HttpState
 
 MAX_PIPELINED = 64
 """Requests that may wait behind the active one."""
-MEMORY_WAIT_SECONDS = 20.0
-"""Seconds that `acquire` waits before it gives up."""
+CHUNK_OVERHEAD_BYTES = 8
+"""Bytes allowed for one byte of a chunked body, with framing. Chunks of one byte need six."""
+READ_BYTES = 256 * 1024
+"""The most bytes that one read from the socket returns."""
 
 
-def check_limits(connection: Connection, framing: Framing) -> None:
+class IncomingHead(Protocol):
+    """A head that the parser has read, and the requests before it."""
+
+    target: bytes
+    names: list[bytes]
+    values: list[bytes]
+    suspect: bool
+    """The head may exceed its limit."""
+
+    @property
+    def pipeline(self) -> Sized:
+        """The requests that wait behind the active one."""
+        ...
+
+
+def check_limits(head: IncomingHead, framing: Framing, state: HttpState) -> None:
     """Require room for one more request. Raises RequestHeaderSectionTooLarge, SlowDown."""
-    state, names = connection.state, connection.names
+    names = head.names
     if len(names) > state.max_headers:
         raise RequestHeaderSectionTooLarge
-    if connection.suspect:
-        size = len(connection.target) + sum(map(len, names)) + sum(map(len, connection.values)) + 4 * len(names)
+    if head.suspect:
+        size = len(head.target) + sum(map(len, names)) + sum(map(len, head.values)) + 4 * len(names)
         if size > state.max_header_bytes:
             raise RequestHeaderSectionTooLarge
-    waiting = len(connection.pipeline)
+    waiting = len(head.pipeline)
     if waiting >= MAX_PIPELINED:
         raise SlowDown
     running = len(state.running) + waiting
@@ -38,70 +51,9 @@ def check_limits(connection: Connection, framing: Framing) -> None:
         raise SlowDown
 
 
-class BodyMemoryBudget:
-    """A budget of bytes, granted in order of arrival.
+def is_mostly_framing(fed: int, received: int, max_header_bytes: int) -> bool:
+    """Return whether chunk extensions and trailers exceed the head's limit and the size of their body.
 
-    Readers of request bodies `take` the bytes that they hold and `release` them. While the budget is `short` they first
-    `acquire` a share, so that each exceeds it by one read of its socket at most. `buffered` counts the bytes that
-    connections hold and no reader has taken yet; they are not part of the budget. Above a quarter of the budget
-    connections stop reading ahead, and above all of it new bodies are refused.
+    `fed` bytes came from the socket for `received` bytes of the body.
     """
-
-    def __init__(self, budget: int) -> None:
-        self.budget = budget
-        self.held = 0
-        self.buffered = 0
-        self.tight_at = budget // 4
-        """Bytes in `buffered` above which connections do not read ahead."""
-        self._waiting: deque[tuple[int, asyncio.Future[None]]] = deque()
-
-    @property
-    def short(self) -> bool:
-        """The budget is used up, or other readers wait for it."""
-        return self.held >= self.budget or bool(self._waiting)
-
-    def take(self, size: int) -> None:
-        """Count `size` bytes that are held already."""
-        self.held += size
-
-    async def acquire(self, size: int, timeout: float = MEMORY_WAIT_SECONDS) -> None:
-        """Take `size` bytes of the budget, or all of it if `size` is more.
-
-        Raises Overloaded after `timeout` seconds.
-        """
-        size = min(size, self.budget)
-        if not self._waiting and self.held + size <= self.budget:
-            self.held += size
-            return
-        future = asyncio.get_running_loop().create_future()
-        entry = (size, future)
-        self._waiting.append(entry)
-        try:
-            async with asyncio.timeout(timeout):
-                await future
-        except BaseException as error:
-            if not future.cancelled() and future.done():
-                self.release(size)
-            elif entry in self._waiting:
-                self._waiting.remove(entry)
-                self._grant()
-            if isinstance(error, TimeoutError):
-                raise Overloaded(limit="max_body_memory") from None
-            raise
-
-    def release(self, size: int) -> None:
-        """Return the bytes of `acquire(size)` or `take(size)`."""
-        self.held -= min(size, self.budget)
-        self._grant()
-
-    def _grant(self) -> None:
-        while self._waiting:
-            size, future = self._waiting[0]
-            if future.cancelled():
-                self._waiting.popleft()
-                continue
-            if self.held + size > self.budget:
-                return
-            self._waiting.popleft()
-            self.held += size
-            future.set_result(None)
+    return fed > max_header_bytes + CHUNK_OVERHEAD_BYTES * received + READ_BYTES

@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from sluice_s3.app.s3.errors import RequestTimeout
-
-if TYPE_CHECKING:
-    from sluice_s3.app.server.http.connection import Connection
-    from sluice_s3.app.server.http.cycle import RequestCycle
+from sluice_s3.app.server.http.interfaces import OpenConnection, RunningRequest
+from sluice_s3.app.server.http.state import HttpState
 
 DRAIN_IDLE_SECONDS = 5.0
 """Seconds that a patient drain leaves an idle connection. Its client may be about to use it."""
@@ -16,9 +12,9 @@ FIRST_REQUEST_GRACE_SECONDS = 1.0
 """Seconds that any drain leaves a new connection."""
 
 
-def enforce_timeouts(connection: Connection, now: float) -> None:
+def enforce_timeouts(connection: OpenConnection, state: HttpState) -> None:
     """End what has made no progress for too long."""
-    settings = connection.state.settings
+    settings, now = state.settings, state.now
     active = connection.active
     if connection.linger_until:
         if now >= connection.linger_until:
@@ -27,34 +23,34 @@ def enforce_timeouts(connection: Connection, now: float) -> None:
         connection.abort()
     elif active is not None:
         if active.wants_body or (active.response_complete and not active.complete):
-            _watch_body(connection, active, now)
+            _watch_body(connection, active, state)
     elif connection.heading:
         if now - connection.since > settings.header_timeout:
             connection.refuse(RequestTimeout())
     elif not connection.deaf:
         limit = settings.header_timeout if connection.fresh else settings.keep_alive_timeout
-        if connection.state.draining:
-            close_if_idle(connection, now)
+        if state.draining:
+            close_if_idle(connection, state)
         elif now - connection.since > limit:
             _close_idle(connection)
     connection.watched = now
 
 
-def _watch_body(connection: Connection, active: RequestCycle, now: float) -> None:
+def _watch_body(connection: OpenConnection, active: RunningRequest, state: HttpState) -> None:
     """Count the time of waiting for the client, not for a disk or memory. Ends a wait that is too long."""
-    active.waited += now - connection.watched
-    if now - connection.progress > connection.state.settings.body_timeout or active.is_late():
+    active.waited += state.now - connection.watched
+    if state.now - connection.progress > state.settings.body_timeout or active.is_late():
         if active.started:
             connection.abort()
         else:
             connection.refuse(RequestTimeout())
 
 
-def close_if_idle(connection: Connection, now: float) -> None:
+def close_if_idle(connection: OpenConnection, state: HttpState) -> None:
     """Close an idle connection of a stopping worker, after a grace. Others close with their next answer."""
     if connection.active is not None or connection.heading or connection.deaf:
         return
-    state = connection.state
+    now = state.now
     if state.patient and connection.is_read_from():
         connection.since = now  # the client sends no further request before it has read all of this
         return
@@ -63,6 +59,6 @@ def close_if_idle(connection: Connection, now: float) -> None:
         _close_idle(connection)
 
 
-def _close_idle(connection: Connection) -> None:
+def _close_idle(connection: OpenConnection) -> None:
     if not connection.readable():  # else a request has arrived that the loop has not seen
         connection.end(linger=False)

@@ -6,13 +6,9 @@ slowest bodies are refused.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from sluice_s3.app.s3.errors import SlowDown
+from sluice_s3.app.server.http.interfaces import RunningRequest
 from sluice_s3.app.settings import Settings
-
-if TYPE_CHECKING:
-    from sluice_s3.app.server.http.cycle import RequestCycle
 
 CROWDED_GRACE_SECONDS = 5.0
 """Seconds before the minimum average rate applies to a body, while others wait."""
@@ -25,7 +21,7 @@ class UnauthenticatedBodies:
         self._limit = settings.max_unauthenticated_bodies
         self._per_client = settings.max_unauthenticated_bodies_per_client
         self._rate = settings.body_min_rate
-        self._held: dict[RequestCycle, str] = {}
+        self._held: dict[RunningRequest, str] = {}
         self._of_client: dict[str, int] = {}
         self._searched = -1.0
         """The time of the last search for slow bodies."""
@@ -33,7 +29,7 @@ class UnauthenticatedBodies:
     def __len__(self) -> int:
         return len(self._held)
 
-    def take(self, cycle: RequestCycle, now: float) -> bool:
+    def take(self, cycle: RunningRequest, now: float) -> bool:
         """Take a place for a request; False when there is none."""
         client = cycle.request.client
         if self._per_client and self._of_client.get(client, 0) >= self._per_client:
@@ -47,7 +43,7 @@ class UnauthenticatedBodies:
             self._of_client[client] = self._of_client.get(client, 0) + 1
         return True
 
-    def release(self, cycle: RequestCycle) -> None:
+    def release(self, cycle: RunningRequest) -> None:
         """Release the place of a request."""
         client = self._held.pop(cycle, None)
         if client is None or not self._per_client:
@@ -65,4 +61,4 @@ class UnauthenticatedBodies:
         self._searched = now
         for cycle in list(self._held):
             if cycle.is_slow(CROWDED_GRACE_SECONDS, self._rate):
-                cycle.connection.refuse(SlowDown())
+                cycle.refuse(SlowDown())

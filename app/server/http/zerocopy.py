@@ -13,12 +13,13 @@ import os
 import socket
 from functools import partial
 from threading import Lock
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
+from sluice_s3.app.server.http.interfaces import RequestConnection
+from sluice_s3.app.server.http.state import HttpState
 from sluice_s3.storage_drivers.errors import DriverError, StoreFailed
 
 if TYPE_CHECKING:
-    from sluice_s3.app.server.http.cycle import RequestCycle
     from sluice_s3.storage_drivers.base import FileSlice
 
 MAX_BYTES_PER_CALL = 2 * 1024 * 1024
@@ -27,6 +28,14 @@ MAX_BYTES_PER_CALL = 2 * 1024 * 1024
 
 class ClientGone(ConnectionError):
     """The connection is lost or abandoned: nothing more can be sent."""
+
+
+class FileRequest(Protocol):
+    """A request that is answered with a file."""
+
+    state: HttpState
+    connection: RequestConnection
+    disconnected: bool
 
 
 class _SharedSocket:
@@ -67,7 +76,7 @@ class _SharedSocket:
 
 
 async def send_file(
-    cycle: RequestCycle, head: bytes, file: int, offset: int, count: int, opened: FileSlice | None = None
+    cycle: FileRequest, head: bytes, file: int, offset: int, count: int, opened: FileSlice | None = None
 ) -> None:
     """Send `head`, then `count` bytes of the descriptor `file` at `offset`.
 
@@ -110,13 +119,13 @@ async def send_file(
         kept.close()
 
 
-def _check(cycle: RequestCycle) -> None:
+def _check(cycle: FileRequest) -> None:
     if cycle.disconnected:
         raise ClientGone
 
 
 async def _run_in_thread(
-    cycle: RequestCycle, kept: _SharedSocket, head: bytes, file: int, offset: int, count: int
+    cycle: FileRequest, kept: _SharedSocket, head: bytes, file: int, offset: int, count: int
 ) -> tuple[int, int]:
     out = kept.out
     work = partial(_send_and_leave, kept, head, file, offset, count)
@@ -166,7 +175,7 @@ def _send_some(out: socket.socket, head: bytes, file: int, offset: int, count: i
     return sent_head, sent
 
 
-async def _writable(cycle: RequestCycle, out: socket.socket) -> None:
+async def _writable(cycle: FileRequest, out: socket.socket) -> None:
     loop = cycle.state.loop
     waiter: asyncio.Future[None] = loop.create_future()
     cycle.connection.out_waiter = waiter

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-from sluice_s3.app.server.http.cycle import Application, Message
+from sluice_s3.app.server.http.interfaces import Application, Message
 
 
 class StartFailed(Exception):

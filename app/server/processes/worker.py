@@ -24,11 +24,11 @@ import uvloop
 from sluice_s3.app.index import retention_clock
 from sluice_s3.app.s3.wire.request import S3Request
 from sluice_s3.app.server.http.access_log import AccessLog
+from sluice_s3.app.server.http.body_memory import BodyMemoryBudget
 from sluice_s3.app.server.http.connection import REFUSED_CONNECTIONS, Connection
-from sluice_s3.app.server.http.cycle import Application
-from sluice_s3.app.server.http.fast_path import TryHandle, TryStart
-from sluice_s3.app.server.http.limits import BodyMemoryBudget
+from sluice_s3.app.server.http.interfaces import Application, TryHandle, TryStart
 from sluice_s3.app.server.http.state import HttpState
+from sluice_s3.app.server.http.sweeper import Sweeper
 from sluice_s3.app.server.processes.lifespan import Lifespan
 from sluice_s3.app.server.processes.loop_watch import LoopWatch
 from sluice_s3.app.server.processes.parent_death import die_with_parent
@@ -195,7 +195,8 @@ class Server(uvicorn.Server):
         loop.add_signal_handler(signal.SIGTERM, stop, False)
         loop.add_signal_handler(DRAIN_SIGNAL, stop, True)
         loop.add_signal_handler(PRE_STOP_SIGNAL, self._context.leave)
-        state = HttpState(settings, self._context.memory, refused=self._context.refused, publish=self._context.publish)
+        state = HttpState(settings, self._context.memory, refused=self._context.refused)
+        sweeper = Sweeper(state, publish=self._context.publish)
         application = cast(Application, self.config.loaded_app)
         self.lifespan = cast(Any, Lifespan(application))
         lane: TryHandle | None = getattr(application, "try_respond", None)
@@ -204,7 +205,7 @@ class Server(uvicorn.Server):
         self._context.gather_log(loop.call_soon)
         await self.startup(sockets=sockets[:1])
         await self._serve_websites(state, application, sockets[1:])
-        state.start()
+        sweeper.start()
         watch = LoopWatch(self._context.counters.loop_held)
         watch.start()
         # what exists now stays: the collector need not scan it again
@@ -217,10 +218,12 @@ class Server(uvicorn.Server):
             server.close()
         for listener in sockets:
             listener.close()
-        await self._drain(state, patient)
+        sweeper.drain(patient)
+        await self._wait_until_idle(state)
         await self.lifespan.shutdown()
         watch.stop()
-        state.stop()
+        sweeper.stop()
+        state.close()
 
     async def _serve_websites(self, state: HttpState, application: Application, sockets: list[socket.socket]) -> None:
         """Listen on the website port, where no request takes the fast path."""
@@ -234,9 +237,8 @@ class Server(uvicorn.Server):
                 await loop.create_server(make, sock=listener, ssl=self.config.ssl, backlog=self.config.backlog)
             )
 
-    async def _drain(self, state: HttpState, patient: bool) -> None:
+    async def _wait_until_idle(self, state: HttpState) -> None:
         """Wait until all connections are closed and all requests done, at most the graceful time."""
-        state.drain(patient)
         deadline = state.loop.time() + self._spec.settings.graceful_timeout
         while (state.connections or state.running) and state.loop.time() < deadline:  # noqa: ASYNC110 - two sets
             await asyncio.sleep(0.02)

@@ -16,7 +16,7 @@ from sluice_s3.app.jobs.journals.writer import JournalWriter
 from sluice_s3.app.s3.gateway import Gateway
 from sluice_s3.app.s3.services import Services
 from sluice_s3.app.s3.wire.request import REQUEST, S3Request
-from sluice_s3.app.server.http.limits import BodyMemoryBudget
+from sluice_s3.app.server.http.body_memory import BodyMemoryBudget
 from sluice_s3.app.settings import Settings
 from sluice_s3.app.store.store import Store
 from tests.integration.negative.signer import Key, Way, sign_full

@@ -7,7 +7,7 @@ import pytest
 from sluice_s3.app.s3.errors import InvalidRequest
 from sluice_s3.app.s3.request_body import STREAMING_PAYLOADS, RequestBody
 from sluice_s3.app.s3.wire.request import S3Request
-from sluice_s3.app.server.http.limits import BodyMemoryBudget
+from sluice_s3.app.server.http.body_memory import BodyMemoryBudget
 
 
 @pytest.mark.parametrize("form", sorted(STREAMING_PAYLOADS))

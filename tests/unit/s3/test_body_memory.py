@@ -13,7 +13,7 @@ from sluice_s3.app.errors import Overloaded
 from sluice_s3.app.s3 import request_body as body
 from sluice_s3.app.s3.request_body import READ_BYTES, RequestBody
 from sluice_s3.app.s3.wire.request import S3Request
-from sluice_s3.app.server.http.limits import BodyMemoryBudget
+from sluice_s3.app.server.http.body_memory import BodyMemoryBudget
 from sluice_s3.storage_drivers.base import Buffer
 
 BUDGET = 4 * READ_BYTES

@@ -19,8 +19,8 @@ from sluice_s3.app.main import WorkerApp
 from sluice_s3.app.s3.auth import authorization
 from sluice_s3.app.s3.wire.request import S3Request
 from sluice_s3.app.s3.wire.response import Response
+from sluice_s3.app.server.http.body_memory import BodyMemoryBudget
 from sluice_s3.app.server.http.connection import Connection
-from sluice_s3.app.server.http.limits import BodyMemoryBudget
 from sluice_s3.app.server.http.state import HttpState
 from sluice_s3.app.server.shared_memory.counters import Counters
 from sluice_s3.app.settings import Settings
@@ -131,7 +131,7 @@ async def two(path: Path, **options: Any) -> AsyncIterator[Two]:
             fast.close()
             for connection in list(state.connections):
                 connection.abort()
-            state.stop()
+            state.close()
 
 
 def signed(method: str, path: str, query: str = "", *fields: tuple[str, str], key: Key = ROOT, **more: Any) -> Request:

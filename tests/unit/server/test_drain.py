@@ -22,7 +22,7 @@ async def test_a_stop_closes_idle_connections_at_once() -> None:
     async with serving(Recorder(), sweeps=False) as site:
         client = await site.connect()
         await client.ask(GET)
-        site.state.drain(patient=False)
+        site.sweeper.drain(patient=False)
         assert await client.rest() == b""
 
 
@@ -31,7 +31,7 @@ async def test_a_patient_stop_leaves_idle_connections_their_next_request() -> No
         user, sleeper = await site.connect(), await site.connect()
         for client in (user, sleeper):
             await client.ask(GET)
-        site.state.drain(patient=True)
+        site.sweeper.drain(patient=True)
         site.later(DRAIN_IDLE_SECONDS - 0.1)
         got = await user.ask(GET)
         assert (got.status, got.headers["connection"]) == (200, "close")
@@ -56,7 +56,7 @@ async def test_a_patient_stop_waits_for_who_still_reads() -> None:
             await loop.sock_connect(client, ("127.0.0.1", site.port))
             await loop.sock_sendall(client, GET)
             await eventually_async(lambda: any(one.active is None and not one.fresh for one in site.state.connections))
-            site.state.drain(patient=True)
+            site.sweeper.drain(patient=True)
             site.later(DRAIN_IDLE_SECONDS + 0.1)
             got = b""
             async with asyncio.timeout(PATIENCE):
@@ -74,7 +74,7 @@ async def test_a_connection_just_made_may_ask_once() -> None:
     async with serving(Recorder(), sweeps=False) as site:
         asking, silent = await site.connect(), await site.connect()
         await eventually_async(lambda: len(site.state.connections) == 2)
-        site.state.drain(patient=False)
+        site.sweeper.drain(patient=False)
         got = await asking.ask(GET)
         assert (got.status, got.headers["connection"]) == (200, "close")
         site.later(FIRST_REQUEST_GRACE_SECONDS + 0.1)
@@ -92,7 +92,7 @@ async def test_a_running_request_is_answered_with_close() -> None:
         client = await site.connect()
         await client.send(GET)
         await eventually_async(lambda: site.state.running)
-        site.state.drain(patient=False)
+        site.sweeper.drain(patient=False)
         go.set()
         got = await client.response()
         assert (got.status, got.headers["connection"]) == (200, "close")
@@ -105,6 +105,6 @@ async def test_a_request_in_the_socket_is_not_cut_off() -> None:
         client = await site.connect()
         await client.ask(GET)
         client.writer.write(GET)  # uvloop writes at once, and nothing is awaited before the drain
-        site.state.drain(patient=False)
+        site.sweeper.drain(patient=False)
         got = await client.response()
         assert (got.status, got.headers["connection"]) == (200, "close")

@@ -9,7 +9,7 @@ import pytest
 
 from sluice_s3.app.errors import Overloaded
 from sluice_s3.app.server.http import connection as protocol
-from sluice_s3.app.server.http.limits import BodyMemoryBudget
+from sluice_s3.app.server.http.body_memory import BodyMemoryBudget
 from tests.support.waiting import eventually_async
 from tests.unit.server.apps import answer, read_body
 from tests.unit.server.tools import Recorder, serving

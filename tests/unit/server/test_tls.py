@@ -61,7 +61,7 @@ async def test_a_drain_over_tls(cert: tuple[Path, Path]) -> None:
     async with serving(Recorder(), cert=cert) as site:
         client = await site.connect()
         assert (await client.ask(GET)).status == 200
-        site.state.drain(patient=True)
+        site.sweeper.drain(patient=True)
         got = await client.ask(GET)
         assert (got.status, got.headers["connection"]) == (200, "close")
         await eventually_async(lambda: not site.state.connections)

@@ -11,9 +11,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from sluice_s3.app.server.http.body_memory import BodyMemoryBudget
 from sluice_s3.app.server.http.connection import Connection
-from sluice_s3.app.server.http.limits import BodyMemoryBudget
 from sluice_s3.app.server.http.state import HttpState
+from sluice_s3.app.server.http.sweeper import Sweeper
 from sluice_s3.app.server.http.timeouts import enforce_timeouts
 from sluice_s3.app.settings import Settings
 
@@ -100,6 +101,7 @@ class Site:
     """A running server."""
 
     state: HttpState
+    sweeper: Sweeper
     port: int
     clients: list[Client] = field(default_factory=list)
     tls: ssl.SSLContext | None = None
@@ -119,7 +121,7 @@ class Site:
         """Let time pass for a server that was started with `sweeps=False`."""
         self.state.now += seconds
         for connection in list(self.state.connections):
-            enforce_timeouts(connection, self.state.now)
+            enforce_timeouts(connection, self.state)
 
 
 @asynccontextmanager
@@ -129,6 +131,7 @@ async def serving(
     """Serve an ASGI application with settings of choice."""
     settings = Settings(data=Path("unused"), **options)
     state = HttpState(settings, BodyMemoryBudget(settings.max_body_memory))
+    sweeper = Sweeper(state)
     server_tls = client_tls = None
     if cert is not None:
         server_tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
@@ -138,8 +141,8 @@ async def serving(
     loop = asyncio.get_running_loop()
     server = await loop.create_server(lambda: Connection(state, app), "127.0.0.1", 0, ssl=server_tls)
     if sweeps:
-        state.start()
-    site = Site(state, server.sockets[0].getsockname()[1], tls=client_tls)
+        sweeper.start()
+    site = Site(state, sweeper, server.sockets[0].getsockname()[1], tls=client_tls)
     try:
         yield site
     finally:
@@ -152,7 +155,8 @@ async def serving(
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
-        state.stop()
+        sweeper.stop()
+        state.close()
         await server.wait_closed()
 
 

@@ -11,7 +11,7 @@ from sluice_s3.app.s3.errors import IncompleteBody, MalformedPOSTRequest
 from sluice_s3.app.s3.objects.upload_form import UploadForm
 from sluice_s3.app.s3.request_body import READ_BYTES, RequestBody
 from sluice_s3.app.s3.wire.request import S3Request
-from sluice_s3.app.server.http.limits import BodyMemoryBudget
+from sluice_s3.app.server.http.body_memory import BodyMemoryBudget
 from tests.support.environment import sized
 
 TYPE = "multipart/form-data; boundary=BB"

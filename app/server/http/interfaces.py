@@ -1,0 +1,158 @@
+"""What the modules of a connection need of each other, and of the application. Classes satisfy these by their shape."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections.abc import Awaitable, Callable
+from typing import Any, Protocol
+
+from sluice_s3.app.s3.errors import S3Error
+from sluice_s3.app.s3.wire.request import S3Request
+from sluice_s3.app.s3.wire.response import Response
+
+Message = dict[str, Any]
+Application = Callable[
+    [dict[str, Any], Callable[[], Awaitable[Message]], Callable[[Message], Awaitable[None]]], Awaitable[None]
+]
+TryHandle = Callable[[S3Request], Response | None]
+"""Answers a request without a body; returns None if it must wait.
+
+The async path then gets the same request.
+"""
+TryStart = Callable[[S3Request, bytes, Callable[[Response], None]], bool]
+"""Starts a change, or resumes a request whose `TryHandle` left work pending.
+
+Takes the request, its whole body and the callback for its answer. Returns False if it must be awaited.
+"""
+
+
+class RunningRequest(Protocol):
+    """A request with a complete head, as its connection and the limits of its worker see it."""
+
+    request: S3Request
+    task: asyncio.Task[None] | None
+    keep_alive: bool
+    complete: bool
+    """The request body has arrived whole."""
+    waited: float
+    """Seconds that the application waited for the body, as of the last sweep."""
+    head: bytes | None
+    """The head of the answer, until it is written."""
+    started: bool
+    response_complete: bool
+
+    @property
+    def wants_body(self) -> bool:
+        """The application waits for body that has not arrived."""
+        ...
+
+    def is_slow(self, grace: float, rate: int) -> bool:
+        """Return whether the body is slower than `rate` bytes a second after `grace` seconds."""
+        ...
+
+    def is_late(self) -> bool:
+        """Return whether the body takes too long."""
+        ...
+
+    def refuse(self, error: S3Error) -> None:
+        """Answer without the application, and close the connection."""
+        ...
+
+    def cut(self) -> None:
+        """End a request that exceeds the greatest age."""
+        ...
+
+
+class OpenConnection(Protocol):
+    """A connection, as the sweeps and the end of its worker see it."""
+
+    transport: asyncio.Transport
+    heading: bool
+    """Part of a head has arrived."""
+    fresh: bool
+    """Nothing has arrived yet."""
+    deaf: bool
+    """No further requests are taken from it."""
+    linger_until: float
+    since: float
+    """The time from which it is idle, or receives a head."""
+    progress: float
+    watched: float
+    """The time of the last sweep."""
+
+    @property
+    def active(self) -> RunningRequest | None:
+        """The request that is being answered."""
+        ...
+
+    def readable(self) -> bool:
+        """Return whether bytes or an end have arrived that the loop has not seen."""
+        ...
+
+    def is_read_from(self) -> bool:
+        """Return whether the peer has not yet acknowledged all that was written."""
+        ...
+
+    def reader_stuck(self, now: float, limit: float) -> bool:
+        """Return whether the reader has taken none of the pending bytes for `limit` seconds."""
+        ...
+
+    def refuse(self, error: S3Error) -> None:
+        """Answer without the application, and close the connection."""
+        ...
+
+    def end(self, linger: bool) -> None:
+        """Close once everything is written."""
+        ...
+
+    def abort(self) -> None:
+        """Close at once and drop unwritten bytes."""
+        ...
+
+
+class RequestConnection(Protocol):
+    """The connection of a request, as that request and the file that answers it use it."""
+
+    transport: asyncio.Transport
+    template: dict[str, Any]
+    """The parts that every scope of the connection shares."""
+    progress: float
+    read_paused: bool
+    write_paused: bool
+    write_progress: float
+    out: socket.socket | None
+    """The duplicate socket that a file is being sent on."""
+    out_waiter: asyncio.Future[None] | None
+
+    def pause_reading(self) -> None:
+        """Stop taking bytes from the socket."""
+        ...
+
+    def resume_reading(self) -> None:
+        """Take bytes again."""
+        ...
+
+    async def drained(self) -> None:
+        """Wait until the transport's buffer is below its mark, or the connection is lost."""
+        ...
+
+    async def flushed(self) -> None:
+        """Wait until the transport's buffer is empty, or the connection is lost."""
+        ...
+
+    def answered(self, cycle: RunningRequest) -> None:
+        """Go on after the complete answer of a request."""
+        ...
+
+    def application_failed(self, cycle: RunningRequest) -> None:
+        """Handle an application that ended without a complete answer."""
+        ...
+
+    def refuse(self, error: S3Error) -> None:
+        """Answer without the application, and close the connection."""
+        ...
+
+    def abort(self) -> None:
+        """Close at once and drop unwritten bytes."""
+        ...
