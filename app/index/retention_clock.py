@@ -46,7 +46,7 @@ class RetentionClock:
             self._told = True
             logger.error(
                 "the wall clock is %d s ahead of what passed since the server started: retentions are judged "
-                "without them until it is started anew",
+                "without them until it is restarted",
                 (wall - expected) // 1000,
             )
         return expected
