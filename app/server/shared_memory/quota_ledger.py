@@ -32,7 +32,7 @@ class QuotaLedger:
     """
 
     def __init__(self, path: Path, places: int, place: int = 0, *, create: bool = False) -> None:
-        """Raises OSError when the file does not exist."""
+        """Raise OSError when the file does not exist."""
         cells = _ROWS * places
         words = cells + 2 * cells + 2 * SLOTS * places
         shared = memoryview(map_shared_file(path, words * _WORD, create=create)).cast("d")
