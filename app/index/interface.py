@@ -120,7 +120,7 @@ class Index(Engine):
     identities = Read(tx.accounts.identities)
     set_identity = Write(tx.accounts.set_identity, locks=global_lock)
 
-    # without an await, for answers that are written before a task exists (DESIGN §6, the fast path)
+    # without an await, for answers that are written before a task exists (the fast path)
 
     at_once = True
     """False for an engine whose methods below all raise WouldBlock, so that callers skip them."""

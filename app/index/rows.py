@@ -19,8 +19,8 @@ PIECES = "pieces:"
 locator."""
 
 TREE = "t:"
-"""Prefix of a plain file's locator; a store's name may stand before it. A plain file has its own laws (DESIGN §4,
-layout *tree*): no two rows reference it, and it never waits in the discard queue."""
+"""Prefix of a plain file's locator; a store's name may stand before it. A plain file has its own rules: no
+two rows reference it, and it never waits in the discard queue."""
 
 
 def is_plain_file(body: str) -> bool:

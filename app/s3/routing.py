@@ -43,7 +43,7 @@ class Operation(NamedTuple):
     streams: bool
     """Takes an object body, and so the aws-chunked forms."""
     now: HandlerNow | None = None
-    """The same operation on the fast path (DESIGN §6). Raises WouldBlock where it would have to wait."""
+    """The same operation on the fast path. Raises WouldBlock where it would have to wait."""
     begin: Begin | None = None
     """The same for a change: it takes the whole body, and completes without a task."""
     each: bool = False
