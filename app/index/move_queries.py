@@ -7,80 +7,80 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from sluice_s3.app.index.schema.tables import DEFAULT
-from sluice_s3.app.index.sql.dialect import Query, Words
+from sluice_s3.app.index.sql.dialect import Query, SqlDialect
 from sluice_s3.app.index.sql.transaction import Transaction
 
 ROWS_PER_BATCH = 500
 
 
 # in the order of their numbers, so that one pass sees every row that was there when it began
-def _versions(words: Words) -> str:
+def _render_versions(dialect: SqlDialect) -> str:
     return f"""
     SELECT seq, key, versions.body, size, coalesce(shared.holders, 1), storage_class
     FROM versions LEFT JOIN shared ON shared.body = versions.body
-    WHERE seq > {words.number("after")} AND bucket_id = {words.number("bucket")} AND versions.body != ''
-    ORDER BY seq LIMIT {words.number("limit")}
+    WHERE seq > {dialect.number("after")} AND bucket_id = {dialect.number("bucket")} AND versions.body != ''
+    ORDER BY seq LIMIT {dialect.number("limit")}
     """
 
 
-VERSIONS = Query(_versions)
+VERSIONS = Query(_render_versions)
 
 
-def _pieces(words: Words) -> str:
+def _render_pieces(dialect: SqlDialect) -> str:
     return f"""
     SELECT start, part_number, pieces.locator, coalesce(shared.holders, 1)
     FROM pieces LEFT JOIN shared ON shared.body = pieces.locator
-    WHERE upload = {words.number("upload")} AND pieces.locator != '' ORDER BY start, part_number
+    WHERE upload = {dialect.number("upload")} AND pieces.locator != '' ORDER BY start, part_number
     """
 
 
-PIECES = Query(_pieces)
+PIECES = Query(_render_pieces)
 
 
-def _parts(words: Words) -> str:
+def _render_parts(dialect: SqlDialect) -> str:
     return f"""
-    SELECT parts.upload, parts.number, uploads.key, {words.locator} AS locator, coalesce(shared.holders, 1),
+    SELECT parts.upload, parts.number, uploads.key, {dialect.locator} AS locator, coalesce(shared.holders, 1),
         uploads.storage_class
-    FROM uploads JOIN parts ON parts.upload = uploads.id JOIN {words.extents} ON true
-    LEFT JOIN shared ON shared.body = {words.locator}
-    WHERE uploads.bucket_id = {words.number("bucket")} AND uploads.completed_seq = 0
+    FROM uploads JOIN parts ON parts.upload = uploads.id JOIN {dialect.extents} ON true
+    LEFT JOIN shared ON shared.body = {dialect.locator}
+    WHERE uploads.bucket_id = {dialect.number("bucket")} AND uploads.completed_seq = 0
     """
 
 
-PARTS = Query(_parts)
+PARTS = Query(_render_parts)
 
 
-def _size(words: Words) -> str:
-    return f"SELECT count(*), coalesce(sum(size), 0) FROM versions WHERE bucket_id = {words.number('bucket')}"
+def _render_size(dialect: SqlDialect) -> str:
+    return f"SELECT count(*), coalesce(sum(size), 0) FROM versions WHERE bucket_id = {dialect.number('bucket')}"
 
 
-def _any(on: Callable[[str, Words], str]) -> Query:
+def _any_query(render_condition: Callable[[str, SqlDialect], str]) -> Query:
     """Whether a row references a blob whose locator meets the condition."""
 
-    def said(words: Words) -> str:
+    def render(dialect: SqlDialect) -> str:
         return f"""
-        SELECT 1 FROM versions WHERE {on("body", words)}
-        UNION ALL SELECT 1 FROM pieces WHERE {on("locator", words)}
-        UNION ALL SELECT 1 FROM parts, {words.extents} WHERE {on(words.locator, words)}
+        SELECT 1 FROM versions WHERE {render_condition("body", dialect)}
+        UNION ALL SELECT 1 FROM pieces WHERE {render_condition("locator", dialect)}
+        UNION ALL SELECT 1 FROM parts, {dialect.extents} WHERE {render_condition(dialect.locator, dialect)}
         LIMIT 1
         """
 
-    return Query(said)
+    return Query(render)
 
 
-def _of_store(locator: str, words: Words) -> str:
+def _render_is_on_store(locator: str, dialect: SqlDialect) -> str:
     """The locators of all stores but the default one begin with the store's name and a slash."""
-    return f"substr({locator}, 1, length({words.text('start')})) = {words.text('start')}"
+    return f"substr({locator}, 1, length({dialect.text('start')})) = {dialect.text('start')}"
 
 
-def _of_default(locator: str, words: Words) -> str:
+def _render_is_on_default_store(locator: str, dialect: SqlDialect) -> str:
     """Those of the default store begin with the letter of their kind and a colon."""
     return f"substr({locator}, 2, 1) = ':'"
 
 
-SIZE = Query(_size)
-ANY_ON = _any(_of_store)
-ANY_ON_DEFAULT = _any(_of_default)
+SIZE = Query(_render_size)
+ANY_ON = _any_query(_render_is_on_store)
+ANY_ON_DEFAULT = _any_query(_render_is_on_default_store)
 
 
 class BodyRow(NamedTuple):
@@ -107,29 +107,29 @@ class BlobRow(NamedTuple):
 
 def bodies(bucket_id: int, after: int) -> Transaction[list[BodyRow]]:
     """Read a batch of a bucket's versions after `after` that have a body."""
-    rows = yield VERSIONS.given(bucket=bucket_id, after=after, limit=ROWS_PER_BATCH)
+    rows = yield VERSIONS.bind(bucket=bucket_id, after=after, limit=ROWS_PER_BATCH)
     return [BodyRow._make(row) for row in rows]
 
 
 def pieces(upload: int) -> Transaction[list[BlobRow]]:
     """Read the blobs of a completed upload: start, part number, locator, number of references."""
-    rows = yield PIECES.given(upload=upload)
+    rows = yield PIECES.bind(upload=upload)
     return [BlobRow(*row) for row in rows]
 
 
 def parts(bucket_id: int) -> Transaction[list[tuple[str, BlobRow]]]:
     """Read the blobs of a bucket's open uploads, with the key: upload, number, locator, number of references."""
-    rows = yield PARTS.given(bucket=bucket_id)
+    rows = yield PARTS.bind(bucket=bucket_id)
     return [(key, BlobRow(upload, part, *held)) for upload, part, key, *held in rows]
 
 
 def is_store_in_use(store: str) -> Transaction[bool]:
     """Return whether any row references a blob of a store. Reads all rows when none does."""
-    rows = yield ANY_ON_DEFAULT.given() if store == DEFAULT else ANY_ON.given(start=f"{store}/")
+    rows = yield ANY_ON_DEFAULT.bind() if store == DEFAULT else ANY_ON.bind(start=f"{store}/")
     return bool(rows)
 
 
 def bucket_size(bucket_id: int) -> Transaction[tuple[int, int]]:
     """Count the versions of a bucket and their bytes. Reads all versions."""
-    ((count, total),) = yield SIZE.given(bucket=bucket_id)
+    ((count, total),) = yield SIZE.bind(bucket=bucket_id)
     return int(count), int(total)

@@ -76,7 +76,7 @@ class Scans:
 
         async def ask(connection: Connection) -> None:
             async with connection.transaction(isolation="repeatable_read", readonly=True):
-                wanted = reference_queries.REFERENCED_LOCATORS.given(prefixes=prefixes)
+                wanted = reference_queries.REFERENCED_LOCATORS.bind(prefixes=prefixes)
                 async for prefix, locator in self._stream(connection, *wanted):
                     found[prefix] = found.get(prefix, 0) + size_of(locator)
 
@@ -92,7 +92,7 @@ class Scans:
             async with connection.transaction(isolation="repeatable_read", readonly=True):
                 written = {number for (number,) in await connection.fetch(prepare(reference_queries.WRITTEN).sql)}
                 packs = [pack for pack in await runner.read(connection, all_packs()) if pack.sealed in (SEALED, SWEPT)]
-                async for (locator,) in self._stream(connection, *reference_queries.PACKED_ONCE.given()):
+                async for (locator,) in self._stream(connection, *reference_queries.PACKED_ONCE.bind()):
                     place = packed(locator)
                     if place is not None:
                         live[place[0]] = live.get(place[0], 0) + place[1]

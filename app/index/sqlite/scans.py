@@ -19,7 +19,7 @@ def referenced_bytes(
 ) -> dict[str, int]:
     """Return the referenced bytes of packs by the prefix of their locators."""
     found: dict[str, int] = {}
-    query, wanted = reference_queries.REFERENCED_LOCATORS.given(prefixes=prefixes)
+    query, wanted = reference_queries.REFERENCED_LOCATORS.bind(prefixes=prefixes)
     for prefix, locator in connection.execute(query.sql, wanted):
         found[prefix] = found.get(prefix, 0) + size_of(locator)
     return found
