@@ -149,7 +149,7 @@ class WorkerApp:
         await asyncio.gather(*(breaker.start(known.get(name)) for name, breaker in breakers.items()))
         watching = asyncio.gather(*(breaker.run(self._context.tell_store) for breaker in breakers.values()))
         for store in stores:
-            store.bell = JournalWakeup(self._settings.run_dir, store.name)
+            store.journal_wakeup = JournalWakeup(self._settings.run_dir, store.name)
             store.open_packs()
         turns = (
             LeaseElection(self._index)
@@ -191,8 +191,8 @@ class WorkerApp:
             await self._store.ids.close()
             await self._index.close()
             for store in stores:
-                if store.bell is not None:
-                    store.bell.close()
+                if store.journal_wakeup is not None:
+                    store.journal_wakeup.close()
                 await store.close()
 
     def _lifecycle(self) -> Lifecycle:
@@ -210,7 +210,7 @@ class WorkerApp:
         settings = self._settings
         decisions = JournalWriter(store, retained=max(RETAINED_MS, int(settings.commit_timeout * 3000)))
         rate, grace = settings.scrub_rate, settings.discard_grace
-        scrubber = Scrubber(store, rate, decisions.renew) if rate else None
+        scrubber = Scrubber(store, rate, decisions.request_snapshot) if rate else None
         elsewhere = partial(other_stores_watermark, store)
         garbage = GarbageCollector(
             store, oldest, boottime_ms, grace, decisions.bound, pieces=False, elsewhere=elsewhere

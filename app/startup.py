@@ -246,7 +246,7 @@ async def _hold_startup_lease(index: Index) -> AsyncIterator[None]:
         await asyncio.sleep(0.1)
     with with_lease(lease):
         yield
-    await index.leave_lease(lease)
+    await index.release_lease(lease)
 
 
 @asynccontextmanager

@@ -250,7 +250,7 @@ class Driver(Protocol):
         ...
 
     # journals: what the index committed, written beside the data
-    async def write_journal(self, journal_id: int, decisions: Sequence[JournalRecord]) -> int:
+    async def write_journal(self, journal_id: int, records: Sequence[JournalRecord]) -> int:
         """Append records to a journal, created by the first call; return its length.
 
         It returns once the records are as durable as declared. One call at a time. After an error nothing can be

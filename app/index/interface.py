@@ -290,7 +290,7 @@ class Index(Engine):
     """Whether gateways of other hosts may use this index: kernel locks do not show these."""
     _take_lease = OwnWrite(tx.cluster.take_lease, locks=global_lock)
     holds_lease = Read(tx.cluster.holds_lease)
-    leave_lease = Write(tx.cluster.leave_lease, locks=global_lock)
+    release_lease = Write(tx.cluster.release_lease, locks=global_lock)
 
     async def take_lease(self, name: str) -> Lease | None:
         """Take the lease of that name; None while another live writer has it."""
@@ -375,7 +375,7 @@ class Index(Engine):
     announce = Write(tx.journals.announce, locks=journals_lock)
     open_journal = OwnWrite(tx.journals.open_journal, locks=no_lock)
     journals = Read(tx.journals.journals)
-    decided = Write(tx.journals.advance_watermark, locks=journals_lock)
+    advance_watermark = Write(tx.journals.advance_watermark, locks=journals_lock)
     set_journal = Write(tx.journals.set_journal, locks=journals_lock)
     forget_journals = Write(tx.journals.forget_journals, locks=journals_lock)
     changes = Scan(change_feed.changes_since, snapshot=True)
@@ -384,7 +384,7 @@ class Index(Engine):
     upload_rows_after = Scan(change_feed.uploads_after)
     piece_rows = Scan(change_feed.pieces_of)
     versions_count = Scan(change_feed.versions_count)
-    undecided = Scan(change_feed.journal_lag)
+    journal_lag = Scan(change_feed.journal_lag)
 
     # notes of jobs
 

@@ -19,7 +19,7 @@ KINDS = ("version", "piece", "part")
 def _render_versions(dialect: SqlDialect) -> str:
     return f"""
     SELECT seq, 0, 0, body, 0, size,
-        CASE WHEN parts = 0 AND {dialect.strpos("headers", SEALED)} = 0 THEN etag ELSE '' END, buckets.name, key
+        CASE WHEN parts = 0 AND {dialect.position("headers", SEALED)} = 0 THEN etag ELSE '' END, buckets.name, key
     FROM (SELECT * FROM versions WHERE seq > {dialect.number("a")}
           ORDER BY seq LIMIT {dialect.number("limit")}) AS versions
     LEFT JOIN buckets ON buckets.id = versions.bucket_id ORDER BY seq

@@ -243,9 +243,9 @@ class NamedDriver:
         return {self.prefix + old: self.prefix + new for old, new in moved.items()}
 
     # journals
-    async def write_journal(self, journal_id: int, decisions: Sequence[JournalRecord]) -> int:
+    async def write_journal(self, journal_id: int, records: Sequence[JournalRecord]) -> int:
         """See `Driver`."""
-        return await self.driver.write_journal(journal_id, decisions)
+        return await self.driver.write_journal(journal_id, records)
 
     async def end_journal(self, journal_id: int) -> None:
         """See `Driver`."""

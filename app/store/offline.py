@@ -71,7 +71,7 @@ class OfflineStore:
         return self._contents.intact(locator.removeprefix(self._prefix))
 
 
-def place_of(locator: str) -> tuple[int, int, int] | None:
+def locate(locator: str) -> tuple[int, int, int] | None:
     """Return id, pack (0: none) and record bytes of the blob at a locator.
 
     The locator may be of any store. Returns None if it is not a blob's.

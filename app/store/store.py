@@ -115,7 +115,7 @@ class Store:
         """The note of the index with the bytes that its buckets hold."""
         self.full = False
         """Whether it has passed a limit of its settings and refuses writes: see `app.jobs.integrity.capacity`."""
-        self.bell: JournalWakeup | None = None
+        self.journal_wakeup: JournalWakeup | None = None
         """Wakes its journal writer; None for commands and tests."""
         self.tree: PlainFiles | None = None
         """The plain files of a store of layout *tree*; its driver holds the blobs of no key."""

@@ -29,7 +29,7 @@ VERSION = 1
 PACK_HEADER = PACK.size + CHECK.size
 RECORD_HEADER = RECORD.size + CHECK.size
 
-BLOB, DECISION = 1, 2
+BLOB, JOURNAL_RECORD = 1, 2
 """Kinds of records: a blob with its recovery header, or a journal record."""
 
 WINDOW = 1 << 20

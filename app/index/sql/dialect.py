@@ -64,9 +64,9 @@ class SqlDialect:
 
     def dot(self, locator: str) -> str:
         """Return the position of the first dot in a locator, 0 for none."""
-        return self.strpos(locator, ".")
+        return self.position(locator, ".")
 
-    def strpos(self, text: str, part: str) -> str:
+    def position(self, text: str, part: str) -> str:
         """Return the position of a constant without apostrophes in a text, 0 for none."""
         raise NotImplementedError
 
@@ -102,7 +102,7 @@ class SqliteDialect(SqlDialect):
 
     texts = numbers
 
-    def strpos(self, text: str, part: str) -> str:
+    def position(self, text: str, part: str) -> str:
         """See `SqlDialect`."""
         return f"instr({text}, '{part}')"
 
@@ -142,7 +142,7 @@ class PostgresDialect(SqlDialect):
         escaped = "replace(value, chr(1), chr(1) || chr(2))"  # no locator has a NUL
         return f"SELECT {escaped} FROM json_array_elements_text({self._add_parameter(name, ARRAY)}) AS value"
 
-    def strpos(self, text: str, part: str) -> str:
+    def position(self, text: str, part: str) -> str:
         """See `SqlDialect`."""
         return f"strpos({text}, '{part}')"
 

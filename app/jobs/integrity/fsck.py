@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, fields
 
 from sluice_s3.app.index.retention_clock import clock
 from sluice_s3.app.index.rows import PIECES, is_plain_file
-from sluice_s3.app.jobs.journals.live_blobs import id_of, named_by_journals
+from sluice_s3.app.jobs.journals.live_blobs import find_id, find_journaled
 from sluice_s3.app.store.driver_errors import translate_driver_errors
 from sluice_s3.app.store.named_driver import store_of_locator
 from sluice_s3.app.store.store import Store
@@ -119,8 +119,8 @@ async def _unaccounted(store: Store, orphans: list[str]) -> set[str]:
     if not orphans:
         return set()
     position = await store.index.position()
-    named = await named_by_journals(store, orphans)
-    return named | {locator for locator in orphans if id_of(store, locator) > position}
+    named = await find_journaled(store, orphans)
+    return named | {locator for locator in orphans if find_id(store, locator) > position}
 
 
 async def _check_rows(store: Store, sizes: dict[str, int], report: Report) -> set[str]:

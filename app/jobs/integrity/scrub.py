@@ -72,10 +72,10 @@ class Scrubber:
     `renew` is called for a damaged journal.
     """
 
-    def __init__(self, store: Store, rate: int, renew: Callable[[], None] = lambda: None) -> None:
+    def __init__(self, store: Store, rate: int, request_snapshot: Callable[[], None] = lambda: None) -> None:
         self._store = store
         self._rate = rate
-        self._renew = renew
+        self._request_snapshot = request_snapshot
         self._note = NOTE if store.name == DEFAULT else f"{NOTE}:{store.name}"
         self._due = 0.0
         self._seen: OrderedDict[str, None] = OrderedDict()
@@ -234,7 +234,7 @@ class Scrubber:
             report.damaged_journals.append(f"{journal.id:016x}")
             logger.error("integrity alarm: journal %x is damaged", journal.id)
         if report.damaged_journals:
-            self._renew()
+            self._request_snapshot()
 
 
 def _reason(error: DriverError) -> str:

@@ -160,7 +160,7 @@ class UnavailableDriver:
         self._no()
 
     # journals
-    async def write_journal(self, journal_id: int, decisions: Sequence[JournalRecord]) -> int:
+    async def write_journal(self, journal_id: int, records: Sequence[JournalRecord]) -> int:
         """See `Driver`."""
         self._no()
 

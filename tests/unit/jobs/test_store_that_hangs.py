@@ -29,8 +29,10 @@ def settings(tmp_path: Path) -> Settings:
 
 
 def jobs_of(store: Store) -> StoreJobs:
-    decisions = JournalWriter(store)
-    return StoreJobs(store, GarbageCollector(store, lambda: 2, lambda: 1, 0, decisions.bound, pieces=False), decisions)
+    journal_writer = JournalWriter(store)
+    return StoreJobs(
+        store, GarbageCollector(store, lambda: 2, lambda: 1, 0, journal_writer.bound, pieces=False), journal_writer
+    )
 
 
 async def files(store: Store) -> int:
@@ -61,7 +63,7 @@ async def test_others_go_on(settings: Settings, tmp_path: Path, monkeypatch: pyt
             await hung.wait()
             await put(store.of("fast"), buckets["fast"], "k", LARGE)
             await put(store.of("fast"), buckets["fast"], "k", LARGE)
-            while await files(store.of("fast")) > 1 or (await store.index.undecided("fast"))[0]:  # noqa: ASYNC110
+            while await files(store.of("fast")) > 1 or (await store.index.journal_lag("fast"))[0]:  # noqa: ASYNC110
                 await asyncio.sleep(0.01)
         assert await files(slow) == 1
         running.cancel()

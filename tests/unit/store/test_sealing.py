@@ -244,15 +244,15 @@ async def test_a_new_key_waits_until_it_is_written_down(store: Store) -> None:
         store.keyring.check_kept(store.name)
     with pytest.raises(StoreUnavailable):
         await store.keyring.kept(store.name, 0)
-    decisions = JournalWriter(store)
-    await decisions.run_once()
+    journal_writer = JournalWriter(store)
+    await journal_writer.run_once()
     await store.keyring.kept(store.name, 0)
     store.keyring.check_kept(store.name)
     await change_ring(store.index, MASTER, lambda ring: ring.created("one", 2))
     await store.keyring.refresh()
     with pytest.raises(StoreUnavailable):
         await store.keyring.kept(store.name, 0)
-    await decisions.run_once()
+    await journal_writer.run_once()
     await store.keyring.kept(store.name, 0)
 
 
