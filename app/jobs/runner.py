@@ -140,7 +140,7 @@ class StoreJobs:
 
     async def _forget_unlinked(self) -> None:
         with translate_driver_errors():
-            await self._store.driver.forget_unlinked()
+            await self._store.driver.close_unlinked()
 
 
 class Jobs:

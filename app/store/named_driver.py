@@ -23,7 +23,7 @@ from sluice_s3.storage_drivers.base import (
     ProbeResult,
     RecordInfo,
     Usage,
-    no_claim,
+    no_recovery_header,
 )
 from sluice_s3.storage_drivers.errors import BlobMissing, DriverError
 from sluice_s3.storage_drivers.identity import Identity
@@ -99,9 +99,9 @@ class NamedDriver:
         return self.driver.troubles
 
     @property
-    def held(self) -> int:
+    def cached_bytes(self) -> int:
         """See `Driver`."""
-        return self.driver.held
+        return self.driver.cached_bytes
 
     def give_up(self, error: DriverError) -> None:
         """See `Driver`."""
@@ -131,14 +131,14 @@ class NamedDriver:
     # writing
     def append(self, entry: AppendRequest) -> None:
         """See `Driver`."""
-        told = entry.done
+        on_done = entry.on_done
 
         def done(entry: AppendRequest) -> None:
             if entry.error is None:
                 entry.locator = self.prefix + entry.locator
-            told(entry)
+            on_done(entry)
 
-        entry.done = done
+        entry.on_done = done
         self.driver.append(entry)
 
     async def put(
@@ -147,10 +147,10 @@ class NamedDriver:
         source: BodySource,
         timings: dict[str, float] | None = None,
         piece: Buffer | None = None,
-        claim: Callable[[], bytes] = no_claim,
+        make_header: Callable[[], bytes] = no_recovery_header,
     ) -> str:
         """See `Driver`."""
-        return self.prefix + await self.driver.put(blob_id, source, timings, piece, claim)
+        return self.prefix + await self.driver.put(blob_id, source, timings, piece, make_header)
 
     # reading
     async def read(self, locator: str, offset: int, length: int) -> FileSlice | bytes:
@@ -192,9 +192,9 @@ class NamedDriver:
         """See `Driver`."""
         return await self.driver.usage()
 
-    async def forget_unlinked(self) -> None:
+    async def close_unlinked(self) -> None:
         """See `Driver`."""
-        await self.driver.forget_unlinked()
+        await self.driver.close_unlinked()
 
     # names
     def locator(self, blob_id: int) -> str:
@@ -230,9 +230,9 @@ class NamedDriver:
         """See `Driver`."""
         return self.driver.packs()
 
-    async def claimed(self, pack_id: int, offset: int, limit: int) -> tuple[list[RecordInfo], int]:
+    async def list_records(self, pack_id: int, offset: int, limit: int) -> tuple[list[RecordInfo], int]:
         """See `Driver`."""
-        records, end = await self.driver.claimed(pack_id, offset, limit)
+        records, end = await self.driver.list_records(pack_id, offset, limit)
         if self.prefix:
             records = [record._replace(locator=self.prefix + record.locator) for record in records]
         return records, end

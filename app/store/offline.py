@@ -44,11 +44,11 @@ class OfflineStore:
         self.pack_size = contents.pack_size
         self._contents = contents
         self._prefix = locator_prefix(name)
-        self._held = held
+        self._lock_fd = held
 
     def close(self) -> None:
         """Release the lock."""
-        held, self._held = self._held, None
+        held, self._lock_fd = self._lock_fd, None
         if held is not None:
             os.close(held)
 

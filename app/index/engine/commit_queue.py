@@ -90,7 +90,7 @@ class CommitQueue:
         self._timeout = timeout
         self._limit = limit
         self._pending: deque[Job] = deque()
-        self._claim = threading.Lock()
+        self._state_lock = threading.Lock()
         self._timer: asyncio.TimerHandle | None = None
         self._stopping = False
         self._loop = asyncio.get_running_loop()
@@ -123,7 +123,7 @@ class CommitQueue:
 
     def refuse(self, job: Job, error: Exception) -> None:
         """Drop a job of `begin` that will not be queued. Called in any thread."""
-        with self._claim:
+        with self._state_lock:
             if job.state is not State.QUEUED:
                 return
             job.state = State.RUNNING
@@ -135,7 +135,7 @@ class CommitQueue:
 
     def abandon(self, job: Job) -> bool:
         """Give up a job that is not running; True when it never will. Called in any thread."""
-        with self._claim:
+        with self._state_lock:
             if job.state is State.QUEUED:
                 job.state = State.ABANDONED
             return job.state is State.ABANDONED

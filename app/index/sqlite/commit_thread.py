@@ -153,7 +153,7 @@ class CommitThread(CommitQueue):
                 group.append(job)
         except queue.Empty:
             pass
-        with self._claim:
+        with self._state_lock:
             group = [job for job in group if job.state is State.QUEUED]
             for job in group:
                 job.state = State.RUNNING

@@ -233,7 +233,7 @@ class Rebuild:
         rows: dict[str, tuple[int, str, int, int, int, bool]] = {}
         headers, aliases = [], []
         for blob in batch:
-            header = _parse_header(blob.claim)
+            header = _parse_header(blob.recovery_header)
             part = bool(header) and header[0] == PART
             rows[blob.locator] = (blob.blob_id, blob.locator, blob.size, blob.pack, blob.total, part)
             if header and header[0] == MOVED and len(header) == 7 and isinstance(header[6], int):

@@ -188,13 +188,13 @@ class Compactor:
         pack = self._current
         try:
             with translate_driver_errors():
-                records, self._offset = await self._driver.claimed(pack.id, self._offset, RECORDS_PER_MOVE)
+                records, self._offset = await self._driver.list_records(pack.id, self._offset, RECORDS_PER_MOVE)
         except DataDamaged:
             self._passed[pack.id] = pack.dead
             self._current = None
             return
         totals = {record.locator: record.total for record in records}
-        suspects = [recovery_headers.reference_hint(record.locator, record.claim) for record in records]
+        suspects = [recovery_headers.reference_hint(record.locator, record.recovery_header) for record in records]
         found = await self._index.find_holders([suspect for suspect in suspects if suspect is not None])
         self._waiting.extend(Record(locator, pack.id, totals[locator], held) for locator, held in found.items())
         if not self._offset:

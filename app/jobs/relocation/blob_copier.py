@@ -190,8 +190,8 @@ class BlobCopier:
 
     async def _keep(self, want: CopyRequest, source: StreamedSource, kept: dict[str, StoredBlob]) -> None:
         old = self._store.at(want.body).driver.blob_id(want.body)
-        claim = recovery_headers.moved_header(self._bucket.id, want.key, want.upload, want.part, old)
-        kept[want.body] = await self._target.keep(source, lambda: claim)
+        header = recovery_headers.moved_header(self._bucket.id, want.key, want.upload, want.part, old)
+        kept[want.body] = await self._target.keep(source, lambda: header)
         self.bytes += source.count
 
     def _set_aside(self, want: CopyRequest, error: DriverError) -> None:

@@ -143,7 +143,7 @@ class CircuitBreaker:
         now = time.monotonic()
         stuck = sum(now - since >= self._limit for since in self._seen.values())
         left = sum(len(driver.running()) for driver in self._given_up) + (0 if self.up else len(self._of_tree()))
-        return State(self.up, self._condition, len(self._seen), stuck + left, self._place.held)
+        return State(self.up, self._condition, len(self._seen), stuck + left, self._place.cached_bytes)
 
     # life
     async def start(self, known: tuple[str, int] | None) -> None:

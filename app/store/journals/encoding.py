@@ -38,7 +38,7 @@ def encode(header: RecordHeader, **fields: str) -> JournalRecord:
 
 def parse_header(record: JournalRecord) -> RecordHeader:
     """Return the header of a record. Raises ValueError."""
-    found = orjson.loads(record.claim)
+    found = orjson.loads(record.header)
     if not isinstance(found, list) or len(found) != len(RecordHeader._fields):
         raise ValueError("no claim of a decision")
     return RecordHeader._make(found)

@@ -108,10 +108,10 @@ async def test_a_damaged_snapshot_costs_no_more_than_what_is_damaged(
     (snapshot,) = [path for path in journals if {kind for _, kind in records(path)} & {"snapshot"}]
     found = records(snapshot)
     if which == "rows":
-        flip(snapshot, found[1][0].offset + format.RECORD_HEADER + found[1][0].claim)
+        flip(snapshot, found[1][0].offset + format.RECORD_HEADER + found[1][0].header_size)
     else:
         end = found[-1][0]
-        flip(snapshot, end.offset + (30 if "head" in which else format.RECORD_HEADER + end.claim))
+        flip(snapshot, end.offset + (30 if "head" in which else format.RECORD_HEADER + end.header_size))
     lose_index(settings)
     report, _ = rebuilt(settings)
     assert (report.whole, report.restored_claims) == (False, 0)
