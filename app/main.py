@@ -173,7 +173,7 @@ class WorkerApp:
             "inventories": InventoryDelivery(self._services).run_once,
         }
         make = partial(self._jobs, oldest)
-        task = asyncio.create_task(Jobs(turns, self._store, self._index.writer_is_gone, make, others).run())
+        task = asyncio.create_task(Jobs(turns, self._store, self._index.is_writer_dead, make, others).run())
         task.add_done_callback(_end_without_jobs)
         collecting = asyncio.create_task(self._gateway.logs.run())
         try:

@@ -277,7 +277,7 @@ class Index(Engine):
     ranges = Read(tx.writers.ranges)
 
     @abstractmethod
-    def writer_is_gone(self, writer: Writer) -> bool:
+    def is_writer_dead(self, writer: Writer) -> bool:
         """Return whether the process of that incarnation has ended."""
 
     @abstractmethod
@@ -325,7 +325,7 @@ class Index(Engine):
     move_records = Write(tx.compaction.move_records, locks=global_lock)
 
     @abstractmethod
-    async def held_bytes(self, prefixes: Sequence[str], size_of: Callable[[str], int]) -> dict[str, int]:
+    async def referenced_bytes(self, prefixes: Sequence[str], size_of: Callable[[str], int]) -> dict[str, int]:
         """Sum the bytes of referenced or queued blobs by locator up to its first dot. Reads every row."""
 
     @abstractmethod
@@ -334,8 +334,8 @@ class Index(Engine):
 
     # what fsck, the sweep and scrub read
 
-    held = Scan(reference_queries.referenced)
-    held_in = Scan(reference_queries.references_in_packs, snapshot=True)
+    find_referenced = Scan(reference_queries.referenced)
+    find_references_in_packs = Scan(reference_queries.references_in_packs, snapshot=True)
     miscounted = Scan(reference_queries.wrong_refcounts)
     newest_wrong = Scan(version_repair.keys_with_wrong_current)
     mend_newest = Write(version_repair.repair_current, locks=global_lock)
@@ -364,8 +364,8 @@ class Index(Engine):
     swap = Write(tx.bucket_moves.swap_references, locks=global_lock)
     split = Write(tx.bucket_moves.unshare_body, locks=global_lock)
     bodies = Scan(move_queries.bodies)
-    held_by_pieces = Scan(move_queries.pieces)
-    held_by_parts = Scan(move_queries.parts)
+    find_piece_blobs = Scan(move_queries.pieces)
+    find_part_blobs = Scan(move_queries.parts)
     any_on = Scan(move_queries.is_store_in_use)
 
     # journals (app/jobs/journals/writer.py), by each store for its own buckets

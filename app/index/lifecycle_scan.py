@@ -78,14 +78,14 @@ def scan_start(prefix: str) -> ScanPosition:
 
 
 def scan_page(
-    bucket_id: int, place: ScanPosition, end: str, *, tags: bool
+    bucket_id: int, position: ScanPosition, end: str, *, tags: bool
 ) -> Transaction[tuple[list[Row], ScanPosition | None]]:
     """Read versions from a position and before the key `end`, and the next position, None at the end.
 
     By key, the newest of a key first. Rows are COLUMNS, the headers, which are empty without `tags`, and the storage
     class.
     """
-    first, time = place
+    first, time = position
     bounds = {"bucket": bucket_id, "first": first, "end": end, "limit": ROWS_PER_BATCH}
     rows: list[Row] = []
     if time is not None:

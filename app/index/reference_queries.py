@@ -190,7 +190,7 @@ def referenced(locators: Sequence[str], since: int = 0) -> Transaction[set[str]]
 def wrong_refcounts() -> Transaction[list[tuple[str, int, int]]]:
     """Find bodies whose stored count is wrong: (body, stored, true)."""
     rows = yield WRONG_REFCOUNTS.bind()
-    return [(body, kept, true) for body, kept, true in rows]
+    return [(body, stored, true) for body, stored, true in rows]
 
 
 def references_in_packs(prefixes: Sequence[str], limit: int) -> Transaction[PackReferences]:
@@ -203,9 +203,9 @@ def references_in_packs(prefixes: Sequence[str], limit: int) -> Transaction[Pack
     counts = dict((yield COUNTS.bind(bodies={row[0] for row in rows})))
     found: dict[str, list[BlobReference]] = {}
     others = {row[0] for row in rows if row[1] == "discard"}
-    for locator, kind, *place in rows:
+    for locator, kind, *position in rows:
         if kind != "discard":
-            found.setdefault(locator, []).append(BlobReference(kind, *place))
+            found.setdefault(locator, []).append(BlobReference(kind, *position))
     others.update(locator for locator, holders in found.items() if len(holders) != counts.get(locator, 1))
     whole = {locator: tuple(holders) for locator, holders in found.items() if locator not in others}
     return PackReferences(

@@ -84,7 +84,7 @@ class ScrubItem(NamedTuple):
     """A row that references a blob."""
 
     kind: str
-    place: ScanPosition
+    position: ScanPosition
     """Position of the row within its kind."""
     locator: str
     offset: int
@@ -111,5 +111,5 @@ def scrub_page(kind: str, after: ScanPosition = SCAN_START) -> Transaction[tuple
 
 def still_references(row: ScrubItem) -> Transaction[bool]:
     """Return whether a row still references that blob at that place."""
-    rows = yield HOLDS[row.kind].bind(**dict(zip("abc", row.place, strict=True)), locator=row.locator)
+    rows = yield HOLDS[row.kind].bind(**dict(zip("abc", row.position, strict=True)), locator=row.locator)
     return bool(rows)

@@ -43,7 +43,7 @@ class TransitionEntry(NamedTuple):
     body: str
     storage_class: str
     """The new one."""
-    places: Mapping[str, str]
+    locators: Mapping[str, str]
     """New place of each of its blobs, by the old one; empty when they stay."""
     size: int = 0
     etag: str = ""

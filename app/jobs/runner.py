@@ -153,14 +153,14 @@ class Jobs:
         self,
         election: Election,
         store: Store,
-        is_gone: Callable[[Writer], bool],
+        is_dead: Callable[[Writer], bool],
         make_store_jobs: Callable[[Store], StoreJobs],
         other_jobs: Mapping[str, Job] | None = None,
     ) -> None:
         self._election = election
         self._stores = list(store.all.values())
         self._make_store_jobs = make_store_jobs
-        self._orphan_sweeper = OrphanSweeper(store, is_gone)
+        self._orphan_sweeper = OrphanSweeper(store, is_dead)
         self._other_jobs = other_jobs or {}
 
     async def run(self) -> None:

@@ -42,7 +42,7 @@ KEPT_TABLES = (sessions, outbox, log_rows, quarantine)
 """Tables to copy unchanged."""
 
 
-class Place(NamedTuple):
+class BlobLocation(NamedTuple):
     """The place of a blob."""
 
     blob_id: int
@@ -113,14 +113,14 @@ class IndexRecovery(IndexRebuild):
     `add_present` for everything in the stores, then `seed`; the rest is that of `IndexRebuild`.
     """
 
-    def __init__(self, path: Path, base: Path, locate: Callable[[str], Place | None]) -> None:
+    def __init__(self, path: Path, base: Path, locate: Callable[[str], BlobLocation | None]) -> None:
         super().__init__(path, attached={"base": base}, more_scratch=BASE_SCRATCH)
-        places: dict[str, Any] = {
-            "blob_of": lambda locator: None if (place := locate(locator)) is None else place.blob_id,
-            "pack_of": lambda locator: 0 if (place := locate(locator)) is None else place.pack,
-            "record_bytes_of": lambda locator: 0 if (place := locate(locator)) is None else place.record_bytes,
+        functions: dict[str, Any] = {
+            "blob_of": lambda locator: None if (location := locate(locator)) is None else location.blob_id,
+            "pack_of": lambda locator: 0 if (location := locate(locator)) is None else location.pack,
+            "record_bytes_of": lambda locator: 0 if (location := locate(locator)) is None else location.record_bytes,
         }
-        for name, function in places.items():
+        for name, function in functions.items():
             self._connection.create_scalar_function(name, function, 1, deterministic=True)
 
     # contents of the base

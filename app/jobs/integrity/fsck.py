@@ -146,7 +146,7 @@ async def _check_rows(store: Store, sizes: dict[str, int], report: Report) -> se
         if size is None:
             error = await _error(store, reference.locator)
             # The blob was written, moved by compaction, or deleted during the walk.
-            if error is None or not await store.index.held([reference.locator]):
+            if error is None or not await store.index.find_referenced([reference.locator]):
                 continue
             if isinstance(error, BlobMissing):
                 report.missing.append(fact)
@@ -204,7 +204,7 @@ async def _certain(store: Store, orphans: list[str]) -> list[str]:
     """
     held: set[str] = set()
     for first in range(0, len(orphans), ROWS_PER_BATCH):
-        held |= await store.index.held(orphans[first : first + ROWS_PER_BATCH])
+        held |= await store.index.find_referenced(orphans[first : first + ROWS_PER_BATCH])
     return [
         locator
         for locator in orphans

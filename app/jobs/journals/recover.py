@@ -17,7 +17,7 @@ from typing import Any
 from sluice_s3.app.encryption.keyring import ring_number
 from sluice_s3.app.index.change_feed import KEYRING
 from sluice_s3.app.index.tools import copy
-from sluice_s3.app.index.tools.recover import IndexRecovery, Place
+from sluice_s3.app.index.tools.recover import BlobLocation, IndexRecovery
 from sluice_s3.app.jobs.journals.rebuild import MOVED_COLUMN, SOURCE_COLUMN, STORE_COLUMN, Progress, Rebuild
 from sluice_s3.app.jobs.journals.rebuild_source import Journals, Report
 from sluice_s3.app.settings import Settings
@@ -147,6 +147,6 @@ async def _replace(url: str, path: Path) -> None:
         await copy.replace(source, target, lambda *_: None)
 
 
-def _locate(locator: str) -> Place | None:
+def _locate(locator: str) -> BlobLocation | None:
     found = locate(locator)
-    return None if found is None else Place(*found)
+    return None if found is None else BlobLocation(*found)

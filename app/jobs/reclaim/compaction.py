@@ -250,7 +250,7 @@ class Compactor:
         """
         by_prefix = {self._driver.pack_prefix(pack.id): pack for pack in self._swept}
         began = self._now()
-        live = await self._index.held_bytes(list(by_prefix), self._size_of)
+        live = await self._index.referenced_bytes(list(by_prefix), self._size_of)
         self._next_scan = self._now() + max(self._shortest_wait, SCAN_PAUSE_FACTOR * (self._now() - began))
         self._swept = []
         for prefix, pack in by_prefix.items():
@@ -271,7 +271,7 @@ class Compactor:
         packs = list(self._rest.values())
         by_prefix = {self._driver.pack_prefix(pack.id): pack for pack in packs}
         began = self._now()
-        held = await self._index.held_in(list(by_prefix), REFERENCES_PER_SCAN)
+        held = await self._index.find_references_in_packs(list(by_prefix), REFERENCES_PER_SCAN)
         spent = self._now() - began
         self._stuck.intersection_update(held.holders)
         found = self._records(held)

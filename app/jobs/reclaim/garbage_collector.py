@@ -34,9 +34,9 @@ class GarbageCollector:
     """Garbage collector of one store.
 
     `oldest` returns the CLOCK_BOOTTIME in milliseconds at which the oldest running request of any worker began.
-    `decided` returns the number up to which changes are journaled: entries with greater ids wait. `pieces` says whether
-    to handle bodies of pieces, which lie in no store; with False for `blobs` nothing else is handled. `elsewhere`
-    returns the same bound for the journals of other stores, and is called when there are new entries.
+    `journaled_until` returns the number up to which changes are journaled: entries with greater ids wait. `pieces` says
+    whether to handle bodies of pieces, which lie in no store; with False for `blobs` nothing else is handled.
+    `elsewhere` returns the same bound for the journals of other stores, and is called when there are new entries.
     """
 
     def __init__(
@@ -45,7 +45,7 @@ class GarbageCollector:
         oldest: Callable[[], int],
         now: Callable[[], int],
         grace: float,
-        decided: Callable[[], int] | None = None,
+        journaled_until: Callable[[], int] | None = None,
         *,
         blobs: bool = True,
         pieces: bool = True,
@@ -55,7 +55,7 @@ class GarbageCollector:
         self._oldest = oldest
         self._now = now
         self._grace = int(grace * 1000)
-        self._decided = decided
+        self._journaled_until = journaled_until
         self._elsewhere = elsewhere
         self._blobs = blobs
         self._pieces = pieces
@@ -86,8 +86,8 @@ class GarbageCollector:
         while self._count < MAX_WAITING:
             found = await self._store.index.discards(self._last, BLOBS_PER_BATCH)
             now = self._now()  # after the query: before it, a request may still have found them in rows
-            if self._decided is not None:
-                bound = self._decided()
+            if self._journaled_until is not None:
+                bound = self._journaled_until()
                 found = [entry for entry in found if entry.id <= bound]
             if found and self._elsewhere is not None:
                 bound = await self._elsewhere()

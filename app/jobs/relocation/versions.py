@@ -146,7 +146,7 @@ class VersionRelocator:
         if not version.body.startswith(PIECES):
             blobs: Iterable[tuple[str, int]] = [(version.body, 0)] if version.body else []
         else:
-            held = await self._index.held_by_pieces(int(version.body.removeprefix(PIECES)))
+            held = await self._index.find_piece_blobs(int(version.body.removeprefix(PIECES)))
             kept = {one.first - ARCHIVE_OFFSET: one.locator for one in held if one.first >= ARCHIVE_OFFSET}
             held = [one for one in held if one.first < ARCHIVE_OFFSET]
             whole = kept.keys() == {one.first for one in held}

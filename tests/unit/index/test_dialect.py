@@ -107,7 +107,7 @@ def test_what_one_engine_alone_says_is_nowhere_else() -> None:
 async def test_a_locator_of_any_characters_is_found(index: SqliteIndex, bucket: Bucket, name: str) -> None:
     locator = f"t:1.2.3:bucket/{name}"
     await index.put_version(bucket.id, f"key {name}", new(locator))
-    assert await index.held([locator, "other"]) == {locator}
+    assert await index.find_referenced([locator, "other"]) == {locator}
     assert [reference.locator async for reference in index.references()] == [locator]
 
 
@@ -133,10 +133,10 @@ async def test_how_much_is_held(index: SqliteIndex, bucket: Bucket) -> None:
     assert await index.bucket_usage(bucket.id) == (26, 2)
     assert await index.stored_bytes("default") == 26
     assert await index.versions_count() == 2
-    assert await index.held_bytes(["p:1.", "p:3."], len) == {"p:1.": 10}
-    held = await index.held_in(["p:1.", "p:2."], 10)
+    assert await index.referenced_bytes(["p:1.", "p:3."], len) == {"p:1.": 10}
+    held = await index.find_references_in_packs(["p:1.", "p:2."], 10)
     assert set(held.holders) == {"p:1.1", "p:1.2", "p:2.1"}
-    assert [(blob.locator, key) for key, blob in await index.held_by_parts(bucket.id)] == [
+    assert [(blob.locator, key) for key, blob in await index.find_part_blobs(bucket.id)] == [
         ("p:1.2", "c"),
         ("p:2.1", "c"),
     ]

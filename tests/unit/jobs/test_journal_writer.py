@@ -175,7 +175,7 @@ async def test_a_snapshot_that_broke_off_is_taken_away(
     later = JournalWriter(store)
     await put(store, bucket, "k", b"last")
     monkeypatch.setattr(job, "MIN_SNAPSHOT_ROWS", 1000)
-    later._look_at_rows = 1000
+    later._rows_to_check = 1000
     await later.run_once()
     assert {journal.snapshot for journal in await store.index.journals()} == {0}
     assert names(settings) == [journal.id for journal in await store.index.journals()]

@@ -53,7 +53,7 @@ async def test_others_go_on(settings: Settings, tmp_path: Path, monkeypatch: pyt
             await asyncio.Event().wait()
 
         monkeypatch.setattr(slow.driver, call, hang)
-        jobs = Jobs(FlockElection(tmp_path / "jobs.lock"), store, store.index.writer_is_gone, jobs_of)
+        jobs = Jobs(FlockElection(tmp_path / "jobs.lock"), store, store.index.is_writer_dead, jobs_of)
         running = asyncio.create_task(jobs.run())
         buckets = {name: await make(store, name) for name in store.all}
         for name, bucket in buckets.items():
@@ -89,7 +89,7 @@ async def test_others_are_swept(settings: Settings, tmp_path: Path, monkeypatch:
             return await discard_id(blob_id)
 
         monkeypatch.setattr(slow.driver, "discard_id", hang)
-        jobs = Jobs(FlockElection(tmp_path / "jobs.lock"), store, store.index.writer_is_gone, jobs_of)
+        jobs = Jobs(FlockElection(tmp_path / "jobs.lock"), store, store.index.is_writer_dead, jobs_of)
         running = asyncio.create_task(jobs.run())
         async with asyncio.timeout(60):
             await hung.wait()

@@ -264,7 +264,7 @@ class Hands:
         with translate_driver_errors():
             await self._store.driver.close_unlinked()
         if elected:
-            await sweep(self._store, self._store.index.writer_is_gone)
+            await sweep(self._store, self._store.index.is_writer_dead)
             await self._garbage.run_once()
             await self._compactor.run_once()
 
