@@ -212,10 +212,10 @@ class Scrubber:
         """Release from quarantine what no row references any more."""
         found = await self._store.index.quarantine()
         known = [locator for locator, _, _ in found if store_of_locator(locator) == self._store.name]
-        held = await self._store.index.find_referenced(known) if known else set()
+        referenced = await self._store.index.find_referenced(known) if known else set()
         self._quarantined = set(known)
         for locator in known:
-            if locator not in held:
+            if locator not in referenced:
                 await self._release(locator, report)
 
     async def _release(self, locator: str, report: Report) -> None:

@@ -75,7 +75,7 @@ class GarbageCollector:
         ):
             seen = self._waiting.popleft()
             try:
-                gone += await self._take_away(seen.entries)
+                gone += await self._discard(seen.entries)
             except BaseException:
                 self._waiting.append(seen)  # after the others, so that an entry that always fails does not block them
                 raise
@@ -117,20 +117,20 @@ class GarbageCollector:
             return self._pieces
         return self._blobs and store_of_locator(body) == self._store.name
 
-    async def _take_away(self, entries: list[QueuedDiscard]) -> int:
+    async def _discard(self, entries: list[QueuedDiscard]) -> int:
         blobs = [entry for entry in entries if not entry.body.startswith(PIECES)]
         if blobs:
             with translate_driver_errors():
                 await self._store.driver.discard_many([entry.body for entry in blobs])
             crash_point("garbage.discarded")
-            await self._store.index.forget_discards([self._gone(entry) for entry in blobs])
+            await self._store.index.forget_discards([self._make_gone(entry) for entry in blobs])
         for entry in entries:
             if entry.body.startswith(PIECES):
                 while not await self._store.index.expand_discard(entry, BLOBS_PER_BATCH):
                     pass
         return len(entries)
 
-    def _gone(self, entry: QueuedDiscard) -> tuple[int, int, int]:
+    def _make_gone(self, entry: QueuedDiscard) -> tuple[int, int, int]:
         """Return the entry, its pack, and the bytes that die there; see `Index.forget_discards`."""
         driver = self._store.driver
         pack_id, size = driver.packed(entry.body) or (driver.whole_pack(entry.body), 0)

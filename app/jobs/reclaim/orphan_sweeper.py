@@ -134,8 +134,8 @@ async def _seal(store: Store, pack_id: int) -> None:
 
 async def _sweep_range(store: Store, ids: IdRange, since: int) -> int:
     locators = {store.driver.locator(blob_id): blob_id for blob_id in range(ids.first, ids.last + 1)}
-    held = await store.index.find_referenced(list(locators), since)
-    left = [blob_id for locator, blob_id in locators.items() if locator not in held]
+    referenced = await store.index.find_referenced(list(locators), since)
+    left = [blob_id for locator, blob_id in locators.items() if locator not in referenced]
     swept = 0
     with translate_driver_errors():
         for first in range(0, len(left), CONCURRENCY):
