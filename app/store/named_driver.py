@@ -49,9 +49,9 @@ class NamedDriver:
         self.name = name
         self.prefix = locator_prefix(name)
         self._skipped = len(self.prefix)
-        self.put_in(driver)
+        self.replace_driver(driver)
 
-    def put_in(self, driver: Driver) -> None:
+    def replace_driver(self, driver: Driver) -> None:
         """Send all further calls to this driver."""
         self.driver = driver
         if not self.prefix:
@@ -61,11 +61,11 @@ class NamedDriver:
 
     def _bare(self, locator: str) -> str:
         """Return the locator that the driver knows. Raises BlobMissing for another store's."""
-        if not self.mine(locator):
+        if not self.owns(locator):
             raise BlobMissing(f"{locator!r} is no locator of this store")
         return locator[self._skipped :]
 
-    def mine(self, locator: str) -> bool:
+    def owns(self, locator: str) -> bool:
         """Return whether a locator belongs to this store."""
         return locator.startswith(self.prefix) if self.prefix else locator[1:2] == ":"
 
