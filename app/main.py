@@ -149,7 +149,7 @@ class WorkerApp:
         await asyncio.gather(*(breaker.start(known.get(name)) for name, breaker in breakers.items()))
         watching = asyncio.gather(*(breaker.run(self._context.tell_store) for breaker in breakers.values()))
         for store in stores:
-            store.bell = JournalWakeup(self._settings.run_dir, store.name)
+            store.journal_wakeup = JournalWakeup(self._settings.run_dir, store.name)
             store.open_packs()
         turns = (
             LeaseElection(self._index)
@@ -173,7 +173,7 @@ class WorkerApp:
             "inventories": InventoryDelivery(self._services).run_once,
         }
         make = partial(self._jobs, oldest)
-        task = asyncio.create_task(Jobs(turns, self._store, self._index.writer_is_gone, make, others).run())
+        task = asyncio.create_task(Jobs(turns, self._store, self._index.is_writer_dead, make, others).run())
         task.add_done_callback(_end_without_jobs)
         collecting = asyncio.create_task(self._gateway.logs.run())
         try:
@@ -191,8 +191,8 @@ class WorkerApp:
             await self._store.ids.close()
             await self._index.close()
             for store in stores:
-                if store.bell is not None:
-                    store.bell.close()
+                if store.journal_wakeup is not None:
+                    store.journal_wakeup.close()
                 await store.close()
 
     def _lifecycle(self) -> Lifecycle:
@@ -210,7 +210,7 @@ class WorkerApp:
         settings = self._settings
         decisions = JournalWriter(store, retained=max(RETAINED_MS, int(settings.commit_timeout * 3000)))
         rate, grace = settings.scrub_rate, settings.discard_grace
-        scrubber = Scrubber(store, rate, decisions.renew) if rate else None
+        scrubber = Scrubber(store, rate, decisions.request_snapshot) if rate else None
         elsewhere = partial(other_stores_watermark, store)
         garbage = GarbageCollector(
             store, oldest, boottime_ms, grace, decisions.bound, pieces=False, elsewhere=elsewhere

@@ -137,7 +137,7 @@ async def _prepare(settings: Settings, buckets: list[str]) -> Credentials:
             raise CannotStart("the root access key belongs to another account (see `sluice user list`)") from None
         await _make_buckets(store, settings, buckets, root_id)
         try:
-            await sweep(store, index.writer_is_gone)
+            await sweep(store, index.is_writer_dead)
         except StoreUnavailable as error:
             logger.warning("sweep: %s, which the workers go on with", type(error).__name__)
         return credentials
@@ -241,12 +241,12 @@ async def _hold_startup_lease(index: Index) -> AsyncIterator[None]:
             logger.info("another gateway starts just now: waiting for it")
             told = True
         for writer in await index.writers():
-            if writer.state == LIVE and index.writer_is_gone(writer):
+            if writer.state == LIVE and index.is_writer_dead(writer):
                 await index.declare_dead(writer.incarnation)
         await asyncio.sleep(0.1)
     with with_lease(lease):
         yield
-    await index.leave_lease(lease)
+    await index.release_lease(lease)
 
 
 @asynccontextmanager

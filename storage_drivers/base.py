@@ -23,7 +23,7 @@ from sluice_s3.storage_drivers.types import (
     PackRegistry,
     RecordInfo,
     Usage,
-    no_claim,
+    no_recovery_header,
 )
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ __all__ = [
     "ProbeResult",
     "RecordInfo",
     "Usage",
-    "no_claim",
+    "no_recovery_header",
 ]
 
 
@@ -111,7 +111,7 @@ class Driver(Protocol):
         ...
 
     @property
-    def held(self) -> int:
+    def cached_bytes(self) -> int:
         """Bytes of reads that are cached in memory."""
         ...
 
@@ -135,7 +135,7 @@ class Driver(Protocol):
         """Queue a small body for the next group of records; never wait.
 
         A group shares one write and one sync. Raises DriverError when the driver accepts none; later outcomes go to
-        `entry.done`.
+        `entry.on_done`.
         """
         ...
 
@@ -145,11 +145,11 @@ class Driver(Protocol):
         source: BodySource,
         timings: dict[str, float] | None = None,
         piece: Buffer | None = None,
-        claim: Callable[[], bytes] = no_claim,
+        make_header: Callable[[], bytes] = no_recovery_header,
     ) -> str:
         """Write one blob and return its locator once it is as durable as declared.
 
-        `piece` was read from the source already. `claim` is called once the body is verified, in the thread that
+        `piece` was read from the source already. `make_header` is called once the body is verified, in the thread that
         writes, and returns the recovery header. Seconds spent go into `timings` under "open", "write" and "sync". After
         an error nothing remains that a reader could find.
         """
@@ -227,7 +227,7 @@ class Driver(Protocol):
         """Yield every pack that has a file (fsck only)."""
         ...
 
-    async def claimed(self, pack_id: int, offset: int, limit: int) -> tuple[list[RecordInfo], int]:
+    async def list_records(self, pack_id: int, offset: int, limit: int) -> tuple[list[RecordInfo], int]:
         """Return at most `limit` records of a pack, live or dead, from `offset` on.
 
         Also returns where to continue; 0 begins and ends.
@@ -241,7 +241,7 @@ class Driver(Protocol):
         """
         ...
 
-    async def forget_unlinked(self) -> None:
+    async def close_unlinked(self) -> None:
         """Close open descriptors of deleted packs, so that the mount frees their space."""
         ...
 
@@ -250,7 +250,7 @@ class Driver(Protocol):
         ...
 
     # journals: what the index committed, written beside the data
-    async def write_journal(self, journal_id: int, decisions: Sequence[JournalRecord]) -> int:
+    async def write_journal(self, journal_id: int, records: Sequence[JournalRecord]) -> int:
         """Append records to a journal, created by the first call; return its length.
 
         It returns once the records are as durable as declared. One call at a time. After an error nothing can be

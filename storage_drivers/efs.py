@@ -12,4 +12,4 @@ class EfsDriver(CachingDriver):
     It does nothing on the event loop, stripes large bodies, and allows for stale caches of the client.
     """
 
-    recipe = EFS
+    mount_profile = EFS

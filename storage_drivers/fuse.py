@@ -12,4 +12,4 @@ class FuseDriver(CachingDriver):
     With `read_back` everything written is read again and compared before it counts as durable.
     """
 
-    recipe = FUSE
+    mount_profile = FUSE

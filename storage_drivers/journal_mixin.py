@@ -20,7 +20,7 @@ class JournalFiles(Protocol):
     Methods block, raise DriverError, and are called by one thread at a time.
     """
 
-    def append(self, journal_id: int, decisions: Sequence[JournalRecord]) -> int:
+    def append(self, journal_id: int, records: Sequence[JournalRecord]) -> int:
         """See `Driver.write_journal`."""
         ...
 
@@ -56,9 +56,9 @@ class JournalMixin(ThreadPoolMixin):
     def _written(self) -> JournalFiles:
         raise NotImplementedError
 
-    async def write_journal(self, journal_id: int, decisions: Sequence[JournalRecord]) -> int:
+    async def write_journal(self, journal_id: int, records: Sequence[JournalRecord]) -> int:
         """Append records to a journal, as durable as declared."""
-        return await self._run_in_thread(self._written.append, journal_id, decisions)
+        return await self._run_in_thread(self._written.append, journal_id, records)
 
     async def end_journal(self, journal_id: int) -> None:
         """Close a journal for writing."""

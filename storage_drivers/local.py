@@ -12,4 +12,4 @@ class LocalDriver(ObjectsDriver):
     It reads cached bytes on the event loop, sends files straight to sockets, and punches holes in packs.
     """
 
-    recipe = LOCAL
+    mount_profile = LOCAL

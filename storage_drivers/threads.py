@@ -25,21 +25,25 @@ T = TypeVar("T")
 class Call:
     """A call in a queue or in a thread."""
 
-    __slots__ = ("arguments", "function", "future", "landing", "named")
+    __slots__ = ("arguments", "completions", "function", "future", "kwargs")
 
     def __init__(
-        self, landing: LoopCompletions, function: Callable[..., Any], arguments: tuple[Any, ...], named: dict[str, Any]
+        self,
+        completions: LoopCompletions,
+        function: Callable[..., Any],
+        arguments: tuple[Any, ...],
+        kwargs: dict[str, Any],
     ) -> None:
-        self.landing = landing
-        self.future: asyncio.Future[Any] = landing.loop.create_future()
+        self.completions = completions
+        self.future: asyncio.Future[Any] = completions.loop.create_future()
         self.function = function
         self.arguments = arguments
-        self.named = named
+        self.kwargs = kwargs
 
     def run(self) -> tuple[Any, BaseException | None]:
         """Run the call in a thread; return its result or its error."""
         try:
-            return self.function(*self.arguments, **self.named), None
+            return self.function(*self.arguments, **self.kwargs), None
         except StopIteration as error:  # no future accepts it
             return None, RuntimeError(repr(error))
         except BaseException as error:  # the caller gets it
@@ -61,44 +65,44 @@ class LoopCompletions:
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self.loop = loop
-        self.under_way = 0
+        self.pending = 0
         """Calls without a result so far."""
-        self._came: deque[tuple[Call, Any, BaseException | None]] = deque()
-        self._woken = False
+        self._results: deque[tuple[Call, Any, BaseException | None]] = deque()
+        self._wakeup_scheduled = False
 
-    def come(self, call: Call, result: Any, error: BaseException | None) -> None:
+    def post(self, call: Call, result: Any, error: BaseException | None) -> None:
         """Queue a result in a thread."""
-        self._came.append((call, result, error))
-        if self._woken:  # cleared before the queue is emptied
+        self._results.append((call, result, error))
+        if self._wakeup_scheduled:  # cleared before the queue is emptied
             return
-        self._woken = True
+        self._wakeup_scheduled = True
         try:
-            self.loop.call_soon_threadsafe(self._take)
+            self.loop.call_soon_threadsafe(self._deliver)
         except RuntimeError:  # the loop is closed, and nothing waits
-            self._woken = False
-            while self._came:
-                _release(self._came.popleft()[1])
+            self._wakeup_scheduled = False
+            while self._results:
+                _release(self._results.popleft()[1])
 
-    def _take(self) -> None:
-        self._woken = False
-        while self._came:
-            call, result, error = self._came.popleft()
-            self.under_way -= 1
+    def _deliver(self) -> None:
+        self._wakeup_scheduled = False
+        while self._results:
+            call, result, error = self._results.popleft()
+            self.pending -= 1
             call.end(result, error)
 
 
 class StoreThreadPool:
     """At most `most` threads, created on demand; further calls wait in a queue."""
 
-    def __init__(self, most: int, name: str = "store") -> None:
-        self._most = most
+    def __init__(self, max_threads: int, name: str = "store") -> None:
+        self._max_threads = max_threads
         self._name = name
         self._queue: queue.SimpleQueue[Call | None] = queue.SimpleQueue()
         self._running: list[Call | None] = []
         """The current call of each thread."""
-        self._landing: LoopCompletions | None = None
+        self._completions: LoopCompletions | None = None
         self._closed = False
-        self._given_up: DriverError | None = None
+        self._abandon_error: DriverError | None = None
         self.refused: DriverError | None = None
         """The reason why calls are refused for now, if any."""
         self.troubles = 0
@@ -114,12 +118,12 @@ class StoreThreadPool:
             raise StoreFailed("the store is closed")
         if self.refused is not None:
             raise self.refused
-        landing = self._landing
-        if landing is None or landing.loop is not asyncio.get_running_loop():
-            landing = self._landing = LoopCompletions(asyncio.get_running_loop())
-        call = Call(landing, function, args, kwargs)
-        landing.under_way += 1
-        if len(self._running) < min(self._most, landing.under_way):
+        completions = self._completions
+        if completions is None or completions.loop is not asyncio.get_running_loop():
+            completions = self._completions = LoopCompletions(asyncio.get_running_loop())
+        call = Call(completions, function, args, kwargs)
+        completions.pending += 1
+        if len(self._running) < min(self._max_threads, completions.pending):
             self._start()
         self._queue.put(call)
         return call.future
@@ -142,14 +146,14 @@ class StoreThreadPool:
 
     def _serve(self, call: Call) -> None:
         if (
-            self._given_up is not None or call.future.done()
+            self._abandon_error is not None or call.future.done()
         ):  # after it is noted as running: one of the two sees the other
-            call.landing.come(call, None, self._given_up)
+            call.completions.post(call, None, self._abandon_error)
             return
         result, error = call.run()
         if isinstance(error, OSError | DriverError) and not isinstance(error, BlobDamaged):
             self.troubles += 1
-        call.landing.come(call, result, error)
+        call.completions.post(call, result, error)
 
     def running(self) -> list[object]:
         """Return the running calls.
@@ -168,7 +172,7 @@ class StoreThreadPool:
         Hanging calls go on without a caller.
         """
         self._closed = True
-        self._given_up = error
+        self._abandon_error = error
         for call in self._running:
             if call is not None:
                 call.end(None, error)

@@ -67,7 +67,7 @@ class RecordInfo(NamedTuple):
 
     locator: str
     total: int
-    claim: bytes
+    recovery_header: bytes
 
 
 class PackFile(NamedTuple):
@@ -110,27 +110,27 @@ class BodySource(Protocol):
 class AppendRequest:
     """A small body on its way into a pack.
 
-    `claim` is called once the body is verified, in the thread that writes, and returns the recovery header. `done` is
-    called in a driver thread when the record is as durable as declared, with `locator` set, or when it failed, with
-    `error` set (a `DriverError`, or what the source raised).
+    `make_header` is called once the body is verified, in the thread that writes, and returns the recovery header.
+    `on_done` is called in a driver thread when the record is as durable as declared, with `locator` set, or when it
+    failed, with `error` set (a `DriverError`, or what the source raised).
     """
 
-    __slots__ = ("blob_id", "claim", "done", "error", "locator", "piece", "source", "timings")
+    __slots__ = ("blob_id", "error", "locator", "make_header", "on_done", "piece", "source", "timings")
 
     def __init__(
         self,
         blob_id: int,
         piece: Buffer,
         source: BodySource,
-        claim: Callable[[], bytes],
-        done: Callable[[AppendRequest], None],
+        make_header: Callable[[], bytes],
+        on_done: Callable[[AppendRequest], None],
         timings: dict[str, float],
     ) -> None:
         self.blob_id = blob_id
         self.piece = piece
         self.source = source
-        self.claim = claim
-        self.done = done
+        self.make_header = make_header
+        self.on_done = on_done
         self.timings = timings
         self.locator = ""
         self.error: Exception | None = None
@@ -140,7 +140,7 @@ def no_crash_hook(_: str) -> None:
     """Do nothing: the crash hook outside of tests."""
 
 
-def no_claim() -> bytes:
+def no_recovery_header() -> bytes:
     """Return no recovery header."""
     return b""
 
@@ -164,14 +164,14 @@ class JournalRecord(NamedTuple):
     """A record of a journal."""
 
     number: int
-    claim: bytes
+    header: bytes
     body: bytes
 
 
 class FileSlice:
     """`count` bytes at `offset` of an open descriptor. The owner must call `release`."""
 
-    __slots__ = ("_fd", "_held", "_lock", "count", "fd", "offset", "threads")
+    __slots__ = ("_fd", "_holds", "_lock", "count", "fd", "offset", "threads")
 
     def __init__(self, fd: int, offset: int, count: int) -> None:
         self.fd = fd
@@ -180,7 +180,7 @@ class FileSlice:
         self.threads: StoreThreadPool | None = None
         """The threads that read it: on a mount that hangs only these hang. None: any thread."""
         self._fd = fd
-        self._held = 0
+        self._holds = 0
         self._lock = Lock()
 
     def hop(self, call: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> asyncio.Future[T]:
@@ -192,12 +192,12 @@ class FileSlice:
     def hold(self) -> None:
         """Keep the descriptor open beyond `release`, until `let_go`, for an abandonable thread."""
         with self._lock:
-            self._held += 1
+            self._holds += 1
 
     def let_go(self) -> None:
         """End `hold`, in any thread."""
         with self._lock:
-            self._held -= 1
+            self._holds -= 1
         self._close_unused()
 
     def release(self) -> None:
@@ -208,7 +208,7 @@ class FileSlice:
     def _close_unused(self) -> None:
         with self._lock:
             fd = self._fd
-            if self._held or self.fd >= 0:
+            if self._holds or self.fd >= 0:
                 return
             self._fd = -1
         if fd >= 0:

@@ -64,7 +64,7 @@ def _lines(lines: Iterable[str]) -> str:
 
 async def _undecided(store: Store) -> list[Sample]:
     """Return the changes that are not journaled: what `sluice rebuild` could not restore."""
-    changes, oldest = await store.index.undecided(store.name)
+    changes, oldest = await store.index.journal_lag(store.name)
     seconds = max(time.time() - oldest / 1000, 0.0) if changes else 0.0
     return [("sluice_undecided_seconds", "", round(seconds, 3)), ("sluice_undecided_changes", "", changes)]
 

@@ -132,14 +132,14 @@ def _print_report(report: Report, work: Rebuild, as_json: bool) -> bool:
     if as_json:
         head = json.dumps({**asdict(report), "whole": report.whole})
         print(f'{head[:-1]}, "not_restored": [', end="")
-        bad = _print_rows(work.lost())
+        bad = _print_rows(work.find_lost())
         print('], "superseded": [', end="")
-        _print_rows(work.lost(superseded=True))
+        _print_rows(work.find_lost(superseded=True))
         print("]}")
         return bad
     _print_counts(report)
     bad = False
-    for bucket, key, size, at, reason in work.lost():
+    for bucket, key, size, at, reason in work.find_lost():
         bad = bad or reason.startswith(CONFIRMED_LOSS)
         when = datetime.fromtimestamp(at / 1000, UTC).strftime("%F %T")
         print(f"NOT RESTORED  {bucket}/{key}  {size} bytes of {when}: {reason}")

@@ -24,7 +24,7 @@ from sluice_s3.app.index.schema.tables import (
     uploads,
     versions,
 )
-from sluice_s3.app.index.sql.dialect import Query, Words
+from sluice_s3.app.index.sql.dialect import Query, SqlDialect
 from sluice_s3.app.index.sql.transaction import Transaction, of_store
 from sluice_s3.app.index.statements import SEQUENCE
 
@@ -49,164 +49,165 @@ PIECE_COLUMNS = tuple(pieces.c.keys())
 REMOVAL_COLUMNS = tuple(tombstones.c.keys())
 
 
-def _mine(words: Words) -> str:
+def _render_own_buckets(dialect: SqlDialect) -> str:
     """Return the condition of the buckets that a store's journals record.
 
     These are its own buckets, and those that move away from it.
     """
-    return f"bucket_id IN (SELECT id FROM buckets WHERE {words.text('store')} IN (store, source))"
+    return f"bucket_id IN (SELECT id FROM buckets WHERE {dialect.text('store')} IN (store, source))"
 
 
-def _mine_or_nobodys(words: Words) -> str:
-    return f"({_mine(words)} OR bucket_id NOT IN (SELECT id FROM buckets))"
+def _render_own_or_no_bucket(dialect: SqlDialect) -> str:
+    return f"({_render_own_buckets(dialect)} OR bucket_id NOT IN (SELECT id FROM buckets))"
 
 
-def _between(words: Words) -> str:
-    return f"seq > {words.number('after')} AND seq <= {words.number('until')}"
+def _render_between(dialect: SqlDialect) -> str:
+    return f"seq > {dialect.number('after')} AND seq <= {dialect.number('until')}"
 
 
 # a source of rows: the text after `SELECT *`
-Source = Callable[[Words], str]
+Source = Callable[[SqlDialect], str]
 
 
-def _changed_versions(words: Words) -> str:
-    return f"FROM versions WHERE {_between(words)} AND {_mine(words)} ORDER BY seq"
+def _render_changed_versions(dialect: SqlDialect) -> str:
+    return f"FROM versions WHERE {_render_between(dialect)} AND {_render_own_buckets(dialect)} ORDER BY seq"
 
 
-def _changed_removals(words: Words) -> str:
-    return f"""FROM removals WHERE {_between(words)}
-        AND (store = {words.text("store")} OR store = '' AND {_mine_or_nobodys(words)}) ORDER BY seq"""
+def _render_changed_removals(dialect: SqlDialect) -> str:
+    return f"""FROM removals WHERE {_render_between(dialect)}
+        AND (store = {dialect.text("store")} OR store = '' AND {_render_own_or_no_bucket(dialect)}) ORDER BY seq"""
 
 
-def _uploads_of(words: Words) -> str:
-    return f"FROM uploads WHERE id IN ({words.numbers('ids')})"
+def _render_uploads_of(dialect: SqlDialect) -> str:
+    return f"FROM uploads WHERE id IN ({dialect.numbers('ids')})"
 
 
-def _all_uploads(words: Words) -> str:
-    return f"""FROM uploads WHERE id > {words.number("after")} AND completed_seq > 0 AND {_mine_or_nobodys(words)}
-        ORDER BY id LIMIT {words.number("limit")}"""
+def _render_all_uploads(dialect: SqlDialect) -> str:
+    return f"""FROM uploads WHERE id > {dialect.number("after")} AND completed_seq > 0
+        AND {_render_own_or_no_bucket(dialect)} ORDER BY id LIMIT {dialect.number("limit")}"""
 
 
-def _behind(words: Words) -> str:
-    return f"(upload, start, part_number) > ({', '.join(map(words.number, 'abc'))})"
+def _render_after_piece(dialect: SqlDialect) -> str:
+    return f"(upload, start, part_number) > ({', '.join(map(dialect.number, 'abc'))})"
 
 
-def _pieces_of(words: Words) -> str:
-    return f"""FROM pieces WHERE upload IN ({words.numbers("ids")}) AND {_behind(words)}
-        ORDER BY upload, start, part_number LIMIT {words.number("limit")}"""
+def _render_pieces_of(dialect: SqlDialect) -> str:
+    return f"""FROM pieces WHERE upload IN ({dialect.numbers("ids")}) AND {_render_after_piece(dialect)}
+        ORDER BY upload, start, part_number LIMIT {dialect.number("limit")}"""
 
 
-def _all_pieces(words: Words) -> str:
-    return f"""FROM pieces WHERE {_behind(words)}
-        AND EXISTS (SELECT 1 FROM uploads WHERE uploads.id = pieces.upload AND {_mine_or_nobodys(words)})
-        ORDER BY upload, start, part_number LIMIT {words.number("limit")}"""
+def _render_all_pieces(dialect: SqlDialect) -> str:
+    return f"""FROM pieces WHERE {_render_after_piece(dialect)}
+        AND EXISTS (SELECT 1 FROM uploads WHERE uploads.id = pieces.upload AND {_render_own_or_no_bucket(dialect)})
+        ORDER BY upload, start, part_number LIMIT {dialect.number("limit")}"""
 
 
-def _documents(columns: tuple[str, ...], source: Source, *more: str) -> Query:
+def _batch_query(columns: tuple[str, ...], source: Source, *more: str) -> Query:
     """Return a query for the rows as one JSON array, followed by more columns."""
 
-    def said(words: Words) -> str:
-        wanted = ", ".join((words.rows(columns), *more))
-        return f"SELECT {wanted} FROM (SELECT * {source(words)}) AS batch"
+    def render(dialect: SqlDialect) -> str:
+        selected = ", ".join((dialect.rows(columns), *more))
+        return f"SELECT {selected} FROM (SELECT * {source(dialect)}) AS batch"
 
-    return Query(said, documents=True)
+    return Query(render, documents=True)
 
 
-def _end(source: Source) -> Query:
+def _end_query(source: Source) -> Query:
     """Return a query for the count of the first rows, and for their last number."""
 
-    def said(words: Words) -> str:
-        first = f"SELECT seq {source(words)} LIMIT {words.number('limit')}"
+    def render(dialect: SqlDialect) -> str:
+        first = f"SELECT seq {source(dialect)} LIMIT {dialect.number('limit')}"
         return f"SELECT count(*), max(seq) FROM ({first}) AS batch"
 
-    return Query(said)
+    return Query(render)
 
 
-def _last_piece(source: Source) -> Query:
+def _last_piece_query(source: Source) -> Query:
     """Return a query for the position of the last row of a full batch."""
 
-    def said(words: Words) -> str:
-        wanted = f"SELECT upload, start, part_number FROM (SELECT * {source(words)}) AS batch"
-        return f"{wanted} LIMIT 1 OFFSET {words.number('limit')} - 1"
+    def render(dialect: SqlDialect) -> str:
+        rows = f"SELECT upload, start, part_number FROM (SELECT * {source(dialect)}) AS batch"
+        return f"{rows} LIMIT 1 OFFSET {dialect.number('limit')} - 1"
 
-    return Query(said)
-
-
-VERSIONS_END = _end(_changed_versions)
-REMOVALS_END = _end(_changed_removals)
-CHANGED_VERSIONS = _documents(VERSION_COLUMNS, _changed_versions)
-CHANGED_REMOVALS = _documents(REMOVAL_COLUMNS, _changed_removals)
-UPLOADS_OF = _documents(UPLOAD_COLUMNS, _uploads_of)
-ALL_UPLOADS = _documents(UPLOAD_COLUMNS, _all_uploads, "count(*)", "max(id)")
-PIECES_OF = _documents(PIECE_COLUMNS, _pieces_of, "count(*)")
-LAST_OF_PIECES = _last_piece(_pieces_of)
-ALL_PIECES = _documents(PIECE_COLUMNS, _all_pieces, "count(*)")
-LAST_OF_ALL_PIECES = _last_piece(_all_pieces)
+    return Query(render)
 
 
-def _completed(words: Words) -> str:
+VERSIONS_END = _end_query(_render_changed_versions)
+REMOVALS_END = _end_query(_render_changed_removals)
+CHANGED_VERSIONS = _batch_query(VERSION_COLUMNS, _render_changed_versions)
+CHANGED_REMOVALS = _batch_query(REMOVAL_COLUMNS, _render_changed_removals)
+UPLOADS_OF = _batch_query(UPLOAD_COLUMNS, _render_uploads_of)
+ALL_UPLOADS = _batch_query(UPLOAD_COLUMNS, _render_all_uploads, "count(*)", "max(id)")
+PIECES_OF = _batch_query(PIECE_COLUMNS, _render_pieces_of, "count(*)")
+LAST_OF_PIECES = _last_piece_query(_render_pieces_of)
+ALL_PIECES = _batch_query(PIECE_COLUMNS, _render_all_pieces, "count(*)")
+LAST_OF_ALL_PIECES = _last_piece_query(_render_all_pieces)
+
+
+def _render_completed(dialect: SqlDialect) -> str:
     return f"""
-    SELECT id FROM uploads WHERE completed_seq > {words.number("completed")} AND id IN (
-        SELECT CAST(substr(body, 8) AS BIGINT) FROM versions WHERE {_between(words)}
-        AND body >= 'pieces:' AND body < 'pieces;' AND {_mine(words)})
+    SELECT id FROM uploads WHERE completed_seq > {dialect.number("completed")} AND id IN (
+        SELECT CAST(substr(body, 8) AS BIGINT) FROM versions WHERE {_render_between(dialect)}
+        AND body >= 'pieces:' AND body < 'pieces;' AND {_render_own_buckets(dialect)})
     """
 
 
-def _newest(words: Words) -> str:
+def _render_newest(dialect: SqlDialect) -> str:
     return "SELECT coalesce(max(seq), 0) FROM versions"
 
 
-def _versions_count(words: Words) -> str:
-    return f"SELECT count(*) FROM versions WHERE {_mine(words)}"
+def _render_versions_count(dialect: SqlDialect) -> str:
+    return f"SELECT count(*) FROM versions WHERE {_render_own_buckets(dialect)}"
 
 
-def _all_rows(words: Words, table: Table) -> str:
-    return words.json(f"SELECT {words.rows(tuple(table.c.keys()))} FROM {table.name}")
+def _render_all_rows(dialect: SqlDialect, table: Table) -> str:
+    return dialect.json(f"SELECT {dialect.rows(tuple(table.c.keys()))} FROM {table.name}")
 
 
-def _settings(words: Words) -> str:
+def _render_settings(dialect: SqlDialect) -> str:
     return f"""
-    SELECT {words.json_object}(
-        'accounts', {_all_rows(words, accounts)},
-        'access_keys', {_all_rows(words, access_keys)},
-        'identities', {_all_rows(words, identities)},
-        'memberships', {_all_rows(words, memberships)},
-        'buckets', {_all_rows(words, buckets)},
+    SELECT {dialect.json_object}(
+        'accounts', {_render_all_rows(dialect, accounts)},
+        'access_keys', {_render_all_rows(dialect, access_keys)},
+        'identities', {_render_all_rows(dialect, identities)},
+        'memberships', {_render_all_rows(dialect, memberships)},
+        'buckets', {_render_all_rows(dialect, buckets)},
         'root', (SELECT value FROM meta WHERE name = 'root'),
         'keyring', (SELECT value FROM meta WHERE name = '{KEYRING}')
     )
     """
 
 
-def _undecided(words: Words) -> str:
+def _render_journal_lag(dialect: SqlDialect) -> str:
     return f"""
     WITH decided(seq) AS (
-        SELECT coalesce((SELECT CAST(value AS BIGINT) FROM meta WHERE name = {words.text("watermark")}), 0)
+        SELECT coalesce((SELECT CAST(value AS BIGINT) FROM meta WHERE name = {dialect.text("watermark")}), 0)
     )
     SELECT count(*), coalesce(min(at), 0) FROM (
         SELECT modified AS at FROM (SELECT modified FROM versions WHERE seq > (SELECT seq FROM decided)
-            AND {_mine(words)} LIMIT {words.number("limit")}) AS made
+            AND {_render_own_buckets(dialect)} LIMIT {dialect.number("limit")}) AS made
         UNION ALL SELECT at FROM (SELECT at FROM removals WHERE seq > (SELECT seq FROM decided)
-            AND (store = {words.text("store")} OR store = '' AND {_mine(words)}) LIMIT {words.number("limit")}) AS gone
+            AND (store = {dialect.text("store")} OR store = '' AND {_render_own_buckets(dialect)})
+            LIMIT {dialect.number("limit")}) AS gone
     ) AS changed
     """
 
 
-def _stored(words: Words) -> str:
+def _render_stored(dialect: SqlDialect) -> str:
     return f"""
-    WITH mine(id) AS MATERIALIZED (SELECT id FROM buckets WHERE store = {words.text("store")})
+    WITH mine(id) AS MATERIALIZED (SELECT id FROM buckets WHERE store = {dialect.text("store")})
     SELECT coalesce((SELECT sum(size) FROM versions WHERE bucket_id IN (SELECT id FROM mine)), 0)
         + coalesce((SELECT sum(parts.size) FROM uploads JOIN parts ON parts.upload = uploads.id
             WHERE uploads.completed_seq = 0 AND uploads.bucket_id IN (SELECT id FROM mine)), 0)
     """
 
 
-COMPLETED = Query(_completed)
-NEWEST = Query(_newest)
-VERSIONS_COUNT = Query(_versions_count)
-SETTINGS = Query(_settings, documents=True)
-JOURNAL_LAG = Query(_undecided)
-STORED = Query(_stored)
+COMPLETED = Query(_render_completed)
+NEWEST = Query(_render_newest)
+VERSIONS_COUNT = Query(_render_versions_count)
+SETTINGS = Query(_render_settings, documents=True)
+JOURNAL_LAG = Query(_render_journal_lag)
+STORED = Query(_render_stored)
 
 ScanPosition = tuple[int, int, int]
 SCAN_START: ScanPosition = (-1, -1, -1)
@@ -247,14 +248,14 @@ def changes_since(
     count = 0
     more = False
     for end in (VERSIONS_END, REMOVALS_END):
-        ((found, last),) = yield end.given(**bounds)
+        ((found, last),) = yield end.bind(**bounds)
         count += found
         if found >= ROWS_PER_BATCH:
             more, bounds["until"] = True, last
-    ((changed,),) = yield CHANGED_VERSIONS.given(**bounds)
-    ((gone,),) = yield CHANGED_REMOVALS.given(**bounds)
-    uploads = [number for (number,) in (yield COMPLETED.given(**bounds))]
-    ((newest,),) = yield NEWEST.given()
+    ((changed,),) = yield CHANGED_VERSIONS.bind(**bounds)
+    ((gone,),) = yield CHANGED_REMOVALS.bind(**bounds)
+    uploads = [number for (number,) in (yield COMPLETED.bind(**bounds))]
+    ((newest,),) = yield NEWEST.bind()
     return Changes(int(bounds["until"] or 0), more, count, changed, gone, uploads, int(newest))
 
 
@@ -264,13 +265,13 @@ def export_settings() -> Transaction[str]:
     It has arrays of rows: accounts, access keys, identities (users, groups and roles), memberships and buckets. It also
     has the values of the notes `root` and `keyring`.
     """
-    ((document,),) = yield SETTINGS.given()
+    ((document,),) = yield SETTINGS.bind()
     return str(document)
 
 
 def uploads_of(ids: Sequence[int]) -> Transaction[str]:
     """Return the rows of the uploads with these ids, as a JSON array."""
-    ((rows,),) = yield UPLOADS_OF.given(ids=ids)
+    ((rows,),) = yield UPLOADS_OF.bind(ids=ids)
     return str(rows)
 
 
@@ -287,10 +288,10 @@ def pieces_of(
         batch, end = PIECES_OF, LAST_OF_PIECES
         bounds["ids"] = ids
     # pieces never change, so the two statements may read different states of the index
-    ((rows, count),) = yield batch.given(**bounds)
+    ((rows, count),) = yield batch.bind(**bounds)
     if count < ROWS_PER_BATCH:
         return rows, None
-    ((a, b, c),) = yield end.given(**bounds)
+    ((a, b, c),) = yield end.bind(**bounds)
     return rows, (a, b, c)
 
 
@@ -299,7 +300,7 @@ def uploads_after(after: int, store: str = DEFAULT) -> Transaction[tuple[str, in
 
     The position is None at the end.
     """
-    ((rows, count, last),) = yield ALL_UPLOADS.given(after=after, limit=ROWS_PER_BATCH, store=store)
+    ((rows, count, last),) = yield ALL_UPLOADS.bind(after=after, limit=ROWS_PER_BATCH, store=store)
     return rows, last if count >= ROWS_PER_BATCH else None
 
 
@@ -308,7 +309,7 @@ def stored_bytes(store: str) -> Transaction[int]:
 
     A copy counts like its source.
     """
-    ((total,),) = yield STORED.given(store=store)
+    ((total,),) = yield STORED.bind(store=store)
     return int(total)
 
 
@@ -317,7 +318,7 @@ def versions_count(store: str = DEFAULT) -> Transaction[int]:
 
     Reads all of their entries in an index.
     """
-    ((count,),) = yield VERSIONS_COUNT.given(store=store)
+    ((count,),) = yield VERSIONS_COUNT.bind(store=store)
     return int(count)
 
 
@@ -327,5 +328,5 @@ def journal_lag(store: str = DEFAULT) -> Transaction[tuple[int, int]]:
     The time is in milliseconds since the epoch, 0 for none. Counts at most `COUNTED_ROWS` versions, and as many
     tombstones.
     """
-    ((count, oldest),) = yield JOURNAL_LAG.given(limit=COUNTED_ROWS, store=store, watermark=of_store(WATERMARK, store))
+    ((count, oldest),) = yield JOURNAL_LAG.bind(limit=COUNTED_ROWS, store=store, watermark=of_store(WATERMARK, store))
     return int(count), int(oldest)

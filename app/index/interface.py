@@ -305,7 +305,7 @@ class Index(Engine):
     ranges = Read(tx.writers.ranges)
 
     @abstractmethod
-    def writer_is_gone(self, writer: Writer) -> bool:
+    def is_writer_dead(self, writer: Writer) -> bool:
         """Return whether the process of that incarnation has ended."""
 
     @abstractmethod
@@ -318,7 +318,7 @@ class Index(Engine):
     """Whether gateways on other hosts may use this index: kernel locks do not show their processes."""
     _take_lease = OwnWrite(tx.cluster.take_lease, locks=global_lock)
     holds_lease = Read(tx.cluster.holds_lease)
-    leave_lease = Write(tx.cluster.leave_lease, locks=global_lock)
+    release_lease = Write(tx.cluster.release_lease, locks=global_lock)
 
     async def take_lease(self, name: str) -> Lease | None:
         """Take a lease for this writer.
@@ -359,7 +359,7 @@ class Index(Engine):
     move_records = Write(tx.compaction.move_records, locks=global_lock)
 
     @abstractmethod
-    async def held_bytes(self, prefixes: Sequence[str], size_of: Callable[[str], int]) -> dict[str, int]:
+    async def referenced_bytes(self, prefixes: Sequence[str], size_of: Callable[[str], int]) -> dict[str, int]:
         """Return the bytes of referenced or queued blobs by prefix.
 
         The prefix is the locator up to its first dot. Reads every row.
@@ -374,8 +374,8 @@ class Index(Engine):
 
     # fsck, the orphan sweeper and the scrubber
 
-    held = Scan(reference_queries.referenced)
-    held_in = Scan(reference_queries.references_in_packs, snapshot=True)
+    find_referenced = Scan(reference_queries.referenced)
+    find_references_in_packs = Scan(reference_queries.references_in_packs, snapshot=True)
     miscounted = Scan(reference_queries.wrong_refcounts)
     newest_wrong = Scan(version_repair.keys_with_wrong_current)
     mend_newest = Write(version_repair.repair_current, locks=global_lock)
@@ -407,8 +407,8 @@ class Index(Engine):
     swap = Write(tx.bucket_moves.swap_references, locks=global_lock)
     split = Write(tx.bucket_moves.unshare_body, locks=global_lock)
     bodies = Scan(move_queries.bodies)
-    held_by_pieces = Scan(move_queries.pieces)
-    held_by_parts = Scan(move_queries.parts)
+    find_piece_blobs = Scan(move_queries.pieces)
+    find_part_blobs = Scan(move_queries.parts)
     any_on = Scan(move_queries.is_store_in_use)
 
     # journals (app/jobs/journals/writer.py), of each store for its own buckets
@@ -418,7 +418,7 @@ class Index(Engine):
     announce = Write(tx.journals.announce, locks=journals_lock)
     open_journal = OwnWrite(tx.journals.open_journal, locks=no_lock)
     journals = Read(tx.journals.journals)
-    decided = Write(tx.journals.advance_watermark, locks=journals_lock)
+    advance_watermark = Write(tx.journals.advance_watermark, locks=journals_lock)
     set_journal = Write(tx.journals.set_journal, locks=journals_lock)
     forget_journals = Write(tx.journals.forget_journals, locks=journals_lock)
     changes = Scan(change_feed.changes_since, snapshot=True)
@@ -427,7 +427,7 @@ class Index(Engine):
     upload_rows_after = Scan(change_feed.uploads_after)
     piece_rows = Scan(change_feed.pieces_of)
     versions_count = Scan(change_feed.versions_count)
-    undecided = Scan(change_feed.journal_lag)
+    journal_lag = Scan(change_feed.journal_lag)
 
     # notes of jobs
 

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from sluice_s3.app.index.rows import Bucket
 from sluice_s3.app.index.schema import tables
-from sluice_s3.app.index.sql.dialect import Query, Words
+from sluice_s3.app.index.sql.dialect import Query, SqlDialect
 from sluice_s3.app.index.sql.transaction import Row, Transaction
 
 ROWS_PER_BATCH = 500
@@ -46,27 +46,28 @@ def _columns(tags: bool) -> str:
     return f"{', '.join(COLUMNS)}, {'headers' if tags else chr(39) * 2}, storage_class"
 
 
-def _from(words: Words, *, state: str, order: str, tags: bool) -> str:
+def _render_versions(dialect: SqlDialect, *, state: str, order: str, tags: bool) -> str:
     return f"""
     SELECT {_columns(tags)} FROM versions
-    WHERE bucket_id = {words.number("bucket")} AND {state}
-    AND key >= {words.text("first")} AND key < {words.text("end")} ORDER BY {order} LIMIT {words.number("limit")}
+    WHERE bucket_id = {dialect.number("bucket")} AND {state}
+    AND key >= {dialect.text("first")} AND key < {dialect.text("end")} ORDER BY {order} LIMIT {dialect.number("limit")}
     """
 
 
-def _rest_of_key(words: Words, *, tags: bool) -> str:
+def _render_rest_of_key(dialect: SqlDialect, *, tags: bool) -> str:
     return f"""
     SELECT {_columns(tags)} FROM versions
-    WHERE bucket_id = {words.number("bucket")} AND key = {words.text("first")} AND modified < {words.number("before")}
-    AND state != 1 ORDER BY modified DESC LIMIT {words.number("limit")}
+    WHERE bucket_id = {dialect.number("bucket")} AND key = {dialect.text("first")}
+    AND modified < {dialect.number("before")} AND state != 1 ORDER BY modified DESC LIMIT {dialect.number("limit")}
     """
 
 
-CURRENT = {tags: Query(partial(_from, state="state = 1", order="key", tags=tags)) for tags in (False, True)}
+CURRENT = {tags: Query(partial(_render_versions, state="state = 1", order="key", tags=tags)) for tags in (False, True)}
 OTHERS = {
-    tags: Query(partial(_from, state="state != 1", order="key, modified DESC", tags=tags)) for tags in (False, True)
+    tags: Query(partial(_render_versions, state="state != 1", order="key, modified DESC", tags=tags))
+    for tags in (False, True)
 }
-REST = {tags: Query(partial(_rest_of_key, tags=tags)) for tags in (False, True)}
+REST = {tags: Query(partial(_render_rest_of_key, tags=tags)) for tags in (False, True)}
 BUCKETS = Query(f"SELECT {', '.join(Bucket._fields)} FROM buckets WHERE settings != '' ORDER BY id")
 
 
@@ -75,7 +76,7 @@ def buckets() -> Transaction[list[Bucket]]:
 
     Buckets whose settings contain `"lifecycle":` elsewhere may be among them.
     """
-    found = [Bucket._make(row) for row in (yield BUCKETS.given())]
+    found = [Bucket._make(row) for row in (yield BUCKETS.bind())]
     return [bucket for bucket in found if '"lifecycle":' in bucket.settings]
 
 
@@ -85,23 +86,23 @@ def scan_start(prefix: str) -> ScanPosition:
 
 
 def scan_page(
-    bucket_id: int, place: ScanPosition, end: str, *, tags: bool
+    bucket_id: int, position: ScanPosition, end: str, *, tags: bool
 ) -> Transaction[tuple[list[Row], ScanPosition | None]]:
     """Return versions from a position and before the key `end`, and the next position.
 
     Versions are ordered by key, and newest first within a key. The position is None at the end. A row has `COLUMNS`,
     the headers, which are empty without `tags`, and the storage class.
     """
-    first, time = place
+    first, time = position
     bounds = {"bucket": bucket_id, "first": first, "end": end, "limit": ROWS_PER_BATCH}
     rows: list[Row] = []
     if time is not None:
-        rows = yield REST[tags].given(**bounds, before=time)
+        rows = yield REST[tags].bind(**bounds, before=time)
         if len(rows) == ROWS_PER_BATCH:
             return rows, (first, rows[-1][MODIFIED])
         bounds["first"] = first = first + "\0"
-    current = yield CURRENT[tags].given(**bounds)
-    others = yield OTHERS[tags].given(**bounds)
+    current = yield CURRENT[tags].bind(**bounds)
+    others = yield OTHERS[tags].bind(**bounds)
     # each query returned its first rows, so the first of all are among them
     found = list(islice(merge(current, others, key=_order), ROWS_PER_BATCH))
     if len(found) < ROWS_PER_BATCH:

@@ -10,79 +10,79 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from sluice_s3.app.index.schema.tables import DEFAULT
-from sluice_s3.app.index.sql.dialect import Query, Words
+from sluice_s3.app.index.sql.dialect import Query, SqlDialect
 from sluice_s3.app.index.sql.transaction import Transaction
 
 ROWS_PER_BATCH = 500
 
 
 # ordered by number, so one pass finds every row that existed when it began
-def _versions(words: Words) -> str:
+def _render_versions(dialect: SqlDialect) -> str:
     return f"""
     SELECT seq, key, versions.body, size, coalesce(shared.holders, 1), storage_class
     FROM versions LEFT JOIN shared ON shared.body = versions.body
-    WHERE seq > {words.number("after")} AND bucket_id = {words.number("bucket")} AND versions.body != ''
-    ORDER BY seq LIMIT {words.number("limit")}
+    WHERE seq > {dialect.number("after")} AND bucket_id = {dialect.number("bucket")} AND versions.body != ''
+    ORDER BY seq LIMIT {dialect.number("limit")}
     """
 
 
-VERSIONS = Query(_versions)
+VERSIONS = Query(_render_versions)
 
 
-def _pieces(words: Words) -> str:
+def _render_pieces(dialect: SqlDialect) -> str:
     return f"""
     SELECT start, part_number, pieces.locator, coalesce(shared.holders, 1)
     FROM pieces LEFT JOIN shared ON shared.body = pieces.locator
-    WHERE upload = {words.number("upload")} AND pieces.locator != '' ORDER BY start, part_number
+    WHERE upload = {dialect.number("upload")} AND pieces.locator != '' ORDER BY start, part_number
     """
 
 
-PIECES = Query(_pieces)
+PIECES = Query(_render_pieces)
 
 
-def _parts(words: Words) -> str:
+def _render_parts(dialect: SqlDialect) -> str:
     return f"""
-    SELECT parts.upload, parts.number, uploads.key, {words.locator} AS locator, coalesce(shared.holders, 1),
+    SELECT parts.upload, parts.number, uploads.key, {dialect.locator} AS locator, coalesce(shared.holders, 1),
         uploads.storage_class
-    FROM uploads JOIN parts ON parts.upload = uploads.id JOIN {words.extents} ON true
-    LEFT JOIN shared ON shared.body = {words.locator}
-    WHERE uploads.bucket_id = {words.number("bucket")} AND uploads.completed_seq = 0
+    FROM uploads JOIN parts ON parts.upload = uploads.id JOIN {dialect.extents} ON true
+    LEFT JOIN shared ON shared.body = {dialect.locator}
+    WHERE uploads.bucket_id = {dialect.number("bucket")} AND uploads.completed_seq = 0
     """
 
 
-PARTS = Query(_parts)
+PARTS = Query(_render_parts)
 
 
-def _size(words: Words) -> str:
-    return f"SELECT count(*), coalesce(sum(size), 0) FROM versions WHERE bucket_id = {words.number('bucket')}"
+def _render_size(dialect: SqlDialect) -> str:
+    return f"SELECT count(*), coalesce(sum(size), 0) FROM versions WHERE bucket_id = {dialect.number('bucket')}"
 
 
-def _any(on: Callable[[str, Words], str]) -> Query:
+def _any_query(render_condition: Callable[[str, SqlDialect], str]) -> Query:
     """Return a query for whether a row references a blob with such a locator.
 
-    `on` returns the condition on the locator.
+    `render_condition` returns the condition on the locator.
     """
 
-    def said(words: Words) -> str:
+    def render(dialect: SqlDialect) -> str:
         return f"""
-        SELECT 1 FROM versions WHERE {on("body", words)}
-        UNION ALL SELECT 1 FROM pieces WHERE {on("locator", words)}
-        UNION ALL SELECT 1 FROM parts, {words.extents} WHERE {on(words.locator, words)}
+        SELECT 1 FROM versions WHERE {render_condition("body", dialect)}
+        UNION ALL SELECT 1 FROM pieces WHERE {render_condition("locator", dialect)}
+        UNION ALL SELECT 1 FROM parts, {dialect.extents} WHERE {render_condition(dialect.locator, dialect)}
         LIMIT 1
         """
 
-    return Query(said)
+    return Query(render)
 
 
-def _of_store(locator: str, words: Words) -> str:
+def _render_is_on_store(locator: str, dialect: SqlDialect) -> str:
     """Return the condition for the locators of a store other than the default one.
 
     They begin with the store's name and a slash.
     """
-    return f"substr({locator}, 1, length({words.text('start')})) = {words.text('start')}"
+    return f"substr({locator}, 1, length({dialect.text('start')})) = {dialect.text('start')}"
 
 
-def _of_default(locator: str, words: Words) -> str:
+def _render_is_on_default_store(locator: str, dialect: SqlDialect) -> str:
     """Return the condition for the locators of the default store.
 
     They begin with the letter of their kind and a colon.
@@ -90,9 +90,9 @@ def _of_default(locator: str, words: Words) -> str:
     return f"substr({locator}, 2, 1) = ':'"
 
 
-SIZE = Query(_size)
-ANY_ON = _any(_of_store)
-ANY_ON_DEFAULT = _any(_of_default)
+SIZE = Query(_render_size)
+ANY_ON = _any_query(_render_is_on_store)
+ANY_ON_DEFAULT = _any_query(_render_is_on_default_store)
 
 
 class BodyRow(NamedTuple):
@@ -125,7 +125,7 @@ class BlobRow(NamedTuple):
 
 def bodies(bucket_id: int, after: int) -> Transaction[list[BodyRow]]:
     """Return a batch of a bucket's versions after `after` that have a body."""
-    rows = yield VERSIONS.given(bucket=bucket_id, after=after, limit=ROWS_PER_BATCH)
+    rows = yield VERSIONS.bind(bucket=bucket_id, after=after, limit=ROWS_PER_BATCH)
     return [BodyRow._make(row) for row in rows]
 
 
@@ -134,7 +134,7 @@ def pieces(upload: int) -> Transaction[list[BlobRow]]:
 
     Each has its start, part number, locator and number of references.
     """
-    rows = yield PIECES.given(upload=upload)
+    rows = yield PIECES.bind(upload=upload)
     return [BlobRow(*row) for row in rows]
 
 
@@ -143,7 +143,7 @@ def parts(bucket_id: int) -> Transaction[list[tuple[str, BlobRow]]]:
 
     Each has its upload, number, locator and number of references.
     """
-    rows = yield PARTS.given(bucket=bucket_id)
+    rows = yield PARTS.bind(bucket=bucket_id)
     return [(key, BlobRow(upload, part, *held)) for upload, part, key, *held in rows]
 
 
@@ -152,7 +152,7 @@ def is_store_in_use(store: str) -> Transaction[bool]:
 
     Reads all rows when none does.
     """
-    rows = yield ANY_ON_DEFAULT.given() if store == DEFAULT else ANY_ON.given(start=f"{store}/")
+    rows = yield ANY_ON_DEFAULT.bind() if store == DEFAULT else ANY_ON.bind(start=f"{store}/")
     return bool(rows)
 
 
@@ -161,5 +161,5 @@ def bucket_size(bucket_id: int) -> Transaction[tuple[int, int]]:
 
     Reads all versions.
     """
-    ((count, total),) = yield SIZE.given(bucket=bucket_id)
+    ((count, total),) = yield SIZE.bind(bucket=bucket_id)
     return int(count), int(total)

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from sluice_s3.app.index.rows import PIECES, BlobReference, PackReferences
-from sluice_s3.app.index.sql.dialect import Query, Words
+from sluice_s3.app.index.sql.dialect import Query, SqlDialect
 from sluice_s3.app.index.sql.transaction import Transaction
 
 ROWS_PER_BATCH = 1000
@@ -29,30 +29,31 @@ class Reference(NamedTuple):
     key: str
 
 
-def _held(words: Words) -> str:
+def _render_referenced(dialect: SqlDialect) -> str:
     return f"""
-    WITH wanted(locator) AS MATERIALIZED ({words.texts("wanted")})
-    SELECT body FROM versions WHERE seq > {words.number("since")} AND body IN (SELECT locator FROM wanted)
+    WITH wanted(locator) AS MATERIALIZED ({dialect.texts("wanted")})
+    SELECT body FROM versions WHERE seq > {dialect.number("since")} AND body IN (SELECT locator FROM wanted)
     UNION
-    SELECT locator FROM pieces WHERE upload IN (SELECT id FROM uploads WHERE completed_seq > {words.number("since")})
+    SELECT locator FROM pieces WHERE upload IN (SELECT id FROM uploads WHERE completed_seq > {dialect.number("since")})
         AND locator IN (SELECT locator FROM wanted)
     UNION
-    SELECT {words.locator} AS locator FROM parts, {words.extents} WHERE {words.locator} IN (SELECT locator FROM wanted)
+    SELECT {dialect.locator} AS locator FROM parts, {dialect.extents}
+        WHERE {dialect.locator} IN (SELECT locator FROM wanted)
     UNION
     SELECT body FROM discards WHERE body IN (SELECT locator FROM wanted)
     """
 
 
-REFERENCED = Query(_held)
+REFERENCED = Query(_render_referenced)
 
 
 # an aborted upload never completed, so it has no pieces; a body of pieces counts like a blob
-def _miscounted(words: Words) -> str:
+def _render_wrong_refcounts(dialect: SqlDialect) -> str:
     return f"""
     WITH held(body) AS (
         SELECT body FROM versions WHERE body != ''
         UNION ALL SELECT locator FROM pieces WHERE locator != ''
-        UNION ALL SELECT {words.locator} FROM parts, {words.extents}
+        UNION ALL SELECT {dialect.locator} FROM parts, {dialect.extents}
     ),
     counted(body, holders) AS MATERIALIZED (SELECT body, count(*) FROM held GROUP BY body)
     SELECT counted.body, coalesce(shared.holders, 1), counted.holders
@@ -65,114 +66,116 @@ def _miscounted(words: Words) -> str:
     """
 
 
-WRONG_REFCOUNTS = Query(_miscounted)
+WRONG_REFCOUNTS = Query(_render_wrong_refcounts)
 
 
-def _parts(words: Words) -> str:
+def _render_parts(dialect: SqlDialect) -> str:
     return f"""
-    SELECT parts.upload, parts.number, 0, {words.locator}, {words.offset} + {words.size}, buckets.name, uploads.key
-    FROM (SELECT * FROM parts WHERE (upload, number) > ({", ".join(map(words.number, "ab"))})
-          ORDER BY upload, number LIMIT {words.number("limit")}) AS parts
-    JOIN {words.extents} ON true
+    SELECT parts.upload, parts.number, 0, {dialect.locator}, {dialect.offset} + {dialect.size},
+        buckets.name, uploads.key
+    FROM (SELECT * FROM parts WHERE (upload, number) > ({", ".join(map(dialect.number, "ab"))})
+          ORDER BY upload, number LIMIT {dialect.number("limit")}) AS parts
+    JOIN {dialect.extents} ON true
     LEFT JOIN uploads ON uploads.id = parts.upload LEFT JOIN buckets ON buckets.id = uploads.bucket_id
     ORDER BY parts.upload, parts.number
     """
 
 
-def _versions(words: Words) -> str:
+def _render_versions(dialect: SqlDialect) -> str:
     return f"""
     SELECT seq, 0, 0, body, size, buckets.name, key
-    FROM (SELECT * FROM versions WHERE seq > {words.number("a")} ORDER BY seq LIMIT {words.number("limit")}) AS versions
+    FROM (SELECT * FROM versions WHERE seq > {dialect.number("a")}
+          ORDER BY seq LIMIT {dialect.number("limit")}) AS versions
     LEFT JOIN buckets ON buckets.id = versions.bucket_id ORDER BY seq
     """
 
 
-def _pieces(words: Words) -> str:
+def _render_pieces(dialect: SqlDialect) -> str:
     return f"""
     SELECT upload, start, part_number, locator, blob_offset + size, buckets.name, uploads.key
-    FROM (SELECT * FROM pieces WHERE (upload, start, part_number) > ({", ".join(map(words.number, "abc"))})
-          ORDER BY upload, start, part_number LIMIT {words.number("limit")}) AS pieces
+    FROM (SELECT * FROM pieces WHERE (upload, start, part_number) > ({", ".join(map(dialect.number, "abc"))})
+          ORDER BY upload, start, part_number LIMIT {dialect.number("limit")}) AS pieces
     LEFT JOIN uploads ON uploads.id = pieces.upload LEFT JOIN buckets ON buckets.id = uploads.bucket_id
     ORDER BY upload, start, part_number
     """
 
 
-def _discards(words: Words) -> str:
+def _render_discards(dialect: SqlDialect) -> str:
     return f"""
-    SELECT id, 0, 0, body, 0, '', '' FROM discards WHERE id > {words.number("a")}
-    ORDER BY id LIMIT {words.number("limit")}
+    SELECT id, 0, 0, body, 0, '', '' FROM discards WHERE id > {dialect.number("a")}
+    ORDER BY id LIMIT {dialect.number("limit")}
     """
 
 
 # in the order in which a blob passes from row to row, so the scan misses no blob that moves meanwhile
 REFERENCES: dict[str, Query] = {
-    "part": Query(_parts),
-    "version": Query(_versions),
-    "piece": Query(_pieces),
-    "discard": Query(_discards),
+    "part": Query(_render_parts),
+    "version": Query(_render_versions),
+    "piece": Query(_render_pieces),
+    "discard": Query(_render_discards),
 }
 
 
-def _in_wanted_pack(words: Words, locator: str) -> str:
-    return f"{words.until_dot(locator)} IN (SELECT prefix FROM wanted)"
+def _render_is_in_packs(dialect: SqlDialect, locator: str) -> str:
+    return f"{dialect.until_dot(locator)} IN (SELECT prefix FROM wanted)"
 
 
-def _held_in(words: Words) -> str:
+def _render_referenced_in_packs(dialect: SqlDialect) -> str:
     return f"""
-    WITH wanted(prefix) AS MATERIALIZED ({words.texts("prefixes")})
-    SELECT body, 'version', seq, 0, 0 FROM versions WHERE {_in_wanted_pack(words, "body")}
+    WITH wanted(prefix) AS MATERIALIZED ({dialect.texts("prefixes")})
+    SELECT body, 'version', seq, 0, 0 FROM versions WHERE {_render_is_in_packs(dialect, "body")}
     UNION ALL
-    SELECT locator, 'piece', upload, start, part_number FROM pieces WHERE {_in_wanted_pack(words, "locator")}
+    SELECT locator, 'piece', upload, start, part_number FROM pieces WHERE {_render_is_in_packs(dialect, "locator")}
     UNION ALL
-    SELECT {words.locator} AS locator, 'part', upload, number, 0
-        FROM parts, {words.extents} WHERE {_in_wanted_pack(words, words.locator)}
+    SELECT {dialect.locator} AS locator, 'part', upload, number, 0
+        FROM parts, {dialect.extents} WHERE {_render_is_in_packs(dialect, dialect.locator)}
     UNION ALL
-    SELECT body, 'discard', id, 0, 0 FROM discards WHERE {_in_wanted_pack(words, "body")}
-    LIMIT {words.number("limit")}
+    SELECT body, 'discard', id, 0, 0 FROM discards WHERE {_render_is_in_packs(dialect, "body")}
+    LIMIT {dialect.number("limit")}
     """
 
 
-REFERENCED_IN_PACKS = Query(_held_in)
-COUNTS = Query(lambda words: f"SELECT body, holders FROM shared WHERE body IN ({words.texts('bodies')})")
+REFERENCED_IN_PACKS = Query(_render_referenced_in_packs)
+COUNTS = Query(lambda dialect: f"SELECT body, holders FROM shared WHERE body IN ({dialect.texts('bodies')})")
 
 
-def _held_locators(words: Words) -> str:
+def _render_referenced_locators(dialect: SqlDialect) -> str:
     return f"""
-    WITH wanted(prefix) AS MATERIALIZED ({words.texts("prefixes")}),
+    WITH wanted(prefix) AS MATERIALIZED ({dialect.texts("prefixes")}),
     held(locator) AS (
-        SELECT body FROM versions WHERE {_in_wanted_pack(words, "body")}
+        SELECT body FROM versions WHERE {_render_is_in_packs(dialect, "body")}
         UNION
-        SELECT locator FROM pieces WHERE {_in_wanted_pack(words, "locator")}
+        SELECT locator FROM pieces WHERE {_render_is_in_packs(dialect, "locator")}
         UNION
-        SELECT {words.locator} FROM parts, {words.extents} WHERE {_in_wanted_pack(words, words.locator)}
+        SELECT {dialect.locator} FROM parts, {dialect.extents} WHERE {_render_is_in_packs(dialect, dialect.locator)}
         UNION
-        SELECT body FROM discards WHERE {_in_wanted_pack(words, "body")}
+        SELECT body FROM discards WHERE {_render_is_in_packs(dialect, "body")}
     )
-    SELECT {words.until_dot("locator")}, locator FROM held
+    SELECT {dialect.until_dot("locator")}, locator FROM held
     """
 
 
-REFERENCED_LOCATORS = Query(_held_locators)
+REFERENCED_LOCATORS = Query(_render_referenced_locators)
 WRITTEN = Query(
     "SELECT packs.id FROM packs JOIN writers ON writers.incarnation = packs.incarnation WHERE writers.state = 'live'"
 )
 
 
-def _packed(words: Words) -> str:
+def _render_packed(dialect: SqlDialect) -> str:
     return f"""
-    SELECT body FROM versions WHERE {words.dot("body")} > 0
-    UNION ALL SELECT locator FROM pieces WHERE {words.dot("locator")} > 0
-    UNION ALL SELECT {words.locator} AS locator FROM parts, {words.extents} WHERE {words.dot(words.locator)} > 0
-    UNION ALL SELECT body FROM discards WHERE {words.dot("body")} > 0
+    SELECT body FROM versions WHERE {dialect.dot("body")} > 0
+    UNION ALL SELECT locator FROM pieces WHERE {dialect.dot("locator")} > 0
+    UNION ALL SELECT {dialect.locator} AS locator FROM parts, {dialect.extents} WHERE {dialect.dot(dialect.locator)} > 0
+    UNION ALL SELECT body FROM discards WHERE {dialect.dot("body")} > 0
     """
 
 
-def _packed_once(words: Words) -> str:
-    return f"WITH packed(locator) AS ({_packed(words)}) SELECT DISTINCT locator FROM packed"
+def _render_packed_once(dialect: SqlDialect) -> str:
+    return f"WITH packed(locator) AS ({_render_packed(dialect)}) SELECT DISTINCT locator FROM packed"
 
 
-PACKED_LOCATORS = Query(_packed)
-PACKED_ONCE = Query(_packed_once)
+PACKED_LOCATORS = Query(_render_packed)
+PACKED_ONCE = Query(_render_packed_once)
 
 Position = tuple[int, int, int]
 BEGIN: Position = (-1, -1, -1)
@@ -183,7 +186,7 @@ def referenced(locators: Sequence[str], since: int = 0) -> Transaction[set[str]]
 
     Reads every row. When `since` is the first id of a range, reads only rows that can reference ids of that range.
     """
-    rows = yield REFERENCED.given(wanted=locators, since=since)
+    rows = yield REFERENCED.bind(wanted=locators, since=since)
     return {locator for (locator,) in rows}
 
 
@@ -192,8 +195,8 @@ def wrong_refcounts() -> Transaction[list[tuple[str, int, int]]]:
 
     For a referenced body in the discard queue, the stored count is 0.
     """
-    rows = yield WRONG_REFCOUNTS.given()
-    return [(body, kept, true) for body, kept, true in rows]
+    rows = yield WRONG_REFCOUNTS.bind()
+    return [(body, stored, true) for body, stored, true in rows]
 
 
 def references_in_packs(prefixes: Sequence[str], limit: int) -> Transaction[PackReferences]:
@@ -201,14 +204,14 @@ def references_in_packs(prefixes: Sequence[str], limit: int) -> Transaction[Pack
 
     `prefixes` are locators up to their first dot. Reads every row.
     """
-    rows = yield REFERENCED_IN_PACKS.given(prefixes=prefixes, limit=limit + 1)
-    written = yield WRITTEN.given()
-    counts = dict((yield COUNTS.given(bodies={row[0] for row in rows})))
+    rows = yield REFERENCED_IN_PACKS.bind(prefixes=prefixes, limit=limit + 1)
+    written = yield WRITTEN.bind()
+    counts = dict((yield COUNTS.bind(bodies={row[0] for row in rows})))
     found: dict[str, list[BlobReference]] = {}
     others = {row[0] for row in rows if row[1] == "discard"}
-    for locator, kind, *place in rows:
+    for locator, kind, *position in rows:
         if kind != "discard":
-            found.setdefault(locator, []).append(BlobReference(kind, *place))
+            found.setdefault(locator, []).append(BlobReference(kind, *position))
     others.update(locator for locator, holders in found.items() if len(holders) != counts.get(locator, 1))
     whole = {locator: tuple(holders) for locator, holders in found.items() if locator not in others}
     return PackReferences(
@@ -221,7 +224,7 @@ def references(kind: str, after: Position) -> Transaction[tuple[list[Reference],
 
     The position is None at the end.
     """
-    rows = yield REFERENCES[kind].given(**dict(zip("abc", after, strict=True)), limit=ROWS_PER_BATCH)
+    rows = yield REFERENCES[kind].bind(**dict(zip("abc", after, strict=True)), limit=ROWS_PER_BATCH)
     if not rows:
         return [], None
     found = [

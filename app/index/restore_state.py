@@ -11,7 +11,7 @@ from typing import NamedTuple
 import orjson
 
 from sluice_s3.app.index.rows import Bucket
-from sluice_s3.app.index.sql.dialect import Query, Words
+from sluice_s3.app.index.sql.dialect import Query, SqlDialect
 from sluice_s3.app.index.sql.transaction import Transaction
 
 RESTORE = "restore"
@@ -83,24 +83,24 @@ def restore_meta_value(at: int) -> str:
     return f"{at:015}"
 
 
-def _due(words: Words) -> str:
+def _render_due(dialect: SqlDialect) -> str:
     return f"""
-    SELECT name, value FROM meta WHERE name >= '{PREFIX}' AND name < '{PREFIX[:-1]};' AND value <= {words.text("now")}
-    ORDER BY value, name LIMIT {words.number("limit")}
+    SELECT name, value FROM meta WHERE name >= '{PREFIX}' AND name < '{PREFIX[:-1]};' AND value <= {dialect.text("now")}
+    ORDER BY value, name LIMIT {dialect.number("limit")}
     """  # noqa: S608 - constants
 
 
-def _bucket(words: Words) -> str:
-    return f"SELECT {', '.join(Bucket._fields)} FROM buckets WHERE id = {words.number('bucket')}"  # noqa: S608
+def _render_bucket(dialect: SqlDialect) -> str:
+    return f"SELECT {', '.join(Bucket._fields)} FROM buckets WHERE id = {dialect.number('bucket')}"  # noqa: S608
 
 
-DUE = Query(_due)
-BUCKET = Query(_bucket)
+DUE = Query(_render_due)
+BUCKET = Query(_render_bucket)
 
 
 def due_restores(now: int, limit: int) -> Transaction[list[DueRestore]]:
     """Return the archived versions that are due by now, at most `limit`."""
-    rows = yield DUE.given(now=restore_meta_value(now), limit=limit)
+    rows = yield DUE.bind(now=restore_meta_value(now), limit=limit)
     found = []
     for name, value in rows:
         bucket_id, version_id, key = name.removeprefix(PREFIX).split(":", 2)
@@ -110,5 +110,5 @@ def due_restores(now: int, limit: int) -> Transaction[list[DueRestore]]:
 
 def bucket(bucket_id: int) -> Transaction[Bucket | None]:
     """Return the bucket of that number, or None."""
-    rows = yield BUCKET.given(bucket=bucket_id)
+    rows = yield BUCKET.bind(bucket=bucket_id)
     return Bucket._make(rows[0]) if rows else None

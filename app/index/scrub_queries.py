@@ -11,7 +11,7 @@ from typing import NamedTuple
 from sluice_s3.app.encryption.scheme import SEALED
 from sluice_s3.app.index.change_feed import SCAN_START, ScanPosition
 from sluice_s3.app.index.rows import PIECES
-from sluice_s3.app.index.sql.dialect import Query, Words
+from sluice_s3.app.index.sql.dialect import Query, SqlDialect
 from sluice_s3.app.index.sql.transaction import Transaction
 
 ROWS_PER_BATCH = 500
@@ -19,65 +19,67 @@ ROWS_PER_BATCH = 500
 KINDS = ("version", "piece", "part")
 
 
-def _versions(words: Words) -> str:
+def _render_versions(dialect: SqlDialect) -> str:
     return f"""
     SELECT seq, 0, 0, body, 0, size,
-        CASE WHEN parts = 0 AND {words.place("headers", SEALED)} = 0 THEN etag ELSE '' END, buckets.name, key
-    FROM (SELECT * FROM versions WHERE seq > {words.number("a")} ORDER BY seq LIMIT {words.number("limit")}) AS versions
+        CASE WHEN parts = 0 AND {dialect.position("headers", SEALED)} = 0 THEN etag ELSE '' END, buckets.name, key
+    FROM (SELECT * FROM versions WHERE seq > {dialect.number("a")}
+          ORDER BY seq LIMIT {dialect.number("limit")}) AS versions
     LEFT JOIN buckets ON buckets.id = versions.bucket_id ORDER BY seq
     """
 
 
-def _pieces(words: Words) -> str:
+def _render_pieces(dialect: SqlDialect) -> str:
     return f"""
     SELECT upload, start, part_number, locator, blob_offset, size, '', buckets.name, uploads.key
-    FROM (SELECT * FROM pieces WHERE (upload, start, part_number) > ({", ".join(map(words.number, "abc"))})
-          ORDER BY upload, start, part_number LIMIT {words.number("limit")}) AS pieces
+    FROM (SELECT * FROM pieces WHERE (upload, start, part_number) > ({", ".join(map(dialect.number, "abc"))})
+          ORDER BY upload, start, part_number LIMIT {dialect.number("limit")}) AS pieces
     LEFT JOIN uploads ON uploads.id = pieces.upload LEFT JOIN buckets ON buckets.id = uploads.bucket_id
     ORDER BY upload, start, part_number
     """
 
 
-def _parts(words: Words) -> str:
+def _render_parts(dialect: SqlDialect) -> str:
     return f"""
-    SELECT parts.upload, parts.number, 0, {words.locator}, {words.offset}, {words.size}, '', buckets.name, uploads.key
-    FROM (SELECT * FROM parts WHERE (upload, number) > ({", ".join(map(words.number, "ab"))})
-          ORDER BY upload, number LIMIT {words.number("limit")}) AS parts
-    LEFT JOIN {words.extents} ON true
+    SELECT parts.upload, parts.number, 0, {dialect.locator}, {dialect.offset}, {dialect.size}, '',
+        buckets.name, uploads.key
+    FROM (SELECT * FROM parts WHERE (upload, number) > ({", ".join(map(dialect.number, "ab"))})
+          ORDER BY upload, number LIMIT {dialect.number("limit")}) AS parts
+    LEFT JOIN {dialect.extents} ON true
     LEFT JOIN uploads ON uploads.id = parts.upload LEFT JOIN buckets ON buckets.id = uploads.bucket_id
     ORDER BY parts.upload, parts.number
     """
 
 
 QUERIES = {
-    "version": Query(_versions),
-    "piece": Query(_pieces),
-    "part": Query(_parts),
+    "version": Query(_render_versions),
+    "piece": Query(_render_pieces),
+    "part": Query(_render_parts),
 }
 
 
-def _holds_version(words: Words) -> str:
-    return f"SELECT 1 FROM versions WHERE seq = {words.number('a')} AND body = {words.text('locator')}"
+def _render_holds_version(dialect: SqlDialect) -> str:
+    return f"SELECT 1 FROM versions WHERE seq = {dialect.number('a')} AND body = {dialect.text('locator')}"
 
 
-def _holds_piece(words: Words) -> str:
+def _render_holds_piece(dialect: SqlDialect) -> str:
     return f"""
-    SELECT 1 FROM pieces WHERE (upload, start, part_number) = ({", ".join(map(words.number, "abc"))})
-    AND locator = {words.text("locator")}
+    SELECT 1 FROM pieces WHERE (upload, start, part_number) = ({", ".join(map(dialect.number, "abc"))})
+    AND locator = {dialect.text("locator")}
     """
 
 
-def _holds_part(words: Words) -> str:
+def _render_holds_part(dialect: SqlDialect) -> str:
     return f"""
-    SELECT 1 FROM parts, {words.extents} WHERE (upload, number) = ({", ".join(map(words.number, "ab"))})
-    AND {words.locator} = {words.text("locator")}
+    SELECT 1 FROM parts, {dialect.extents} WHERE (upload, number) = ({", ".join(map(dialect.number, "ab"))})
+    AND {dialect.locator} = {dialect.text("locator")}
     """
 
 
 HOLDS = {
-    "version": Query(_holds_version),
-    "piece": Query(_holds_piece),
-    "part": Query(_holds_part),
+    "version": Query(_render_holds_version),
+    "piece": Query(_render_holds_piece),
+    "part": Query(_render_holds_part),
 }
 
 
@@ -85,7 +87,7 @@ class ScrubItem(NamedTuple):
     """A row that references a blob."""
 
     kind: str
-    place: ScanPosition
+    position: ScanPosition
     """Position of the row within its kind."""
     locator: str
     offset: int
@@ -101,7 +103,7 @@ def scrub_page(kind: str, after: ScanPosition = SCAN_START) -> Transaction[tuple
 
     The position is None at the end of the kind.
     """
-    rows = yield QUERIES[kind].given(**dict(zip("abc", after, strict=True)), limit=ROWS_PER_BATCH)
+    rows = yield QUERIES[kind].bind(**dict(zip("abc", after, strict=True)), limit=ROWS_PER_BATCH)
     if not rows:
         return [], None
     found = [
@@ -115,5 +117,5 @@ def scrub_page(kind: str, after: ScanPosition = SCAN_START) -> Transaction[tuple
 
 def still_references(row: ScrubItem) -> Transaction[bool]:
     """Return whether a row still references its blob."""
-    rows = yield HOLDS[row.kind].given(**dict(zip("abc", row.place, strict=True)), locator=row.locator)
+    rows = yield HOLDS[row.kind].bind(**dict(zip("abc", row.position, strict=True)), locator=row.locator)
     return bool(rows)

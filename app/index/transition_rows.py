@@ -43,7 +43,7 @@ class TransitionEntry(NamedTuple):
     body: str
     storage_class: str
     """The new storage class."""
-    places: Mapping[str, str]
+    locators: Mapping[str, str]
     """The new place of each of its blobs, by the old one; empty when the blobs stay."""
     size: int = 0
     etag: str = ""

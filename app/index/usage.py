@@ -8,34 +8,34 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from sluice_s3.app.index import change_feed
-from sluice_s3.app.index.sql.dialect import Query, Words
+from sluice_s3.app.index.sql.dialect import Query, SqlDialect
 from sluice_s3.app.index.sql.transaction import Transaction
 
 NO_CLASSES: Mapping[str, str] = MappingProxyType({})
 
 
 # each condition is that of an index; the first of these covers its query
-def _usage(words: Words) -> str:
+def _render_usage(dialect: SqlDialect) -> str:
     return f"""
     WITH current(bytes, objects) AS (
-        SELECT coalesce(sum(size), 0), count(*) FROM versions WHERE bucket_id = {words.number("bucket")} AND state = 1
+        SELECT coalesce(sum(size), 0), count(*) FROM versions WHERE bucket_id = {dialect.number("bucket")} AND state = 1
     ), older(bytes, objects) AS (
         SELECT coalesce(sum(size), 0), count(*) FROM versions
-        WHERE bucket_id = {words.number("bucket")} AND state != 1 AND state = 0
+        WHERE bucket_id = {dialect.number("bucket")} AND state != 1 AND state = 0
     ), parts_of(bytes) AS (
         SELECT coalesce(sum(parts.size), 0) FROM uploads JOIN parts ON parts.upload = uploads.id
-        WHERE uploads.bucket_id = {words.number("bucket")} AND uploads.completed_seq = 0
+        WHERE uploads.bucket_id = {dialect.number("bucket")} AND uploads.completed_seq = 0
     )
     SELECT current.bytes + older.bytes + parts_of.bytes, current.objects + older.objects FROM current, older, parts_of
     """
 
 
-def _stored(words: Words) -> str:
+def _render_stored(dialect: SqlDialect) -> str:
     def is_here(storage_class: str, bucket: str) -> str:
-        return f"""CASE WHEN {storage_class} IN ({words.texts("classes")})
-            AND {bucket} NOT IN (SELECT id FROM buckets WHERE store IN ({words.texts("trees")}))
-            THEN {storage_class} IN ({words.texts("here")})
-            ELSE {bucket} IN (SELECT id FROM buckets WHERE store = {words.text("store")}) END"""
+        return f"""CASE WHEN {storage_class} IN ({dialect.texts("classes")})
+            AND {bucket} NOT IN (SELECT id FROM buckets WHERE store IN ({dialect.texts("trees")}))
+            THEN {storage_class} IN ({dialect.texts("here")})
+            ELSE {bucket} IN (SELECT id FROM buckets WHERE store = {dialect.text("store")}) END"""
 
     return f"""
     SELECT coalesce((SELECT sum(size) FROM versions WHERE {is_here("storage_class", "bucket_id")}), 0)
@@ -44,8 +44,8 @@ def _stored(words: Words) -> str:
     """
 
 
-USAGE = Query(_usage)
-STORED = Query(_stored)
+USAGE = Query(_render_usage)
+STORED = Query(_render_stored)
 
 
 class Usage(NamedTuple):
@@ -64,7 +64,7 @@ def usage_of_bucket(bucket_id: int) -> Transaction[Usage]:
 
     Reads all of its rows.
     """
-    ((size, count),) = yield USAGE.given(bucket=bucket_id)
+    ((size, count),) = yield USAGE.bind(bucket=bucket_id)
     return Usage(int(size), int(count))
 
 
@@ -75,8 +75,8 @@ def stored_of_classes(store: str, classes: Mapping[str, str], trees: Collection[
     class. Data in buckets on the stores `trees` (plain files) counts by its bucket alone.
     """
     here = [name for name, own in classes.items() if own == store]
-    given = {"classes": list(classes), "trees": list(trees), "here": here, "store": store}
-    ((total,),) = yield STORED.given(**given)
+    values = {"classes": list(classes), "trees": list(trees), "here": here, "store": store}
+    ((total,),) = yield STORED.bind(**values)
     return int(total)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from sluice_s3.app.index.schema.tables import CURRENT, MARKER, NONCURRENT, OLD_MARKER
-from sluice_s3.app.index.sql.dialect import Query, Words
+from sluice_s3.app.index.sql.dialect import Query, SqlDialect
 from sluice_s3.app.index.sql.transaction import Transaction
 from sluice_s3.app.index.version_statements import SET_STATE
 
@@ -17,14 +17,14 @@ KEYS_WITH_WRONG_CURRENT = Query("""
 """)
 
 
-def _of_key(words: Words) -> str:
+def _render_key(dialect: SqlDialect) -> str:
     return f"""
-    SELECT seq, state, etag FROM versions WHERE bucket_id = {words.number("bucket")} AND key = {words.text("name")}
+    SELECT seq, state, etag FROM versions WHERE bucket_id = {dialect.number("bucket")} AND key = {dialect.text("name")}
     ORDER BY modified DESC, seq DESC
     """  # noqa: S608 - constants
 
 
-OF_KEY = Query(_of_key)
+OF_KEY = Query(_render_key)
 
 WrongCurrent = tuple[int, str, str, str]
 """Id of the bucket, key, name of the bucket, and its store."""
@@ -35,13 +35,13 @@ def keys_with_wrong_current() -> Transaction[list[WrongCurrent]]:
 
     Reads all versions.
     """
-    found: list[WrongCurrent] = yield KEYS_WITH_WRONG_CURRENT.given()
+    found: list[WrongCurrent] = yield KEYS_WITH_WRONG_CURRENT.bind()
     return found
 
 
 def repair_current(bucket_id: int, key: str) -> Transaction[None]:
     """Make the version that was created last the only newest one of its key."""
-    rows = yield OF_KEY.given(bucket=bucket_id, name=key)
+    rows = yield OF_KEY.bind(bucket=bucket_id, name=key)
     wanted = [(seq, state, _state(etag, newest=number == 0)) for number, (seq, state, etag) in enumerate(rows)]
     for seq, state, right in reversed(wanted):  # the newest last, so that Postgres never sees two
         if state != right:

@@ -29,20 +29,20 @@ RETRY_SECONDS = 2.0
 class Leadership(Protocol):
     """The right to run a job that only one process may run."""
 
-    async def mine(self) -> bool:
+    async def try_acquire(self) -> bool:
         """Take leadership if it is free; return whether this process has it. Raises DomainError."""
         ...
 
-    def using(self) -> AbstractContextManager[None]:
+    def fence(self) -> AbstractContextManager[None]:
         """Make commits within fail once another process is the leader."""
         ...
 
     @property
-    def can_leave(self) -> bool:
-        """Whether a process of another gateway can take over after `leave`."""
+    def can_release(self) -> bool:
+        """Whether a process of another gateway can take over after `release`."""
         ...
 
-    async def leave(self) -> None:
+    async def release(self) -> None:
         """Release leadership. Everything done under it must have ended."""
         ...
 
@@ -58,12 +58,12 @@ class FlockElection:
         self._failing = False
         """Whether the last attempt raised OSError: logged once, not each second."""
 
-    def turn(self, _: str) -> Leadership:
+    def get_leadership(self, _: str) -> Leadership:
         """Return the leadership of that name, here the same for all names."""
         return self
 
-    async def mine(self) -> bool:
-        """See `Leadership.mine`."""
+    async def try_acquire(self) -> bool:
+        """See `Leadership.try_acquire`."""
         if self._lock is None:
             try:
                 self._lock = self._try_lock()
@@ -91,13 +91,13 @@ class FlockElection:
             raise
         return descriptor
 
-    def using(self) -> AbstractContextManager[None]:
+    def fence(self) -> AbstractContextManager[None]:
         """Do nothing: a process that lost the lock is dead."""
         return nullcontext()
 
-    can_leave = False
+    can_release = False
 
-    async def leave(self) -> None:
+    async def release(self) -> None:
         """Do nothing: other loops of this process use the lock, too."""
 
     async def close(self) -> None:
@@ -114,20 +114,20 @@ class LeaseElection:
 
     def __init__(self, index: Index) -> None:
         self._index = index
-        self._made: dict[str, LeaseLeadership] = {}
+        self._leaderships: dict[str, LeaseLeadership] = {}
 
-    def turn(self, name: str) -> Leadership:
+    def get_leadership(self, name: str) -> Leadership:
         """Return the leadership of that name."""
-        return self._made.setdefault(name, LeaseLeadership(self._index, name))
+        return self._leaderships.setdefault(name, LeaseLeadership(self._index, name))
 
     async def close(self) -> None:
         """Release all leases.
 
         One that cannot be released passes on when this process is declared dead.
         """
-        for turn in self._made.values():
+        for leadership in self._leaderships.values():
             try:
-                await turn.leave()
+                await leadership.release()
             except DomainError:
                 return
 
@@ -138,36 +138,36 @@ class LeaseLeadership:
     The index checks it at each use, and again in every transaction.
     """
 
-    can_leave = True
+    can_release = True
 
     def __init__(self, index: Index, name: str) -> None:
         self._index = index
         self._name = name
         self._lease: Lease | None = None
-        self._asking = asyncio.Lock()
-        self._again = 0.0
+        self._lock = asyncio.Lock()
+        self._retry_at = 0.0
 
-    async def mine(self) -> bool:
-        """See `Leadership.mine`."""
-        async with self._asking:  # with two loops of one name: each acquisition ends the term before
+    async def try_acquire(self) -> bool:
+        """See `Leadership.try_acquire`."""
+        async with self._lock:  # with two loops of one name: each acquisition ends the term before
             if self._lease is not None and not await self._index.holds_lease(self._lease):
                 self._lease = None
                 return False  # work under it must end first
-            if self._lease is None and monotonic() >= self._again:
+            if self._lease is None and monotonic() >= self._retry_at:
                 self._lease = await self._index.take_lease(self._name)
                 if self._lease is None:
-                    self._again = monotonic() + RETRY_SECONDS
+                    self._retry_at = monotonic() + RETRY_SECONDS
             return self._lease is not None
 
-    def using(self) -> AbstractContextManager[None]:
-        """See `Leadership.using`."""
+    def fence(self) -> AbstractContextManager[None]:
+        """See `Leadership.fence`."""
         return nullcontext() if self._lease is None else with_lease(self._lease)
 
-    async def leave(self) -> None:
-        """See `Leadership.leave`."""
+    async def release(self) -> None:
+        """See `Leadership.release`."""
         lease, self._lease = self._lease, None
         if lease is not None:
-            await self._index.leave_lease(lease)
+            await self._index.release_lease(lease)
 
 
 Election = FlockElection | LeaseElection

@@ -110,10 +110,10 @@ class Lifecycle:
         """The epoch of the buckets that were read."""
         self._buckets: list[tuple[Bucket, Rules, str]] = []
         """Buckets with enabled rules, each with the hash of its rules."""
-        self._later: dict[int, float] = {}
+        self._retry_at: dict[int, float] = {}
         """When buckets with failed moves are scanned again."""
-        self._told: set[tuple[int, str]] = set()
-        self._done: dict[int, Progress] = {}
+        self._warned: set[tuple[int, str]] = set()
+        self._complete_scans: dict[int, Progress] = {}
         """The last complete scans of this process, which need no query of the index."""
 
     async def run_once(self) -> None:
@@ -124,37 +124,37 @@ class Lifecycle:
             found = [(bucket, evaluator.rules_of(bucket)) for bucket in await self.index.lifecycle_buckets()]
             self._buckets = [(bucket, rules, _hash(rules)) for bucket, rules in found if rules.enabled]
             self.seen = generation
-            self._tell_idle()
+            self._warn_idle()
         for bucket, rules, digest in self._buckets:
-            wanted = Progress(self.now() // self.day.period, digest)
-            if self._done.get(bucket.id) == wanted or self._later.get(bucket.id, 0.0) > time.monotonic():
+            target = Progress(self.now() // self.day.period, digest)
+            if self._complete_scans.get(bucket.id) == target or self._retry_at.get(bucket.id, 0.0) > time.monotonic():
                 continue
             if self.store.of(bucket.store).tree is not None:
                 continue  # it was moved there with its rules, which do not apply to plain files
             try:
-                await BucketScan(self, bucket, rules, wanted).run()
+                await BucketScan(self, bucket, rules, target).run()
             except RulesChanged:
                 self.seen = -1
             except TransitionsPostponed as error:
-                self._later[bucket.id] = time.monotonic() + RETRY_SECONDS
+                self._retry_at[bucket.id] = time.monotonic() + RETRY_SECONDS
                 failed = failed or error.cause
             except DomainError as error:  # the others must not wait for it
                 failed = failed or error
             else:
-                self._done[bucket.id] = wanted
+                self._complete_scans[bucket.id] = target
         if failed is not None:
             raise failed
 
-    def _tell_idle(self) -> None:
+    def _warn_idle(self) -> None:
         """Warn of transitions to a class that no longer has a store."""
         for bucket, rules, _ in self._buckets:
             for rule in rules.enabled:
                 for name in {one.storage_class for one in rule.transitions + rule.older_transitions}:
-                    if name not in self.store.classes and (bucket.id, name) not in self._told:
-                        self._told.add((bucket.id, name))
+                    if name not in self.store.classes and (bucket.id, name) not in self._warned:
+                        self._warned.add((bucket.id, name))
                         logger.warning("bucket %s: nothing moves to %s, which has no store any more", bucket.name, name)
 
-    async def went(self, kind: str, number: int) -> None:
+    async def count(self, kind: str, number: int) -> None:
         """Count actions of a kind; wait until more are allowed."""
         if number:
             self._counted(kind, number)
@@ -164,14 +164,14 @@ class Lifecycle:
 class BucketScan:
     """One scan of a bucket."""
 
-    def __init__(self, job: Lifecycle, bucket: Bucket, rules: Rules, wanted: Progress) -> None:
+    def __init__(self, job: Lifecycle, bucket: Bucket, rules: Rules, target: Progress) -> None:
         self._job = job
         self._index = job.index
         self._bucket = bucket
         self._rules = rules
-        self._wanted = wanted
+        self._target = target
         self._noted = time.monotonic()
-        self._gone = 0
+        self._removed = 0
         self._failed: DomainError | None = None
         """The error of a failed move: a store may be down, and nothing else must wait for it."""
 
@@ -179,19 +179,21 @@ class BucketScan:
         """Run the scan. Raises RulesChanged, TransitionsPostponed, DomainError."""
         found = await self._index.note(note_of(self._bucket.id))
         note = Progress(*orjson.loads(found)) if found else Progress()
-        if note == self._wanted:
+        if note == self._target:
             return  # by another process
-        first = note.key if note[:2] == self._wanted[:2] and note.key is not None else ""
+        first = note.key if note[:2] == self._target[:2] and note.key is not None else ""
         for prefix in evaluator.scan_prefixes(rule for rule in self._rules.enabled if rule.of_versions):
             if (end := successor(prefix)) > first:
-                await self._go_through(scan_start(max(prefix, first)), end)
+                await self._scan(scan_start(max(prefix, first)), end)
         for prefix in evaluator.scan_prefixes(rule for rule in self._rules.enabled if rule.abort_days is not None):
             await self._end_uploads(prefix)
         if self._failed is None:
-            await self._note(self._wanted)
-        if self._gone:
+            await self._note(self._target)
+        if self._removed:
             logger.info(
-                "bucket %s: lifecycle rules took away or moved %d versions and uploads", self._bucket.name, self._gone
+                "bucket %s: lifecycle rules took away or moved %d versions and uploads",
+                self._bucket.name,
+                self._removed,
             )
         if self._failed is not None:
             raise TransitionsPostponed(self._failed)
@@ -201,59 +203,63 @@ class BucketScan:
         self._noted = time.monotonic()
         crash_point("lifecycle.noted")
 
-    async def _go_through(self, place: ScanPosition | None, end: str) -> None:
+    async def _scan(self, position: ScanPosition | None, end: str) -> None:
         """Evaluate all versions from a position on, before the key `end`."""
         keeps = self._bucket.versioning == ENABLED
         judge = LifecycleEvaluator(self._rules, self._job.day, self._job.now(), self._job.store.classes, keeps=keeps)
         due: list[DueAction] = []
-        while place is not None:
-            rows, place = await self._index.lifecycle_page(self._bucket.id, place, end, tags=self._rules.need_tags)
+        while position is not None:
+            rows, position = await self._index.lifecycle_page(
+                self._bucket.id, position, end, tags=self._rules.need_tags
+            )
             for row in rows:
                 version = LifecycleVersion(*row)
                 newest, marker = version.state in (CURRENT, MARKER), version.state in (MARKER, OLD_MARKER)
                 due += judge.take(version, newest=newest, marker=marker)
-            if place is None:
+            if position is None:
                 due += judge.end()
             if due:
-                await self._take_away(await self._move(due))
+                await self._expire(await self._move(due))
                 due = []
-            if place is not None and self._failed is None and time.monotonic() > self._noted + NOTE_SECONDS:
-                await self._note(self._wanted._replace(key=place[0]))
+            if position is not None and self._failed is None and time.monotonic() > self._noted + NOTE_SECONDS:
+                await self._note(self._target._replace(key=position[0]))
 
     async def _move(self, due: list[DueAction]) -> list[DueAction]:
         """Make the transitions that are due; return the other actions, with current numbers."""
         moves = [one for one in due if one.storage_class]
         if not moves:
             return due
-        tell = S3EventBuilder(self._bucket, EventContext(LIFECYCLE)) if MARK in self._bucket.settings else None
+        builder = S3EventBuilder(self._bucket, EventContext(LIFECYCLE)) if MARK in self._bucket.settings else None
         try:
-            moved = await transitions.transition_versions(self._job.store, self._bucket, moves, self._job.pacer, tell)
+            moved = await transitions.transition_versions(
+                self._job.store, self._bucket, moves, self._job.pacer, builder
+            )
         except SettingsChanged:
             raise RulesChanged from None
         except DomainError as error:
             self._failed = self._failed or error
             return [one for one in due if not one.storage_class]
-        await self._went(TRANSITION, len(moved))
+        await self._count(TRANSITION, len(moved))
         return [one._replace(seq=moved.get(one.seq, one.seq)) for one in due if not one.storage_class]
 
-    async def _take_away(self, due: list[DueAction]) -> None:
+    async def _expire(self, due: list[DueAction]) -> None:
         for first in range(0, len(due), ENTRIES_PER_BATCH):
             some = due[first : first + ENTRIES_PER_BATCH]
             entries = [ExpireEntry(one.key, one.version_id, one.seq, STATES[one.kind]) for one in some]
             with emit_events(
                 S3EventBuilder(self._bucket, EventContext(LIFECYCLE)) if MARK in self._bucket.settings else None
             ):
-                done = await self._index.expire(self._bucket.id, self._bucket.settings, entries)
+                results = await self._index.expire(self._bucket.id, self._bucket.settings, entries)
             crash_point("lifecycle.expired")
-            if done is None:
+            if results is None:
                 raise RulesChanged
-            kinds = sorted(one.kind for one, went in zip(some, done, strict=True) if went)
+            kinds = sorted(one.kind for one, went in zip(some, results, strict=True) if went)
             for kind, group in groupby(kinds):
-                await self._went(kind, len(list(group)))
+                await self._count(kind, len(list(group)))
 
-    async def _went(self, kind: str, number: int) -> None:
-        self._gone += number
-        await self._job.went(kind, number)
+    async def _count(self, kind: str, number: int) -> None:
+        self._removed += number
+        await self._job.count(kind, number)
 
     async def _end_uploads(self, prefix: str) -> None:
         key = upload_id = ""
@@ -272,7 +278,7 @@ class BucketScan:
                 ended = await self._index.expire_uploads(self._bucket.id, self._bucket.settings, some)
                 if ended is None:
                     raise RulesChanged
-                await self._went(UPLOAD, ended)
+                await self._count(UPLOAD, ended)
 
 
 def _hash(rules: Rules) -> str:

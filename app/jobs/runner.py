@@ -44,77 +44,77 @@ class StoreJobs:
     def __init__(
         self,
         store: Store,
-        garbage: GarbageCollector,
-        decisions: JournalWriter | None = None,
+        garbage_collector: GarbageCollector,
+        journal_writer: JournalWriter | None = None,
         scrubber: Scrubber | None = None,
         compactor: Compactor | None = None,
-        space: CapacityMonitor | None = None,
+        capacity_monitor: CapacityMonitor | None = None,
         tree: PlainFileScanner | None = None,
     ) -> None:
         self._store = store
         self._tree = tree
-        self._decisions = decisions
+        self._journal_writer = journal_writer
         self._scrubber = scrubber
-        self._everywhere: list[Job] = [store.report_rejected_records, self._forget_unlinked]
-        if decisions is not None:
-            self._everywhere.append(decisions.health.look)
-        if space is not None:
-            self._everywhere.append(space.look)
+        self._worker_jobs: list[Job] = [store.report_rejected_records, self._forget_unlinked]
+        if journal_writer is not None:
+            self._worker_jobs.append(journal_writer.health.look)
+        if capacity_monitor is not None:
+            self._worker_jobs.append(capacity_monitor.look)
         if store.tree is not None:
-            self._everywhere.append(store.tree.settle)
-        self._elected: list[Job] = [] if decisions is None else [decisions.run_once]
-        self._elected.append(garbage.run_once)
+            self._worker_jobs.append(store.tree.settle)
+        self._leader_jobs: list[Job] = [] if journal_writer is None else [journal_writer.run_once]
+        self._leader_jobs.append(garbage_collector.run_once)
         if compactor is not None:
-            self._elected.append(compactor.run_once)
-        if space is not None:
-            self._elected.append(space.count)
+            self._leader_jobs.append(compactor.run_once)
+        if capacity_monitor is not None:
+            self._leader_jobs.append(capacity_monitor.count)
 
-    async def run(self, turn: Leadership) -> None:
+    async def run(self, leadership: Leadership) -> None:
         """Run until cancelled or until a leadership is lost, which voids the state in memory."""
-        long: list[asyncio.Task[None]] = []
-        had = False
+        background: list[asyncio.Task[None]] = []
+        was_leader = False
         try:
             while True:
-                for job in self._everywhere if self._store.up else ():
+                for job in self._worker_jobs if self._store.up else ():
                     await run_logged(self._store.name, job)
-                if had and turn.can_leave and not self._store.up:
+                if was_leader and leadership.can_release and not self._store.up:
                     return  # others may reach the store
-                if self._store.up and (mine := await _is_mine(turn)) is not None:
-                    lost, had = had and not mine, mine
+                if self._store.up and (is_leader := await _try_acquire(leadership)) is not None:
+                    lost, was_leader = was_leader and not is_leader, is_leader
                     if lost:
                         return
-                if had and self._store.up:
-                    with turn.using():
-                        if not long:
-                            long = [asyncio.create_task(job) for job in self._long()]
-                        for job in self._elected:
+                if was_leader and self._store.up:
+                    with leadership.fence():
+                        if not background:
+                            background = [asyncio.create_task(job) for job in self._background_jobs()]
+                        for job in self._leader_jobs:
                             await run_logged(self._store.name, job)
-                await self._pause(turn, had=had)
+                await self._pause(leadership, is_leader=was_leader)
         finally:
-            if self._store.bell is not None:
-                self._store.bell.deafen()
-            for task in long:
+            if self._store.journal_wakeup is not None:
+                self._store.journal_wakeup.stop_listening()
+            for task in background:
                 task.cancel()
-            await asyncio.gather(*long, return_exceptions=True)
-            if had:
-                with turn.using():
+            await asyncio.gather(*background, return_exceptions=True)
+            if was_leader:
+                with leadership.fence():
                     await self._last_round()
                 with suppress(DomainError):
-                    await turn.leave()
+                    await leadership.release()
 
-    async def _pause(self, turn: Leadership, *, had: bool) -> None:
+    async def _pause(self, leadership: Leadership, *, is_leader: bool) -> None:
         """Wait for the next round. Meanwhile journal on request, if this process is the leader."""
-        bell, decisions = self._store.bell, self._decisions
-        if bell is None or decisions is None or not had:
+        wakeup, journal_writer = self._store.journal_wakeup, self._journal_writer
+        if wakeup is None or journal_writer is None or not is_leader:
             await asyncio.sleep(ROUND_SECONDS)
             return
         until = monotonic() + ROUND_SECONDS
         while (left := until - monotonic()) > 0:
-            if await bell.wait(left) and self._store.up:
-                with turn.using():
-                    await run_logged(self._store.name, decisions.run_once)
+            if await wakeup.wait(left) and self._store.up:
+                with leadership.fence():
+                    await run_logged(self._store.name, journal_writer.run_once)
 
-    def _long(self) -> Iterator[Coroutine[Any, Any, None]]:
+    def _background_jobs(self) -> Iterator[Coroutine[Any, Any, None]]:
         """Yield the jobs that run beside the others and must not delay them."""
         if self._scrubber is not None:
             yield self._scrubber.run()
@@ -130,17 +130,17 @@ class StoreJobs:
 
     async def _last_round(self) -> None:
         """Journal the last commits."""
-        if self._decisions is None or not self._store.up:
+        if self._journal_writer is None or not self._store.up:
             return
         try:
             async with asyncio.timeout(LAST_ROUND_SECONDS):
-                await run_logged(self._store.name, self._decisions.run_once)
+                await run_logged(self._store.name, self._journal_writer.run_once)
         except TimeoutError:
             logger.warning("jobs of store %s: what was decided last is not written down", self._store.name)
 
     async def _forget_unlinked(self) -> None:
         with translate_driver_errors():
-            await self._store.driver.forget_unlinked()
+            await self._store.driver.close_unlinked()
 
 
 class Jobs:
@@ -151,54 +151,56 @@ class Jobs:
 
     def __init__(
         self,
-        turns: Election,
+        election: Election,
         store: Store,
-        is_gone: Callable[[Writer], bool],
-        make: Callable[[Store], StoreJobs],
-        others: Mapping[str, Job] | None = None,
+        is_dead: Callable[[Writer], bool],
+        make_store_jobs: Callable[[Store], StoreJobs],
+        other_jobs: Mapping[str, Job] | None = None,
     ) -> None:
-        self._turns = turns
+        self._election = election
         self._stores = list(store.all.values())
-        self._make = make
-        self._sweep = OrphanSweeper(store, is_gone)
-        self._others = others or {}
+        self._make_store_jobs = make_store_jobs
+        self._orphan_sweeper = OrphanSweeper(store, is_dead)
+        self._other_jobs = other_jobs or {}
 
     async def run(self) -> None:
         """Run until cancelled."""
-        loops = [self._turn_by_turn(store) for store in self._stores]
-        loops += [self._repeat("sweep", partial(self._sweep.sweep, store), store.name) for store in self._stores]
-        loops += [self._repeat("sweep", self._sweep.forget)]
-        loops += [self._repeat(None if self._turns.many_hosts else "sweep", self._sweep.declare)]
-        loops += [self._repeat(name, job) for name, job in self._others.items()]
+        loops = [self._run_while_leader(store) for store in self._stores]
+        loops += [
+            self._repeat("sweep", partial(self._orphan_sweeper.sweep, store), store.name) for store in self._stores
+        ]
+        loops += [self._repeat("sweep", self._orphan_sweeper.forget)]
+        loops += [self._repeat(None if self._election.many_hosts else "sweep", self._orphan_sweeper.declare)]
+        loops += [self._repeat(name, job) for name, job in self._other_jobs.items()]
         try:
             async with asyncio.TaskGroup() as group:  # cancels each once: a second time would cut off the last round
                 for loop in loops:
                     group.create_task(loop)
         finally:
-            await self._turns.close()
+            await self._election.close()
 
-    async def _turn_by_turn(self, store: Store) -> None:
-        turn = self._turns.turn(f"store:{store.name}")
+    async def _run_while_leader(self, store: Store) -> None:
+        leadership = self._election.get_leadership(f"store:{store.name}")
         while True:
-            await self._make(store).run(turn)
+            await self._make_store_jobs(store).run(leadership)
             await asyncio.sleep(ROUND_SECONDS)
 
     async def _repeat(self, name: str | None, job: Job, store: str = "") -> None:
         """Repeat a job, under the leadership of that name or without one."""
-        turn = None if name is None else self._turns.turn(name)
+        leadership = None if name is None else self._election.get_leadership(name)
         while True:
-            if turn is None:
+            if leadership is None:
                 await run_logged(store, job)
-            elif await _is_mine(turn):
-                with turn.using():
+            elif await _try_acquire(leadership):
+                with leadership.fence():
                     await run_logged(store, job)
             await asyncio.sleep(ROUND_SECONDS)
 
 
-async def _is_mine(turn: Leadership) -> bool | None:
+async def _try_acquire(leadership: Leadership) -> bool | None:
     """Return whether this process is the leader; None when the index cannot say."""
     try:
-        return await turn.mine()
+        return await leadership.try_acquire()
     except DomainError:
         return None
 

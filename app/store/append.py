@@ -35,11 +35,11 @@ async def append(
     object changes too often.
     """
 
-    def claim() -> bytes:
+    def make_header() -> bytes:
         # An appended blob cannot be restored without the object before it, so it is listed like a conditional write.
         return recovery_headers.object_header(bucket_id, key, describe(found)._replace(size=size, parts=0), True)
 
-    kept = await store.keep(source, claim)
+    kept = await store.keep(source, make_header)
     try:
         for _ in range(MAX_SOURCE_RETRIES):
             new = describe(found)

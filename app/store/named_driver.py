@@ -23,7 +23,7 @@ from sluice_s3.storage_drivers.base import (
     ProbeResult,
     RecordInfo,
     Usage,
-    no_claim,
+    no_recovery_header,
 )
 from sluice_s3.storage_drivers.errors import BlobMissing, DriverError
 from sluice_s3.storage_drivers.identity import Identity
@@ -49,9 +49,9 @@ class NamedDriver:
         self.name = name
         self.prefix = locator_prefix(name)
         self._skipped = len(self.prefix)
-        self.put_in(driver)
+        self.replace_driver(driver)
 
-    def put_in(self, driver: Driver) -> None:
+    def replace_driver(self, driver: Driver) -> None:
         """Send all further calls to this driver."""
         self.driver = driver
         if not self.prefix:
@@ -61,11 +61,11 @@ class NamedDriver:
 
     def _bare(self, locator: str) -> str:
         """Return the locator that the driver knows. Raises BlobMissing for another store's."""
-        if not self.mine(locator):
+        if not self.owns(locator):
             raise BlobMissing(f"{locator!r} is no locator of this store")
         return locator[self._skipped :]
 
-    def mine(self, locator: str) -> bool:
+    def owns(self, locator: str) -> bool:
         """Return whether a locator belongs to this store."""
         return locator.startswith(self.prefix) if self.prefix else locator[1:2] == ":"
 
@@ -99,9 +99,9 @@ class NamedDriver:
         return self.driver.troubles
 
     @property
-    def held(self) -> int:
+    def cached_bytes(self) -> int:
         """See `Driver`."""
-        return self.driver.held
+        return self.driver.cached_bytes
 
     def give_up(self, error: DriverError) -> None:
         """See `Driver`."""
@@ -131,14 +131,14 @@ class NamedDriver:
     # writing
     def append(self, entry: AppendRequest) -> None:
         """See `Driver`."""
-        told = entry.done
+        on_done = entry.on_done
 
         def done(entry: AppendRequest) -> None:
             if entry.error is None:
                 entry.locator = self.prefix + entry.locator
-            told(entry)
+            on_done(entry)
 
-        entry.done = done
+        entry.on_done = done
         self.driver.append(entry)
 
     async def put(
@@ -147,10 +147,10 @@ class NamedDriver:
         source: BodySource,
         timings: dict[str, float] | None = None,
         piece: Buffer | None = None,
-        claim: Callable[[], bytes] = no_claim,
+        make_header: Callable[[], bytes] = no_recovery_header,
     ) -> str:
         """See `Driver`."""
-        return self.prefix + await self.driver.put(blob_id, source, timings, piece, claim)
+        return self.prefix + await self.driver.put(blob_id, source, timings, piece, make_header)
 
     # reading
     async def read(self, locator: str, offset: int, length: int) -> FileSlice | bytes:
@@ -192,9 +192,9 @@ class NamedDriver:
         """See `Driver`."""
         return await self.driver.usage()
 
-    async def forget_unlinked(self) -> None:
+    async def close_unlinked(self) -> None:
         """See `Driver`."""
-        await self.driver.forget_unlinked()
+        await self.driver.close_unlinked()
 
     # names
     def locator(self, blob_id: int) -> str:
@@ -230,9 +230,9 @@ class NamedDriver:
         """See `Driver`."""
         return self.driver.packs()
 
-    async def claimed(self, pack_id: int, offset: int, limit: int) -> tuple[list[RecordInfo], int]:
+    async def list_records(self, pack_id: int, offset: int, limit: int) -> tuple[list[RecordInfo], int]:
         """See `Driver`."""
-        records, end = await self.driver.claimed(pack_id, offset, limit)
+        records, end = await self.driver.list_records(pack_id, offset, limit)
         if self.prefix:
             records = [record._replace(locator=self.prefix + record.locator) for record in records]
         return records, end
@@ -243,9 +243,9 @@ class NamedDriver:
         return {self.prefix + old: self.prefix + new for old, new in moved.items()}
 
     # journals
-    async def write_journal(self, journal_id: int, decisions: Sequence[JournalRecord]) -> int:
+    async def write_journal(self, journal_id: int, records: Sequence[JournalRecord]) -> int:
         """See `Driver`."""
-        return await self.driver.write_journal(journal_id, decisions)
+        return await self.driver.write_journal(journal_id, records)
 
     async def end_journal(self, journal_id: int) -> None:
         """See `Driver`."""

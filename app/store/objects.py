@@ -49,8 +49,8 @@ async def put(
     `describe` is called with the blob's locator once the body is durable and its hashes are known. Raises what the
     source raises, NoSuchBucket, PreconditionFailed, NoSuchKey, Overloaded, StoreUnavailable, StoreFull.
     """
-    begin, claim = _change(store, bucket_id, key, describe, conditions)
-    return await store.write(source, timings, begin, claim)
+    begin, make_header = _change(store, bucket_id, key, describe, conditions)
+    return await store.write(source, timings, begin, make_header)
 
 
 def start_put(
@@ -67,8 +67,8 @@ def start_put(
 
     Raises WouldBlock; then nothing has happened.
     """
-    begin, claim = _change(store, bucket_id, key, describe, conditions)
-    return store.start_write(piece, source, timings, begin, claim)
+    begin, make_header = _change(store, bucket_id, key, describe, conditions)
+    return store.start_write(piece, source, timings, begin, make_header)
 
 
 def _change(
@@ -77,10 +77,10 @@ def _change(
     def begin() -> DeferredCommit:
         return store.index.start_put(bucket_id, key, describe, conditions)
 
-    def claim() -> bytes:
+    def make_header() -> bytes:
         return recovery_headers.object_header(bucket_id, key, describe(""), conditions not in (None, UNCONDITIONAL))
 
-    return begin, claim
+    return begin, make_header
 
 
 async def copy(

@@ -44,11 +44,11 @@ class OfflineStore:
         self.pack_size = contents.pack_size
         self._contents = contents
         self._prefix = locator_prefix(name)
-        self._held = held
+        self._lock_fd = held
 
     def close(self) -> None:
         """Release the lock."""
-        held, self._held = self._held, None
+        held, self._lock_fd = self._lock_fd, None
         if held is not None:
             os.close(held)
 
@@ -71,7 +71,7 @@ class OfflineStore:
         return self._contents.intact(locator.removeprefix(self._prefix))
 
 
-def place_of(locator: str) -> tuple[int, int, int] | None:
+def locate(locator: str) -> tuple[int, int, int] | None:
     """Return id, pack (0: none) and record bytes of the blob at a locator.
 
     The locator may be of any store. Returns None if it is not a blob's.

@@ -58,11 +58,11 @@ def to_setting(quota: Quota) -> dict[str, int | None] | None:
 class PeerUsage(Protocol):
     """Usage that the workers of a gateway publish to each other."""
 
-    def tell(self, bucket_id: int, coming: Usage, came: Usage) -> None:
+    def report(self, bucket_id: int, pending: Usage, stored: Usage) -> None:
         """Publish that this worker admitted more bytes (fewer if negative), and that more arrived."""
         ...
 
-    def others(self, bucket_id: int) -> tuple[Usage, Usage]:
+    def find_peer_usage(self, bucket_id: int) -> tuple[Usage, Usage]:
         """Return what the other workers have under way, and what arrived there since the start."""
         ...
 
@@ -70,10 +70,10 @@ class PeerUsage(Protocol):
 class NoPeers:
     """The peer usage of a process without other workers."""
 
-    def tell(self, bucket_id: int, coming: Usage, came: Usage) -> None:
+    def report(self, bucket_id: int, pending: Usage, stored: Usage) -> None:
         """Do nothing."""
 
-    def others(self, bucket_id: int) -> tuple[Usage, Usage]:
+    def find_peer_usage(self, bucket_id: int) -> tuple[Usage, Usage]:
         """Return no usage."""
         return NO_USAGE, NO_USAGE
 
@@ -83,18 +83,18 @@ class _Count:
 
     def __init__(self) -> None:
         self.usage = NO_USAGE
-        self.coming = NO_USAGE
-        self.since = NO_USAGE
+        self.pending = NO_USAGE
+        self.stored_since = NO_USAGE
         """What arrived during the count, and so may or may not be in it."""
-        self.elsewhere = NO_USAGE
+        self.peer_stored = NO_USAGE
         """What had arrived in other workers when it was counted."""
         self.next = self.stale = 0.0
         self.lock = asyncio.Lock()
 
-    def has_room(self, quota: Quota, more: Usage, others: tuple[Usage, Usage]) -> bool:
+    def has_room(self, quota: Quota, more: Usage, peer_usage: tuple[Usage, Usage]) -> bool:
         """Return whether `more` fits into the quota. Adding nothing of a kind always fits."""
-        coming, came = others
-        used = _plus(_plus(self.usage, self.coming), _plus(coming, _plus(came, self.elsewhere, -1)))
+        pending, stored = peer_usage
+        used = _plus(_plus(self.usage, self.pending), _plus(pending, _plus(stored, self.peer_stored, -1)))
         return (not more.bytes or quota.bytes is None or used.bytes + more.bytes <= quota.bytes) and (
             not more.objects or quota.objects is None or used.objects + more.objects <= quota.objects
         )
@@ -126,22 +126,22 @@ class Quotas:
             counted = self._now() >= count.stale
             if counted:
                 await self._count(count, bucket)
-            others = self.shares.others(bucket.id)
-            if not counted and not count.has_room(quota, more, others) and self._now() >= count.next:
+            peer_usage = self.shares.find_peer_usage(bucket.id)
+            if not counted and not count.has_room(quota, more, peer_usage) and self._now() >= count.next:
                 await self._count(count, bucket)  # objects may have been deleted
-                others = self.shares.others(bucket.id)
-            if not count.has_room(quota, more, others):
+                peer_usage = self.shares.find_peer_usage(bucket.id)
+            if not count.has_room(quota, more, peer_usage):
                 raise QuotaExceeded(bucket=bucket.name)
-            count.coming = _plus(count.coming, more)
-            self.shares.tell(bucket.id, more, NO_USAGE)
+            count.pending = _plus(count.pending, more)
+            self.shares.report(bucket.id, more, NO_USAGE)
 
     async def _count(self, count: _Count, bucket: Bucket) -> None:
         began = self._now()
-        count.since = NO_USAGE
-        _, came = self.shares.others(bucket.id)  # before the check, which may see what arrives meanwhile
+        count.stored_since = NO_USAGE
+        _, stored = self.shares.find_peer_usage(bucket.id)  # before the check, which may see what arrives meanwhile
         found = await self._index.bucket_usage(bucket.id)
-        count.usage = _plus(found, count.since)
-        count.elsewhere = came
+        count.usage = _plus(found, count.stored_since)
+        count.peer_stored = stored
         count.next = began + COUNT_PAUSE_FACTOR * (self._now() - began)
         count.stale = max(count.next, began + FRESH_SECONDS)
 
@@ -160,39 +160,41 @@ class QuotaReservation:
     """
 
     def __init__(self, of: _Of | None) -> None:
-        self._of = of
-        self._taken = NO_USAGE
+        self._bucket_quota = of
+        self._reserved = NO_USAGE
 
     async def take(self, size: int | None, objects: int = 1) -> None:
         """Reserve bytes (None: unknown size) and objects, instead of what was reserved before.
 
         A write of unknown size takes its room as it arrives. Raises QuotaExceeded.
         """
-        if self._of is None:
+        if self._bucket_quota is None:
             return
-        self._give_back(self._of, NO_USAGE)
-        wanted = Usage(1 if size is None else size, objects)
-        await self._of.quotas.admit(self._of.bucket, self._of.quota, self._of.counted, wanted)
-        self._taken = wanted
+        self._release(self._bucket_quota, NO_USAGE)
+        usage = Usage(1 if size is None else size, objects)
+        await self._bucket_quota.quotas.admit(
+            self._bucket_quota.bucket, self._bucket_quota.quota, self._bucket_quota.counted, usage
+        )
+        self._reserved = usage
 
-    def _give_back(self, of: _Of, came: Usage) -> None:
+    def _release(self, of: _Of, stored: Usage) -> None:
         """Release what was reserved. What arrived must be visible before that is published."""
-        of.counted.coming = _plus(of.counted.coming, self._taken, -1)
-        if self._taken != NO_USAGE:
-            of.quotas.shares.tell(of.bucket.id, _plus(NO_USAGE, self._taken, -1), came)
-        self._taken = NO_USAGE
+        of.counted.pending = _plus(of.counted.pending, self._reserved, -1)
+        if self._reserved != NO_USAGE:
+            of.quotas.shares.report(of.bucket.id, _plus(NO_USAGE, self._reserved, -1), stored)
+        self._reserved = NO_USAGE
 
     async def __aenter__(self) -> QuotaReservation:
         return self
 
     async def __aexit__(self, kind: object, error: object, traceback: object) -> None:
-        if self._of is None:
+        if self._bucket_quota is None:
             return
-        count, taken = self._of.counted, self._taken
-        self._give_back(self._of, taken if error is None else NO_USAGE)
+        count, reserved = self._bucket_quota.counted, self._reserved
+        self._release(self._bucket_quota, reserved if error is None else NO_USAGE)
         if error is None:
-            count.usage = _plus(count.usage, taken)
-            count.since = _plus(count.since, taken)
+            count.usage = _plus(count.usage, reserved)
+            count.stored_since = _plus(count.stored_since, reserved)
 
 
 def _plus(one: Usage, other: Usage, sign: int = 1) -> Usage:

@@ -40,10 +40,10 @@ def moved_header(bucket_id: int, key: str, upload: int, part: int, old: int) -> 
     return orjson.dumps([MOVED, _now(), bucket_id, key, upload, part, old])
 
 
-def reference_hint(locator: str, claim: bytes) -> ReferenceHint | None:
+def reference_hint(locator: str, header: bytes) -> ReferenceHint | None:
     """Return where a blob is referenced; None when the header does not say."""
     try:
-        match orjson.loads(claim):
+        match orjson.loads(header):
             case ["moved", int(), int(bucket_id), str(key), int(upload), int(number), *_]:
                 return ReferenceHint(locator, bucket_id, key, upload, number)
             case ["put", int(at), int(bucket_id), str(key), *_]:

@@ -115,7 +115,7 @@ class Store:
         """The note of the index with the bytes that its buckets hold."""
         self.full = False
         """Whether it has passed a limit of its settings and refuses writes: see `app.jobs.integrity.capacity`."""
-        self.bell: JournalWakeup | None = None
+        self.journal_wakeup: JournalWakeup | None = None
         """Wakes its journal writer; None for commands and tests."""
         self.tree: PlainFiles | None = None
         """The plain files of a store of layout *tree*; its driver holds the blobs of no key."""
@@ -164,10 +164,10 @@ class Store:
         """Whether the store is in service."""
         return self.breaker is None or self.breaker.up
 
-    async def usage(self, patience: float) -> Usage | None:
-        """Return the usage of the store; None when it does not answer within `patience` seconds."""
+    async def usage(self, timeout: float) -> Usage | None:
+        """Return the usage of the store; None when it does not answer within `timeout` seconds."""
         try:
-            async with asyncio.timeout(patience):
+            async with asyncio.timeout(timeout):
                 return await self.driver.usage()
         except (DriverError, TimeoutError):
             return None
@@ -210,12 +210,16 @@ class Store:
             raise
 
     async def write(
-        self, source: BodySource, timings: Timings, begin: Callable[[], DeferredCommit], claim: Callable[[], bytes]
+        self,
+        source: BodySource,
+        timings: Timings,
+        begin: Callable[[], DeferredCommit],
+        make_header: Callable[[], bytes],
     ) -> CommitResult:
         """Write a body as a blob and commit the change that references it.
 
-        `begin` begins that change; `claim` returns the blob's recovery header. A refused commit removes the blob. After
-        an unknown outcome the blob is left to the orphan sweeper, which asks the index.
+        `begin` begins that change; `make_header` returns the blob's recovery header. A refused commit removes the blob.
+        After an unknown outcome the blob is left to the orphan sweeper, which asks the index.
         """
         piece = await source.read()
         if not piece:
@@ -224,11 +228,13 @@ class Store:
         if self.full:
             raise StoreFull()
         if len(piece) == source.size and len(piece) <= self.driver.capabilities.append_limit:
-            return await self._append(await self.ids.take_for_record(), piece, source, timings, begin, claim).future
+            return await self._append(
+                await self.ids.take_for_record(), piece, source, timings, begin, make_header
+            ).future
         blob_id = await self.ids.take()
         try:
             with translate_driver_errors():
-                locator = await self.driver.put(blob_id, source, timings, piece, claim)
+                locator = await self.driver.put(blob_id, source, timings, piece, make_header)
         except BaseException as error:
             # a mount that failed may hold something of it all the same
             if not isinstance(error, DomainError) or await self._is_gone(blob_id):
@@ -253,7 +259,7 @@ class Store:
         source: BodySource,
         timings: Timings,
         begin: Callable[[], DeferredCommit],
-        claim: Callable[[], bytes],
+        make_header: Callable[[], bytes],
     ) -> asyncio.Future[CommitResult]:
         """Start `write` of a complete body without an await. Raises WouldBlock; then nothing has happened."""
         if not piece:
@@ -265,7 +271,7 @@ class Store:
             raise StoreFull()
         if len(piece) > self.driver.capabilities.append_limit:
             raise WouldBlock
-        return self._append(self.ids.try_take_for_record(), piece, source, timings, begin, claim).future
+        return self._append(self.ids.try_take_for_record(), piece, source, timings, begin, make_header).future
 
     def _append(
         self,
@@ -274,7 +280,7 @@ class Store:
         source: BodySource,
         timings: Timings,
         begin: Callable[[], DeferredCommit],
-        claim: Callable[[], bytes],
+        make_header: Callable[[], bytes],
     ) -> DeferredCommit:
         """Write a small body as a record; the writer of its group queues the commit."""
         chained = begin()
@@ -289,7 +295,7 @@ class Store:
             else:
                 chained.fail(to_domain_error(entry.error))
 
-        entry = AppendRequest(blob_id, piece, source, claim, done, timings)
+        entry = AppendRequest(blob_id, piece, source, make_header, done, timings)
         try:
             with translate_driver_errors():
                 self.driver.append(entry)
@@ -327,7 +333,7 @@ class Store:
             self._refused.append((entry.locator, *packed))
 
     # blobs with a commit of their own
-    async def keep(self, source: BodySource, claim: Callable[[], bytes]) -> StoredBlob:
+    async def keep(self, source: BodySource, make_header: Callable[[], bytes]) -> StoredBlob:
         """Write a blob that no row references yet.
 
         The caller calls `settle` once a row does, else `drop`.
@@ -336,24 +342,24 @@ class Store:
             raise StoreFull()
         piece = await source.read()
         if len(piece) == source.size and len(piece) <= self.driver.capabilities.append_limit:
-            return StoredBlob(await self._keep_record(piece, source, claim), 0)
+            return StoredBlob(await self._keep_record(piece, source, make_header), 0)
         blob_id = await self.ids.take()
         try:
             with translate_driver_errors():
-                return StoredBlob(await self.driver.put(blob_id, source, {}, piece, claim), blob_id)
+                return StoredBlob(await self.driver.put(blob_id, source, {}, piece, make_header), blob_id)
         except BaseException as error:
             if not isinstance(error, DomainError) or await self._is_gone(blob_id):
                 await self.ids.settle(blob_id)
             raise
 
-    async def _keep_record(self, piece: Buffer, source: BodySource, claim: Callable[[], bytes]) -> str:
+    async def _keep_record(self, piece: Buffer, source: BodySource, make_header: Callable[[], bytes]) -> str:
         loop = asyncio.get_running_loop()
         written = asyncio.Event()
 
         def done(_: AppendRequest) -> None:
             loop.call_soon_threadsafe(written.set)
 
-        entry = AppendRequest(await self.ids.take_for_record(), piece, source, claim, done, {})
+        entry = AppendRequest(await self.ids.take_for_record(), piece, source, make_header, done, {})
         with translate_driver_errors():
             self.driver.append(entry)
         await written.wait()

@@ -79,7 +79,7 @@ class Footer(NamedTuple):
     """Bytes of the body in this file."""
     checks: bytes
     """Checks of 8 bytes a chunk."""
-    claim: bytes
+    recovery_header: bytes
     shape: Shape
     """The shape of the whole blob if this is its first part."""
 
@@ -123,18 +123,18 @@ class ChunkChecks:
         self._hasher = xxh3_64(seed=self._seed)
         self._left = CHUNK
 
-    def footer(self, claim: bytes, parts: int = 1, last: int = 0) -> bytes:
+    def footer(self, header: bytes, parts: int = 1, last: int = 0) -> bytes:
         """Return everything that follows the body.
 
         `parts` and `last` are as in `Shape` for the first part of several.
         """
         if self._left < CHUNK:
             self._end_chunk()
-        covered = bytes(self._checks) + claim
+        covered = bytes(self._checks) + header
         chunks = len(self._checks) // CHECK.size
         check = xxh3_64_intdigest(covered, self._seed)
         version, several = (PARTED, parts) if parts > 1 else (VERSION, 0)
-        trailer = TRAILER.pack(MAGIC, version, several, len(claim), chunks, last, self._seed, self.size, check)
+        trailer = TRAILER.pack(MAGIC, version, several, len(header), chunks, last, self._seed, self.size, check)
         return covered + trailer + CHECK.pack(xxh3_64_intdigest(trailer, self._seed))
 
 
@@ -147,7 +147,7 @@ class Trailer(NamedTuple):
     """The trailer of a file: the lengths of everything before it."""
 
     body: int
-    claim: int
+    header_size: int
     chunks: int
     check: int
     shape: Shape
@@ -155,7 +155,7 @@ class Trailer(NamedTuple):
     @property
     def covered(self) -> int:
         """Bytes between the body and the trailer."""
-        return self.chunks * CHECK.size + self.claim
+        return self.chunks * CHECK.size + self.header_size
 
 
 def read_footer(fd: int, size: int, blob_id: int, name: str) -> Footer:
@@ -184,14 +184,14 @@ def parse_trailer(end: bytes, size: int, blob_id: int, name: str) -> Trailer:
     """
     if len(end) < END:
         raise BlobDamaged(f"{name} is cut short")
-    magic, version, parts, claim, chunks, last, found, body, check = TRAILER.unpack_from(end)
+    magic, version, parts, header_size, chunks, last, found, body, check = TRAILER.unpack_from(end)
     (own,) = CHECK.unpack_from(end, TRAILER.size)
     known = magic == MAGIC and version in (VERSION, PARTED)
     if not known or own != xxh3_64_intdigest(end[: TRAILER.size], blob_id & SEED):
         raise BlobDamaged(f"{name} does not end as it was written")
-    if found != blob_id & SEED or size != body + chunks * CHECK.size + claim + END or chunks != -(-body // CHUNK):
+    if found != blob_id & SEED or size != body + chunks * CHECK.size + header_size + END or chunks != -(-body // CHUNK):
         raise BlobDamaged(f"{name} is not of the length that was written")
-    return Trailer(body, claim, chunks, check, Shape(parts, body, last) if version == PARTED else whole(body))
+    return Trailer(body, header_size, chunks, check, Shape(parts, body, last) if version == PARTED else whole(body))
 
 
 def parse_footer(covered: bytes, trailer: Trailer, blob_id: int, name: str) -> Footer:

@@ -86,9 +86,9 @@ class BlobReader:
     Its methods may be called in any thread; `open` blocks and `try_read` does not.
     """
 
-    def __init__(self, kept: int = MAX_OPEN, trusted: float = VERIFIED_SECONDS) -> None:
-        self._kept = kept
-        self._trusted = trusted
+    def __init__(self, max_open: int = MAX_OPEN, trust_seconds: float = VERIFIED_SECONDS) -> None:
+        self._max_open = max_open
+        self._trust_seconds = trust_seconds
         self._files: OrderedDict[int, VerifiedChunks] = OrderedDict()
         self._lock = threading.Lock()
 
@@ -123,7 +123,7 @@ class BlobReader:
             finally:
                 close_read(at.fd)
 
-    def known_shape(self, blob_id: int) -> Shape | None:
+    def find_shape(self, blob_id: int) -> Shape | None:
         """Return a blob's cached shape, if it was recently read or written here.
 
         Does not block.
@@ -178,15 +178,15 @@ class BlobReader:
         return _At(fd, found.st_size, number, offset, length, known, footer)
 
     def _note(self, blob_id: int, found: os.stat_result, footer: Footer) -> VerifiedChunks:
-        made = VerifiedChunks(_stamp(found), footer.body, footer.shape, time.monotonic() + self._trusted)
+        made = VerifiedChunks(_stamp(found), footer.body, footer.shape, time.monotonic() + self._trust_seconds)
         if len(footer.checks) <= KEPT_CHECKS:
-            made.footer = footer._replace(claim=b"")
+            made.footer = footer._replace(recovery_header=b"")
         return self._remember(blob_id, made)
 
     def wrote(self, blob_id: int, shape: Shape, part: int, fd: int, body: int) -> None:
         """Note that this process wrote a part of `body` bytes through `fd`. Raises OSError."""
         known = VerifiedChunks(
-            _stamp(os.fstat(fd)), body, whole(body) if part else shape, time.monotonic() + self._trusted
+            _stamp(os.fstat(fd)), body, whole(body) if part else shape, time.monotonic() + self._trust_seconds
         )
         known.chunks = _bits(0, body)
         self._remember(part_id(blob_id, part), known)
@@ -272,7 +272,7 @@ class BlobReader:
             known = self._files.setdefault(blob_id, made)
             if known.stamp != made.stamp:
                 known = self._files[blob_id] = made
-            if len(self._files) > self._kept:
+            if len(self._files) > self._max_open:
                 self._files.popitem(last=False)
         return known
 

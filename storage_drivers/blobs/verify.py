@@ -37,21 +37,21 @@ def verify_pack(
         errors.update({number: error for _, number in wanted})
         return
     try:
-        for place, number in wanted:
+        for location, number in wanted:
             try:
-                take(number, _reread_record(fd, place))
+                take(number, _reread_record(fd, location))
             except DriverError as error:
                 errors[number] = error
     finally:
         close_read(fd)
 
 
-def _reread_record(fd: int, place: RecordLocation) -> Buffer:
+def _reread_record(fd: int, location: RecordLocation) -> Buffer:
     with map_errors():
-        salt = format.read_salt(fd, place.pack)
-        with _from_device(fd, place.offset, place.total):
-            whole = memoryview(read_exactly(fd, place.offset, place.total))
-    return format.parse_record(whole, place.offset, place.blob_id, salt)
+        salt = format.read_salt(fd, location.pack)
+        with _from_device(fd, location.offset, location.total):
+            whole = memoryview(read_exactly(fd, location.offset, location.total))
+    return format.parse_record(whole, location.offset, location.blob_id, salt)
 
 
 def verify_file(path: str, blob_id: int, locator: str) -> Iterator[Buffer]:

@@ -42,11 +42,11 @@ class BlobFileWriter:
         "_abandoned",
         "_at",
         "_checks",
-        "_claim",
         "_created",
         "_entry_synced",
         "_fd",
         "_lock",
+        "_make_header",
         "_place",
         "_source",
         "_timings",
@@ -57,7 +57,7 @@ class BlobFileWriter:
         self,
         place: WriteTarget,
         source: BodySource,
-        claim: Callable[[], bytes],
+        make_header: Callable[[], bytes],
         timings: dict[str, float],
         at: Callable[[str], None],
         wrote: Callable[[int, int], None],
@@ -66,7 +66,7 @@ class BlobFileWriter:
         self._place = place
         self._checks = ChunkChecks(place.part_id)
         self._source = source
-        self._claim = claim
+        self._make_header = make_header
         self._timings = timings
         self._at = at
         self._wrote = wrote
@@ -170,7 +170,7 @@ class BlobFileWriter:
             self._source.digest(piece)
             self._checks.update(piece)
         self._source.verify()
-        footer = self._checks.footer(self._claim(), 1, 0)
+        footer = self._checks.footer(self._make_header(), 1, 0)
         write_buffers(self._fd, [piece, footer], 0)
         self._spent("write", started)
         self._at("put.written")
@@ -178,7 +178,7 @@ class BlobFileWriter:
 
     def _finish(self, parts: int, last: int) -> None:
         self._source.verify()
-        footer = self._checks.footer(self._claim(), parts, last)
+        footer = self._checks.footer(self._make_header(), parts, last)
         write_all(self._fd, footer)
         self._end(len(footer))
 

@@ -82,7 +82,7 @@ class RemoteContents:
             footer = self._reader.inspect(path, blob_id, locator, size)
         except DriverError as error:
             return Damaged(locator, str(error))
-        return Blob(blob_id, locator, footer.body, 0, 0, footer.claim)
+        return Blob(blob_id, locator, footer.body, 0, 0, footer.recovery_header)
 
     def intact(self, locator: str) -> bool:
         """Return whether header and body of a blob verify; reads all of it."""

@@ -85,7 +85,7 @@ class FsspecClient:
         self._connections = [_Connection() for _ in range(max(1, connections))]
         self._connecting = threading.Lock()
         self._shared: Any = None
-        self._turns = count()
+        self._slots = count()
         self._root: str | None = None
         self._mode = ""
 
@@ -121,7 +121,7 @@ class FsspecClient:
             return fs
 
     @contextmanager
-    def _held(self, connection: _Connection) -> Iterator[Any]:
+    def _locked(self, connection: _Connection) -> Iterator[Any]:
         """Lend a connection's filesystem for one call.
 
         If the connection breaks, the next call makes a new one.
@@ -145,7 +145,7 @@ class FsspecClient:
         for connection in self._connections:
             if not connection.lock.locked():
                 return connection
-        return self._connections[next(self._turns) % len(self._connections)]
+        return self._connections[next(self._slots) % len(self._connections)]
 
     def _call(self, work: Callable[[Any], T], committed: str = "", *, again: bool = False) -> T:
         """Do some work with a filesystem.
@@ -153,7 +153,7 @@ class FsspecClient:
         With `again` it may be repeated on another connection if one breaks.
         """
         try:
-            with self._held(self._free()) as fs:
+            with self._locked(self._free()) as fs:
                 return work(fs)
         except Exception as error:
             if not again or not isinstance(error, ConnectionBroken):
@@ -354,7 +354,7 @@ class NewObject:
 
     def _do(self, work: Callable[[Any], T], *, again: bool = False) -> T:
         try:
-            with self._remote._held(self._connection) as fs:
+            with self._remote._locked(self._connection) as fs:
                 return work(fs)
         except Exception as error:
             if not again or not isinstance(error, ConnectionBroken):

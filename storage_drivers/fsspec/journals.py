@@ -35,7 +35,7 @@ class RemoteJournals:
         """Return the object of a batch."""
         return f"{self._remote.root}/{DIRECTORY}/{journal_id:016x}.journal.{number}"
 
-    def append(self, journal_id: int, decisions: Sequence[JournalRecord]) -> int:
+    def append(self, journal_id: int, records: Sequence[JournalRecord]) -> int:
         """Write a batch; return the bytes of the whole journal.
 
         Raises DriverError; then nothing can be appended any more.
@@ -43,15 +43,15 @@ class RemoteJournals:
         opened = self._open.pop(journal_id, None)
         if opened is None and any(found == journal_id for found, _, _ in self.listed()):
             raise StoreFailed("the journal was ended")
-        number, length = opened or (0, 0)
+        batch_number, length = opened or (0, 0)
         salt = secrets.randbits(64)
         batch = bytearray(format.pack_header(journal_id, salt))
-        for decision, claim, body in decisions:
-            batch += format.record_head(format.DECISION, decision, len(batch), claim, body, salt)
-            batch += claim
+        for number, header, body in records:
+            batch += format.record_head(format.JOURNAL_RECORD, number, len(batch), header, body, salt)
+            batch += header
             batch += body
-        self._remote.create(self.path(journal_id, number), batch)
-        self._open[journal_id] = number + 1, length + len(batch)
+        self._remote.create(self.path(journal_id, batch_number), batch)
+        self._open[journal_id] = batch_number + 1, length + len(batch)
         return length + len(batch)
 
     def end(self, journal_id: int) -> None:

@@ -117,7 +117,7 @@ class RemoteReader:
         with self._lock:
             if blob_id in self._footers:
                 return
-            self._footers[blob_id] = footer._replace(claim=b"")
+            self._footers[blob_id] = footer._replace(recovery_header=b"")
             self._left -= max(MIN_ENTRY_BYTES, len(footer.checks))
             while self._left < 0:
                 _, gone = self._footers.popitem(last=False)

@@ -13,7 +13,15 @@ import secrets
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from typing import Any, NamedTuple, ParamSpec, TypeVar
 
-from sluice_s3.storage_drivers.base import UNKNOWN_SIZE, BodySource, Buffer, Capabilities, Durability, Usage, no_claim
+from sluice_s3.storage_drivers.base import (
+    UNKNOWN_SIZE,
+    BodySource,
+    Buffer,
+    Capabilities,
+    Durability,
+    Usage,
+    no_recovery_header,
+)
 from sluice_s3.storage_drivers.blobs.verify import next_piece
 from sluice_s3.storage_drivers.errors import BlobMissing, DriverError, StoreFailed, StoreGone, StoreUnfit
 from sluice_s3.storage_drivers.fsspec.contents import PREFIX, RemoteContents, make_identity, read_identity
@@ -130,7 +138,7 @@ class FsspecDriver(UnpackedMixin, StreamingWriteMixin, JournalMixin):
         return self._threads.troubles
 
     @property
-    def held(self) -> int:
+    def cached_bytes(self) -> int:
         """Always 0: nothing is cached."""
         return 0
 
@@ -159,14 +167,14 @@ class FsspecDriver(UnpackedMixin, StreamingWriteMixin, JournalMixin):
         source: BodySource,
         timings: dict[str, float] | None = None,
         piece: Buffer | None = None,
-        claim: Callable[[], bytes] = no_claim,
+        make_header: Callable[[], bytes] = no_recovery_header,
     ) -> str:
         """Write one blob."""
         if piece is None:
             piece = await source.read()
         spent = {} if timings is None else timings
         blob = RemoteBlob(
-            NewObject(self._remote, self._contents.path(blob_id)), blob_id, source, claim, spent, self._at
+            NewObject(self._remote, self._contents.path(blob_id)), blob_id, source, make_header, spent, self._at
         )
         await self._stream(blob, source, piece)
         return self.locator(blob_id)

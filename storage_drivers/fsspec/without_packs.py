@@ -60,7 +60,7 @@ class UnpackedMixin:
         for pack_id in none:
             yield pack_id
 
-    async def claimed(self, pack_id: int, offset: int, limit: int) -> tuple[list[RecordInfo], int]:
+    async def list_records(self, pack_id: int, offset: int, limit: int) -> tuple[list[RecordInfo], int]:
         """Return no records."""
         return [], 0
 
@@ -70,5 +70,5 @@ class UnpackedMixin:
         """Report every record as missing."""
         return {number: BlobMissing(locator) for number, locator in enumerate(locators)}
 
-    async def forget_unlinked(self) -> None:
+    async def close_unlinked(self) -> None:
         """Do nothing: nothing is open."""

@@ -17,21 +17,21 @@ from sluice_s3.storage_drivers.fsspec.filesystem import NewObject
 class RemoteBlob:
     """The steps of `storage_drivers.blobs.writer.BlobFileWriter`, for an object."""
 
-    __slots__ = ("_abandoned", "_at", "_checks", "_claim", "_lock", "_object", "_source", "_timings")
+    __slots__ = ("_abandoned", "_at", "_checks", "_lock", "_make_header", "_object", "_source", "_timings")
 
     def __init__(
         self,
         made: NewObject,
         blob_id: int,
         source: BodySource,
-        claim: Callable[[], bytes],
+        make_header: Callable[[], bytes],
         timings: dict[str, float],
         at: Callable[[str], None],
     ) -> None:
         self._object = made
         self._checks = ChunkChecks(blob_id)
         self._source = source
-        self._claim = claim
+        self._make_header = make_header
         self._timings = timings
         self._at = at
         self._lock = threading.Lock()
@@ -66,7 +66,7 @@ class RemoteBlob:
             self._source.verify()
             self._create()
             started = perf_counter()
-            self._object.write(b"".join((piece, self._checks.footer(self._claim()))))
+            self._object.write(b"".join((piece, self._checks.footer(self._make_header()))))
             self._spent("write", started)
             self._at("put.written")
             self._close()
@@ -100,7 +100,7 @@ class RemoteBlob:
     def _finish(self) -> None:
         self._source.verify()
         started = perf_counter()
-        self._object.write(self._checks.footer(self._claim()))
+        self._object.write(self._checks.footer(self._make_header()))
         self._spent("write", started)
         self._close()
 

@@ -41,43 +41,43 @@ class CachingDriver(ObjectsDriver):
 
     async def _fetch(self, memory: RecordCache, locator: str) -> memoryview | None:
         """Read a record's windows if that pays off, else the record; None if that failed."""
-        place = parse_locator(locator)
-        if locator not in memory.coming:
-            if not memory.awaited(place):
-                self._read_around(memory, place)
-            if awaited := memory.awaited(place):
-                await asyncio.wait(awaited)
+        location = parse_locator(locator)
+        if locator not in memory.pending:
+            if not memory.find_pending(location):
+                self._read_around(memory, location)
+            if pending := memory.find_pending(location):
+                await asyncio.wait(pending)
                 body = memory.body(locator)
                 if body is not None:
                     return body
-        reading = memory.coming.get(locator)
+        reading = memory.pending.get(locator)
         if reading is None:
             reading = self._begin_stretch(
-                memory, (locator,), place, lambda read: memory.keep_record(locator, place, read)
+                memory, (locator,), location, lambda read: memory.keep_record(locator, location, read)
             )
         await asyncio.wait((reading,))
         return memory.body(locator)
 
-    def _read_around(self, memory: RecordCache, place: RecordLocation) -> None:
-        windows = memory.around(place)
-        if windows and len(memory.coming) + len(windows) <= MAX_READ_AHEAD and not self._threads.waiting():
-            stretch = RecordLocation(place.pack, windows[0] * memory.window, len(windows) * memory.window, 0)
-            keys = [(place.pack, number) for number in windows]
-            self._begin_stretch(memory, keys, stretch, partial(memory.keep_windows, place.pack, windows))
+    def _read_around(self, memory: RecordCache, location: RecordLocation) -> None:
+        windows = memory.around(location)
+        if windows and len(memory.pending) + len(windows) <= MAX_READ_AHEAD and not self._threads.waiting():
+            stretch = RecordLocation(location.pack, windows[0] * memory.window, len(windows) * memory.window, 0)
+            keys = [(location.pack, number) for number in windows]
+            self._begin_stretch(memory, keys, stretch, partial(memory.keep_windows, location.pack, windows))
 
     def _begin_stretch(
         self, memory: RecordCache, keys: Iterable[Hashable], stretch: RecordLocation, keep: Callable[[Read], None]
     ) -> asyncio.Future[Read]:
         """Begin to read bytes of a pack.
 
-        They are `coming` under these keys until they are cached.
+        They are `pending` under these keys until they are cached.
         """
         reading = self._run_in_thread(self._packs.stretch, stretch.pack, stretch.offset, stretch.total)
-        memory.coming.update(dict.fromkeys(keys, reading))
+        memory.pending.update(dict.fromkeys(keys, reading))
 
         def came(reading: asyncio.Future[Read]) -> None:
             for key in keys:
-                del memory.coming[key]
+                del memory.pending[key]
             if not reading.cancelled() and reading.exception() is None:  # else the caller reads it and gets the error
                 keep(reading.result())
 
@@ -92,12 +92,12 @@ class CachingDriver(ObjectsDriver):
             if gone := {pack for locator in locators if (pack := self.whole_pack(locator))}:
                 self._memory.forget(gone)
 
-    async def forget_unlinked(self) -> None:
+    async def close_unlinked(self) -> None:
         """Close deleted packs, and drop them from the cache."""
         if self._memory is None:
-            await super().forget_unlinked()
+            await super().close_unlinked()
         else:
-            self._memory.forget(await self._run_in_thread(self._packs.forget_unlinked, self._memory.packs()))
+            self._memory.forget(await self._run_in_thread(self._packs.close_unlinked, self._memory.packs()))
 
     def give_up(self, error: DriverError) -> None:
         """Fail the calls under way."""

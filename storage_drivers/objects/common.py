@@ -29,7 +29,7 @@ class ObjectsDriverBase(ThreadPoolMixin):
 
     capabilities: Capabilities
     identity: Identity | None
-    _recipe: MountProfile
+    _profile: MountProfile
     _root: Path
     _names: ObjectsLayout
     _threads: StoreThreadPool
@@ -41,7 +41,7 @@ class ObjectsDriverBase(ThreadPoolMixin):
 
     async def _spread(self, call: Callable[[Sequence[S]], T], items: Sequence[S]) -> list[T]:
         """Call with shares of the items, in as many threads as the profile has parts."""
-        shares = [items[first :: self._recipe.parts] for first in range(min(self._recipe.parts, len(items)))]
+        shares = [items[first :: self._profile.parts] for first in range(min(self._profile.parts, len(items)))]
         return await asyncio.gather(*(self._run_in_thread(call, share) for share in shares))
 
     def _check_mounted(self) -> None:

@@ -50,7 +50,7 @@ class ObjectsDriver(WriteMixin, ReadMixin, DeleteMixin, MaintenanceMixin, PackMa
     tests).
     """
 
-    recipe: MountProfile
+    mount_profile: MountProfile
 
     def __init__(
         self,
@@ -65,11 +65,11 @@ class ObjectsDriver(WriteMixin, ReadMixin, DeleteMixin, MaintenanceMixin, PackMa
         read_back: bool = False,
         read_cache: int = 0,
     ) -> None:
-        recipe = self._recipe = self.recipe
+        profile = self._profile = self.mount_profile
         self.capabilities = Capabilities(
             durability=durability,
-            descriptors=recipe.descriptors,
-            nowait=recipe.now,
+            descriptors=profile.descriptors,
+            nowait=profile.now,
             pack_overhead=format.PACK_HEADER,
         )
         self.identity: identity.Identity | None = None
@@ -79,20 +79,20 @@ class ObjectsDriver(WriteMixin, ReadMixin, DeleteMixin, MaintenanceMixin, PackMa
         self._names = ObjectsLayout(root)
         self._create = create
         self._at = at
-        self._nowait = recipe.now
-        self._descriptors = recipe.descriptors
+        self._nowait = profile.now
+        self._descriptors = profile.descriptors
         self._read_back = read_back
-        self._held: int | None = None
+        self._lock_fd: int | None = None
         self._threads = StoreThreadPool(threads)
         self._pack_threshold = pack_threshold
         self._files = BlobReader()
         self._ahead = ReadAhead(self._begin_read)
         self._journals = Journals(self._names, durable=durability is Durability.FULL)
-        checks = WriteChecks(recipe.pack_ahead, recipe.check_size, read_back)
+        checks = WriteChecks(profile.pack_ahead, profile.check_size, read_back)
         self._packs = manager.PackManager(
-            self._names.pack, self._sync_entry, durability, pack_size, at, checks, recipe.streams
+            self._names.pack, self._sync_entry, durability, pack_size, at, checks, profile.streams
         )
-        self._memory = RecordCache(read_cache, recipe.window) if read_cache and recipe.window else None
+        self._memory = RecordCache(read_cache, profile.window) if read_cache and profile.window else None
         self._syncs = [fsutil.CoalescedFsync(self._names.directory(low)) for low in range(DIRECTORIES)]
 
     # life
@@ -103,13 +103,13 @@ class ObjectsDriver(WriteMixin, ReadMixin, DeleteMixin, MaintenanceMixin, PackMa
         """
         durability = self.capabilities.durability
         opening = StoreInitializer(self._root, create=self._create, durable=durability is Durability.FULL)
-        self.identity, self._held, probe = await run_with_timeout(opening.progress, opening.run)
+        self.identity, self._lock_fd, probe = await run_with_timeout(opening.progress, opening.run)
         refused = refusal_reason(probe, durability)
         if refused is not None:
             raise refused
         self.probe = probe
-        self._nowait = self._recipe.now and probe.may(Capability.NOWAIT)
-        self._descriptors = self._recipe.descriptors and probe.may(Capability.SENDFILE)
+        self._nowait = self._profile.now and probe.may(Capability.NOWAIT)
+        self._descriptors = self._profile.descriptors and probe.may(Capability.SENDFILE)
         self._packs.page = probe.hole_page
         self.capabilities = replace(self.capabilities, nowait=self._nowait, descriptors=self._descriptors)
 
@@ -120,9 +120,9 @@ class ObjectsDriver(WriteMixin, ReadMixin, DeleteMixin, MaintenanceMixin, PackMa
         """
         await self.close_packs()
         self._threads.shutdown()
-        held, self._held = self._held, None
-        if held is not None:
-            os.close(held)
+        lock_fd, self._lock_fd = self._lock_fd, None
+        if lock_fd is not None:
+            os.close(lock_fd)
 
     # when the mount does not answer
     def look(self, known: identity.Identity, *, write: bool) -> None:
@@ -139,21 +139,21 @@ class ObjectsDriver(WriteMixin, ReadMixin, DeleteMixin, MaintenanceMixin, PackMa
         return self._threads.troubles + self._packs.troubles
 
     @property
-    def held(self) -> int:
+    def cached_bytes(self) -> int:
         """Bytes of packs in the cache."""
-        return 0 if self._memory is None else self._memory.held
+        return 0 if self._memory is None else self._memory.cached_bytes
 
     def give_up(self, error: DriverError) -> None:
         """Fail the calls under way."""
         self._threads.give_up(error)
         self._packs.give_up(error)
-        threading.Thread(target=self._let_go, name="store-let-go", daemon=True).start()
+        threading.Thread(target=self._release_lock, name="store-let-go", daemon=True).start()
 
-    def _let_go(self) -> None:
+    def _release_lock(self) -> None:
         """Close idle descriptors, so that the mount can be unmounted. May hang."""
-        held, self._held = self._held, None
-        if held is not None:
-            os.close(held)
+        lock_fd, self._lock_fd = self._lock_fd, None
+        if lock_fd is not None:
+            os.close(lock_fd)
         self._packs.forget_all()
 
     # packs
@@ -224,5 +224,5 @@ class ObjectsDriver(WriteMixin, ReadMixin, DeleteMixin, MaintenanceMixin, PackMa
         """Return the pack that holds a blob and the bytes of its record there."""
         if not locator.startswith(PACKED):
             return None
-        place = parse_locator(locator)
-        return place.pack, place.total
+        location = parse_locator(locator)
+        return location.pack, location.total

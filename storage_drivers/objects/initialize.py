@@ -28,12 +28,12 @@ class StoreInitializer:
     def run(self) -> tuple[identity.Identity, int | None, Probe]:
         """Return the store's identity, the descriptor of its lock, and the probe's result."""
         found = self._identity()
-        held = identity.lock_store(self._root, alone=False)
+        lock_fd = identity.lock_store(self._root, alone=False)
         try:
-            return found, held, measure_store(self._root, self.progress)
+            return found, lock_fd, measure_store(self._root, self.progress)
         except BaseException:
-            if held is not None:
-                os.close(held)
+            if lock_fd is not None:
+                os.close(lock_fd)
             raise
 
     def _identity(self) -> identity.Identity:

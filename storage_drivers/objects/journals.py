@@ -32,7 +32,7 @@ class Journals:
         self._open: dict[int, tuple[int, int, int]] = {}
         """Open journals, each with its descriptor, salt and length."""
 
-    def append(self, journal_id: int, decisions: Sequence[JournalRecord]) -> int:
+    def append(self, journal_id: int, records: Sequence[JournalRecord]) -> int:
         """Append records and return the journal's length once they are as durable as declared.
 
         The first call creates the journal. Raises DriverError; then nothing can be appended to that journal any more.
@@ -43,10 +43,10 @@ class Journals:
             try:
                 if not os.fstat(fd).st_nlink:
                     raise StoreGone(f"journal {journal_id:x} was removed")
-                for number, claim, body in decisions:
-                    head = format.record_head(format.DECISION, number, offset, claim, body, salt)
-                    write_all(fd, head + claim + body)
-                    offset += len(head) + len(claim) + len(body)
+                for number, header, body in records:
+                    head = format.record_head(format.JOURNAL_RECORD, number, offset, header, body, salt)
+                    write_all(fd, head + header + body)
+                    offset += len(head) + len(header) + len(body)
                 if self._durable:
                     os.fdatasync(fd)
             except BaseException:

@@ -32,7 +32,7 @@ class MaintenanceMixin(ObjectsDriverBase, JournalMixin):
     def _unlink_all(self, paths: Sequence[str]) -> int:
         raise NotImplementedError
 
-    async def _patiently(self, locator: str, call: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+    async def _retry_missing(self, locator: str, call: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         raise NotImplementedError
 
     async def reread(self, locator: str, take: Callable[[Buffer], None] | None) -> AsyncIterator[int]:
@@ -49,7 +49,9 @@ class MaintenanceMixin(ObjectsDriverBase, JournalMixin):
 
     async def _reread(self, locator: str, take: Callable[[Buffer], None] | None) -> AsyncIterator[int]:
         blob_id = number_of(locator)
-        shape = await self._patiently(locator, self._files.shape, partial(self._names.blob, blob_id), blob_id, locator)
+        shape = await self._retry_missing(
+            locator, self._files.shape, partial(self._names.blob, blob_id), blob_id, locator
+        )
         for part in range(shape.parts):
             pieces = verify_file(self._names.blob(blob_id, part), part_id(blob_id, part), locator)
             size = 0
@@ -70,8 +72,8 @@ class MaintenanceMixin(ObjectsDriverBase, JournalMixin):
 
     def _reread_records(self, locators: Sequence[str], take: Callable[[int, Buffer], None]) -> dict[int, DriverError]:
         errors: dict[int, DriverError] = {}
-        places = sorted((parse_locator(locator), number) for number, locator in enumerate(locators))
-        for pack, some in groupby(places, lambda one: one[0].pack):
+        locations = sorted((parse_locator(locator), number) for number, locator in enumerate(locators))
+        for pack, some in groupby(locations, lambda one: one[0].pack):
             verify_pack(self._names.pack(pack), pack, list(some), take, errors)
         if any(isinstance(error, BlobMissing) for error in errors.values()):
             self._check_mounted()

@@ -21,7 +21,7 @@ class MountProfile:
     """Files to which one large body may be written at once; 1 means one file."""
     read_ahead: int
     """Pieces of a blob that are read concurrently for one reader."""
-    patience: float
+    retry_seconds: float
     """Seconds for which a missing committed blob, or one with a stale handle, is tried again."""
     streams: int
     """Packs to which one worker writes at once, under enough load."""
@@ -38,7 +38,7 @@ LOCAL = MountProfile(
     descriptors=True,
     parts=1,
     read_ahead=1,
-    patience=0.0,
+    retry_seconds=0.0,
     streams=1,
     window=0,
     pack_ahead=0,
@@ -53,7 +53,7 @@ EFS = MountProfile(
     read_ahead=8,
     # Clients cache negative entries and attributes for some seconds, and what one client deletes is stale for the
     # others: nfs(5), acregmin.
-    patience=3.0,
+    retry_seconds=3.0,
     # Each sync costs a round trip and time for every byte, whatever others send meanwhile.
     streams=8,
     # Linux reads that much at a time on NFS and FUSE (read_ahead_kb).
@@ -67,7 +67,7 @@ FUSE = MountProfile(
     descriptors=False,
     parts=1,
     read_ahead=4,
-    patience=1.0,
+    retry_seconds=1.0,
     streams=4,
     window=128 << 10,
     pack_ahead=0,

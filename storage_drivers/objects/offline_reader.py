@@ -31,7 +31,7 @@ class Blob(NamedTuple):
     """Its pack, 0 for a file of its own."""
     total: int
     """Bytes of its record."""
-    claim: bytes
+    recovery_header: bytes
     """Its recovery header, unverified when it lies in a pack: see `Contents.intact`."""
 
 
@@ -87,9 +87,9 @@ class OfflineStoreReader:
                 for record in format.walk(fd, format.read_salt(fd, pack_id)):
                     if record.kind != format.BLOB:
                         continue
-                    claim = os.pread(fd, record.claim, record.offset + format.RECORD_HEADER)
+                    header = os.pread(fd, record.header_size, record.offset + format.RECORD_HEADER)
                     locator = f"{PREFIX}{pack_id:x}.{record.offset:x}.{record.total:x}.{record.blob_id:x}"
-                    yield Blob(record.blob_id, locator, record.body, pack_id, record.total, claim)
+                    yield Blob(record.blob_id, locator, record.body, pack_id, record.total, header)
             finally:
                 os.close(fd)
 
@@ -113,7 +113,7 @@ class OfflineStoreReader:
                     os.close(fd)
         except DriverError as error:
             return Damaged(locator, str(error))
-        return Blob(blob_id, locator, footer.shape.total, 0, 0, footer.claim)
+        return Blob(blob_id, locator, footer.shape.total, 0, 0, footer.recovery_header)
 
     def intact(self, locator: str) -> bool:
         """Return whether header and body of a blob verify; reads all of it."""
@@ -124,11 +124,11 @@ class OfflineStoreReader:
             return False
 
     def _record_intact(self, locator: str) -> bool:
-        place = parse_locator(locator)
-        fd = os.open(self._names.pack(place.pack), OPEN)
+        location = parse_locator(locator)
+        fd = os.open(self._names.pack(location.pack), OPEN)
         try:
-            whole = memoryview(read_exactly(fd, place.offset, place.total))
-            format.parse_record(whole, place.offset, place.blob_id, format.read_salt(fd, place.pack))
+            whole = memoryview(read_exactly(fd, location.offset, location.total))
+            format.parse_record(whole, location.offset, location.blob_id, format.read_salt(fd, location.pack))
         finally:
             os.close(fd)
         return True

@@ -45,17 +45,17 @@ class PackMaintenanceMixin(ObjectsDriverBase):
             return None
         return PackFile(found.st_size, found.st_blocks * 512)
 
-    async def claimed(self, pack_id: int, offset: int, limit: int) -> tuple[list[RecordInfo], int]:
+    async def list_records(self, pack_id: int, offset: int, limit: int) -> tuple[list[RecordInfo], int]:
         """Return records of a pack with their headers."""
-        return await self._run_in_thread(self._packs.claimed, pack_id, offset, limit)
+        return await self._run_in_thread(self._packs.list_records, pack_id, offset, limit)
 
     async def move(self, locators: Sequence[str]) -> dict[str, str]:
         """Copy records to a pack of moved records."""
         return await self._run_in_thread(self._packs.move, locators)
 
-    async def forget_unlinked(self) -> None:
+    async def close_unlinked(self) -> None:
         """Close the descriptors of deleted packs."""
-        await self._run_in_thread(self._packs.forget_unlinked)
+        await self._run_in_thread(self._packs.close_unlinked)
 
     async def packs(self) -> AsyncIterator[int]:
         """Yield every pack."""

@@ -40,7 +40,7 @@ class ReadMixin(ObjectsDriverBase):
     async def read(self, locator: str, offset: int, length: int) -> FileSlice | bytes:
         """Open `length` bytes at `offset` of a committed blob, or read them."""
         if locator.startswith(PACKED):
-            return await self._patiently(locator, self._packs.read, locator, offset, length)
+            return await self._retry_missing(locator, self._packs.read, locator, offset, length)
         if self._descriptors:
             return await self._open(locator, offset, length)
         return await self._read(locator, offset, length)
@@ -72,7 +72,7 @@ class ReadMixin(ObjectsDriverBase):
         """Return the first piece of a range, and begin to read the next ones."""
         files, blob_id = self._blob_files(locator)
         end = offset + length
-        shape = self._files.known_shape(blob_id)
+        shape = self._files.find_shape(blob_id)
         if shape is not None and length and end <= shape.total:
             _, length = next(pieces(shape, offset, length))
             self._look_ahead(shape, locator, offset + length, end)
@@ -82,31 +82,31 @@ class ReadMixin(ObjectsDriverBase):
                 return await begun
             except DriverError:  # the reader sees it again, or it was temporary
                 pass
-        piece = await self._patiently(locator, self._files.read, files, blob_id, locator, offset, length)
-        if shape is None and (shape := self._files.known_shape(blob_id)) is not None:
+        piece = await self._retry_missing(locator, self._files.read, files, blob_id, locator, offset, length)
+        if shape is None and (shape := self._files.find_shape(blob_id)) is not None:
             self._look_ahead(shape, locator, offset + len(piece), end)
         return piece
 
     def _look_ahead(self, shape: Shape, locator: str, offset: int, end: int) -> None:
-        for _, piece in zip(range(self._recipe.read_ahead - 1), pieces(shape, offset, end - offset), strict=False):
+        for _, piece in zip(range(self._profile.read_ahead - 1), pieces(shape, offset, end - offset), strict=False):
             self._ahead.begin(locator, *piece)
 
     def _begin_read(self, locator: str, offset: int, length: int) -> asyncio.Future[bytes]:
         return self._run_in_thread(self._files.read, *self._blob_files(locator), locator, offset, length)
 
-    async def _patiently(self, locator: str, call: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+    async def _retry_missing(self, locator: str, call: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Call in a thread; repeat for a while when the blob seems missing.
 
         A client of NFS may report it missing by mistake. Raises BlobMissing when it stays missing or stale; BlobDamaged
         when a record stays damaged.
         """
-        until = time.monotonic() + self._recipe.patience
+        until = time.monotonic() + self._profile.retry_seconds
         pause = FIRST_PAUSE_SECONDS
         while True:
             try:
                 return await self._run_in_thread(call, *args, **kwargs)
             except DriverError as error:
-                if not self._recipe.patience or not _may_come(error, locator):
+                if not self._profile.retry_seconds or not _may_come(error, locator):
                     raise
                 if time.monotonic() + pause > until:
                     if isinstance(error, BlobDamaged):
@@ -152,7 +152,7 @@ class ReadMixin(ObjectsDriverBase):
     async def feed(self, locator: str, offset: int, length: int, take: Callable[[Buffer], None]) -> None:
         """Read the bytes once and pass them to `take`, in a thread."""
         if locator.startswith(PACKED):
-            await self._patiently(locator, self._feed_record, locator, offset, length, take)
+            await self._retry_missing(locator, self._feed_record, locator, offset, length, take)
             return
         while length:
             if self._descriptors:

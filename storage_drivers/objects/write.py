@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable
 
-from sluice_s3.storage_drivers.base import BodySource, Buffer, no_claim
+from sluice_s3.storage_drivers.base import BodySource, Buffer, no_recovery_header
 from sluice_s3.storage_drivers.blobs.footer import Shape, part_id, whole
 from sluice_s3.storage_drivers.blobs.striping import StripedWrite, StripeSource, plan_stripes
 from sluice_s3.storage_drivers.blobs.writer import BlobFileWriter, WriteTarget
@@ -34,7 +34,7 @@ class WriteMixin(ObjectsDriverBase, StreamingWriteMixin):
         source: BodySource,
         timings: dict[str, float] | None = None,
         piece: Buffer | None = None,
-        claim: Callable[[], bytes] = no_claim,
+        make_header: Callable[[], bytes] = no_recovery_header,
     ) -> str:
         """Write one blob, of one file or several."""
         if piece is None:
@@ -42,23 +42,23 @@ class WriteMixin(ObjectsDriverBase, StreamingWriteMixin):
         spent = {} if timings is None else timings
         self._large += 1
         try:
-            shape = plan_stripes(source.size, self._recipe.parts // self._large)
+            shape = plan_stripes(source.size, self._profile.parts // self._large)
             if shape is not None:
-                await self._put_parts(blob_id, shape, source, piece, claim, spent)
+                await self._put_parts(blob_id, shape, source, piece, make_header, spent)
             else:
-                await self._put_whole(blob_id, source, piece, claim, spent)
+                await self._put_whole(blob_id, source, piece, make_header, spent)
         finally:
             self._large -= 1
         return f"{FILE}{blob_id:016x}"
 
     async def _put_whole(
-        self, blob_id: int, source: BodySource, piece: Buffer, claim: Callable[[], bytes], spent: dict[str, float]
+        self, blob_id: int, source: BodySource, piece: Buffer, make_header: Callable[[], bytes], spent: dict[str, float]
     ) -> None:
         def wrote(fd: int, body: int) -> None:
             self._files.wrote(blob_id, whole(body), 0, fd, body)
 
-        told = wrote if self._recipe.descriptors else nobody
-        blob = BlobFileWriter(self._place(blob_id, 0), source, claim, spent, self._at, told)
+        told = wrote if self._profile.descriptors else nobody
+        blob = BlobFileWriter(self._place(blob_id, 0), source, make_header, spent, self._at, told)
         await self._stream(blob, source, piece)
 
     async def _put_parts(
@@ -67,7 +67,7 @@ class WriteMixin(ObjectsDriverBase, StreamingWriteMixin):
         shape: Shape,
         source: BodySource,
         piece: Buffer,
-        claim: Callable[[], bytes],
+        make_header: Callable[[], bytes],
         spent: dict[str, float],
     ) -> None:
         phases: list[dict[str, float]] = [{} for _ in range(shape.parts)]
@@ -75,10 +75,10 @@ class WriteMixin(ObjectsDriverBase, StreamingWriteMixin):
             BlobFileWriter(
                 self._place(blob_id, part),
                 StripeSource(None if part else source.verify),
-                no_claim if part else claim,
+                no_recovery_header if part else make_header,
                 phases[part],
                 self._at,
-                functools.partial(self._files.wrote, blob_id, shape, part) if self._recipe.descriptors else nobody,
+                functools.partial(self._files.wrote, blob_id, shape, part) if self._profile.descriptors else nobody,
             )
             for part in range(shape.parts)
         ]
@@ -92,6 +92,6 @@ class WriteMixin(ObjectsDriverBase, StreamingWriteMixin):
             self._names.blob(blob_id, part),
             part_id(blob_id, part),
             self._directory(blob_id + part),
-            self._recipe.check_size,
+            self._profile.check_size,
             self._read_back,
         )

@@ -29,7 +29,7 @@ VERSION = 1
 PACK_HEADER = PACK.size + CHECK.size
 RECORD_HEADER = RECORD.size + CHECK.size
 
-BLOB, DECISION = 1, 2
+BLOB, JOURNAL_RECORD = 1, 2
 """Kinds of records: a blob with its recovery header, or a journal record."""
 
 WINDOW = 1 << 20
@@ -42,7 +42,7 @@ class Record(NamedTuple):
     kind: int
     blob_id: int
     offset: int
-    claim: int
+    header_size: int
     """Bytes of the recovery header, which follows the record's header; the body comes next."""
     body: int
     check: int
@@ -50,7 +50,7 @@ class Record(NamedTuple):
     @property
     def total(self) -> int:
         """Bytes of the whole record."""
-        return RECORD_HEADER + self.claim + self.body
+        return RECORD_HEADER + self.header_size + self.body
 
 
 def pack_header(pack_id: int, salt: int) -> bytes:
@@ -74,23 +74,23 @@ def read_salt(fd: int, pack_id: int) -> int:
     return int(salt)
 
 
-def record_head(kind: int, blob_id: int, offset: int, claim: bytes, body: Buffer, salt: int) -> bytes:
+def record_head(kind: int, blob_id: int, offset: int, header: bytes, body: Buffer, salt: int) -> bytes:
     """Return the header of a record at `offset`."""
-    hasher = xxh3_64(claim, salt)
+    hasher = xxh3_64(header, salt)
     hasher.update(body)
-    head = RECORD.pack(MAGIC, kind, 0, 0, blob_id, offset, len(claim), len(body), hasher.intdigest())
+    head = RECORD.pack(MAGIC, kind, 0, 0, blob_id, offset, len(header), len(body), hasher.intdigest())
     return head + CHECK.pack(xxh3_64_intdigest(head, salt))
 
 
 def parse_head(head: Buffer, offset: int, salt: int) -> Record | None:
     """Parse a record's header; None if it is none at that offset of that pack."""
-    magic, kind, _, _, blob_id, place, claim, body, check = RECORD.unpack_from(head)
-    if magic != MAGIC or place != offset:
+    magic, kind, _, _, blob_id, position, header_size, body, check = RECORD.unpack_from(head)
+    if magic != MAGIC or position != offset:
         return None
     (own,) = CHECK.unpack_from(head, RECORD.size)
     if own != xxh3_64_intdigest(head[: RECORD.size], salt):
         return None
-    return Record(kind, blob_id, offset, claim, body, check)
+    return Record(kind, blob_id, offset, header_size, body, check)
 
 
 def parse_record(whole: memoryview, offset: int, blob_id: int, salt: int) -> memoryview:
@@ -99,13 +99,13 @@ def parse_record(whole: memoryview, offset: int, blob_id: int, salt: int) -> mem
     Raises BlobDamaged when the bytes are not that blob's.
     """
     # Same checks as `parse_head`, without a Record: every small GET passes here.
-    magic, _, _, _, found, place, claim, body, check, own = HEAD.unpack_from(whole)
-    total = RECORD_HEADER + claim + body
-    if magic != MAGIC or found != blob_id or place != offset or total != len(whole):
+    magic, _, _, _, found, position, header_size, body, check, own = HEAD.unpack_from(whole)
+    total = RECORD_HEADER + header_size + body
+    if magic != MAGIC or found != blob_id or position != offset or total != len(whole):
         raise BlobDamaged(f"there is no record of blob {blob_id:x} at {offset:x}")
     if own != xxh3_64_intdigest(whole[: RECORD.size], salt) or check != xxh3_64_intdigest(whole[RECORD_HEADER:], salt):
         raise BlobDamaged(f"the record of blob {blob_id:x} at {offset:x} is not what was written")
-    return whole[RECORD_HEADER + claim :]
+    return whole[RECORD_HEADER + header_size :]
 
 
 def walk(fd: int, salt: int, offset: int = PACK_HEADER) -> Iterator[Record]:
@@ -159,4 +159,4 @@ def read_verified(fd: int, record: Record, salt: int) -> tuple[bytes, bytes] | N
     rest = whole[RECORD_HEADER:]
     if parse_head(whole, record.offset, salt) != record or xxh3_64_intdigest(rest, salt) != record.check:
         return None
-    return rest[: record.claim], rest[record.claim :]
+    return rest[: record.header_size], rest[record.header_size :]

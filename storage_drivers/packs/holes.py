@@ -75,13 +75,13 @@ def probe(directory: str) -> bool:
             os.unlink(path)
 
 
-def dead_runs(places: Iterable[RecordLocation], page: int) -> dict[int, list[tuple[int, int]]]:
+def dead_runs(locations: Iterable[RecordLocation], page: int) -> dict[int, list[tuple[int, int]]]:
     """Return the runs (offset, length) of whole pages of neighbouring dead records, per pack.
 
     A page that anything else touches is not among them.
     """
     runs: dict[int, list[tuple[int, int]]] = {}
-    for pack, offset, total, _ in sorted(set(places)):
+    for pack, offset, total, _ in sorted(set(locations)):
         found = runs.setdefault(pack, [])
         if found and found[-1][1] == offset:
             found[-1] = (found[-1][0], offset + total)
@@ -95,13 +95,13 @@ def dead_runs(places: Iterable[RecordLocation], page: int) -> dict[int, list[tup
     return whole
 
 
-def punch_dead(places: Iterable[RecordLocation], path: Callable[[int], str], page: int) -> int:
+def punch_dead(locations: Iterable[RecordLocation], path: Callable[[int], str], page: int) -> int:
     """Free what `dead_runs` finds; return the bytes.
 
     `path` returns a pack's file. Raises DriverError; blocks.
     """
     given = 0
-    for pack, holes in dead_runs(places, page).items():
+    for pack, holes in dead_runs(locations, page).items():
         with map_errors():
             try:
                 fd = os.open(path(pack), OPEN)

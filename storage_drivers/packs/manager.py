@@ -61,7 +61,7 @@ class PackManager:
         self.try_read = self._reader.try_read
         self.stretch = self._reader.stretch
         self.forget = self._reader.forget
-        self.forget_unlinked = self._reader.forget_unlinked
+        self.close_unlinked = self._reader.close_unlinked
 
     def open(self, book: PackRegistry, *, appends: bool) -> None:
         """Become a writer, of new bodies too if `appends`."""
@@ -154,9 +154,9 @@ class PackManager:
         """Return verified bytes of a record; blocks. Raises BlobMissing, BlobDamaged."""
         return self._reader.read(parse_locator(locator), locator, offset, length)
 
-    def claimed(self, pack_id: int, offset: int, limit: int) -> tuple[list[RecordInfo], int]:
-        """See `Driver.claimed`. Blocks."""
-        return relocation.claimed_records(self._path(pack_id), pack_id, offset, limit)
+    def list_records(self, pack_id: int, offset: int, limit: int) -> tuple[list[RecordInfo], int]:
+        """See `Driver.list_records`. Blocks."""
+        return relocation.list_records(self._path(pack_id), pack_id, offset, limit)
 
     def move(self, locators: Sequence[str]) -> dict[str, str]:
         """See `Driver.move`. Blocks.

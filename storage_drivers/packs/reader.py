@@ -55,20 +55,20 @@ class PackReader:
     Its methods may be called in any thread.
     """
 
-    def __init__(self, path: Callable[[int], str], kept: int = MAX_OPEN_PACKS) -> None:
+    def __init__(self, path: Callable[[int], str], max_open: int = MAX_OPEN_PACKS) -> None:
         self._path = path
-        self._kept = kept
+        self._max_open = max_open
         self._open: dict[int, OpenPack] = {}
         self._lock = threading.Lock()
 
-    def try_read(self, place: RecordLocation, offset: int, length: int) -> bytes | None:
+    def try_read(self, location: RecordLocation, offset: int, length: int) -> bytes | None:
         """Return bytes of a body if the page cache has the whole record.
 
         The pack must be open. Returns None also for a damaged record.
         """
-        pack_id, at, total, blob_id = place
+        pack_id, at, total, blob_id = location
         pack = self._open.get(pack_id)
-        if pack is None or not self._take(pack_id, pack):
+        if pack is None or not self._try_acquire(pack_id, pack):
             return None
         whole = bytearray(total)
         try:
@@ -78,28 +78,28 @@ class PackReader:
         except (OSError, BlobDamaged):
             return None
         finally:
-            self._give_back(pack)
+            self._release(pack)
         return bytes(body[offset : offset + length]) if offset + length <= len(body) else None
 
-    def read(self, place: RecordLocation, locator: str, offset: int, length: int) -> bytes:
+    def read(self, location: RecordLocation, locator: str, offset: int, length: int) -> bytes:
         """Return bytes of a body; blocks.
 
         A damaged record is read again through a new descriptor before it is reported. Raises BlobMissing, BlobDamaged.
         """
         try:
-            return self._read(place, locator, offset, length)
+            return self._read(location, locator, offset, length)
         except (BlobMissing, BlobDamaged):
-            self.forget(place.pack)
-            return self._read(place, locator, offset, length)
+            self.forget(location.pack)
+            return self._read(location, locator, offset, length)
 
-    def _read(self, place: RecordLocation, locator: str, offset: int, length: int) -> bytes:
+    def _read(self, location: RecordLocation, locator: str, offset: int, length: int) -> bytes:
         with map_errors(committed=locator):
-            pack = self._acquire(place.pack)
+            pack = self._acquire(location.pack)
             try:
-                whole = memoryview(read_exactly(pack.fd, place.offset, place.total))
+                whole = memoryview(read_exactly(pack.fd, location.offset, location.total))
             finally:
-                self._give_back(pack)
-        body = format.parse_record(whole, place.offset, place.blob_id, pack.salt)
+                self._release(pack)
+        body = format.parse_record(whole, location.offset, location.blob_id, pack.salt)
         if offset + length > len(body):
             raise BlobDamaged(f"{locator} ends {offset + length - len(body)} bytes early")
         return bytes(body[offset : offset + length])
@@ -114,31 +114,31 @@ class PackReader:
             try:
                 return os.pread(pack.fd, length, offset), pack.salt
             finally:
-                self._give_back(pack)
+                self._release(pack)
 
     def forget(self, pack_id: int) -> None:
         """Close the pack once it has no reader; the next read opens it again."""
         with self._lock:
             pack = self._open.pop(pack_id, None)
         if pack is not None:
-            self._give_back(pack)
+            self._release(pack)
 
-    def forget_unlinked(self, known: Iterable[int] = ()) -> set[int]:
+    def close_unlinked(self, known: Iterable[int] = ()) -> set[int]:
         """Close deleted packs, so that their space is freed; return them.
 
         The result includes deleted ones of `known`. It checks by name, since not every mount counts the links of an
         open file. Blocks.
         """
-        gone = set()
+        unlinked = set()
         for pack_id in {*self._open, *known}:
             try:
                 os.stat(self._path(pack_id))
             except FileNotFoundError:
                 self.forget(pack_id)
-                gone.add(pack_id)
+                unlinked.add(pack_id)
             except OSError:
                 continue
-        return gone
+        return unlinked
 
     def close(self) -> None:
         """Close every pack."""
@@ -147,7 +147,7 @@ class PackReader:
 
     def _acquire(self, pack_id: int) -> OpenPack:
         pack = self._open.get(pack_id)
-        if pack is not None and self._take(pack_id, pack):
+        if pack is not None and self._try_acquire(pack_id, pack):
             return pack
         fd = os.open(self._path(pack_id), OPEN)
         try:
@@ -159,20 +159,20 @@ class PackReader:
             made.readers += 1
             before = self._open.pop(pack_id, None)
             self._open[pack_id] = made
-            oldest = self._open.pop(next(iter(self._open))) if len(self._open) > self._kept else None
+            oldest = self._open.pop(next(iter(self._open))) if len(self._open) > self._max_open else None
         for gone in (before, oldest):
             if gone is not None:
-                self._give_back(gone)
+                self._release(gone)
         return made
 
-    def _take(self, pack_id: int, pack: OpenPack) -> bool:
+    def _try_acquire(self, pack_id: int, pack: OpenPack) -> bool:
         with self._lock:
             if self._open.get(pack_id) is not pack:
                 return False
             pack.readers += 1
         return True
 
-    def _give_back(self, pack: OpenPack) -> None:
+    def _release(self, pack: OpenPack) -> None:
         with self._lock:
             pack.readers -= 1
             last = pack.readers == 0

@@ -47,7 +47,7 @@ Read = tuple[bytes, int]
 class CachedRecord(NamedTuple):
     """A whole record."""
 
-    place: RecordLocation
+    location: RecordLocation
     whole: bytes
     salt: int
 
@@ -80,11 +80,11 @@ class RecordCache:
         self._trial = 0
         self._growing: dict[int, float] = {}
         """Until when, by `time.monotonic()`."""
-        self.coming: dict[Hashable, asyncio.Future[Read]] = {}
+        self.pending: dict[Hashable, asyncio.Future[Read]] = {}
         """Records (by locator) and windows that are being read."""
 
     @property
-    def held(self) -> int:
+    def cached_bytes(self) -> int:
         """Bytes in the cache."""
         return self._record_bytes + self._window_bytes
 
@@ -103,19 +103,19 @@ class RecordCache:
             self._records.move_to_end(locator)
         return body
 
-    def awaited(self, place: RecordLocation) -> list[asyncio.Future[Read]]:
+    def find_pending(self, location: RecordLocation) -> list[asyncio.Future[Read]]:
         """Return pending reads of a record's windows; empty if they would not complete it."""
-        missing = [key for key in self._keys(place) if key not in self._windows]
-        found = [coming for key in missing if (coming := self.coming.get(key)) is not None]
+        missing = [key for key in self._keys(location) if key not in self._windows]
+        found = [future for key in missing if (future := self.pending.get(key)) is not None]
         return found if len(found) == len(missing) else []
 
-    def around(self, place: RecordLocation) -> range:
+    def around(self, location: RecordLocation) -> range:
         """Return the windows worth reading for a record, neither cached nor pending."""
-        pack, first = place.pack, place.offset // self.window
+        pack, first = location.pack, location.offset // self.window
         if self._growing.get(pack, 0.0) > time.monotonic():
             return range(0)
         self._trial = (self._trial + 1) % PROBE_EVERY
-        if self._useful < MIN_USEFUL_RATIO and self._trial and self.held + GROUP * self.window > self._budget:
+        if self._useful < MIN_USEFUL_RATIO and self._trial and self.cached_bytes + GROUP * self.window > self._budget:
             return range(0)
         group = range(first - first % GROUP, first - first % GROUP + GROUP)
         begin = end = first
@@ -126,7 +126,7 @@ class RecordCache:
         return range(begin + 1, end)
 
     def _is_new(self, key: WindowKey) -> bool:
-        return key not in self._windows and key not in self.coming
+        return key not in self._windows and key not in self.pending
 
     def keep_windows(self, pack: int, windows: range, read: Read) -> None:
         """Add the bytes of these windows of a pack."""
@@ -137,9 +137,9 @@ class RecordCache:
             self._window_bytes += len(window.piece) + OVERHEAD
         self._make_room()
 
-    def keep_record(self, locator: str, place: RecordLocation, read: Read) -> None:
+    def keep_record(self, locator: str, location: RecordLocation, read: Read) -> None:
         """Add the bytes read at a record's place, if they are that record."""
-        kept = CachedRecord(place, *read)
+        kept = CachedRecord(location, *read)
         if _body(kept) is not None:
             self._keep(locator, kept)
 
@@ -147,7 +147,7 @@ class RecordCache:
         """Drop everything of these packs."""
         for window in [key for key in self._windows if key[0] in packs]:
             self._drop_window(window)
-        for locator in [locator for locator, kept in self._records.items() if kept.place.pack in packs]:
+        for locator in [locator for locator, kept in self._records.items() if kept.location.pack in packs]:
             self._drop_record(locator)
 
     def forget_records(self, locators: Iterable[str]) -> None:
@@ -165,26 +165,26 @@ class RecordCache:
 
     def packs(self) -> set[int]:
         """Return the packs with cached bytes."""
-        return {kept.place.pack for kept in self._records.values()} | {pack for pack, _ in self._windows}
+        return {kept.location.pack for kept in self._records.values()} | {pack for pack, _ in self._windows}
 
-    def _keys(self, place: RecordLocation) -> list[WindowKey]:
-        first, last = place.offset // self.window, (place.offset + place.total - 1) // self.window
-        return [(place.pack, number) for number in range(first, last + 1)]
+    def _keys(self, location: RecordLocation) -> list[WindowKey]:
+        first, last = location.offset // self.window, (location.offset + location.total - 1) // self.window
+        return [(location.pack, number) for number in range(first, last + 1)]
 
     def _from_windows(self, locator: str) -> memoryview | None:
-        place = parse_locator(locator)
-        keys = self._keys(place)
+        location = parse_locator(locator)
+        keys = self._keys(location)
         found = [window for key in keys if (window := self._windows.get(key)) is not None]
         if len(found) < len(keys):
             return None
-        start = place.offset - keys[0][1] * self.window
-        whole = found[0].piece[start : start + place.total]
+        start = location.offset - keys[0][1] * self.window
+        whole = found[0].piece[start : start + location.total]
         for window in found[1:]:
-            whole += window.piece[: place.total - len(whole)]
-        kept = CachedRecord(place, whole, found[0].salt)
+            whole += window.piece[: location.total - len(whole)]
+        kept = CachedRecord(location, whole, found[0].salt)
         body = _body(kept)
         if body is None:  # or written since: the read from the mount shows which
-            self._grows(place.pack)
+            self._grows(location.pack)
             for key in keys:
                 self._drop_window(key)
             return None
@@ -206,7 +206,7 @@ class RecordCache:
         self._make_room()
 
     def _make_room(self) -> None:
-        while self.held > self._budget:
+        while self.cached_bytes > self._budget:
             if self._window_bytes > self._budget // LEAST_WINDOWS or not self._records:
                 key, window = next(iter(self._windows.items()))
                 self._useful += EWMA_WEIGHT * (window.used - self._useful)
@@ -226,10 +226,10 @@ class RecordCache:
 
 
 def _body(kept: CachedRecord) -> memoryview | None:
-    place, whole, salt = kept
-    if len(whole) < max(place.total, format.RECORD_HEADER):
+    location, whole, salt = kept
+    if len(whole) < max(location.total, format.RECORD_HEADER):
         return None
     try:
-        return format.parse_record(memoryview(whole), place.offset, place.blob_id, salt)
+        return format.parse_record(memoryview(whole), location.offset, location.blob_id, salt)
     except BlobDamaged:
         return None

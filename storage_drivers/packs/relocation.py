@@ -35,7 +35,7 @@ class _Verified:
         """See `BodySource`."""
 
 
-def claimed_records(path: str, pack_id: int, offset: int, limit: int) -> tuple[list[RecordInfo], int]:
+def list_records(path: str, pack_id: int, offset: int, limit: int) -> tuple[list[RecordInfo], int]:
     """Return at most `limit` records of a pack with their recovery headers.
 
     It begins at `offset` and also returns where to continue, 0 at the end. Torn, punched and damaged records are
@@ -50,24 +50,24 @@ def claimed_records(path: str, pack_id: int, offset: int, limit: int) -> tuple[l
             for record in islice(records, limit):
                 following = record.offset + record.total
                 if record.kind == format.BLOB:
-                    claim = b""
-                    if record.claim <= MAX_HEADER_BYTES:
-                        claim = read_exactly(fd, record.offset + format.RECORD_HEADER, record.claim)
+                    header = b""
+                    if record.header_size <= MAX_HEADER_BYTES:
+                        header = read_exactly(fd, record.offset + format.RECORD_HEADER, record.header_size)
                     locator = f"{PREFIX}{pack_id:x}.{record.offset:x}.{record.total:x}.{record.blob_id:x}"
-                    found.append(RecordInfo(locator, record.total, claim))
+                    found.append(RecordInfo(locator, record.total, header))
             return found, 0 if next(records, None) is None else following
         finally:
             os.close(fd)
 
 
-def read_records(fd: int, place: RecordLocation, salt: int) -> tuple[bytes, bytes] | None:
+def read_records(fd: int, location: RecordLocation, salt: int) -> tuple[bytes, bytes] | None:
     """Return recovery header and body of a record; None when they do not verify."""
     try:
-        head = read_exactly(fd, place.offset, format.RECORD_HEADER)
+        head = read_exactly(fd, location.offset, format.RECORD_HEADER)
     except BlobDamaged:
         return None
-    record = format.parse_head(head, place.offset, salt)
-    if record is None or record.blob_id != place.blob_id or record.total != place.total:
+    record = format.parse_head(head, location.offset, salt)
+    if record is None or record.blob_id != location.blob_id or record.total != location.total:
         return None
     return format.read_verified(fd, record, salt)
 
@@ -86,14 +86,14 @@ def move_records(
     waiting = 0
     packs: dict[int, list[tuple[str, RecordLocation]]] = {}
     for locator in locators:
-        place = parse_locator(locator)
-        packs.setdefault(place.pack, []).append((locator, place))
+        location = parse_locator(locator)
+        packs.setdefault(location.pack, []).append((locator, location))
     try:
-        for pack_id, places in packs.items():
-            for locator, place, claim, body in _read_all(path(pack_id), pack_id, places):
+        for pack_id, locations in packs.items():
+            for locator, location, header, body in _read_all(path(pack_id), pack_id, locations):
                 append(
                     AppendRequest(
-                        place.blob_id, body, _Verified(), _Says(claim), _Done(locator, moved, failed, left), {}
+                        location.blob_id, body, _Verified(), _Says(header), _Done(locator, moved, failed, left), {}
                     )
                 )
                 waiting += 1
@@ -108,7 +108,7 @@ def move_records(
 
 
 def _read_all(
-    path: str, pack_id: int, places: list[tuple[str, RecordLocation]]
+    path: str, pack_id: int, locations: list[tuple[str, RecordLocation]]
 ) -> list[tuple[str, RecordLocation, bytes, bytes]]:
     found = []
     try:
@@ -116,10 +116,10 @@ def _read_all(
             fd = os.open(path, OPEN)
             try:
                 salt = format.read_salt(fd, pack_id)
-                for locator, place in places:
-                    whole = read_records(fd, place, salt)
+                for locator, location in locations:
+                    whole = read_records(fd, location, salt)
                     if whole is not None:
-                        found.append((locator, place, *whole))
+                        found.append((locator, location, *whole))
             finally:
                 os.close(fd)
     except (BlobMissing, BlobDamaged):
@@ -130,13 +130,13 @@ def _read_all(
 class _Says:
     """A recovery header that exists already."""
 
-    __slots__ = ("_claim",)
+    __slots__ = ("_header",)
 
-    def __init__(self, claim: bytes) -> None:
-        self._claim = claim
+    def __init__(self, header: bytes) -> None:
+        self._header = header
 
     def __call__(self) -> bytes:
-        return self._claim
+        return self._header
 
 
 class _Done:

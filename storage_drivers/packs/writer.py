@@ -96,10 +96,10 @@ class PackWriter:
         self._written: queue.SimpleQueue[Written] = queue.SimpleQueue()
         self._pack: Pack | None = None
         self._closed = False
-        self._given_up: DriverError | None = None
+        self._abandon_error: DriverError | None = None
         self._lock = threading.Lock()
         self._under_way: set[AppendRequest] = set()
-        """Entries taken from the queue whose outcome is not reported. Guarded by the lock, like `_given_up`."""
+        """Entries taken from the queue whose outcome is not reported. Guarded by the lock, like `_abandoned`."""
         self._writing: object = None
         self._syncing: object = None
         """What each thread does, a new object for each group."""
@@ -144,7 +144,7 @@ class PackWriter:
         """
         self._closed = True
         with self._lock:
-            self._given_up = error
+            self._abandon_error = error
             entries = list(self._under_way)
             self._under_way.clear()
         while True:
@@ -159,7 +159,7 @@ class PackWriter:
 
     def _begin(self, group: list[AppendRequest]) -> bool:
         with self._lock:
-            if self._given_up is None:
+            if self._abandon_error is None:
                 self._under_way.update(group)
                 return True
         fail(group, StoreFailed("the store was given up"))
@@ -169,7 +169,7 @@ class PackWriter:
         """Return whether the caller must report the entries' outcome."""
         with self._lock:
             self._under_way.difference_update(entries)
-            return self._given_up is None
+            return self._abandon_error is None
 
     def _finish(self, entries: list[AppendRequest]) -> None:
         if self._is_ours(entries):
@@ -249,16 +249,16 @@ class PackWriter:
                 body = entry.piece
                 entry.source.digest(body)
                 entry.source.verify()
-                claim = entry.claim()
+                header = entry.make_header()
             except Exception as error:
                 self._fail([entry], error)
                 continue
             offset = pack.offset
-            head = format.record_head(format.BLOB, entry.blob_id, offset, claim, body, pack.salt)
-            total = len(head) + len(claim) + len(body)
+            head = format.record_head(format.BLOB, entry.blob_id, offset, header, body, pack.salt)
+            total = len(head) + len(header) + len(body)
             entry.locator = f"p:{pack.id:x}.{offset:x}.{total:x}.{entry.blob_id:x}"
             pack.offset = offset + total
-            buffers += (head + claim, body)
+            buffers += (head + header, body)
             entries.append(entry)
         return entries, buffers
 
@@ -334,8 +334,8 @@ class PackWriter:
             with map_errors():
                 os.fdatasync(pack.fd)
                 self._look_again(pack, entries, end)
-            if self._given_up is not None:  # their outcome is not reported: the pack ends before them
-                raise self._given_up
+            if self._abandon_error is not None:  # their outcome is not reported: the pack ends before them
+                raise self._abandon_error
         except DriverError as error:
             pack.failed = True
             self._fail(entries, error)
@@ -393,7 +393,7 @@ def _close_quietly(fd: int) -> None:
 def _tell(entries: list[AppendRequest]) -> None:
     for entry in entries:
         try:
-            entry.done(entry)
+            entry.on_done(entry)
         except Exception:
             logger.exception("packs: the callback of a record failed")
 

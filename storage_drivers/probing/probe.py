@@ -241,8 +241,8 @@ def refusal_reason(probe: Probe, durability: Durability) -> StoreUnfit | None:
     return None
 
 
-async def run_with_timeout(progress: Progress, call: Callable[[], T], patience: float = TIMEOUT_SECONDS) -> T:
-    """Call in a thread of its own; abandon it when one step exceeds `patience` seconds.
+async def run_with_timeout(progress: Progress, call: Callable[[], T], timeout: float = TIMEOUT_SECONDS) -> T:
+    """Call in a thread of its own; abandon it when one step exceeds `timeout` seconds.
 
     Raises StoreUnfit then, and whatever the call raises.
     """
@@ -270,10 +270,10 @@ async def run_with_timeout(progress: Progress, call: Callable[[], T], patience: 
     progress.step("first call")
     threading.Thread(target=run, name="store-start", daemon=True).start()
     while True:
-        left = progress.since + patience - time.monotonic()
+        left = progress.since + timeout - time.monotonic()
         if left <= 0:
             ended.cancel()
-            raise StoreUnfit("no-answer", f"the mount has not answered for {patience:g} s ({progress.doing})")
+            raise StoreUnfit("no-answer", f"the mount has not answered for {timeout:g} s ({progress.doing})")
         await asyncio.wait({ended}, timeout=left)
         if ended.done():
             return ended.result()

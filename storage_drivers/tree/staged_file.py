@@ -10,7 +10,7 @@ import os
 from collections.abc import Callable
 from time import perf_counter
 
-from sluice_s3.storage_drivers.base import BodySource, Buffer, FileSlice, no_claim
+from sluice_s3.storage_drivers.base import BodySource, Buffer, FileSlice, no_recovery_header
 from sluice_s3.storage_drivers.blobs.writer import BlobFileWriter, WriteTarget
 from sluice_s3.storage_drivers.errors import BlobDamaged, StoreFailed, map_errors
 from sluice_s3.storage_drivers.fsutil import write_all
@@ -57,7 +57,9 @@ class StagedFile(BlobFileWriter):
         full: bool,
         traits: Traits,
     ) -> None:
-        super().__init__(WriteTarget(path, blob_id, None), source, no_claim, timings, at, lambda _fd, _size: None)
+        super().__init__(
+            WriteTarget(path, blob_id, None), source, no_recovery_header, timings, at, lambda _fd, _size: None
+        )
         self._full = full
         self._traits = traits
         self._blob_id = blob_id

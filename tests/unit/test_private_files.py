@@ -12,7 +12,7 @@ import pytest
 
 from sluice_s3.app import private_files
 from sluice_s3.app.index.engine.generation import Generation
-from sluice_s3.app.index.engine.liveness_lock import LivenessLock, is_gone
+from sluice_s3.app.index.engine.liveness_lock import LivenessLock, is_unlocked
 from sluice_s3.app.index.sqlite.migrate import upgrade
 from sluice_s3.app.jobs.leader_election import FlockElection
 from sluice_s3.app.private_files import (
@@ -157,7 +157,7 @@ OPENERS: dict[str, Callable[[Path], object]] = {
     "server.lock": lambda path: acquire(path.parent),
     "jobs.lock": of_turns,
     "counters": lambda path: map_shared_file(path, len(VICTIM), create=False),
-    "writer.lock": lambda path: is_gone(path.parent, path.name),
+    "writer.lock": lambda path: is_unlocked(path.parent, path.name),
     "index.lock": lambda path: upgrade(path.with_name("sluice.db"), path),
 }
 
@@ -189,9 +189,9 @@ def test_what_is_made_anew_takes_the_place_of_a_link(tmp_path: Path, victim: Pat
     assert victim.read_bytes() == VICTIM
     assert (tmp_path / "counters").read_bytes() == b"12345678"
     life = LivenessLock(tmp_path / "writers")
-    assert not is_gone(tmp_path / "writers", life.name)
+    assert not is_unlocked(tmp_path / "writers", life.name)
     life.close(remove=True)
-    assert is_gone(tmp_path / "writers", life.name)
+    assert is_unlocked(tmp_path / "writers", life.name)
 
 
 def test_secrets_are_closed_to_others(tmp_path: Path) -> None:

@@ -93,7 +93,7 @@ class CommitQueue:
         self._timeout = timeout
         self._limit = limit
         self._pending: deque[Job] = deque()
-        self._claim = threading.Lock()
+        self._state_lock = threading.Lock()
         self._timer: asyncio.TimerHandle | None = None
         self._stopping = False
         self._loop = asyncio.get_running_loop()
@@ -136,7 +136,7 @@ class CommitQueue:
 
         Called in any thread.
         """
-        with self._claim:
+        with self._state_lock:
             if job.state is not State.QUEUED:
                 return
             job.state = State.RUNNING
@@ -151,7 +151,7 @@ class CommitQueue:
 
         Returns True when it will never run. Called in any thread.
         """
-        with self._claim:
+        with self._state_lock:
             if job.state is State.QUEUED:
                 job.state = State.ABANDONED
             return job.state is State.ABANDONED

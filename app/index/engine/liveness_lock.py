@@ -49,7 +49,7 @@ class LivenessLock:
             self._descriptor = None
 
 
-def is_gone(directory: Path, name: str) -> bool:
+def is_unlocked(directory: Path, name: str) -> bool:
     """Return whether no process has that lock.
 
     The file was locked before a row could name it.

@@ -174,7 +174,7 @@ class CommitScheduler(CommitQueue):
         return kind is Procedure.NONE or locks.isdisjoint(job.locks)
 
     def _claimed(self, job: Job) -> bool:
-        with self._claim:
+        with self._state_lock:
             if job.state is State.QUEUED:
                 job.state = State.RUNNING
             return job.state is State.RUNNING

@@ -186,7 +186,7 @@ class GroupCommitter:
     def _dead(self, error: Exception) -> Exception:
         if state_of(error) != DEAD:
             return error
-        self._tell_lost()
+        self._report_lost()
         return WriterDead()
 
     async def _attempt(self, jobs: Sequence[Job], locks: Locks | None) -> Exception | None:
@@ -257,7 +257,7 @@ class GroupCommitter:
                 raise
             if self.incarnation and row[1] != "live":
                 await self._undo(connection, None)
-                self._tell_lost()
+                self._report_lost()
                 raise WriterDead()
             return connection, operation, row[0]
         raise AssertionError("unreachable")
@@ -352,7 +352,7 @@ class GroupCommitter:
         self._pool.release(connection)
         self._forgotten = until
 
-    def _tell_lost(self) -> None:
+    def _report_lost(self) -> None:
         lost, self._lost = self._lost, None
         if lost is not None:
             lost()

@@ -67,7 +67,7 @@ class Heartbeat:
         """Returns a CLOCK_BOOTTIME in milliseconds, before which no request began that still runs in this server."""
         self._number = 0
         self._settled = 0
-        self._begun: deque[tuple[int, int]] = deque()
+        self._started_beats: deque[tuple[int, int]] = deque()
         """Heartbeats that are not settled yet, and the begin of each in milliseconds of CLOCK_BOOTTIME."""
         self._confirmed = True
         self._looked = now()
@@ -79,16 +79,16 @@ class Heartbeat:
 
     async def run(self) -> None:
         """Send heartbeats until cancelled."""
-        told = False
+        logged = False
         while True:
             try:
                 async with asyncio.timeout(self._limit):
                     await self.once()
-                told = False
+                logged = False
             except (DomainError, TimeoutError) as error:
-                if not told:
+                if not logged:
                     logger.warning("no sign of life can be given: %s, to be tried again", type(error).__name__)
-                told = True
+                logged = True
             except Exception:
                 logger.exception("no sign of life could be given, to be tried again")
             await asyncio.sleep(BEAT_SECONDS)
@@ -101,16 +101,16 @@ class Heartbeat:
         self._number += 1
         began = self._clock()
         if self._confirmed:  # else the previous heartbeat may be committed after this one began
-            self._begun.append((self._number, began))
+            self._started_beats.append((self._number, began))
         oldest = self.oldest()
-        while self._begun and self._begun[0][1] < oldest:
-            self._settled = self._begun.popleft()[0]
+        while self._started_beats and self._started_beats[0][1] < oldest:
+            self._settled = self._started_beats.popleft()[0]
         self._confirmed = False
         beats = list(await self._beat(self._number, self._settled))
         self._confirmed = True
         self._look(beats, began)
 
-    def silent(self, incarnation: int) -> bool:
+    def is_silent(self, incarnation: int) -> bool:
         """Return whether a writer has timed out.
 
         This process must have observed it for the whole limit.

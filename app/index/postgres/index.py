@@ -17,7 +17,7 @@ from sluice_s3.app.index.cluster_statements import BEAT
 from sluice_s3.app.index.engine.declared import DeferredCommit, Write
 from sluice_s3.app.index.engine.fencing import fenced
 from sluice_s3.app.index.engine.generation import Generation
-from sluice_s3.app.index.engine.liveness_lock import is_gone
+from sluice_s3.app.index.engine.liveness_lock import is_unlocked
 from sluice_s3.app.index.engine.registration import RegisteredIndex
 from sluice_s3.app.index.interface import Index
 from sluice_s3.app.index.postgres import lock_discovery, migrate, runner
@@ -80,7 +80,7 @@ class PostgresIndex(RegisteredIndex):
         self._registers = writer
         self._lost = lost
         self._limit = limit
-        self._heart: Heartbeat | None = None
+        self._heartbeat: Heartbeat | None = None
         writing = WRITING if writer else 1
         self.reads = self.link.pool(max(connections - writing - LONG - 1, 1))
         self._scans = Scans(self.link, self.link.pool(LONG, hot=False))
@@ -127,9 +127,9 @@ class PostgresIndex(RegisteredIndex):
             await connection.close()
         self._generation = Generation(self._run_dir / "generation")
         self._opened.callback(self._generation.close)
-        patience = max(self._commit_timeout, self.link.timeout)
+        timeout = max(self._commit_timeout, self.link.timeout)
         self._committer = GroupCommitter(
-            self.link, self._writes, timeout=patience, changed=self._generation.bump, lost=self._tell_lost
+            self.link, self._writes, timeout=timeout, changed=self._generation.bump, lost=self._report_lost
         )
         self._writer = CommitScheduler(
             self._committer, slots=self._slots, timeout=self._commit_timeout, queue_limit=self._commit_queue
@@ -147,8 +147,8 @@ class PostgresIndex(RegisteredIndex):
     async def _register(self) -> None:
         await super()._register()
         self._committer.incarnation = self.incarnation
-        self._heart = Heartbeat(self.incarnation, self._beat, self._limit, self._tell_lost)
-        for job in (self._heart.run(), ChangeListener(self.link, self._generation.bump).run(), self._tidy()):
+        self._heartbeat = Heartbeat(self.incarnation, self._beat, self._limit, self._report_lost)
+        for job in (self._heartbeat.run(), ChangeListener(self.link, self._generation.bump).run(), self._tidy()):
             task = asyncio.create_task(job)
             self._opened.push_async_callback(_ended, task)
 
@@ -163,7 +163,7 @@ class PostgresIndex(RegisteredIndex):
         # a heartbeat that waits behind requests for too long lets its writer count as dead
         return await query_with_retry(self.link, self.reads, give, first=True)
 
-    def _tell_lost(self) -> None:
+    def _report_lost(self) -> None:
         lost, self._lost = self._lost, None
         if lost is not None:
             lost()
@@ -228,14 +228,14 @@ class PostgresIndex(RegisteredIndex):
         """See `Index.try_version`."""
         raise WouldBlock
 
-    def writer_is_gone(self, writer: WriterRow) -> bool:
-        """See `Index.writer_is_gone`.
+    def is_writer_dead(self, writer: WriterRow) -> bool:
+        """See `Index.is_writer_dead`.
 
         Liveness locks answer for writers of this gateway, heartbeats for others.
         """
         if (self._life_locks / writer.lock_name).exists():
-            return is_gone(self._life_locks, writer.lock_name)
-        return self._heart is not None and self._heart.silent(writer.incarnation)
+            return is_unlocked(self._life_locks, writer.lock_name)
+        return self._heartbeat is not None and self._heartbeat.is_silent(writer.incarnation)
 
     async def make_durable(self) -> None:
         """See `Index.make_durable`.
@@ -277,9 +277,9 @@ class PostgresIndex(RegisteredIndex):
 
     def across(self, oldest: Callable[[], int]) -> Callable[[], int]:
         """See `Index.across`."""
-        assert self._heart is not None
-        self._heart.oldest = oldest
-        return self._heart.horizon
+        assert self._heartbeat is not None
+        self._heartbeat.oldest = oldest
+        return self._heartbeat.horizon
 
     # numbers are not committed in order: a scan by number stops at the settled number
 
@@ -305,9 +305,9 @@ class PostgresIndex(RegisteredIndex):
 
     # reads whose rows do not fit into memory
 
-    async def held_bytes(self, prefixes: Sequence[str], size_of: Callable[[str], int]) -> dict[str, int]:
-        """See `Index.held_bytes`."""
-        return await self._scans.held_bytes(prefixes, size_of)
+    async def referenced_bytes(self, prefixes: Sequence[str], size_of: Callable[[str], int]) -> dict[str, int]:
+        """See `Index.referenced_bytes`."""
+        return await self._scans.referenced_bytes(prefixes, size_of)
 
     async def live_bytes(self, packed: Callable[[str], tuple[int, int] | None]) -> list[tuple[Pack, int]]:
         """See `Index.live_bytes`."""

@@ -70,13 +70,13 @@ class Scans:
             for row in plain(rows) if plain else rows:
                 yield row
 
-    async def held_bytes(self, prefixes: Sequence[str], size_of: Callable[[str], int]) -> dict[str, int]:
-        """See `Index.held_bytes`."""
+    async def referenced_bytes(self, prefixes: Sequence[str], size_of: Callable[[str], int]) -> dict[str, int]:
+        """See `Index.referenced_bytes`."""
         found: dict[str, int] = {}
 
         async def ask(connection: Connection) -> None:
             async with connection.transaction(isolation="repeatable_read", readonly=True):
-                wanted = reference_queries.REFERENCED_LOCATORS.given(prefixes=prefixes)
+                wanted = reference_queries.REFERENCED_LOCATORS.bind(prefixes=prefixes)
                 async for prefix, locator in self._stream(connection, *wanted):
                     found[prefix] = found.get(prefix, 0) + size_of(locator)
 
@@ -92,10 +92,10 @@ class Scans:
             async with connection.transaction(isolation="repeatable_read", readonly=True):
                 written = {number for (number,) in await connection.fetch(prepare(reference_queries.WRITTEN).sql)}
                 packs = [pack for pack in await runner.read(connection, all_packs()) if pack.sealed in (SEALED, SWEPT)]
-                async for (locator,) in self._stream(connection, *reference_queries.PACKED_ONCE.given()):
-                    place = packed(locator)
-                    if place is not None:
-                        live[place[0]] = live.get(place[0], 0) + place[1]
+                async for (locator,) in self._stream(connection, *reference_queries.PACKED_ONCE.bind()):
+                    location = packed(locator)
+                    if location is not None:
+                        live[location[0]] = live.get(location[0], 0) + location[1]
             found.extend((pack, live.get(pack.id, 0)) for pack in packs if pack.id not in written)
 
         await self._on(ask, alone=True)

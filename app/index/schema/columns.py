@@ -12,17 +12,17 @@ DEFAULT = "default"
 # SQLite makes INTEGER PRIMARY KEY the rowid, but not BIGINT; Postgres needs the 64 bits
 Number = Integer().with_variant(BigInteger(), "postgresql")
 # compares bytes as SQLite does, in every locale of the database
-Words = Text().with_variant(Text(collation="C"), "postgresql")
+ByteOrderedText = Text().with_variant(Text(collation="C"), "postgresql")
 
 
 def text(name: str) -> Column[str]:
     """Return a column of text."""
-    return Column(name, Words, nullable=False)
+    return Column(name, ByteOrderedText, nullable=False)
 
 
 def name_key(name: str) -> Column[str]:
     """Return a column of text that is the primary key, or a part of it."""
-    return Column(name, Words, primary_key=True, nullable=False)
+    return Column(name, ByteOrderedText, primary_key=True, nullable=False)
 
 
 def number(name: str) -> Column[int]:
@@ -32,7 +32,7 @@ def number(name: str) -> Column[int]:
 
 def store(name: str = "store") -> Column[str]:
     """Return a column with the name of a store."""
-    return Column(name, Words, nullable=False, server_default=DEFAULT)
+    return Column(name, ByteOrderedText, nullable=False, server_default=DEFAULT)
 
 
 def key(name: str) -> Column[int]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sqlalchemy import Column, Index, Table
 
-from sluice_s3.app.index.schema.columns import Words, metadata, name_key, number, text
+from sluice_s3.app.index.schema.columns import ByteOrderedText, metadata, name_key, number, text
 
 accounts = Table(
     "accounts",
@@ -25,7 +25,7 @@ access_keys = Table(
     text("account_id"),
     number("disabled"),
     number("created"),
-    Column("identity", Words, nullable=False, server_default=""),
+    Column("identity", ByteOrderedText, nullable=False, server_default=""),
     Index("access_keys_account", "account_id"),
     sqlite_with_rowid=False,
 )

@@ -9,7 +9,7 @@ from __future__ import annotations
 from sqlalchemy import Column, Index, PrimaryKeyConstraint, Table, Text, text
 
 from sluice_s3.app.index.schema.columns import DEFAULT as DEFAULT
-from sluice_s3.app.index.schema.columns import Number, Words
+from sluice_s3.app.index.schema.columns import ByteOrderedText, Number
 from sluice_s3.app.index.schema.columns import key as _key
 from sluice_s3.app.index.schema.columns import metadata as metadata
 from sluice_s3.app.index.schema.columns import number as _number
@@ -44,7 +44,7 @@ ENGINE_ONLY = "only"
 meta = Table(
     "meta",
     metadata,
-    Column("name", Words, primary_key=True, nullable=False),
+    Column("name", ByteOrderedText, primary_key=True, nullable=False),
     _text("value"),
     sqlite_with_rowid=False,
 )
@@ -61,7 +61,7 @@ buckets = Table(
     _text("region"),
     _number("created"),
     _store(),
-    Column("source", Words, nullable=False, server_default=""),
+    Column("source", ByteOrderedText, nullable=False, server_default=""),
     Column("moved", Number, nullable=False, server_default="0"),
     Column("settings", Text, nullable=False, server_default=""),
     Column("versioning", Number, nullable=False, server_default="0"),
@@ -203,7 +203,7 @@ without a locator."""
 blob_refcounts = Table(
     "shared",
     metadata,
-    Column("body", Words, primary_key=True, nullable=False),
+    Column("body", ByteOrderedText, primary_key=True, nullable=False),
     _number("holders"),
     sqlite_with_rowid=False,
 )
@@ -238,8 +238,8 @@ tombstones = Table(
     _number("bucket_id"),
     _text("key"),
     _number("at"),
-    Column("store", Words, nullable=False, server_default=""),
-    Column("version_id", Words, nullable=False, server_default="null"),
+    Column("store", ByteOrderedText, nullable=False, server_default=""),
+    Column("version_id", ByteOrderedText, nullable=False, server_default="null"),
 )
 """Changes that leave no other row and must be journaled: deleted versions (`object`), and blobs whose commit was
 refused (`blob`, with the locator as the key, and the store of the blob)."""
@@ -280,7 +280,7 @@ unhashed = Table("unhashed", metadata, _key("seq"))
 quarantine = Table(
     "quarantine",
     metadata,
-    Column("locator", Words, primary_key=True, nullable=False),
+    Column("locator", ByteOrderedText, primary_key=True, nullable=False),
     _text("reason"),
     _number("found"),
     sqlite_with_rowid=False,
@@ -325,7 +325,7 @@ server began after its heartbeat `settled`: see `app.index.postgres.heartbeat`."
 leases = Table(
     "leases",
     metadata,
-    Column("name", Words, primary_key=True, nullable=False),
+    Column("name", ByteOrderedText, primary_key=True, nullable=False),
     _number("holder"),
     _number("term"),
     sqlite_with_rowid=False,

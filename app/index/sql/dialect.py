@@ -2,10 +2,10 @@
 
 Statements that SQLAlchemy builds (`app.index.statements`) serve requests. Long reads take apart JSON inside of rows and
 turn rows into JSON, which SQLAlchemy can express for one engine at a time only. So such a statement is a function of
-`Words`, which supplies the parts that differ between the engines and the typed parameters. All other SQL in it must
-mean the same to both engines: tests let each engine parse every statement.
+`SqlDialect`, which supplies the parts that differ between the engines and the typed parameters. All other SQL in it
+must mean the same to both engines: tests let each engine parse every statement.
 """
-# ruff: noqa: S608 - these texts are composed only of words and parameter positions
+# ruff: noqa: S608 - these texts are composed only of constants and parameter positions
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ NUMBER, TEXT, ARRAY = "bigint", "text", "json"
 """Types of parameters, as Postgres names them."""
 
 
-class Words:
-    """The SQL words that differ between the engines.
+class SqlDialect:
+    """The SQL that differs between the engines.
 
     One instance per text, because it counts the parameters of that.
     """
@@ -41,11 +41,11 @@ class Words:
 
     def number(self, name: str) -> str:
         """Return a parameter of type number."""
-        return self._placed(name, NUMBER)
+        return self._add_parameter(name, NUMBER)
 
     def text(self, name: str) -> str:
         """Return a parameter of type text."""
-        return self._placed(name, TEXT)
+        return self._add_parameter(name, TEXT)
 
     def numbers(self, name: str) -> str:
         """Return a query for the items of a parameter that is a list of numbers."""
@@ -64,9 +64,9 @@ class Words:
 
     def dot(self, locator: str) -> str:
         """Return the position of the first dot in a locator, 0 for none."""
-        return self.place(locator, ".")
+        return self.position(locator, ".")
 
-    def place(self, text: str, part: str) -> str:
+    def position(self, text: str, part: str) -> str:
         """Return the position of a constant without apostrophes in a text, 0 for none."""
         raise NotImplementedError
 
@@ -78,17 +78,17 @@ class Words:
         """Return the one value of a subquery as JSON, for use inside a larger document."""
         raise NotImplementedError
 
-    def _placed(self, name: str, kind: str) -> str:
+    def _add_parameter(self, name: str, kind: str) -> str:
         if self.types.setdefault(name, kind) != kind:
             raise TypeError(f"{name} is {self.types[name]} in one place and {kind} in another")
-        return self._parameter([*self.types].index(name) + 1, kind)
+        return self._render_parameter([*self.types].index(name) + 1, kind)
 
-    def _parameter(self, place: int, kind: str) -> str:
+    def _render_parameter(self, position: int, kind: str) -> str:
         raise NotImplementedError
 
 
-class SqliteWords(Words):
-    """The words of SQLite."""
+class SqliteDialect(SqlDialect):
+    """The SQL of SQLite."""
 
     extents = "json_each(parts.extents) AS extent"
     locator = "json_extract(extent.value, '$[0]')"
@@ -97,32 +97,32 @@ class SqliteWords(Words):
     json_object = "json_object"
 
     def numbers(self, name: str) -> str:
-        """See `Words`."""
-        return f"SELECT value FROM json_each({self._placed(name, ARRAY)})"
+        """See `SqlDialect`."""
+        return f"SELECT value FROM json_each({self._add_parameter(name, ARRAY)})"
 
     texts = numbers
 
-    def place(self, text: str, part: str) -> str:
-        """See `Words`."""
+    def position(self, text: str, part: str) -> str:
+        """See `SqlDialect`."""
         return f"instr({text}, '{part}')"
 
     def rows(self, columns: tuple[str, ...]) -> str:
-        """See `Words`."""
+        """See `SqlDialect`."""
         return f"json_group_array(json_array({', '.join(columns)}))"
 
     def json(self, query: str) -> str:
-        """See `Words`.
+        """See `SqlDialect`.
 
         Without it, the result of a subquery counts as text.
         """
         return f"json(({query}))"
 
-    def _parameter(self, place: int, kind: str) -> str:
-        return f"?{place}"
+    def _render_parameter(self, position: int, kind: str) -> str:
+        return f"?{position}"
 
 
-class PostgresWords(Words):
-    """The words of Postgres, which accepts no value of another type than the expected one."""
+class PostgresDialect(SqlDialect):
+    """The SQL of Postgres, which accepts no value of another type than the expected one."""
 
     extents = "json_array_elements(parts.extents::json) AS extent"
     locator = "(extent.value ->> 0)"
@@ -131,31 +131,31 @@ class PostgresWords(Words):
     json_object = "json_build_object"
 
     def numbers(self, name: str) -> str:
-        """See `Words`."""
-        return f"SELECT value::bigint FROM json_array_elements_text({self._placed(name, ARRAY)}) AS value"
+        """See `SqlDialect`."""
+        return f"SELECT value::bigint FROM json_array_elements_text({self._add_parameter(name, ARRAY)}) AS value"
 
     def texts(self, name: str) -> str:
-        """See `Words`.
+        """See `SqlDialect`.
 
         Texts inside of JSON are not escaped like those in rows: see `dialect.escape`.
         """
         escaped = "replace(value, chr(1), chr(1) || chr(2))"  # no locator has a NUL
-        return f"SELECT {escaped} FROM json_array_elements_text({self._placed(name, ARRAY)}) AS value"
+        return f"SELECT {escaped} FROM json_array_elements_text({self._add_parameter(name, ARRAY)}) AS value"
 
-    def place(self, text: str, part: str) -> str:
-        """See `Words`."""
+    def position(self, text: str, part: str) -> str:
+        """See `SqlDialect`."""
         return f"strpos({text}, '{part}')"
 
     def rows(self, columns: tuple[str, ...]) -> str:
-        """See `Words`."""
+        """See `SqlDialect`."""
         return f"coalesce(json_agg(json_build_array({', '.join(columns)})), '[]'::json)"
 
     def json(self, query: str) -> str:
-        """See `Words`."""
+        """See `SqlDialect`."""
         return f"({query})"
 
-    def _parameter(self, place: int, kind: str) -> str:
-        return f"${place}::{kind}"
+    def _render_parameter(self, position: int, kind: str) -> str:
+        return f"${position}::{kind}"
 
 
 class Query:
@@ -169,16 +169,16 @@ class Query:
 
     writes: ClassVar[bool] = False
 
-    def __init__(self, said: str | Callable[[Words], str], *, documents: bool = False) -> None:
-        words, others = SqliteWords(), PostgresWords()
-        self.sql = said if isinstance(said, str) else said(words)
-        self.postgres = said if isinstance(said, str) else said(others)
-        self.types = words.types
+    def __init__(self, sql: str | Callable[[SqlDialect], str], *, documents: bool = False) -> None:
+        sqlite, postgres = SqliteDialect(), PostgresDialect()
+        self.sql = sql if isinstance(sql, str) else sql(sqlite)
+        self.postgres = sql if isinstance(sql, str) else sql(postgres)
+        self.types = sqlite.types
         self.documents = documents
-        if [*others.types.items()] != [*words.types.items()]:
+        if [*postgres.types.items()] != [*sqlite.types.items()]:
             raise TypeError(f"other parameters than SQLite's: {self.postgres}")
 
-    def given(self, **values: Any) -> tuple[Query, Row]:
+    def bind(self, **values: Any) -> tuple[Query, Row]:
         """Return what a transaction yields to run this query with parameters.
 
         Ignores values that the query does not use.

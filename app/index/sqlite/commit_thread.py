@@ -153,7 +153,7 @@ class CommitThread(CommitQueue):
                 group.append(job)
         except queue.Empty:
             pass
-        with self._claim:
+        with self._state_lock:
             group = [job for job in group if job.state is State.QUEUED]
             for job in group:
                 job.state = State.RUNNING
@@ -210,11 +210,11 @@ class CommitThread(CommitQueue):
         if not live:
             self._abandon(group)
             _fail(jobs, WriterDead())
-            self._tell_lost()
+            self._report_lost()
             return None
         return group
 
-    def _tell_lost(self) -> None:
+    def _report_lost(self) -> None:
         lost, self._lost = self._lost, None
         if lost is not None:
             try:

@@ -77,8 +77,8 @@ def database_files(path: Path) -> list[Path]:
 
     Includes those beside the target of a link.
     """
-    places = dict.fromkeys((path, Path(os.path.realpath(path))))
-    return [place.with_name(place.name + suffix) for place in places for suffix in ("", "-wal", "-shm", "-journal")]
+    paths = dict.fromkeys((path, Path(os.path.realpath(path))))
+    return [path_.with_name(path_.name + suffix) for path_ in paths for suffix in ("", "-wal", "-shm", "-journal")]
 
 
 def all_rows(connection: apsw.Connection, sql: str, parameters: apsw.Bindings = ()) -> list[Any]:

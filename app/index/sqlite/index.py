@@ -16,7 +16,7 @@ import apsw
 from sluice_s3.app.errors import DomainError, IndexBehind, StoreUnavailable
 from sluice_s3.app.index.engine.declared import DeferredCommit, Write
 from sluice_s3.app.index.engine.generation import Generation
-from sluice_s3.app.index.engine.liveness_lock import is_gone
+from sluice_s3.app.index.engine.liveness_lock import is_unlocked
 from sluice_s3.app.index.engine.registration import RegisteredIndex
 from sluice_s3.app.index.rows import AccessKey, Bucket, CommitResult, Pack, Version
 from sluice_s3.app.index.rows import Writer as WriterRow
@@ -253,12 +253,12 @@ class SqliteIndex(RegisteredIndex):
             return self.try_version(bucket_id, key)
         return self._now(objects.version(bucket_id, key, version_id))
 
-    def writer_is_gone(self, writer: WriterRow) -> bool:
-        """See `Index.writer_is_gone`."""
-        return is_gone(self._life_locks, writer.lock_name)
+    def is_writer_dead(self, writer: WriterRow) -> bool:
+        """See `Index.is_writer_dead`."""
+        return is_unlocked(self._life_locks, writer.lock_name)
 
-    async def held_bytes(self, prefixes: Sequence[str], size_of: Callable[[str], int]) -> dict[str, int]:
-        """See `Index.held_bytes`."""
+    async def referenced_bytes(self, prefixes: Sequence[str], size_of: Callable[[str], int]) -> dict[str, int]:
+        """See `Index.referenced_bytes`."""
         return await self._on_own(lambda connection: scans.referenced_bytes(connection, prefixes, size_of))
 
     async def live_bytes(self, packed: Callable[[str], tuple[int, int] | None]) -> list[tuple[Pack, int]]:

@@ -19,7 +19,7 @@ def referenced_bytes(
 ) -> dict[str, int]:
     """Return the referenced bytes of packs by the prefix of their locators."""
     found: dict[str, int] = {}
-    query, wanted = reference_queries.REFERENCED_LOCATORS.given(prefixes=prefixes)
+    query, wanted = reference_queries.REFERENCED_LOCATORS.bind(prefixes=prefixes)
     for prefix, locator in connection.execute(query.sql, wanted):
         found[prefix] = found.get(prefix, 0) + size_of(locator)
     return found
@@ -42,13 +42,13 @@ def live_bytes_per_pack(
         for (locator,) in connection.execute(reference_queries.PACKED_LOCATORS.sql):
             if locator in shared:
                 continue
-            place = packed(locator)
-            if place is not None:
-                live[place[0]] = live.get(place[0], 0) + place[1]
+            location = packed(locator)
+            if location is not None:
+                live[location[0]] = live.get(location[0], 0) + location[1]
         for locator in shared:
-            place = packed(locator)
-            if place is not None:
-                live[place[0]] = live.get(place[0], 0) + place[1]
+            location = packed(locator)
+            if location is not None:
+                live[location[0]] = live.get(location[0], 0) + location[1]
     finally:
         connection.execute("ROLLBACK")
     return [(pack, live.get(pack.id, 0)) for pack in packs if pack.id not in written]

@@ -256,16 +256,16 @@ class IndexRebuild:
         """Add pieces of completed uploads, each with the id of its blob."""
         self._replace("scratch.pieces", len(pieces.c) + 1, ((*row, blob) for row, blob in rows))
 
-    def set_settings(self, found: dict[str, Any]) -> None:
+    def set_settings(self, settings: dict[str, Any]) -> None:
         """Set accounts, keys, users, groups, roles and buckets to the last ones journaled."""
         for table in (accounts, access_keys, identities, memberships, buckets):
-            rows = found.get(table.name, [])
+            rows = settings.get(table.name, [])
             if table in (access_keys, buckets):
                 rows = [(*row, *(COLUMN_DEFAULTS[name] for name in table.c.keys()[len(row) :])) for row in rows]
             self._replace(f"main.{table.name}", len(table.c), rows)
         for name in ("root", KEYRING):
-            if found.get(name):
-                self._note(name, str(found[name]))
+            if settings.get(name):
+                self._note(name, str(settings[name]))
 
     def _note(self, name: str, value: str) -> None:
         self._connection.execute("INSERT OR REPLACE INTO main.meta VALUES (?, ?)", (name, value))
@@ -289,8 +289,8 @@ class IndexRebuild:
         self._connection.executemany(insert, rows)
         if self._connection.total_changes() - before == len(rows):
             return []
-        known = "SELECT 1 FROM scratch.blobs WHERE blob = ? AND locator = ?"
-        return [row[:2] for row in rows if one_row(self._connection, known, row[:2]) is None]
+        query = "SELECT 1 FROM scratch.blobs WHERE blob = ? AND locator = ?"
+        return [row[:2] for row in rows if one_row(self._connection, query, row[:2]) is None]
 
     def locator(self, blob: int) -> str:
         """Return the locator of a blob."""
@@ -300,12 +300,12 @@ class IndexRebuild:
         """Replace the place of a blob."""
         self._replace("scratch.blobs", 6, [row])
 
-    def add_claims(self, rows: Iterable[tuple[int, int, int, str, bool, str, int]]) -> None:
+    def add_headers(self, rows: Iterable[tuple[int, int, int, str, bool, str, int]]) -> None:
         """Add possibly uncommitted headers: (blob, epoch milliseconds, bucket, key, conditional, JSON fields, size)."""
         self._connection.executemany("INSERT OR IGNORE INTO scratch.claims VALUES (?, ?, ?, ?, ?, ?, ?, '')", rows)
 
     # results
-    def undecided(self) -> Iterator[RecoveredBlob]:
+    def find_restorable(self) -> Iterator[RecoveredBlob]:
         """Yield uncommitted blobs to restore if intact; the caller calls `restore` or `refuse`."""
         self._script(ALIASES)
         self._script(FORGET_DECIDED_CLAIMS)
@@ -318,20 +318,20 @@ class IndexRebuild:
         for row in found.fetchall():
             yield RecoveredBlob._make(row)
 
-    def refuse(self, claimed: RecoveredBlob, reason: str) -> None:
+    def refuse(self, blob: RecoveredBlob, reason: str) -> None:
         """Record why a blob is not restored."""
-        self._connection.execute("UPDATE scratch.claims SET reason = ? WHERE blob = ?", (reason, claimed.blob))
+        self._connection.execute("UPDATE scratch.claims SET reason = ? WHERE blob = ?", (reason, blob.blob))
 
-    def restore(self, claimed: RecoveredBlob, seq: int, new: NewVersion) -> None:
+    def restore(self, blob: RecoveredBlob, seq: int, new: NewVersion) -> None:
         """Make a blob its key's current version; its own version id is lost."""
-        place = claimed.bucket_id, claimed.key
-        modified, version_id = claimed.at, NULL_VERSION
-        if claimed.versioning == ENABLED:
-            modified = self._restored[place] = max(modified, self._restored.get(place, 0) + 1)
+        bucket_key = blob.bucket_id, blob.key
+        modified, version_id = blob.at, NULL_VERSION
+        if blob.versioning == ENABLED:
+            modified = self._restored[bucket_key] = max(modified, self._restored.get(bucket_key, 0) + 1)
             version_id = version_ids.new_version_id(modified, seq)
-        self.add_versions([((seq, *place, version_id, CURRENT, modified, *new), claimed.blob)])
+        self.add_versions([((seq, *bucket_key, version_id, CURRENT, modified, *new), blob.blob)])
 
-    def make(self, *, whole: bool) -> None:
+    def build(self, *, whole: bool) -> None:
         """Create the rows of the new index; unless `whole`, no record counts as dead."""
         for script in (SUMMED, REASONS, STATES, MAKE, REMEMBERED, "" if whole else KEPT):
             self._script(script)
@@ -339,7 +339,7 @@ class IndexRebuild:
             "INSERT INTO scratch.lost SELECT bucket_id, key, size, at, reason FROM scratch.claims WHERE reason != ''"
         )
 
-    def highest(self) -> int:
+    def find_highest(self) -> int:
         """Return the highest number that names anything found."""
         found = one_row(
             self._connection,
@@ -371,7 +371,7 @@ class IndexRebuild:
                 self._connection.execute(statement)
 
     # for reports
-    def lost(self, *, superseded: bool) -> Iterator[tuple[str, str, int, int, str]]:
+    def find_lost(self, *, superseded: bool) -> Iterator[tuple[str, str, int, int, str]]:
         """Yield unrestored (or only superseded) writes: (bucket, key, size, milliseconds since the epoch, reason)."""
         yield from self._connection.execute(
             "SELECT coalesce(buckets.name, lost.bucket_id), lost.key, lost.size, lost.at, lost.reason "

@@ -42,7 +42,7 @@ KEPT_TABLES = (sessions, outbox, log_rows, quarantine)
 """Tables to copy unchanged."""
 
 
-class Place(NamedTuple):
+class BlobLocation(NamedTuple):
     """The place of a blob."""
 
     blob_id: int
@@ -109,18 +109,18 @@ assert [column.name for column in parts.c] == [
 class IndexRecovery(IndexRebuild):
     """A new index at `path`, made from the one at `base`.
 
-    `place_of` returns the place of the blob of a locator, or None. Call `set_settings`, then `add_pack` and
+    `locate` returns the location of the blob of a locator, or None. Call `set_settings`, then `add_pack` and
     `add_present` for everything in the stores, then `seed`; the rest is that of `IndexRebuild`.
     """
 
-    def __init__(self, path: Path, base: Path, place_of: Callable[[str], Place | None]) -> None:
+    def __init__(self, path: Path, base: Path, locate: Callable[[str], BlobLocation | None]) -> None:
         super().__init__(path, attached={"base": base}, more_scratch=BASE_SCRATCH)
-        places: dict[str, Any] = {
-            "blob_of": lambda locator: None if (place := place_of(locator)) is None else place.blob_id,
-            "pack_of": lambda locator: 0 if (place := place_of(locator)) is None else place.pack,
-            "record_bytes_of": lambda locator: 0 if (place := place_of(locator)) is None else place.record_bytes,
+        functions: dict[str, Any] = {
+            "blob_of": lambda locator: None if (location := locate(locator)) is None else location.blob_id,
+            "pack_of": lambda locator: 0 if (location := locate(locator)) is None else location.pack,
+            "record_bytes_of": lambda locator: 0 if (location := locate(locator)) is None else location.record_bytes,
         }
-        for name, function in places.items():
+        for name, function in functions.items():
             self._connection.create_scalar_function(name, function, 1, deterministic=True)
 
     # contents of the base
@@ -183,13 +183,13 @@ class IndexRecovery(IndexRebuild):
         self._connection.executemany("DELETE FROM scratch.decided WHERE bucket_id = ?", ((one,) for one in replaced))
         self._script(SEED_BLOBS)
 
-    def make(self, *, whole: bool) -> None:
+    def build(self, *, whole: bool) -> None:
         """See `IndexRebuild.make`.
 
         Adds the uploads that are still open, and what no journal holds.
         """
         self._script(OPEN_UPLOADS)
-        super().make(whole=whole)
+        super().build(whole=whole)
         for table in KEPT_TABLES:
             self._connection.execute(
                 f"INSERT INTO main.{table.name} ({_names(table)}) SELECT {_names(table)} FROM base.{table.name}"  # noqa: S608

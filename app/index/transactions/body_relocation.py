@@ -38,25 +38,25 @@ class BodyRelocation:
         self._found = found
         self._made = made
 
-    def at(self, places: Mapping[str, str], taken: set[str], *, keep: bool) -> Transaction[str]:
+    def relocate(self, locators: Mapping[str, str], referenced: set[str], *, keep: bool) -> Transaction[str]:
         """Return a body whose blobs are at other places.
 
         With `keep`, the old blobs stay referenced, too. Returns an empty text, and changes nothing, when the blobs are
         no longer at the old places.
         """
         rows = [row for row in (yield from self._rows()) if row[1] < ARCHIVE_OFFSET]
-        if {row[4] for row in rows if row[4]} != places.keys():
+        if {row[4] for row in rows if row[4]} != locators.keys():
             return ""
-        new = [(*row[:4], places.get(row[4], ""), *row[5:]) for row in rows]
+        new = [(*row[:4], locators.get(row[4], ""), *row[5:]) for row in rows]
         for row in new:
             if row[4]:
-                yield from reference_new_blob(row[4], taken)
+                yield from reference_new_blob(row[4], referenced)
         if keep:
             new += yield from self._held_too(rows, ARCHIVE_OFFSET)
         return (yield from self._body(new))
 
-    def where_kept(self) -> Transaction[str]:
-        """Return a body whose blobs are where `at` kept them."""
+    def restore(self) -> Transaction[str]:
+        """Return a body whose blobs are where `relocate` kept them."""
         rows = [row for row in (yield from self._rows()) if row[1] >= ARCHIVE_OFFSET]
         return (yield from self._body((yield from self._held_too(rows, -ARCHIVE_OFFSET))))
 

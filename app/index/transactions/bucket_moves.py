@@ -85,15 +85,15 @@ def _last_snapshot(store: str) -> Transaction[int]:
     return int(rows[0][0] or 0)
 
 
-def snapshot_is_due(store: str, told: int) -> Transaction[bool]:
+def snapshot_is_due(store: str, watermark: int) -> Transaction[bool]:
     """Return whether a bucket arrived on a store after its newest complete snapshot began.
 
     That holds for a bucket that began or finished its move there. False until the journals contain all changes up to
-    that move (`told`). Once such a snapshot exists, only these journals count, and changes that only the old store's
-    journals hold would be lost with the index.
+    that move (`watermark`). Once such a snapshot exists, only these journals count, and changes that only the old
+    store's journals hold would be lost with the index.
     """
     rows = yield LAST_MOVED, (store,)
-    return (yield from _last_snapshot(store)) < (rows[0][0] or 0) <= told
+    return (yield from _last_snapshot(store)) < (rows[0][0] or 0) <= watermark
 
 
 def ever_moved() -> Transaction[bool]:
@@ -149,26 +149,26 @@ def _rewrite(one: ReferenceSwap) -> Transaction[None]:
         yield from drop_reference(one.old)
 
 
-def unshare_body(seq: int, bucket_id: int, key: str, old: str, places: dict[str, str]) -> Transaction[str | None]:
-    """Give a version its own copy of shared pieces, with its blobs at other `places`.
+def unshare_body(seq: int, bucket_id: int, key: str, old: str, locators: dict[str, str]) -> Transaction[str | None]:
+    """Give a version its own copy of shared pieces, with its blobs at other `locators`.
 
     Returns the new body, or None when the version no longer holds these pieces or a blob has no place. No other row may
-    hold the blobs at `places`.
+    hold the blobs at `locators`.
     """
     if not (yield from _holds(BlobReference("version", seq), old)):
         return None
     rows: list[Row] = yield WHOLE_PIECES, (pieces_number(old),)
     uploads = yield WHOLE_UPLOAD, (pieces_number(old),)
-    if not uploads or not {row[4] for row in rows if row[4]} <= places.keys():
+    if not uploads or not {row[4] for row in rows if row[4]} <= locators.keys():
         return None
     number = yield DRAW
     upload_id = f"{number:0{NUMBER_DIGITS}x}{secrets.token_hex(NUMBER_DIGITS)}"
     yield ADD_UPLOAD, (number, upload_id, bucket_id, key, *uploads[0][4:])
-    yield ADD_PIECE, [(number, *row[1:4], places.get(row[4], ""), *row[5:]) for row in rows]
-    taken: set[str] = set()
+    yield ADD_PIECE, [(number, *row[1:4], locators.get(row[4], ""), *row[5:]) for row in rows]
+    referenced: set[str] = set()
     for row in rows:
         if row[4]:
-            yield from reference_new_blob(places[row[4]], taken)
+            yield from reference_new_blob(locators[row[4]], referenced)
     new = f"{PIECES}{number}"
     yield MOVE_VERSION, (new, seq)
     # the journals of both stores record an upload that belongs to no bucket

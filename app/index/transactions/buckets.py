@@ -59,8 +59,8 @@ def create_bucket(
     """
     rows = yield BUCKET, (name,)
     if rows:
-        taken = Bucket._make(rows[0])
-        raise BucketAlreadyOwnedByYou() if taken.owner_id == owner_id else BucketAlreadyExists()
+        existing = Bucket._make(rows[0])
+        raise BucketAlreadyOwnedByYou() if existing.owner_id == owner_id else BucketAlreadyExists()
     rows = yield COUNT_BUCKETS, (owner_id,)
     if rows[0][0] >= maximum:
         raise TooManyBuckets(maximum=maximum)

@@ -57,7 +57,7 @@ def holds_lease(lease: Lease) -> Transaction[bool]:
     return bool(rows) and tuple(rows[0][:2]) == (lease.holder, lease.term)
 
 
-def leave_lease(lease: Lease) -> Transaction[None]:
+def release_lease(lease: Lease) -> Transaction[None]:
     """Release a lease, so that another writer can take it."""
     yield LEAVE_LEASE, tuple(lease)
 

@@ -193,51 +193,51 @@ def groups_of(user_id: str) -> Transaction[list[Identity]]:
     return [Identity._make(row) for row in (yield GROUPS_OF, (user_id,))]
 
 
-# keys: `whose` is the id of a user, empty for the account itself
+# keys: `identity_id` is the id of a user, empty for the account itself
 
 
-def keys_of(account_id: str, whose: str) -> Transaction[list[UserKey]]:
+def keys_of(account_id: str, identity_id: str) -> Transaction[list[UserKey]]:
     """Return the keys of a user or account, oldest first."""
-    rows = yield KEYS_OF, (account_id, whose)
+    rows = yield KEYS_OF, (account_id, identity_id)
     return [UserKey(key, disabled > 0, created) for key, disabled, created in rows]
 
 
-def add_key(account_id: str, whose: str, key: str, secret: str, most: int) -> Transaction[UserKey]:
+def add_key(account_id: str, identity_id: str, key: str, secret: str, most: int) -> Transaction[UserKey]:
     """Add a key.
 
     Raises NoSuchIdentity, TooManyIdentities when there are `most`, AccountExists for a key that is taken.
     """
-    if whose and not (yield BY_ID, (whose,)):
-        raise NoSuchIdentity(kind="user", name=whose)
+    if identity_id and not (yield BY_ID, (identity_id,)):
+        raise NoSuchIdentity(kind="user", name=identity_id)
     if (yield ACCESS_KEY, (key,)):
         raise AccountExists(access_key=key)
-    if (yield COUNT_KEYS, (account_id, whose))[0][0] >= most:
+    if (yield COUNT_KEYS, (account_id, identity_id))[0][0] >= most:
         raise TooManyIdentities(kind="key", most=most)
     created = now_ms()
-    yield ADD_ACCESS_KEY, (key, secret, account_id, 0, created, whose)
+    yield ADD_ACCESS_KEY, (key, secret, account_id, 0, created, identity_id)
     return UserKey(key, False, created)
 
 
-def set_key(account_id: str, whose: str, key: str, disabled: bool) -> Transaction[None]:
+def set_key(account_id: str, identity_id: str, key: str, disabled: bool) -> Transaction[None]:
     """Disable or enable a key.
 
     Raises NoSuchIdentity.
     """
-    yield from _check_key(account_id, whose, key)
-    yield SET_KEY, (int(disabled), account_id, whose, key)
+    yield from _check_key(account_id, identity_id, key)
+    yield SET_KEY, (int(disabled), account_id, identity_id, key)
 
 
-def remove_key(account_id: str, whose: str, key: str) -> Transaction[None]:
+def remove_key(account_id: str, identity_id: str, key: str) -> Transaction[None]:
     """Remove a key.
 
     Raises NoSuchIdentity.
     """
-    yield from _check_key(account_id, whose, key)
-    yield REMOVE_KEY, (account_id, whose, key)
+    yield from _check_key(account_id, identity_id, key)
+    yield REMOVE_KEY, (account_id, identity_id, key)
 
 
-def _check_key(account_id: str, whose: str, key: str) -> Transaction[None]:
-    if all(row[0] != key for row in (yield KEYS_OF, (account_id, whose))):
+def _check_key(account_id: str, identity_id: str, key: str) -> Transaction[None]:
+    if all(row[0] != key for row in (yield KEYS_OF, (account_id, identity_id))):
         raise NoSuchIdentity(kind="key", name=key)
 
 
@@ -251,9 +251,9 @@ def add_session(new: Session, most: int) -> Transaction[None]:
     holder, so that one holder cannot block others.
     """
     yield REMOVE_OLD_SESSIONS, (new.created - KEPT_MS,)
-    whose = (new.account_id, new.identity)
-    if (yield COUNT_SESSIONS, whose)[0][0] >= most:
-        yield REMOVE_ENDED_SESSIONS, (*whose, new.created)
-        if (yield COUNT_SESSIONS, whose)[0][0] >= most:
+    holder = (new.account_id, new.identity)
+    if (yield COUNT_SESSIONS, holder)[0][0] >= most:
+        yield REMOVE_ENDED_SESSIONS, (*holder, new.created)
+        if (yield COUNT_SESSIONS, holder)[0][0] >= most:
             raise TooManyIdentities(kind="session", most=most)
     yield ADD_SESSION, tuple(new)

@@ -203,16 +203,16 @@ def complete_upload(
         return CommitResult._make(rows[0])
     old = yield from current_for_write(upload.bucket_id, upload.key, conditions)
     kept = {part.number: part for part in map(part_of, (yield ALL_PARTS, (upload.id,)))}
-    taken: list[Part] = []
+    completed_parts: list[Part] = []
     for part in chosen:
         found = kept.pop(part.number, None)
         # extents are not compared: compaction may have moved the blobs
         if found is None or found._replace(extents=part.extents) != part:
             raise InvalidPart(upload_id=upload.upload_id, part_number=part.number, etag=part.etag)
-        taken.append(found)
+        completed_parts.append(found)
     made = yield from write_current(old, upload.key, new._replace(body=f"{PIECES}{upload.id}"))
     yield END_UPLOAD, (*made, upload.id)
-    yield ADD_PIECE, _pieces(upload.id, taken)
+    yield ADD_PIECE, _pieces(upload.id, completed_parts)
     yield REMOVE_PARTS, (upload.id,)
     for part in kept.values():
         for extent in part.extents:

@@ -50,7 +50,7 @@ def configured_buckets(mark: str) -> Transaction[list[Bucket]]:
 
     Reads all buckets with settings.
     """
-    found = [Bucket._make(row) for row in (yield BUCKETS.given())]
+    found = [Bucket._make(row) for row in (yield BUCKETS.bind())]
     return [bucket for bucket in found if mark in bucket.settings]
 
 

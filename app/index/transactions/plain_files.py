@@ -117,8 +117,8 @@ def start_complete(
     new = new._replace(body=with_upload(new.body, upload.id))
     described = orjson.dumps(list(new)).decode()
     parts = orjson.dumps([(part.number, part.size, part.checksum) for part in chosen]).decode()
-    place = (upload.bucket_id, upload.key)
-    return (yield from _enter(incarnation, *place, COMPLETE, new.body, blob_id, upload.id, described, parts))
+    bucket_key = (upload.bucket_id, upload.key)
+    return (yield from _enter(incarnation, *bucket_key, COMPLETE, new.body, blob_id, upload.id, described, parts))
 
 
 def start_delete(

@@ -18,14 +18,14 @@ def add_reference(body: str) -> Transaction[None]:
     yield SHARE, (body,)
 
 
-def reference_new_blob(locator: str, taken: set[str]) -> Transaction[None]:
+def reference_new_blob(locator: str, referenced: set[str]) -> Transaction[None]:
     """Count one more reference of a new row to a new blob.
 
-    `taken` are the blobs that a new row already holds.
+    `referenced` are the blobs that a new row already holds.
     """
-    if locator in taken:
+    if locator in referenced:
         yield from add_reference(locator)
-    taken.add(locator)
+    referenced.add(locator)
 
 
 def enqueue_discard(body: str) -> Transaction[None]:

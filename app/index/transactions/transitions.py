@@ -36,24 +36,24 @@ def transition_versions(
     if tuple(rows[0][1:]) != (bucket.store, bucket.source, bucket.moved):
         return None
     answers = []
-    taken: set[str] = set()
+    referenced: set[str] = set()
     for entry in entries:
         found = yield from stored_version(bucket.id, entry.key, entry.version_id)
         if found is None or (found.seq, found.body) != (entry.seq, entry.body) or found.state not in entry.states:
             answers.append(0)
         else:
-            answers.append((yield from _reclass(bucket.id, entry, found, taken)))
+            answers.append((yield from _reclass(bucket.id, entry, found, referenced)))
     return answers
 
 
-def _reclass(bucket_id: int, entry: TransitionEntry, found: VersionHeader, taken: set[str]) -> Transaction[int]:
+def _reclass(bucket_id: int, entry: TransitionEntry, found: VersionHeader, referenced: set[str]) -> Transaction[int]:
     seq: int = yield DRAW
     body = found.body
     made = BodyRelocation(bucket_id, entry.key, entry.storage_class, found, (seq, found.version_id, found.modified))
     if entry.archive is Archive.LEFT:
-        body = yield from made.where_kept()
-    elif entry.places:
-        body = yield from made.at(entry.places, taken, keep=entry.archive is Archive.KEPT)
+        body = yield from made.restore()
+    elif entry.locators:
+        body = yield from made.relocate(entry.locators, referenced, keep=entry.archive is Archive.KEPT)
         if not body:
             return 0
     headers = found.headers if entry.headers is None else entry.headers

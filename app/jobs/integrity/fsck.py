@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, fields
 
 from sluice_s3.app.index.retention_clock import clock
 from sluice_s3.app.index.rows import PIECES, is_plain_file
-from sluice_s3.app.jobs.journals.live_blobs import id_of, named_by_journals
+from sluice_s3.app.jobs.journals.live_blobs import find_id, find_journaled
 from sluice_s3.app.store.driver_errors import translate_driver_errors
 from sluice_s3.app.store.named_driver import store_of_locator
 from sluice_s3.app.store.store import Store
@@ -85,14 +85,14 @@ async def fsck(store: Store, *, repair: bool) -> Report:
             report.blobs += 1
             report.bytes += size
     reserved = [ids for writer in await store.index.writers() for ids in await store.index.ranges(writer.incarnation)]
-    held = await _check_rows(store, sizes, report)
-    for body, kept, true in await store.index.miscounted():
+    referenced = await _check_rows(store, sizes, report)
+    for body, stored, true in await store.index.miscounted():
         if (store_of_locator(body) if not body.startswith(PIECES) else next(iter(store.all))) != store.name:
             continue
-        report.miscounted.append({"body": body, "kept": kept, "true": true})
+        report.miscounted.append({"body": body, "kept": stored, "true": true})
     await _check_newest(store, report, repair=repair)
     await _check_packs(store, report, repair=repair)
-    for locator in sorted(sizes.keys() - held):
+    for locator in sorted(sizes.keys() - referenced):
         packed = store.driver.packed(locator)
         if packed is not None:  # dead records are no orphans: their space is freed with their pack
             report.dead_bytes += packed[1]
@@ -102,7 +102,7 @@ async def fsck(store: Store, *, repair: bool) -> Report:
             continue
         report.orphans.append(locator)
     report.orphans += await _packs_without_row(store)
-    found = await _certain(store, report.orphans)
+    found = await _drop_referenced(store, report.orphans)
     unaccounted = await _unaccounted(store, found)
     report.unaccounted = [locator for locator in found if locator in unaccounted]
     report.orphans = [locator for locator in found if locator not in unaccounted]
@@ -119,8 +119,8 @@ async def _unaccounted(store: Store, orphans: list[str]) -> set[str]:
     if not orphans:
         return set()
     position = await store.index.position()
-    named = await named_by_journals(store, orphans)
-    return named | {locator for locator in orphans if id_of(store, locator) > position}
+    named = await find_journaled(store, orphans)
+    return named | {locator for locator in orphans if find_id(store, locator) > position}
 
 
 async def _check_rows(store: Store, sizes: dict[str, int], report: Report) -> set[str]:
@@ -128,11 +128,11 @@ async def _check_rows(store: Store, sizes: dict[str, int], report: Report) -> se
 
     References are those of rows and of the discard queue.
     """
-    held: set[str] = set()
+    referenced: set[str] = set()
     async for reference in store.index.references():
         if store_of_locator(reference.locator) != store.name or is_plain_file(reference.locator):
             continue  # an external change of a plain file is no damage: the next scan corrects its row
-        held.add(reference.locator)
+        referenced.add(reference.locator)
         if reference.kind == "discard":
             continue
         report.rows += 1
@@ -146,7 +146,7 @@ async def _check_rows(store: Store, sizes: dict[str, int], report: Report) -> se
         if size is None:
             error = await _error(store, reference.locator)
             # The blob was written, moved by compaction, or deleted during the walk.
-            if error is None or not await store.index.held([reference.locator]):
+            if error is None or not await store.index.find_referenced([reference.locator]):
                 continue
             if isinstance(error, BlobMissing):
                 report.missing.append(fact)
@@ -154,7 +154,7 @@ async def _check_rows(store: Store, sizes: dict[str, int], report: Report) -> se
                 report.short.append({**fact, "size": 0, "needed": reference.end})
         elif size < reference.end:
             report.short.append({**fact, "size": size, "needed": reference.end})
-    return held
+    return referenced
 
 
 async def _check_newest(store: Store, report: Report, *, repair: bool) -> None:
@@ -196,19 +196,19 @@ async def _packs_without_row(store: Store) -> list[str]:
     return [store.driver.pack_locator(pack_id) for pack_id in found if pack_id not in known]
 
 
-async def _certain(store: Store, orphans: list[str]) -> list[str]:
+async def _drop_referenced(store: Store, orphans: list[str]) -> list[str]:
     """Return the blobs that are still orphans.
 
     Since the walk a row may have been written, or the garbage collector may have run. The collector removes the blob
     before its queue entry, so a blob without either that still exists is an orphan.
     """
-    held: set[str] = set()
+    referenced: set[str] = set()
     for first in range(0, len(orphans), ROWS_PER_BATCH):
-        held |= await store.index.held(orphans[first : first + ROWS_PER_BATCH])
+        referenced |= await store.index.find_referenced(orphans[first : first + ROWS_PER_BATCH])
     return [
         locator
         for locator in orphans
-        if locator not in held and not isinstance(await _error(store, locator), BlobMissing)
+        if locator not in referenced and not isinstance(await _error(store, locator), BlobMissing)
     ]
 
 

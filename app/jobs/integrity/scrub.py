@@ -69,13 +69,13 @@ class Report:
 class Scrubber:
     """Scrubber of one store at `rate` bytes a second (0: no limit).
 
-    `renew` is called for a damaged journal.
+    `request_snapshot` is called for a damaged journal.
     """
 
-    def __init__(self, store: Store, rate: int, renew: Callable[[], None] = lambda: None) -> None:
+    def __init__(self, store: Store, rate: int, request_snapshot: Callable[[], None] = lambda: None) -> None:
         self._store = store
         self._rate = rate
-        self._renew = renew
+        self._request_snapshot = request_snapshot
         self._note = NOTE if store.name == DEFAULT else f"{NOTE}:{store.name}"
         self._due = 0.0
         self._seen: OrderedDict[str, None] = OrderedDict()
@@ -97,8 +97,8 @@ class Scrubber:
         note = orjson.loads(await self._store.index.note(self._note) or b"[0]")
         now = time.time_ns() // 1_000_000
         if len(note) > 1:
-            began, kind, *place = note
-            return await self.run_once(kind, (place[0], place[1], place[2]), began=began)
+            began, kind, *position = note
+            return await self.run_once(kind, (position[0], position[1], position[2]), began=began)
         if now < note[0] + PASS_MS:
             return None
         return await self.run_once(began=now)
@@ -120,13 +120,13 @@ class Scrubber:
         await self._check_quarantined(report)
         await self._check_journals(report)
         for which in KINDS[KINDS.index(kind) :]:
-            place: ScanPosition | None = after if which == kind else SCAN_START
-            while place is not None:
-                rows, place = await self._store.index.live(which, place)
+            position: ScanPosition | None = after if which == kind else SCAN_START
+            while position is not None:
+                rows, position = await self._store.index.live(which, position)
                 await self._check_rows(rows, report)
                 progress(report)
-                if began and place is not None:
-                    await self._store.index.set_note(self._note, orjson.dumps([began, which, *place]).decode())
+                if began and position is not None:
+                    await self._store.index.set_note(self._note, orjson.dumps([began, which, *position]).decode())
         if began:
             await self._store.index.set_note(self._note, orjson.dumps([began]).decode())
         if report.damaged:
@@ -212,10 +212,10 @@ class Scrubber:
         """Release from quarantine what no row references any more."""
         found = await self._store.index.quarantine()
         known = [locator for locator, _, _ in found if store_of_locator(locator) == self._store.name]
-        held = await self._store.index.held(known) if known else set()
+        referenced = await self._store.index.find_referenced(known) if known else set()
         self._quarantined = set(known)
         for locator in known:
-            if locator not in held:
+            if locator not in referenced:
                 await self._release(locator, report)
 
     async def _release(self, locator: str, report: Report) -> None:
@@ -234,7 +234,7 @@ class Scrubber:
             report.damaged_journals.append(f"{journal.id:016x}")
             logger.error("integrity alarm: journal %x is damaged", journal.id)
         if report.damaged_journals:
-            self._renew()
+            self._request_snapshot()
 
 
 def _reason(error: DriverError) -> str:

@@ -51,66 +51,66 @@ async def compare(store: Store) -> Position:
     index, driver = store.index, store.driver
     with translate_driver_errors():
         sizes = await driver.journal_sizes()
-    entered = await index.journals(store.name)
-    known = {journal.id: journal.bytes for journal in entered}
-    replaced = max((journal.id for journal in entered if journal.snapshot == WHOLE), default=0)
-    cut = [number for number, size in sizes.items() if size < known.get(number, 0)]
-    longer = [number for number, size in sorted(sizes.items()) if size > known.get(number, 0)]
-    tails = {number: await _tail(store, number, known.get(number, 0)) for number in longer}
+    listed = await index.journals(store.name)
+    recorded = {journal.id: journal.bytes for journal in listed}
+    replaced = max((journal.id for journal in listed if journal.snapshot == WHOLE), default=0)
+    cut = [number for number, size in sizes.items() if size < recorded.get(number, 0)]
+    longer = [number for number, size in sorted(sizes.items()) if size > recorded.get(number, 0)]
+    tails = {number: await _read_tail(store, number, recorded.get(number, 0)) for number in longer}
     # Read the index last: each batch in a journal was announced before it was written.
     announced = await index.announced(store.name)
-    beyond = [one for headings in tails.values() for one in headings if one.until > announced]
-    foreign = any(one.until < announced for number in tails.keys() - known.keys() for one in tails[number])
-    lacking = [number for number in known.keys() - sizes.keys() if known[number] and number >= replaced]
-    cut += [number for number in lacking if await _is_missing(store, number)]
+    unknown_records = [one for headings in tails.values() for one in headings if one.until > announced]
+    foreign = any(one.until < announced for number in tails.keys() - recorded.keys() for one in tails[number])
+    without_file = [number for number in recorded.keys() - sizes.keys() if recorded[number] and number >= replaced]
+    cut += [number for number in without_file if await _is_missing(store, number)]
     if foreign:
         return Position("foreign", cut=tuple(cut))
-    if not beyond:
+    if not unknown_records:
         return Position("current", cut=tuple(cut))
-    times = [one.at for one in beyond]
-    return Position("behind", len(beyond), min(times), max(times), tuple(cut))
+    times = [one.at for one in unknown_records]
+    return Position("behind", len(unknown_records), min(times), max(times), tuple(cut))
 
 
 async def require_current(store: Store) -> Position:
     """Compare, and raise IndexBehind or IndexForeign unless the index is current."""
-    found = await compare(store)
-    if found.relation == "current":
-        return found
+    position = await compare(store)
+    if position.relation == "current":
+        return position
     # a journal may be discarded, or created, between the list of the files and that of the index
-    found = await compare(store)
-    if found.relation == "behind":
-        raise IndexBehind(reason=behind_message(store.name, found), span_ms=found.span_ms)
-    if found.relation == "foreign":
+    position = await compare(store)
+    if position.relation == "behind":
+        raise IndexBehind(reason=behind_message(store.name, position), span_ms=position.span_ms)
+    if position.relation == "foreign":
         raise IndexForeign(
             reason=f"{_label(store.name)}the journals beside the data are not those of this index: "
             "use the index that belongs to this data, or `sluice rebuild --replace`"
         )
-    return found
+    return position
 
 
-def behind_message(name: str, found: Position) -> str:
+def behind_message(name: str, position: Position) -> str:
     """Return how far an index is behind a store's journals, and what to do.
 
     The message is one line.
     """
-    until = datetime.fromtimestamp(found.until_ms / 1000, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    until = datetime.fromtimestamp(position.until_ms / 1000, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     return (
-        f"{_label(name)}the index is older than its data: the journals go on for {found.records} records, "
-        f"{found.span_ms / 1000:.0f} seconds, up to {until}. `sluice recover` brings it up to date"
+        f"{_label(name)}the index is older than its data: the journals go on for {position.records} records, "
+        f"{position.span_ms / 1000:.0f} seconds, up to {until}. `sluice recover` brings it up to date"
     )
 
 
-async def _tail(store: Store, number: int, length: int) -> list[RecordHeader]:
+async def _read_tail(store: Store, number: int, length: int) -> list[RecordHeader]:
     try:
         with translate_driver_errors():
-            return list(_headings(await store.driver.journal_tail(number, length)))
+            return list(_parse_headers(await store.driver.journal_tail(number, length)))
     except Exception as error:
         if isinstance(error.__cause__, BlobMissing):  # discarded since it was listed
             return []
         raise
 
 
-def _headings(records: Iterable[JournalRecord | None]) -> Iterable[RecordHeader]:
+def _parse_headers(records: Iterable[JournalRecord | None]) -> Iterable[RecordHeader]:
     for record in records:
         if record is None:
             continue  # damaged, which the scrubber reports

@@ -48,7 +48,7 @@ JournalWatermark = Callable[[int], int]
 class Rebuild:
     """One rebuild of the index at `index_path` from all its stores.
 
-    Call `run`, `lost`, then `install` or not. It closes the stores with itself.
+    Call `run`, `find_lost`, then `install` or not. It closes the stores with itself.
     """
 
     def __init__(
@@ -62,15 +62,15 @@ class Rebuild:
         for left in index_path.parent.glob(f"{WORK_PREFIX}*"):  # left by a killed process: no other rebuild runs
             shutil.rmtree(left, ignore_errors=True)
         self._work = Path(tempfile.mkdtemp(prefix=WORK_PREFIX, dir=index_path.parent))
-        self._made = self._open_new(self._work / "sluice.db")
-        self._elsewhere: dict[str, set[int]] = {}
+        self._index = self._open_new(self._work / "sluice.db")
+        self._journaled_elsewhere: dict[str, set[int]] = {}
 
     def _open_new(self, path: Path) -> IndexRebuild:
         return IndexRebuild(path)
 
     def close(self) -> None:
         """Remove what was not installed."""
-        self._made.close()
+        self._index.close()
         shutil.rmtree(self._work, ignore_errors=True)
         for store in self._stores.values():
             store.close()
@@ -86,28 +86,28 @@ class Rebuild:
         report = Report()
         journals = self._open_journals(report)
         settings = self._choose_settings(journals)
-        self._made.set_settings(settings)
-        self._elsewhere = _elsewhere(settings, journals)
-        self._begin(journals, settings)
+        self._index.set_settings(settings)
+        self._journaled_elsewhere = _find_journaled_elsewhere(settings, journals)
+        self._seed(journals, settings)
         self._replay(journals)
-        told = {row[0]: row[STORE_COLUMN] for row in settings.get("buckets", ()) if len(row) > STORE_COLUMN}
+        store_of_bucket = {row[0]: row[STORE_COLUMN] for row in settings.get("buckets", ()) if len(row) > STORE_COLUMN}
         for name, store in self._stores.items():
-            horizon = self._horizon(journals, name, told)
+            horizon = self._horizon(journals, name, store_of_bucket)
             before = report.files + report.records
             self._read_packs(store, report, horizon)
             self._read_files(store, report, horizon)
             if not journals[name].ids and report.files + report.records > before:
                 report.damage.append(f"{label(store)}there are no journals")
         numbers = [number for found in journals.values() for number in found.ids]
-        self._restore_claims(report, numbers)
+        self._restore_blobs(report, numbers)
         self._progress("making the index", 0, 0)
-        self._made.make(whole=not report.damage)
-        report.counts = self._made.counts()
+        self._index.build(whole=not report.damage)
+        report.counts = self._index.counts()
         for name, store in self._stores.items():
             sizes = [(number, store.journal_size(number)) for number in journals[name].ids]
-            known = store.identity
-            self._made.add_store(name, known.store, known.generation + 1, journals[name].decided_until, sizes)
-        self._made.finish(max(self._made.highest(), report.decided_until, *numbers, self._drawn()))
+            identity = store.identity
+            self._index.add_store(name, identity.store, identity.generation + 1, journals[name].decided_until, sizes)
+        self._index.finish(max(self._index.find_highest(), report.decided_until, *numbers, self._last_drawn()))
         return report
 
     # steps that a recovery does in another way
@@ -120,7 +120,7 @@ class Rebuild:
         ring = max((found.keyring for found in journals.values()), key=ring_number)
         return {**settings, KEYRING: ring}
 
-    def _begin(self, journals: dict[str, Journals], settings: dict[str, Any]) -> None:
+    def _seed(self, journals: dict[str, Journals], settings: dict[str, Any]) -> None:
         """Prepare the index before the journals are replayed. A rebuild begins with an empty one."""
 
     def _packs_to_read(self, store: OfflineStore) -> list[int]:
@@ -129,23 +129,23 @@ class Rebuild:
     def _files_to_read(self, store: OfflineStore) -> Iterator[Blob | Damaged]:
         return store.files()
 
-    def _drawn(self) -> int:
+    def _last_drawn(self) -> int:
         """Return the last number that is known to have been drawn."""
         return 0
 
-    def lost(self, *, superseded: bool = False) -> Iterator[tuple[str, str, int, int, str]]:
+    def find_lost(self, *, superseded: bool = False) -> Iterator[tuple[str, str, int, int, str]]:
         """Yield what was not restored: (bucket, key, size, milliseconds, reason).
 
         With `superseded`, also the last writes whose keys have a journaled change that is as new.
         """
-        return self._made.lost(superseded=superseded)
+        return self._index.find_lost(superseded=superseded)
 
     def install(self, *, replace: bool) -> Path | None:
         """Move the new index to its path; return where an old one was moved.
 
         An old one requires `replace`.
         """
-        self._made.close()
+        self._index.close()
         if self._index_path.exists() and not replace:
             raise StoreFailed("there is an index")
         for store in self._stores.values():  # first: an index without its log, which is moved before it, is refused
@@ -155,17 +155,17 @@ class Rebuild:
         sync_directory(self._index_path.parent)
         return old
 
-    def _horizon(self, journals: dict[str, Journals], name: str, told: dict[int, str]) -> JournalWatermark:
+    def _horizon(self, journals: dict[str, Journals], name: str, store_of_bucket: dict[int, str]) -> JournalWatermark:
         """Return from when headers on a store may lack a journal record.
 
         A bucket that another store's journals describe follows those.
         """
 
         def of(bucket_id: int) -> int:
-            found = journals[told[bucket_id]] if bucket_id in elsewhere else own
+            found = journals[store_of_bucket[bucket_id]] if bucket_id in elsewhere else own
             return found.decided_at - self._commit_timeout - SLACK_MS
 
-        own, elsewhere = journals[name], self._elsewhere[name]
+        own, elsewhere = journals[name], self._journaled_elsewhere[name]
         return of
 
     # journals
@@ -178,23 +178,23 @@ class Rebuild:
         since = min(found.decided_at for found in journals.values()) - RETAINED_MS
         done = 0
         for number, found in sorted(numbers, key=lambda one: one[0]):
-            others = self._elsewhere[found.store.name]
+            others = self._journaled_elsewhere[found.store.name]
             for fields in found.records(number):
                 versions = [row for row in fields.get("versions", ()) if row[1] not in others]
-                self._made.add_versions((row, blob_id(row[13])) for row in versions)
+                self._index.add_versions((row, blob_id(row[13])) for row in versions)
                 self._replay_removals(fields.get("removals", ()), since)
-                self._made.add_uploads(fields.get("uploads", ()))
-                self._made.add_pieces((row, blob_id(row[4])) for row in fields.get("pieces", ()))
+                self._index.add_uploads(fields.get("uploads", ()))
+                self._index.add_pieces((row, blob_id(row[4])) for row in fields.get("pieces", ()))
                 done += 1
                 self._progress("decisions", done, 0)
 
     def _replay_removals(self, rows: Any, since: int) -> None:
         # older journals describe no other versions
         deleted = ((row, row[6] if len(row) > 6 else NULL_VERSION) for row in rows if row[1] == "object")
-        self._made.add_removals((row[0], *row[2:5], version_id) for row, version_id in deleted)
+        self._index.add_removals((row[0], *row[2:5], version_id) for row, version_id in deleted)
         blobs = (blob_id(row[3]) for row in rows if row[1] == "blob")
-        self._made.add_voids(blob for blob in blobs if blob is not None)
-        self._made.keep_removals(row for row in rows if row[4] >= since)
+        self._index.add_voids(blob for blob in blobs if blob is not None)
+        self._index.keep_removals(row for row in rows if row[4] >= since)
 
     # blobs
     def _read_packs(self, store: OfflineStore, report: Report, horizon: JournalWatermark) -> None:
@@ -207,13 +207,13 @@ class Rebuild:
                     report.records += 1
                     batch.append(blob)
                     if len(batch) == ROWS_PER_BATCH:
-                        self._take(batch, horizon)
+                        self._add_blobs(batch, horizon)
             except BlobDamaged as error:  # not added, so that it does not count as dead and is not removed
                 if store.pack_size(pack)[1] > 0:  # else a process died just after creating it
                     report.damage.append(f"{label(store)}{error}")
                 continue
-            self._take(batch, horizon)
-            self._made.add_pack(pack, *store.pack_size(pack), store.name)
+            self._add_blobs(batch, horizon)
+            self._index.add_pack(pack, *store.pack_size(pack), store.name)
 
     def _read_files(self, store: OfflineStore, report: Report, horizon: JournalWatermark) -> None:
         batch: list[Blob] = []
@@ -224,50 +224,50 @@ class Rebuild:
             report.files += 1
             batch.append(found)
             if len(batch) == ROWS_PER_BATCH:
-                self._take(batch, horizon)
+                self._add_blobs(batch, horizon)
                 self._progress("files", report.files, 0)
-        self._take(batch, horizon)
+        self._add_blobs(batch, horizon)
 
-    def _take(self, batch: list[Blob], horizon: JournalWatermark) -> None:
+    def _add_blobs(self, batch: list[Blob], horizon: JournalWatermark) -> None:
         """Enter blobs and the headers without a certain journal record; empties the batch."""
         rows: dict[str, tuple[int, str, int, int, int, bool]] = {}
-        claims, aliases = [], []
+        headers, aliases = [], []
         for blob in batch:
-            claim = _claim(blob.claim)
-            part = bool(claim) and claim[0] == PART
+            header = _parse_header(blob.recovery_header)
+            part = bool(header) and header[0] == PART
             rows[blob.locator] = (blob.blob_id, blob.locator, blob.size, blob.pack, blob.total, part)
-            if claim and claim[0] == MOVED and len(claim) == 7 and isinstance(claim[6], int):
-                aliases.append((claim[6], blob.blob_id))
-            if claim and claim[0] == PUT and len(claim) == 5 + len(NewVersion._fields):
-                _, at, bucket_id, key, conditional, *described = claim
+            if header and header[0] == MOVED and len(header) == 7 and isinstance(header[6], int):
+                aliases.append((header[6], blob.blob_id))
+            if header and header[0] == PUT and len(header) == 5 + len(NewVersion._fields):
+                _, at, bucket_id, key, conditional, *described = header
                 if at < horizon(bucket_id) - (0 if blob.pack else SYNC_MS):
                     continue
                 described_row = orjson.dumps(described).decode()
-                claims.append((blob.blob_id, at, bucket_id, key, bool(conditional), described_row, blob.size))
+                headers.append((blob.blob_id, at, bucket_id, key, bool(conditional), described_row, blob.size))
         batch.clear()
-        for known, locator in self._made.add_blobs(list(rows.values())):
+        for known_blob, locator in self._index.add_blobs(list(rows.values())):
             # Compaction stopped between copying a record and releasing the old one.
-            if not self._intact(self._made.locator(known)) and self._intact(locator):
-                self._made.replace_blob(rows[locator])
-        self._made.add_claims(claims)
-        self._made.add_aliases(aliases)
+            if not self._is_intact(self._index.locator(known_blob)) and self._is_intact(locator):
+                self._index.replace_blob(rows[locator])
+        self._index.add_headers(headers)
+        self._index.add_aliases(aliases)
 
-    def _intact(self, locator: str) -> bool:
+    def _is_intact(self, locator: str) -> bool:
         return self._stores[store_of_locator(locator)].intact(locator)
 
-    def _restore_claims(self, report: Report, journals: list[int]) -> None:
-        seq = max(self._made.highest(), report.decided_until, *journals, 0)
-        for claimed in self._made.undecided():
-            new = _described(claimed)
-            if new is None or not self._intact(claimed.locator):
-                self._made.refuse(claimed, "it is damaged, and what was decided is not known")
+    def _restore_blobs(self, report: Report, journals: list[int]) -> None:
+        seq = max(self._index.find_highest(), report.decided_until, *journals, 0)
+        for blob in self._index.find_restorable():
+            new = _parse_version(blob)
+            if new is None or not self._is_intact(blob.locator):
+                self._index.refuse(blob, "it is damaged, and what was decided is not known")
                 continue
             seq += 1
-            self._made.restore(claimed, seq, new)
+            self._index.restore(blob, seq, new)
             report.restored_claims += 1
 
 
-def _elsewhere(settings: dict[str, Any], journals: dict[str, Journals]) -> dict[str, set[int]]:
+def _find_journaled_elsewhere(settings: dict[str, Any], journals: dict[str, Journals]) -> dict[str, set[int]]:
     """Return by store the buckets that other stores' journals describe completely.
 
     The journals of both stores describe a bucket that moves, until its target has a whole snapshot that began later.
@@ -280,15 +280,15 @@ def _elsewhere(settings: dict[str, Any], journals: dict[str, Journals]) -> dict[
         own = journals.get(row[STORE_COLUMN])
         if own is None:
             continue
-        telling = {own.store.name}
+        journaling = {own.store.name}
         if own.snapshot < row[MOVED_COLUMN]:
-            telling.add(row[SOURCE_COLUMN])
-        for name in journals.keys() - telling:
+            journaling.add(row[SOURCE_COLUMN])
+        for name in journals.keys() - journaling:
             found[name].add(row[0])
     return found
 
 
-def _claim(text: bytes) -> list[Any]:
+def _parse_header(text: bytes) -> list[Any]:
     try:
         found = orjson.loads(text) if text else []
     except orjson.JSONDecodeError:
@@ -296,9 +296,9 @@ def _claim(text: bytes) -> list[Any]:
     return found if isinstance(found, list) and len(found) > 1 and isinstance(found[1], int) else []
 
 
-def _described(claimed: RecoveredBlob) -> NewVersion | None:
+def _parse_version(blob: RecoveredBlob) -> NewVersion | None:
     try:
-        return NewVersion(*orjson.loads(claimed.fields))._replace(body=claimed.locator)
+        return NewVersion(*orjson.loads(blob.fields))._replace(body=blob.locator)
     except (ValueError, TypeError):
         return None
 
@@ -309,10 +309,10 @@ def move_aside(index_path: Path) -> Path | None:
     Returns its new path.
     """
     number = 1
-    while (kept := index_path.with_name(f"{index_path.name}.before-rebuild-{number}")).exists():
+    while (aside := index_path.with_name(f"{index_path.name}.before-rebuild-{number}")).exists():
         number += 1
     for suffix in ("-wal", "-shm", ""):
         part = index_path.with_name(index_path.name + suffix)
         if part.exists():
-            os.rename(part, kept.with_name(kept.name + suffix))
-    return kept if kept.exists() else None
+            os.rename(part, aside.with_name(aside.name + suffix))
+    return aside if aside.exists() else None

@@ -44,16 +44,18 @@ class Journals:
 
     They are the newest complete snapshot, all changes after it, and the existing parts of newer snapshots. An
     unfinished snapshot loses nothing, since everything else still exists; a damaged one has replaced what came before
-    it. When an index exists up to the number `after` and with the journals `known` to it, only newer records count.
+    it. When an index exists up to the number `after` and with the journals `known_journals`, only newer records count.
     """
 
-    def __init__(self, store: OfflineStore, report: Report, after: int = 0, known: Collection[int] = ()) -> None:
+    def __init__(
+        self, store: OfflineStore, report: Report, after: int = 0, known_journals: Collection[int] = ()
+    ) -> None:
         self.store = store
         self._report = report
         self.ids = store.journals()
         report.journals += len(self.ids)
         self.base = after
-        self._rows_from = max(known, default=-1) + 1
+        self._rows_from = max(known_journals, default=-1) + 1
         """The first journal whose snapshot rows count."""
         self.snapshot = 0
         """The journal of the newest complete snapshot."""
@@ -63,39 +65,39 @@ class Journals:
         """The last journaled settings, with their time."""
         self.keyring = ""
         """The ring with the highest number: rings only grow, and a store's last settings may be read before it."""
-        self._choose()
+        self._find_snapshot()
 
-    def _choose(self) -> None:
+    def _find_snapshot(self) -> None:
         """Find the newest complete snapshot, and whether all changes after it exist."""
         changes: list[tuple[int, int, int]] = []
-        told = 0
+        snapshot_until = 0
         for number in self.ids:
             damaged = parts = 0
             for record in self.store.journal(number):
-                found = _heading(record)
-                if found is None or record is None:
+                header = _parse_header(record)
+                if header is None or record is None:
                     damaged += 1
                     continue
-                if found.kind in (CHANGES, END) or (found.kind == SNAPSHOT and not parts):
-                    self._look_for_settings(found, record)
-                if found.kind == CHANGES and changes and changes[-1][1] == found.after:
-                    changes[-1] = changes[-1][0], found.until, max(changes[-1][2], found.at)
-                elif found.kind == CHANGES:
-                    changes.append((found.after, found.until, found.at))
-                elif found.kind in (SNAPSHOT, END):
-                    told = max(told, found.until)
-                    self.decided_at = max(self.decided_at, found.at)
-                if found.kind == SNAPSHOT:
+                if header.kind in (CHANGES, END) or (header.kind == SNAPSHOT and not parts):
+                    self._look_for_settings(header, record)
+                if header.kind == CHANGES and changes and changes[-1][1] == header.after:
+                    changes[-1] = changes[-1][0], header.until, max(changes[-1][2], header.at)
+                elif header.kind == CHANGES:
+                    changes.append((header.after, header.until, header.at))
+                elif header.kind in (SNAPSHOT, END):
+                    snapshot_until = max(snapshot_until, header.until)
+                    self.decided_at = max(self.decided_at, header.at)
+                if header.kind == SNAPSHOT:
                     parts += 1
-                elif found.kind == END and not damaged and _counts(record, parts):
+                elif header.kind == END and not damaged and _is_complete(record, parts):
                     self.snapshot = number
-                    if found.until >= self.base:
-                        self.base, self._rows_from = found.until, number
+                    if header.until >= self.base:
+                        self.base, self._rows_from = header.until, number
             if damaged:
                 self._report.damage.append(f"{label(self.store)}journal {number:x}: {damaged} records are damaged")
-        self._follow(changes, told)
+        self._follow_changes(changes, snapshot_until)
 
-    def _follow(self, changes: list[tuple[int, int, int]], told: int) -> None:
+    def _follow_changes(self, changes: list[tuple[int, int, int]], snapshot_until: int) -> None:
         """Find how far changes follow the snapshot without a gap.
 
         The argument is the highest number of any snapshot.
@@ -106,42 +108,42 @@ class Journals:
             if until <= covered:
                 continue
             if after > covered:
-                self._miss(covered, after)
+                self._report_gap(covered, after)
             covered = until
-        if told > covered:
-            self._miss(covered, told)
-            covered = told
+        if snapshot_until > covered:
+            self._report_gap(covered, snapshot_until)
+            covered = snapshot_until
         self.decided_until = covered
         self._report.decided_at = max(self._report.decided_at, self.decided_at)
         self._report.decided_until = max(self._report.decided_until, covered)
 
-    def _miss(self, after: int, until: int) -> None:
+    def _report_gap(self, after: int, until: int) -> None:
         self._report.damage.append(f"{label(self.store)}decisions {after + 1} to {until} are missing")
 
-    def _look_for_settings(self, found: RecordHeader, record: JournalRecord) -> None:
-        settings = encoding.encode_settings(record)
+    def _look_for_settings(self, header: RecordHeader, record: JournalRecord) -> None:
+        settings = encoding.parse_settings(record)
         if settings is None:
             return
         self.keyring = max(self.keyring, settings.get(KEYRING) or "", key=ring_number)
-        if found.until >= self.settings[0]:
-            self.settings = found.until, settings
+        if header.until >= self.settings[0]:
+            self.settings = header.until, settings
 
     def records(self, number: int) -> Iterator[dict[str, Any]]:
         """Yield every record of a journal that counts."""
         for record in self.store.journal(number):
-            found = _heading(record)
-            if record is None or found is None:
+            header = _parse_header(record)
+            if record is None or header is None:
                 continue
-            if found.until > self.base if found.kind in (CHANGES, SUPPLEMENT) else number >= self._rows_from:
+            if header.until > self.base if header.kind in (CHANGES, SUPPLEMENT) else number >= self._rows_from:
                 yield encoding.decode(record)
 
 
-def _counts(record: JournalRecord, parts: int) -> bool:
+def _is_complete(record: JournalRecord, parts: int) -> bool:
     """Return whether the snapshot that this record ends is complete."""
     return bool(encoding.decode(record).get("records") == parts)
 
 
-def _heading(record: JournalRecord | None) -> RecordHeader | None:
+def _parse_header(record: JournalRecord | None) -> RecordHeader | None:
     try:
         return None if record is None else encoding.parse_header(record)
     except ValueError:

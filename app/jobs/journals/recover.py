@@ -17,11 +17,11 @@ from typing import Any
 from sluice_s3.app.encryption.keyring import ring_number
 from sluice_s3.app.index.change_feed import KEYRING
 from sluice_s3.app.index.tools import copy
-from sluice_s3.app.index.tools.recover import IndexRecovery, Place
+from sluice_s3.app.index.tools.recover import BlobLocation, IndexRecovery
 from sluice_s3.app.jobs.journals.rebuild import MOVED_COLUMN, SOURCE_COLUMN, STORE_COLUMN, Progress, Rebuild
 from sluice_s3.app.jobs.journals.rebuild_source import Journals, Report
 from sluice_s3.app.settings import Settings
-from sluice_s3.app.store.offline import OfflineStore, open_offline_stores, place_of
+from sluice_s3.app.store.offline import OfflineStore, locate, open_offline_stores
 from sluice_s3.storage_drivers.objects.offline_reader import Blob, Damaged
 
 BASE_PREFIX = "recover-"
@@ -34,7 +34,7 @@ class Recovery(Rebuild):
     `base` is only read. With `index_url` the new index is built in Postgres.
     """
 
-    _made: IndexRecovery
+    _index: IndexRecovery
 
     def __init__(
         self,
@@ -49,39 +49,39 @@ class Recovery(Rebuild):
         self._base = base
         self._index_url = index_url
         super().__init__(stores, index_path, commit_timeout=commit_timeout, progress=progress)
-        self._position = {name: self._made.position(name) for name in self._stores}
-        self._sealed = self._made.sealed_packs()
+        self._position = {name: self._index.position(name) for name in self._stores}
+        self._sealed = self._index.sealed_packs()
 
     def _open_new(self, path: Path) -> IndexRecovery:
-        return IndexRecovery(path, self._base, _place)
+        return IndexRecovery(path, self._base, _locate)
 
     def _open_journals(self, report: Report) -> dict[str, Journals]:
         return {
-            name: Journals(store, report, self._position[name][0], self._made.journals(name))
+            name: Journals(store, report, self._position[name][0], self._index.journals(name))
             for name, store in self._stores.items()
         }
 
     def _choose_settings(self, journals: dict[str, Journals]) -> dict[str, Any]:
         """Return the settings of the base, or newer ones from the journals."""
-        base = self._made.settings()
+        base = self._index.settings()
         newer = [found.settings for name, found in journals.items() if found.settings[0] > self._position[name][1]]
         settings = max(newer, key=lambda one: one[0])[1] if newer else base
         ring = max((base[KEYRING], *(found.keyring for found in journals.values())), key=ring_number)
         return {**settings, KEYRING: ring}
 
-    def _begin(self, journals: dict[str, Journals], settings: dict[str, Any]) -> None:
+    def _seed(self, journals: dict[str, Journals], settings: dict[str, Any]) -> None:
         for name, store in self._stores.items():
             for pack in store.packs():
-                self._made.add_pack(pack, *store.pack_size(pack), name)
-            self._made.add_present(store.file_ids(), name)
-        self._made.seed(list(self._told_whole(journals, settings)))
-        self._replay_removals(self._made.removals(), 0)
+                self._index.add_pack(pack, *store.pack_size(pack), name)
+            self._index.add_present(store.file_ids(), name)
+        self._index.seed(list(self._find_replaced_buckets(journals, settings)))
+        self._replay_removals(self._index.removals(), 0)
 
-    def _told_whole(self, journals: dict[str, Journals], settings: dict[str, Any]) -> Iterator[int]:
+    def _find_replaced_buckets(self, journals: dict[str, Journals], settings: dict[str, Any]) -> Iterator[int]:
         """Yield buckets that a snapshot after the base describes completely: other rows are deleted."""
         for row in settings.get("buckets", ()):
             for name, found in journals.items():
-                if found.base <= self._position[name][0] or row[0] in self._elsewhere[name]:
+                if found.base <= self._position[name][0] or row[0] in self._journaled_elsewhere[name]:
                     continue
                 moved = row[MOVED_COLUMN] if len(row) > MOVED_COLUMN else 0
                 source = row[SOURCE_COLUMN] if len(row) > SOURCE_COLUMN else ""
@@ -92,10 +92,10 @@ class Recovery(Rebuild):
         return [pack for pack in store.packs() if pack not in self._sealed]
 
     def _files_to_read(self, store: OfflineStore) -> Iterator[Blob | Damaged]:
-        return map(store.file, self._made.unknown(store.name))
+        return map(store.file, self._index.unknown(store.name))
 
-    def _drawn(self) -> int:
-        return self._made.sequence()
+    def _last_drawn(self) -> int:
+        return self._index.sequence()
 
     def replace_base(self) -> Path | None:
         """Replace the older index; return the path it was moved to.
@@ -104,7 +104,7 @@ class Recovery(Rebuild):
         """
         if self._index_url is None:
             return self.install(replace=True)
-        self._made.close()
+        self._index.close()
         for store in self._stores.values():  # first: an older index is refused from now on
             store.raise_generation()
         asyncio.run(_replace(self._index_url, self._work / "sluice.db"))
@@ -127,14 +127,14 @@ def open_recovery(settings: Settings, progress: Progress = lambda *_: None) -> I
             asyncio.run(_copy_out(settings.index_url, base))
         stores = open_offline_stores(settings)
         try:
-            place = index_path, settings.index_url
-            made = Recovery(stores, base, *place, commit_timeout=settings.commit_timeout, progress=progress)
+            target = index_path, settings.index_url
+            recovery = Recovery(stores, base, *target, commit_timeout=settings.commit_timeout, progress=progress)
         except BaseException:
             for store in stores:
                 store.close()
             raise
-        with made:
-            yield made
+        with recovery:
+            yield recovery
 
 
 async def _copy_out(url: str, base: Path) -> None:
@@ -142,11 +142,11 @@ async def _copy_out(url: str, base: Path) -> None:
         await copy.copy(source, target, lambda *_: None)
 
 
-async def _replace(url: str, made: Path) -> None:
-    async with copy.open_endpoint(f"sqlite:///{made}") as source, copy.open_endpoint(url, write=True) as target:
+async def _replace(url: str, path: Path) -> None:
+    async with copy.open_endpoint(f"sqlite:///{path}") as source, copy.open_endpoint(url, write=True) as target:
         await copy.replace(source, target, lambda *_: None)
 
 
-def _place(locator: str) -> Place | None:
-    found = place_of(locator)
-    return None if found is None else Place(*found)
+def _locate(locator: str) -> BlobLocation | None:
+    found = locate(locator)
+    return None if found is None else BlobLocation(*found)

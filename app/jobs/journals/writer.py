@@ -56,7 +56,7 @@ async def other_stores_watermark(store: Store) -> int:
     """
     bound = NO_BOUND
     for other in store.all.values() if store.name in store.classes.values() else ():
-        if other is not store and (await store.index.undecided(other.name))[0]:
+        if other is not store and (await store.index.journal_lag(other.name))[0]:
             bound = min(bound, await store.index.watermark(other.name))
     return bound
 
@@ -77,21 +77,21 @@ class JournalWriter:
         self._journals: dict[int, Journal] | None = None
         self._current: Journal | None = None
         self._watermark = 0
-        self._idle = 0
+        self._idle_until = 0
         """No commit is between the watermark and this number of the commit sequence."""
         self._completed = 0
         """All uploads that were completed up to this number are journaled."""
-        self._held: tuple[int, int] | None = None
+        self._next_completed: tuple[int, int] | None = None
         """A number that `_completed` becomes once everything up to another number is journaled."""
-        self._at = 0
+        self._journaled_at = 0
         self._generation = -1
         self._settings = 0
         self._settings_seen = 0.0
         self._keyring = 0
-        self._moved: deque[tuple[int, int]] = deque()
+        self._watermark_moves: deque[tuple[int, int]] = deque()
         self._full = False
-        self._renewing = False
-        self._look_at_rows = MIN_SNAPSHOT_ROWS
+        self._snapshot_requested = False
+        self._rows_to_check = MIN_SNAPSHOT_ROWS
         self._snapshot: tuple[Journal, Records] | None = None
         self.health = JournalHealth(store)
 
@@ -101,11 +101,11 @@ class JournalWriter:
         Journals still reference bodies that were discarded later. When the store has no space for journals, all
         discards proceed: otherwise space would never be freed.
         """
-        return NO_BOUND if self._full else max(self._watermark, self._idle)
+        return NO_BOUND if self._full else max(self._watermark, self._idle_until)
 
-    def renew(self) -> None:
+    def request_snapshot(self) -> None:
         """Write everything again with the next round: a journal is damaged."""
-        self._renewing = True
+        self._snapshot_requested = True
 
     async def run_once(self) -> int:
         """Journal the commits since the last call; return how many rows."""
@@ -114,7 +114,7 @@ class JournalWriter:
                 await self._load()
             written = await self._write_changes()
             self._full = False
-            await self._go_on_with_snapshot()
+            await self._continue_snapshot()
             await self.health.recovered()
         except BaseException as error:
             self._full = isinstance(error.__cause__, StoreFull)
@@ -128,9 +128,9 @@ class JournalWriter:
         position = await require_current(self._store)
         if position.cut:
             logger.warning("journals of store %s: %d are cut off: all is written again", self._name, len(position.cut))
-            self._renewing = True
+            self._snapshot_requested = True
         self._watermark = await index.watermark(self._name)
-        self._completed, self._held = 0, None  # the previous writer may have died between two batches
+        self._completed, self._next_completed = 0, None  # the previous writer may have died between two batches
         found = await index.journals(self._name)
         await self._discard([journal for journal in found if journal.snapshot == 1])
         self._journals = {journal.id: journal for journal in found if journal.snapshot != 1}
@@ -151,28 +151,28 @@ class JournalWriter:
     async def _write_changes(self) -> int:
         written = 0
         while True:
-            at = self._now()
+            journaled_at = self._now()
             changes = await self._store.index.changes(self._watermark, store=self._name, completed=self._completed)
             # Not before: a reader of a number relies on the bucket, and its store, as they were up to that number.
             settings = await self._changed_settings()
             if not changes.number and settings is None and changes.until < self._watermark + IDLE_COMMITS:
-                self._idle = changes.until
+                self._idle_until = changes.until
                 self._note_completed(changes)
                 return written
             if changes.more:  # what follows these changes may have been committed long ago
-                at = self._at
-            heading = RecordHeader(CHANGES, self._watermark, changes.until, at)
+                journaled_at = self._journaled_at
+            header = RecordHeader(CHANGES, self._watermark, changes.until, journaled_at)
             records: list[JournalRecord] = []
             if changes.uploads:
-                supplement = heading._replace(kind=SUPPLEMENT)
+                supplement = header._replace(kind=SUPPLEMENT)
                 records = [record async for record in self._pieces(supplement, changes.uploads)]
             fields = {"versions": changes.versions, "removals": changes.removals}
             if settings is not None:
                 fields["settings"] = settings
-            await self._append([*records, encode(heading, **fields)], changes.number)
+            await self._append([*records, encode(header, **fields)], changes.number)
             if settings is not None:
-                await self._tell_keyring(settings)
-            self._at = at
+                await self._note_keyring(settings)
+            self._journaled_at = journaled_at
             written += changes.number
             if not changes.more:
                 self._note_completed(changes)
@@ -183,11 +183,11 @@ class JournalWriter:
 
         Rows of uploads of that time may be numbered up to `changes.newest`.
         """
-        until, newest = self._held or (changes.until, changes.newest)
+        until, newest = self._next_completed or (changes.until, changes.newest)
         if changes.until >= newest:
-            self._completed, self._held = until, None
+            self._completed, self._next_completed = until, None
         else:
-            self._held = until, newest
+            self._next_completed = until, newest
 
     async def _changed_settings(self) -> str | None:
         """Return accounts, keys and buckets if they differ from what was journaled last."""
@@ -204,27 +204,27 @@ class JournalWriter:
         self._settings = digest
         return text
 
-    async def _tell_keyring(self, settings: str) -> None:
+    async def _note_keyring(self, settings: str) -> None:
         """Note which key ring is journaled: its new keys are not used before."""
         number = ring_number(orjson.loads(settings)[KEYRING] or "")
         if number != self._keyring:
             await self._store.index.set_note(of_store(KEYRING_JOURNALED, self._name), str(number))
             self._keyring = number
 
-    async def _pieces(self, heading: RecordHeader, uploads: list[int] | None) -> AsyncGenerator[JournalRecord, None]:
+    async def _pieces(self, header: RecordHeader, uploads: list[int] | None) -> AsyncGenerator[JournalRecord, None]:
         """Yield records of completed uploads (all without `uploads`) and of their pieces."""
         index = self._store.index
         if uploads is not None:
-            yield encode(heading, uploads=await index.upload_rows(uploads))
+            yield encode(header, uploads=await index.upload_rows(uploads))
         else:
             after: int | None = 0
             while after is not None:
                 rows, after = await index.upload_rows_after(after, self._name)
-                yield encode(heading, uploads=rows)
-        place: ScanPosition | None = SCAN_START
-        while place is not None:
-            rows, place = await index.piece_rows(uploads, place, self._name)
-            yield encode(heading, pieces=rows)
+                yield encode(header, uploads=rows)
+        position: ScanPosition | None = SCAN_START
+        while position is not None:
+            rows, position = await index.piece_rows(uploads, position, self._name)
+            yield encode(header, pieces=rows)
 
     async def _append(self, records: list[JournalRecord], rows: int) -> None:
         """Write records of changes, the last of which states their end, and move the watermark."""
@@ -242,12 +242,12 @@ class JournalWriter:
         current = await self._write(current, records, rows)
         crash_point("decisions.written")
         now = self._now()
-        settled = 0
-        while self._moved and self._moved[0][0] <= now - self._retained:
-            settled = self._moved.popleft()[1]
-        await _finish(self._store.index.decided(current, until, settled))
+        tombstones_until = 0
+        while self._watermark_moves and self._watermark_moves[0][0] <= now - self._retained:
+            tombstones_until = self._watermark_moves.popleft()[1]
+        await _finish(self._store.index.advance_watermark(current, until, tombstones_until))
         crash_point("decisions.moved")
-        self._moved.append((now, until))
+        self._watermark_moves.append((now, until))
         self._watermark = until
         self._current = self._journals[current.id] = current
 
@@ -263,40 +263,43 @@ class JournalWriter:
             self._current = None
 
     # snapshots
-    async def _go_on_with_snapshot(self) -> None:
+    async def _continue_snapshot(self) -> None:
         assert self._journals is not None
         if self._snapshot is None:
-            if not await self._is_worth_it():
+            if not await self._is_snapshot_due():
                 return
             await self._end_current()  # later changes go into a journal that stays
             journal = Journal(await self._store.index.open_journal(1, self._name), 1, 0, 0, self._name)
-            self._snapshot = journal, self._everything(RecordHeader(SNAPSHOT, 0, self._watermark, self._at))
-        journal, everything = self._snapshot
-        until = time.monotonic() + SLICE_SECONDS
-        while time.monotonic() < until:
+            self._snapshot = (
+                journal,
+                self._read_snapshot(RecordHeader(SNAPSHOT, 0, self._watermark, self._journaled_at)),
+            )
+        journal, batches = self._snapshot
+        deadline = time.monotonic() + SLICE_SECONDS
+        while time.monotonic() < deadline:
             try:
-                records, rows = await anext(everything)
+                records, rows = await anext(batches)
             except StopAsyncIteration:
                 await self._end_snapshot(journal)
                 return
             journal = await self._write(journal, records, rows)
-            self._snapshot = journal, everything
+            self._snapshot = journal, batches
 
-    async def _is_worth_it(self) -> bool:
+    async def _is_snapshot_due(self) -> bool:
         assert self._journals is not None
-        if self._renewing or len(self._journals) > MAX_JOURNALS:
-            self._renewing = False
+        if self._snapshot_requested or len(self._journals) > MAX_JOURNALS:
+            self._snapshot_requested = False
             return True
         if await self._store.index.snapshot_is_due(self._name, self._watermark):
             return True
         rows = sum(journal.rows for journal in self._journals.values())
-        if rows < self._look_at_rows:
+        if rows < self._rows_to_check:
             return False
-        wanted = 2 * await self._store.index.versions_count(self._name) + MIN_SNAPSHOT_ROWS
-        self._look_at_rows = rows + MIN_SNAPSHOT_ROWS + max(wanted - rows, 0) // 2
-        return rows > wanted
+        threshold = 2 * await self._store.index.versions_count(self._name) + MIN_SNAPSHOT_ROWS
+        self._rows_to_check = rows + MIN_SNAPSHOT_ROWS + max(threshold - rows, 0) // 2
+        return rows > threshold
 
-    async def _everything(self, heading: RecordHeader) -> Records:
+    async def _read_snapshot(self, header: RecordHeader) -> Records:
         """Yield every row up to the watermark as it is now.
 
         Later changes of these rows are journaled as changes.
@@ -304,20 +307,20 @@ class JournalWriter:
         index = self._store.index
         after, more, records = 0, True, 1
         # Settings go at both ends: without the buckets no other row has a meaning.
-        yield [encode(heading, settings=await index.settings_rows())], 0
+        yield [encode(header, settings=await index.settings_rows())], 0
         while more:
-            changes = await index.changes(after, heading.until, self._name)
+            changes = await index.changes(after, header.until, self._name)
             after, more = changes.until, changes.more
             records += 1
-            yield [encode(heading, versions=changes.versions, removals=changes.removals)], changes.number
-        async for record in self._pieces(heading, None):
+            yield [encode(header, versions=changes.versions, removals=changes.removals)], changes.number
+        async for record in self._pieces(header, None):
             records += 1
             yield [record], 0
         # A row with a newer number since the watermark is journaled as a change only, and older journals are deleted
         # now.
         await self._write_changes()
         settings = await index.settings_rows()
-        yield [encode(heading._replace(kind=END), settings=settings, records=str(records))], 0
+        yield [encode(header._replace(kind=END), settings=settings, records=str(records))], 0
 
     async def _end_snapshot(self, journal: Journal) -> None:
         assert self._journals is not None
@@ -327,11 +330,11 @@ class JournalWriter:
         journal = journal._replace(snapshot=2)
         await self._store.index.set_journal(journal)
         crash_point("decisions.snapshot")
-        older = [known for number, known in self._journals.items() if number < journal.id]
+        older = [replaced for number, replaced in self._journals.items() if number < journal.id]
         self._journals[journal.id] = journal
         await self._discard(older)
-        for known in older:
-            del self._journals[known.id]
+        for replaced in older:
+            del self._journals[replaced.id]
         logger.info("journals: a snapshot of %d rows replaces %d journals", journal.rows, len(older))
 
     async def _discard(self, journals: list[Journal]) -> None:

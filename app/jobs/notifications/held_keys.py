@@ -26,7 +26,7 @@ class HeldKey:
     """A key that waits, with the rejected message."""
 
     message_id: int
-    taken_before: int
+    accepted_before: int
     """Messages that the target had accepted before this one was first sent."""
     error: str = ""
     failures: int = 0
@@ -48,7 +48,7 @@ class HeldKeys:
     def __init__(self) -> None:
         self.held: dict[Key, HeldKey] = {}
 
-    def waiting(self) -> set[Key]:
+    def find_waiting(self) -> set[Key]:
         """Return the keys that are not due yet."""
         now = time.monotonic()
         return {key for key, held in self.held.items() if held.due > now}
@@ -57,7 +57,7 @@ class HeldKeys:
         """Forget all other keys."""
         self.held = {key: held for key, held in self.held.items() if key in keys}
 
-    def hurry(self) -> None:
+    def retry_now(self) -> None:
         """Make failed keys due: the target accepts messages again."""
         for held in self.held.values():
             if not held.refusals:

@@ -55,7 +55,7 @@ class _Serving:
         self.error: str | None = None
         """The last error noted; None before the first."""
         self.next = 0.0
-        self.taken = self.taken_before = 0
+        self.accepted = self.accepted_before = 0
         """Messages that it has accepted from this process, and had before the last batch."""
         self.keys = HeldKeys()
         self.blocked: set[Key] = set()
@@ -84,15 +84,15 @@ class NotificationSender:
         self._refusals = refusals
         self._make = make
         self._serving = [_Serving(name) for name in targets]
-        self._looked = -UNCONFIGURED_CHECK_SECONDS
+        self._checked_at = -UNCONFIGURED_CHECK_SECONDS
 
     async def run_once(self) -> None:
         """Begin deliveries to each idle target. Raises no error of a target."""
         for one in self._serving:
             if one.task is None and time.monotonic() >= one.next:
                 one.task = asyncio.create_task(self._serve(one))
-        if time.monotonic() >= self._looked + UNCONFIGURED_CHECK_SECONDS and await self._give_up_forgotten():
-            self._looked = time.monotonic()
+        if time.monotonic() >= self._checked_at + UNCONFIGURED_CHECK_SECONDS and await self._delete_unconfigured():
+            self._checked_at = time.monotonic()
         running = [one.task for one in self._serving if one.task is not None]
         if running:
             await asyncio.wait(running, timeout=ROUND_SECONDS)
@@ -112,7 +112,7 @@ class NotificationSender:
             one.task = None
             await self._disconnect(one)
 
-    async def _give_up_forgotten(self) -> bool:
+    async def _delete_unconfigured(self) -> bool:
         """Delete messages of targets that are no longer configured, since rules may still name them.
 
         Returns whether all are deleted; the next round continues, since others wait for this one.
@@ -121,65 +121,67 @@ class NotificationSender:
         for waiting in await self._index.backlog():
             if waiting.target not in self._targets:
                 while found := await self._index.messages(waiting.target, EVENTS_PER_BATCH):
-                    if await self._give_up_old(waiting.target, found):
+                    if await self._delete_expired(waiting.target, found):
                         break
                     if time.monotonic() > until:
                         return False
         return True
 
-    async def _give_up_old(self, target: str, found: Sequence[Message]) -> list[Message]:
+    async def _delete_expired(self, target: str, found: Sequence[Message]) -> list[Message]:
         """Delete messages that are too old; return the others."""
         oldest = now_ms() - self._retention
         old = [message.id for message in found if message.at < oldest]
         if old:
             logger.error("notifications: %d messages to %s are given up: they are too old", len(old), target)
-            await self._forget(target, old, EXPIRED)
+            await self._give_up(target, old, EXPIRED)
         return [message for message in found if message.at >= oldest]
 
-    async def _forget(self, target: str, ids: Sequence[int], reason: str) -> None:
+    async def _give_up(self, target: str, ids: Sequence[int], reason: str) -> None:
         """Give messages up, and count them."""
-        counted = orjson.loads(await self._index.note(given_up_note(target)) or "{}")
-        counted[reason] = counted.get(reason, 0) + len(ids)
+        counts = orjson.loads(await self._index.note(given_up_note(target)) or "{}")
+        counts[reason] = counts.get(reason, 0) + len(ids)
         await self._index.forget_messages(ids)
-        await self._index.set_note(given_up_note(target), orjson.dumps(counted).decode())
+        await self._index.set_note(given_up_note(target), orjson.dumps(counts).decode())
 
-    async def _serve(self, one: _Serving) -> None:
+    async def _serve(self, delivery: _Serving) -> None:
         """Send a target's messages until none is left or it accepts nothing.
 
         Messages of waiting keys are skipped.
         """
-        one.blocked = one.keys.waiting()
+        delivery.blocked = delivery.keys.find_waiting()
         began = time.monotonic()
-        while found := await self._find(one):
-            left = await self._give_up_old(one.name, found)
-            if not await self._send_all(one, left) or (one.blocked and time.monotonic() > began + PASS_SECONDS):
+        while found := await self._find(delivery):
+            left = await self._delete_expired(delivery.name, found)
+            if not await self._send_all(delivery, left) or (
+                delivery.blocked and time.monotonic() > began + PASS_SECONDS
+            ):
                 return
-        one.keys.keep(one.blocked)  # the messages of the others are deleted, since they were too old
-        if one.error:
-            await self._note(one, one.keys.error)
+        delivery.keys.keep(delivery.blocked)  # the messages of the others are deleted, since they were too old
+        if delivery.error:
+            await self._note(delivery, delivery.keys.error)
 
-    async def _find(self, one: _Serving) -> list[Message]:
+    async def _find(self, delivery: _Serving) -> list[Message]:
         """Return the next messages to send to a target."""
-        if not one.blocked:
-            return await self._index.messages(one.name, EVENTS_PER_BATCH)
+        if not delivery.blocked:
+            return await self._index.messages(delivery.name, EVENTS_PER_BATCH)
         began = time.monotonic()
-        found = await self._index.messages_without(one.name, EVENTS_PAST_HELD, one.blocked)
-        if not found and (took := time.monotonic() - began) > LONG_LOOK_SECONDS:
-            one.next = time.monotonic() + REST_FACTOR * took
+        found = await self._index.messages_without(delivery.name, EVENTS_PAST_HELD, delivery.blocked)
+        if not found and (elapsed := time.monotonic() - began) > LONG_LOOK_SECONDS:
+            delivery.next = time.monotonic() + REST_FACTOR * elapsed
         return found
 
-    async def _send_all(self, one: _Serving, found: Sequence[Message]) -> bool:
+    async def _send_all(self, delivery: _Serving, found: Sequence[Message]) -> bool:
         """Send some messages; return whether the target can accept more now."""
         by_key = sorted(found, key=lambda message: (message.bucket_id, message.key, message.id))
         sent: list[Message] = []
         failed: dict[Key, tuple[Message, Exception]] = {}
-        places = asyncio.Semaphore(CONCURRENCY)
+        slots = asyncio.Semaphore(CONCURRENCY)
 
         async def send(key: Key, messages: Sequence[Message]) -> None:
-            async with places:
+            async with slots:
                 for message in messages:
                     try:
-                        await self._target(one).send(message)
+                        await self._target(delivery).send(message)
                     except Exception as error:
                         failed[key] = message, error
                         return
@@ -187,89 +189,91 @@ class NotificationSender:
 
         await asyncio.gather(*(send(key, list(messages)) for key, messages in groupby(by_key, key_of)))
         crash_point("notify.sent")
-        one.taken_before = one.taken
+        delivery.accepted_before = delivery.accepted
         if sent:
             await self._index.forget_messages([message.id for message in sent])
-            self._note_taken(one, sent, failed)
+            self._note_accepted(delivery, sent, failed)
         errors = [error for _, error in failed.values()]
-        down = not sent and _says_down(errors)
+        down = not sent and _is_down(errors)
         for key, (message, error) in failed.items():
-            await self._hold(one, key, message, error, only_again=down and not isinstance(error, TargetError))
+            await self._hold(delivery, key, message, error, only_again=down and not isinstance(error, TargetError))
         if any(not isinstance(error, MessageRefused) for error in errors):
-            await self._disconnect(one)
-        down = down or (bool(errors) and len(one.keys.held) > MAX_HELD)
+            await self._disconnect(delivery)
+        down = down or (bool(errors) and len(delivery.keys.held) > MAX_HELD)
         if down:
-            self._leave_alone(one, errors[0])
+            self._pause_target(delivery, errors[0])
         if found:
-            await self._note(one, _shown(errors[0]) if down else one.keys.error)
+            await self._note(delivery, _render_error(errors[0]) if down else delivery.keys.error)
         return not down
 
-    def _note_taken(self, one: _Serving, sent: Sequence[Message], failed: Collection[Key]) -> None:
-        one.taken += len(sent)
+    def _note_accepted(self, delivery: _Serving, sent: Sequence[Message], failed: Collection[Key]) -> None:
+        delivery.accepted += len(sent)
         for message in sent:
             if key_of(message) not in failed:
-                one.keys.held.pop(key_of(message), None)
-        if one.failures:
-            logger.info("notifications: %s takes messages again", one.name)
-            if one.failures >= LONG_OUTAGE_FAILURES:
-                one.keys.hurry()
-            one.failures = 0
+                delivery.keys.held.pop(key_of(message), None)
+        if delivery.failures:
+            logger.info("notifications: %s takes messages again", delivery.name)
+            if delivery.failures >= LONG_OUTAGE_FAILURES:
+                delivery.keys.retry_now()
+            delivery.failures = 0
 
-    async def _hold(self, one: _Serving, key: Key, message: Message, error: Exception, *, only_again: bool) -> None:
+    async def _hold(
+        self, delivery: _Serving, key: Key, message: Message, error: Exception, *, only_again: bool
+    ) -> None:
         """Let a key wait, or give its message up.
 
         With `only_again`, only if it already waits for that message.
         """
-        keys, refused = one.keys, isinstance(error, MessageRefused)
-        one.blocked.add(key)
+        keys, refused = delivery.keys, isinstance(error, MessageRefused)
+        delivery.blocked.add(key)
         held = keys.held.get(key)
         if held is None or held.message_id != message.id:
             if only_again:
                 return
-            held = keys.held[key] = HeldKey(message.id, one.taken_before)
+            held = keys.held[key] = HeldKey(message.id, delivery.accepted_before)
             if len(keys.held) == 1:
-                logger.warning("notifications: %s does not take a message: %s", one.name, _shown(error))
-        held.fail(_shown(error), refused=refused)
+                logger.warning("notifications: %s does not take a message: %s", delivery.name, _render_error(error))
+        held.fail(_render_error(error), refused=refused)
         # while the target accepts nothing, the target may be at fault
-        if refused and held.refusals >= self._refusals and one.taken > held.taken_before:
-            place = (message.id, message.bucket_id, key[1][:200], one.name)
-            logger.error("notifications: message %d (bucket %d, key %r) to %s is given up: %s", *place, held.error)
-            await self._forget(one.name, [message.id], REFUSED)
+        if refused and held.refusals >= self._refusals and delivery.accepted > held.accepted_before:
+            details = (message.id, message.bucket_id, key[1][:200], delivery.name)
+            logger.error("notifications: message %d (bucket %d, key %r) to %s is given up: %s", *details, held.error)
+            await self._give_up(delivery.name, [message.id], REFUSED)
             del keys.held[key]
 
-    def _target(self, one: _Serving) -> Target:
-        if one.target is None:
-            one.target = self._make(self._targets[one.name])
-        return one.target
+    def _target(self, delivery: _Serving) -> Target:
+        if delivery.target is None:
+            delivery.target = self._make(self._targets[delivery.name])
+        return delivery.target
 
-    def _leave_alone(self, one: _Serving, error: Exception) -> None:
-        one.next = time.monotonic() + min(PAUSE * 2**one.failures, LONGEST)
-        one.failures = min(one.failures + 1, 20)
-        if one.failures == 1:
-            logger.warning("notifications: %s does not take messages: %s", one.name, _shown(error))
+    def _pause_target(self, delivery: _Serving, error: Exception) -> None:
+        delivery.next = time.monotonic() + min(PAUSE * 2**delivery.failures, LONGEST)
+        delivery.failures = min(delivery.failures + 1, 20)
+        if delivery.failures == 1:
+            logger.warning("notifications: %s does not take messages: %s", delivery.name, _render_error(error))
 
-    async def _note(self, one: _Serving, error: str) -> None:
+    async def _note(self, delivery: _Serving, error: str) -> None:
         """Note the target's state if it changed."""
-        if error != one.error:
-            one.error = error
-            noted = orjson.dumps({"error": error, "at": now_ms()}).decode() if error else ""
-            if noted or await self._index.note(note_of(one.name)):
-                await self._index.set_note(note_of(one.name), noted)
+        if error != delivery.error:
+            delivery.error = error
+            text = orjson.dumps({"error": error, "at": now_ms()}).decode() if error else ""
+            if text or await self._index.note(note_of(delivery.name)):
+                await self._index.set_note(note_of(delivery.name), text)
 
-    async def _disconnect(self, one: _Serving) -> None:
-        target, one.target = one.target, None
+    async def _disconnect(self, delivery: _Serving) -> None:
+        target, delivery.target = delivery.target, None
         if target is not None:
             try:
                 await target.close()
             except Exception as error:
-                logger.info("notifications: %s: %s", one.name, type(error).__name__)
+                logger.info("notifications: %s: %s", delivery.name, type(error).__name__)
 
 
-def _says_down(errors: Sequence[Exception]) -> bool:
+def _is_down(errors: Sequence[Exception]) -> bool:
     """Return whether the failures are the target's: no answer, or several keys failed alike."""
     others = [error for error in errors if not isinstance(error, MessageRefused)]
     return len(others) > 1 or any(not isinstance(error, TargetError) for error in others)
 
 
-def _shown(error: Exception) -> str:
+def _render_error(error: Exception) -> str:
     return f"{type(error).__name__}: {error}"[:500]

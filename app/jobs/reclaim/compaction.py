@@ -145,10 +145,10 @@ class Compactor:
         found = [pack for pack in await self._index.packs() if pack.store == self._store.name]
         self._swept = [pack for pack in found if pack.sealed == SWEPT][:COUNTED_PER_BATCH]
         packs = [pack for pack in found if pack.sealed == SEALED]
-        known = {pack.id: pack for pack in packs}
-        self._rest = {number: known[number] for number in self._rest if number in known}
-        self._passed = {number: dead for number, dead in self._passed.items() if number in known}
-        self._moved = {number: moved for number, moved in self._moved.items() if number in known}
+        rows = {pack.id: pack for pack in packs}
+        self._rest = {number: rows[number] for number in self._rest if number in rows}
+        self._passed = {number: dead for number, dead in self._passed.items() if number in rows}
+        self._moved = {number: moved for number, moved in self._moved.items() if number in rows}
         for pack in packs:
             if self._live(pack) <= 0:
                 await self._retire(pack.id)
@@ -188,15 +188,17 @@ class Compactor:
         pack = self._current
         try:
             with translate_driver_errors():
-                records, self._offset = await self._driver.claimed(pack.id, self._offset, RECORDS_PER_MOVE)
+                records, self._offset = await self._driver.list_records(pack.id, self._offset, RECORDS_PER_MOVE)
         except DataDamaged:
             self._passed[pack.id] = pack.dead
             self._current = None
             return
         totals = {record.locator: record.total for record in records}
-        suspects = [recovery_headers.reference_hint(record.locator, record.claim) for record in records]
+        suspects = [recovery_headers.reference_hint(record.locator, record.recovery_header) for record in records]
         found = await self._index.find_holders([suspect for suspect in suspects if suspect is not None])
-        self._waiting.extend(Record(locator, pack.id, totals[locator], held) for locator, held in found.items())
+        self._waiting.extend(
+            Record(locator, pack.id, totals[locator], references) for locator, references in found.items()
+        )
         if not self._offset:
             self._current = None
             self._rest[pack.id] = pack
@@ -229,14 +231,14 @@ class Compactor:
             logger.warning("compaction: %d records cannot be read and stay where they are", len(records) - len(moves))
         self._allowance -= sum(move.total for move in moves)
         try:
-            done = await self._index.move_records(moves)
+            moved_flags = await self._index.move_records(moves)
         except CommitUnknown:
             raise
         except DomainError:
             self._wasted += [(move.new_pack, move.total) for move in moves]
             raise
         crash_point("compact.moved")
-        for move, moved in zip(moves, done, strict=True):
+        for move, moved in zip(moves, moved_flags, strict=True):
             if moved:
                 self._moved[move.old_pack] = self._moved.get(move.old_pack, 0) + move.total
         self._count(sum(move.total for move in moves), 0)
@@ -250,7 +252,7 @@ class Compactor:
         """
         by_prefix = {self._driver.pack_prefix(pack.id): pack for pack in self._swept}
         began = self._now()
-        live = await self._index.held_bytes(list(by_prefix), self._size_of)
+        live = await self._index.referenced_bytes(list(by_prefix), self._size_of)
         self._next_scan = self._now() + max(self._shortest_wait, SCAN_PAUSE_FACTOR * (self._now() - began))
         self._swept = []
         for prefix, pack in by_prefix.items():
@@ -271,23 +273,23 @@ class Compactor:
         packs = list(self._rest.values())
         by_prefix = {self._driver.pack_prefix(pack.id): pack for pack in packs}
         began = self._now()
-        held = await self._index.held_in(list(by_prefix), REFERENCES_PER_SCAN)
+        references = await self._index.find_references_in_packs(list(by_prefix), REFERENCES_PER_SCAN)
         spent = self._now() - began
-        self._stuck.intersection_update(held.holders)
-        found = self._records(held)
+        self._stuck.intersection_update(references.holders)
+        found = self._records(references)
         self._waiting.extend(found)
-        busy = {self._pack_of(locator) for locator in (*held.holders, *held.others)}
+        busy = {self._pack_of(locator) for locator in (*references.holders, *references.others)}
         buried = 0
         for pack in packs:
-            if held.complete and pack.id not in busy and pack.id not in held.written:
+            if references.complete and pack.id not in busy and pack.id not in references.written:
                 buried += await self._bury(pack)
         self._wait = self._shortest_wait if found or buried else min(2 * max(self._wait, 1.0), MAX_WAIT_SECONDS)
         self._next_scan = self._now() + max(self._wait, SCAN_PAUSE_FACTOR * spent)
         self._looked = -SCAN_SECONDS
 
-    def _records(self, held: PackReferences) -> list[Record]:
+    def _records(self, references: PackReferences) -> list[Record]:
         found = []
-        for locator, holders in held.holders.items():
+        for locator, holders in references.holders.items():
             packed = self._driver.packed(locator)
             if packed is not None and len(holders) <= SHARED_PER_BATCH and locator not in self._stuck:
                 found.append(Record(locator, *packed, holders))

@@ -34,9 +34,9 @@ class GarbageCollector:
     """Garbage collector of one store.
 
     `oldest` returns the CLOCK_BOOTTIME in milliseconds at which the oldest running request of any worker began.
-    `decided` returns the number up to which changes are journaled: entries with greater ids wait. `pieces` says whether
-    to handle bodies of pieces, which lie in no store; with False for `blobs` nothing else is handled. `elsewhere`
-    returns the same bound for the journals of other stores, and is called when there are new entries.
+    `journaled_until` returns the number up to which changes are journaled: entries with greater ids wait. `pieces` says
+    whether to handle bodies of pieces, which lie in no store; with False for `blobs` nothing else is handled.
+    `elsewhere` returns the same bound for the journals of other stores, and is called when there are new entries.
     """
 
     def __init__(
@@ -45,7 +45,7 @@ class GarbageCollector:
         oldest: Callable[[], int],
         now: Callable[[], int],
         grace: float,
-        decided: Callable[[], int] | None = None,
+        journaled_until: Callable[[], int] | None = None,
         *,
         blobs: bool = True,
         pieces: bool = True,
@@ -55,7 +55,7 @@ class GarbageCollector:
         self._oldest = oldest
         self._now = now
         self._grace = int(grace * 1000)
-        self._decided = decided
+        self._journaled_until = journaled_until
         self._elsewhere = elsewhere
         self._blobs = blobs
         self._pieces = pieces
@@ -75,7 +75,7 @@ class GarbageCollector:
         ):
             seen = self._waiting.popleft()
             try:
-                gone += await self._take_away(seen.entries)
+                gone += await self._discard(seen.entries)
             except BaseException:
                 self._waiting.append(seen)  # after the others, so that an entry that always fails does not block them
                 raise
@@ -86,8 +86,8 @@ class GarbageCollector:
         while self._count < MAX_WAITING:
             found = await self._store.index.discards(self._last, BLOBS_PER_BATCH)
             now = self._now()  # after the query: before it, a request may still have found them in rows
-            if self._decided is not None:
-                bound = self._decided()
+            if self._journaled_until is not None:
+                bound = self._journaled_until()
                 found = [entry for entry in found if entry.id <= bound]
             if found and self._elsewhere is not None:
                 bound = await self._elsewhere()
@@ -117,20 +117,20 @@ class GarbageCollector:
             return self._pieces
         return self._blobs and store_of_locator(body) == self._store.name
 
-    async def _take_away(self, entries: list[QueuedDiscard]) -> int:
+    async def _discard(self, entries: list[QueuedDiscard]) -> int:
         blobs = [entry for entry in entries if not entry.body.startswith(PIECES)]
         if blobs:
             with translate_driver_errors():
                 await self._store.driver.discard_many([entry.body for entry in blobs])
             crash_point("garbage.discarded")
-            await self._store.index.forget_discards([self._gone(entry) for entry in blobs])
+            await self._store.index.forget_discards([self._make_gone(entry) for entry in blobs])
         for entry in entries:
             if entry.body.startswith(PIECES):
                 while not await self._store.index.expand_discard(entry, BLOBS_PER_BATCH):
                     pass
         return len(entries)
 
-    def _gone(self, entry: QueuedDiscard) -> tuple[int, int, int]:
+    def _make_gone(self, entry: QueuedDiscard) -> tuple[int, int, int]:
         """Return the entry, its pack, and the bytes that die there; see `Index.forget_discards`."""
         driver = self._store.driver
         pack_id, size = driver.packed(entry.body) or (driver.whole_pack(entry.body), 0)

@@ -25,10 +25,10 @@ class OrphanSweeper:
     swept of its blobs; progress is held in memory here.
     """
 
-    def __init__(self, store: Store, is_gone: Callable[[Writer], bool]) -> None:
+    def __init__(self, store: Store, is_dead: Callable[[Writer], bool]) -> None:
         self._store = store
         self._index = store.index
-        self._is_gone = is_gone
+        self._is_dead = is_dead
         self._swept: dict[int, set[str]] = {}
         """By dead writer, the stores without anything of it."""
         self._done: set[tuple[str, IdRange]] = set()
@@ -54,7 +54,7 @@ class OrphanSweeper:
         """
         for writer in await self._index.writers():
             if writer.state == "live":
-                if not self._is_gone(writer):
+                if not self._is_dead(writer):
                     continue
                 await self._index.declare_dead(writer.incarnation)
                 crash_point("sweep.declared")
@@ -109,9 +109,9 @@ class OrphanSweeper:
         return any(not pack.sealed for pack in packs) or bool(await self._index.intents_of(incarnation))
 
 
-async def sweep(store: Store, is_gone: Callable[[Writer], bool]) -> int:
+async def sweep(store: Store, is_dead: Callable[[Writer], bool]) -> int:
     """Sweep once: see `OrphanSweeper.run_once`."""
-    return await OrphanSweeper(store, is_gone).run_once()
+    return await OrphanSweeper(store, is_dead).run_once()
 
 
 async def _end_intents(store: Store, incarnation: int) -> None:
@@ -134,8 +134,8 @@ async def _seal(store: Store, pack_id: int) -> None:
 
 async def _sweep_range(store: Store, ids: IdRange, since: int) -> int:
     locators = {store.driver.locator(blob_id): blob_id for blob_id in range(ids.first, ids.last + 1)}
-    held = await store.index.held(list(locators), since)
-    left = [blob_id for locator, blob_id in locators.items() if locator not in held]
+    referenced = await store.index.find_referenced(list(locators), since)
+    left = [blob_id for locator, blob_id in locators.items() if locator not in referenced]
     swept = 0
     with translate_driver_errors():
         for first in range(0, len(left), CONCURRENCY):

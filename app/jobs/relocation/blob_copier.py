@@ -98,17 +98,17 @@ async def gather_all(calls: Iterable[Coroutine[Any, Any, None]]) -> None:
             raise done
 
 
-def _groups(source: Store, wants: Iterable[CopyRequest]) -> Iterator[list[CopyRequest]]:
+def _groups(source: Store, requests: Iterable[CopyRequest]) -> Iterator[list[CopyRequest]]:
     """Yield records that fit into memory together; a larger blob alone."""
     group: list[CopyRequest] = []
     size = 0
-    for want in wants:
-        packed = source.driver.packed(want.body)
+    for request in requests:
+        packed = source.driver.packed(request.body)
         total = packed[1] if packed is not None else 0
         if group and (len(group) >= RECORDS_PER_BATCH or size + total > BYTES_PER_BATCH):
             yield group
             group, size = [], 0
-        group.append(want)
+        group.append(request)
         size += total
     if group:
         yield group
@@ -127,79 +127,81 @@ class BlobCopier:
         self.bytes = 0
         """Bytes that were copied."""
 
-    async def copy(self, wants: Sequence[CopyRequest]) -> dict[str, StoredBlob]:
+    async def copy(self, requests: Sequence[CopyRequest]) -> dict[str, StoredBlob]:
         """Copy the blobs; return the copies by old locator, without unreadable blobs.
 
         The caller must call `settle`. Raises DomainError.
         """
-        kept: dict[str, StoredBlob] = {}
+        copies: dict[str, StoredBlob] = {}
         try:
             packed: list[CopyRequest] = []
             files: list[CopyRequest] = []
-            for want in wants:
-                source = self._store.at(want.body)
-                (files if source.driver.packed(want.body) is None else packed).append(want)
+            for request in requests:
+                source = self._store.at(request.body)
+                (files if source.driver.packed(request.body) is None else packed).append(request)
             for name, some in groupby(
-                sorted(packed, key=lambda want: want.body), lambda want: store_of_locator(want.body)
+                sorted(packed, key=lambda request: request.body), lambda request: store_of_locator(request.body)
             ):
                 for group in _groups(self._store.of(name), some):
-                    await self._copy_records(self._store.of(name), group, kept)
+                    await self._copy_records(self._store.of(name), group, copies)
             for first in range(0, len(files), FILES_AT_ONCE):
-                await gather_all(self._copy_file(want, kept) for want in files[first : first + FILES_AT_ONCE])
+                await gather_all(self._copy_file(request, copies) for request in files[first : first + FILES_AT_ONCE])
         except BaseException:
-            await self.settle(kept, set())
+            await self.settle(copies, set())
             raise
-        return kept
+        return copies
 
-    async def settle(self, kept: dict[str, StoredBlob], held: set[str]) -> None:
-        """Note that rows reference the copies of `held`, and never will the others."""
-        for old, copy in kept.items():
-            if old in held:
+    async def settle(self, copies: dict[str, StoredBlob], referenced: set[str]) -> None:
+        """Note that rows reference the copies of `referenced`, and never will the others."""
+        for old, copy in copies.items():
+            if old in referenced:
                 await self._target.settle(copy)
             else:
                 await self._target.drop(copy)
 
-    async def _copy_records(self, source: Store, wants: Sequence[CopyRequest], kept: dict[str, StoredBlob]) -> None:
+    async def _copy_records(
+        self, source: Store, requests: Sequence[CopyRequest], copies: dict[str, StoredBlob]
+    ) -> None:
         bodies: dict[int, bytes] = {}
         with translate_driver_errors():
             errors = await source.driver.reread_records(
-                [want.body for want in wants], lambda number, body: bodies.update({number: bytes(body)})
+                [request.body for request in requests], lambda number, body: bodies.update({number: bytes(body)})
             )
         for number, error in errors.items():
-            self._set_aside(wants[number], error)
+            self._set_aside(requests[number], error)
         await gather_all(
-            self._keep(wants[number], StreamedSource([body], None, [], self._pace), kept)
+            self._keep(requests[number], StreamedSource([body], None, [], self._pace), copies)
             for number, body in bodies.items()
             if number not in errors
         )
 
-    async def _copy_file(self, want: CopyRequest, kept: dict[str, StoredBlob]) -> None:
+    async def _copy_file(self, request: CopyRequest, copies: dict[str, StoredBlob]) -> None:
         arrived: list[Buffer] = []
-        pieces = self._store.at(want.body).driver.reread(want.body, lambda piece: arrived.append(bytes(piece)))
+        pieces = self._store.at(request.body).driver.reread(request.body, lambda piece: arrived.append(bytes(piece)))
         try:
             begin = []
             for _ in range(2):
                 if await anext(pieces, None) is not None:
                     begin.append(arrived.pop())
             source = StreamedSource(begin, pieces if len(begin) > 1 else None, arrived, self._pace)
-            await self._keep(want, source, kept)
+            await self._keep(request, source, copies)
         except DriverError as error:
-            self._set_aside(want, error)
+            self._set_aside(request, error)
         except Unreadable as unreadable:
-            self._set_aside(want, unreadable.error)
+            self._set_aside(request, unreadable.error)
 
-    async def _keep(self, want: CopyRequest, source: StreamedSource, kept: dict[str, StoredBlob]) -> None:
-        old = self._store.at(want.body).driver.blob_id(want.body)
-        claim = recovery_headers.moved_header(self._bucket.id, want.key, want.upload, want.part, old)
-        kept[want.body] = await self._target.keep(source, lambda: claim)
+    async def _keep(self, request: CopyRequest, source: StreamedSource, copies: dict[str, StoredBlob]) -> None:
+        old = self._store.at(request.body).driver.blob_id(request.body)
+        header = recovery_headers.moved_header(self._bucket.id, request.key, request.upload, request.part, old)
+        copies[request.body] = await self._target.keep(source, lambda: header)
         self.bytes += source.count
 
-    def _set_aside(self, want: CopyRequest, error: DriverError) -> None:
+    def _set_aside(self, request: CopyRequest, error: DriverError) -> None:
         """Note an unreadable blob, which stays where it is.
 
         Its row is not moved yet. Raises errors that do not concern the blob.
         """
         if not isinstance(error, BlobMissing | BlobDamaged):
             raise to_domain_error(error) from error
-        logger.error("bucket %s: %s of %s cannot be moved: %s", self._bucket.name, want.body, want.key, error)
-        self.stuck.add(want.body)
+        logger.error("bucket %s: %s of %s cannot be moved: %s", self._bucket.name, request.body, request.key, error)
+        self.stuck.add(request.body)

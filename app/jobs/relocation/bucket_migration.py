@@ -121,7 +121,7 @@ class BucketMigration:
                 held.second,
                 held.holders > 1,
             )
-            for key, held in await self._index.held_by_parts(self._bucket.id)
+            for key, held in await self._index.find_part_blobs(self._bucket.id)
             if self._is_elsewhere(held.locator, held.storage_class)
         ]
         await self._move_all(wants)
@@ -158,7 +158,7 @@ class BucketMigration:
         """Move the pieces of a multipart object; return whether none is on another store."""
         seq, key, body, _, holders, storage_class = row
         upload = int(body.removeprefix(PIECES))
-        held = await self._index.held_by_pieces(upload)
+        held = await self._index.find_piece_blobs(upload)
         wants = [
             CopyRequest(
                 BlobReference("piece", upload, one.first, one.second),

@@ -69,13 +69,13 @@ class RestoreRunner:
         if not bucket or not version or restore is None:
             await self._index.look_later(pending, "")  # it is gone or replaced
         elif not restore.until:
-            await self._bring(pending, bucket, version, restore)
+            await self._restore(pending, bucket, version, restore)
         elif restore.until <= self._now():
-            await self._take_away(pending, bucket, version)
+            await self._expire(pending, bucket, version)
         else:
             await self._index.look_later(pending, restore_meta_value(restore.until))
 
-    async def _bring(self, pending: DueRestore, bucket: Bucket, version: Version, restore: RestoreState) -> None:
+    async def _restore(self, pending: DueRestore, bucket: Bucket, version: Version, restore: RestoreState) -> None:
         target = self._store.of(bucket.store)
         if target.tree is not None:
             raise StoreUnavailable(reason="the bucket is made of plain files by now")
@@ -83,15 +83,15 @@ class RestoreRunner:
         if until <= self._now():
             until = self._day.after(self._now(), restore.days)
         ends = datetime.fromtimestamp(until // 1000, UTC).strftime("%Y-%m-%dT%H:%M:%S.000Z")
-        told = {"lifecycleRestorationExpiryTime": ends, "lifecycleRestoreStorageClass": version.storage_class}
-        event = {"glacierEventData": {"restoreEventData": told}}
-        await self._place(pending, bucket, version, target, restore._replace(until=until), event)
+        restore_data = {"lifecycleRestorationExpiryTime": ends, "lifecycleRestoreStorageClass": version.storage_class}
+        event = {"glacierEventData": {"restoreEventData": restore_data}}
+        await self._relocate(pending, bucket, version, target, restore._replace(until=until), event)
 
-    async def _take_away(self, pending: DueRestore, bucket: Bucket, version: Version) -> None:
+    async def _expire(self, pending: DueRestore, bucket: Bucket, version: Version) -> None:
         name = self._store.classes.get(version.storage_class, bucket.store)
-        await self._place(pending, bucket, version, self._store.of(name), None, {})
+        await self._relocate(pending, bucket, version, self._store.of(name), None, {})
 
-    async def _place(
+    async def _relocate(
         self,
         pending: DueRestore,
         bucket: Bucket,
@@ -103,13 +103,13 @@ class RestoreRunner:
         headers = restore_state.with_restore(version.headers, restore)
         note = MetaUpdate(pending.name, pending.value, "" if restore is None else restore_meta_value(restore.until))
         cause = EventContext(RESTORED[restore is not None], more=event)
-        teller = S3EventBuilder(bucket, cause, version) if MARK in bucket.settings else None
-        placer = VersionRelocator(self._store, bucket, target, self._pacer, teller=teller)
-        which = (version.key, version.version_id, version.seq, EITHER, version.storage_class)
-        wish = Relocation(*which, headers, note, keeps=restore is not None)
+        event_builder = S3EventBuilder(bucket, cause, version) if MARK in bucket.settings else None
+        relocator = VersionRelocator(self._store, bucket, target, self._pacer, event_builder=event_builder)
+        version_fields = (version.key, version.version_id, version.seq, EITHER, version.storage_class)
+        relocation = Relocation(*version_fields, headers, note, keeps_archive=restore is not None)
         try:
-            placed = await placer.place([wish])
+            new_seqs = await relocator.relocate([relocation])
         except SettingsChanged:  # the bucket's store changes: it will be copied there
-            placed = {}
-        if not placed:  # it changed meanwhile, or cannot be read
+            new_seqs = {}
+        if not new_seqs:  # it changed meanwhile, or cannot be read
             await self._index.look_later(pending, restore_meta_value(self._now() + RETRY_MS // 10))

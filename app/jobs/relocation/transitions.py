@@ -14,24 +14,24 @@ from sluice_s3.app.store.store import Store
 
 
 async def transition_versions(
-    store: Store, bucket: Bucket, due: Sequence[DueAction], pace: RateLimiter, teller: EventBuilder | None
+    store: Store, bucket: Bucket, due: Sequence[DueAction], pace: RateLimiter, event_builder: EventBuilder | None
 ) -> dict[int, int]:
     """Move the due versions of a bucket; return their new numbers by the old ones.
 
     Raises SettingsChanged, DomainError.
     """
-    done: dict[int, int] = {}
+    new_seqs: dict[int, int] = {}
     for storage_class, group in groupby(sorted(due, key=_class), _class):
         target = store.of(store.classes[storage_class])
-        placer = VersionRelocator(store, bucket, target, pace, settings=bucket.settings, teller=teller)
-        done |= await placer.place([_wish(one) for one in group])
-    return done
+        relocator = VersionRelocator(store, bucket, target, pace, settings=bucket.settings, event_builder=event_builder)
+        new_seqs |= await relocator.relocate([_make_relocation(one) for one in group])
+    return new_seqs
 
 
 def _class(due: DueAction) -> str:
     return due.storage_class
 
 
-def _wish(due: DueAction) -> Relocation:
+def _make_relocation(due: DueAction) -> Relocation:
     states = OBJECT if due.kind == TRANSITION else OLDER
     return Relocation(due.key, due.version_id, due.seq, states, due.storage_class)

@@ -61,14 +61,14 @@ class Relocation(NamedTuple):
     headers: str | None = None
     """The new headers; None leaves them."""
     note: MetaUpdate | None = None
-    keeps: bool = False
+    keeps_archive: bool = False
     """Whether its old blobs stay referenced, until another relocation of the version uses them again."""
 
 
 class _Found(NamedTuple):
     """The version, and its blobs on other stores, each with its part number."""
 
-    wish: Relocation
+    relocation: Relocation
     version: Version
     blobs: tuple[tuple[str, int], ...]
     archive: Archive = Archive.NONE
@@ -77,7 +77,7 @@ class _Found(NamedTuple):
 class VersionRelocator:
     """Mover of one bucket's versions to the store `target`.
 
-    `settings` are those that the bucket must have, if any; `teller` builds event messages.
+    `settings` are those that the bucket must have, if any; `event_builder` builds event messages.
     """
 
     def __init__(
@@ -88,35 +88,35 @@ class VersionRelocator:
         pace: RateLimiter,
         *,
         settings: str | None = None,
-        teller: EventBuilder | None = None,
+        event_builder: EventBuilder | None = None,
     ) -> None:
         self._index = store.index
         self._bucket = bucket
         self._target = target
         self._settings = settings
-        self._teller = teller
+        self._event_builder = event_builder
         self._copier = BlobCopier(store, bucket, target, pace)
 
-    async def place(self, wishes: Sequence[Relocation]) -> dict[int, int]:
+    async def relocate(self, relocations: Sequence[Relocation]) -> dict[int, int]:
         """Move versions; return their new numbers by the old ones.
 
         Versions that changed or cannot be read are left out. Raises SettingsChanged, DomainError.
         """
-        done: dict[int, int] = {}
-        for first in range(0, len(wishes), RECORDS_PER_BATCH):
-            some = wishes[first : first + RECORDS_PER_BATCH]
+        new_seqs: dict[int, int] = {}
+        for first in range(0, len(relocations), RECORDS_PER_BATCH):
+            some = relocations[first : first + RECORDS_PER_BATCH]
             for _ in range(MAX_ATTEMPTS):
-                left = deque(one for one in some if one.seq not in done)
+                left = deque(one for one in some if one.seq not in new_seqs)
                 any_found = False
                 while left:
-                    if group := await self._take(left):
-                        done |= await self._move(group)
+                    if group := await self._take_group(left):
+                        new_seqs |= await self._move(group)
                         any_found = True
                 if not any_found:
                     break
-        return done
+        return new_seqs
 
-    async def _take(self, left: deque[Relocation]) -> list[_Found]:
+    async def _take_group(self, left: deque[Relocation]) -> list[_Found]:
         """Remove from `left` the next versions of one step, and return them.
 
         A version of many blobs is a step of its own: its rows, at most 10,000, change in one transaction as at its
@@ -135,70 +135,77 @@ class VersionRelocator:
                 blobs += len(one.blobs)
         return group
 
-    async def _find(self, wish: Relocation) -> _Found | None:
+    async def _find(self, relocation: Relocation) -> _Found | None:
         """Return the version if it is unchanged since the request."""
-        version = await self._index.version(self._bucket.id, wish.key, wish.version_id)
-        if version is None or version.seq != wish.seq or is_plain_file(version.body):
+        version = await self._index.version(self._bucket.id, relocation.key, relocation.version_id)
+        if version is None or version.seq != relocation.seq or is_plain_file(version.body):
             return None
-        if wish.headers is None and restore_state.restore_state(version.headers) is not None:
+        if relocation.headers is None and restore_state.restore_state(version.headers) is not None:
             return None  # it is read from the archive again
-        kept: dict[int, str] = {}
+        archived: dict[int, str] = {}
         if not version.body.startswith(PIECES):
             blobs: Iterable[tuple[str, int]] = [(version.body, 0)] if version.body else []
         else:
-            held = await self._index.held_by_pieces(int(version.body.removeprefix(PIECES)))
-            kept = {one.first - ARCHIVE_OFFSET: one.locator for one in held if one.first >= ARCHIVE_OFFSET}
-            held = [one for one in held if one.first < ARCHIVE_OFFSET]
-            whole = kept.keys() == {one.first for one in held}
-            if kept and whole and all(store_of_locator(blob) == self._target.name for blob in kept.values()):
-                return _Found(wish, version, (), Archive.LEFT)
-            blobs = {one.locator: one.second for one in held}.items()
+            references = await self._index.find_piece_blobs(int(version.body.removeprefix(PIECES)))
+            archived = {one.first - ARCHIVE_OFFSET: one.locator for one in references if one.first >= ARCHIVE_OFFSET}
+            references = [one for one in references if one.first < ARCHIVE_OFFSET]
+            whole = archived.keys() == {one.first for one in references}
+            if archived and whole and all(store_of_locator(blob) == self._target.name for blob in archived.values()):
+                return _Found(relocation, version, (), Archive.LEFT)
+            blobs = {one.locator: one.second for one in references}.items()
         if self._copier.stuck.intersection(blob for blob, _ in blobs):
             return None
-        if not kept and all(store_of_locator(blob) == self._target.name for blob, _ in blobs):
+        if not archived and all(store_of_locator(blob) == self._target.name for blob, _ in blobs):
             blobs = ()
-        return _Found(wish, version, tuple(blobs), Archive.KEPT if wish.keeps else Archive.NONE)
+        return _Found(relocation, version, tuple(blobs), Archive.KEPT if relocation.keeps_archive else Archive.NONE)
 
     async def _move(self, found: Sequence[_Found]) -> dict[int, int]:
         """Copy the blobs and switch the references to the copies."""
-        wants = {want.body: want for one in found for want in _wants(one)}
-        kept = await self._copier.copy(list(wants.values()))
+        requests = {request.body: request for one in found for request in _make_requests(one)}
+        copies = await self._copier.copy(list(requests.values()))
         crash_point("transition.copied")
-        whole = [one for one in found if all(blob in kept for blob, _ in one.blobs)]
-        done = await self._commit([_entry(one, kept) for one in whole], kept)
+        copied = [one for one in found if all(blob in copies for blob, _ in one.blobs)]
+        seqs = await self._commit([_make_entry(one, copies) for one in copied], copies)
         crash_point("transition.moved")
-        held = {blob for one, seq in zip(whole, done, strict=True) if seq for blob, _ in one.blobs}
-        await self._copier.settle(kept, held)
-        return {one.wish.seq: seq for one, seq in zip(whole, done, strict=True) if seq}
+        referenced = {blob for one, seq in zip(copied, seqs, strict=True) if seq for blob, _ in one.blobs}
+        await self._copier.settle(copies, referenced)
+        return {one.relocation.seq: seq for one, seq in zip(copied, seqs, strict=True) if seq}
 
-    async def _commit(self, entries: Sequence[TransitionEntry], kept: dict[str, StoredBlob]) -> list[int]:
+    async def _commit(self, entries: Sequence[TransitionEntry], copies: dict[str, StoredBlob]) -> list[int]:
         if not entries:
             return []
         try:
-            with emit_events(self._teller):
-                done = await self._index.reclass(self._bucket, self._settings, entries)
+            with emit_events(self._event_builder):
+                seqs = await self._index.reclass(self._bucket, self._settings, entries)
         except CommitUnknown:
             raise  # the orphan sweeper asks the index for the outcome
         except DomainError:
-            await self._copier.settle(kept, set())
+            await self._copier.settle(copies, set())
             raise
-        if done is None:
-            await self._copier.settle(kept, set())
+        if seqs is None:
+            await self._copier.settle(copies, set())
             raise SettingsChanged
-        return done
+        return seqs
 
 
-def _wants(found: _Found) -> Iterator[CopyRequest]:
+def _make_requests(found: _Found) -> Iterator[CopyRequest]:
     version = found.version
     upload = int(version.body.removeprefix(PIECES)) if version.body.startswith(PIECES) else 0
     for blob, part in found.blobs:
         yield CopyRequest(BlobReference("version", version.seq), blob, version.key, upload, part, shared=False)
 
 
-def _entry(found: _Found, kept: dict[str, StoredBlob]) -> TransitionEntry:
-    wish, version = found.wish, found.version
-    places = {blob: kept[blob].locator for blob, _ in found.blobs}
-    now = (version.body, wish.storage_class, places, version.size, version.etag)
+def _make_entry(found: _Found, copies: dict[str, StoredBlob]) -> TransitionEntry:
+    relocation, version = found.relocation, found.version
+    locators = {blob: copies[blob].locator for blob, _ in found.blobs}
+    current = (version.body, relocation.storage_class, locators, version.size, version.etag)
     return TransitionEntry(
-        wish.key, wish.version_id, wish.seq, wish.states, *now, wish.headers, wish.note, found.archive
+        relocation.key,
+        relocation.version_id,
+        relocation.seq,
+        relocation.states,
+        *current,
+        relocation.headers,
+        relocation.note,
+        found.archive,
     )

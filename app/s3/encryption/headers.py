@@ -226,13 +226,13 @@ async def wait_until_key_journaled(services: Services, request: S3Request, seal:
     Raises StoreUnavailable.
     """
     if seal is not None and seal.scheme.method != CUSTOMER:
-        await services.store.keyring.kept(request.bucket_row.store)
+        await services.store.keyring.wait_until_journaled(request.bucket_row.store)
 
 
 def require_key_journaled(services: Services, request: S3Request, seal: ObjectEncryption | None) -> None:
     """Raise WouldBlock where `wait_until_key_journaled` would wait."""
     if seal is not None and seal.scheme.method != CUSTOMER:
-        services.store.keyring.check_kept(request.bucket_row.store)
+        services.store.keyring.require_journaled(request.bucket_row.store)
 
 
 def response_headers(request: S3Request, scheme: Scheme | None) -> Headers:

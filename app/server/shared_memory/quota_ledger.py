@@ -43,7 +43,7 @@ class QuotaLedger:
         self._places, self._place = places, place
         self._coming: dict[int, _Coming] = {}
 
-    def tell(self, bucket_id: int, coming: Usage, came: Usage) -> None:
+    def report(self, bucket_id: int, coming: Usage, came: Usage) -> None:
         """See `app.store.quotas.PeerUsage`."""
         if any(came):
             at = bucket_id % SLOTS * 2 * self._places + self._place
@@ -71,7 +71,7 @@ class QuotaLedger:
         slots = range(first, first + PROBES * self._places, self._places)
         return next((at for at in slots if not self._ids[at]), None)
 
-    def others(self, bucket_id: int) -> tuple[Usage, Usage]:
+    def find_peer_usage(self, bucket_id: int) -> tuple[Usage, Usage]:
         """See `app.store.quotas.PeerUsage`."""
         places, at = self._places, bucket_id % SLOTS * 2 * self._places
         size = sum(self._came[at : at + places]) - self._came[at + self._place]

@@ -56,25 +56,25 @@ class State(NamedTuple):
     """Blocking calls under way."""
     stuck: int
     """Blocking calls that run longer than the limit, including those of abandoned drivers."""
-    held: int
+    cached_bytes: int
     """Bytes of small objects in the driver's memory."""
 
 
 class _Trial:
     """One trial of the mount, in a thread that nothing waits for."""
 
-    def __init__(self, driver: Driver, known: Identity, *, write: bool) -> None:
+    def __init__(self, driver: Driver, identity: Identity, *, write: bool) -> None:
         self.since = time.monotonic()
         self.write = write
         self.done = False
         self.error: DriverError | None = None
-        self._thread = threading.Thread(target=self._run, args=(driver, known), name="store-trial", daemon=True)
+        self._thread = threading.Thread(target=self._run, args=(driver, identity), name="store-trial", daemon=True)
         self._thread.start()
 
-    def _run(self, driver: Driver, known: Identity) -> None:
+    def _run(self, driver: Driver, identity: Identity) -> None:
         try:
             with map_errors():
-                driver.look(known, write=self.write)
+                driver.look(identity, write=self.write)
         except DriverError as error:
             self.error = error
         except Exception as error:
@@ -105,25 +105,25 @@ class PlainFiles(Protocol):
 class CircuitBreaker:
     """The circuit breaker of one store.
 
-    `again` creates another driver for it. A call may take `limit` seconds. Used on the event loop only.
+    `make_driver` creates another driver for it. A call may take `limit` seconds. Used on the event loop only.
     """
 
-    def __init__(self, place: NamedDriver, again: Callable[[], Driver], limit: float) -> None:
-        self._place = place
-        self._again = again
+    def __init__(self, driver: NamedDriver, make_driver: Callable[[], Driver], limit: float) -> None:
+        self._driver = driver
+        self._make_driver = make_driver
         self._limit = limit
-        self._known: Identity | None = None
+        self._identity: Identity | None = None
         self._book: PackRegistry | None = None
         self._condition: Condition = "up"
         self._reason = ""
         self._seen: dict[object, float] = {}
         """Calls that ran at the last check, each with the earliest known time."""
-        self._troubles = 0
+        self._failures = 0
         self._checked = time.monotonic()
         self._mounts = mount_table_generation()
         self._trial: _Trial | None = None
         self._hanging: list[_Trial] = []
-        self._given_up: list[Driver] = []
+        self._abandoned: list[Driver] = []
         self._tree: PlainFiles | None = None
         self.refused: DriverError | None = None
         """The error that kept the store out of service at the start."""
@@ -142,30 +142,32 @@ class CircuitBreaker:
         """The state at the last check."""
         now = time.monotonic()
         stuck = sum(now - since >= self._limit for since in self._seen.values())
-        left = sum(len(driver.running()) for driver in self._given_up) + (0 if self.up else len(self._of_tree()))
-        return State(self.up, self._condition, len(self._seen), stuck + left, self._place.held)
+        abandoned = sum(len(driver.running()) for driver in self._abandoned) + (
+            0 if self.up else len(self._tree_calls())
+        )
+        return State(self.up, self._condition, len(self._seen), stuck + abandoned, self._driver.cached_bytes)
 
     # life
-    async def start(self, known: tuple[str, int] | None) -> None:
+    async def start(self, identity: tuple[str, int] | None) -> None:
         """Start the driver.
 
         If the index knows the store but the store is missing, it is out of service until it appears. Raises DriverError
         for a store that the index does not know.
         """
-        driver = self._place.driver
+        driver = self._driver.driver
         try:
-            if known is not None:
-                self._known = Identity(*known)
+            if identity is not None:
+                self._identity = Identity(*identity)
                 await self._first_look()
             await driver.start()
             if self._tree is not None:
                 await self._tree.start()
             found = driver.identity
-            if known is not None:
-                check_identity(found, Identity(*known))
-            self._known = found
+            if identity is not None:
+                check_identity(found, Identity(*identity))
+            self._identity = found
         except DriverError as error:
-            if known is None:
+            if identity is None:
                 raise
             self.refused = error
             self._open(str(error))
@@ -189,28 +191,28 @@ class CircuitBreaker:
     def open_packs(self, book: PackRegistry) -> None:
         """Write packs, now and whenever the store returns to service."""
         self._book = book
-        self._place.open_packs(book)
+        self._driver.open_packs(book)
 
-    async def run(self, tell: Callable[[str, str, int, int, int], None]) -> None:
+    async def run(self, report: Callable[[str, str, int, int, int], None]) -> None:
         """Check until cancelled.
 
-        Each check calls `tell` with the name, the condition, the running and stuck calls, and the bytes in memory.
+        Each check calls `report` with the name, the condition, the running and stuck calls, and the bytes in memory.
         """
         while True:
             state = self.state
-            tell(self._place.name, state.condition, state.running, state.stuck, state.held)
+            report(self._driver.name, state.condition, state.running, state.stuck, state.cached_bytes)
             await asyncio.sleep(min(CHECK_SECONDS, self._limit / 4))
             try:
                 await self.look()
             except Exception:
-                logger.exception("store %s: looking at it failed", self._place.name)
+                logger.exception("store %s: looking at it failed", self._driver.name)
 
     async def look(self) -> None:
         """Check once.
 
         It never waits for the mount, except while a driver starts on a mount that has just answered.
         """
-        self._given_up = [driver for driver in self._given_up if driver.running()]
+        self._abandoned = [driver for driver in self._abandoned if driver.running()]
         self._hanging = [trial for trial in self._hanging if not trial.done]
         ended = None
         if self._trial is not None and self._trial.done:
@@ -229,10 +231,10 @@ class CircuitBreaker:
             if ended.write:
                 self._note(ended.error)
         now = time.monotonic()
-        driver = self._place.driver
-        self._seen = {call: self._seen.get(call, now) for call in (*driver.running(), *self._of_tree())}
+        driver = self._driver.driver
+        self._seen = {call: self._seen.get(call, now) for call in (*driver.running(), *self._tree_calls())}
         oldest = now - min(self._seen.values(), default=now)
-        troubles, self._troubles = driver.troubles - self._troubles, driver.troubles
+        failures, self._failures = driver.troubles - self._failures, driver.troubles
         if self._trial is not None:
             tried = now - self._trial.since
             if tried >= self._limit or (oldest >= self._limit and tried >= self._limit / 2):
@@ -241,13 +243,13 @@ class CircuitBreaker:
         if oldest >= LONGEST_CALL_FACTOR * self._limit:
             self._open(f"a call has not ended for {oldest:.0f} s")
             return
-        suspect = troubles > 0 or oldest >= self._limit / 2 or self._condition != "up"
+        suspect = failures > 0 or oldest >= self._limit / 2 or self._condition != "up"
         mounts = mount_table_generation()
         if self._trial is None and (suspect or mounts != self._mounts or now >= self._checked + FULL_CHECK_SECONDS):
             self._checked, self._mounts = now, mounts
             self._try(write=suspect)
 
-    def _of_tree(self) -> list[object]:
+    def _tree_calls(self) -> list[object]:
         return [] if self._tree is None else self._tree.running()
 
     def _note(self, error: DriverError | None) -> None:
@@ -258,18 +260,18 @@ class CircuitBreaker:
         if condition != self._condition:
             self._condition = condition
             if error is None:
-                logger.warning("store %s: it takes writes again", self._place.name)
+                logger.warning("store %s: it takes writes again", self._driver.name)
             else:
-                logger.error("store %s: it takes no writes (%s): %s", self._place.name, condition, error)
+                logger.error("store %s: it takes no writes (%s): %s", self._driver.name, condition, error)
 
     # out of service
     def _open(self, reason: str) -> None:
         self._condition, self._reason = "down", reason
-        logger.error("store %s: out of service: %s", self._place.name, reason)
-        driver = self._place.driver
-        self._place.put_in(UnavailableDriver(driver, reason))
+        logger.error("store %s: out of service: %s", self._driver.name, reason)
+        driver = self._driver.driver
+        self._driver.replace_driver(UnavailableDriver(driver, reason))
         driver.give_up(StoreSilent(reason))
-        self._given_up.append(driver)
+        self._abandoned.append(driver)
         if self._tree is not None:
             self._tree.suspend(StoreSilent(reason))
         self._seen = {}
@@ -277,13 +279,15 @@ class CircuitBreaker:
     async def _look_at_down(self, ended: _Trial | None) -> None:
         now = time.monotonic()
         if ended is not None:
-            if not isinstance(ended.error, StoreGone) and len(self._given_up) <= MOST_GIVEN_UP:
+            if not isinstance(ended.error, StoreGone) and len(self._abandoned) <= MOST_GIVEN_UP:
                 await self._close()
                 return
             if ended.error is not None:
-                self._tell(str(ended.error))
+                self._log_reason(str(ended.error))
             else:
-                self._tell(f"it answers, but {len(self._given_up)} times its calls hang for ever: restart the gateway")
+                self._log_reason(
+                    f"it answers, but {len(self._abandoned)} times its calls hang for ever: restart the gateway"
+                )
         hangs = self._trial is not None and now - self._trial.since >= 2 * self._limit
         if self._trial is not None and hangs and len(self._hanging) + 1 < MOST_TRIALS:
             self._hanging.append(self._trial)
@@ -292,31 +296,31 @@ class CircuitBreaker:
             self._try(write=True)
 
     async def _close(self) -> None:
-        driver = self._again()
+        driver = self._make_driver()
         try:
             await driver.start()
             if self._tree is not None:
                 self._tree.suspend(None)
                 await self._tree.start()
-            if self._known is not None:
-                check_identity(driver.identity, self._known)
+            if self._identity is not None:
+                check_identity(driver.identity, self._identity)
         except DriverError as error:
-            self._tell(str(error))
+            self._log_reason(str(error))
             driver.give_up(StoreSilent("not started"))
             if self._tree is not None:
                 self._tree.suspend(StoreSilent(str(error)))
             return
         if self._book is not None:
             driver.open_packs(self._book)
-        self._place.put_in(driver)
-        self._condition, self._troubles, self._checked = "up", 0, time.monotonic()
-        logger.warning("store %s: in service again", self._place.name)
+        self._driver.replace_driver(driver)
+        self._condition, self._failures, self._checked = "up", 0, time.monotonic()
+        logger.warning("store %s: in service again", self._driver.name)
 
-    def _tell(self, reason: str) -> None:
+    def _log_reason(self, reason: str) -> None:
         if reason != self._reason:
             self._reason = reason
-            logger.error("store %s: still out of service: %s", self._place.name, reason)
+            logger.error("store %s: still out of service: %s", self._driver.name, reason)
 
     def _try(self, *, write: bool) -> None:
-        if self._known is not None:
-            self._trial = _Trial(self._place.driver, self._known, write=write)
+        if self._identity is not None:
+            self._trial = _Trial(self._driver.driver, self._identity, write=write)

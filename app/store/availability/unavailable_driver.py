@@ -18,7 +18,7 @@ from sluice_s3.storage_drivers.base import (
     ProbeResult,
     RecordInfo,
     Usage,
-    no_claim,
+    no_recovery_header,
 )
 from sluice_s3.storage_drivers.errors import DriverError, StoreSilent
 from sluice_s3.storage_drivers.identity import Identity
@@ -68,7 +68,7 @@ class UnavailableDriver:
         return 0
 
     @property
-    def held(self) -> int:
+    def cached_bytes(self) -> int:
         """Always 0: nothing is in memory."""
         return 0
 
@@ -92,7 +92,7 @@ class UnavailableDriver:
         source: BodySource,
         timings: dict[str, float] | None = None,
         piece: Buffer | None = None,
-        claim: Callable[[], bytes] = no_claim,
+        make_header: Callable[[], bytes] = no_recovery_header,
     ) -> str:
         """See `Driver`."""
         self._no()
@@ -138,7 +138,7 @@ class UnavailableDriver:
         """See `Driver`."""
         self._no()
 
-    async def forget_unlinked(self) -> None:
+    async def close_unlinked(self) -> None:
         """Do nothing: nothing is open."""
 
     # packs
@@ -151,7 +151,7 @@ class UnavailableDriver:
         self._no()
         yield 0
 
-    async def claimed(self, pack_id: int, offset: int, limit: int) -> tuple[list[RecordInfo], int]:
+    async def list_records(self, pack_id: int, offset: int, limit: int) -> tuple[list[RecordInfo], int]:
         """See `Driver`."""
         self._no()
 
@@ -160,7 +160,7 @@ class UnavailableDriver:
         self._no()
 
     # journals
-    async def write_journal(self, journal_id: int, decisions: Sequence[JournalRecord]) -> int:
+    async def write_journal(self, journal_id: int, records: Sequence[JournalRecord]) -> int:
         """See `Driver`."""
         self._no()
 

@@ -54,7 +54,7 @@ class Keyring:
         self._ring: KeyRing | None = None
         self._generation = -1
         self._stale = 0.0
-        self._kept: set[tuple[str, int]] = set()
+        self._journaled: set[tuple[str, int]] = set()
         self._lock = asyncio.Lock()
 
     @property
@@ -106,27 +106,27 @@ class Keyring:
         return self._ring.unwrapping(kind, key)
 
     # whether the ring is journaled
-    def check_kept(self, store: str) -> None:
+    def require_journaled(self, store: str) -> None:
         """Raise WouldBlock unless the journals of a store are known to contain the ring."""
-        if (store, self.ring.number) not in self._kept:
+        if (store, self.ring.number) not in self._journaled:
             raise WouldBlock
 
-    async def kept(self, store: str, patience: float = WAIT_SECONDS) -> None:
+    async def wait_until_journaled(self, store: str, timeout: float = WAIT_SECONDS) -> None:
         """Wait until the journals of a store contain the cached ring.
 
         Raises StoreUnavailable, NoKeyRing.
         """
-        known = store, self.ring.number
-        if known in self._kept:
+        journaled = store, self.ring.number
+        if journaled in self._journaled:
             return
-        until = time.monotonic() + patience
+        deadline = time.monotonic() + timeout
         pause = FIRST_LOOK
-        while int(await self._index.note(of_store(KEYRING_JOURNALED, store)) or 0) < known[1]:
-            if time.monotonic() > until:
+        while int(await self._index.note(of_store(KEYRING_JOURNALED, store)) or 0) < journaled[1]:
+            if time.monotonic() > deadline:
                 raise StoreUnavailable(reason="the key ring is not written down beside the data")
             await asyncio.sleep(pause)
             pause = min(pause * 1.5, LAST_LOOK)
-        self._kept.add(known)
+        self._journaled.add(journaled)
 
 
 NO_KEYRING = "there is no key ring: start the server with a master key first"

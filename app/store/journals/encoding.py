@@ -30,34 +30,34 @@ class RecordHeader(NamedTuple):
     """Milliseconds. Earlier commits are in this record or an earlier one."""
 
 
-def encode(heading: RecordHeader, **fields: str) -> JournalRecord:
+def encode(header: RecordHeader, **fields: str) -> JournalRecord:
     """Return a record of fields that are JSON already."""
     body = "{" + ",".join(f'"{name}":{value}' for name, value in fields.items()) + "}"
-    return JournalRecord(heading.until, orjson.dumps(list(heading)), isal_zlib.compress(body.encode(), 1))
+    return JournalRecord(header.until, orjson.dumps(list(header)), isal_zlib.compress(body.encode(), 1))
 
 
-def parse_header(decision: JournalRecord) -> RecordHeader:
+def parse_header(record: JournalRecord) -> RecordHeader:
     """Return the header of a record. Raises ValueError."""
-    found = orjson.loads(decision.claim)
+    found = orjson.loads(record.header)
     if not isinstance(found, list) or len(found) != len(RecordHeader._fields):
         raise ValueError("no claim of a decision")
     return RecordHeader._make(found)
 
 
-def encode_settings(decision: JournalRecord) -> dict[str, Any] | None:
+def parse_settings(record: JournalRecord) -> dict[str, Any] | None:
     """Return the settings in a record; None when it has none. Raises ValueError."""
     try:
-        body = zlib.decompress(decision.body)
+        body = zlib.decompress(record.body)
     except zlib.error as error:
         raise ValueError(str(error)) from error
     found: dict[str, Any] | None = orjson.loads(body).get("settings") if b'"settings":' in body else None
     return found
 
 
-def decode(decision: JournalRecord) -> dict[str, Any]:
+def decode(record: JournalRecord) -> dict[str, Any]:
     """Return the body of a record. Raises ValueError."""
     try:
-        found: dict[str, Any] = orjson.loads(zlib.decompress(decision.body))
+        found: dict[str, Any] = orjson.loads(zlib.decompress(record.body))
     except zlib.error as error:
         raise ValueError(str(error)) from error
     return found

@@ -17,33 +17,38 @@ FIRST_LOOK, LAST_LOOK = 0.005, 0.2
 
 
 async def wait_until_journaled(
-    store: Store, bucket: Bucket, key: str, done: CommitResult | Version, headers: str, patience: float = WAIT_SECONDS
+    store: Store,
+    bucket: Bucket,
+    key: str,
+    committed: CommitResult | Version,
+    headers: str,
+    timeout: float = WAIT_SECONDS,
 ) -> None:
-    """Wait until the store's journals contain the version `done` of `key`, if it is locked.
+    """Wait until the store's journals contain the version `committed` of `key`, if it is locked.
 
     `store` is the one that the request found; if a move began since, only the journals of the new store will count.
-    Raises StoreUnavailable after the patience. Then the version exists with its lock, but only the index records that.
+    Raises StoreUnavailable after the timeout. Then the version exists with its lock, but only the index records that.
     """
     if object_lock.LOCKED not in headers or object_lock.lock_of(headers) is object_lock.NONE:
         return
-    until = time.monotonic() + patience
-    told, seq = 0, done.seq
-    while told < seq:
-        await _told(store, seq, until)
+    deadline = time.monotonic() + timeout
+    journaled, seq = 0, committed.seq
+    while journaled < seq:
+        await _wait_for_watermark(store, seq, deadline)
         found = await store.index.bucket(bucket.name)
         if found is not None and found.store != store.name:
-            await _told(store.of(found.store), seq, until)
+            await _wait_for_watermark(store.of(found.store), seq, deadline)
         # A change of tags or storage class gave the version a newer number, so the journal writer passed over it.
-        version = await store.index.version(bucket.id, key, done.version_id)
-        told, seq = seq, version.seq if version is not None else 0
+        version = await store.index.version(bucket.id, key, committed.version_id)
+        journaled, seq = seq, version.seq if version is not None else 0
 
 
-async def _told(store: Store, seq: int, until: float) -> None:
+async def _wait_for_watermark(store: Store, seq: int, deadline: float) -> None:
     pause = FIRST_LOOK
     while await store.index.watermark(store.name) < seq:
-        if store.bell is not None:
-            store.bell.ring()
-        if time.monotonic() > until:
+        if store.journal_wakeup is not None:
+            store.journal_wakeup.wake()
+        if time.monotonic() > deadline:
             raise StoreUnavailable(reason="the lock is not written down beside the data")
         await asyncio.sleep(pause)
         pause = min(pause * 1.5, LAST_LOOK)

@@ -21,9 +21,9 @@ class JournalWakeup:
         self._name = f"\0sluice-{digest}"
         self._sender: socket.socket | None = None
         self._listener: socket.socket | None = None
-        self._rung = asyncio.Event()
+        self._event = asyncio.Event()
 
-    def ring(self) -> None:
+    def wake(self) -> None:
         """Wake the journal writer."""
         if self._sender is None:
             self._sender = _socket()
@@ -37,10 +37,10 @@ class JournalWakeup:
         self._listen()
         try:
             async with asyncio.timeout(seconds):
-                await self._rung.wait()
+                await self._event.wait()
         except TimeoutError:
             return False
-        self._rung.clear()
+        self._event.clear()
         return True
 
     def _listen(self) -> None:
@@ -53,17 +53,17 @@ class JournalWakeup:
             listener.close()
             return
         self._listener = listener
-        asyncio.get_running_loop().add_reader(listener.fileno(), self._hear)
+        asyncio.get_running_loop().add_reader(listener.fileno(), self._receive)
 
-    def _hear(self) -> None:
+    def _receive(self) -> None:
         assert self._listener is not None
         try:
             while True:
                 self._listener.recv(1)
         except OSError:
-            self._rung.set()
+            self._event.set()
 
-    def deafen(self) -> None:
+    def stop_listening(self) -> None:
         """Stop listening: another process is the journal writer now."""
         listener, self._listener = self._listener, None
         if listener is not None:
@@ -72,7 +72,7 @@ class JournalWakeup:
 
     def close(self) -> None:
         """Stop listening and sending."""
-        self.deafen()
+        self.stop_listening()
         if self._sender is not None:
             self._sender.close()
             self._sender = None

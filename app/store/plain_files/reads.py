@@ -44,8 +44,8 @@ T = TypeVar("T")
 class Backoff:
     """Growing waits, until `STABLE_WAIT_SECONDS` are over."""
 
-    def __init__(self, patience: float = STABLE_WAIT_SECONDS) -> None:
-        self._deadline = monotonic() + patience
+    def __init__(self, timeout: float = STABLE_WAIT_SECONDS) -> None:
+        self._deadline = monotonic() + timeout
         self._next = 0.002
 
     async def wait(self) -> bool:

@@ -38,7 +38,7 @@ def test_a_mount_that_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 def test_a_mount_that_hangs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     go_on = threading.Event()
     monkeypatch.setattr(
-        "sluice_s3.storage_drivers.probing.probe.run_with_timeout", lambda *args: run_with_timeout(*args, patience=0.3)
+        "sluice_s3.storage_drivers.probing.probe.run_with_timeout", lambda *args: run_with_timeout(*args, timeout=0.3)
     )
     monkeypatch.setitem(probe_trials.CHECKS, Capability.FSYNC_FILE, lambda _: (go_on.wait(30), ""))
     told = CliRunner().invoke(cli, ["probe", str(tmp_path)])

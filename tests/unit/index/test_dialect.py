@@ -13,7 +13,7 @@ import pytest
 
 import sluice_s3.app.index
 from sluice_s3.app.index.rows import Bucket
-from sluice_s3.app.index.sql.dialect import Query, Words
+from sluice_s3.app.index.sql.dialect import Query, SqlDialect
 from sluice_s3.app.index.sqlite.index import SqliteIndex
 from tests.support import postgres
 from tests.unit.index.tools import OWNER, Memory, new, open_at, part
@@ -73,22 +73,23 @@ async def test_postgres_reads_all(url: str) -> None:
 
 
 def test_parameters_have_the_places_of_their_first_use() -> None:
-    def said(words: Words) -> str:
-        later = words.text("later")
-        return f"SELECT {words.number('first')}, {later}, {words.number('first')} WHERE 1 IN ({words.numbers('list')})"
+    def render(dialect: SqlDialect) -> str:
+        later = dialect.text("later")
+        first, items = dialect.number("first"), dialect.numbers("list")
+        return f"SELECT {first}, {later}, {first} WHERE 1 IN ({items})"
 
-    query = Query(said)
+    query = Query(render)
     assert [*query.types] == ["later", "first", "list"]
     assert query.sql == "SELECT ?2, ?1, ?2 WHERE 1 IN (SELECT value FROM json_each(?3))"
     assert query.postgres.startswith("SELECT $2::bigint, $1::text, $2::bigint WHERE 1 IN (")
-    assert query.given(first=1, later="x", list=(2, 3), more=4) == (query, ("x", 1, "[2,3]"))
+    assert query.bind(first=1, later="x", list=(2, 3), more=4) == (query, ("x", 1, "[2,3]"))
     with pytest.raises(KeyError):
-        query.given(first=1, later="x")
+        query.bind(first=1, later="x")
 
 
 def test_a_parameter_has_one_type() -> None:
     with pytest.raises(TypeError, match="a is bigint in one place and text in another"):
-        Query(lambda words: f"SELECT {words.number('a')}, {words.text('a')}")
+        Query(lambda dialect: f"SELECT {dialect.number('a')}, {dialect.text('a')}")
 
 
 def test_what_one_engine_alone_says_is_nowhere_else() -> None:
@@ -106,7 +107,7 @@ def test_what_one_engine_alone_says_is_nowhere_else() -> None:
 async def test_a_locator_of_any_characters_is_found(index: SqliteIndex, bucket: Bucket, name: str) -> None:
     locator = f"t:1.2.3:bucket/{name}"
     await index.put_version(bucket.id, f"key {name}", new(locator))
-    assert await index.held([locator, "other"]) == {locator}
+    assert await index.find_referenced([locator, "other"]) == {locator}
     assert [reference.locator async for reference in index.references()] == [locator]
 
 
@@ -132,10 +133,10 @@ async def test_how_much_is_held(index: SqliteIndex, bucket: Bucket) -> None:
     assert await index.bucket_usage(bucket.id) == (26, 2)
     assert await index.stored_bytes("default") == 26
     assert await index.versions_count() == 2
-    assert await index.held_bytes(["p:1.", "p:3."], len) == {"p:1.": 10}
-    held = await index.held_in(["p:1.", "p:2."], 10)
+    assert await index.referenced_bytes(["p:1.", "p:3."], len) == {"p:1.": 10}
+    held = await index.find_references_in_packs(["p:1.", "p:2."], 10)
     assert set(held.holders) == {"p:1.1", "p:1.2", "p:2.1"}
-    assert [(blob.locator, key) for key, blob in await index.held_by_parts(bucket.id)] == [
+    assert [(blob.locator, key) for key, blob in await index.find_part_blobs(bucket.id)] == [
         ("p:1.2", "c"),
         ("p:2.1", "c"),
     ]

@@ -27,7 +27,7 @@ def test_taken_over(memory: Memory, how: str) -> None:
     lease = memory.run(cluster.take_lease(first, "sweep"))
     assert lease is not None
     if how == "left":
-        memory.run(cluster.leave_lease(lease))
+        memory.run(cluster.release_lease(lease))
     elif how == "retired":
         assert memory.run(writers.retire(first))
     else:
@@ -37,7 +37,7 @@ def test_taken_over(memory: Memory, how: str) -> None:
     assert memory.run(cluster.is_free(second, "sweep"))
     assert memory.run(cluster.take_lease(second, "sweep")) == Lease("sweep", second, 2)
     assert not memory.run(cluster.holds_lease(lease))
-    memory.run(cluster.leave_lease(lease))  # too late: it is another's
+    memory.run(cluster.release_lease(lease))  # too late: it is another's
     assert memory.run(cluster.holds_lease(Lease("sweep", second, 2)))
 
 
@@ -51,7 +51,7 @@ def test_a_change_under_a_lost_lease_is_none(memory: Memory) -> None:
 
     with with_lease(lease):
         memory.run(fenced(change)())
-        memory.run(cluster.leave_lease(lease))
+        memory.run(cluster.release_lease(lease))
         memory.run(cluster.take_lease(second, "sweep"))
         before = memory.rows("SELECT * FROM writers")
         with pytest.raises(LeaseLost):
@@ -65,7 +65,7 @@ def test_a_lease_taken_again_by_its_holder_is_another(memory: Memory) -> None:
     first = memory.run(writers.register("a"))
     lease = memory.run(cluster.take_lease(first, "sweep"))
     assert lease is not None
-    memory.run(cluster.leave_lease(lease))
+    memory.run(cluster.release_lease(lease))
     memory.run(cluster.take_lease(first, "sweep"))
     with pytest.raises(LeaseLost):
         memory.run(cluster.check_lease(lease))

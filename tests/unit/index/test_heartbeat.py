@@ -79,7 +79,7 @@ async def test_a_writer_that_gives_no_sign_holds_it_back_until_it_is_dead() -> N
     for _ in range(6):
         await world.round(1)
     assert world.horizon(1) < stopped + 5
-    assert world.hearts[1].silent(2)
+    assert world.hearts[1].is_silent(2)
     world.rows[2] = world.rows[2]._replace(state="dead")
     before = world.time
     for _ in range(6):
@@ -158,14 +158,14 @@ async def test_time_begins_anew_when_nobody_looked() -> None:
     world = World(2)
     await world.round()
     world.time += 100  # this process was stopped, or the index was away
-    assert not world.hearts[1].silent(2)
+    assert not world.hearts[1].is_silent(2)
     await world.round(1)
-    assert not world.hearts[1].silent(2)
+    assert not world.hearts[1].is_silent(2)
     for _ in range(5):
         await world.round(1)
-    assert world.hearts[1].silent(2)
-    assert not world.hearts[1].silent(1)
-    assert not world.hearts[1].silent(77), "never seen"
+    assert world.hearts[1].is_silent(2)
+    assert not world.hearts[1].is_silent(1)
+    assert not world.hearts[1].is_silent(77), "never seen"
 
 
 async def test_a_sign_of_unknown_outcome_settles_nothing() -> None:
@@ -180,5 +180,5 @@ async def test_a_sign_of_unknown_outcome_settles_nothing() -> None:
     for _ in range(3):
         await world.round(2)
         assert heart._settled != 3
-        assert 3 not in [sign for sign, _ in heart._begun]
+        assert 3 not in [sign for sign, _ in heart._started_beats]
     assert heart._settled == 4

@@ -144,7 +144,7 @@ async def test_what_was_acknowledged_survives_death_around_a_commit(
 
 async def check_after_death(index: SqliteIndex, directory: Path, bucket_id: int, acknowledged: list[str]) -> None:
     """Everything acknowledged is there, nothing is half there, and a survivor goes on at once."""
-    gone = [writer for writer in await index.writers() if index.writer_is_gone(writer)]
+    gone = [writer for writer in await index.writers() if index.is_writer_dead(writer)]
     assert len(gone) == 1
     reopened = open_at(directory)
     await reopened.start()

@@ -60,7 +60,7 @@ async def held(index: SqliteIndex, *blobs: str) -> set[str]:
             else:
                 await index.forget_discards([(entry.id, 0, 0)])
     assert not await index.miscounted()
-    return await index.held(blobs)
+    return await index.find_referenced(blobs)
 
 
 async def made(index: SqliteIndex, bucket: Bucket, parts: bool) -> Version:
@@ -91,9 +91,9 @@ async def test_what_an_archive_keeps(index: SqliteIndex, bucket: Bucket, parts: 
     assert await held(index, *every) == {*every}
     changed = back._replace(body="other")
     for wrong in (changed, back._replace(seq=before.seq)):
-        again = entry._replace(seq=wrong.seq, body=wrong.body, places={}, archive=Archive.LEFT)
+        again = entry._replace(seq=wrong.seq, body=wrong.body, locators={}, archive=Archive.LEFT)
         assert await index.reclass(bucket, None, [again]) == [0]
-    again = entry._replace(seq=back.seq, body=back.body, places={}, archive=Archive.LEFT)
+    again = entry._replace(seq=back.seq, body=back.body, locators={}, archive=Archive.LEFT)
     (seq,) = await index.reclass(bucket, None, [again]) or []
     after = await whole(index, bucket)
     assert after == before._replace(seq=seq, body=after.body)
@@ -116,13 +116,13 @@ async def test_what_goes_while_it_is_back(index: SqliteIndex, bucket: Bucket, pa
     back = await whole(index, bucket)
     further = {blob: f"far-{blob}" for blob in places.values()}
     assert await index.reclass(bucket, None, [entry._replace(seq=back.seq, body=back.body)]) == [0]
-    await index.reclass(bucket, None, [entry._replace(seq=back.seq, body=back.body, places=further)])
+    await index.reclass(bucket, None, [entry._replace(seq=back.seq, body=back.body, locators=further)])
     far = await whole(index, bucket)
     assert parts or far.body == "far-copy-one"
     every = (*places, *further, *further.values())
     assert await held(index, *every) == {*further.values()} == {*await read(index, far)}
     third = {blob: f"third-{blob}" for blob in further.values()}
-    last = entry._replace(seq=far.seq, body=far.body, places=third, archive=Archive.KEPT)
+    last = entry._replace(seq=far.seq, body=far.body, locators=third, archive=Archive.KEPT)
     assert await index.reclass(bucket, None, [last]) != [0]
     await index.put_version(bucket.id, "key", new("new"))
     assert await held(index, *every, *third.values(), "new") == {"new"}

@@ -160,7 +160,7 @@ async def test_appends_become_pieces(index: SqliteIndex, bucket: Bucket) -> None
     assert (found.body, found.size, found.parts, found.etag) == (number, 10, 3, "appended-3")
     assert first.modified < made.modified < last.modified
     assert await pieces(index, bucket, "a") == [(0, 4, 1, "blob"), (4, 3, 2, "more"), (7, 3, 3, "most")]
-    assert await index.held(["blob", "more", "most"], made.seq) == {"blob", "more", "most"}
+    assert await index.find_referenced(["blob", "more", "most"], made.seq) == {"blob", "more", "most"}
     assert await index.miscounted() == []
     assert (await index.changes(last.seq - 1)).uploads == [int(number.removeprefix("pieces:"))]
     await index.delete_version(bucket.id, "a")

@@ -17,7 +17,7 @@ async def test_each_start_is_an_incarnation_of_its_own(index: SqliteIndex, direc
     await other.start()
     assert other.incarnation > index.incarnation
     assert [writer.incarnation for writer in await index.writers()] == [index.incarnation, other.incarnation]
-    assert not any(index.writer_is_gone(writer) for writer in await index.writers())
+    assert not any(index.is_writer_dead(writer) for writer in await index.writers())
     await other.close()
 
 
@@ -53,7 +53,7 @@ async def test_unsettled_ids_leave_the_incarnation_to_the_sweep(index: SqliteInd
     await other.close()
     left = next(writer for writer in await index.writers() if writer.incarnation == incarnation)
     assert left.state == "live"
-    assert index.writer_is_gone(left)
+    assert index.is_writer_dead(left)
     assert await index.ranges(incarnation) == [ids]
 
     await index.forget_writer(incarnation)
@@ -68,8 +68,8 @@ async def test_unsettled_ids_leave_the_incarnation_to_the_sweep(index: SqliteInd
 async def test_a_writer_without_its_lock_file_is_gone(index: SqliteIndex) -> None:
     """Where there is one host; else it may be another gateway's."""
     (writer,) = await index.writers()
-    assert not index.writer_is_gone(writer)
-    assert index.writer_is_gone(writer._replace(lock_name="missing.lock")) == (not index.many_hosts)
+    assert not index.is_writer_dead(writer)
+    assert index.is_writer_dead(writer._replace(lock_name="missing.lock")) == (not index.many_hosts)
 
 
 async def test_ids_are_never_given_twice(index: SqliteIndex, bucket: Bucket) -> None:
@@ -116,16 +116,16 @@ ALL = {"v", "d", "p1", "p2", "o", "a"}
 async def test_held_finds_every_kind_of_row(index: SqliteIndex, bucket: Bucket) -> None:
     since = (await index.reserve_ids(10)).first
     await fill(index, bucket)
-    assert await index.held([*ALL, "other"]) == ALL
-    assert await index.held([*ALL, "other"], since) == ALL
-    assert await index.held([]) == set()
+    assert await index.find_referenced([*ALL, "other"]) == ALL
+    assert await index.find_referenced([*ALL, "other"], since) == ALL
+    assert await index.find_referenced([]) == set()
 
 
 async def test_held_since_leaves_older_versions_out(index: SqliteIndex, bucket: Bucket) -> None:
     await index.put_version(bucket.id, "old", new("old"))
     since = (await index.reserve_ids(10)).first
     await index.put_version(bucket.id, "new", new("new"))
-    assert await index.held(["old", "new"], since) == {"new"}
+    assert await index.find_referenced(["old", "new"], since) == {"new"}
 
 
 async def test_references_name_every_blob_once_a_row(index: SqliteIndex, bucket: Bucket) -> None:

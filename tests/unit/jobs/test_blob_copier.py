@@ -103,7 +103,7 @@ async def test_rows_of_few_blobs_change_in_one_transaction(store: Store, monkeyp
     steps: list[list[int]] = []
 
     async def counting(found: Any, told: Any, entries: Any) -> Any:
-        steps.append([len(one.places) for one in entries])
+        steps.append([len(one.locators) for one in entries])
         return await reclass(found, told, entries)
 
     monkeypatch.setattr(store.index, "reclass", counting)

@@ -83,9 +83,9 @@ async def lies_on(store: Store, bucket: Bucket) -> set[str]:
     """The stores on which anything of a bucket lies."""
     bodies = [row.body for row in await store.index.bodies(bucket.id, 0)]
     held = [
-        one for body in bodies if body.startswith(PIECES) for one in await store.index.held_by_pieces(int(body[7:]))
+        one for body in bodies if body.startswith(PIECES) for one in await store.index.find_piece_blobs(int(body[7:]))
     ]
-    parts = [one for _, one in await store.index.held_by_parts(bucket.id)]
+    parts = [one for _, one in await store.index.find_part_blobs(bucket.id)]
     found = {store_of_locator(body) for body in bodies if not body.startswith(PIECES)}
     return found | {store_of_locator(one.locator) for one in [*held, *parts]}
 

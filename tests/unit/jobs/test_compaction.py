@@ -270,7 +270,7 @@ async def test_an_open_reader_keeps_its_bytes(settings: Settings) -> None:
         assert (await objects.find(store, bucket.id, "k0000")).body != version.body
         # unlinked by now: the descriptor that the reader has open serves on
         assert await store.driver.read(version.body, 0, version.size) == there["k0000"]
-        await store.driver.forget_unlinked()
+        await store.driver.close_unlinked()
         with pytest.raises(Exception, match="p:"):
             await store.driver.read(version.body, 0, version.size)
 

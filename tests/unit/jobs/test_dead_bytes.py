@@ -208,7 +208,7 @@ async def test_fsck_knows_the_truth(settings: Settings) -> None:
         (pack,) = (await packs_of(store)).values()
         assert (await fsck(store, repair=True)).recounted == 0, "it is not sealed"
     async with opened(settings) as store:
-        await sweep(store, store.index.writer_is_gone)
+        await sweep(store, store.index.is_writer_dead)
         report = await fsck(store, repair=False)
         assert report.clean
         assert (report.uncounted, report.overcounted) == (0, [])

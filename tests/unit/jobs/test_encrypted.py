@@ -133,7 +133,7 @@ async def test_a_lost_index_comes_back_with_the_ring(settings: Settings) -> None
         await put_sealed(store, bucket, "young", b"young", of_kms(store.keyring.ring, "named"))
         kept = JournalWriter(store)
         await kept.run_once()
-        await store.keyring.kept(store.name, 0)
+        await store.keyring.wait_until_journaled(store.name, 0)
         ring = await store.index.note(KEYRING)
         # written after the last decision: its claim alone tells of it
         await put_sealed(store, bucket, "claimed", b"claimed", await with_ring(store))

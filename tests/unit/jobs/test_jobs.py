@@ -87,8 +87,8 @@ async def test_sweep_takes_what_dead_writers_left_and_only_that(settings: Settin
     async with opened(settings) as store:
         writing = await store.ids.take()
         await store.driver.put(writing, Bytes(b"still being written"))
-        assert await sweep(store, store.index.writer_is_gone) == 1
-        assert await sweep(store, store.index.writer_is_gone) == 0
+        assert await sweep(store, store.index.is_writer_dead) == 1
+        assert await sweep(store, store.index.is_writer_dead) == 0
         assert len(files(settings)) == 2
         assert (await objects.find(store, bucket.id, "k")).size == 9
 
@@ -155,7 +155,7 @@ async def test_one_worker_is_elected_and_another_takes_over(settings: Settings, 
 
         def jobs(name: str) -> Jobs:
             make = lambda store: StoreJobs(store, Counted(name, store))  # noqa: E731
-            return Jobs(FlockElection(lock), store, store.index.writer_is_gone, make)
+            return Jobs(FlockElection(lock), store, store.index.is_writer_dead, make)
 
         first, second = (asyncio.create_task(jobs(name).run()) for name in ("first", "second"))
         await eventually_async(lambda: bool(rounds))
@@ -187,7 +187,7 @@ async def test_the_last_round_is_not_cut_off(
     async with opened(settings) as store:
         make = lambda store: StoreJobs(store, GarbageCollector(store, lambda: 0, lambda: 0, 0), Slow(store))  # noqa: E731
         running = asyncio.create_task(
-            Jobs(FlockElection(tmp_path / "jobs.lock"), store, store.index.writer_is_gone, make).run()
+            Jobs(FlockElection(tmp_path / "jobs.lock"), store, store.index.is_writer_dead, make).run()
         )
         await eventually_async(lambda: bool(ended))
         rounds = begun

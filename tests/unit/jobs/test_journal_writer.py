@@ -56,18 +56,18 @@ def rows(settings: Settings) -> dict[tuple[int, str], list[object]]:
 
 
 async def test_what_was_decided_can_be_read_from_the_journals(settings: Settings, store: Store, bucket: Bucket) -> None:
-    decisions = JournalWriter(store)
+    journal_writer = JournalWriter(store)
     for key in ("a", "b", "c"):
         await put(store, bucket, key, b"first")
-    await decisions.run_once()
+    await journal_writer.run_once()
     assert replayed(settings) == rows(settings)
-    assert await store.index.undecided() == (0, 0)
+    assert await store.index.journal_lag() == (0, 0)
     await put(store, bucket, "a", b"second")
     await objects.delete(store, bucket.id, "b", None, None, {})
-    count, oldest = await store.index.undecided()
+    count, oldest = await store.index.journal_lag()
     assert (count, oldest > 0) == (2, True)
-    assert await decisions.run_once() == 2
-    assert await decisions.run_once() == 0
+    assert await journal_writer.run_once() == 2
+    assert await journal_writer.run_once() == 0
     assert replayed(settings) == rows(settings)
     assert set(rows(settings)) == {(bucket.id, "a"), (bucket.id, "c")}
     (first, second) = [heading for heading, _ in records(settings) if heading.kind == CHANGES]
@@ -76,11 +76,11 @@ async def test_what_was_decided_can_be_read_from_the_journals(settings: Settings
 
 
 async def test_accounts_keys_and_buckets_are_written_when_they_change(settings: Settings, store: Store) -> None:
-    decisions = JournalWriter(store)
-    await decisions.run_once()
+    journal_writer = JournalWriter(store)
+    await journal_writer.run_once()
     await store.index.create_bucket("later", "owner", "us-east-1", 10)
-    await decisions.run_once()
-    await decisions.run_once()
+    await journal_writer.run_once()
+    await journal_writer.run_once()
     written = [fields["settings"] for _, fields in records(settings) if "settings" in fields]
     assert [[row[1] for row in one["buckets"]] for one in written] == [[], ["later"]]
     assert written[0]["access_keys"][0][0] == "ROOTKEY"
@@ -91,12 +91,12 @@ async def test_batches_are_bounded(
     settings: Settings, store: Store, bucket: Bucket, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("sluice_s3.app.index.change_feed.ROWS_PER_BATCH", 4)
-    decisions = JournalWriter(store)
+    journal_writer = JournalWriter(store)
     for number in range(11):
         await put(store, bucket, f"k{number}", b"x")
     for number in range(7):
         await objects.delete(store, bucket.id, f"k{number}", None, None, {})
-    await decisions.run_once()
+    await journal_writer.run_once()
     assert replayed(settings) == rows(settings)
     sizes = [len(fields["versions"]) + len(fields["removals"]) for _, fields in records(settings)]
     assert sum(sizes) == 11
@@ -117,21 +117,21 @@ async def test_a_snapshot_replaces_what_is_out_of_date(
     monkeypatch.setattr(job, "MIN_SNAPSHOT_ROWS", 20)
     monkeypatch.setattr(job, "SLICE_SECONDS", 0.0)
     monkeypatch.setattr("sluice_s3.app.index.change_feed.ROWS_PER_BATCH", 3)
-    decisions = JournalWriter(store)
+    journal_writer = JournalWriter(store)
     for turn in range(12):
         for number in range(7):
             await put(store, bucket, f"k{number}", b"%d" % turn)
-        await decisions.run_once()
+        await journal_writer.run_once()
         assert replayed(settings) == rows(settings)
         await objects.delete(store, bucket.id, f"k{turn % 7}", None, None, {})
     for _ in range(3):
-        await decisions.run_once()
+        await journal_writer.run_once()
     assert not [heading for heading, _ in records(settings) if heading.kind == END], "a slice of no time gets nowhere"
     monkeypatch.setattr(job, "SLICE_SECONDS", 10.0)
     await put(store, bucket, "meanwhile", b"x")
-    await decisions.run_once()
+    await journal_writer.run_once()
     await put(store, bucket, "k1", b"after")
-    await decisions.run_once()
+    await journal_writer.run_once()
     (heading,) = [heading for heading, _ in records(settings) if heading.kind == END]
     assert replayed(settings) == rows(settings)
     assert len(names(settings)) == 2
@@ -145,8 +145,8 @@ async def test_what_changes_before_a_snapshot_has_read_it_is_told_before_older_j
     """It has a newer number by then than the snapshot goes up to."""
     monkeypatch.setattr(job, "SLICE_SECONDS", 60.0)
     await put(store, bucket, "k", b"body")
-    decisions = JournalWriter(store)
-    await decisions.run_once()
+    journal_writer = JournalWriter(store)
+    await journal_writer.run_once()
     look = store.index.changes
 
     async def late(after: int, *until: Any, **more: Any) -> Any:
@@ -156,8 +156,8 @@ async def test_what_changes_before_a_snapshot_has_read_it_is_told_before_older_j
         return await look(after, *until, **more)
 
     monkeypatch.setattr(store.index, "changes", late)
-    decisions.renew()
-    await decisions.run_once()
+    journal_writer.request_snapshot()
+    await journal_writer.run_once()
     assert [journal.snapshot for journal in await store.index.journals()] == [2, 0]
     assert replayed(settings) == rows(settings) != {}
 
@@ -167,15 +167,15 @@ async def test_a_snapshot_that_broke_off_is_taken_away(
 ) -> None:
     monkeypatch.setattr(job, "MIN_SNAPSHOT_ROWS", 1)
     monkeypatch.setattr(job, "SLICE_SECONDS", 0.0)
-    decisions = JournalWriter(store)
+    journal_writer = JournalWriter(store)
     for turn in range(9):
         await put(store, bucket, "k", b"%d" % turn)
-        await decisions.run_once()
+        await journal_writer.run_once()
     assert any(journal.snapshot == 1 for journal in await store.index.journals())
     later = JournalWriter(store)
     await put(store, bucket, "k", b"last")
     monkeypatch.setattr(job, "MIN_SNAPSHOT_ROWS", 1000)
-    later._look_at_rows = 1000
+    later._rows_to_check = 1000
     await later.run_once()
     assert {journal.snapshot for journal in await store.index.journals()} == {0}
     assert names(settings) == [journal.id for journal in await store.index.journals()]
@@ -185,9 +185,9 @@ async def test_a_snapshot_that_broke_off_is_taken_away(
 async def test_a_journal_that_failed_is_not_written_to_again(
     settings: Settings, store: Store, bucket: Bucket, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    decisions = JournalWriter(store)
+    journal_writer = JournalWriter(store)
     await put(store, bucket, "k", b"1")
-    await decisions.run_once()
+    await journal_writer.run_once()
     watermark = await store.index.watermark()
     await put(store, bucket, "k", b"2")
     with monkeypatch.context() as patch:
@@ -197,11 +197,11 @@ async def test_a_journal_that_failed_is_not_written_to_again(
 
         patch.setattr("sluice_s3.storage_drivers.objects.journals.write_all", full)
         with pytest.raises(StoreFull):
-            await decisions.run_once()
-        assert decisions.bound() == NO_BOUND, "else a full store never gets space again"
+            await journal_writer.run_once()
+        assert journal_writer.bound() == NO_BOUND, "else a full store never gets space again"
     assert await store.index.watermark() == watermark
-    await decisions.run_once()
-    assert decisions.bound() == await store.index.watermark() > watermark
+    await journal_writer.run_once()
+    assert journal_writer.bound() == await store.index.watermark() > watermark
     assert replayed(settings) == rows(settings)
     assert len(names(settings)) == 2
 
@@ -210,8 +210,8 @@ async def test_a_failed_sync_moves_nothing(settings: Settings, tmp_path: Path, m
     settings = settings_for(tmp_path, durability="full")
     async with opened(settings) as store:
         bucket = await store.index.create_bucket("decided", "owner", "us-east-1", 10)
-        decisions = JournalWriter(store)
-        await decisions.run_once()
+        journal_writer = JournalWriter(store)
+        await journal_writer.run_once()
         await put(store, bucket, "k", b"1")
         watermark = await store.index.watermark()
         with monkeypatch.context() as patch:
@@ -221,22 +221,22 @@ async def test_a_failed_sync_moves_nothing(settings: Settings, tmp_path: Path, m
 
             patch.setattr("sluice_s3.storage_drivers.objects.journals.os.fdatasync", fail)
             with pytest.raises(StoreUnavailable):
-                await decisions.run_once()
+                await journal_writer.run_once()
         assert await store.index.watermark() == watermark
         before = len(os.listdir("/proc/self/fd"))
-        await decisions.run_once()
+        await journal_writer.run_once()
         assert len(os.listdir("/proc/self/fd")) == before + 1
         assert replayed(settings) == rows(settings)
 
 
 async def test_nothing_goes_that_a_journal_may_name(settings: Settings, store: Store, bucket: Bucket) -> None:
-    decisions = JournalWriter(store)
-    garbage = GarbageCollector(store, lambda: 2, lambda: 1, 0, decisions.bound)
+    journal_writer = JournalWriter(store)
+    garbage = GarbageCollector(store, lambda: 2, lambda: 1, 0, journal_writer.bound)
     await put(store, bucket, "k", b"old")
-    await decisions.run_once()
+    await journal_writer.run_once()
     await put(store, bucket, "k", b"new")
     assert await garbage.run_once() == 0
-    await decisions.run_once()
+    await journal_writer.run_once()
     assert await garbage.run_once() == 1
 
 
@@ -261,9 +261,9 @@ async def test_a_process_that_dies_loses_nothing_of_it(
         with monkeypatch.context() as patch:
             if turn % 3 == 1:
                 patch.setattr(job, "crash_point", die)
-            decisions = JournalWriter(store)
+            journal_writer = JournalWriter(store)
             try:
-                await decisions.run_once()
+                await journal_writer.run_once()
             except Died:
                 died += 1
     assert died

@@ -119,22 +119,22 @@ async def test_what_was_begun_in_an_old_turn_commits_nothing(settings: Settings)
     """As the engine for several gateways runs it: the check is in the transaction."""
     async with opened(settings) as store:
         index: Any = store.index
-        turn = LeaseElection(index).turn("store:default")
-        assert await turn.mine()
+        leadership = LeaseElection(index).get_leadership("store:default")
+        assert await leadership.try_acquire()
         plain = index._commit
 
         async def fenced(write: Any, arguments: Any) -> Any:
             return await plain(Write(fencing.fenced(write.function), locks=write.locks), arguments)
 
         index._commit = fenced
-        with turn.using():
+        with leadership.fence():
             await index.set_note("a", "1")
-        await index.leave_lease(turn._lease)  # type: ignore[attr-defined]
-        assert await LeaseElection(index).turn("store:default").mine()
-        with turn.using(), pytest.raises(LeaseLost):
+        await index.release_lease(leadership._lease)  # type: ignore[attr-defined]
+        assert await LeaseElection(index).get_leadership("store:default").try_acquire()
+        with leadership.fence(), pytest.raises(LeaseLost):
             await index.set_note("a", "2")
         assert await index.note("a") == "1"
-        assert not await turn.mine(), "and it knows"
+        assert not await leadership.try_acquire(), "and it knows"
 
 
 class Leaky:
@@ -174,7 +174,7 @@ async def test_a_lock_that_fails_leaks_no_descriptor(tmp_path: Path, monkeypatch
     monkeypatch.setattr(leader_election.fcntl, "flock", refuse)
     lock = FlockElection(tmp_path / "jobs.lock")
     before = len(os.listdir("/proc/self/fd"))
-    assert not await lock.mine()
+    assert not await lock.try_acquire()
     assert len(os.listdir("/proc/self/fd")) == before
 
 

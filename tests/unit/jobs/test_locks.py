@@ -69,14 +69,14 @@ async def test_a_lock_waits_for_the_journals_though_they_passed_over_its_version
         bucket = await store.index.create_bucket("b", "owner", "us-east-1", 10)
         made = await put(store, bucket, "key", b"body")
         await put(store, bucket, "other", b"body")
-        decisions = JournalWriter(store)
-        await decisions.run_once()
+        journal_writer = JournalWriter(store)
+        await journal_writer.run_once()
         made = made._replace(seq=await store.index.set_headers(bucket.id, "key", made.seq, lock))
         await put(store, bucket, "other", b"newer")
         await store.index.set_headers(bucket.id, "key", made.seq, tagged)
         at = made.seq + 2  # as if the tag had come while the changes up to here were read
         assert (await store.index.changes(made.seq - 1, at)).until == at
-        await store.index.decided((await store.index.journals())[0], at, 0)
+        await store.index.advance_watermark((await store.index.journals())[0], at, 0)
         with pytest.raises(StoreUnavailable):
             await wait_until_journaled(store, bucket, "key", made, lock, 0.05)
         await JournalWriter(store).run_once()
@@ -89,7 +89,7 @@ async def test_locks_come_back_with_a_rebuild(settings: Settings, snapshot: bool
     async with writing(settings) as store:
         made = f'{{"{SETTING}":["GOVERNANCE",1,0]}}'
         bucket = await store.index.create_bucket("b", "owner", "r", 10, settings=made, versioning=ENABLED)
-        decisions = JournalWriter(store)
+        journal_writer = JournalWriter(store)
         ids = []
         for number, lock in enumerate(wanted):
             version = await put(store, bucket, "key", b"body" * (number + 1) * (1 + THRESHOLD * (number % 2)))
@@ -97,10 +97,10 @@ async def test_locks_come_back_with_a_rebuild(settings: Settings, snapshot: bool
             ids.append(version.version_id)
         await store.index.delete_version(bucket.id, "key")
         if snapshot:
-            decisions.renew()
-        await decisions.run_once()
-        while decisions._snapshot is not None:
-            await decisions.run_once()
+            journal_writer.request_snapshot()
+        await journal_writer.run_once()
+        while journal_writer._snapshot is not None:
+            await journal_writer.run_once()
         held = await contents(store, bucket)
     lose_index(settings)
     report, lost = rebuilt(settings)
@@ -133,11 +133,11 @@ async def test_fsck_and_garbage_take_nothing_that_is_locked(settings: Settings) 
                 await objects.delete(store, bucket.id, "key", version.version_id, None, {}, bypass=True)
             except ObjectLocked:
                 assert version is not gone
-        decisions = JournalWriter(store)
-        await decisions.run_once()
+        journal_writer = JournalWriter(store)
+        await journal_writer.run_once()
         held = await contents(store, bucket)
         assert len(held) == 2
-        await GarbageCollector(store, lambda: 2, lambda: 1, 0, decisions.bound).run_once()
+        await GarbageCollector(store, lambda: 2, lambda: 1, 0, journal_writer.bound).run_once()
         assert (await fsck(store, repair=True)).clean
         assert await contents(store, bucket) == held
     async with opened(settings) as store:
@@ -150,11 +150,11 @@ async def test_who_waits_has_the_journals_written(settings: Settings, monkeypatc
     monkeypatch.setattr(runner, "ROUND_SECONDS", 3600.0)
     lock = headers(Lock(COMPLIANCE, FAR))
     async with writing(settings) as store:
-        store.bell = JournalWakeup(settings.run_dir, store.name)
-        decisions = JournalWriter(store)
-        garbage = GarbageCollector(store, lambda: 2, lambda: 1, 0, decisions.bound)
-        turns = FlockElection(settings.run_dir / "jobs.lock")
-        running = asyncio.create_task(StoreJobs(store, garbage, decisions).run(turns.turn("store")))
+        store.journal_wakeup = JournalWakeup(settings.run_dir, store.name)
+        journal_writer = JournalWriter(store)
+        garbage = GarbageCollector(store, lambda: 2, lambda: 1, 0, journal_writer.bound)
+        election = FlockElection(settings.run_dir / "jobs.lock")
+        running = asyncio.create_task(StoreJobs(store, garbage, journal_writer).run(election.get_leadership("store")))
         bucket = await store.index.create_bucket("b", "owner", "us-east-1", 10)
         for number in range(3):
             made = await put(store, bucket, f"key{number}", b"body")
@@ -162,5 +162,5 @@ async def test_who_waits_has_the_journals_written(settings: Settings, monkeypatc
             await wait_until_journaled(store, bucket, f"key{number}", made, lock)
         running.cancel()
         await asyncio.gather(running, return_exceptions=True)
-        await turns.close()
-        store.bell.close()
+        await election.close()
+        store.journal_wakeup.close()

@@ -106,7 +106,7 @@ async def test_an_upload_that_is_completed_between_two_looks(
     async with stores(settings) as store:
         bucket = await make(store, "fast")
         upload = await of_one_part(store, bucket)
-        bodies, held_by_parts = store.index.bodies, store.index.held_by_parts
+        bodies, find_part_blobs = store.index.bodies, store.index.find_part_blobs
         looks: list[str] = []
 
         async def look(name: str, answer: Awaitable[Any]) -> Any:
@@ -116,7 +116,7 @@ async def test_an_upload_that_is_completed_between_two_looks(
             return await answer
 
         monkeypatch.setattr(store.index, "bodies", lambda *given: look("versions", bodies(*given)))
-        monkeypatch.setattr(store.index, "held_by_parts", lambda *given: look("parts", held_by_parts(*given)))
+        monkeypatch.setattr(store.index, "find_part_blobs", lambda *given: look("parts", find_part_blobs(*given)))
         await move(store, bucket, "slow")
         assert await lies_on(store, bucket) == {"slow"}
         assert await content(store, bucket, "parts") == LARGE

@@ -59,7 +59,7 @@ def rebuilt(settings: Settings, **options: Any) -> tuple[Report, Lost]:
         open_offline_stores(settings), settings.index_path, commit_timeout=20, progress=lambda *_: None
     ) as work:
         report = work.run()
-        lost = list(work.lost())
+        lost = list(work.find_lost())
         work.install(**{"replace": False, **options})
     (settings.run_dir / "writers").mkdir(parents=True, exist_ok=True)
     return report, lost
@@ -68,19 +68,19 @@ def rebuilt(settings: Settings, **options: Any) -> tuple[Report, Lost]:
 @pytest.mark.timeout(3600)
 async def test_a_store_with_a_past_comes_back_exactly(settings: Settings) -> None:
     async with writing(settings) as store:
-        decisions = JournalWriter(store)
-        garbage = GarbageCollector(store, lambda: 2, lambda: 1, 0, decisions.bound)
+        journal_writer = JournalWriter(store)
+        garbage = GarbageCollector(store, lambda: 2, lambda: 1, 0, journal_writer.bound)
         past = Past(store, seed=7, keys=sized(150, 100_000), at_once=sized(8, 64))
         await past.begin()
         for turn in range(20):
             await past.run(sized(100, 12_000))
             if turn == 12:
-                decisions.renew()
+                journal_writer.request_snapshot()
             await store.report_rejected_records()
-            await decisions.run_once()
+            await journal_writer.run_once()
             await garbage.run_once()
-        while decisions._snapshot is not None:
-            await decisions.run_once()
+        while journal_writer._snapshot is not None:
+            await journal_writer.run_once()
         assert any(journal.snapshot == 2 for journal in await store.index.journals())
         assert (
             min(past.done.get(name, 0) for name in ("_create refused", "_broken refused", "_copy", "_upload", "_tag"))
@@ -137,21 +137,21 @@ async def test_parts_of_what_was_copied_away_between_two_batches(
             await put(store, bucket, f"filler {number}", b"x")
         await copy(store, bucket, "from", "to")
         await delete(store, bucket, "from")
-        decisions = JournalWriter(store)
+        journal_writer = JournalWriter(store)
         if again:
-            append = decisions._append
+            append = journal_writer._append
 
             async def dies(*given: Any) -> None:
                 await append(*given)
                 raise RuntimeError("between two batches")
 
-            monkeypatch.setattr(decisions, "_append", dies)
+            monkeypatch.setattr(journal_writer, "_append", dies)
             with pytest.raises(RuntimeError, match="between"):
-                await decisions.run_once()
-            decisions = JournalWriter(store)
-        await decisions.run_once()
+                await journal_writer.run_once()
+            journal_writer = JournalWriter(store)
+        await journal_writer.run_once()
         await put(store, bucket, "later", b"x")
-        await decisions.run_once()
+        await journal_writer.run_once()
         expected = await bodies(store)
     lose_index(settings)
     report, lost = rebuilt(settings)
@@ -209,11 +209,11 @@ async def test_a_lost_or_damaged_journal_is_reported(settings: Settings) -> None
 async def test_a_torn_end_of_a_journal_is_no_damage(settings: Settings) -> None:
     async with writing(settings) as store:
         bucket = await store.index.create_bucket("b", "owner", "us-east-1", 10)
-        decisions = JournalWriter(store)
+        journal_writer = JournalWriter(store)
         await put(store, bucket, "k1", b"x")
-        await decisions.run_once()
+        await journal_writer.run_once()
         await put(store, bucket, "k2", b"x")
-        await decisions.run_once()
+        await journal_writer.run_once()
     lose_index(settings)
     (journal,) = (settings.data / "journals").glob("*.journal")
     with journal.open("r+b") as file:
@@ -309,12 +309,12 @@ async def test_the_work_grows_with_the_store_and_no_faster(tmp_path: Path, decid
         await asyncio.to_thread(prepare, settings)
         async with writing(settings) as store:
             bucket = await store.index.create_bucket("b", "owner", "us-east-1", 10)
-            decisions = JournalWriter(store)
-            await decisions.run_once()
+            journal_writer = JournalWriter(store)
+            await journal_writer.run_once()
             for first in range(0, number, 100):
                 await asyncio.gather(*(put(store, bucket, f"k{first + more}", b"x") for more in range(100)))
             if decided:
-                await decisions.run_once()
+                await journal_writer.run_once()
         count = 0
 
         def step() -> bool:
@@ -325,7 +325,7 @@ async def test_the_work_grows_with_the_store_and_no_faster(tmp_path: Path, decid
         with Rebuild(
             open_offline_stores(settings), settings.index_path, commit_timeout=20, progress=lambda *_: None
         ) as work:
-            work._made._connection.set_progress_handler(step, 100)
+            work._index._connection.set_progress_handler(step, 100)
             report = work.run()
             assert report.counts["versions"] == number
         steps.append(count)

@@ -114,10 +114,10 @@ async def test_what_was_deleted_stays_deleted_when_the_index_is_lost_twice(setti
         report, lost = rebuilt(settings)
         assert (report.restored_claims, report.counts["versions"], lost) == (0, 1, [])
         async with writing(settings) as store:
-            decisions = JournalWriter(store)
+            journal_writer = JournalWriter(store)
             for _ in range(5):
-                decisions.renew()
-                await decisions.run_once()
+                journal_writer.request_snapshot()
+                await journal_writer.run_once()
 
 
 async def test_a_refused_claim_never_comes_back(settings: Settings) -> None:

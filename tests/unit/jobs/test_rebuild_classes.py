@@ -57,11 +57,11 @@ async def test_deleted_long_ago_is_not_restored(settings: Settings) -> None:
         await put_slow(store, bucket, "k", b"x" * 100)
         await objects.delete(store, bucket.id, "k", None, None, {})
         later = time.time_ns() // 1_000_000 + DAY_MS
-        decisions = JournalWriter(store.of("fast"), lambda: later, retained=0)
-        await decisions.run_once()
+        journal_writer = JournalWriter(store.of("fast"), lambda: later, retained=0)
+        await journal_writer.run_once()
         await put(store.of("fast"), bucket, "other", b"x")
-        decisions.renew()
+        journal_writer.request_snapshot()
         for _ in range(3):
-            await decisions.run_once()
+            await journal_writer.run_once()
     report, lost = rebuilt(settings)
     assert (report.damage, lost, report.restored_claims) == ([], [], 0)

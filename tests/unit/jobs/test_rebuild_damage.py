@@ -92,26 +92,26 @@ async def test_a_damaged_snapshot_costs_no_more_than_what_is_damaged(
     monkeypatch.setattr("sluice_s3.app.index.change_feed.ROWS_PER_BATCH", 4)
     async with writing(settings) as store:
         bucket = await store.index.create_bucket("kept", "owner", "us-east-1", 10)
-        decisions = JournalWriter(store, now=lambda: now_ms() + 60_000)  # no claim is young
+        journal_writer = JournalWriter(store, now=lambda: now_ms() + 60_000)  # no claim is young
         for number in range(20):
             await put(store, bucket, f"k{number:02}", b"x")
         await objects.delete(store, bucket.id, "k19", None, None, {})
-        await decisions.run_once()
-        decisions.renew()
-        await decisions.run_once()
-        while decisions._snapshot is not None:
-            await decisions.run_once()
+        await journal_writer.run_once()
+        journal_writer.request_snapshot()
+        await journal_writer.run_once()
+        while journal_writer._snapshot is not None:
+            await journal_writer.run_once()
         await objects.delete(store, bucket.id, "k18", None, None, {})
-        await decisions.run_once()
+        await journal_writer.run_once()
         expected = await bodies(store)
     journals = sorted((settings.data / "journals").glob("*.journal"), key=lambda path: path.stem)
     (snapshot,) = [path for path in journals if {kind for _, kind in records(path)} & {"snapshot"}]
     found = records(snapshot)
     if which == "rows":
-        flip(snapshot, found[1][0].offset + format.RECORD_HEADER + found[1][0].claim)
+        flip(snapshot, found[1][0].offset + format.RECORD_HEADER + found[1][0].header_size)
     else:
         end = found[-1][0]
-        flip(snapshot, end.offset + (30 if "head" in which else format.RECORD_HEADER + end.claim))
+        flip(snapshot, end.offset + (30 if "head" in which else format.RECORD_HEADER + end.header_size))
     lose_index(settings)
     report, _ = rebuilt(settings)
     assert (report.whole, report.restored_claims) == (False, 0)
@@ -175,9 +175,9 @@ async def test_a_file_whose_sync_took_long_is_restored(settings: Settings, monke
 async def test_what_a_missing_journal_tells_of_is_there_when_it_comes_back(settings: Settings) -> None:
     async with writing(settings) as store:
         bucket = await store.index.create_bucket("b", "owner", "us-east-1", 10)
-        decisions = JournalWriter(store, now=lambda: now_ms() + 60_000)
+        journal_writer = JournalWriter(store, now=lambda: now_ms() + 60_000)
         await put(store, bucket, "k", b"x")
-        await decisions.run_once()
+        await journal_writer.run_once()
     lose_index(settings)
     (journal,) = (settings.data / "journals").glob("*.journal")
     aside = journal.rename(settings.data / "aside")

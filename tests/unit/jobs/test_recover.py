@@ -74,24 +74,24 @@ def recovered(settings: Settings) -> tuple[Report, Lost]:
     """Recover as the command does."""
     with open_recovery(settings) as work:
         report = work.run()
-        lost = list(work.lost())
+        lost = list(work.find_lost())
         work.replace_base()
     return report, lost
 
 
-async def nothing_more(store: Store, decisions: JournalWriter) -> None:
+async def nothing_more(store: Store, journal_writer: JournalWriter) -> None:
     """Only time goes by."""
 
 
-async def renewed(store: Store, decisions: JournalWriter) -> None:
+async def renewed(store: Store, journal_writer: JournalWriter) -> None:
     """A snapshot takes the place of all journals."""
-    decisions.renew()
-    await decisions.run_once()
-    while decisions._snapshot is not None:
-        await decisions.run_once()
+    journal_writer.request_snapshot()
+    await journal_writer.run_once()
+    while journal_writer._snapshot is not None:
+        await journal_writer.run_once()
 
 
-async def compacted(store: Store, decisions: JournalWriter) -> None:
+async def compacted(store: Store, journal_writer: JournalWriter) -> None:
     """Records move to other packs, and what is dead goes."""
     await store.close_packs()
     store.open_packs()
@@ -100,10 +100,10 @@ async def compacted(store: Store, decisions: JournalWriter) -> None:
     await collect(store)
 
 
-async def all_of_it(store: Store, decisions: JournalWriter) -> None:
+async def all_of_it(store: Store, journal_writer: JournalWriter) -> None:
     """One after the other."""
-    await compacted(store, decisions)
-    await renewed(store, decisions)
+    await compacted(store, journal_writer)
+    await renewed(store, journal_writer)
 
 
 @pytest.mark.parametrize("upkeep", [nothing_more, renewed, compacted, all_of_it], ids=lambda one: one.__name__)
@@ -111,23 +111,23 @@ async def test_every_change_since_the_backup_is_there(
     settings: Settings, upkeep: Callable[[Store, JournalWriter], Awaitable[None]]
 ) -> None:
     async with writing(settings) as store:
-        decisions = JournalWriter(store)
-        garbage = GarbageCollector(store, lambda: 2, lambda: 1, 0, decisions.bound)
+        journal_writer = JournalWriter(store)
+        garbage = GarbageCollector(store, lambda: 2, lambda: 1, 0, journal_writer.bound)
         past = Past(store, seed=5, keys=sized(80, 10_000))
         await past.begin()
         await past.run(sized(500, 50_000))
         await store.report_rejected_records()
-        await decisions.run_once()
+        await journal_writer.run_once()
         await garbage.run_once()
         kept = back_up(settings)
         await past.run(sized(250, 20_000))
         await store.index.create_bucket("new", "owner", "us-east-1", 10)
         await store.report_rejected_records()
-        await decisions.run_once()
-        await upkeep(store, decisions)
+        await journal_writer.run_once()
+        await upkeep(store, journal_writer)
         await past.run(sized(250, 20_000))
         await store.report_rejected_records()
-        await decisions.run_once()
+        await journal_writer.run_once()
         await garbage.run_once()
         hashes = await bodies(store)
     before = tables(settings.index_path)
@@ -256,11 +256,11 @@ async def test_uploads_that_were_open_at_the_backup(settings: Settings) -> None:
 async def test_settings_alone_are_a_change(settings: Settings) -> None:
     async with opened(settings) as store:
         bucket = await store.index.create_bucket("bucket", "owner", "us-east-1", 10)
-        decisions = JournalWriter(store)
-        await decisions.run_once()
+        journal_writer = JournalWriter(store)
+        await journal_writer.run_once()
         kept = back_up(settings)
         await store.index.configure_bucket(bucket.id, "tags", {"a": "b"})
-        await decisions.run_once()
+        await journal_writer.run_once()
     restore(settings, kept)
     with pytest.raises(IndexIsBehind):
         await prepared(settings)
@@ -272,15 +272,15 @@ async def test_settings_alone_are_a_change(settings: Settings) -> None:
         assert '"tags"' in found.settings
 
 
-@pytest.mark.parametrize("point", ["announce", "_write", "decided"])
+@pytest.mark.parametrize("point", ["announce", "_write", "advance_watermark"])
 async def test_a_crash_while_a_journal_is_written_is_no_older_index(
     settings: Settings, monkeypatch: pytest.MonkeyPatch, point: str
 ) -> None:
     """What was written and not noted is what the index has already, whatever it has by now."""
     async with opened(settings) as store:
         bucket = await store.index.create_bucket("bucket", "owner", "us-east-1", 10)
-        decisions = JournalWriter(store)
-        await decisions.run_once()
+        journal_writer = JournalWriter(store)
+        await journal_writer.run_once()
         await put(store, bucket, "key", b"1")
 
         async def dies(*given: Any) -> Any:
@@ -288,12 +288,12 @@ async def test_a_crash_while_a_journal_is_written_is_no_older_index(
                 await write(*given)
             raise RuntimeError("killed")
 
-        write = decisions._write
-        target: Any = decisions if point == "_write" else store.index
+        write = journal_writer._write
+        target: Any = journal_writer if point == "_write" else store.index
         with monkeypatch.context() as patch:
             patch.setattr(target, point, dies)
             with pytest.raises(RuntimeError, match="killed"):
-                await decisions.run_once()
+                await journal_writer.run_once()
         await put(store, bucket, "key", b"2")
         assert (await compare(store)).relation == "current"
     await prepared(settings)
@@ -355,13 +355,13 @@ async def test_a_relaxed_index_that_is_much_older_is_refused(tmp_path: Path, mon
     async with opened(settings) as store:
         bucket = await store.index.create_bucket("bucket", "owner", "us-east-1", 10)
         now = [1_700_000_000_000]
-        decisions = JournalWriter(store, lambda: now[0])
-        await decisions.run_once()
+        journal_writer = JournalWriter(store, lambda: now[0])
+        await journal_writer.run_once()
         kept = back_up(settings)
         for _ in range(2):
             now[0] += 121_000
             await put(store, bucket, "key", b"1")
-            await decisions.run_once()
+            await journal_writer.run_once()
     restore(settings, kept)
     with pytest.raises(IndexIsBehind, match="2 records, 121 seconds"):
         await prepared(settings)
@@ -399,17 +399,17 @@ async def test_an_index_that_falls_back_while_it_is_served(settings: Settings) -
     """As by a failover to a replica that was behind: who writes the journals notices, and everybody refuses."""
     async with opened(settings) as store:
         bucket = await store.index.create_bucket("bucket", "owner", "us-east-1", 10)
-        decisions = JournalWriter(store)
-        await decisions.run_once()
+        journal_writer = JournalWriter(store)
+        await journal_writer.run_once()
         watermark = await store.index.watermark()
         await put(store, bucket, "key", b"1")
-        await decisions.run_once()
+        await journal_writer.run_once()
         later = await store.index.watermark()
         await store.index.set_note("decided", str(watermark))
         await store.index.set_note("announced", str(watermark))
         await put(store, bucket, "other", b"1")
         with pytest.raises(IndexBehind):
-            await decisions.run_once()
+            await journal_writer.run_once()
         await JournalWriter(store).health.look()
         assert store.journal_failures["default"].reason == f"the watermark of store default is not {later} any more"
         for refused in (store.index.bucket("bucket"), store.index.set_note("a", "b"), store.index.check()):
@@ -423,10 +423,10 @@ async def test_a_round_that_is_cancelled_leaves_no_commit_behind(
     """The last round of a server that stops begins where the one that was cancelled ended."""
     async with opened(settings) as store:
         bucket = await store.index.create_bucket("bucket", "owner", "us-east-1", 10)
-        decisions = JournalWriter(store)
-        await decisions.run_once()
+        journal_writer = JournalWriter(store)
+        await journal_writer.run_once()
         await put(store, bucket, "key", b"1")
-        decided, began = store.index.decided, asyncio.Event()
+        decided, began = store.index.advance_watermark, asyncio.Event()
 
         async def committed_later(*arguments: Any) -> None:
             async def commit() -> None:
@@ -436,15 +436,15 @@ async def test_a_round_that_is_cancelled_leaves_no_commit_behind(
             began.set()
             await asyncio.shield(asyncio.create_task(commit()))
 
-        monkeypatch.setattr(store.index, "decided", committed_later)
-        task = asyncio.create_task(decisions.run_once())
+        monkeypatch.setattr(store.index, "advance_watermark", committed_later)
+        task = asyncio.create_task(journal_writer.run_once())
         await began.wait()
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
         await put(store, bucket, "other", b"1")
-        assert await decisions.run_once() == 1, "the first change is in a journal already"
-        await decisions.health.look()
+        assert await journal_writer.run_once() == 1, "the first change is in a journal already"
+        await journal_writer.health.look()
         assert not store.journal_failures
 
 
@@ -484,11 +484,11 @@ async def test_fsck_keeps_what_a_journal_names(settings: Settings) -> None:
         upload = await start_upload(store, bucket, "parts")
         await put_part(store, upload, 1, bytes(THRESHOLD + 3))
         await complete(store, bucket, upload)
-        decisions = JournalWriter(store)
-        await decisions.run_once()
+        journal_writer = JournalWriter(store)
+        await journal_writer.run_once()
         replaced = await objects.find(store, bucket.id, "replaced")
         await put(store, bucket, "replaced", b"")
-        await decisions.run_once()
+        await journal_writer.run_once()
     connection = open_connection(settings.index_path)
     connection.execute("DELETE FROM versions WHERE key != 'replaced'")
     connection.execute("DELETE FROM pieces")

@@ -70,13 +70,13 @@ async def past(store: Store, bucket: Bucket) -> None:
 async def test_both_come_back(settings: Settings, snapshot: bool) -> None:
     async with writing(settings) as store:
         bucket = await store.index.create_bucket("b", "owner", "r", 10)
-        decisions = JournalWriter(store)
+        journal_writer = JournalWriter(store)
         await past(store, bucket)
         if snapshot:
-            decisions.renew()
-        await decisions.run_once()
-        while decisions._snapshot is not None:
-            await decisions.run_once()
+            journal_writer.request_snapshot()
+        await journal_writer.run_once()
+        while journal_writer._snapshot is not None:
+            await journal_writer.run_once()
         held = await contents(store, bucket)
         assert sorted(held) == ["large", "last", "old", "renamed"]
     lose_index(settings)
@@ -95,7 +95,7 @@ async def test_an_append_that_was_not_decided_leaves_what_was(settings: Settings
         bucket = await store.index.create_bucket("b", "owner", "r", 10)
         await put(store, bucket, "k", b"one")
         await append(store, bucket, "k", b"two")
-        decisions = JournalWriter(store)
+        journal_writer = JournalWriter(store)
         changes = store.index.changes
         late = False
 
@@ -108,15 +108,15 @@ async def test_an_append_that_was_not_decided_leaves_what_was(settings: Settings
             return found
 
         store.index.changes = behind  # type: ignore[method-assign, assignment]
-        decided = store.index.decided
+        decided = store.index.advance_watermark
 
         async def stopped(*arguments: object) -> None:
             await decided(*arguments)  # type: ignore[arg-type]
             raise asyncio.CancelledError
 
-        store.index.decided = stopped  # type: ignore[method-assign, assignment]
+        store.index.advance_watermark = stopped  # type: ignore[method-assign, assignment]
         with pytest.raises(asyncio.CancelledError):
-            await decisions.run_once()
+            await journal_writer.run_once()
     lose_index(settings)
     report, lost = rebuilt(settings)
     assert report.damage == []
@@ -132,10 +132,10 @@ async def test_nothing_that_is_held_is_taken(settings: Settings) -> None:
     async with writing(settings) as store:
         bucket = await store.index.create_bucket("b", "owner", "r", 10)
         await past(store, bucket)
-        decisions = JournalWriter(store)
-        await decisions.run_once()
+        journal_writer = JournalWriter(store)
+        await journal_writer.run_once()
         held = await contents(store, bucket)
-        await GarbageCollector(store, lambda: 2, lambda: 1, 0, decisions.bound).run_once()
+        await GarbageCollector(store, lambda: 2, lambda: 1, 0, journal_writer.bound).run_once()
         assert (await fsck(store, repair=True)).clean
         assert await contents(store, bucket) == held
     async with opened(settings) as store:

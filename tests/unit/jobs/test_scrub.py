@@ -192,15 +192,15 @@ async def test_it_keeps_to_its_rate(
 
 
 async def test_a_damaged_journal_is_written_anew(settings: Settings, store: Store, bucket: Bucket) -> None:
-    decisions = JournalWriter(store)
+    journal_writer = JournalWriter(store)
     await put(store, bucket, "k", b"x")
-    await decisions.run_once()
+    await journal_writer.run_once()
     path = blob(settings, ".journal")
     content = bytearray(path.read_bytes())
     content[-1] ^= 1
     path.write_bytes(content)
-    report = await Scrubber(store, 0, decisions.renew).run_once()
+    report = await Scrubber(store, 0, journal_writer.request_snapshot).run_once()
     assert report.damaged_journals == [path.stem]
-    await decisions.run_once()
+    await journal_writer.run_once()
     assert not path.exists()
     assert (await Scrubber(store, 0).run_once()).clean

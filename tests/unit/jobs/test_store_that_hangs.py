@@ -29,8 +29,10 @@ def settings(tmp_path: Path) -> Settings:
 
 
 def jobs_of(store: Store) -> StoreJobs:
-    decisions = JournalWriter(store)
-    return StoreJobs(store, GarbageCollector(store, lambda: 2, lambda: 1, 0, decisions.bound, pieces=False), decisions)
+    journal_writer = JournalWriter(store)
+    return StoreJobs(
+        store, GarbageCollector(store, lambda: 2, lambda: 1, 0, journal_writer.bound, pieces=False), journal_writer
+    )
 
 
 async def files(store: Store) -> int:
@@ -51,7 +53,7 @@ async def test_others_go_on(settings: Settings, tmp_path: Path, monkeypatch: pyt
             await asyncio.Event().wait()
 
         monkeypatch.setattr(slow.driver, call, hang)
-        jobs = Jobs(FlockElection(tmp_path / "jobs.lock"), store, store.index.writer_is_gone, jobs_of)
+        jobs = Jobs(FlockElection(tmp_path / "jobs.lock"), store, store.index.is_writer_dead, jobs_of)
         running = asyncio.create_task(jobs.run())
         buckets = {name: await make(store, name) for name in store.all}
         for name, bucket in buckets.items():
@@ -61,7 +63,7 @@ async def test_others_go_on(settings: Settings, tmp_path: Path, monkeypatch: pyt
             await hung.wait()
             await put(store.of("fast"), buckets["fast"], "k", LARGE)
             await put(store.of("fast"), buckets["fast"], "k", LARGE)
-            while await files(store.of("fast")) > 1 or (await store.index.undecided("fast"))[0]:  # noqa: ASYNC110
+            while await files(store.of("fast")) > 1 or (await store.index.journal_lag("fast"))[0]:  # noqa: ASYNC110
                 await asyncio.sleep(0.01)
         assert await files(slow) == 1
         running.cancel()
@@ -87,7 +89,7 @@ async def test_others_are_swept(settings: Settings, tmp_path: Path, monkeypatch:
             return await discard_id(blob_id)
 
         monkeypatch.setattr(slow.driver, "discard_id", hang)
-        jobs = Jobs(FlockElection(tmp_path / "jobs.lock"), store, store.index.writer_is_gone, jobs_of)
+        jobs = Jobs(FlockElection(tmp_path / "jobs.lock"), store, store.index.is_writer_dead, jobs_of)
         running = asyncio.create_task(jobs.run())
         async with asyncio.timeout(60):
             await hung.wait()

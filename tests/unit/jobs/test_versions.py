@@ -36,22 +36,22 @@ def settings(tmp_path: Path) -> Settings:
 @pytest.mark.parametrize("snapshot", [False, True])
 async def test_a_store_with_versions_comes_back_exactly(settings: Settings, snapshot: bool) -> None:
     async with writing(settings) as store:
-        decisions = JournalWriter(store)
-        garbage = GarbageCollector(store, lambda: 2, lambda: 1, 0, decisions.bound)
+        journal_writer = JournalWriter(store)
+        garbage = GarbageCollector(store, lambda: 2, lambda: 1, 0, journal_writer.bound)
         past = VersionedPast(store, seed=5 + snapshot, keys=sized(30, 10_000), at_once=sized(8, 64))
         await past.begin()
         await store.index.set_versioning(past.buckets[1].id, ENABLED)
         for turn in range(20):
             await past.run(sized(60, 6000))
             if snapshot and turn in (4, 12):
-                decisions.renew()
+                journal_writer.request_snapshot()
             await store.report_rejected_records()
-            await decisions.run_once()
+            await journal_writer.run_once()
             await garbage.run_once()
         await past.end()
-        await decisions.run_once()
-        while decisions._snapshot is not None:
-            await decisions.run_once()
+        await journal_writer.run_once()
+        while journal_writer._snapshot is not None:
+            await journal_writer.run_once()
         assert min(past.done.get(name, 0) for name in ("_delete_one", "_switch", "_describe", "_copy", "_upload")) > 3
         held = await contents(store, past.buckets[1])
         assert {state for _, _, state in held} == {NONCURRENT, CURRENT, MARKER, OLD_MARKER}
@@ -73,17 +73,17 @@ async def test_the_newest_of_what_is_left_is_the_current_one(settings: Settings)
     async with writing(settings) as store:
         bucket = await store.index.create_bucket("bucket", "owner", "us-east-1", 10)
         await store.index.set_versioning(bucket.id, ENABLED)
-        decisions = JournalWriter(store)
+        journal_writer = JournalWriter(store)
         first = await put(store, bucket, "back", b"first")
         second = await put(store, bucket, "back", b"second")
         await put(store, bucket, "down", b"first")
-        decisions.renew()
-        await decisions.run_once()
-        while decisions._snapshot is not None:
-            await decisions.run_once()
+        journal_writer.request_snapshot()
+        await journal_writer.run_once()
+        while journal_writer._snapshot is not None:
+            await journal_writer.run_once()
         await objects.delete(store, bucket.id, "back", second.version_id, None, {})
         await objects.delete(store, bucket.id, "down", None, None, {})
-        await decisions.run_once()
+        await journal_writer.run_once()
         expected = await contents(store, bucket)
     lose_index(settings)
     rebuilt(settings)
@@ -128,12 +128,12 @@ async def test_versions_whose_bucket_is_told_to_have_none_are_kept(settings: Set
     """The switch was written down a moment later than what was put behind it, and is lost."""
     async with writing(settings) as store:
         bucket = await store.index.create_bucket("bucket", "owner", "us-east-1", 10)
-        decisions = JournalWriter(store)
-        await decisions.run_once()
+        journal_writer = JournalWriter(store)
+        await journal_writer.run_once()
         await store.index.set_versioning(bucket.id, ENABLED)
         await put(store, bucket, "k", b"body")
-        decisions._generation, decisions._settings_seen = store.index.generation, 1e18
-        await decisions.run_once()
+        journal_writer._generation, journal_writer._settings_seen = store.index.generation, 1e18
+        await journal_writer.run_once()
     lose_index(settings)
     rebuilt(settings)
     async with writing(settings) as store:

@@ -64,7 +64,7 @@ def rebuilt(settings: Settings) -> tuple[Report, list[tuple[str, str, int, int, 
         open_offline_stores(settings), settings.index_path, commit_timeout=20, progress=lambda *_: None
     ) as work:
         report = work.run()
-        lost = list(work.lost())
+        lost = list(work.find_lost())
         work.install(replace=False)
     (settings.run_dir / "writers").mkdir(parents=True, exist_ok=True)
     return report, lost

@@ -47,7 +47,7 @@ class Jobs:
         self._pieces = self._garbage(plane.store, blobs=False)
         self._garbages = [
             self._garbage(
-                one, plane.decisions[name].bound, pieces=False, elsewhere=partial(other_stores_watermark, one)
+                one, plane.journal_writers[name].bound, pieces=False, elsewhere=partial(other_stores_watermark, one)
             )
             for name, one in plane.store.all.items()
         ]

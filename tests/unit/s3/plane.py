@@ -51,30 +51,30 @@ class Plane:
 
     def __init__(self, settings: Settings, store: Store) -> None:
         self.store, self.index = store, store.index
-        self.decisions = {name: JournalWriter(one) for name, one in store.all.items()}
+        self.journal_writers = {name: JournalWriter(one) for name, one in store.all.items()}
         self.dies = False
         """Whether nothing more is written down when it ends."""
         memory = BodyMemoryBudget(1 << 24)
         self.gateway = Gateway(Services(settings, store, LookupCache(store.index), memory), lambda *_: None)
         self._writing: asyncio.Task[None] | None = None
         for one in store.all.values():
-            one.bell = self  # type: ignore[assignment]
+            one.journal_wakeup = self  # type: ignore[assignment]
 
-    def ring(self) -> None:
+    def wake(self) -> None:
         """Somebody waits for the journals."""
         if self._writing is None or self._writing.done():
             self._writing = asyncio.create_task(self._write())
 
     async def _write(self) -> None:
-        for decisions in self.decisions.values():
-            await decisions.run_once()
+        for journal_writer in self.journal_writers.values():
+            await journal_writer.run_once()
 
     async def written(self) -> None:
         """Everything that was decided is written down."""
-        await self.rung()
+        await self.woken()
         await self._write()
 
-    async def rung(self) -> None:
+    async def woken(self) -> None:
         """What somebody waited for is written down."""
         if self._writing is not None:
             await self._writing
@@ -130,4 +130,4 @@ async def plane(settings: Settings) -> AsyncIterator[Plane]:
         try:
             yield made
         finally:
-            await (made.rung() if made.dies else made.written())
+            await (made.woken() if made.dies else made.written())

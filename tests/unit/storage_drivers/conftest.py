@@ -30,13 +30,13 @@ MakeStore = Callable[..., Awaitable[FsspecDriver]]
 class HastyEfs(EfsDriver):
     """With less patience for what a test took away."""
 
-    recipe = replace(EFS, patience=0.2)
+    mount_profile = replace(EFS, retry_seconds=0.2)
 
 
 class HastyFuse(FuseDriver):
     """The same."""
 
-    recipe = replace(FUSE, patience=0.2)
+    mount_profile = replace(FUSE, retry_seconds=0.2)
 
 
 ALL: list[type[ObjectsDriver]] = [LocalDriver, HastyEfs, HastyFuse]

@@ -68,7 +68,7 @@ DAMAGES: dict[str, Callable[[Path], object]] = {
 
 
 async def written(driver: ObjectsDriver, root: Path, blob_id: int = 7) -> tuple[str, Path]:
-    locator = await driver.put(blob_id, Pieces(BODY[:1_500_000], BODY[1_500_000:]), claim=lambda: CLAIM)
+    locator = await driver.put(blob_id, Pieces(BODY[:1_500_000], BODY[1_500_000:]), make_header=lambda: CLAIM)
     return locator, root / f"data/{blob_id & 0xFF:02x}/{blob_id:016x}"
 
 
@@ -148,7 +148,7 @@ async def test_a_chunk_is_not_believed_for_ever(make_driver: MakeDriver, root: P
 
 
 async def test_what_is_remembered_is_bounded(driver: ObjectsDriver, root: Path) -> None:
-    driver._files = reader = blob_reader.BlobReader(kept=3)
+    driver._files = reader = blob_reader.BlobReader(max_open=3)
     for blob_id in range(1, 8):
         locator, _ = await written(driver, root, blob_id)
         assert await content(driver, locator, 0, 10) == BODY[:10]
@@ -168,6 +168,6 @@ def test_checks_do_not_depend_on_the_pieces(tmp_path: Path, size: int, piece: in
     path.write_bytes(body + checks.footer(CLAIM))
     with path.open("rb") as file:
         found = footer.read_footer(file.fileno(), path.stat().st_size, 99, "blob")
-    assert (found.body, found.claim) == (size, CLAIM)
+    assert (found.body, found.recovery_header) == (size, CLAIM)
     for chunk in range(-(-size // CHUNK)):
         assert found.check(chunk) == footer.chunk_check(body[chunk * CHUNK : (chunk + 1) * CHUNK], 99)

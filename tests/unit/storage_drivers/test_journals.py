@@ -76,13 +76,13 @@ async def test_a_failed_sync_ends_it(make_driver: MakeDriver, monkeypatch: pytes
 
 async def test_contents_of_a_store(driver: ObjectsDriver, root: Path) -> None:
     assert driver.contents().empty
-    locator = await driver.put(9, Pieces(b"body"), claim=lambda: b"claim")
+    locator = await driver.put(9, Pieces(b"body"), make_header=lambda: b"claim")
     other = await driver.put(10, Pieces(b"other"))
     (root / "data/00/notes.txt").write_text("not ours")
     contents = OfflineStoreReader(root)
     assert not contents.empty
     found = list(contents.files())
-    assert [(blob.locator, blob.size, blob.claim) for blob in found if not isinstance(blob, Damaged)] == [
+    assert [(blob.locator, blob.size, blob.recovery_header) for blob in found if not isinstance(blob, Damaged)] == [
         (locator, 4, b"claim"),
         (other, 5, b""),
     ]

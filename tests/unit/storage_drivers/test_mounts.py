@@ -95,7 +95,7 @@ async def test_a_mount_that_hangs(make_mount: MakeMount, monkeypatch: pytest.Mon
         pass
     mount.fault("fsync", "hang", times=None)
     monkeypatch.setattr(
-        "sluice_s3.storage_drivers.objects.driver.run_with_timeout", lambda *args: run_with_timeout(*args, patience=0.5)
+        "sluice_s3.storage_drivers.objects.driver.run_with_timeout", lambda *args: run_with_timeout(*args, timeout=0.5)
     )
     with pytest.raises(StoreUnfit, match="fsync") as caught:
         async with running(EfsDriver, mount):

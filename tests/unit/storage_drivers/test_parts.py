@@ -46,7 +46,7 @@ def source(body: bytes = BODY) -> Pieces:
 
 
 async def written(driver: ObjectsDriver, blob_id: int = ID, body: bytes = BODY) -> str:
-    return await driver.put(blob_id, source(body), claim=lambda: b"claim")
+    return await driver.put(blob_id, source(body), make_header=lambda: b"claim")
 
 
 async def read_all(driver: ObjectsDriver, locator: str, offset: int, length: int) -> bytes:
@@ -304,7 +304,7 @@ async def test_a_damaged_part_is_noticed_by_all(
     driver: ObjectsDriver, make_driver: MakeDriver, root: Path, damage: Callable[[Path], object], part: int
 ) -> None:
     locator = await written(driver)
-    assert [blob.claim for blob in OfflineStoreReader(root).files() if isinstance(blob, Blob)] == [b"claim"]
+    assert [blob.recovery_header for blob in OfflineStoreReader(root).files() if isinstance(blob, Blob)] == [b"claim"]
     assert OfflineStoreReader(root).intact(locator)
     assert [count async for count in driver.reread(locator, None)]
     damage(next((root / "data").rglob(f"{ID:016x}.{part}")))

@@ -108,7 +108,7 @@ async def test_no_record_moves_the_end_of_a_pack(make_driver: MakeDriver, root: 
         entries += await appends.put(b"another %d" % number)
     assert pack.stat().st_size == size
     assert len([locator async for locator, _ in driver.walk()]) == 21
-    found, following = await driver.claimed(book.opened, 0, 100)
+    found, following = await driver.list_records(book.opened, 0, 100)
     assert ([record.locator for record in found], following) == ([entry.locator for entry in entries], 0)
     await driver.close_packs()
     assert 0 < book.sealed[book.opened] < size

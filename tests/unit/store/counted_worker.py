@@ -262,9 +262,9 @@ class Hands:
         self._now, self._oldest = now, oldest
         await self._store.report_rejected_records()
         with translate_driver_errors():
-            await self._store.driver.forget_unlinked()
+            await self._store.driver.close_unlinked()
         if elected:
-            await sweep(self._store, self._store.index.writer_is_gone)
+            await sweep(self._store, self._store.index.is_writer_dead)
             await self._garbage.run_once()
             await self._compactor.run_once()
 

@@ -241,19 +241,19 @@ async def test_a_key_that_another_process_made_is_found(store: Store, bucket: Bu
 async def test_a_new_key_waits_until_it_is_written_down(store: Store) -> None:
     await with_ring(store)
     with pytest.raises(WouldBlock):
-        store.keyring.check_kept(store.name)
+        store.keyring.require_journaled(store.name)
     with pytest.raises(StoreUnavailable):
-        await store.keyring.kept(store.name, 0)
-    decisions = JournalWriter(store)
-    await decisions.run_once()
-    await store.keyring.kept(store.name, 0)
-    store.keyring.check_kept(store.name)
+        await store.keyring.wait_until_journaled(store.name, 0)
+    journal_writer = JournalWriter(store)
+    await journal_writer.run_once()
+    await store.keyring.wait_until_journaled(store.name, 0)
+    store.keyring.require_journaled(store.name)
     await change_ring(store.index, MASTER, lambda ring: ring.created("one", 2))
     await store.keyring.refresh()
     with pytest.raises(StoreUnavailable):
-        await store.keyring.kept(store.name, 0)
-    await decisions.run_once()
-    await store.keyring.kept(store.name, 0)
+        await store.keyring.wait_until_journaled(store.name, 0)
+    await journal_writer.run_once()
+    await store.keyring.wait_until_journaled(store.name, 0)
 
 
 async def test_a_ring_that_is_sealed_anew_goes_on_in_processes_that_know_it(store: Store) -> None:

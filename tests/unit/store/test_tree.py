@@ -171,7 +171,7 @@ async def test_a_delete_that_was_left_by_a_worker_that_stopped_is_ended(
             await tree.delete(bucket, "k", None, None, {})
         await store.ids.close()
     async with opened(settings) as (store, tree, bucket):
-        await sweep(store, tree.index.writer_is_gone)
+        await sweep(store, tree.index.is_writer_dead)
         assert await tree.index.intent_on(bucket.id, "k") is None
         await put(tree, bucket, "k", b"again")
         assert await read(store, tree, bucket, "k") == (md5(b"again"), b"again")

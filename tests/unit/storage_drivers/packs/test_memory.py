@@ -228,10 +228,10 @@ async def test_what_is_discarded_is_forgotten(driver: ObjectsDriver, root: Path,
     elif how == "elsewhere":
         for path in packs(root):
             path.unlink()
-        await driver.forget_unlinked()
+        await driver.close_unlinked()
     else:
         driver.give_up(BlobMissing("the mount"))
-    assert not memory.held or how == "punched", "windows beside those of the records may stay"
+    assert not memory.cached_bytes or how == "punched", "windows beside those of the records may stay"
     assert driver.try_read(gone, 0, 4) is None
     assert driver.try_read(other, 0, 4) is None
 
@@ -274,7 +274,7 @@ async def test_what_another_gateway_moves_and_discards(make_driver: MakeDriver) 
             assert await one.read(moved[locator], 0, 3000) == body
             assert await one.read(new, 0, 3000) == also
             assert await one.read(new, 0, 3000) == also
-        await one.forget_unlinked()
+        await one.close_unlinked()
         assert [one.try_read(locator, 0, 3000) for locator in locators] == [None] * 12
 
 
@@ -287,10 +287,10 @@ async def test_it_is_bounded(make_driver: MakeDriver) -> None:
     for _ in range(2):
         for locator, body in zip(locators, bodies, strict=True):
             assert await driver.read(locator, 0, len(body)) == body
-            assert memory.held <= budget
+            assert memory.cached_bytes <= budget
     real = sum(len(kept.whole) + OVERHEAD for kept in memory._records.values())
     real += sum(len(window.piece) + OVERHEAD for window in memory._windows.values())
-    assert driver.held == memory.held == real > budget // 2
+    assert driver.cached_bytes == memory.cached_bytes == real > budget // 2
 
 
 async def test_what_is_asked_for_stays(make_driver: MakeDriver) -> None:
@@ -338,7 +338,7 @@ async def test_windows_that_are_of_no_use_are_not_read(make_driver: MakeDriver) 
 
 async def test_without_a_budget_nothing_is_kept(make_driver: MakeDriver) -> None:
     driver = await make_driver(pack_threshold=LIMIT, read_cache=0)
-    assert driver.held == 0
+    assert driver.cached_bytes == 0
     driver.open_packs(Book())
     (locator,) = await put_each(driver, b"body")
     assert await driver.read(locator, 0, 4) == b"body"

@@ -126,18 +126,18 @@ async def test_without_holes_records_are_left_alone(
 async def test_records_with_their_claims_a_few_at_a_time(driver: ObjectsDriver) -> None:
     entries = await Appends(driver).put(*(b"x" * number for number in range(10)))
     pack = parse_locator(entries[0].locator).pack
-    found, offset = await driver.claimed(pack, 0, 3)
+    found, offset = await driver.list_records(pack, 0, 3)
     calls = 1
     while offset:
-        more, offset = await driver.claimed(pack, offset, 3)
+        more, offset = await driver.list_records(pack, offset, 3)
         found += more
         calls += 1
     assert calls == 4
     assert [record.locator for record in found] == [entry.locator for entry in entries]
-    assert [record.claim for record in found] == [b"claim of %d bytes" % number for number in range(10)]
+    assert [record.recovery_header for record in found] == [b"claim of %d bytes" % number for number in range(10)]
     assert [record.total for record in found] == [parse_locator(entry.locator).total for entry in entries]
     with pytest.raises(BlobMissing):
-        await driver.claimed(0xDEAD, 0, 3)
+        await driver.list_records(0xDEAD, 0, 3)
 
 
 async def test_a_moved_record_is_the_same_blob(driver: ObjectsDriver, root: Path) -> None:
@@ -153,8 +153,8 @@ async def test_a_moved_record_is_the_same_blob(driver: ObjectsDriver, root: Path
         assert await driver.read(new, 0, len(body)) == body
         assert await driver.read(entry.locator, 0, len(body)) == body
     (target,) = {parse_locator(new).pack for new in moved.values()}
-    records, _ = await driver.claimed(target, 0, 100)
-    assert {record.claim for record in records} == {b"claim of %d bytes" % len(body) for body in bodies}
+    records, _ = await driver.list_records(target, 0, 100)
+    assert {record.recovery_header for record in records} == {b"claim of %d bytes" % len(body) for body in bodies}
     (late,) = await Appends(driver).put(b"goes where PUTs go")
     assert parse_locator(late.locator).pack != target
 
@@ -218,6 +218,6 @@ async def test_a_whole_pack_goes(driver: ObjectsDriver, root: Path, book: Book) 
     assert packs(root) == []
     assert await driver.pack_file(pack) is None
     assert await driver.read(entries[0].locator, 0, 3) == b"one", "through the descriptor that is open"
-    await driver.forget_unlinked()
+    await driver.close_unlinked()
     with pytest.raises(BlobMissing):
         await driver.read(entries[0].locator, 0, 3)

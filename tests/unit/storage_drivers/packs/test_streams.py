@@ -14,7 +14,7 @@ from sluice_s3.storage_drivers.objects.driver import ObjectsDriver
 from tests.unit.storage_drivers.conftest import HastyEfs, LocalDriver, MakeDriver
 from tests.unit.storage_drivers.packs.test_packs import Appends, Book, packs
 
-STREAMS = HastyEfs.recipe.streams
+STREAMS = HastyEfs.mount_profile.streams
 
 
 class Slow:

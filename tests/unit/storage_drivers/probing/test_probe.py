@@ -194,7 +194,7 @@ async def test_a_full_or_read_only_mount_starts(
 async def test_a_hung_mount_is_told(make_driver: MakeDriver, monkeypatch: pytest.MonkeyPatch) -> None:
     go_on = threading.Event()
     monkeypatch.setattr(
-        "sluice_s3.storage_drivers.objects.driver.run_with_timeout", lambda *args: run_with_timeout(*args, patience=0.3)
+        "sluice_s3.storage_drivers.objects.driver.run_with_timeout", lambda *args: run_with_timeout(*args, timeout=0.3)
     )
     monkeypatch.setitem(probe_trials.CHECKS, Capability.FSYNC_FILE, lambda _: go_on.wait(30))
     with pytest.raises(StoreUnfit, match="fsync of a file") as caught:

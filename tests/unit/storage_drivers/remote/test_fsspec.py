@@ -37,7 +37,7 @@ def place(request: pytest.FixtureRequest, tmp_path: Path) -> Place:
 
 
 async def test_put_and_read(store: FsspecDriver, place: Place) -> None:
-    locator = await store.put(0x1234ABCD, Pieces(b"one body"), claim=lambda: b"claim")
+    locator = await store.put(0x1234ABCD, Pieces(b"one body"), make_header=lambda: b"claim")
     assert place.read("data/cd/000000001234abcd").startswith(b"one body")
     assert await content(store, locator, 0, 8) == b"one body"
     assert await store.read(locator, 4, 2) == b"bo"
@@ -204,13 +204,13 @@ async def test_of_packs_there_are_none(store: FsspecDriver) -> None:
     assert store.whole_pack(store.locator(1)) == 0
     assert [pack async for pack in store.packs()] == []
     assert await store.pack_file(1) is None
-    assert await store.claimed(1, 0, 10) == ([], 0)
+    assert await store.list_records(1, 0, 10) == ([], 0)
     assert await store.move(["p:1.2.3.4"]) == {}
     assert isinstance((await store.reread_records(["p:1.2.3.4"], lambda *_: None))[0], BlobMissing)
     for call in (store.pack_locator, store.pack_prefix):
         with pytest.raises(StoreFailed):
             call(1)
-    await store.forget_unlinked()
+    await store.close_unlinked()
     await store.close_packs()
 
 
@@ -307,7 +307,7 @@ DAMAGES: dict[str, Callable[[bytes], bytes]] = {
 )
 async def test_a_damaged_object_is_not_read(make_store: MakeStore, place: Place, damage: str) -> None:
     writer = await make_store()
-    locator = await writer.put(7, Pieces(BODY[:1_500_000], BODY[1_500_000:]), claim=lambda: b"claim")
+    locator = await writer.put(7, Pieces(BODY[:1_500_000], BODY[1_500_000:]), make_header=lambda: b"claim")
     place.write(NAME, DAMAGES[damage](place.read(NAME)))
     store = await make_store()
     taken = bytearray()
@@ -322,7 +322,7 @@ async def test_a_damaged_object_is_not_read(make_store: MakeStore, place: Place,
 
 
 async def test_damage_is_found_where_the_footer_is_known(store: FsspecDriver, place: Place) -> None:
-    locator = await store.put(7, Pieces(BODY), claim=lambda: b"claim")
+    locator = await store.put(7, Pieces(BODY), make_header=lambda: b"claim")
     assert await content(store, locator, 0, len(BODY)) == BODY
     whole = place.read(NAME)
     place.write(NAME, _flipped(whole, CHUNK + 5))

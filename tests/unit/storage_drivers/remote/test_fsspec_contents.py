@@ -95,14 +95,14 @@ async def test_a_batch_of_another_journal_is_none(store: FsspecDriver, place: Pl
 async def test_contents_of_a_store(store: FsspecDriver, place: Place) -> None:
     assert store.contents().empty
     assert await store.empty()
-    locator = await store.put(9, Pieces(b"body"), claim=lambda: b"claim")
+    locator = await store.put(9, Pieces(b"body"), make_header=lambda: b"claim")
     other = await store.put(10, Pieces(b"other"))
     place.write("data/00/notes.txt", b"not ours")
     contents = store.contents()
     assert not contents.empty
     assert not await store.empty()
     found = list(contents.files())
-    assert [(blob.locator, blob.size, blob.claim) for blob in found if not isinstance(blob, Damaged)] == [
+    assert [(blob.locator, blob.size, blob.recovery_header) for blob in found if not isinstance(blob, Damaged)] == [
         (locator, 4, b"claim"),
         (other, 5, b""),
     ]

@@ -76,7 +76,7 @@ async def test_a_put_that_fails_leaves_nothing(
     for nth in range(1, 50):
         FAULTS.set(nth, make())
         try:
-            await store.put(nth, Pieces(*pieces), claim=lambda: b"claim")
+            await store.put(nth, Pieces(*pieces), make_header=lambda: b"claim")
         except expected as error:
             told = str(error)
         else:
@@ -126,11 +126,11 @@ async def test_a_source_that_fails_leaves_nothing(store: FsspecDriver, place: Pl
         with pytest.raises(Broke):
             await store.put(2, refused)
 
-    def no_claim() -> bytes:
+    def no_recovery_header() -> bytes:
         raise Broke
 
     with pytest.raises(Broke):
-        await store.put(3, Pieces(*PIECES), claim=no_claim)
+        await store.put(3, Pieces(*PIECES), make_header=no_recovery_header)
     assert place.stored("") == ["store.json"]
 
 
