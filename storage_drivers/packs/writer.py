@@ -99,7 +99,7 @@ class PackWriter:
         self._abandon_error: DriverError | None = None
         self._lock = threading.Lock()
         self._under_way: set[AppendRequest] = set()
-        """Entries taken from the queue whose outcome is not reported. Guarded by the lock, like `_abandoned`."""
+        """Entries taken from the queue whose outcome is not reported. Guarded by the lock, like `_abandon_error`."""
         self._writing: object = None
         self._syncing: object = None
         """What each thread does, a new object for each group."""
