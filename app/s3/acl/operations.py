@@ -51,7 +51,7 @@ async def get_object_acl(services: Services, request: S3Request) -> Response:
     return Response(200, list(XML), await acls.render_acl(services, request, owner_id, grants))
 
 
-@operation("PUT", "bucket", "acl", name="PutBucketAcl", action="s3:PutBucketAcl", signed=CALLED_BY)
+@operation("PUT", "bucket", "acl", name="PutBucketAcl", action="s3:PutBucketAcl", anonymous_error=CALLED_BY)
 async def put_bucket_acl(services: Services, request: S3Request) -> Response:
     """Handle PutBucketAcl (https://docs.aws.amazon.com/AmazonS3/latest/API/API_PutBucketAcl.html)."""
     bucket = request.bucket_row
@@ -62,7 +62,7 @@ async def put_bucket_acl(services: Services, request: S3Request) -> Response:
     return Response(200)
 
 
-@operation("PUT", "key", "acl", name="PutObjectAcl", action="s3:PutObjectAcl", signed=CALLED_BY)
+@operation("PUT", "key", "acl", name="PutObjectAcl", action="s3:PutObjectAcl", anonymous_error=CALLED_BY)
 async def put_object_acl(services: Services, request: S3Request) -> Response:
     """Handle PutObjectAcl (https://docs.aws.amazon.com/AmazonS3/latest/API/API_PutObjectAcl.html)."""
     version = await find_version(services, request)
@@ -95,7 +95,7 @@ async def _asked(services: Services, request: S3Request, owner_id: str) -> Grant
     "ownershipControls",
     name="PutBucketOwnershipControls",
     action="s3:PutBucketOwnershipControls",
-    signed="s3:PutBucketOwnershipControls" + NOT_ANONYMOUS,
+    anonymous_error="s3:PutBucketOwnershipControls" + NOT_ANONYMOUS,
 )
 async def put_bucket_ownership_controls(services: Services, request: S3Request) -> Response:
     """Handle PutBucketOwnershipControls.
@@ -125,7 +125,7 @@ async def put_bucket_ownership_controls(services: Services, request: S3Request) 
     "ownershipControls",
     name="GetBucketOwnershipControls",
     action="s3:GetBucketOwnershipControls",
-    signed="s3:GetBucketOwnershipControls" + NOT_ANONYMOUS,
+    anonymous_error="s3:GetBucketOwnershipControls" + NOT_ANONYMOUS,
 )
 async def get_bucket_ownership_controls(services: Services, request: S3Request) -> Response:
     """Handle GetBucketOwnershipControls.
@@ -145,7 +145,7 @@ async def get_bucket_ownership_controls(services: Services, request: S3Request) 
     "ownershipControls",
     name="DeleteBucketOwnershipControls",
     action="s3:PutBucketOwnershipControls",
-    signed="s3:PutBucketOwnershipControls" + NOT_ANONYMOUS,
+    anonymous_error="s3:PutBucketOwnershipControls" + NOT_ANONYMOUS,
 )
 async def delete_bucket_ownership_controls(services: Services, request: S3Request) -> Response:
     """Handle DeleteBucketOwnershipControls: ACLs then apply, as in older buckets without such controls.

@@ -59,7 +59,7 @@ async def complete_multipart_upload(services: Services, request: S3Request) -> R
     if upload is None:
         raise NoSuchUpload(UploadId=upload_id)
     await authorization.authorize_precondition(
-        services, request, tells=conditions.reveals_object_state(wanted), kept=upload.headers
+        services, request, reveals_state=conditions.reveals_object_state(wanted), upload_headers=upload.headers
     )
     named = _named(document, request.query.get("uploadId"))
     if upload.completed_seq:

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     "uploads",
     name="CreateMultipartUpload",
     action="s3:PutObject",
-    signed="Anonymous users cannot initiate multipart uploads.  Please authenticate.",
+    anonymous_error="Anonymous users cannot initiate multipart uploads.  Please authenticate.",
 )
 async def create_multipart_upload(services: Services, request: S3Request) -> Response:
     """Handle CreateMultipartUpload (https://docs.aws.amazon.com/AmazonS3/latest/API/API_CreateMultipartUpload.html)."""

@@ -91,7 +91,7 @@ async def _source(services: Services, request: S3Request) -> CopySource:
     authorization.authorize_copy_source(request, row, key, version_id)
     if MARK in row.settings:
         operation = "REST.COPY.PART_GET" if request.operation == "UploadPartCopy" else "REST.COPY.OBJECT_GET"
-        request.also_logged = [SecondaryRecord(row, operation, key, version_id or "")]
+        request.secondary_records = [SecondaryRecord(row, operation, key, version_id or "")]
     if version_id is not None:
         version_headers.require_version_id(row, version_id)
     return CopySource(row, key, version_id)
@@ -119,12 +119,12 @@ def _directive(request: S3Request, name: str) -> bool:
     return value == "REPLACE"
 
 
-@operation("PUT", "key", "copy", name="CopyObject", action="s3:PutObject", signed=COPIED_BY)
+@operation("PUT", "key", "copy", name="CopyObject", action="s3:PutObject", anonymous_error=COPIED_BY)
 async def copy_object(services: Services, request: S3Request) -> Response:
     """Handle CopyObject (https://docs.aws.amazon.com/AmazonS3/latest/API/API_CopyObject.html)."""
     bucket, key = request.bucket_row, request.key or ""
     wanted = conditions.write_conditions(request)
-    await authorization.authorize_precondition(services, request, tells=conditions.reveals_object_state(wanted))
+    await authorization.authorize_precondition(services, request, reveals_state=conditions.reveals_object_state(wanted))
     replace = _directive(request, "x-amz-metadata-directive")
     _directive(request, tags.DIRECTIVE)
     given = tags.requested_tags(request)
@@ -322,7 +322,7 @@ async def _new_version(
     )
 
 
-@operation("PUT", "key", "uploadId+copy", name="UploadPartCopy", action="s3:PutObject", signed=COPIED_BY)
+@operation("PUT", "key", "uploadId+copy", name="UploadPartCopy", action="s3:PutObject", anonymous_error=COPIED_BY)
 async def upload_part_copy(services: Services, request: S3Request) -> Response:
     """Handle UploadPartCopy (https://docs.aws.amazon.com/AmazonS3/latest/API/API_UploadPartCopy.html)."""
     number = part_number(request)

@@ -219,7 +219,7 @@ class Connection(FlowControl):
         state, parser = self.state, self.parser
         method, version = parser.get_method(), parser.get_http_version()
         request = S3Request()
-        request.take_fields(self.names, self.values)
+        request.set_headers(self.names, self.values)
         upgrade = parser.should_upgrade()
         try:
             path, query = split_target(self.target)
@@ -253,7 +253,7 @@ class Connection(FlowControl):
             self.direct = framing.length
         if self.active is None:
             self.active = cycle
-            small = request.coming is not None or may_take_fast_path(method, framing)
+            small = request.start_pending is not None or may_take_fast_path(method, framing)
             if small and keep_alive and not upgrade and self.begin is not None:
                 self.held = cycle
             else:

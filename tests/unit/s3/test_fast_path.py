@@ -471,7 +471,7 @@ async def test_no_change_begins_whose_right_is_undecided(
 
         def leave_open(request: S3Request, *arguments: Any) -> None:
             admit(request, *arguments)
-            request.undecided = True
+            request.authorization_pending = True
 
         monkeypatch.setattr(authorization, "authorize_request", leave_open)
         answer = await gateway.ask(gateway.fast, wire(CHANGES[name]()))
