@@ -147,7 +147,7 @@ class WorkerApp:
             elif store.breaker is not None:
                 breakers[store.name] = store.breaker
         await asyncio.gather(*(breaker.start(known.get(name)) for name, breaker in breakers.items()))
-        watching = asyncio.gather(*(breaker.run(self._context.tell_store) for breaker in breakers.values()))
+        watching = asyncio.gather(*(breaker.run(self._context.publish_store_state) for breaker in breakers.values()))
         for store in stores:
             store.bell = JournalWakeup(self._settings.run_dir, store.name)
             store.open_packs()
@@ -199,7 +199,7 @@ class WorkerApp:
         settings = self._settings
         day = LifecycleCalendar(settings.lifecycle_day_seconds)
         rate, pace = settings.lifecycle_rate, settings.transition_rate
-        return Lifecycle(self._store, day, rate, self._context.counters.expired, pace=pace)
+        return Lifecycle(self._store, day, rate, self._context.counters.count_expiry, pace=pace)
 
     def _restores(self) -> dict[str, Job]:
         day = LifecycleCalendar(self._settings.lifecycle_day_seconds)
@@ -215,7 +215,7 @@ class WorkerApp:
         garbage = GarbageCollector(
             store, oldest, boottime_ms, grace, decisions.bound, pieces=False, elsewhere=elsewhere
         )
-        compactor = Compactor(store, settings.compaction_rate, grace, self._context.counters.compacted)
+        compactor = Compactor(store, settings.compaction_rate, grace, self._context.counters.count_compaction)
         space = CapacityMonitor(store, settings.named_stores[store.name])
         tree = None if store.tree is None else PlainFileScanner(store, store.tree, settings.tree_scan_interval)
         return StoreJobs(store, garbage, decisions, scrubber, compactor, space, tree)

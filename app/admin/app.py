@@ -69,7 +69,7 @@ class Processes(Protocol):
         """Counters of all processes."""
         ...
 
-    def tell_store(self, name: str, condition: str, running: int, stuck: int, held: int) -> None:
+    def publish_store_state(self, name: str, condition: str, running: int, stuck: int, held_bytes: int) -> None:
         """Publish the state of a store in this process."""
         ...
 
@@ -93,7 +93,7 @@ def create_admin(settings: Settings, context: Processes) -> FastAPI:
         known = await index.identities()
         breakers = {one.name: one.breaker for one in store.all.values() if one.breaker is not None}
         await asyncio.gather(*(breaker.start(known.get(name)) for name, breaker in breakers.items()))
-        watching = asyncio.gather(*(breaker.run(context.tell_store) for breaker in breakers.values()))
+        watching = asyncio.gather(*(breaker.run(context.publish_store_state) for breaker in breakers.values()))
         app.state.index = index
         app.state.store = store
         app.state.settings = settings

@@ -55,7 +55,7 @@ class Context:
     def oldest_request(self) -> int:
         return 0
 
-    def tell_store(self, name: str, condition: str, running: int, stuck: int, held: int) -> None:
+    def publish_store_state(self, name: str, condition: str, running: int, stuck: int, held: int) -> None:
         assert condition == "up"
 
     def observe(self, request: Any, status: int, code: str, sent: int, seconds: float) -> None:
