@@ -42,10 +42,12 @@ class TargetOut(BaseModel):
 async def targets(index: Index, settings: Settings) -> list[TargetOut]:
     """Return all targets that are configured or have queued messages."""
     waiting = {one.target: one for one in await index.backlog()}
-    return [await _shown(index, settings, waiting, name) for name in sorted({*settings.notify_targets, *waiting})]
+    return [
+        await _render_target(index, settings, waiting, name) for name in sorted({*settings.notify_targets, *waiting})
+    ]
 
 
-async def _shown(index: Index, settings: Settings, waiting: Mapping[str, Backlog], name: str) -> TargetOut:
+async def _render_target(index: Index, settings: Settings, waiting: Mapping[str, Backlog], name: str) -> TargetOut:
     known, found = settings.notify_targets.get(name), waiting.get(name)
     noted = orjson.loads(await index.note(note_of(name)) or "{}") if known is not None else {}
     given_up = orjson.loads(await index.note(given_up_note(name)) or "{}")

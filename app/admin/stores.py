@@ -18,7 +18,7 @@ USAGE_TIMEOUT_SECONDS = 2.0
 """Seconds that a store may take to report its usage."""
 
 
-async def _shown(settings: Settings, store: Store, buckets: int) -> StoreOut:
+async def _render_store(settings: Settings, store: Store, buckets: int) -> StoreOut:
     kept = settings.named_stores[store.name]
     usage = await store.usage(USAGE_TIMEOUT_SECONDS)
     # the driver of a store that was never in service here knows no identity
@@ -50,7 +50,9 @@ async def list_stores(request: Request) -> list[StoreOut]:
     store: Store = request.app.state.store
     settings: Settings = request.app.state.settings
     used = await store.index.stores_in_use()
-    return list(await asyncio.gather(*(_shown(settings, one, used.get(one.name, 0)) for one in store.all.values())))
+    return list(
+        await asyncio.gather(*(_render_store(settings, one, used.get(one.name, 0)) for one in store.all.values()))
+    )
 
 
 @router.get("/stores/{name}")
@@ -60,4 +62,4 @@ async def get_store(request: Request, name: str) -> StoreOut:
     if name not in store.all:
         raise HTTPException(404, "no such store")
     used = await store.index.stores_in_use()
-    return await _shown(request.app.state.settings, store.of(name), used.get(name, 0))
+    return await _render_store(request.app.state.settings, store.of(name), used.get(name, 0))

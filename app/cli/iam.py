@@ -54,7 +54,7 @@ def _parameter(text: str) -> tuple[str, str]:
     return name, value
 
 
-async def _run(settings: Settings, account: str, action: str, given: dict[str, str]) -> object:
+async def _run(settings: Settings, account: str, action: str, parameters: dict[str, str]) -> object:
     from sluice_s3.app.access.iam.actions import Call
     from sluice_s3.app.access.iam.errors import IamError
     from sluice_s3.app.access.iam.parameters import Parameters
@@ -66,7 +66,7 @@ async def _run(settings: Settings, account: str, action: str, given: dict[str, s
     await opened.start(migrate=True)
     try:
         account_id = await _account_id(opened, account)
-        return await RUN[IAM](action, Call(opened, account_id, None, Parameters(given)))
+        return await RUN[IAM](action, Call(opened, account_id, None, Parameters(parameters)))
     except IamError as error:
         fail(f"{error.code}: {error.text}")
     finally:

@@ -66,7 +66,7 @@ def list_keys(
 @keys.command()
 def create(key: KeyArgument, data: DataOption = None, config: ConfigOption = None, index: IndexOption = None) -> None:
     """Create a key for SSE-KMS."""
-    _run(load_settings(data=data, config=config, index=index), lambda ring: ring.created(key, _now()))
+    _run(load_settings(data=data, config=config, index=index), lambda ring: ring.with_new_key(key, _now()))
 
 
 @keys.command()
@@ -76,19 +76,19 @@ def rotate(key: KeyArgument, data: DataOption = None, config: ConfigOption = Non
     Existing objects stay as they are, and readable. `sse-s3` is the key of SSE-S3, `aws-s3` the one of SSE-KMS when a
     request names none.
     """
-    _run(load_settings(data=data, config=config, index=index), lambda ring: ring.rotated(key, _now()))
+    _run(load_settings(data=data, config=config, index=index), lambda ring: ring.with_new_version(key, _now()))
 
 
 @keys.command()
 def disable(key: KeyArgument, data: DataOption = None, config: ConfigOption = None, index: IndexOption = None) -> None:
     """Refuse to encrypt and to decrypt with a key, until it is enabled again."""
-    _run(load_settings(data=data, config=config, index=index), lambda ring: ring.switched(key, disabled=True))
+    _run(load_settings(data=data, config=config, index=index), lambda ring: ring.with_key_state(key, disabled=True))
 
 
 @keys.command()
 def enable(key: KeyArgument, data: DataOption = None, config: ConfigOption = None, index: IndexOption = None) -> None:
     """Enable a key again."""
-    _run(load_settings(data=data, config=config, index=index), lambda ring: ring.switched(key, disabled=False))
+    _run(load_settings(data=data, config=config, index=index), lambda ring: ring.with_key_state(key, disabled=False))
 
 
 @keys.command()

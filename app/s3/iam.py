@@ -26,7 +26,7 @@ from sluice_s3.app.access.iam.errors import (
 )
 from sluice_s3.app.access.iam.parameters import Parameters
 from sluice_s3.app.access.iam.service import IAM, NAMES, RUN, STS
-from sluice_s3.app.access.principal import principal_of
+from sluice_s3.app.access.principal import build_principal
 from sluice_s3.app.errors import DomainError
 from sluice_s3.app.index.rows import AccessKey
 from sluice_s3.app.s3.auth.condition_context import ConditionContext
@@ -93,7 +93,7 @@ async def handle(services: Services, request: S3Request) -> Response:
         action = fields.get("Action", "")
         if action in NAMES[service]:
             request.operation = action
-        principal = request.principal = None if key.holder is None else principal_of(key.holder)
+        principal = request.principal = None if key.holder is None else build_principal(key.holder)
         request.region = GLOBAL if service == IAM else services.region
         call = Call(
             services.index, key.account_id, principal, Parameters(fields), ConditionContext(request, None).find_values

@@ -55,7 +55,7 @@ async def get_object_acl(services: Services, request: S3Request) -> Response:
 async def put_bucket_acl(services: Services, request: S3Request) -> Response:
     """Handle PutBucketAcl (https://docs.aws.amazon.com/AmazonS3/latest/API/API_PutBucketAcl.html)."""
     bucket = request.bucket_row
-    grants = await _asked(services, request, bucket.owner_id)
+    grants = await _parse_acl(services, request, bucket.owner_id)
     if access_of(bucket).has_acls:
         private = grants == (Grant(bucket.owner_id, FULL_CONTROL),)
         await services.index.configure_bucket(bucket.id, ACL, None if private else to_json(grants))
@@ -70,19 +70,19 @@ async def put_object_acl(services: Services, request: S3Request) -> Response:
     if has_acls and services.tree_of(request.bucket_row) is not None:
         raise NotImplemented()
     owner_id = version.owner_id if has_acls else request.bucket_row.owner_id
-    grants = await _asked(services, request, owner_id)
+    grants = await _parse_acl(services, request, owner_id)
     if has_acls:
         await update_version_headers(services, request, lambda old: metadata.repack(old.headers, grants=grants))
     return Response(200)
 
 
-async def _asked(services: Services, request: S3Request, owner_id: str) -> Grants:
+async def _parse_acl(services: Services, request: S3Request, owner_id: str) -> Grants:
     """Return the requested ACL. Raises AccessControlListNotSupported if ACLs are off and it would change anything."""
-    said = await read_document(request)
+    document = await read_document(request)
     access = access_of(request.bucket_row)
     if not access.has_acls:
         acls.require_bucket_owner_acl(request)
-    grants = await acls.parse_requested_acl(services, request, said, owner_id, request.bucket_row.owner_id)
+    grants = await acls.parse_requested_acl(services, request, document, owner_id, request.bucket_row.owner_id)
     if not access.has_acls and grants != (Grant(owner_id, FULL_CONTROL),):
         raise AccessControlListNotSupported()
     acls.reject_public_acl(access, grants)

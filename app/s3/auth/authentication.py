@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
-from sluice_s3.app.access.principal import principal_of
+from sluice_s3.app.access.principal import build_principal
 from sluice_s3.app.index.rows import AccessKey
 from sluice_s3.app.s3.auth import session_tokens, signatures
 from sluice_s3.app.s3.errors import InvalidAccessKeyId, InvalidRequest
@@ -49,4 +49,4 @@ def verify(request: S3Request, signature: signatures.RequestSignature, key: Acce
     request.account_id = key.account_id
     request.display_name = key.display_name
     if key.holder is not None:
-        request.principal = principal_of(key.holder)
+        request.principal = build_principal(key.holder)

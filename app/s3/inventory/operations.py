@@ -106,8 +106,8 @@ def _id(request: S3Request) -> str:
 async def _change(services: Services, bucket: Bucket, name: str, new: Inventory | None) -> None:
     """Store or remove one configuration, without losing concurrent changes of others."""
 
-    def changed(kept: dict[str, Any] | None) -> dict[str, Any] | None:
-        others = {known: one for known, one in (kept or {}).items() if known != name}
-        return (others if new is None else {**others, name: list(new)}) or None
+    def change(configurations: dict[str, Any] | None) -> dict[str, Any] | None:
+        remaining = {identifier: one for identifier, one in (configurations or {}).items() if identifier != name}
+        return (remaining if new is None else {**remaining, name: list(new)}) or None
 
-    await services.index.configure_bucket(bucket.id, configuration.SETTING, changed)
+    await services.index.configure_bucket(bucket.id, configuration.SETTING, change)

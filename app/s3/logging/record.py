@@ -225,9 +225,9 @@ def _object_size(request: S3Request, response: Response | None) -> int | None:
 
 
 def _version_id(request: S3Request, response: Response | None) -> str:
-    asked = query_of(request).get("versionId", "")
-    if asked or response is None:
-        return asked
+    version_id = query_of(request).get("versionId", "")
+    if version_id or response is None:
+        return version_id
     _, found, rest = (b"\r\n" + response.head).partition(VERSION_ID)
     return rest.partition(b"\r\n")[0].decode("latin-1") if found else ""
 

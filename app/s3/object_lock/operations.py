@@ -80,12 +80,12 @@ async def get_object_retention(services: Services, request: S3Request) -> Respon
 )
 async def put_object_retention(services: Services, request: S3Request) -> Response:
     """Handle PutObjectRetention (https://docs.aws.amazon.com/AmazonS3/latest/API/API_PutObjectRetention.html)."""
-    asked = version_headers.requested_version_id(request)
+    version_id = version_headers.requested_version_id(request)
     given = request.lock = lock_xml.parse_retention(await read_document(request))
     if request.authorization_pending:  # policies can have conditions on the new retention
-        authorization.authorize_object_in_body(request, "s3:PutObjectRetention", request.key or "", asked)
+        authorization.authorize_object_in_body(request, "s3:PutObjectRetention", request.key or "", version_id)
     lock_headers.require_lock_enabled(request.bucket_row)
-    bypass = lock_headers.bypasses_governance(request, request.key or "", asked)
+    bypass = lock_headers.bypasses_governance(request, request.key or "", version_id)
     return await _renew(services, request, lambda old: given._replace(hold=old.hold), bypass=bypass)
 
 
@@ -103,11 +103,11 @@ async def get_object_legal_hold(services: Services, request: S3Request) -> Respo
 )
 async def put_object_legal_hold(services: Services, request: S3Request) -> Response:
     """Handle PutObjectLegalHold (https://docs.aws.amazon.com/AmazonS3/latest/API/API_PutObjectLegalHold.html)."""
-    asked = version_headers.requested_version_id(request)
+    version_id = version_headers.requested_version_id(request)
     hold = lock_xml.parse_legal_hold(await read_document(request))
     request.lock = Lock(hold=hold)
     if request.authorization_pending:
-        authorization.authorize_object_in_body(request, "s3:PutObjectLegalHold", request.key or "", asked)
+        authorization.authorize_object_in_body(request, "s3:PutObjectLegalHold", request.key or "", version_id)
     lock_headers.require_lock_enabled(request.bucket_row)
     return await _renew(services, request, lambda old: old._replace(hold=hold))
 

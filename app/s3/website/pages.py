@@ -17,14 +17,14 @@ HTML = b"text/html; charset=utf-8"
 CONTROL_CHARACTERS = bytes([*range(32), 127])
 
 
-def redirect(place: bytes, status: int = 301) -> Response:
+def redirect(location: bytes, status: int = 301) -> Response:
     r"""Redirect to a place: to another host only if it names a scheme.
 
     Browsers treat `//HOST` and `/\HOST` as another host, and first remove control characters.
     """
-    place = place.translate(None, CONTROL_CHARACTERS)
-    rest = place.lstrip(b"/\\")
-    slashes = place[: len(place) - len(rest)]
+    location = location.translate(None, CONTROL_CHARACTERS)
+    rest = location.lstrip(b"/\\")
+    slashes = location[: len(location) - len(rest)]
     return Response(status, [(b"location", slashes[:1] + quote(slashes[1:], safe="").encode() + rest)])
 
 

@@ -119,7 +119,7 @@ async def two(path: Path, **options: Any) -> AsyncIterator[Two]:
         return app.try_start(*given, note)
 
     loop = asyncio.get_running_loop()
-    async with app._life(app._shell):
+    async with app._lifespan(app._shell):
         await app._index.add_account(Account("other", "other", "", False, 0), *OTHER)
         ordinary = await loop.create_server(lambda: Connection(state, app), "127.0.0.1", 0)
         fast = await loop.create_server(lambda: Connection(state, app, lane, begin), "127.0.0.1", 0)
