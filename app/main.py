@@ -203,22 +203,22 @@ class WorkerApp:
 
     def _restores(self) -> dict[str, Job]:
         day = LifecycleCalendar(self._settings.lifecycle_day_seconds)
-        made = RestoreRunner(self._store, day, self._settings.transition_rate)
-        return {"restores": made.run_once} if self._store.archives else {}
+        runner = RestoreRunner(self._store, day, self._settings.transition_rate)
+        return {"restores": runner.run_once} if self._store.archives else {}
 
     def _jobs(self, oldest: Callable[[], int], store: Store) -> StoreJobs:
         settings = self._settings
-        decisions = JournalWriter(store, retained=max(RETAINED_MS, int(settings.commit_timeout * 3000)))
+        journal_writer = JournalWriter(store, retained=max(RETAINED_MS, int(settings.commit_timeout * 3000)))
         rate, grace = settings.scrub_rate, settings.discard_grace
-        scrubber = Scrubber(store, rate, decisions.renew) if rate else None
+        scrubber = Scrubber(store, rate, journal_writer.renew) if rate else None
         elsewhere = partial(other_stores_watermark, store)
         garbage = GarbageCollector(
-            store, oldest, boottime_ms, grace, decisions.bound, pieces=False, elsewhere=elsewhere
+            store, oldest, boottime_ms, grace, journal_writer.bound, pieces=False, elsewhere=elsewhere
         )
         compactor = Compactor(store, settings.compaction_rate, grace, self._context.counters.count_compaction)
         space = CapacityMonitor(store, settings.named_stores[store.name])
         tree = None if store.tree is None else PlainFileScanner(store, store.tree, settings.tree_scan_interval)
-        return StoreJobs(store, garbage, decisions, scrubber, compactor, space, tree)
+        return StoreJobs(store, garbage, journal_writer, scrubber, compactor, space, tree)
 
 
 def _end() -> None:

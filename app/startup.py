@@ -132,7 +132,7 @@ async def _prepare(settings: Settings, buckets: list[str]) -> Credentials:
             raise CannotStart(str(error)) from None
         credentials = root_credentials(settings)
         try:
-            root_id = await ensure_root(index, await _root_of(store), credentials)
+            root_id = await ensure_root(index, await _find_root_uuid(store), credentials)
         except AccountExists:
             raise CannotStart("the root access key belongs to another account (see `sluice user list`)") from None
         await _create_buckets(store, settings, buckets, root_id)
@@ -334,7 +334,7 @@ async def require_configured_stores(index: Index, settings: Settings) -> None:
             raise CannotStart(f"the index has objects on the store {name!r}, which the settings do not name")
 
 
-async def _root_of(store: Store) -> str:
+async def _find_root_uuid(store: Store) -> str:
     """Return the UUID from which the first account's id is derived.
 
     It stays the same when stores come and go.

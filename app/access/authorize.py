@@ -368,10 +368,10 @@ def authorize_service(
         return False
     decision = Decision.SILENT
     if access.policy is not None:
-        known = {**values, "aws:principalisawsservice": "true", "aws:principalservicename": service}
+        service_values = {**values, "aws:principalisawsservice": "true", "aws:principalservicename": service}
 
         def value(name: str) -> tuple[str, ...] | None:
-            return (known[name],) if name in known else None
+            return (service_values[name],) if name in service_values else None
 
         caller = Caller("", "", "", service=service)
         decision = access.policy.decide(Request(caller, action, f"{bucket.name}/{key}", value))

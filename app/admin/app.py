@@ -90,9 +90,9 @@ def create_admin(settings: Settings, context: Processes) -> FastAPI:
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         await index.start()
-        known = await index.identities()
+        identities = await index.identities()
         breakers = {one.name: one.breaker for one in store.all.values() if one.breaker is not None}
-        await asyncio.gather(*(breaker.start(known.get(name)) for name, breaker in breakers.items()))
+        await asyncio.gather(*(breaker.start(identities.get(name)) for name, breaker in breakers.items()))
         watching = asyncio.gather(*(breaker.run(context.publish_store_state) for breaker in breakers.values()))
         app.state.index = index
         app.state.store = store

@@ -19,23 +19,23 @@ USAGE_TIMEOUT_SECONDS = 2.0
 
 
 async def _render_store(settings: Settings, store: Store, buckets: int) -> StoreOut:
-    kept = settings.named_stores[store.name]
+    store_settings = settings.named_stores[store.name]
     usage = await store.usage(USAGE_TIMEOUT_SECONDS)
     # the driver of a store that was never in service here knows no identity
     identity = store.driver.identity or (await store.index.identities()).get(store.name)
     return StoreOut(
         name=store.name,
         default=store.name == settings.first_store,
-        driver=kept.driver,
-        layout=kept.layout,
-        durability=kept.durability or "full",
+        driver=store_settings.driver,
+        layout=store_settings.layout,
+        durability=store_settings.durability or "full",
         state="down" if usage is None else _condition(store),
         buckets=buckets,
         store=identity and identity[0],
         generation=identity and identity[1],
-        stored=None if kept.max_bytes is None else int(await store.index.note(store.stored_note) or 0),
-        max_bytes=kept.max_bytes,
-        min_free=kept.min_free,
+        stored=None if store_settings.max_bytes is None else int(await store.index.note(store.stored_note) or 0),
+        max_bytes=store_settings.max_bytes,
+        min_free=store_settings.min_free,
         **({} if usage is None else asdict(usage)),
     )
 

@@ -33,10 +33,10 @@ def iam_command(
 
     Exit codes: 1 the operation was refused, 3 no such account.
     """
-    given = dict(map(_parameter, parameters or ()))
+    values = dict(map(_parameter, parameters or ()))
     settings = load_settings(data=data, config=config, index=index)
     try:
-        print(json.dumps(asyncio.run(_run(settings, account, action, given)), indent=2))
+        print(json.dumps(asyncio.run(_run(settings, account, action, values)), indent=2))
     except (DomainError, OSError) as error:
         fail(f"the index cannot be used: {type(error).__name__} {error}")
 

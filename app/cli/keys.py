@@ -45,7 +45,7 @@ def list_keys(
 ) -> None:
     """List the keys: their versions, when the last was created, and whether each is disabled."""
     ring = _run(load_settings(data=data, config=config, index=index), None)
-    shown = [
+    rows = [
         {
             "key": key.id,
             "versions": len(key.versions),
@@ -55,9 +55,9 @@ def list_keys(
         for key in ring.keys.values()
     ]
     if as_json:
-        print(json.dumps(shown))
+        print(json.dumps(rows))
         return
-    for one in shown:
+    for one in rows:
         print(
             f"{one['key']}  versions {one['versions']}  rotated {one['rotated']}{'  disabled' * bool(one['disabled'])}"
         )

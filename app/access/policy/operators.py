@@ -95,14 +95,14 @@ def _arn_parts(text: str) -> list[str]:
         return ["*"] * ARN_PARTS
     parts: list[str] = []
     depth = start = 0
-    for place, sign in enumerate(text):
-        if sign == "{" and text[place - 1 : place] == "$":
+    for position, sign in enumerate(text):
+        if sign == "{" and text[position - 1 : position] == "$":
             depth += 1
         elif sign == "}":
             depth = max(depth - 1, 0)
         elif sign == ":" and not depth and len(parts) < ARN_PARTS - 1:
-            parts.append(text[start:place])
-            start = place + 1
+            parts.append(text[start:position])
+            start = position + 1
     parts.append(text[start:])
     if len(parts) < ARN_PARTS:
         raise Malformed(errors.CONDITION_VALUE)

@@ -100,8 +100,8 @@ def _parsed(settings: str) -> dict[str, Inventory]:
 def parse_inventory(document: bytes, name: str) -> Inventory:
     """Parse a configuration. Raises MalformedXML, NotImplemented, InvalidS3DestinationBucket."""
     tree = xml.parse(document, ROOT)
-    known = {"Destination", "IsEnabled", "Filter", "Id", "IncludedObjectVersions", "OptionalFields", "Schedule"}
-    xml.check_children(tree, known)
+    names = {"Destination", "IsEnabled", "Filter", "Id", "IncludedObjectVersions", "OptionalFields", "Schedule"}
+    xml.check_children(tree, names)
     if xml.child_text(tree, "Id") != name:
         raise IdMismatch()
     if _ID.fullmatch(name) is None:

@@ -81,12 +81,12 @@ async def get_object_retention(services: Services, request: S3Request) -> Respon
 async def put_object_retention(services: Services, request: S3Request) -> Response:
     """Handle PutObjectRetention (https://docs.aws.amazon.com/AmazonS3/latest/API/API_PutObjectRetention.html)."""
     version_id = version_headers.requested_version_id(request)
-    given = request.lock = lock_xml.parse_retention(await read_document(request))
+    retention = request.lock = lock_xml.parse_retention(await read_document(request))
     if request.authorization_pending:  # policies can have conditions on the new retention
         authorization.authorize_object_in_body(request, "s3:PutObjectRetention", request.key or "", version_id)
     lock_headers.require_lock_enabled(request.bucket_row)
     bypass = lock_headers.bypasses_governance(request, request.key or "", version_id)
-    return await _renew(services, request, lambda old: given._replace(hold=old.hold), bypass=bypass)
+    return await _renew(services, request, lambda old: retention._replace(hold=old.hold), bypass=bypass)
 
 
 @operation("GET", "key", "legal-hold", name="GetObjectLegalHold", action="s3:GetObjectLegalHold")

@@ -364,8 +364,8 @@ async def upload_part_copy(services: Services, request: S3Request) -> Response:
         customer = encryption.source_key(services, request, found)
         body = reading.VersionSource(services.store, found, offset, length, hashes.take, customer)
         written: DriverSource = body if seal is None else seal.source(body)
-        made = await multipart.put_part(store, upload, written, hashes.part, request.timings)
-        return found, hashes.part(()), made
+        part = await multipart.put_part(store, upload, written, hashes.part, request.timings)
+        return found, hashes.part(()), part
 
     find = partial(_find, services, request, source)
     async with room:

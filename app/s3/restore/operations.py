@@ -37,10 +37,10 @@ async def restore_object(services: Services, request: S3Request) -> Response:
     bucket_id = request.bucket_row.id
     for _ in range(MAX_SOURCE_RETRIES):
         version = await find_version(services, request)
-        known = await _find_restore_state(services, request, version, restore_request)
+        state = await _find_restore_state(services, request, version, restore_request)
         now = clock.now_ms()
         until = 0
-        if known is not None:
+        if state is not None:
             until = LifecycleCalendar(services.settings.lifecycle_day_seconds).after(now, restore_request.days)
         new_state = RestoreState(restore_request.days, restore_request.tier, now, until)
         version_fields = (bucket_id, version.key, version.version_id, version.seq, version.headers)

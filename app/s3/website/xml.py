@@ -82,8 +82,8 @@ def _parse(settings: str) -> Website | None:
     if found is None:
         return None
     all_to, index, error, rules = found
-    made = tuple(Rule(None if when is None else Condition(*when), Redirect(*where)) for when, where in rules)
-    return Website(None if all_to is None else tuple(all_to), index, error, made)
+    parsed_rules = tuple(Rule(None if when is None else Condition(*when), Redirect(*where)) for when, where in rules)
+    return Website(None if all_to is None else tuple(all_to), index, error, parsed_rules)
 
 
 def to_setting(site: Website) -> list[Any]:
