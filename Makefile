@@ -39,9 +39,10 @@ build/checkout/sluice_s3:
 	mkdir -p $@
 	ln -sfn $(foreach folder,app loadtests migrations storage_drivers,../../../$(folder)) $@
 
-lint: $(VENV)/.dev build/checkout/sluice_s3 ## ruff, mypy, import arrows, the README's table of settings
+lint: $(VENV)/.dev build/checkout/sluice_s3 ## ruff, words, mypy, import arrows, the README's table of settings
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+	$(BIN)/codespell -D scripts/words.txt -D - app storage_drivers loadtests migrations scripts docs deploy README.md
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/python -m scripts.settings_table --check

@@ -301,7 +301,7 @@ async def _bind(store: Store, identities: StoreIdentities) -> None:
     # a crash just after the store's creation also leaves one without an index
     if not empty:
         raise CannotStart(
-            _with_store_name(store, "there is data here but no index of it: `sluice rebuild` makes it anew")
+            _with_store_name(store, "there is data here but no index of it: `sluice rebuild` builds one from the data")
         )
     await store.index.set_identity(*found, store.name)
 

@@ -10,7 +10,7 @@ import sys
 
 
 def setting(name: str, default: str) -> str:
-    """A setting of the gateway."""
+    """Return a setting of the gateway."""
     given = os.environ.get(f"SLUICE_{name.upper()}")
     if given:
         return given

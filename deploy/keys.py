@@ -59,7 +59,10 @@ def make_locked() -> None:
 
 
 def given() -> dict[str, str]:
-    """The account's keys from the environment. Exits when only one of them is there."""
+    """Return the account's keys from the environment.
+
+    Exits when only one of them is set.
+    """
     access_key = os.environ.get("SLUICE_ROOT_ACCESS_KEY", "")
     secret_key = os.environ.get("SLUICE_ROOT_SECRET_KEY", "")
     if bool(access_key) != bool(secret_key):
@@ -68,7 +71,10 @@ def given() -> dict[str, str]:
 
 
 def toml(values: dict[str, str]) -> str:
-    """A settings file. A JSON string of ASCII is one of TOML too, but for half a surrogate pair."""
+    """Return the text of a settings file.
+
+    A JSON string of ASCII is also one of TOML, except half a surrogate pair.
+    """
     return "".join(f"{name} = {json.dumps(value)}\n" for name, value in values.items())
 
 
@@ -88,7 +94,7 @@ def write(path: Path, text: str, mode: int) -> None:
 
 
 def variables() -> dict[str, str]:
-    """The account's keys by the names that S3 clients know."""
+    """Return the account's keys by the names that S3 clients know."""
     kept = tomllib.loads(SINGLE.read_text())
     region = os.environ.get("SLUICE_REGION") or "us-east-1"
     return {

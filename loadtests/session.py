@@ -124,7 +124,10 @@ class Session:
         return S3Client(self.endpoint(), options.bucket)
 
     def endpoint(self) -> Endpoint:
-        """The endpoint of requests. Raises ValueError for an invalid URL."""
+        """Return the endpoint of requests.
+
+        Raises ValueError for an invalid URL.
+        """
         options = self.options
         host = self.environment.host or "http://127.0.0.1:9000"
         return Endpoint(host, options.access_key, options.secret_key, options.region, options.patience)

@@ -75,7 +75,7 @@ _FOR_ALL = {
 
 
 def no_values(key: str) -> None:
-    """The condition keys of a request without any."""
+    """Return no value, for the condition keys of a request without any."""
     return
 
 

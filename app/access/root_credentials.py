@@ -97,7 +97,7 @@ def _read_nonempty(path: Path) -> str:
     deadline = time.monotonic() + FILE_WAIT_SECONDS
     while not (text := read_secret(path)):
         if time.monotonic() > deadline:
-            raise OSError(errno.ENODATA, "this file is empty (remove it, and it is made anew)", str(path))
+            raise OSError(errno.ENODATA, "this file is empty (remove it, and a new one is made)", str(path))
         time.sleep(0.01)
     return text
 

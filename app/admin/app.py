@@ -36,7 +36,7 @@ def admin_token(settings: Settings) -> str:
     file = settings.home / TOKEN_FILE
     token = read_or_write(file, secrets.token_urlsafe(30) + "\n").strip()
     if not token:
-        raise OSError(errno.ENODATA, "there is no token in this file (remove it, and it is made anew)", str(file))
+        raise OSError(errno.ENODATA, "there is no token in this file (remove it, and a new one is made)", str(file))
     return token
 
 

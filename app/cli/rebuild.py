@@ -59,7 +59,7 @@ def rebuild_command(
     settings = load_settings(data=data, config=config, index=index)
     if settings.index_url is not None:
         fail(
-            "an index in Postgres is made anew in two steps: --index sqlite:///FILE makes it in SQLite, and "
+            "an index in Postgres is rebuilt in two steps: --index sqlite:///FILE makes it in SQLite, and "
             "`sluice index copy` takes that to Postgres"
         )
     if settings.index_path.exists() and not (replace or dry_run):

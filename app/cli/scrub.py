@@ -72,7 +72,7 @@ def _print(report: Report) -> None:
     for fact in report.damaged:
         print(f"DAMAGED  {fact['locator']}  {fact['bucket']}/{fact['key']}: {fact['reason']}")
     for journal in report.damaged_journals:
-        print(f"DAMAGED  journal {journal}: a running server writes it anew when its scrubber finds it")
+        print(f"DAMAGED  journal {journal}: a running server writes it again when its scrubber finds it")
     for locator in report.healed:
         print(f"healed   {locator}")
     print("clean" if report.clean else "NOT CLEAN")

@@ -32,13 +32,25 @@ class Sources(Protocol):
     """Settings of the master key: at most one of the first three is set."""
 
     @property
-    def master_key(self) -> SecretStr | None: ...
+    def master_key(self) -> SecretStr | None:
+        """The master key itself."""
+        ...
+
     @property
-    def master_key_file(self) -> Path | None: ...
+    def master_key_file(self) -> Path | None:
+        """The file that holds the master key."""
+        ...
+
     @property
-    def master_key_command(self) -> str | None: ...
+    def master_key_command(self) -> str | None:
+        """The command whose output is the master key."""
+        ...
+
     @property
-    def master_key_auto(self) -> bool: ...
+    def master_key_auto(self) -> bool:
+        """Whether the master key is generated when none is configured."""
+        ...
+
     @property
     def names_master_key(self) -> bool:
         """Whether a master key is configured."""

@@ -14,9 +14,10 @@ __all__ = ["Index", "open_index"]
 
 
 def open_index(settings: Settings, *, writer: bool = True, lost: Callable[[], None] | None = None) -> Index:
-    """Create the index that the settings name; `writer=False` for a command beside a running server.
+    """Return the index that the settings name.
 
-    `lost` is called on the event loop when this incarnation was declared dead (law 5): it never commits again.
+    `writer=False` is for a command beside a running server. `lost` is called on the event loop when this incarnation
+    was declared dead (law 5): it never commits again.
     """
     if settings.index_url is not None:
         from sluice_s3.app.index.postgres.index import PostgresIndex

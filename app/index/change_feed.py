@@ -1,6 +1,6 @@
-"""What journals record, read from the index: batches of changes, and all rows for a snapshot.
+"""Input of the journals: batches of changes, and all rows for a snapshot.
 
-The engine builds the JSON itself: on SQLite that costs no more than the rows alone as Python objects, and holds up no
+The engine builds the JSON itself. On SQLite that costs no more than the rows alone as Python objects, and it blocks no
 other thread. Each batch is read in one state of the index.
 """
 # ruff: noqa: S608 - statements of constants, see `app.index.sql.dialect`
@@ -29,19 +29,19 @@ from sluice_s3.app.index.sql.transaction import Transaction, of_store
 from sluice_s3.app.index.statements import SEQUENCE
 
 ROOT_NOTE = "root"
-"""Note of the index: the UUID from which the first account's id is derived."""
+"""Name of the note that holds the UUID from which the first account's id is derived."""
 WATERMARK = "decided"
-"""Note of each store: every change up to this number is in its journals."""
+"""Name of each store's note that holds its watermark: every change up to this number is in its journals."""
 ANNOUNCED = "announced"
-"""Note of each store: end of the batch that is being written into its journals, or was written last."""
+"""Name of each store's note that holds the end of the batch that is being journaled, or was journaled last."""
 KEYRING = "keyring"
-"""Note of the index: the sealed key ring."""
+"""Name of the note that holds the sealed key ring."""
 KEYRING_JOURNALED = "keyring-kept"
-"""Notes of the index, one a store: the number of the key ring that the store's journals have."""
+"""Name of each store's note that holds the number of the key ring in its journals."""
 ROWS_PER_BATCH = 5000
-"""Rows of a batch."""
+"""Maximum number of rows of a batch."""
 COUNTED_ROWS = 100_000
-"""Upper limit for the count of changes not journaled yet."""
+"""Maximum number of unjournaled versions to count, and of unjournaled tombstones."""
 
 VERSION_COLUMNS = tuple(versions.c.keys())
 UPLOAD_COLUMNS = tuple(uploads.c.keys())
@@ -50,7 +50,10 @@ REMOVAL_COLUMNS = tuple(tombstones.c.keys())
 
 
 def _mine(words: Words) -> str:
-    """The buckets whose changes a store's journals record: its own, and those that move away from it."""
+    """Return the condition of the buckets that a store's journals record.
+
+    These are its own buckets, and those that move away from it.
+    """
     return f"bucket_id IN (SELECT id FROM buckets WHERE {words.text('store')} IN (store, source))"
 
 
@@ -62,7 +65,7 @@ def _between(words: Words) -> str:
     return f"seq > {words.number('after')} AND seq <= {words.number('until')}"
 
 
-# sources of rows: the text behind `SELECT *`
+# a source of rows: the text after `SELECT *`
 Source = Callable[[Words], str]
 
 
@@ -100,7 +103,7 @@ def _all_pieces(words: Words) -> str:
 
 
 def _documents(columns: tuple[str, ...], source: Source, *more: str) -> Query:
-    """The rows as one JSON array, with more columns about them."""
+    """Return a query for the rows as one JSON array, followed by more columns."""
 
     def said(words: Words) -> str:
         wanted = ", ".join((words.rows(columns), *more))
@@ -110,7 +113,7 @@ def _documents(columns: tuple[str, ...], source: Source, *more: str) -> Query:
 
 
 def _end(source: Source) -> Query:
-    """The number of the first rows, and the last of them."""
+    """Return a query for the count of the first rows, and for their last number."""
 
     def said(words: Words) -> str:
         first = f"SELECT seq {source(words)} LIMIT {words.number('limit')}"
@@ -120,7 +123,7 @@ def _end(source: Source) -> Query:
 
 
 def _last_piece(source: Source) -> Query:
-    """The position of the last row of a full batch."""
+    """Return a query for the position of the last row of a full batch."""
 
     def said(words: Words) -> str:
         wanted = f"SELECT upload, start, part_number FROM (SELECT * {source(words)}) AS batch"
@@ -210,28 +213,32 @@ SCAN_START: ScanPosition = (-1, -1, -1)
 
 
 class Changes(NamedTuple):
-    """Changes between two numbers of the commit sequence. Rows are JSON arrays in the order of their columns."""
+    """Changes between two numbers of the commit sequence.
+
+    Rows are JSON arrays in the order of their columns.
+    """
 
     until: int
-    """The batch has every change up to this number."""
+    """Every change up to this number is in the batch."""
     more: bool
     number: int
-    """Number of versions and removals, or more."""
+    """The number of versions and tombstones, or a greater one."""
     versions: str
     removals: str
     uploads: list[int]
-    """Uploads that versions among the changes reference and that may be in no journal yet."""
+    """Uploads that versions among the changes reference, and that may be in no journal yet."""
     newest: int
-    """The last number of a version at that time, which may be below `until`."""
+    """The greatest number of a version at the time of the read. It may be below `until`."""
 
 
 def changes_since(
     after: int, until: int | None = None, store: str = DEFAULT, completed: int | None = None
 ) -> Transaction[Changes]:
-    """Read the first changes of a store's buckets after `after`: current versions, and removals.
+    """Return the first changes of a store's buckets after `after`.
 
-    `completed`: includes uploads completed after it (None: after `after`) that versions here reference. The row that
-    references one may have moved past `until`, with new tags or as a copy, before it was read.
+    Changes are versions as they are now, and tombstones. The result also has the uploads completed after `completed`
+    (None: after `after`) that these versions reference. The row that references an upload may have moved past `until`
+    before it was read, with new tags or as a copy.
     """
     if until is None:
         ((until,),) = yield SEQUENCE, ()
@@ -252,13 +259,17 @@ def changes_since(
 
 
 def export_settings() -> Transaction[str]:
-    """Return accounts, keys, users, groups, roles and buckets as a JSON object of arrays of rows."""
+    """Return the settings of the index as a JSON object.
+
+    It has arrays of rows: accounts, access keys, identities (users, groups and roles), memberships and buckets. It also
+    has the values of the notes `root` and `keyring`.
+    """
     ((document,),) = yield SETTINGS.given()
     return str(document)
 
 
 def uploads_of(ids: Sequence[int]) -> Transaction[str]:
-    """Return rows of the uploads with these ids."""
+    """Return the rows of the uploads with these ids, as a JSON array."""
     ((rows,),) = yield UPLOADS_OF.given(ids=ids)
     return str(rows)
 
@@ -266,16 +277,16 @@ def uploads_of(ids: Sequence[int]) -> Transaction[str]:
 def pieces_of(
     ids: Sequence[int] | None, after: ScanPosition, store: str = DEFAULT
 ) -> Transaction[tuple[str, ScanPosition | None]]:
-    """Read a batch of pieces after `after`, and the next position.
+    """Return a batch of pieces after `after`, and the next position.
 
-    Without `ids`: of all of a store's uploads.
+    The position is None at the end. Without `ids`, the pieces are those of all uploads of a store.
     """
     bounds: dict[str, object] = {**dict(zip("abc", after, strict=True)), "limit": ROWS_PER_BATCH, "store": store}
     batch, end = ALL_PIECES, LAST_OF_ALL_PIECES
     if ids is not None:
         batch, end = PIECES_OF, LAST_OF_PIECES
         bounds["ids"] = ids
-    # pieces never change, so that two statements may see two states of the index
+    # pieces never change, so the two statements may read different states of the index
     ((rows, count),) = yield batch.given(**bounds)
     if count < ROWS_PER_BATCH:
         return rows, None
@@ -284,24 +295,37 @@ def pieces_of(
 
 
 def uploads_after(after: int, store: str = DEFAULT) -> Transaction[tuple[str, int | None]]:
-    """Read a batch of completed uploads after `after`, and the next position, None at the end."""
+    """Return a batch of completed uploads after `after`, and the next position.
+
+    The position is None at the end.
+    """
     ((rows, count, last),) = yield ALL_UPLOADS.given(after=after, limit=ROWS_PER_BATCH, store=store)
     return rows, last if count >= ROWS_PER_BATCH else None
 
 
 def stored_bytes(store: str) -> Transaction[int]:
-    """Sum the bytes of a store's objects and open parts; a copy counts like its source."""
+    """Return the bytes of a store's objects and open parts.
+
+    A copy counts like its source.
+    """
     ((total,),) = yield STORED.given(store=store)
     return int(total)
 
 
 def versions_count(store: str = DEFAULT) -> Transaction[int]:
-    """Count the versions of a store's buckets. Reads all of their index."""
+    """Return the number of versions in a store's buckets.
+
+    Reads all of their entries in an index.
+    """
     ((count,),) = yield VERSIONS_COUNT.given(store=store)
     return int(count)
 
 
 def journal_lag(store: str = DEFAULT) -> Transaction[tuple[int, int]]:
-    """Count changes not journaled yet (up to about COUNTED), with the time of the oldest; 0 for none."""
+    """Return how many changes are not journaled yet, and the time of the oldest.
+
+    The time is in milliseconds since the epoch, 0 for none. Counts at most `COUNTED_ROWS` versions, and as many
+    tombstones.
+    """
     ((count, oldest),) = yield JOURNAL_LAG.given(limit=COUNTED_ROWS, store=store, watermark=of_store(WATERMARK, store))
     return int(count), int(oldest)

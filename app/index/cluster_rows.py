@@ -12,11 +12,14 @@ class Beat(NamedTuple):
     state: str
     number: int
     settled: int
-    """Every request that runs where the writer is began after that beat."""
+    """The number of a heartbeat: every request that runs in the writer's server began after it."""
 
 
 class Lease(NamedTuple):
-    """The right of one writer to run a job alone; it ends with the writer or its release."""
+    """The exclusive right of one writer to run a job.
+
+    It ends with the writer or with its release.
+    """
 
     name: str
     holder: int

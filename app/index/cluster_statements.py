@@ -38,7 +38,7 @@ def _beat(kind: Any) -> Any:
     return made.on_conflict_do_update(
         index_elements=["incarnation"],
         set_=excluded("number", "settled"),
-        # one whose connection was lost may be carried out late
+        # a heartbeat whose connection was lost may be executed late
         where=heartbeats.c.number < made.excluded.number,
     )
 
@@ -59,4 +59,4 @@ REMOVE_BEATS = Statement(
         or_(heartbeats.c.incarnation == number("who"), heartbeats.c.incarnation.not_in(select(writers.c.incarnation)))
     )
 )
-"""Of one writer, and of any that gave a sign when it was forgotten already."""
+"""Removes the heartbeats of one writer, and those that were written after their writer was removed."""

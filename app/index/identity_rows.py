@@ -1,17 +1,23 @@
-"""Rows of accounts and identities for the rest of the service. Times are milliseconds since the epoch."""
+"""Rows of accounts and identities for the rest of the service.
+
+Times are in milliseconds since the epoch.
+"""
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
 USER, GROUP, ROLE = "user", "group", "role"
-"""Kinds of identities, as ARNs call them."""
+"""Kinds of identities, as ARNs name them."""
 TEMPORARY = "ASIA"
-"""How the access key of a session begins."""
+"""Prefix of the access key of a session."""
 
 
 class Account(NamedTuple):
-    """The owner of buckets. `id` is the canonical user id (64 hex digits unless set by the operator)."""
+    """The owner of buckets.
+
+    `id` is the canonical user id (64 hex digits unless set by the operator).
+    """
 
     id: str
     display_name: str
@@ -36,15 +42,15 @@ class Identity(NamedTuple):
 
 
 class KeyOwner(NamedTuple):
-    """The identity that uses a key, when it is not the account itself with a key of its own."""
+    """The user, role or session that owns a key, unless the account itself does."""
 
     account_id: str
     identity: Identity | None
     """The user or the role; None for a session of the account itself."""
     groups: tuple[Identity, ...] = ()
-    """Of a user."""
+    """The groups of a user."""
     session: str | None = None
-    """The name of the session of a temporary key."""
+    """The session name of a temporary key."""
     policies: str = ""
     """JSON list of the policies that limit the session, empty for none."""
     began: int = 0
@@ -62,9 +68,9 @@ class AccessKey(NamedTuple):
     """The key or its account is disabled."""
     holder: KeyOwner | None = None
     token: str = ""
-    """Of a temporary key: the session token that a request must send."""
+    """The session token that a request with a temporary key must send."""
     expires: int = 0
-    """Of a temporary key."""
+    """When a temporary key expires."""
 
     def __repr__(self) -> str:
         return f"AccessKey({self.access_key!r})"

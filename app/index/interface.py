@@ -1,7 +1,7 @@
 """The interface of the index: rows, and the transactions that change them, each declared once.
 
-Reads never see an uncommitted row and never span two calls. Every change is one transaction that checks that its writer
-incarnation is live. All raise `app.errors.DomainError` only. The docstring of its function describes a transaction.
+Reads never see an uncommitted row and never span two calls. Every change is one transaction, which checks that its
+writer incarnation is live. All raise `app.errors.DomainError` only. Each transaction is documented at its function.
 """
 
 from __future__ import annotations
@@ -69,59 +69,81 @@ from sluice_s3.app.index.version_rows import DeleteResult
 class Index(Engine):
     """The transactions that the store, the accounts and the jobs use."""
 
-    # life
+    # life cycle
 
     @property
     @abstractmethod
     def generation(self) -> int:
-        """Counter of changes of keys, buckets and settings in all processes; read without a system call."""
+        """Counter of changes of keys, buckets and settings in all processes.
+
+        Reading it takes no system call.
+        """
 
     @property
     def wal_bytes(self) -> int:
-        """Size of the write-ahead log now, for metrics; 0 where there is none."""
+        """Current size of the write-ahead log in bytes, for metrics; 0 without one."""
         return 0
 
     @abstractmethod
     async def start(self, *, migrate: bool = False) -> None:
-        """Open the index and register this writer incarnation; `migrate` may create or upgrade the tables.
+        """Open the index and register this writer incarnation.
 
-        Raises StoreUnavailable when the index is missing, has another revision or is on a network filesystem.
+        With `migrate`, it may create or upgrade the tables. Raises StoreUnavailable when the index is missing, has
+        another revision or is on a network filesystem.
         """
 
     @abstractmethod
     async def check(self) -> None:
-        """Read a row. Raises DomainError when the index is unusable or replaced, IndexBehind when it lost commits."""
+        """Read a row to check the index.
+
+        Raises DomainError when the index is unusable or replaced, IndexBehind when it lost commits.
+        """
 
     @abstractmethod
     def refuse(self, reason: str) -> None:
-        """Refuse every call from now on with StoreUnavailable: this index does not belong to the data."""
+        """Refuse every later call with StoreUnavailable.
+
+        For an index that does not belong to the data.
+        """
 
     @abstractmethod
     async def close(self) -> None:
-        """Finish queued commits; forget this incarnation unless a range of its ids is left for the sweep."""
+        """Finish queued commits and remove this incarnation.
+
+        The incarnation stays while a range of its ids is left for the orphan sweeper.
+        """
 
     @abstractmethod
     async def make_durable(self) -> None:
-        """Return when everything committed by now survives a power cut, on a relaxed index too."""
+        """Make all commits so far survive a power cut, on a relaxed index too."""
 
     identities = Read(tx.accounts.identities)
     set_identity = Write(tx.accounts.set_identity, locks=global_lock)
 
-    # without an await, for answers that are written before there is a task (DESIGN §6, the fast path)
+    # without an await, for answers that are written before a task exists (the fast path)
 
     at_once = True
-    """False for an engine that raises WouldBlock for each of these, so that callers skip them."""
+    """False for an engine whose methods below all raise WouldBlock, so that callers skip them."""
 
     def try_access_key(self, access_key: str) -> AccessKey | None:
-        """Like `access_key`. Raises WouldBlock where an engine must wait."""
+        """Return an access key as `access_key` does.
+
+        Raises WouldBlock when the engine must wait.
+        """
         raise WouldBlock
 
     def try_bucket(self, name: str) -> Bucket | None:
-        """Like `bucket`. Raises WouldBlock."""
+        """Return a bucket as `bucket` does.
+
+        Raises WouldBlock.
+        """
         raise WouldBlock
 
     def try_version(self, bucket_id: int, key: str) -> Version | None:
-        """Return the current object of a key. Raises WouldBlock."""
+        """Return the current object of a key.
+
+        Raises WouldBlock.
+        """
         raise WouldBlock
 
     # accounts and keys
@@ -152,7 +174,7 @@ class Index(Engine):
     add_key = Write(tx.identities.add_key, locks=global_lock, invalidates=True)
     set_key = Write(tx.identities.set_key, locks=global_lock, invalidates=True)
     remove_key = Write(tx.identities.remove_key, locks=global_lock, invalidates=True)
-    add_session = Write(tx.identities.add_session, locks=no_lock)  # caches remember only what is there
+    add_session = Write(tx.identities.add_session, locks=no_lock)  # no `invalidates`: caches hold existing keys only
 
     # buckets
 
@@ -192,7 +214,10 @@ class Index(Engine):
     def start_put(
         self, bucket_id: int, key: str, describe: Callable[[str], NewVersion], conditions: Conditions | None = None
     ) -> DeferredCommit:
-        """Start `put_version` of a blob being written; `describe` returns the version for its locator."""
+        """Start `put_version` for a blob that is still being written.
+
+        `describe` returns the version for the blob's locator.
+        """
         return self._start(_PUT_VERSION, lambda locator: (bucket_id, key, describe(locator), conditions))
 
     def start_delete(
@@ -221,10 +246,13 @@ class Index(Engine):
     object_parts = Read(tx.multipart.object_parts)
 
     def start_part(self, upload: Upload, describe: Callable[[str], Part]) -> DeferredCommit:
-        """Start `put_part` of a blob being written; `describe` returns the part for its locator."""
+        """Start `put_part` for a blob that is still being written.
+
+        `describe` returns the part for the blob's locator.
+        """
         return self._start(_PUT_PART, lambda locator: (upload, describe(locator)))
 
-    # plain files (layout *tree*). While an intent is on a key nothing else changes the key's row
+    # plain files (layout *tree*). While a key has a write intent, nothing else changes its row
 
     begin_tree_put = OwnWrite(tx.plain_files.start_put, locks=second_key_lock, grows=True)
     begin_tree_complete = OwnWrite(tx.plain_files.start_complete, locks=own_complete_lock, grows=True)
@@ -265,7 +293,7 @@ class Index(Engine):
     log_lines = Read(tx.outbox.log_lines)
     forget_log_lines = Write(tx.outbox.forget_log_lines, locks=no_lock)
 
-    # writers and what they leave
+    # writers and their id ranges
 
     _register_writer = Write(tx.writers.register, locks=no_lock)
     _retire_writer = OwnWrite(tx.writers.retire, locks=no_lock)
@@ -282,25 +310,31 @@ class Index(Engine):
 
     @abstractmethod
     async def forget_writer(self, incarnation: int) -> None:
-        """Remove a dead incarnation and its ranges, all swept."""
+        """Remove a dead incarnation and its id ranges, which are all swept."""
 
     # several gateways on one index
 
     many_hosts = False
-    """Whether gateways of other hosts may use this index: kernel locks do not show these."""
+    """Whether gateways on other hosts may use this index: kernel locks do not show their processes."""
     _take_lease = OwnWrite(tx.cluster.take_lease, locks=global_lock)
     holds_lease = Read(tx.cluster.holds_lease)
     leave_lease = Write(tx.cluster.leave_lease, locks=global_lock)
 
     async def take_lease(self, name: str) -> Lease | None:
-        """Take the lease of that name; None while another live writer has it."""
-        # read first: writers that do not get it retry every second
+        """Take a lease for this writer.
+
+        Returns None while another live writer holds it.
+        """
+        # reads first, because writers without the lease retry every second
         if not await self._read(tx.cluster.is_free(self.incarnation, name)):
             return None
         return await self._take_lease(name)
 
     def across(self, oldest: Callable[[], int]) -> Callable[[], int]:
-        """Turn the start of this server's oldest running request into that of all servers, in ms of CLOCK_BOOTTIME."""
+        """Return a function for the start of the oldest request of all servers.
+
+        `oldest` returns the start of this server's oldest running request. Both are in milliseconds of CLOCK_BOOTTIME.
+        """
         return oldest
 
     # discards
@@ -326,13 +360,19 @@ class Index(Engine):
 
     @abstractmethod
     async def held_bytes(self, prefixes: Sequence[str], size_of: Callable[[str], int]) -> dict[str, int]:
-        """Sum the bytes of referenced or queued blobs by locator up to its first dot. Reads every row."""
+        """Return the bytes of referenced or queued blobs by prefix.
+
+        The prefix is the locator up to its first dot. Reads every row.
+        """
 
     @abstractmethod
     async def live_bytes(self, packed: Callable[[str], tuple[int, int] | None]) -> list[tuple[Pack, int]]:
-        """Return each sealed pack of a gone writer and its bytes still held, in one state; they only shrink."""
+        """Return the sealed packs without a live writer, with their bytes still held.
 
-    # what fsck, the sweep and scrub read
+        All are read in one state of the index. The bytes held only shrink.
+        """
+
+    # fsck, the orphan sweeper and the scrubber
 
     held = Scan(reference_queries.referenced)
     held_in = Scan(reference_queries.references_in_packs, snapshot=True)
@@ -346,7 +386,10 @@ class Index(Engine):
     holds = Scan(scrub_queries.still_references)
 
     async def references(self) -> AsyncIterator[reference_queries.Reference]:
-        """Read every blob that a version, a part, a piece or the discard queue references, in batches."""
+        """Yield every blob reference of a version, part, piece or queued discard.
+
+        Reads in batches.
+        """
         for kind in reference_queries.REFERENCES:
             position: reference_queries.Position | None = reference_queries.BEGIN
             while position is not None:
@@ -354,7 +397,7 @@ class Index(Engine):
                 for reference in found:
                     yield reference
 
-    # buckets that move to another store
+    # moves of buckets to another store
 
     begin_move = Write(tx.bucket_moves.start_bucket_move, locks=global_lock, invalidates=True)
     end_move = Write(tx.bucket_moves.finish_bucket_move, locks=global_lock, invalidates=True)
@@ -368,7 +411,7 @@ class Index(Engine):
     held_by_parts = Scan(move_queries.parts)
     any_on = Scan(move_queries.is_store_in_use)
 
-    # journals (app/jobs/journals/writer.py), by each store for its own buckets
+    # journals (app/jobs/journals/writer.py), of each store for its own buckets
 
     watermark = Read(tx.journals.watermark)
     announced = Read(tx.journals.announced)
@@ -393,5 +436,5 @@ class Index(Engine):
     change_keyring = Write(tx.journals.replace_keyring, locks=global_lock, invalidates=True)
 
 
-# looked up once, not with every request
+# looked up once instead of for every request
 _PUT_VERSION, _PUT_PART, _DELETE_VERSION = Index.put_version, Index.put_part, Index.delete_version

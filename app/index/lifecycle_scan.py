@@ -1,4 +1,4 @@
-"""Input of lifecycle rules: buckets that have some, and pages of their versions."""
+"""Input of lifecycle rules: buckets with rules, and pages of their versions."""
 # ruff: noqa: S608 - statements of constants, see `app.index.sql.dialect`
 
 from __future__ import annotations
@@ -16,15 +16,19 @@ from sluice_s3.app.index.sql.transaction import Row, Transaction
 ROWS_PER_BATCH = 500
 
 COLUMNS = ("seq", "key", "version_id", "state", "size", "modified")
-"""The columns of a row; the headers and the storage class follow."""
+"""The first columns of a row; the headers and the storage class follow."""
 KEY, MODIFIED = COLUMNS.index("key"), COLUMNS.index("modified")
 
 ScanPosition = tuple[str, int | None]
-"""Behind all versions of a key, or behind the one of that time (newest first) when there is one; see `begin`."""
+"""A key and a time. With None as the time, before all versions of the key (see `scan_start`); else after its version of
+that time, newest first."""
 
 
 class ExpireEntry(NamedTuple):
-    """A version to remove. `states` are those that it may have: the rules judged it as one of these."""
+    """A version to remove.
+
+    `states` are the states that it may have: the rules judged it as one of these.
+    """
 
     key: str
     version_id: str
@@ -33,11 +37,12 @@ class ExpireEntry(NamedTuple):
 
 
 OBJECT, OLDER, LONE = (tables.CURRENT,), (tables.NONCURRENT, tables.OLD_MARKER), (tables.MARKER,)
-"""States of a judged version: the current object, an older version, a delete marker that is the last version."""
+"""States of a judged version: the current object; an older version or delete marker; a delete marker that is the last
+version."""
 
 
 def _columns(tags: bool) -> str:
-    # the headers are in no index
+    # no index has the headers
     return f"{', '.join(COLUMNS)}, {'headers' if tags else chr(39) * 2}, storage_class"
 
 
@@ -66,23 +71,26 @@ BUCKETS = Query(f"SELECT {', '.join(Bucket._fields)} FROM buckets WHERE settings
 
 
 def buckets() -> Transaction[list[Bucket]]:
-    """Find buckets with a setting of that name, and maybe others whose settings contain it elsewhere."""
+    """Return the buckets with lifecycle rules.
+
+    Buckets whose settings contain `"lifecycle":` elsewhere may be among them.
+    """
     found = [Bucket._make(row) for row in (yield BUCKETS.given())]
     return [bucket for bucket in found if '"lifecycle":' in bucket.settings]
 
 
 def scan_start(prefix: str) -> ScanPosition:
-    """The position before all keys of a prefix."""
+    """Return the position before all keys of a prefix."""
     return prefix, None
 
 
 def scan_page(
     bucket_id: int, place: ScanPosition, end: str, *, tags: bool
 ) -> Transaction[tuple[list[Row], ScanPosition | None]]:
-    """Read versions from a position and before the key `end`, and the next position, None at the end.
+    """Return versions from a position and before the key `end`, and the next position.
 
-    By key, the newest of a key first. Rows are COLUMNS, the headers, which are empty without `tags`, and the storage
-    class.
+    Versions are ordered by key, and newest first within a key. The position is None at the end. A row has `COLUMNS`,
+    the headers, which are empty without `tags`, and the storage class.
     """
     first, time = place
     bounds = {"bucket": bucket_id, "first": first, "end": end, "limit": ROWS_PER_BATCH}

@@ -1,6 +1,7 @@
-"""Listing in UTF-8 byte order by range scans that seek past each common prefix: cost follows the result.
+"""Listing in UTF-8 byte order by range scans that seek past common prefixes.
 
-Python compares strings by code point, which is the order of their UTF-8 bytes too.
+The cost follows the size of the result. Python compares strings by code point, which is also the order of their UTF-8
+bytes.
 """
 
 from __future__ import annotations
@@ -12,10 +13,10 @@ from sluice_s3.app.index.sql.transaction import Row, Statement, Transaction
 from sluice_s3.app.index.statements import LIST_CURRENT, LIST_CURRENT_WITH_HEADERS, UPLOADS
 
 END = "\U0010ffff" * 257
-"""Greater than every key, because a key has at most 1024 bytes."""
+"""A text greater than every key, because a key has at most 1024 bytes."""
 
 MAX_PAGE_KEYS = 1000
-"""Rows read at a time when a delimiter may end the page earlier."""
+"""Maximum number of rows to read at a time when a delimiter may end the page earlier."""
 
 
 def successor(prefix: str) -> str:
@@ -25,12 +26,12 @@ def successor(prefix: str) -> str:
         return END
     following = ord(stem[-1]) + 1
     if following == 0xD800:
-        following = 0xE000  # surrogates are no characters of UTF-8
+        following = 0xE000  # UTF-8 has no surrogates
     return stem[:-1] + chr(following)
 
 
 def common_prefix(key: str, prefix: str, delimiter: str) -> str | None:
-    """Return the common prefix that a key with this prefix is rolled up into, or None."""
+    """Return the common prefix that rolls up a key with this prefix, or None."""
     at = key.find(delimiter, len(prefix))
     return None if at < 0 else key[: at + len(delimiter)]
 
@@ -56,10 +57,11 @@ class ScanResult(NamedTuple):
 
 
 class KeyOrder(NamedTuple):
-    """A statement that reads a bucket's rows in order of key, from a key on and before an end.
+    """A statement that reads a bucket's rows in key order.
 
-    Where more than one row may have the same key, `tie` is the column that orders them, and the statement takes the
-    tie that the first row must exceed behind its first key.
+    It reads from a first key, which is included, to an end, which is not. `key` is the column of the key. Where several
+    rows may have the same key, `tie` is the column that orders them, and the statement takes a tie after its first key.
+    The first row must exceed both together.
     """
 
     statement: Statement
@@ -75,9 +77,10 @@ OPEN_UPLOADS = KeyOrder(UPLOADS, Upload._fields.index("key"), Upload._fields.ind
 def scan_grouped(
     order: KeyOrder, bucket_id: int, first: tuple[Any, ...], end: str, skip: int, delimiter: str, limit: int
 ) -> Transaction[ScanResult]:
-    """Read from `first`, which is (key,) or (key, tie), until `limit` entries and one more are found.
+    """Return up to `limit` rows and common prefixes from `first` on.
 
-    `skip` is the length of the prefix, in which no delimiter counts.
+    `first` is (key,) or (key, tie). The scan ends when `limit` entries and one more are found. `skip` is the length of
+    the prefix, in which no delimiter counts.
     """
     statement, key_at, tie_at = order
     rows: list[Row] = []
@@ -110,11 +113,12 @@ def scan_grouped(
 def list_current(
     bucket_id: int, prefix: str, delimiter: str, after: str, limit: int, *, headers: bool = False
 ) -> Transaction[Page]:
-    """Read a page of current objects in UTF-8 byte order, with keys and common prefixes greater than `after`.
+    """Return a page of current objects in UTF-8 byte order.
 
-    A common prefix counts as one entry, is found by seeking past it, and is not shown when it is not greater than
-    `after` or when `after` itself lies under it (then the page goes on behind the whole prefix if `after` equals or
-    starts with it). `headers` are in no index, and so cost a look at each row.
+    Keys and common prefixes are greater than `after`. A common prefix counts as one entry and is found by a seek past
+    it. It is omitted when it is not greater than `after`, or when `after` lies under it. In the latter case, if `after`
+    equals the prefix or starts with it, the page continues after the whole prefix. `headers` are in no index, so each
+    costs a read of its row.
     """
     if headers:
         page = yield from _list_current(CURRENT_WITH_HEADERS, bucket_id, prefix, delimiter, after, limit)
@@ -148,9 +152,10 @@ def _list_current(
 def uploads(
     bucket_id: int, prefix: str, delimiter: str, after_key: str, after_number: int | None, limit: int
 ) -> Transaction[tuple[list[Upload], list[str], bool]]:
-    """Read a page of open uploads in order of key and then of initiation.
+    """Return a page of open uploads, ordered by key and then by initiation.
 
-    With `after_number` the page continues inside `after_key` after that upload, without it after the whole key.
+    With `after_number`, the page continues inside `after_key`, after that upload. Without it, the page continues after
+    the whole key.
     """
     start, end = start_key(prefix, delimiter, after_key), successor(prefix)
     if limit <= 0:

@@ -1,7 +1,7 @@
-"""Listing of all versions of a bucket: by key, the newest of a key first.
+"""Listing of all versions of a bucket: by key, newest first within a key.
 
-Current objects and the others have indexes of their own. Both are read from the same position and merged, so that cost
-follows the result here too.
+Current objects and the others have separate indexes. Both are read from the same position and merged, so the cost
+follows the size of the result here too.
 """
 
 from __future__ import annotations
@@ -29,18 +29,19 @@ def list_versions(
     *,
     headers: bool = False,
 ) -> Transaction[VersionsPage]:
-    """Read a page of all versions, those of a key the newest first, behind that version of `key_marker`.
+    """Return a page of all versions, newest first within a key.
 
-    Without `version_id` behind all of that key. Prefixes and `headers` are as in `list_current`.
+    The page continues after the version `version_id` of `key_marker`; without `version_id`, after that whole key.
+    Prefixes and `headers` are as in `list_current`.
     """
     first, end = start_key(prefix, delimiter, key_marker), successor(prefix)
     listed = _Listed(delimiter, len(prefix), limit, LISTINGS_WITH_HEADERS if headers else LISTINGS)
-    if limit <= 0 or first >= end:  # a marker after the prefix: not even the rest of its key is read
+    if limit <= 0 or first >= end:  # the marker is after the prefix: skip even the rest of its key
         return listed.page()
-    if version_id and first == key_marker + "\0":  # else the key is rolled up, or is none of those listed
+    if version_id and first == key_marker + "\0":  # else the key is rolled up, or is not listed
         time = yield from _time_of(bucket_id, key_marker, version_id)
         if time is None:
-            first = key_marker  # it is gone: a client that removes what it listed has removed all that stood before it
+            first = key_marker  # removed: a client that removes what it lists has removed all versions before it
         else:
             yield from _rest_of_key(listed, bucket_id, key_marker, time, with_current=True)
     yield from _from_key(listed, bucket_id, first, end)
@@ -59,15 +60,15 @@ class _Listed:
         self._prefixes: list[str] = []
         self._last = "", ""
         self.truncated = False
-        """The page is full, and there is more."""
+        """The page is full, and more entries follow."""
 
     @property
     def room(self) -> int:
-        """How many entries to read to know whether there are more than fit."""
+        """The number of entries to read to know whether more exist than fit."""
         return self._limit + 1 - len(self._rows) - len(self._prefixes)
 
     def take(self, row: Row) -> str:
-        """Add an entry; return the common prefix that it is rolled up into, if any."""
+        """Add an entry, and return the common prefix that rolls it up, if any."""
         if self.room == 1:
             self.truncated = True
             return ""
@@ -83,7 +84,7 @@ class _Listed:
         return rolled
 
     def page(self) -> VersionsPage:
-        """Return the page."""
+        """Return the page with the entries so far."""
         rows, headers = self._rows, []
         if self.listings is LISTINGS_WITH_HEADERS:
             rows, headers = [row[:-1] for row in rows], [row[-1] for row in rows]
@@ -92,7 +93,10 @@ class _Listed:
 
 
 def _time_of(bucket_id: int, key: str, version_id: str) -> Transaction[int | None]:
-    """The time of the version after which a page continues, None when it cannot be known any more."""
+    """Return the time of the version after which a page continues.
+
+    Returns None when the time can no longer be found.
+    """
     if version_id != NULL_VERSION:
         return version_ids.time_of(version_id)
     for statement in (CURRENT_OF, NULL_OF):
@@ -105,8 +109,8 @@ def _time_of(bucket_id: int, key: str, version_id: str) -> Transaction[int | Non
 def _rest_of_key(
     listed: _Listed, bucket_id: int, key: str, time: int, *, with_current: bool = False
 ) -> Transaction[None]:
-    """Read versions of one key that are older than `time`."""
-    if with_current:  # it is among them when newer ones were removed since
+    """Add the versions of one key that are older than `time`."""
+    if with_current:  # the current version is older when newer ones were removed meanwhile
         for row in (yield listed.listings.current, (bucket_id, key, key + "\0", 1)):
             if row[MODIFIED] < time:
                 listed.take(row)
@@ -121,7 +125,7 @@ def _rest_of_key(
 
 
 def _from_key(listed: _Listed, bucket_id: int, first: str, end: str) -> Transaction[None]:
-    """Read all versions of the keys from `first` and before `end`."""
+    """Add all versions of the keys from `first` and before `end`."""
     batch = 1 if listed.delimiter else MAX_PAGE_KEYS
     while first < end and not listed.truncated:
         asked = min(batch, listed.room)

@@ -1,4 +1,7 @@
-"""The rows of a bucket on each store: batches, each read in one state, on a connection of its own."""
+"""The rows of a bucket on each store, in batches.
+
+Each batch is read in one state of the index, on a separate connection.
+"""
 # ruff: noqa: S608 - statements of constants, see `app.index.sql.dialect`
 
 from __future__ import annotations
@@ -13,7 +16,7 @@ from sluice_s3.app.index.sql.transaction import Transaction
 ROWS_PER_BATCH = 500
 
 
-# in the order of their numbers, so that one pass sees every row that was there when it began
+# ordered by number, so one pass finds every row that existed when it began
 def _versions(words: Words) -> str:
     return f"""
     SELECT seq, key, versions.body, size, coalesce(shared.holders, 1), storage_class
@@ -55,7 +58,10 @@ def _size(words: Words) -> str:
 
 
 def _any(on: Callable[[str, Words], str]) -> Query:
-    """Whether a row references a blob whose locator meets the condition."""
+    """Return a query for whether a row references a blob with such a locator.
+
+    `on` returns the condition on the locator.
+    """
 
     def said(words: Words) -> str:
         return f"""
@@ -69,12 +75,18 @@ def _any(on: Callable[[str, Words], str]) -> Query:
 
 
 def _of_store(locator: str, words: Words) -> str:
-    """The locators of all stores but the default one begin with the store's name and a slash."""
+    """Return the condition for the locators of a store other than the default one.
+
+    They begin with the store's name and a slash.
+    """
     return f"substr({locator}, 1, length({words.text('start')})) = {words.text('start')}"
 
 
 def _of_default(locator: str, words: Words) -> str:
-    """Those of the default store begin with the letter of their kind and a colon."""
+    """Return the condition for the locators of the default store.
+
+    They begin with the letter of their kind and a colon.
+    """
     return f"substr({locator}, 2, 1) = ':'"
 
 
@@ -84,7 +96,10 @@ ANY_ON_DEFAULT = _any(_of_default)
 
 
 class BodyRow(NamedTuple):
-    """A version and its body; `holders` is how many rows reference that body."""
+    """A version and its body.
+
+    `holders` is the number of rows that reference that body.
+    """
 
     seq: int
     key: str
@@ -95,41 +110,56 @@ class BodyRow(NamedTuple):
 
 
 class BlobRow(NamedTuple):
-    """A blob that a piece (start, part number) or a part (upload, number) references."""
+    """A blob that a piece or a part references.
+
+    `first` and `second` are the start and part number of a piece, or the upload and number of a part.
+    """
 
     first: int
     second: int
     locator: str
     holders: int
     storage_class: str = ""
-    """Storage class of the part's upload."""
+    """Storage class of the part's upload; empty for a piece."""
 
 
 def bodies(bucket_id: int, after: int) -> Transaction[list[BodyRow]]:
-    """Read a batch of a bucket's versions after `after` that have a body."""
+    """Return a batch of a bucket's versions after `after` that have a body."""
     rows = yield VERSIONS.given(bucket=bucket_id, after=after, limit=ROWS_PER_BATCH)
     return [BodyRow._make(row) for row in rows]
 
 
 def pieces(upload: int) -> Transaction[list[BlobRow]]:
-    """Read the blobs of a completed upload: start, part number, locator, number of references."""
+    """Return the blobs of a completed upload.
+
+    Each has its start, part number, locator and number of references.
+    """
     rows = yield PIECES.given(upload=upload)
     return [BlobRow(*row) for row in rows]
 
 
 def parts(bucket_id: int) -> Transaction[list[tuple[str, BlobRow]]]:
-    """Read the blobs of a bucket's open uploads, with the key: upload, number, locator, number of references."""
+    """Return the blobs of a bucket's open uploads, each with its key.
+
+    Each has its upload, number, locator and number of references.
+    """
     rows = yield PARTS.given(bucket=bucket_id)
     return [(key, BlobRow(upload, part, *held)) for upload, part, key, *held in rows]
 
 
 def is_store_in_use(store: str) -> Transaction[bool]:
-    """Return whether any row references a blob of a store. Reads all rows when none does."""
+    """Return whether any row references a blob of a store.
+
+    Reads all rows when none does.
+    """
     rows = yield ANY_ON_DEFAULT.given() if store == DEFAULT else ANY_ON.given(start=f"{store}/")
     return bool(rows)
 
 
 def bucket_size(bucket_id: int) -> Transaction[tuple[int, int]]:
-    """Count the versions of a bucket and their bytes. Reads all versions."""
+    """Return the number of versions of a bucket and their bytes.
+
+    Reads all versions.
+    """
     ((count, total),) = yield SIZE.given(bucket=bucket_id)
     return int(count), int(total)

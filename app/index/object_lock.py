@@ -1,7 +1,7 @@
-"""Object lock: what prevents the removal of a version, and which changes of it are allowed.
+"""Object lock: protection of versions from removal, and from changes of the protection.
 
-The lock of a version stands in its row's headers, beside its ACL and its tags, and so in its blob's claim and in the
-journals. "How S3 Object Lock works", Amazon S3 User Guide.
+The lock of a version is in its row's headers, beside its ACL and its tags. So it is also in its blob's recovery header
+and in the journals. "How S3 Object Lock works", Amazon S3 User Guide.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from sluice_s3.app.index.retention_clock import clock
 GOVERNANCE, COMPLIANCE = "GOVERNANCE", "COMPLIANCE"
 MODES = frozenset({GOVERNANCE, COMPLIANCE})
 LOCK = "lock"
-"""Name beside the headers, which none of these has."""
+"""Name of the lock beside the headers; no header has this name."""
 LOCKED = f'"{LOCK}":'
-"""In a row's headers when there is a lock, or a tag of that name: `lock_of` distinguishes them."""
+"""Text in a row's headers with a lock, or with a tag of that name: `lock_of` distinguishes them."""
 SETTING = "object_lock"
 """Name of the bucket's setting, which is never removed: [mode, days, years], or [] without a default."""
 
@@ -29,18 +29,18 @@ class Lock(NamedTuple):
     mode: str = ""
     """One of MODES, or empty without a retention."""
     until: int = 0
-    """Milliseconds since the epoch: when the retention ends."""
+    """When the retention ends, in milliseconds since the epoch."""
     hold: bool | None = None
-    """None when it never had a legal hold."""
+    """The legal hold; None when the version never had one."""
 
 
 NONE = Lock()
 UNREADABLE = Lock(COMPLIANCE, 1 << 62, True)
-"""The lock that stands for an unreadable one."""
+"""The substitute for an unreadable lock."""
 
 
 def lock_of(headers: str) -> Lock:
-    """Return the lock in a row's headers; NONE for most."""
+    """Return the lock in a row's headers; `NONE` for most rows."""
     if LOCKED not in headers:
         return NONE
     try:
@@ -58,12 +58,15 @@ def _lock(found: Any) -> Lock:
 
 
 def is_retained(lock: Lock) -> bool:
-    """Return whether its retention has not ended."""
+    """Return whether the retention of a lock has not ended."""
     return bool(lock.mode) and lock.until > clock.now_ms()
 
 
 def require_removable(headers: str, *, bypass: bool = False) -> None:
-    """Raise ObjectLocked for a locked version; `bypass` passes GOVERNANCE, and nothing else."""
+    """Raise ObjectLocked for a locked version.
+
+    `bypass` overrides a retention of GOVERNANCE, and nothing else.
+    """
     lock = lock_of(headers)
     if lock is NONE:
         return
@@ -72,10 +75,10 @@ def require_removable(headers: str, *, bypass: bool = False) -> None:
 
 
 def require_changeable(before: str, after: str, *, bypass: bool = False) -> None:
-    """Raise ObjectLocked unless a version's headers may become these others.
+    """Raise ObjectLocked unless a version's headers may change from `before` to `after`.
 
-    A retention that has not ended may always end later. In GOVERNANCE with `bypass` it may also end earlier or get the
-    other mode. A legal hold can be set and removed at any time.
+    A retention that has not ended may always be extended. In GOVERNANCE with `bypass`, it may also be shortened or get
+    the other mode. A legal hold can be set and removed at any time.
     """
     if LOCKED not in before:
         return

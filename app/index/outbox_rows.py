@@ -6,7 +6,10 @@ from typing import NamedTuple
 
 
 class Message(NamedTuple):
-    """A message to send. Those of one key are sent in the order of their `id`; `at` is milliseconds."""
+    """A message to send.
+
+    Messages of one key are sent in the order of their `id`. `at` is in milliseconds since the epoch.
+    """
 
     id: int
     bucket_id: int
@@ -16,7 +19,7 @@ class Message(NamedTuple):
 
 
 class NewMessage(NamedTuple):
-    """A message before it is written."""
+    """A message before it is written to the outbox."""
 
     target: str
     bucket_id: int
@@ -25,7 +28,10 @@ class NewMessage(NamedTuple):
 
 
 class Backlog(NamedTuple):
-    """The messages that wait for a target; `oldest` is when the oldest was written, in milliseconds."""
+    """The number of messages that wait for a target.
+
+    `oldest` is when the oldest was written, in milliseconds since the epoch.
+    """
 
     target: str
     messages: int
@@ -33,7 +39,10 @@ class Backlog(NamedTuple):
 
 
 class Lines(NamedTuple):
-    """The log lines that a process collected for a bucket in a while. Each ends with a newline."""
+    """Log lines that a process collected for a bucket over a while.
+
+    Each line ends with a newline. `at` is in milliseconds since the epoch.
+    """
 
     id: int
     at: int
@@ -41,7 +50,10 @@ class Lines(NamedTuple):
 
 
 class Waiting(NamedTuple):
-    """A bucket with lines that wait; `oldest` is milliseconds."""
+    """A bucket with waiting log lines.
+
+    `oldest` is in milliseconds since the epoch.
+    """
 
     bucket_id: int
     bucket: str
@@ -51,7 +63,7 @@ class Waiting(NamedTuple):
 def note_of(target: str) -> str:
     """Return the name of the note with a target's last error.
 
-    The note is a JSON object of `error` and `at` (milliseconds), or empty.
+    The note is a JSON object of `error` and `at` (milliseconds since the epoch), or empty.
     """
     return f"notify:{target}"
 
@@ -59,11 +71,11 @@ def note_of(target: str) -> str:
 def given_up_note(target: str) -> str:
     """Return the name of the note that counts the dropped messages of a target.
 
-    The note is a JSON object of REASONS, or empty.
+    The note is a JSON object with the names in `REASONS`, or empty.
     """
     return f"notify-given-up:{target}"
 
 
 REFUSED, EXPIRED = "refused", "expired"
 REASONS = (REFUSED, EXPIRED)
-"""Why a message is dropped: its target refused it for good, or it was too old."""
+"""Reasons to drop a message: its target refused it for good, or it was too old."""

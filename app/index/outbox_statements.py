@@ -1,4 +1,4 @@
-"""The statements of messages to send and of access logs to write."""
+"""The statements of the outbox and of access logs."""
 
 from __future__ import annotations
 

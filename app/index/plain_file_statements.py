@@ -1,4 +1,4 @@
-"""The statements of plain files (layout *tree*): intents, and versions without hashes."""
+"""The statements of plain files (layout *tree*): write intents, and versions without hashes."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ LOCKED = Statement(
         )
     )
 )
-"""Rows of a file's key: the intent on it, and its current version; each may be NULL."""
+"""The write intent on a file's key, and the key's current version; each may be NULL."""
 REMOVED_SINCE = Statement(
     select(tombstones.c.key).where(
         tombstones.c.seq > number("since"),
@@ -44,7 +44,7 @@ REMOVED_SINCE = Statement(
 ADD_UNHASHED = upsertion(unhashed, ("seq",))
 REMOVE_UNHASHED = Statement(delete(unhashed).where(unhashed.c.seq == number("version")))
 MOVE_UNHASHED = Statement(update(unhashed).values(**new_values(unhashed, "seq")).where(unhashed.c.seq == number("old")))
-"""Move a version that waits for its hashes to another number."""
+"""Gives a version that waits for its hashes another number."""
 UNHASHED = Statement(
     select(
         unhashed.c.seq,

@@ -1,6 +1,6 @@
-"""Which rows reference which blob: queries of the sweep and of fsck, which read whole tables.
+"""Queries for the rows that reference blobs, for the orphan sweeper and fsck.
 
-Each reads one state of the index, but for `references`.
+They read whole tables. Each reads one state of the index, except `references`.
 """
 # ruff: noqa: S608 - statements of constants, see `app.index.sql.dialect`
 
@@ -17,7 +17,10 @@ ROWS_PER_BATCH = 1000
 
 
 class Reference(NamedTuple):
-    """A row that references a blob: `kind` is version, part, piece or discard; `end` is where its bytes end."""
+    """A row that references a blob.
+
+    `kind` is version, part, piece or discard. `end` is the byte of the blob at which the referenced bytes end.
+    """
 
     kind: str
     locator: str
@@ -43,7 +46,7 @@ def _held(words: Words) -> str:
 REFERENCED = Query(_held)
 
 
-# an aborted upload never completed, and its pieces are none; a body of pieces counts like a blob
+# an aborted upload never completed, so it has no pieces; a body of pieces counts like a blob
 def _miscounted(words: Words) -> str:
     return f"""
     WITH held(body) AS (
@@ -101,7 +104,7 @@ def _discards(words: Words) -> str:
     """
 
 
-# in the order in which rows hand a blob on, so that the scan misses none that moves meanwhile
+# in the order in which a blob passes from row to row, so the scan misses no blob that moves meanwhile
 REFERENCES: dict[str, Query] = {
     "part": Query(_parts),
     "version": Query(_versions),
@@ -176,24 +179,27 @@ BEGIN: Position = (-1, -1, -1)
 
 
 def referenced(locators: Sequence[str], since: int = 0) -> Transaction[set[str]]:
-    """Find those of the locators that a version, a part, a piece or the discard queue holds.
+    """Return the locators that a version, part, piece or queued discard references.
 
-    Reads every row, or only those that can hold ids of a range when `since` is the first id of that range.
+    Reads every row. When `since` is the first id of a range, reads only rows that can reference ids of that range.
     """
     rows = yield REFERENCED.given(wanted=locators, since=since)
     return {locator for (locator,) in rows}
 
 
 def wrong_refcounts() -> Transaction[list[tuple[str, int, int]]]:
-    """Find bodies whose stored count is wrong: (body, stored, true)."""
+    """Return the bodies with a wrong reference count: (body, stored, true).
+
+    For a referenced body in the discard queue, the stored count is 0.
+    """
     rows = yield WRONG_REFCOUNTS.given()
     return [(body, kept, true) for body, kept, true in rows]
 
 
 def references_in_packs(prefixes: Sequence[str], limit: int) -> Transaction[PackReferences]:
-    """Find who holds the records whose locators begin so up to their first dot, at most `limit` holders.
+    """Return the references to the records of packs, at most `limit` of them.
 
-    Reads every row.
+    `prefixes` are locators up to their first dot. Reads every row.
     """
     rows = yield REFERENCED_IN_PACKS.given(prefixes=prefixes, limit=limit + 1)
     written = yield WRITTEN.given()
@@ -211,7 +217,10 @@ def references_in_packs(prefixes: Sequence[str], limit: int) -> Transaction[Pack
 
 
 def references(kind: str, after: Position) -> Transaction[tuple[list[Reference], Position | None]]:
-    """Read a batch of references after `after`, and the next position, None at the end."""
+    """Return a batch of references after `after`, and the next position.
+
+    The position is None at the end.
+    """
     rows = yield REFERENCES[kind].given(**dict(zip("abc", after, strict=True)), limit=ROWS_PER_BATCH)
     if not rows:
         return [], None

@@ -1,7 +1,7 @@
-"""Archived versions that are, or are to be, restored for a while.
+"""Restore state of archived versions, which are restored for a while.
 
-A version's own headers have its state, and so do its blob's claim and the journals. Notes of the index say which
-versions to check and when; they may be wrong, the headers never are.
+A version's own headers have its state. So its blob's recovery header and the journals have it, too. Notes of the index
+say which versions to check, and when. Notes may be wrong, the headers never are.
 """
 
 from __future__ import annotations
@@ -15,18 +15,21 @@ from sluice_s3.app.index.sql.dialect import Query, Words
 from sluice_s3.app.index.sql.transaction import Transaction
 
 RESTORE = "restore"
-"""Name beside the headers, which none of these has."""
+"""Name of the state beside the headers; no header has this name."""
 MARK = f'"{RESTORE}":'
-"""In a row's headers when there is one, or a tag of that name: `restore_state` distinguishes them."""
+"""Text in a row's headers with a state, or with a tag of that name: `restore_state` distinguishes them."""
 PREFIX = "restore:"
-"""Prefix of the notes' names; the bucket, the version and the key follow. Their values are times."""
+"""Prefix of the notes' names, before the bucket, the version and the key. Their values are times."""
 
 ARCHIVE_OFFSET = 1 << 60
-"""Where pieces in the archive begin while an object is restored; no object is so large."""
+"""Where pieces in the archive begin while an object is restored, in bytes; no object is so large."""
 
 
 class RestoreState(NamedTuple):
-    """Times are milliseconds since the epoch."""
+    """The restore state of a version.
+
+    Times are in milliseconds since the epoch.
+    """
 
     days: int
     tier: str
@@ -36,7 +39,7 @@ class RestoreState(NamedTuple):
 
 
 def restore_state(headers: str) -> RestoreState | None:
-    """Return the state of a version, from its row's headers; None for most."""
+    """Return the restore state in a row's headers; None for most rows."""
     if MARK not in headers:
         return None
     found = orjson.loads(headers).get(RESTORE)
@@ -44,7 +47,10 @@ def restore_state(headers: str) -> RestoreState | None:
 
 
 def with_restore(headers: str, restore: RestoreState | None) -> str:
-    """Return the headers with this state."""
+    """Return the headers with this restore state.
+
+    None removes the state.
+    """
     if restore is None and MARK not in headers:
         return headers
     row = orjson.loads(headers)
@@ -55,7 +61,7 @@ def with_restore(headers: str, restore: RestoreState | None) -> str:
 
 
 class DueRestore(NamedTuple):
-    """A note, and the version that it names."""
+    """A due note, and the version that it names."""
 
     name: str
     value: str
@@ -70,7 +76,10 @@ def restore_meta_key(bucket_id: int, version_id: str, key: str) -> str:
 
 
 def restore_meta_value(at: int) -> str:
-    """Return the value of a note that is due from then on."""
+    """Return the value of a note that is due from `at` on.
+
+    `at` is in milliseconds since the epoch.
+    """
     return f"{at:015}"
 
 
@@ -90,7 +99,7 @@ BUCKET = Query(_bucket)
 
 
 def due_restores(now: int, limit: int) -> Transaction[list[DueRestore]]:
-    """Read the archived versions that are due by now."""
+    """Return the archived versions that are due by now, at most `limit`."""
     rows = yield DUE.given(now=restore_meta_value(now), limit=limit)
     found = []
     for name, value in rows:
@@ -100,6 +109,6 @@ def due_restores(now: int, limit: int) -> Transaction[list[DueRestore]]:
 
 
 def bucket(bucket_id: int) -> Transaction[Bucket | None]:
-    """Read the bucket of that number."""
+    """Return the bucket of that number, or None."""
     rows = yield BUCKET.given(bucket=bucket_id)
     return Bucket._make(rows[0]) if rows else None

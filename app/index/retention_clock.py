@@ -1,8 +1,8 @@
-"""The clock of retentions: no later than the time that passed since the server started.
+"""The clock of retentions, limited by the time that passed since the server started.
 
-A wall clock that is set forward would end every retention at once. A running server knows better: the kernel counts the
-time since boot, suspended or not. It cannot know what happened to the wall clock before the start. The launcher passes
-its start to its processes, so that a replacement learns no new time.
+A wall clock that is set forward would end every retention at once. A running server detects that: the kernel counts the
+time since boot, suspended or not. It cannot detect a change of the wall clock before the start. The launcher passes its
+start to its processes, so a replacement adopts no new time.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from collections.abc import Callable
 logger = logging.getLogger("sluice.index")
 
 TOLERANCE_MS = 5 * 60 * 1000
-"""How far the wall clock may get ahead, in all, before it is not believed; NTP keeps a clock far below."""
+"""Milliseconds, in all, that the wall clock may get ahead before it is ignored; NTP keeps a clock far below."""
 _SINCE_BOOT = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
 
 
@@ -27,7 +27,7 @@ def _steady_ms() -> int:
 
 
 class RetentionClock:
-    """Milliseconds since the epoch, by two clocks that are compared from when they `began`."""
+    """Milliseconds since the epoch, from two clocks that are compared since `began`."""
 
     def __init__(self, wall: Callable[[], int] = _wall_ms, steady: Callable[[], int] = _steady_ms) -> None:
         self._wall = wall
@@ -46,7 +46,7 @@ class RetentionClock:
             self._told = True
             logger.error(
                 "the wall clock is %d s ahead of what passed since the server started: retentions are judged "
-                "without them until it is started anew",
+                "without them until it is restarted",
                 (wall - expected) // 1000,
             )
         return expected

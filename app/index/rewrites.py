@@ -6,20 +6,21 @@ from typing import NamedTuple
 
 
 class Wanted(NamedTuple):
-    """Conditions of a rename on an object: the one that it moves, or the one that it replaces."""
+    """Conditions of a rename on its source object or its target object."""
 
     if_match: str | None = None
     """An ETag, or `*` for "exists"."""
     if_none_match: str | None = None
-    """An ETag that it must not have, or `*` for "does not exist"."""
+    """An ETag that the object must not have, or `*` for "does not exist"."""
     modified_since: int | None = None
-    """Seconds since the epoch, as the next."""
+    """Seconds since the epoch, like `unmodified_since`."""
     unmodified_since: int | None = None
 
     def fails(self, etag: str | None, modified: int) -> str:
-        """Return the condition that an object does not meet, empty when it meets all.
+        """Return the first condition that an object does not meet.
 
-        `etag` is None when there is no object.
+        Returns an empty text when it meets all. `etag` is None when there is no object. `modified` is in milliseconds
+        since the epoch.
         """
         if self.if_match is not None and (etag is None or self.if_match not in ("*", etag)):
             return "If-Match"
@@ -36,12 +37,12 @@ class Rename(NamedTuple):
     """The parameters of a rename."""
 
     source: str
-    """Key, as the next."""
+    """A key, like `target`."""
     target: str
     of_source: Wanted = Wanted()
     of_target: Wanted = Wanted()
     token: str = ""
-    """The client token that identifies a repeated request; empty for none."""
+    """The client token that identifies a retried request; empty for none."""
 
 
 class Appended(NamedTuple):
@@ -51,4 +52,4 @@ class Appended(NamedTuple):
     size: int
     checksum: str
     number: int
-    """Of the part that it becomes."""
+    """The number of the part that the blob becomes."""

@@ -1,4 +1,7 @@
-"""The rows of the index as the rest of the service sees them. Times are milliseconds since the epoch, UTC."""
+"""The rows of the index as the rest of the service sees them.
+
+Times are in milliseconds since the epoch, UTC.
+"""
 
 from __future__ import annotations
 
@@ -9,45 +12,49 @@ from sluice_s3.app.index.identity_rows import AccessKey as AccessKey
 from sluice_s3.app.index.identity_rows import Account as Account
 
 NULL_VERSION = "null"
-"""The version id of what an unversioned (or suspended) bucket holds."""
+"""The version id of an object in an unversioned (or suspended) bucket."""
 
 PIECES = "pieces:"
-"""A body that starts so is made of the rows of `pieces` under that number; any other body is one blob's locator."""
+"""Prefix of a body that is made of the rows of `pieces` under the number that follows. Any other body is one blob's
+locator."""
 
 TREE = "t:"
-"""How the locator of a plain file begins, which has its own laws (DESIGN §4, layout *tree*): no two rows hold it, and
-it never waits for its discard. A store's name may stand before it."""
+"""Prefix of a plain file's locator; a store's name may stand before it. A plain file has its own rules: no
+two rows reference it, and it never waits in the discard queue."""
 
 
 def is_plain_file(body: str) -> bool:
-    """Whether a body is a plain file at its key's path."""
+    """Return whether a body is a plain file at its key's path."""
     return body.startswith(TREE) or body.startswith(TREE, body.find("/") + 1)
 
 
 def tree_upload(body: str) -> int:
-    """The upload whose pieces tell the parts of a plain file, 0 when it was not made of parts.
+    """Return the upload whose pieces hold the parts of a plain file.
 
-    It stands behind the file's stamp: `t:STAMP+UPLOAD:PATH`.
+    Returns 0 for a file that was not made of parts. The upload follows the file's stamp, in hex: `t:STAMP+UPLOAD:PATH`.
     """
     return int(body.partition(TREE)[2].partition(":")[0].partition("+")[2] or "0", 16)
 
 
 def without_upload(body: str) -> str:
-    """The locator of a plain file as its store knows it."""
+    """Return the locator of a plain file as its store knows it."""
     name, _, rest = body.partition(TREE)
     stamp, _, path = rest.partition(":")
     return f"{name}{TREE}{stamp.partition('+')[0]}:{path}"
 
 
 def with_upload(locator: str, upload: int) -> str:
-    """The body of a plain file whose parts are told by the pieces of an upload."""
+    """Return the body of a plain file with the upload whose pieces hold its parts."""
     name, _, rest = locator.partition(TREE)
     stamp, _, path = rest.partition(":")
     return f"{name}{TREE}{stamp}+{upload:x}:{path}"
 
 
 class Bucket(NamedTuple):
-    """A bucket. `id` is never used again for another one, whatever its name."""
+    """A bucket.
+
+    `id` is never reused for another bucket, whatever its name.
+    """
 
     id: int
     name: str
@@ -55,19 +62,22 @@ class Bucket(NamedTuple):
     region: str
     created: int
     store: str = "default"
-    """Where what is written goes."""
+    """The store for new data."""
     source: str = ""
-    """The store that older data is being moved from."""
+    """The store from which older data is being moved; empty for none."""
     moved: int = 0
-    """The number of the commit sequence at which it last began or ended to be moved, 0 when never."""
+    """The commit sequence number at which its last move began or ended, 0 without a move."""
     settings: str = ""
-    """What was configured of it: a JSON object by name of the setting; empty when nothing ever was."""
+    """The settings: a JSON object by name of the setting; empty when nothing was ever configured."""
     versioning: int = 0
-    """0 while it never kept versions; then see `ENABLED` and `SUSPENDED` in the schema."""
+    """0 for a bucket that was never versioned; else see `ENABLED` and `SUSPENDED` in the schema."""
 
 
 class Version(NamedTuple):
-    """One version of an object. `seq` is the commit sequence, unique in the store: it names the row and orders it."""
+    """One version of an object.
+
+    `seq` is its commit sequence number, unique in the store, which names the row and orders it.
+    """
 
     seq: int
     key: str
@@ -77,14 +87,15 @@ class Version(NamedTuple):
     """Without quotes."""
     modified: int
     headers: str
-    """A JSON object: the answer headers that the object keeps (`content-type`, `x-amz-meta-…`), names in lower case."""
+    """A JSON object of the answer headers that the object keeps (`content-type`, `x-amz-meta-…`), names in lower
+    case."""
     storage_class: str
     checksum_algorithm: str
     """`CRC32`, `SHA256` and so on, as `x-amz-checksum-algorithm` names it, or empty."""
     checksum_type: str
     """`FULL_OBJECT`, `COMPOSITE` or empty."""
     checksum: str
-    """Base64, with `-N` behind it when composite."""
+    """Base64, with `-N` after it when composite."""
     body: str
     """A locator, or `PIECES` and a number, or empty for an object of 0 bytes."""
     parts: int
@@ -93,12 +104,15 @@ class Version(NamedTuple):
 
     @property
     def is_marker(self) -> bool:
-        """It is a delete marker, and so no object: every object has an ETag."""
+        """Whether it is a delete marker: every object has an ETag."""
         return not self.etag
 
 
 class NewVersion(NamedTuple):
-    """What PUT, Copy and Complete give the index; the index adds sequence, version id and time."""
+    """The fields of a version that PUT, Copy and Complete pass to the index.
+
+    The index adds sequence, version id and time.
+    """
 
     size: int
     etag: str
@@ -113,9 +127,9 @@ class NewVersion(NamedTuple):
 
 
 class ListedVersion(NamedTuple):
-    """What a listing shows of a current object; all of it is in the covering index.
+    """The fields of a current object in a listing; the covering index has all.
 
-    Not its owner, who is the bucket's: 64 bytes a row that no listing shows.
+    The owner is not among them: it is that of the bucket, and would add 64 bytes to each row that no listing shows.
     """
 
     key: str
@@ -131,22 +145,25 @@ class Page(NamedTuple):
     """One page of a listing: entries and common prefixes in one UTF-8 byte order."""
 
     rows: list[tuple[Any, ...]]
-    """The entries as plain tuples: naming the fields of a thousand costs as much as showing some hundred."""
+    """The entries as plain tuples, because naming the fields of a thousand costs as much as rendering some hundred."""
     prefixes: list[str]
     truncated: bool
     last: str
-    """The last key or common prefix of the page, from which the next page goes on; empty for an empty page."""
+    """The last key or common prefix of the page, after which the next page continues; empty for an empty page."""
     headers: Sequence[str] = ()
-    """The headers of each entry, if they were asked for."""
+    """The headers of each entry, if the caller requested them."""
 
     @property
     def entries(self) -> list[ListedVersion]:
-        """The rows with names for their fields."""
+        """The rows with named fields."""
         return list(map(ListedVersion._make, self.rows))
 
 
 class Upload(NamedTuple):
-    """A multipart upload. `id` is the number behind the public `upload_id`."""
+    """A multipart upload.
+
+    `id` is the number in the public `upload_id`.
+    """
 
     id: int
     upload_id: str
@@ -159,12 +176,12 @@ class Upload(NamedTuple):
     checksum_type: str
     owner_id: str
     completed_seq: int
-    """The sequence of the version that Complete made, 0 while the upload is open."""
+    """The sequence of the version that Complete made; else `OPEN` or `ABORTED` in the schema."""
     completed_version_id: str = ""
 
 
 class Extent(NamedTuple):
-    """`size` bytes at `offset` of the blob at `locator`."""
+    """A run of `size` bytes at `offset` of the blob at `locator`."""
 
     locator: str
     offset: int
@@ -185,14 +202,17 @@ class Part(NamedTuple):
 
 
 class Piece(NamedTuple):
-    """A run of bytes of a completed multipart object: `size` bytes at `start` of the object."""
+    """A run of bytes of a completed multipart object.
+
+    It has `size` bytes at `start` of the object.
+    """
 
     start: int
     size: int
     part_number: int
     locator: str
     offset: int
-    """Where the run starts in its blob."""
+    """Where the run starts in its blob, in bytes."""
 
 
 class ObjectPart(NamedTuple):
@@ -205,7 +225,7 @@ class ObjectPart(NamedTuple):
 
 
 class CommitResult(NamedTuple):
-    """What a commit answers: the new version, or for a delete what it removed."""
+    """The result of a commit: the new version, or the version that a delete removed."""
 
     seq: int
     version_id: str
@@ -213,7 +233,10 @@ class CommitResult(NamedTuple):
 
 
 class Conditions(NamedTuple):
-    """Conditions of a write, decided inside its transaction. ETags without quotes."""
+    """Conditions of a write, checked inside its transaction.
+
+    ETags have no quotes.
+    """
 
     if_match: str | None = None
     """An ETag, or `*` for "exists"."""
@@ -221,21 +244,24 @@ class Conditions(NamedTuple):
     """True for `If-None-Match: *`."""
     if_match_size: int | None = None
     if_match_modified: int | None = None
-    """Milliseconds; compared by whole seconds."""
+    """Milliseconds since the epoch; compared in whole seconds."""
 
 
 class QueuedDiscard(NamedTuple):
-    """A body that no row holds any more, waiting until nobody can be reading it."""
+    """An unreferenced body in the discard queue, until no request can be reading it."""
 
     id: int
     body: str
     queued: int
-    """CLOCK_BOOTTIME in milliseconds is kept by the requests; this is wall time, for people. Below 0 for what fsck put
-    into quarantine: the time before which it stays, negated."""
+    """Wall time in milliseconds since the epoch, for people; requests keep CLOCK_BOOTTIME in milliseconds. Below 0 for
+    a body that fsck quarantined: the negated time before which it stays."""
 
     @property
     def quarantined_until_ms(self) -> int:
-        """Milliseconds since the epoch before which it is not taken away; 0 where there is no such time."""
+        """The time before which the body is not removed, 0 without one.
+
+        It is in milliseconds since the epoch.
+        """
         return max(-self.queued, 0)
 
 
@@ -245,40 +271,47 @@ class Pack(NamedTuple):
     id: int
     incarnation: int
     sealed: int
-    """0 while it is written; then see `SEALED`, `RETIRED` and `SWEPT` in the schema."""
+    """0 while it is being written; else see `SEALED`, `RETIRED` and `SWEPT` in the schema."""
     size: int
     """Bytes; 0 until it is sealed."""
     dead: int
-    """Bytes of records that no row holds."""
+    """Bytes of records that no row references."""
     store: str = "default"
 
 
 class Journal(NamedTuple):
-    """A file beside the data that says what the index decided."""
+    """A journal: a file beside the data that holds what the index committed."""
 
     id: int
     snapshot: int
-    """0: changes; 1: a snapshot that is not whole; 2: one that is."""
+    """0 for changes, 1 for an incomplete snapshot, 2 for a complete one."""
     bytes: int
     rows: int
     store: str = "default"
 
 
 class ReferenceHint(NamedTuple):
-    """A record of a pack, and where its claim says that its holder is: an object's key, or a part of an upload."""
+    """A record of a pack, and its probable reference, as its recovery header says.
+
+    The reference is an object's key, or a part of an upload.
+    """
 
     locator: str
     bucket_id: int
     key: str
     upload: int
-    """0 for an object's."""
+    """0 for an object."""
     part: int
     at: int = 0
-    """Milliseconds: when it was written, shortly before its version was made; 0 when the claim tells another time."""
+    """When the record was written, in milliseconds since the epoch, shortly before its version was created. 0 when the
+    recovery header holds another time."""
 
 
 class BlobReference(NamedTuple):
-    """A row that holds a blob: `version` (seq), `part` (upload, number) or `piece` (upload, start, part number)."""
+    """A row that references a blob.
+
+    `kind` and its numbers are `version` (seq), `part` (upload, number) or `piece` (upload, start, part number).
+    """
 
     kind: str
     first: int
@@ -287,38 +320,38 @@ class BlobReference(NamedTuple):
 
 
 class RecordMove(NamedTuple):
-    """A record that was written again elsewhere, and all rows that held it at its old place."""
+    """A record that was copied elsewhere, and all rows that referenced its old place."""
 
     old: str
     new: str
     old_pack: int
     new_pack: int
     total: int
-    """Bytes of the record, at either place."""
+    """Bytes of the record, the same at either place."""
     holders: tuple[BlobReference, ...]
 
 
 class ReferenceSwap(NamedTuple):
-    """A row that is to hold a copy instead of a body."""
+    """A row that is to reference a copy instead of a body."""
 
     holder: BlobReference
     old: str
     new: str
     twin: BlobReference | None = None
-    """A row that holds the copy already; None when none does."""
+    """Another row that already references the copy; None without one."""
 
 
 class PackReferences(NamedTuple):
-    """What a look at all rows found of some packs."""
+    """The references to records of some packs, from a read of all rows."""
 
     holders: dict[str, tuple[BlobReference, ...]]
-    """All holders of a record, by its locator."""
+    """All references to a record, by its locator."""
     others: frozenset[str]
-    """Locators in the discard queue, and those whose holders were not all found."""
+    """Locators in the discard queue, and those whose references were not all found."""
     written: frozenset[int]
-    """Packs whose writer lives: a commit that names one of their records may still be on its way."""
+    """Packs of live writers: a commit that names one of their records may still be pending."""
     complete: bool
-    """All holders were found, not only the first ones."""
+    """All references were found, not only the first ones."""
 
 
 class Writer(NamedTuple):
@@ -328,11 +361,11 @@ class Writer(NamedTuple):
     state: str
     """`live` or `dead`."""
     lock_name: str
-    """The file in the run directory that the process holds locked while it lives."""
+    """The lock file in the run directory, which the process keeps locked while it lives."""
 
 
 class IdRange(NamedTuple):
-    """Blob ids `first` to `last` (inclusive) reserved by a writer incarnation."""
+    """A range of blob ids, `first` to `last` (inclusive), reserved by a writer incarnation."""
 
     incarnation: int
     first: int
@@ -340,7 +373,10 @@ class IdRange(NamedTuple):
 
 
 class Intent(NamedTuple):
-    """What is being done to the plain file of a key, and so locks the key: replayed or undone when its writer dies."""
+    """A write intent: a change of a plain file, which locks the file's key.
+
+    It is replayed or undone when its writer dies.
+    """
 
     id: int
     incarnation: int
@@ -349,11 +385,11 @@ class Intent(NamedTuple):
     kind: str
     """`put`, `complete` or `delete`."""
     body: str
-    """What the key's body will be; of a delete: what it was."""
+    """The new body of the key; for a delete, the old one."""
     blob_id: int
-    """Of the file that was written aside; 0 for a delete."""
+    """The id of the file that was written aside; 0 for a delete."""
     upload: int
-    """Of a complete, else 0."""
+    """The upload of a complete, else 0."""
     new: str
     """JSON: the fields of the new version; empty for a delete."""
     parts: str
@@ -361,11 +397,14 @@ class Intent(NamedTuple):
 
 
 class ExternalFile(NamedTuple):
-    """A plain file that the index does not know as it is: it was made or changed by others."""
+    """A plain file that other programs created or changed.
+
+    Its row is missing or does not match it.
+    """
 
     key: str
     seen: int
-    """Sequence of the key's current version when the file was looked at, 0 when there was none."""
+    """Sequence of the key's current version when the file was examined, 0 without one."""
     size: int
     etag: str
     headers: str
@@ -374,7 +413,7 @@ class ExternalFile(NamedTuple):
 
 
 class PendingHash(NamedTuple):
-    """A current version whose ETag stands for one that is not known yet."""
+    """A current version with a placeholder for its ETag, which is not known yet."""
 
     seq: int
     bucket_id: int
@@ -384,5 +423,5 @@ class PendingHash(NamedTuple):
 
 
 def extents_of(body: str, size: int) -> tuple[Extent, ...]:
-    """The extents of a body that is one blob."""
+    """Return the extents of a body that is one blob."""
     return (Extent(body, 0, size),) if size else ()

@@ -1,4 +1,7 @@
-"""Input of the scrubber: every row that references a blob, in batches, each in one state of the index."""
+"""Input of the scrubber: every row that references a blob, in batches.
+
+Each batch is read in one state of the index.
+"""
 # ruff: noqa: S608 - statements of constants, see `app.index.sql.dialect`
 
 from __future__ import annotations
@@ -88,13 +91,16 @@ class ScrubItem(NamedTuple):
     offset: int
     size: int
     etag: str
-    """The MD5 of the whole blob, if the row has it: not that of an encrypted one."""
+    """The MD5 of the whole blob, if the row has it; never that of an encrypted blob."""
     bucket: str
     key: str
 
 
 def scrub_page(kind: str, after: ScanPosition = SCAN_START) -> Transaction[tuple[list[ScrubItem], ScanPosition | None]]:
-    """Read a batch of rows after `after`, and the next position, None at the end of the kind."""
+    """Return a batch of rows after `after`, and the next position.
+
+    The position is None at the end of the kind.
+    """
     rows = yield QUERIES[kind].given(**dict(zip("abc", after, strict=True)), limit=ROWS_PER_BATCH)
     if not rows:
         return [], None
@@ -108,6 +114,6 @@ def scrub_page(kind: str, after: ScanPosition = SCAN_START) -> Transaction[tuple
 
 
 def still_references(row: ScrubItem) -> Transaction[bool]:
-    """Return whether a row still references that blob at that place."""
+    """Return whether a row still references its blob."""
     rows = yield HOLDS[row.kind].given(**dict(zip("abc", row.place, strict=True)), locator=row.locator)
     return bool(rows)

@@ -1,6 +1,7 @@
-"""Every statement of the index, built once at import. Parameters by place, in the order in which the SQL names them.
+"""The main statements of the index, built once at import.
 
-`state = 1` and the like are literals: a partial index is only used for a literal.
+Parameters are positional, in the order in which the SQL names them. `state = 1` and the like are literals, because a
+partial index is used only for a literal.
 """
 
 from __future__ import annotations
@@ -58,7 +59,8 @@ IS_OPEN = uploads.c.completed_seq == literal_column("0")
 POSITION: Select[int] = select(
     literal_column(f"((last_value << {GROUP_BITS}) | {(1 << GROUP_BITS) - 1})::BIGINT").label("value")
 ).select_from(table("commit_sequence"))
-"""Postgres draws a number for each group of changes, with as many numbers under it as the group may need."""
+"""The last number that Postgres has drawn. It draws one for each group of changes; the low bits hold as many numbers as
+the group may need."""
 META = Statement(select(meta.c.value).where(meta.c.name == text("n")))
 SET_META = upsertion(meta, ("name",), excluded("value"))
 IDENTITIES = Statement(
@@ -131,15 +133,16 @@ TO_DELETE = Statement(
     .select_from(_WITH_CURRENT)
     .where(buckets.c.id == number("bucket"))
 )
-"""What a delete reads of an object and of its bucket. The last column is NULL where the row alone references its body;
-no row when the bucket is gone."""
+"""The columns that a delete reads of an object and of its bucket. The last column is NULL for a body with one
+reference. There is no row when the bucket does not exist."""
 BODY = Statement(select(versions.c.body).where(versions.c.seq == number("version")))
 REPLACED = Statement(
     select(*columns(versions, ("seq", "etag", "size", "modified", "body")), buckets.c.id, buckets.c.versioning)
     .select_from(_WITH_CURRENT)
     .where(buckets.c.id == number("bucket"))
 )
-"""What a write reads of the current object of a key, and the bucket; no row when the bucket is gone."""
+"""The columns that a write reads of the current object of a key, and of the bucket. There is no row when the bucket
+does not exist."""
 ADD_VERSION = insertion(versions)
 REPLACE_VERSION = Statement(
     update(versions)

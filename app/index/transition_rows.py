@@ -1,4 +1,4 @@
-"""Versions that get another storage class with another place, or another place alone."""
+"""Versions that get another storage class and other places, or other places alone."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ EITHER = OBJECT + OLDER
 
 
 class Archive(Enum):
-    """What happens to the blobs at the old places."""
+    """The fate of the blobs at the old places."""
 
     NONE = "let go"
     KEPT = "kept"
-    """They stay in the archive, beside the copies that are read from now on."""
+    """The blobs stay in the archive, beside the copies that are read from now on."""
     LEFT = "taken again"
-    """The version returns to its archived blobs, and its copies go."""
+    """The version returns to its archived blobs, and its copies are released."""
 
 
 class MetaUpdate(NamedTuple):
-    """A change of a note of the index in the same step."""
+    """A change of a note of the index in the same transaction."""
 
     name: str
     seen: str
-    """The note is removed if its value is this, and `value` is empty."""
+    """The note is removed if its value is `seen`, and `value` is empty."""
     value: str
 
 
@@ -39,15 +39,15 @@ class TransitionEntry(NamedTuple):
     version_id: str
     seq: int
     states: tuple[int, ...]
-    """Those that it may have."""
+    """The states that it may have."""
     body: str
     storage_class: str
-    """The new one."""
+    """The new storage class."""
     places: Mapping[str, str]
-    """New place of each of its blobs, by the old one; empty when they stay."""
+    """The new place of each of its blobs, by the old one; empty when the blobs stay."""
     size: int = 0
     etag: str = ""
     headers: str | None = None
-    """The new ones; None: they stay."""
+    """The new headers; None keeps the old ones."""
     note: MetaUpdate | None = None
     archive: Archive = Archive.NONE

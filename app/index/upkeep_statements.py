@@ -78,7 +78,7 @@ RETIRE_PACK = Statement(
 REMOVE_PACK = Statement(delete(packs).where(packs.c.id == number("pack")))
 ADD_REMOVAL = insertion(tombstones)
 
-# buckets on their way to another store
+# moves of buckets to another store
 MOVE_BUCKET = Statement(
     update(buckets).values(**new_values(buckets, "store", "source", "moved")).where(buckets.c.id == number("bucket"))
 )
@@ -103,7 +103,7 @@ FORGET_TOKENS = Statement(
         meta.c.value < text("until"),
     )
 )
-"""Their values begin with a time."""
+"""The values of these notes begin with a time."""
 FORGET_NOTE = Statement(delete(meta).where(meta.c.name == text("n"), meta.c.value == text("seen")))
 MOVE_NOTE = Statement(
     update(meta).values(**new_values(meta, "value")).where(meta.c.name == text("n"), meta.c.value == text("seen"))
@@ -141,7 +141,7 @@ REMOVE_REMOVALS = Statement(
         ),
     )
 )
-"""Tombstones for the journals of one store; see `app.index.change_feed`."""
+"""Removes the tombstones that the journals of one store have; see `app.index.change_feed`."""
 
 # damaged blobs
 QUARANTINE = Statement(select(quarantine.c.locator, quarantine.c.reason, quarantine.c.found))

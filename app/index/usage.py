@@ -1,4 +1,4 @@
-"""The usage of a bucket, read from the index on a connection of its own."""
+"""The usage of buckets and stores, read on a separate connection."""
 # ruff: noqa: S608 - statements of constants, see `app.index.sql.dialect`
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from sluice_s3.app.index.sql.transaction import Transaction
 NO_CLASSES: Mapping[str, str] = MappingProxyType({})
 
 
-# each condition is that of an index, of which the first has all that is asked
+# each condition is that of an index; the first of these covers its query
 def _usage(words: Words) -> str:
     return f"""
     WITH current(bytes, objects) AS (
@@ -49,23 +49,30 @@ STORED = Query(_stored)
 
 
 class Usage(NamedTuple):
-    """What a bucket holds: all versions of its objects, and parts of open uploads. A copy counts like its source."""
+    """The usage of a bucket: all versions of its objects, and parts of open uploads.
+
+    A copy counts like its source.
+    """
 
     bytes: int
     objects: int
-    """Versions, without delete markers."""
+    """The number of versions, without delete markers."""
 
 
 def usage_of_bucket(bucket_id: int) -> Transaction[Usage]:
-    """The usage of a bucket. Reads all of its rows."""
+    """Return the usage of a bucket.
+
+    Reads all of its rows.
+    """
     ((size, count),) = yield USAGE.given(bucket=bucket_id)
     return Usage(int(size), int(count))
 
 
 def stored_of_classes(store: str, classes: Mapping[str, str], trees: Collection[str]) -> Transaction[int]:
-    """Sum like `app.index.change_feed.stored_bytes` where storage classes have stores.
+    """Return the bytes on a store when storage classes have stores.
 
-    Objects that are plain files on the stores `trees` are left out.
+    Counts like `app.index.change_feed.stored_bytes`, but data of a class in `classes` counts on the store of that
+    class. Data in buckets on the stores `trees` (plain files) counts by its bucket alone.
     """
     here = [name for name, own in classes.items() if own == store]
     given = {"classes": list(classes), "trees": list(trees), "here": here, "store": store}
@@ -74,9 +81,10 @@ def stored_of_classes(store: str, classes: Mapping[str, str], trees: Collection[
 
 
 def stored_bytes(store: str, classes: Mapping[str, str] = NO_CLASSES, trees: Collection[str] = ()) -> Transaction[int]:
-    """Sum the bytes of a store's buckets, and of the storage `classes` whose store it is.
+    """Return the bytes of a store's buckets, and of its storage classes.
 
-    Plain files on the stores `trees` are left out. Reads all of its rows.
+    `classes` are the stores of storage classes by name. Data in buckets on the stores `trees` (plain files) counts by
+    its bucket alone. Reads all rows.
     """
     if classes:
         return (yield from stored_of_classes(store, classes, trees))

@@ -1,7 +1,7 @@
-"""The ids of versions: opaque to clients, but ordered among those of their key.
+"""Version ids: opaque to clients, but ordered among those of their key.
 
-An id is the version's time and its number of the commit sequence, in hex: unique in the store for ever. Versions of one
-key have times that grow with their numbers, so that a listing can continue after the id of a version that is gone.
+An id is the version's time and its commit sequence number, in hex. It is unique in the store for ever. Versions of one
+key have times that grow with their numbers, so a listing can continue after the id of a removed version.
 """
 
 from __future__ import annotations
@@ -13,12 +13,18 @@ DIGITS = frozenset("0123456789abcdef")
 
 
 def new_version_id(modified: int, seq: int) -> str:
-    """Return the id of a version that is created now."""
+    """Return the id of a version that is created now.
+
+    `modified` is in milliseconds since the epoch.
+    """
     return f"{modified:0{TIME_DIGITS}x}{seq:0{SEQ_DIGITS}x}"
 
 
 def time_of(version_id: str) -> int | None:
-    """Return the time (milliseconds) in a version id, None when `new_version_id` cannot return it."""
+    """Return the time in a version id, in milliseconds since the epoch.
+
+    Returns None for a text that `new_version_id` cannot return.
+    """
     if len(version_id) != TIME_DIGITS + SEQ_DIGITS or not DIGITS.issuperset(version_id):
         return None
     return int(version_id[:TIME_DIGITS], 16)

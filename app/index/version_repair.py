@@ -1,4 +1,4 @@
-"""Keys that do not have exactly one newest version: queries and repair of fsck."""
+"""Keys that do not have exactly one newest version: queries and repair for fsck."""
 
 from __future__ import annotations
 
@@ -31,16 +31,19 @@ WrongCurrent = tuple[int, str, str, str]
 
 
 def keys_with_wrong_current() -> Transaction[list[WrongCurrent]]:
-    """Find keys without a newest version, with several or with a wrong one. Reads all versions."""
+    """Return the keys without a newest version, with several or with a wrong one.
+
+    Reads all versions.
+    """
     found: list[WrongCurrent] = yield KEYS_WITH_WRONG_CURRENT.given()
     return found
 
 
 def repair_current(bucket_id: int, key: str) -> Transaction[None]:
-    """Make the version that was created last the newest of its key, and no other."""
+    """Make the version that was created last the only newest one of its key."""
     rows = yield OF_KEY.given(bucket=bucket_id, name=key)
     wanted = [(seq, state, _state(etag, newest=number == 0)) for number, (seq, state, etag) in enumerate(rows)]
-    for seq, state, right in reversed(wanted):  # the newest last: on Postgres there are never two
+    for seq, state, right in reversed(wanted):  # the newest last, so that Postgres never sees two
         if state != right:
             yield SET_STATE, (right, seq)
 

@@ -1,4 +1,7 @@
-"""The rows of buckets that keep versions, as `rows`."""
+"""The rows of versioned buckets.
+
+See also `app.index.rows`.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,7 @@ from sluice_s3.app.index.rows import CommitResult, Conditions
 
 
 class ListedVersionEntry(NamedTuple):
-    """An entry of a version listing: the fields of an object's entry, and which version it is."""
+    """An entry of a version listing: an object's fields, its version id and its state."""
 
     key: str
     size: int
@@ -24,7 +27,10 @@ class ListedVersionEntry(NamedTuple):
 
 
 class VersionsPage(NamedTuple):
-    """One page of a listing of versions: by key, of one key the newest first; with common prefixes."""
+    """One page of a version listing, with common prefixes.
+
+    It is ordered by key, and newest first within a key.
+    """
 
     entries: list[ListedVersionEntry]
     prefixes: list[str]
@@ -44,7 +50,7 @@ class DeleteResult(NamedTuple):
     version_id: str
     modified: int
     marker: bool
-    """It is, or was, a delete marker."""
+    """Whether it is, or was, a delete marker."""
 
 
 class Deletion(NamedTuple):
@@ -54,7 +60,7 @@ class Deletion(NamedTuple):
     version_id: str | None
     conditions: Conditions
     bypass: bool = False
-    """Remove it also when a retention of GOVERNANCE keeps it."""
+    """Whether to remove it even when a retention of GOVERNANCE protects it."""
 
 
 Done = CommitResult | DeleteResult | Exception | None

@@ -1,4 +1,7 @@
-"""The statements of buckets that keep versions. `state != 1` and the like are literals, as in `statements`."""
+"""The statements of versioned buckets.
+
+`state != 1` and the like are literals, as in `statements`.
+"""
 
 from __future__ import annotations
 
@@ -18,14 +21,14 @@ IS_NULL = versions.c.version_id == literal_column("'null'")
 IS_OF_KEY = (versions.c.bucket_id == number("bucket"), versions.c.key == text("name"))
 
 STORED = ("seq", "version_id", "state", "etag", "size", "modified", "body", "headers")
-"""What a change reads of a version."""
+"""The columns that a change reads of a version."""
 
 
 def _found(fields: tuple[str, ...], *conditions: ColumnElement[Any]) -> Statement:
     return Statement(select(*columns(versions, fields)).where(*IS_OF_KEY, *conditions))
 
 
-# one version of a key; the others are found by the time in their id
+# one version of a key; versions that are not current are found by the time in their id
 CURRENT_OF = _found(STORED, IS_CURRENT)
 NULL_OF = _found(STORED, IS_OTHER, IS_NULL)
 OTHER_OF = _found(STORED, versions.c.modified == number("at"), versions.c.version_id == text("version"), IS_OTHER)
@@ -98,7 +101,7 @@ class Listings(NamedTuple):
     current: Statement
     others: Statement
     of_key: Statement
-    """Those of a key that are older than a time."""
+    """Versions of a key that are older than a time."""
 
 
 def _listings(more: str = "") -> Listings:

@@ -43,7 +43,7 @@ class Operation(NamedTuple):
     streams: bool
     """Takes an object body, and so the aws-chunked forms."""
     try_handler: TryHandler | None = None
-    """The same operation on the fast path (DESIGN §6). Raises WouldBlock where it would have to wait."""
+    """The same operation on the fast path. Raises WouldBlock where it would have to wait."""
     start_handler: StartHandler | None = None
     """The same for a change: it takes the whole body, and completes without a task."""
     authorized_per_object: bool = False

@@ -1,6 +1,6 @@
 """Blob ids from ranges reserved in the index.
 
-After a crash, the orphan sweeper looks up blobs by these ids (DESIGN §4).
+After a crash, the orphan sweeper looks up blobs by these ids.
 """
 
 from __future__ import annotations

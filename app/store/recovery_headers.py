@@ -1,4 +1,4 @@
-"""Recovery headers: what a blob says of itself, enough to rebuild its row (DESIGN §4).
+"""Recovery headers: what a blob says of itself, enough to rebuild its row.
 
 A recovery header is a JSON array. It is written before the commit, and so proves nothing by itself.
 """

@@ -106,7 +106,10 @@ class CoreTime:
     total: float
 
     def share_since(self, before: CoreTime) -> float:
-        """The share of the time since `before` that the core was busy, 0 to 1."""
+        """Return the share of the time since `before` that the core was busy.
+
+        It is 0 to 1.
+        """
         total = self.total - before.total
         return (self.busy - before.busy) / total if total > 0 else 0.0
 

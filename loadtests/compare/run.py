@@ -76,7 +76,7 @@ class Run:
         return [cell for cell in self.meta["cells"] if cell["state"] != "done"]
 
     def seconds_left(self) -> float:
-        """The estimated time left."""
+        """Return the estimated time left, in seconds."""
         return sum(
             chosen.seconds for target, repeat in self._trials_in_order() for chosen in self._pending(target, repeat)
         )

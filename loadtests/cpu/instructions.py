@@ -38,7 +38,7 @@ class Counter:
             self.close()
 
     def read(self) -> int | None:
-        """The instructions so far."""
+        """Return the instructions so far."""
         if not self._descriptors:
             return None
         return sum(int.from_bytes(os.read(descriptor, 8), "little") for descriptor in self._descriptors)

@@ -79,7 +79,7 @@ class Pipe:
         return at
 
     def free_at(self) -> float:
-        """The moment when all queued bytes are through."""
+        """Return the moment when all queued bytes are through."""
         with self._lock:
             return self._free
 

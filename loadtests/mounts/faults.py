@@ -63,7 +63,7 @@ class Fault:
             raise ValueError("nth and times are at least 1, part is below 1")
 
     def calls(self) -> set[str]:
-        """The names of FUSE's calls that it matches."""
+        """Return the names of the FUSE calls that the fault matches."""
         named = [name.strip() for name in self.call.split(",")]
         if "*" in named:
             return set(CALLS)

@@ -149,7 +149,7 @@ class Model:
         ]
 
     def scenarios(self) -> list[str]:
-        """The scenarios with rows, in the order of the plan."""
+        """Return the scenarios with rows, in the order of the plan."""
         return list(dict.fromkeys(line.scenario for line in self.lines))
 
     def limited(self, target: str, scenario: str) -> bool:

@@ -35,7 +35,7 @@ class Measure:
     unit: str = "s"
 
     def render(self) -> str:
-        """The mean of the repeats, in readable units."""
+        """Return the mean of the repeats, in readable units."""
         if not self.speeds:
             return ""
         speed = stats.geometric(list(self.speeds.values()))

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from sluice_s3.storage_drivers.base import JournalRecord
 from sluice_s3.storage_drivers.errors import BlobDamaged, StoreFailed, StoreGone, map_errors
 from sluice_s3.storage_drivers.fsutil import FILE_MODE, sync_directory, write_all
-from sluice_s3.storage_drivers.layout import JOURNAL_SUFFIX, NAME, ObjectsLayout
+from sluice_s3.storage_drivers.layout import DIRECTORIES, JOURNAL_SUFFIX, NAME, ObjectsLayout
 from sluice_s3.storage_drivers.packs import format
 from sluice_s3.storage_drivers.packs.reader import OPEN
 
@@ -83,22 +83,13 @@ class Journals:
     def sizes(self) -> dict[int, int]:
         """Return the journals of their own directory, and the bytes of each.
 
-        Older ones lie among the blobs.
+        While that has none, return those among the blobs, where versions before 2026-11 put them: it takes a listing of
+        all directories, once after an upgrade.
         """
-        found = {}
-        with map_errors():
-            try:
-                names = os.listdir(self._names.journals)
-            except FileNotFoundError:  # a store on which no current version has started
-                return {}
-            for name in names:
-                match = NAME.fullmatch(name)
-                if match is None or match[2] != JOURNAL_SUFFIX:
-                    continue
-                try:
-                    found[int(match[1], 16)] = os.stat(f"{self._names.journals}/{name}").st_size
-                except FileNotFoundError:  # discarded meanwhile
-                    continue
+        found = _sizes_in(self._names.journals)
+        if not found:
+            for low in range(DIRECTORIES):
+                found |= _sizes_in(self._names.directory(low))
         return found
 
     def size(self, journal_id: int) -> int:
@@ -157,3 +148,22 @@ class Journals:
             return os.open(self._names.journal(journal_id), OPEN)
         except FileNotFoundError:
             return os.open(self._names.journal_in_data(journal_id), OPEN)
+
+
+def _sizes_in(directory: str) -> dict[int, int]:
+    """Return the journals in a directory, and the bytes of each."""
+    found = {}
+    with map_errors():
+        try:
+            names = os.listdir(directory)
+        except FileNotFoundError:  # a store on which no current version has started
+            return {}
+        for name in names:
+            match = NAME.fullmatch(name)
+            if match is None or match[2] != JOURNAL_SUFFIX:
+                continue
+            try:
+                found[int(match[1], 16)] = os.stat(f"{directory}/{name}").st_size
+            except FileNotFoundError:  # discarded meanwhile
+                continue
+    return found

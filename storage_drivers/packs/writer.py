@@ -395,7 +395,7 @@ def _tell(entries: list[AppendRequest]) -> None:
         try:
             entry.done(entry)
         except Exception:
-            logger.exception("packs: whoever waited for a record failed")
+            logger.exception("packs: the callback of a record failed")
 
 
 def fail(entries: list[AppendRequest], error: Exception) -> None:

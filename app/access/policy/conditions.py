@@ -31,7 +31,7 @@ class Condition:
     """One operator on one key."""
 
     def __init__(self, name: str, key: str, policy_values: Sequence[str], *, variables: bool) -> None:
-        """Raises Malformed for an unknown operator or an invalid value."""
+        """Raise Malformed for an unknown operator or an invalid value."""
         self.key = key.lower()
         self.name = name
         self.policy_values = tuple(policy_values)

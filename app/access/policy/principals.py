@@ -57,7 +57,7 @@ class Principals:
     """A set of principals. Federated ones never call here, and so never match."""
 
     def __init__(self, found: Any) -> None:
-        """Raises Malformed."""
+        """Raise Malformed for an invalid principal."""
         self.everyone = found == EVERYONE
         self._services: set[str] = set()
         self._accounts: set[str] = set()

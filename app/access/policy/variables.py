@@ -40,7 +40,7 @@ class Template:
     __slots__ = ("_pattern", "_tokens", "fixed", "text")
 
     def __init__(self, text: str, *, variables: bool) -> None:
-        """Raises Malformed for a `${` that begins no variable."""
+        """Raise Malformed for a `${` that begins no variable."""
         self.text = text
         self._tokens = _parse(text) if variables and "${" in text else list[Token | Variable](tokens_of(text))
         self.fixed = not any(isinstance(token, Variable) for token in self._tokens)

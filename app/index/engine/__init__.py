@@ -1,1 +1,1 @@
-"""What both engines share: declarations, the commit queue, the registration of a writer."""
+"""Common parts of both engines: declarations, the commit queue, the registration of a writer."""

@@ -1,4 +1,7 @@
-"""Changes of keys, from the result and arguments of a transaction. See `app.index.engine.outbox`."""
+"""Changes of keys, from the result and arguments of a transaction.
+
+See `app.index.engine.outbox`.
+"""
 
 from __future__ import annotations
 
@@ -22,26 +25,26 @@ from sluice_s3.app.index.version_rows import DeleteResult, Deletion
 
 
 def put(done: CommitResult, bucket_id: int, key: str, new: NewVersion, *_: object) -> list[ObjectChange]:
-    """Return a new version."""
+    """Return the change of a new version."""
     return [ObjectChange(PUT, bucket_id, key, done.seq, done.version_id, done.modified, new.size, new.etag)]
 
 
 def copy(
     done: CommitResult, source_seq: int, bucket_id: int, key: str, new: NewVersion, *_: object
 ) -> list[ObjectChange]:
-    """Return a new version that has the bytes of another one."""
+    """Return the change of a new version that has the bytes of another one."""
     return put(done, bucket_id, key, new)
 
 
 def complete(done: CommitResult, upload: Upload, chosen: object, new: NewVersion, *_: object) -> list[ObjectChange]:
-    """Return a new version made of parts."""
+    """Return the change of a new version made of parts."""
     return put(done, upload.bucket_id, upload.key, new)
 
 
 def delete(
     done: CommitResult | DeleteResult | None, bucket_id: int, key: str, version_id: str | None = None, *_: object
 ) -> list[ObjectChange]:
-    """Return the change of a deleted key; nothing when there was nothing to delete."""
+    """Return the change of a deleted key, or nothing when nothing was deleted."""
     if done is None:
         return []
     marked = isinstance(done, DeleteResult) and done.marker and version_id is None
@@ -62,7 +65,7 @@ def deletes(done: Sequence[Any], bucket_id: int, entries: Sequence[Deletion]) ->
 def expire(
     done: Sequence[bool] | None, bucket_id: int, settings: str, entries: Sequence[ExpireEntry]
 ) -> list[ObjectChange]:
-    """Return what lifecycle rules removed."""
+    """Return the changes of versions that lifecycle rules removed."""
     return [
         ObjectChange(
             EXPIRED if entry.states == OBJECT else DELETED, bucket_id, entry.key, entry.seq, entry.version_id, 0
@@ -75,7 +78,7 @@ def expire(
 def reclass(
     done: Sequence[int] | None, bucket: Bucket, settings: str | None, entries: Sequence[TransitionEntry]
 ) -> list[ObjectChange]:
-    """Return versions that lifecycle rules moved to another storage class."""
+    """Return the changes of versions that lifecycle rules moved to another storage class."""
     return [
         ObjectChange(
             STORAGE_CLASS_CHANGED,
@@ -94,19 +97,22 @@ def reclass(
 
 
 def set_headers(done: int, bucket_id: int, key: str, *_: object) -> list[ObjectChange]:
-    """Return a version with other headers."""
+    """Return the change of a version with other headers."""
     return [ObjectChange(RENEWED, bucket_id, key, done, "", 0)]
 
 
 def append(
     done: CommitResult, bucket_id: int, key: str, found: object, new: NewVersion, *_: object
 ) -> list[ObjectChange]:
-    """Return a version with more bytes."""
+    """Return the change of a version with more bytes."""
     return put(done, bucket_id, key, new)
 
 
 def rename(done: CommitResult | None, bucket_id: int, rename: Rename) -> list[ObjectChange]:
-    """Return an object with another key; the event builder knows its size and ETag."""
+    """Return the changes of an object with another key.
+
+    The event builder knows its size and ETag.
+    """
     if done is None:
         return []
     made = ObjectChange(PUT, bucket_id, rename.target, done.seq, done.version_id, done.modified)

@@ -16,7 +16,10 @@ from sluice_s3.app.index.sql.transaction import Transaction
 
 
 class State(IntEnum):
-    """State of a queued operation. It leaves QUEUED once, to RUNNING or to ABANDONED."""
+    """State of a queued operation.
+
+    It leaves QUEUED once, to RUNNING or to ABANDONED.
+    """
 
     QUEUED = 0
     RUNNING = 1
@@ -25,7 +28,7 @@ class State(IntEnum):
 
 
 class Job:
-    """One operation in the queue."""
+    """An operation in the queue."""
 
     __slots__ = ("arguments", "deadline", "error", "function", "future", "notifies", "result", "state", "write")
 
@@ -39,10 +42,10 @@ class Job:
     ) -> None:
         self.write = write
         self.function = function
-        """The function to run: that of `write`, or one that does more."""
+        """The function to run: that of `write`, or a wrapper of it."""
         self.arguments = arguments
         self.notifies = write.invalidates
-        """Other processes must see the change."""
+        """Whether other processes must see the change."""
         self.future = future
         self.deadline = deadline
         self.state = State.QUEUED
@@ -79,8 +82,8 @@ class QueuedDeferredCommit(Job):
 class CommitQueue:
     """The queue of operations and their results, the same for every engine.
 
-    Created and used on the loop unless a method says otherwise. `length` returns how many are queued; `timeout` is the
-    seconds that one may wait.
+    Created and used on the event loop unless a method says otherwise. `length` returns the number of queued operations,
+    `limit` is its maximum. `timeout` is the maximum wait of an operation in seconds.
     """
 
     chained: type[QueuedDeferredCommit] = QueuedDeferredCommit
@@ -98,7 +101,8 @@ class CommitQueue:
     def begin(self, write: Write[..., Any], make: Callable[[str], tuple[Any, ...]]) -> QueuedDeferredCommit:
         """Start an operation that enters the queue later, from any thread.
 
-        Its wait begins now. Raises Overloaded when the queue is full; so does the future when it waited too long.
+        Its wait begins now. Raises StoreUnavailable when the index is closed, Overloaded when the queue is full. The
+        future raises Overloaded when the wait was too long.
         """
         deadline = time.monotonic() + self._timeout
         job = self.chained(write, write.transaction(), (), self._loop.create_future(), deadline)
@@ -108,7 +112,10 @@ class CommitQueue:
         return job
 
     def _enter(self, job: Job, length: int) -> None:
-        """Start its wait, unless the queue is full. Raises Overloaded, StoreUnavailable."""
+        """Start the wait of a job, unless the queue is full.
+
+        Raises Overloaded, StoreUnavailable.
+        """
         if self._stopping:
             raise StoreUnavailable(reason="the index is closed")
         if length >= self._limit:
@@ -118,11 +125,17 @@ class CommitQueue:
             self._timer = self._loop.call_later(self._timeout, self._expire)
 
     def take(self, job: QueuedDeferredCommit) -> None:
-        """Queue a job that `begin` made. Called in any thread."""
+        """Queue a job that `begin` returned.
+
+        Called in any thread.
+        """
         raise NotImplementedError
 
     def refuse(self, job: Job, error: Exception) -> None:
-        """Drop a job of `begin` that will not be queued. Called in any thread."""
+        """Drop a job of `begin` that will not be queued.
+
+        Called in any thread.
+        """
         with self._claim:
             if job.state is not State.QUEUED:
                 return
@@ -131,17 +144,20 @@ class CommitQueue:
         try:
             self._loop.call_soon_threadsafe(self._deliver, [job])
         except RuntimeError:
-            pass  # the loop is closed: nobody waits
+            pass  # the loop is closed: no task waits
 
     def abandon(self, job: Job) -> bool:
-        """Give up a job that is not running; True when it never will. Called in any thread."""
+        """Abandon a job that is not running.
+
+        Returns True when it will never run. Called in any thread.
+        """
         with self._claim:
             if job.state is State.QUEUED:
                 job.state = State.ABANDONED
             return job.state is State.ABANDONED
 
     def _expire(self) -> None:
-        """Abandon jobs that waited too long; run again when the next could expire."""
+        """Abandon jobs that waited too long, and schedule the next check."""
         self._timer = None
         now = time.monotonic()
         pending = self._pending

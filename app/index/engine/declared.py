@@ -1,7 +1,7 @@
 """Declared transactions: `Index` declares each once, and each engine runs it.
 
-A declaration is a descriptor. An index has a function of the declaration's name, with the parameters of the
-transaction. It is created at its first use and cached in the `__dict__` of the index.
+A declaration is a descriptor. It gives an index a function of the declaration's name, with the parameters of the
+transaction. The function is created at its first use and cached in the `__dict__` of the index.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ T = TypeVar("T")
 
 
 class DeferredCommit(Protocol):
-    """A change that waits for its blob, without returning to the event loop in between.
+    """A change that waits for its blob, without a return to the event loop.
 
-    Exactly one of `proceed` and `fail` is called once, in any thread; then `future` ends like an await of the change
+    Exactly one of `proceed` and `fail` is called, once, in any thread. Then `future` ends as an await of the change
     itself would. `abandon` gives up a change that does not run yet. So does a timeout, when the blob and the queue
     together take longer than a commit may.
     """
@@ -37,43 +37,52 @@ class DeferredCommit(Protocol):
         ...
 
     def proceed(self, locator: str) -> None:
-        """Continue: the blob is durable."""
+        """Continue with the commit, because the blob is durable."""
         ...
 
     def fail(self, error: Exception) -> None:
-        """Give up: there is no blob, and `future` raises `error`."""
+        """Give up, because there is no blob.
+
+        `future` raises `error`.
+        """
         ...
 
     def abandon(self) -> bool:
-        """Give up the wait. True when certainly nothing is or will be committed."""
+        """Give up the wait.
+
+        Returns True when certainly nothing is or will be committed.
+        """
         ...
 
 
 class Engine(ABC):
-    """What a database must do for the declarations of an index."""
+    """The methods that a database must implement for the declarations of an index."""
 
     incarnation = 0
-    """The number of this writer; 0 for one that registers none."""
+    """The number of this writer; 0 for an index that registers none."""
 
     @abstractmethod
     async def _read(self, transaction: Transaction[T]) -> T:
-        """Run a transaction that only reads, each statement by itself."""
+        """Run a read-only transaction, each statement by itself."""
 
     @abstractmethod
     async def _read_snapshot(self, transaction: Transaction[T]) -> T:
-        """Run a transaction that only reads, in one state of the index."""
+        """Run a read-only transaction in one state of the index."""
 
     async def _read_settled(self, read: Callable[[], Transaction[list[R]]], number: Callable[[R], int]) -> list[R]:
-        """Read rows in the order of their numbers, below which none will be committed later."""
+        """Return rows in the order of their numbers.
+
+        No number below those returned is committed later.
+        """
         return await self._read(read())
 
     @abstractmethod
     async def _scan(self, transaction: Transaction[T], *, snapshot: bool = False) -> T:
-        """Run a long transaction that only reads, beside the other work of the event loop."""
+        """Run a long read-only transaction beside the other work of the event loop."""
 
     @abstractmethod
     def _submit(self, write: Write[..., T], arguments: tuple[Any, ...]) -> asyncio.Future[T]:
-        """Queue a transaction, whose result ends the future."""
+        """Queue a transaction, and return the future of its result."""
 
     @abstractmethod
     def _start(self, write: Write[..., CommitResult], arguments: Callable[[str], tuple[Any, ...]]) -> DeferredCommit:
@@ -81,7 +90,7 @@ class Engine(ABC):
 
     @abstractmethod
     async def _commit(self, write: Write[..., T], arguments: tuple[Any, ...]) -> T:
-        """Commit a transaction."""
+        """Commit a transaction, and return its result."""
 
 
 class Declared(ABC, Generic[P, T]):
@@ -90,7 +99,7 @@ class Declared(ABC, Generic[P, T]):
     name = ""
     function: Callable[..., Transaction[T]]
     bound = 0
-    """The number of first arguments that the index supplies."""
+    """The number of leading arguments that the index supplies."""
 
     def __set_name__(self, owner: type[Engine], name: str) -> None:
         self.name = name
@@ -110,10 +119,10 @@ class Declared(ABC, Generic[P, T]):
         return call
 
     def bind(self, engine: Engine) -> Callable[P, Coroutine[Any, Any, T]]:
-        """Build the function of an index, with the parameters of the transaction.
+        """Return the function of an index, with the parameters of the transaction.
 
-        It is compiled, like those of `namedtuple`: Python itself fills in defaults and names, and a call costs no more
-        than a hand-written one.
+        It is compiled, like those of `namedtuple`. So Python itself fills in defaults and names, and a call costs no
+        more than a hand-written one.
         """
         parameters = list(signature(self.function).parameters.values())[self.bound :]
         namespace: dict[str, Any] = {"_declared": self, "_function": self.function, "_engine": engine}
@@ -133,14 +142,17 @@ class Declared(ABC, Generic[P, T]):
 
     @abstractmethod
     def run(self, passed: str) -> str:
-        """Write the expression that runs `_function` of `_declared` on an `_engine`, with those arguments.
+        """Return the expression that runs `_function` of `_declared` on an `_engine`.
 
-        No parameter of a transaction has such a name.
+        `passed` are the arguments. No parameter of a transaction has such a name.
         """
 
 
 class Read(Declared[P, T]):
-    """A transaction that only reads. `snapshot`: in one state of the index, always or when that function says so."""
+    """A read-only transaction.
+
+    `snapshot`: whether it reads one state of the index, always or when that function says so.
+    """
 
     def __init__(self, function: Callable[P, Transaction[T]], *, snapshot: bool | Callable[P, bool] = False) -> None:
         self.function = function
@@ -155,7 +167,7 @@ class Read(Declared[P, T]):
 
 
 class SettledRead(Declared[P, list[R]]):
-    """A read of rows in the order of their numbers; no smaller number is committed later."""
+    """A read of rows in number order; no smaller number is committed later."""
 
     def __init__(self, function: Callable[P, Transaction[list[R]]], *, number: Callable[[R], int]) -> None:
         self.function = function
@@ -167,7 +179,10 @@ class SettledRead(Declared[P, list[R]]):
 
 
 class Scan(Declared[P, T]):
-    """A long transaction that only reads. `snapshot`: in one state of the index."""
+    """A long read-only transaction.
+
+    `snapshot`: whether it reads one state of the index.
+    """
 
     def __init__(self, function: Callable[P, Transaction[T]], *, snapshot: bool = False) -> None:
         self.function = function
@@ -179,12 +194,13 @@ class Scan(Declared[P, T]):
 
 
 class Write(Declared[P, T]):
-    """A transaction that changes rows. All functions get its arguments by position.
+    """A transaction that changes rows.
 
-    `locks`: the locks to take before it reads; see `app.index.engine.lock_keys`. `discovers`: the rows to look up for
-    more locks. `events`: the changes of keys, from the result and the arguments, written to the outbox within
-    `emit_events`. `grows`: it adds data, and is refused when the disk is full. `invalidates`: the caches of every
-    process must see it. `procedure`: the server procedure that can do the same.
+    All functions get its arguments by position. `locks`: the locks to take before it reads; see
+    `app.index.engine.lock_keys`. `discovers`: the rows to look up for more locks. `events`: the changes of keys, from
+    the result and the arguments, written to the outbox within `emit_events`. `grows`: it adds data, and is refused when
+    the disk is full. `invalidates`: the caches of every process must see it. `procedure`: the server procedure that can
+    do the same.
     """
 
     def __init__(
@@ -207,7 +223,10 @@ class Write(Declared[P, T]):
         self.procedure = procedure
 
     def transaction(self) -> Callable[..., Transaction[T]]:
-        """Return the function to run: within `emit_events` one that also writes to the outbox."""
+        """Return the function to run.
+
+        Within `emit_events`, it is one that also writes to the outbox.
+        """
         builder = BUILDER.get()
         if builder is None or self.events is None:
             return self.function
@@ -219,7 +238,7 @@ class Write(Declared[P, T]):
 
 
 class OwnWrite(Write[P, T]):
-    """A transaction whose first argument is the number of the writer that runs it."""
+    """A transaction whose first argument is the number of its writer."""
 
     bound = 1
 

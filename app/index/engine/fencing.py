@@ -1,6 +1,7 @@
-"""Fencing: a transaction under a lease checks it itself (law 5); an earlier check proves nothing.
+"""Fencing: each transaction under a lease checks the lease itself (law 5).
 
-The engine wraps each transaction that begins within `with_lease`, also in tasks that were started there.
+An earlier check proves nothing. The engine wraps each transaction that begins within `with_lease`, also in tasks that
+were started there.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ _LEASE: ContextVar[Lease | None] = ContextVar("lease", default=None)
 
 @contextmanager
 def with_lease(lease: Lease) -> Iterator[None]:
-    """Make transactions within fail with LeaseLost once the lease is lost."""
+    """Make transactions inside fail with LeaseLost once the lease is lost."""
     token = _LEASE.set(lease)
     try:
         yield

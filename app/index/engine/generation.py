@@ -1,4 +1,7 @@
-"""A counter that all processes of one index share: caches see changes without system calls (law 7)."""
+"""A counter that all processes of one index share.
+
+Caches see changes by it without system calls (law 7).
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,10 @@ from sluice_s3.app.index.engine.mapped_words import MappedWords
 
 
 class Generation:
-    """A 64-bit number in a mapped file. It only goes up; a new file begins with 0."""
+    """A 64-bit counter in a mapped file.
+
+    It only goes up. A new file begins with 0.
+    """
 
     def __init__(self, path: Path) -> None:
         self._file = MappedWords(path, 1)
@@ -16,10 +22,13 @@ class Generation:
         self.close = self._file.close
 
     def read(self) -> int:
-        """Return the number."""
+        """Return the counter."""
         return self._value[0]
 
     def bump(self) -> None:
-        """Count up, in this process or beside it."""
+        """Increment the counter.
+
+        Other processes may do so at the same time.
+        """
         with self._file.locked():
             self._value[0] = (self._value[0] + 1) % (1 << 64)

@@ -1,4 +1,4 @@
-"""The lock file by which the kernel shows whether a writer's process lives."""
+"""The lock file by which the kernel shows whether a writer's process is alive."""
 
 from __future__ import annotations
 
@@ -11,7 +11,10 @@ from sluice_s3.app.private_files import make_directory, open_file
 
 
 def _lock(path: Path, flags: int) -> int | None:
-    """Return the descriptor of a file locked for good, None when another process has the lock."""
+    """Return the descriptor of a locked file.
+
+    Returns None when another process has the lock.
+    """
     descriptor = open_file(path, os.O_RDWR | flags)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -35,7 +38,10 @@ class LivenessLock:
         return self._path.name
 
     def close(self, *, remove: bool) -> None:
-        """Release the lock; `remove` the file when no row names it."""
+        """Release the lock.
+
+        `remove` also removes the file, which no row may name then.
+        """
         if remove:
             self._path.unlink(missing_ok=True)
         if self._descriptor is not None:
@@ -44,7 +50,10 @@ class LivenessLock:
 
 
 def is_gone(directory: Path, name: str) -> bool:
-    """Return whether no process has that lock. The file was locked before a row could name it."""
+    """Return whether no process has that lock.
+
+    The file was locked before a row could name it.
+    """
     try:
         descriptor = _lock(directory / name, 0)
     except FileNotFoundError:

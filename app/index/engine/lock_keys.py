@@ -1,8 +1,8 @@
-"""The keys of the advisory locks that each transaction takes before it reads; Postgres holds them to its end.
+"""Keys of the advisory locks that each transaction takes before it reads.
 
-A transaction takes the locks that its declaration names, and shares the lock of everything with the others. One that
-names `global_lock` takes that lock alone, and so is as serial as on SQLite, which always runs one at a time.
-postgres/README.md says why that is enough for each of them.
+Postgres holds them until the transaction ends. A transaction takes the locks that its declaration names, and shares the
+global lock with the others. One that names `global_lock` takes that lock exclusively, and so is as serial as on SQLite,
+which always runs one at a time. postgres/README.md says why that is enough for each of them.
 """
 
 from __future__ import annotations
@@ -35,7 +35,10 @@ def lock_of_key(bucket_id: int, key: str) -> int:
 
 
 def lock_of_upload(number: int) -> int:
-    """Return the lock of a multipart upload: its state, its parts, and the pieces that they became."""
+    """Return the lock of a multipart upload.
+
+    It covers the upload's state, its parts, and the pieces that they became.
+    """
     return _signed(xxhash.xxh3_64_intdigest(number.to_bytes(8, "little"), _UPLOAD))
 
 
@@ -45,20 +48,23 @@ def _of_name(name: str) -> int:
 
 DISCARDS, JOURNALS = _of_name("discards"), _of_name("journals")
 
-# what declarations name; each gets the arguments of the transaction
+# functions for declarations; each gets the arguments of the transaction
 
 
 def global_lock(*_: object) -> None:
-    """Return None: the transaction runs alone."""
+    """Return None, so that the transaction runs alone."""
 
 
 def no_lock(*_: object) -> Iterable[int]:
-    """Return nothing: the change is private, a single statement, or looked up (`Discovery`)."""
+    """Return no lock.
+
+    The change is private or a single statement, or its locks are looked up (`Discovery`).
+    """
     return ()
 
 
 def discards_lock(*_: object) -> Iterable[int]:
-    """Return the lock of entries of the discard queue, each of which is counted dead once."""
+    """Return the lock of the discard queue, each entry of which is counted dead once."""
     return (DISCARDS,)
 
 
@@ -139,14 +145,20 @@ def discard_lock(discard: QueuedDiscard, limit: int) -> Iterable[int]:
 
 
 class Discovery(NamedTuple):
-    """A lookup of a transaction's locks by its first argument, repeated under the locks."""
+    """A lookup of a transaction's locks by its first argument.
+
+    It is repeated under the locks.
+    """
 
     statement: Statement
     locks: Callable[[list[Row]], set[int]]
 
 
 def _of_source(rows: list[Row]) -> set[int]:
-    """Find the version's key, so that it keeps its body; and its pieces, which compaction moves."""
+    """Return the locks of the version's key and of its pieces.
+
+    The key's lock lets the version keep its body. The second is for the pieces, which compaction moves.
+    """
     found: set[int] = set()
     for bucket_id, key, body in rows:
         found.add(lock_of_key(bucket_id, key))
@@ -171,4 +183,4 @@ def _find(table: Any, names: tuple[str, ...], wanted: Any) -> Statement:
 SOURCE = Discovery(_find(versions, ("bucket_id", "key", "body"), versions.c.seq == number("version")), _of_source)
 """Locks of a version of which only the number is known."""
 INTENT = Discovery(_find(intents, ("bucket_id", "key", "upload"), intents.c.id == number("intent")), _of_intent)
-"""Locks of an intent."""
+"""Locks of a write intent."""

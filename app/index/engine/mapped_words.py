@@ -1,4 +1,7 @@
-"""64-bit words in a mapped file of the runtime directory, shared by all processes of a server."""
+"""64-bit words in a mapped file that all processes of a server share.
+
+The file is in the runtime directory.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +18,10 @@ _WORD = 8
 
 
 class MappedWords:
-    """The first `count` words of a file. A new file is zeros; one store writes a word, so that none is ever torn."""
+    """The first `count` words of a file.
+
+    A new file is zeros. One store instruction writes a word, so that no word is ever torn.
+    """
 
     def __init__(self, path: Path, count: int) -> None:
         size = count * _WORD
@@ -32,7 +38,7 @@ class MappedWords:
 
     @contextmanager
     def locked(self) -> Iterator[None]:
-        """Exclude other processes from a change of several steps."""
+        """Exclude other processes during a change of several steps."""
         fcntl.flock(self._descriptor, fcntl.LOCK_EX)
         try:
             yield
@@ -40,7 +46,10 @@ class MappedWords:
             fcntl.flock(self._descriptor, fcntl.LOCK_UN)
 
     def close(self) -> None:
-        """Unmap. The words must not be used again."""
+        """Unmap the file.
+
+        The words must not be used afterwards.
+        """
         if self._descriptor >= 0:
             self.words.release()
             self._map.close()

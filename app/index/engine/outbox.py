@@ -1,8 +1,8 @@
-"""Change events: their messages are written in the transaction of the change.
+"""Change events: messages that are written in the transaction of the change.
 
-Inside `emit_events(builder)` every transaction also writes its change events to the outbox. The builder is a context
-variable, so tasks that are started inside inherit it. An `EventBuilder` makes the messages of a change; a change that
-failed writes none.
+Inside `emit_events(builder)`, every transaction also writes its change events to the outbox. The builder is a context
+variable, so tasks that are started inside inherit it. An `EventBuilder` makes the messages of a change. A failed change
+writes none.
 """
 
 from __future__ import annotations
@@ -18,15 +18,16 @@ from sluice_s3.app.index.transactions.outbox import add_messages
 
 PUT, DELETED, MARKED, EXPIRED, RENEWED = "put", "deleted", "marked", "expired", "renewed"
 STORAGE_CLASS_CHANGED = "reclassed"
-"""Kinds of changes: a new version, one that was removed (or none that is kept), a new delete marker; a current object
-that expired, by whichever of the two; other headers of a version, whose new number `seq` then is; another storage
-class of one."""
+"""Kinds of changes. PUT: a new version. DELETED: a removed version, also where no versions are kept. MARKED: a new
+delete marker. EXPIRED: a current object that expired, by either of the two. RENEWED: other headers of a version, whose
+new number is `seq`. STORAGE_CLASS_CHANGED: another storage class of a version."""
 
 
 class ObjectChange(NamedTuple):
-    """The change of one key: `size`, `etag` of a new version, `modified` in milliseconds.
+    """The change of one key.
 
-    `seq` is the row's number. In an event it is greater than that of any earlier change of the key.
+    `seq` is the row's number. In an event it is greater than that of any earlier change of the key. `size` (bytes) and
+    `etag` are those of a new version. `modified` is in milliseconds since the epoch.
     """
 
     kind: str
@@ -38,11 +39,14 @@ class ObjectChange(NamedTuple):
     size: int = 0
     etag: str = ""
     storage_class: str = ""
-    """Of RECLASSED: the new one."""
+    """The new storage class, for `STORAGE_CLASS_CHANGED`."""
 
 
 class EventBuilder(Protocol):
-    """Makes messages of changes. Runs in the thread that commits and must do no more."""
+    """A builder of the messages of changes.
+
+    Runs in the thread that commits, and must do no more.
+    """
 
     def messages(self, change: ObjectChange) -> Sequence[NewMessage]:
         """Return the messages to send for a change."""
@@ -55,7 +59,7 @@ BUILDER: ContextVar[EventBuilder | None] = ContextVar("builder", default=None)
 
 @contextmanager
 def emit_events(builder: EventBuilder | None) -> Iterator[None]:
-    """Write the events of changes that begin within."""
+    """Write the change events of changes that begin inside."""
     token = BUILDER.set(builder)
     try:
         yield
@@ -64,7 +68,10 @@ def emit_events(builder: EventBuilder | None) -> Iterator[None]:
 
 
 class OutboxTransaction:
-    """A transaction that also writes its events. `changes` is the function without that."""
+    """A transaction that also writes its change events.
+
+    `changes` is the function without them.
+    """
 
     __slots__ = ("_builder", "_of", "changes")
 
@@ -80,7 +87,7 @@ class OutboxTransaction:
         result = yield from self.changes(*arguments)
         found = self._of(result, *arguments)
         if found:
-            first = yield Draw(len(found))  # after all earlier events of these keys
+            first = yield Draw(len(found))  # numbers after those of all earlier events of these keys
             with_outbox = [change._replace(seq=seq) for seq, change in enumerate(found, first)]
             yield from add_messages([message for change in with_outbox for message in self._builder.messages(change)])
         return result

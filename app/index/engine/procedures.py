@@ -1,4 +1,7 @@
-"""Which operations a server procedure can do too; see `app.index.postgres.procedure_calls`."""
+"""Operations that a server procedure can run, too.
+
+See `app.index.postgres.procedure_calls`.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,10 @@ from sluice_s3.app.index.version_rows import Deletion
 
 
 class Procedure(IntEnum):
-    """How an operation runs. A group has one kind."""
+    """The way in which an operation runs.
+
+    A group has one kind.
+    """
 
     NONE = 0
     """As a transaction."""
@@ -19,7 +25,7 @@ class Procedure(IntEnum):
 
 
 def put_procedure(bucket_id: int, key: str, new: NewVersion, conditions: Conditions | None) -> Procedure:
-    """Return PUT unless a condition asks for more than the ETag."""
+    """Return PUT unless a condition needs more than the ETag."""
     plain = conditions is None or (conditions.if_match_size is None and conditions.if_match_modified is None)
     return Procedure.PUT if plain else Procedure.NONE
 
@@ -27,11 +33,11 @@ def put_procedure(bucket_id: int, key: str, new: NewVersion, conditions: Conditi
 def delete_procedure(
     bucket_id: int, key: str, version_id: str | None, conditions: Conditions | None, bypass: bool
 ) -> Procedure:
-    """Return DELETE for the object of a key, without conditions."""
+    """Return DELETE for the current object of a key, without conditions."""
     return Procedure.DELETE if version_id is None and conditions is None else Procedure.NONE
 
 
 def deletes_procedure(bucket_id: int, entries: Sequence[Deletion]) -> Procedure:
-    """Return DELETE if that holds for every entry, and no key is there twice."""
+    """Return DELETE if that holds for every entry and no key occurs twice."""
     plain = all(entry.version_id is None and entry.conditions == Conditions() for entry in entries)
     return Procedure.DELETE if plain and len({entry.key for entry in entries}) == len(entries) else Procedure.NONE

@@ -1,4 +1,4 @@
-"""How an index of either engine registers and releases its writer."""
+"""Registration and release of the writer, for an index of either engine."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from sluice_s3.app.index.interface import Index
 
 
 class RegisteredIndex(Index):
-    """What both engines share. `start` pushes onto `_opened` what `close` ends.
+    """The common base of both engines.
 
-    It opens `_generation`, too.
+    `start` pushes onto `_opened` what `close` ends. It opens `_generation`, too.
     """
 
     _generation: Generation
@@ -38,16 +38,16 @@ class RegisteredIndex(Index):
         try:
             retired = await self._retire_writer()
         except DomainError:
-            pass  # the sweep finds it
+            pass  # the orphan sweeper finds the incarnation
         life.close(remove=retired)
 
     async def close(self) -> None:
-        """Finish queued commits and unregister; see `Index.close`."""
+        """Finish queued commits and unregister the writer; see `Index.close`."""
         await self._opened.aclose()
 
     @property
     def _life_locks(self) -> Path:
-        """Return the directory of the liveness locks of this machine's writers."""
+        """The directory of the liveness locks of this machine's writers."""
         return self._run_dir / "writers"
 
     @property

@@ -30,7 +30,9 @@ class Commit(Protocol):
 
     def __call__(
         self, write: Write[..., Any], function: Callable[..., Transaction[Any]], arguments: Any, also: Iterable[int]
-    ) -> Awaitable[Any]: ...
+    ) -> Awaitable[Any]:
+        """Commit the function, and return its result."""
+        ...
 
 
 class _Moved(DomainError):

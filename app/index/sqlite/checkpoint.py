@@ -115,7 +115,7 @@ class Checkpointer:
     def _begin_anew(self, connection: apsw.Connection, mode: str) -> None:
         busy, _, _ = one_row(connection, f"PRAGMA wal_checkpoint({mode})")
         if busy:
-            logger.warning("index: a reader keeps the log from beginning anew (%d bytes)", wal_size(self._wal))
+            logger.warning("index: a reader keeps the log from being reset (%d bytes)", wal_size(self._wal))
 
     @contextmanager
     def _commits_waiting(self) -> Iterator[None]:

@@ -79,6 +79,7 @@ def pieces_number(body: str) -> int:
 
 
 def part_of(row: Row) -> Part:
+    """Return the part in a row of `parts`, whose extents are JSON."""
     return Part._make((*row[:-1], tuple(map(Extent._make, orjson.loads(row[-1])))))
 
 

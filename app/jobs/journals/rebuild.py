@@ -1,4 +1,4 @@
-"""Rebuild of the index from the data alone (DESIGN §4).
+"""Rebuild of the index from the data alone.
 
 Journals record commits, blobs record writes. What a journal records is restored. A write without a journal record is
 restored only if it was unconditional, was not refused, and no journaled change of its key is as new; everything else is

@@ -1,4 +1,4 @@
-"""Recovery of an older index with the journal records beyond it (DESIGN §4).
+"""Recovery of an older index with the journal records beyond it.
 
 It is a rebuild that begins with the rows of the older index. Of the store it reads only names, the packs that were
 written since, and the files that the older index does not reference. On a large or slow store that takes minutes, not

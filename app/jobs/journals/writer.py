@@ -1,4 +1,4 @@
-"""The journal writer: it writes commits into journals beside the data (DESIGN §4).
+"""The journal writer: it writes commits into journals beside the data.
 
 It writes shortly after the commits and nothing waits for it: a lost index loses the commits that are not journaled yet.
 A batch of changes becomes one synced record, and only then the watermark moves. When most of the journals is out of

@@ -15,12 +15,12 @@ from itertools import groupby
 import orjson
 
 from sluice_s3.app.crash import crash_point
-from sluice_s3.app.feature_settings import NotifyTarget
 from sluice_s3.app.index.interface import Index
 from sluice_s3.app.index.outbox_rows import EXPIRED, REFUSED, Message, given_up_note, note_of
 from sluice_s3.app.index.sql.transaction import now_ms
 from sluice_s3.app.jobs.notifications.held_keys import HeldKey, HeldKeys, Key, key_of
 from sluice_s3.app.jobs.notifications.targets import MessageRefused, Target, TargetError, open_target
+from sluice_s3.app.settings import NotifyTarget
 
 logger = logging.getLogger("sluice.jobs")
 

@@ -1,4 +1,4 @@
-"""The orphan sweeper: it removes blobs that dead writers never committed (DESIGN §4, law 5)."""
+"""The orphan sweeper: it removes blobs that dead writers never committed (law 5)."""
 
 from __future__ import annotations
 

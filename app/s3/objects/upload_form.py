@@ -34,7 +34,10 @@ class UploadForm:
     """The fields of a form and the stream of its file. Names in `fields` are in lower case."""
 
     def __init__(self, content_type: str, receive: Receive) -> None:
-        """Raises PreconditionFailed for a body that is no form, MalformedPOSTRequest for one without a boundary."""
+        """Parse the content type of a form.
+
+        Raises PreconditionFailed for a body that is no form, MalformedPOSTRequest for one without a boundary.
+        """
         kind, options = parse_options_header(content_type)
         if kind != b"multipart/form-data":
             raise PreconditionFailed(Condition="Bucket POST must be of the enclosure-type multipart/form-data")

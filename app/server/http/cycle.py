@@ -11,6 +11,7 @@ from sluice_s3.app.errors import StoreUnavailable
 from sluice_s3.app.s3.errors import S3Error, SlowDown
 from sluice_s3.app.s3.wire.request import S3Request
 from sluice_s3.app.s3.wire.response import Response
+from sluice_s3.app.s3.wire.response_writer import ZERO_COPY
 from sluice_s3.app.server.http.interfaces import Application, Message, RequestConnection, TryStart
 from sluice_s3.app.server.http.request_head import Framing
 from sluice_s3.app.server.http.response_head import JOINED, render_head
@@ -28,7 +29,6 @@ JOINED_FRAGMENT_BYTES = 1024
 DRAINED = 64 * 1024
 """Bytes of an unread body that are dropped after an early answer. A longer body closes the connection."""
 FRAMING = frozenset((b"content-length", b"connection", b"transfer-encoding"))
-ZERO_COPY = "http.response.zerocopysend"
 
 
 class RequestCycle:

@@ -1,6 +1,6 @@
 """The fast path: answers a request inside the parser's callback when nothing must wait.
 
-It creates no scope, no task and no messages (DESIGN §6), which cost as much as a whole HEAD.
+It creates no scope, no task and no messages, which cost as much as a whole HEAD.
 """
 
 from __future__ import annotations

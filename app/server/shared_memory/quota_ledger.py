@@ -32,7 +32,7 @@ class QuotaLedger:
     """
 
     def __init__(self, path: Path, process_slots: int, process_slot: int = 0, *, create: bool = False) -> None:
-        """Raises OSError when the file does not exist."""
+        """Raise OSError when the file does not exist."""
         cells = _ROWS * process_slots
         size = cells + 2 * cells + 2 * SLOTS * process_slots
         shared = memoryview(map_shared_file(path, size * _WORD, create=create)).cast("d")

@@ -1,7 +1,7 @@
 """The key ring of a process: read from the index, opened with the master key.
 
 It is read again after a change. A key encrypts new objects only once the journals of their store contain it: otherwise
-the loss of the index would lose the only key that can read them (DESIGN §4).
+the loss of the index would lose the only key that can read them.
 """
 
 from __future__ import annotations

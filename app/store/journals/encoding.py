@@ -1,6 +1,6 @@
 """Journal records: what the index committed.
 
-With the blobs they suffice to rebuild the index (DESIGN §4). A record's header states its kind. Its body is compressed
+With the blobs they suffice to rebuild the index. A record's header states its kind. Its body is compressed
 JSON: an object of any of `versions`, `removals`, `uploads`, `pieces` (arrays of rows, in the order of the tables'
 columns), `settings` (an object of arrays of rows) and, at the end of a snapshot, `records`: the number of its records.
 """

@@ -1,4 +1,4 @@
-"""The wait for journals with an object's lock, before it is acknowledged (DESIGN §4)."""
+"""The wait for journals with an object's lock, before it is acknowledged."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reads of plain files, whose rows follow external changes (DESIGN §4, layout *tree*).
+"""Reads of plain files, whose rows follow external changes (layout `tree`).
 
 Each read compares the file's stamp with the row's. If they differ, either the gateway is changing the file, which a
 write intent shows, or another program changed it, and the row is corrected. The bytes of an answer were read while the

@@ -1,4 +1,4 @@
-"""Changes of plain files (DESIGN §4, layout *tree*).
+"""Changes of plain files (layout `tree`).
 
 Steps: write intent (key locked, conditions checked) → file renamed or unlinked, directory synced → commit. A change
 that has begun runs to its end even if the client disconnects. `settle` finishes a change that fails in the middle; the

@@ -65,7 +65,7 @@ def test_the_table_tells_what_failed_was_skipped_and_never_ran() -> None:
 def test_names_are_of_things_that_there_are() -> None:
     assert NOT_ON.keys() <= SUITES.keys()
     assert all(row.keys() <= PLACES.keys() for row in NOT_ON.values())
-    assert all((ROOT / "tests" / "functional" / f"test_{name}.py").exists() for name in OWN)
+    assert all((ROOT / "tests" / "integration" / "functional" / f"test_{name}.py").exists() for name in OWN)
 
 
 def test_the_readme_has_the_table_of_the_results() -> None:

@@ -367,6 +367,34 @@ async def test_a_relaxed_index_that_is_much_older_is_refused(tmp_path: Path, mon
         await prepared(settings)
 
 
+async def test_older_than_journals_of_a_version_that_put_them_among_the_blobs(settings: Settings) -> None:
+    """As when a backup from before an upgrade is restored, and the new version starts for the first time."""
+    now = [1_700_000_000_000]
+    async with opened(settings) as store:
+        bucket = await store.index.create_bucket("bucket", "owner", "us-east-1", 10)
+        decisions = JournalWriter(store, now=lambda: now[0])
+        await decisions.run_once()
+        kept = back_up(settings)
+        decisions = JournalWriter(store, now=lambda: now[0])
+        for _ in range(2):
+            now[0] += 121_000
+            await put(store, bucket, "key", b"1")
+            await decisions.run_once()
+    root = settings.named_stores["default"].path
+    assert root is not None
+    journals = list((root / "journals").glob("*.journal"))
+    assert len(journals) == 2
+    for journal in journals:
+        journal.rename(root / "data" / journal.stem[-2:] / journal.name)
+    await prepared(settings)
+    restore(settings, kept)
+    with pytest.raises(IndexIsBehind, match="2 records, 121 seconds"):
+        await prepared(settings)
+    report, lost = recovered(settings)
+    assert (report.whole, lost) == (True, [])
+    await prepared(settings)
+
+
 async def test_an_index_that_falls_back_while_it_is_served(settings: Settings) -> None:
     """As by a failover to a replica that was behind: who writes the journals notices, and everybody refuses."""
     async with opened(settings) as store:

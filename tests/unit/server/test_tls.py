@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from sluice_s3.app.server.http.cycle import ZERO_COPY
+from sluice_s3.app.s3.wire.response_writer import ZERO_COPY
 from tests.support.environment import need
 from tests.support.waiting import eventually_async
 from tests.unit.server.apps import answer, read_body

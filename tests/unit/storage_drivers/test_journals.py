@@ -151,8 +151,10 @@ async def test_journals_of_an_older_version_lie_among_the_blobs(driver: ObjectsD
     assert list(contents.journal(5)) == FIRST
     assert not contents.empty
     assert await driver.check_journal(5)
-    assert await driver.journal_sizes() == {}, "only the index knows them"
-    await driver.discard_journals([5])
+    assert await driver.journal_sizes() == {5: length}
+    newer = await driver.write_journal(6, SECOND)
+    assert await driver.journal_sizes() == {6: newer}, "of the older ones the index knows by now"
+    await driver.discard_journals([5, 6])
     assert stored(root) == []
 
 

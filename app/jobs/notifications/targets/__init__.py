@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from importlib import import_module
 
-from sluice_s3.app.feature_settings import NotifyTarget
 from sluice_s3.app.jobs.notifications.targets.base import MessageRefused, Target, TargetError
+from sluice_s3.app.settings import NotifyTarget
 
 MODULES = {"webhook": "webhook", "nats": "nats_subject", "kafka": "kafka_topic", "amqp": "amqp_exchange"}
 

@@ -19,10 +19,10 @@ from typing import Any
 import aio_pika
 import pytest
 
-from sluice_s3.app.feature_settings import NotifyTarget
 from sluice_s3.app.index.sqlite.index import SqliteIndex
 from sluice_s3.app.jobs.notifications import sender
 from sluice_s3.app.jobs.notifications.sender import NotificationSender
+from sluice_s3.app.settings import NotifyTarget
 from sluice_s3.loadtests.common.targets import free_port
 from tests.support.environment import sized
 from tests.unit.jobs.test_events import add, index

@@ -12,9 +12,9 @@ from typing import Any
 import nats
 import pytest
 
-from sluice_s3.app.feature_settings import NotifyTarget
 from sluice_s3.app.index.outbox_rows import Message
 from sluice_s3.app.jobs.notifications.targets import MessageRefused, TargetError, open_target
+from sluice_s3.app.settings import NotifyTarget
 from tests.unit.jobs.targets import doubles
 from tests.unit.jobs.targets.doubles import Double, Streams
 

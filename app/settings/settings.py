@@ -9,32 +9,26 @@ from collections.abc import Iterable
 from functools import cached_property
 from ipaddress import IPv4Network, IPv6Network, ip_network
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
 from pydantic import (
     AliasChoices,
-    BaseModel,
-    ConfigDict,
     Field,
     SecretStr,
-    StringConstraints,
     field_validator,
     model_validator,
 )
 from pydantic_settings import BaseSettings, InitSettingsSource, PydanticBaseSettingsSource, SettingsConfigDict
 
-from sluice_s3.app.body_settings import BodySettings
-from sluice_s3.app.feature_settings import FeatureSettings, names_in
 from sluice_s3.app.private_files import check_given, default_runtime_base
+from sluice_s3.app.settings.features import FeatureSettings, names_in
+from sluice_s3.app.settings.limits import LimitSettings
+from sluice_s3.app.settings.stores import StoreDefaults, StoreName, StoreSettings
 
 POSTGRES = ("postgresql", "postgres", "postgresql+asyncpg")
 """Schemes of Postgres URLs."""
 
-KIB = 1024
-MIB = 1024 * KIB
-
 Network = IPv4Network | IPv6Network
-StoreName = Annotated[str, StringConstraints(pattern=r"^[a-z0-9-]{1,32}$")]
 
 
 def _root(name: str) -> AliasChoices:
@@ -45,51 +39,6 @@ def is_index_url(url: str) -> bool:
     """Return whether a URL may be one of an index."""
     scheme, found, rest = url.partition("://")
     return bool(found and rest) and (scheme in POSTGRES or (scheme == "sqlite" and len(rest) > 1 and rest[0] == "/"))
-
-
-class StoreSettings(BaseModel):
-    """One backing store.
-
-    What it leaves out is taken from the settings of all stores. Sizes are bytes.
-    """
-
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
-
-    driver: str = Field("local", description="`local`, `efs`, `fuse` or `fsspec`.")
-    path: Path | None = Field(None, description="Directory of the store.")
-    url: str | None = Field(None, description="URL of the store, for drivers that need no directory.")
-    layout: Literal["objects", "tree"] = Field("objects", description="How data lies in the directory.")
-    durability: Literal["full", "relaxed"] | None = None
-    pack_threshold: int | None = Field(None, ge=0, le=MIB // 4)
-    pack_size: int | None = Field(None, ge=MIB, le=64 * 1024 * MIB)
-    io_threads: int | None = Field(None, ge=2, le=1024)
-    read_cache: int | None = Field(None, ge=0)
-    read_back: bool = Field(False, description="Read what was written again before it counts as durable.")
-    hang_timeout: float | None = Field(None, gt=0)
-    options: dict[str, Any] = Field({}, description="Of a store with a URL: what its file system is made with.")
-    max_bytes: int | None = Field(None, ge=0, description="Past this many bytes of objects and parts it takes no more.")
-    min_free: int = Field(0, ge=0, description="With less space left on its filesystem it takes no more.")
-
-    @model_validator(mode="after")
-    def _check(self) -> StoreSettings:
-        if (self.path is None) == (self.url is None):
-            raise ValueError("give path or url")
-        if self.url is not None and (self.pack_threshold or self.pack_size is not None):
-            raise ValueError("a store with a url has no packs")
-        if self.url is not None and self.min_free:
-            raise ValueError("min_free: how much is free is not known of a store with a url")
-        if self.url is not None and self.read_back:
-            raise ValueError("read_back is for a store with a path")
-        if self.path is not None and self.options:
-            raise ValueError("options are for a store with a url")
-        if self.layout == "tree" and self.path is None:
-            raise ValueError("the layout tree needs a path")
-        return self
-
-    @property
-    def directory(self) -> Path | None:
-        """The directory of everything but plain files: no bucket's name begins with a dot."""
-        return self.path / ".sluice" if self.path is not None and self.layout == "tree" else self.path
 
 
 def _read_file(path: Path, known: Iterable[str]) -> dict[str, Any]:
@@ -117,7 +66,7 @@ class ConfigError(Exception):
     """The settings file cannot be used; the message has the reason for the operator."""
 
 
-class Settings(FeatureSettings, BodySettings):
+class Settings(StoreDefaults, LimitSettings, FeatureSettings):
     """All settings of the operator. Sizes are bytes and times are seconds."""
 
     # An empty variable counts as missing: compose files and the like cannot omit one.
@@ -213,75 +162,16 @@ class Settings(FeatureSettings, BodySettings):
         True, description="Answer HEAD, small cached GETs, small PUTs and DELETEs without a task; off only to compare."
     )
     access_log: bool = Field(True, description="One JSON line a request on standard output.")
-    keep_alive_timeout: float = Field(75, gt=0, description="An idle connection is closed after this long.")
-    header_timeout: float = Field(30, gt=0, description="A request's head must be whole within this time.")
-    body_timeout: float = Field(
-        60, gt=0, description="A request body, or the reader of an answer, must make progress within this time."
-    )
-    graceful_timeout: float = Field(
-        30, gt=0, description="How long running requests may take to end at a stop or restart."
-    )
-    stop_delay: float = Field(
-        0, ge=0, description="At a stop, readiness is `down` for this long before requests are refused: for balancers."
-    )
-    request_max_age: float = Field(86_400, gt=0, description="A request older than this is cut off.")
-    max_header_bytes: int = Field(64 * KIB, ge=4 * KIB, description="Bytes of a request's head.")
-    max_headers: int = Field(200, ge=20, description="Number of a request's header fields.")
-    max_connections: int = Field(4096, ge=1, description="Connections a worker holds; past them `SlowDown`.")
-    max_requests: int = Field(1024, ge=1, description="Requests a worker runs at once; past them `SlowDown`.")
-    max_body_memory: int = Field(
-        96 * MIB,
-        ge=4 * MIB,
-        description="Bytes of request bodies a worker holds in memory; past them readers wait, then `SlowDown`.",
-    )
-    max_put: int = Field(5 * 1024 * MIB, ge=MIB, description="Bytes of one PutObject or UploadPart.")
-    io_threads: int = Field(32, ge=2, le=1024, description="Threads a worker uses for the backing store.")
-    hang_timeout: float = Field(
-        10, gt=0, description="A store that does not answer for this long is out of service until it does."
-    )
-    pack_threshold: int = Field(
-        128 * KIB,
-        ge=0,
-        le=MIB // 4,
-        description="Bodies up to this many bytes share append-only files (packs); 0 gives each a file of its own.",
-    )
-    pack_size: int = Field(
-        256 * MIB, ge=MIB, le=64 * 1024 * MIB, description="Bytes at which a pack is closed and the next one begun."
-    )
-    read_cache: int = Field(
-        128 * MIB,
-        ge=0,
-        description="Bytes of small objects that a worker keeps in memory, of each store of driver `efs` or `fuse`; 0: "
-        "none.",
-    )
-    compaction_rate: int = Field(
-        32 * MIB,
-        ge=0,
-        description="Bytes a second that compaction moves at most out of packs that are mostly dead; 0 moves none.",
-    )
-    commit_timeout: float = Field(20, gt=0, description="A change waits this long for the index, then `SlowDown`.")
-    commit_queue: int = Field(10_000, ge=1, description="Changes a worker queues for the index; past them `SlowDown`.")
-    discard_grace: float = Field(60, ge=0, description="Replaced and deleted data is kept this long at least.")
-    scrub_rate: int = Field(
-        10 * MIB, ge=0, description="Bytes a second that the scrubber reads again in the background; 0 turns it off."
-    )
     lifecycle_day_seconds: int = Field(
         86_400, ge=1, le=86_400, description="Seconds of a day of lifecycle rules; fewer are for tests of rules."
     )
     lifecycle_rate: int = Field(
         1000, ge=1, description="Versions and uploads that lifecycle rules take away in a second at most."
     )
-    tree_scan_interval: float = Field(
-        300,
-        ge=0,
-        description="Layout `tree`: all files are looked at this often for others' changes; 0: only when read.",
-    )
     default_object_ownership: Literal["BucketOwnerEnforced", "BucketOwnerPreferred", "ObjectWriter"] = Field(
         "BucketOwnerEnforced", description="Object ownership of new buckets; with the other two, ACLs hold."
     )
     default_public_access_block: bool = Field(True, description="Whether new buckets block all public access.")
-    max_buckets: int = Field(10_000, ge=1, description="Buckets an account may have.")
-    clock_skew: float = Field(900, gt=0, description="How far a signed request's time may be off.")
 
     @classmethod
     def settings_customise_sources(
