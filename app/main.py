@@ -66,7 +66,7 @@ class WorkerApp:
 
     def __init__(self, settings: Settings, context: WorkerContext) -> None:
         self._settings = settings
-        self._fast_lane = settings.fast_lane
+        self._takes_fast_path = settings.fast_lane
         self._context = context
         self._index: Index = open_index(settings, lost=_end)
         self._reads_synchronously = settings.fast_lane and self._index.at_once
@@ -79,7 +79,7 @@ class WorkerApp:
             docs_url=None,
             redoc_url=None,
             openapi_url=None,
-            lifespan=self._life,
+            lifespan=self._lifespan,
             telemetry={"tracing": False, "metrics": False, "logs": False, "auto_configure": False},
         )
         self._shell.include_router(health_router(self._ready))
@@ -107,12 +107,12 @@ class WorkerApp:
             return None
         return self._gateway.try_respond(request)
 
-    def try_start(self, request: S3Request, body: bytes, done: Callable[[Response], None]) -> bool:
+    def try_start(self, request: S3Request, body: bytes, on_response: Callable[[Response], None]) -> bool:
         """Start a small change on the fast path: see `Gateway.try_start`."""
         path = request.raw_path
-        if not self._fast_lane or path in HEALTH or path == MINIO_HEALTH:
+        if not self._takes_fast_path or path in HEALTH or path == MINIO_HEALTH:
             return False
-        return self._gateway.try_start(request, body, done)
+        return self._gateway.try_start(request, body, on_response)
 
     async def _is_health(self, scope: Scope, path: bytes) -> bool:
         headers = dict(scope["headers"])
@@ -120,8 +120,8 @@ class WorkerApp:
             return False
         if path in HEALTH:
             return True
-        signed = b"authorization" in headers or b"Signature=" in scope["query_string"]
-        return not signed and await self._index.bucket("minio") is None
+        is_signed = b"authorization" in headers or b"Signature=" in scope["query_string"]
+        return not is_signed and await self._index.bucket("minio") is None
 
     async def _ready(self) -> bool:
         """Return whether index, some store and this server are usable.
@@ -135,23 +135,23 @@ class WorkerApp:
         return any(store.up and store.name not in failing for store in self._store.all.values())
 
     @asynccontextmanager
-    async def _life(self, _: FastAPI) -> AsyncIterator[None]:
+    async def _lifespan(self, _: FastAPI) -> AsyncIterator[None]:
         checksums.preload()
         await self._index.start()
         stores = list(self._store.all.values())
-        known = await self._index.identities()
+        identities = await self._index.identities()
         breakers = {}
         for store in stores:
             if store.driver.capabilities.one_process:  # created here, and the index binds it to this process
-                await start_store(store, known)
+                await start_store(store, identities)
             elif store.breaker is not None:
                 breakers[store.name] = store.breaker
-        await asyncio.gather(*(breaker.start(known.get(name)) for name, breaker in breakers.items()))
-        watching = asyncio.gather(*(breaker.run(self._context.tell_store) for breaker in breakers.values()))
+        await asyncio.gather(*(breaker.start(identities.get(name)) for name, breaker in breakers.items()))
+        watching = asyncio.gather(*(breaker.run(self._context.publish_store_state) for breaker in breakers.values()))
         for store in stores:
             store.journal_wakeup = JournalWakeup(self._settings.run_dir, store.name)
             store.open_packs()
-        turns = (
+        election = (
             LeaseElection(self._index)
             if self._index.many_hosts
             else FlockElection(self._settings.run_dir / "jobs.lock")
@@ -162,7 +162,7 @@ class WorkerApp:
         events = NotificationSender(
             self._index, notify.notify_targets, notify.notify_retention, refusals=notify.notify_refusals
         )
-        others = {
+        jobs = {
             "pieces": pieces.run_once,
             "moves": BucketMigrator(self._store, oldest, boottime_ms, round(MAX_AGE_SECONDS * 1000)).run_once,
             "lifecycle": self._lifecycle().run_once,
@@ -173,7 +173,7 @@ class WorkerApp:
             "inventories": InventoryDelivery(self._services).run_once,
         }
         make = partial(self._jobs, oldest)
-        task = asyncio.create_task(Jobs(turns, self._store, self._index.is_writer_dead, make, others).run())
+        task = asyncio.create_task(Jobs(election, self._store, self._index.is_writer_dead, make, jobs).run())
         task.add_done_callback(_end_without_jobs)
         collecting = asyncio.create_task(self._gateway.logs.run())
         try:
@@ -199,26 +199,26 @@ class WorkerApp:
         settings = self._settings
         day = LifecycleCalendar(settings.lifecycle_day_seconds)
         rate, pace = settings.lifecycle_rate, settings.transition_rate
-        return Lifecycle(self._store, day, rate, self._context.counters.expired, pace=pace)
+        return Lifecycle(self._store, day, rate, self._context.counters.count_expiry, pace=pace)
 
     def _restores(self) -> dict[str, Job]:
         day = LifecycleCalendar(self._settings.lifecycle_day_seconds)
-        made = RestoreRunner(self._store, day, self._settings.transition_rate)
-        return {"restores": made.run_once} if self._store.archives else {}
+        runner = RestoreRunner(self._store, day, self._settings.transition_rate)
+        return {"restores": runner.run_once} if self._store.archives else {}
 
     def _jobs(self, oldest: Callable[[], int], store: Store) -> StoreJobs:
         settings = self._settings
-        decisions = JournalWriter(store, retained=max(RETAINED_MS, int(settings.commit_timeout * 3000)))
+        journal_writer = JournalWriter(store, retained=max(RETAINED_MS, int(settings.commit_timeout * 3000)))
         rate, grace = settings.scrub_rate, settings.discard_grace
-        scrubber = Scrubber(store, rate, decisions.request_snapshot) if rate else None
+        scrubber = Scrubber(store, rate, journal_writer.request_snapshot) if rate else None
         elsewhere = partial(other_stores_watermark, store)
         garbage = GarbageCollector(
-            store, oldest, boottime_ms, grace, decisions.bound, pieces=False, elsewhere=elsewhere
+            store, oldest, boottime_ms, grace, journal_writer.bound, pieces=False, elsewhere=elsewhere
         )
-        compactor = Compactor(store, settings.compaction_rate, grace, self._context.counters.compacted)
+        compactor = Compactor(store, settings.compaction_rate, grace, self._context.counters.count_compaction)
         space = CapacityMonitor(store, settings.named_stores[store.name])
         tree = None if store.tree is None else PlainFileScanner(store, store.tree, settings.tree_scan_interval)
-        return StoreJobs(store, garbage, decisions, scrubber, compactor, space, tree)
+        return StoreJobs(store, garbage, journal_writer, scrubber, compactor, space, tree)
 
 
 def _end() -> None:

@@ -84,20 +84,20 @@ def prepare(settings: Settings) -> Credentials:
     return _prepare_once(settings)
 
 
-def _bring_up_to_date(settings: Settings, behind: IndexIsBehind) -> None:
+def _bring_up_to_date(settings: Settings, error_at_start: IndexIsBehind) -> None:
     try:
         with open_recovery(settings) as work:
             report = work.run()
             if report.damage:
-                raise behind
+                raise error_at_start
             work.replace_base()
     except (DomainError, DriverError, OSError, apsw.Error) as error:
-        raise CannotStart(f"{behind}; at the start it failed: {error}") from error
+        raise CannotStart(f"{error_at_start}; at the start it failed: {error}") from error
     logger.warning(
         "index: it lacked %.1f seconds of the journals' changes, and maybe some that they do not tell, as after a "
         "power cut: brought up to date, "
         "%d writes without a known outcome were left out",
-        behind.span_ms / 1000,
+        error_at_start.span_ms / 1000,
         report.counts["not_restored"],
     )
 
@@ -122,20 +122,20 @@ async def _prepare(settings: Settings, buckets: list[str]) -> Credentials:
         await _start_newest(index, settings)
         stack.push_async_callback(index.close)
         await stack.enter_async_context(_hold_startup_lease(index))
-        known = await index.identities()
+        identities = await index.identities()
         await require_configured_stores(index, settings)
-        store = make_stores(index, settings, known)
-        await _start_all(store, known, settings.workers, stack)
+        store = make_stores(index, settings, identities)
+        await _start_all(store, identities, settings.workers, stack)
         try:
             await make_ring(index, settings)
         except RingError as error:
             raise CannotStart(str(error)) from None
         credentials = root_credentials(settings)
         try:
-            root_id = await ensure_root(index, await _root_of(store), credentials)
+            root_id = await ensure_root(index, await _find_root_uuid(store), credentials)
         except AccountExists:
             raise CannotStart("the root access key belongs to another account (see `sluice user list`)") from None
-        await _make_buckets(store, settings, buckets, root_id)
+        await _create_buckets(store, settings, buckets, root_id)
         try:
             await sweep(store, index.is_writer_dead)
         except StoreUnavailable as error:
@@ -148,10 +148,10 @@ async def _start_newest(index: Index, settings: Settings) -> None:
         await index.start(migrate=True)
     except IndexBehind as error:
         async with open_store(settings):  # raises too: the journals may show how far it is behind
-            raise _behind(error) from error
+            raise _to_startup_error(error) from error
 
 
-async def _start_all(store: Store, known: StoreIdentities, workers: int, stack: AsyncExitStack) -> None:
+async def _start_all(store: Store, identities: StoreIdentities, workers: int, stack: AsyncExitStack) -> None:
     """Start all stores.
 
     One must be in service, or hang, which another start would not change. Raises CannotStart.
@@ -165,10 +165,12 @@ async def _start_all(store: Store, known: StoreIdentities, workers: int, stack: 
             raise CannotStart(f"store {one.name}: it is of one process, which wants --workers 1")
         elif one.name in store.classes.values():
             raise CannotStart(f"store {one.name}: it ends with its process, so that no storage class can have it")
-        elif one.name in known:
+        elif one.name in identities:
             raise CannotStart(f"store {one.name}: what was in it ended with its process, but not the index of it")
     # in parallel: a store that hangs takes its whole limit
-    for error in await asyncio.gather(*(_start_watched(one, known, stack) for one in stores), return_exceptions=True):
+    for error in await asyncio.gather(
+        *(_start_watched(one, identities, stack) for one in stores), return_exceptions=True
+    ):
         if error is not None:
             raise error
     refusals = [one.breaker.refused for one in store.all.values() if one.breaker is not None]
@@ -176,7 +178,7 @@ async def _start_all(store: Store, known: StoreIdentities, workers: int, stack: 
         raise CannotStart(_with_store_name(store, refusals[0]))
 
 
-async def _start_watched(store: Store, known: StoreIdentities, stack: AsyncExitStack) -> None:
+async def _start_watched(store: Store, identities: StoreIdentities, stack: AsyncExitStack) -> None:
     """Start a store under its circuit breaker.
 
     A store that the index knows may be out of service already. Raises CannotStart for a mount that cannot keep its
@@ -185,15 +187,15 @@ async def _start_watched(store: Store, known: StoreIdentities, stack: AsyncExitS
     breaker = store.breaker
     assert breaker is not None
     try:
-        await breaker.start(known.get(store.name))
+        await breaker.start(identities.get(store.name))
         refused = breaker.refused
         if refused is not None and not _is_transient(refused):
             raise refused
     except DriverError as error:
-        raise CannotStart(_with_store_name(store, error, known)) from error
+        raise CannotStart(_with_store_name(store, error, identities)) from error
     stack.push_async_callback(_cancel_and_wait, asyncio.create_task(breaker.run(_ignore_state)))
     if refused is None:
-        await _bind(store, known)
+        await _bind(store, identities)
         if store.driver.probe is not None:
             logger.info("store %s: %s", store.name, store.driver.probe.line)
 
@@ -211,11 +213,11 @@ def _is_silent(error: DriverError) -> bool:
     return isinstance(error, StoreSilent) or (isinstance(error, StoreUnfit) and error.kind == "no-answer")
 
 
-def _with_store_name(store: Store, what: DriverError | str | None, known: StoreIdentities | None = None) -> str:
+def _with_store_name(store: Store, what: DriverError | str | None, identities: StoreIdentities | None = None) -> str:
     """Return what is wrong with a store, for the operator."""
     named = "" if store.name == DEFAULT else f"store {store.name}: "
-    if isinstance(what, StoreReplaced) and known is not None:
-        uuid, generation = known[store.name]
+    if isinstance(what, StoreReplaced) and identities is not None:
+        uuid, generation = identities[store.name]
         return f"{named}the index is of store {uuid} generation {generation}, but {what}"
     return f"{named}{what}"
 
@@ -235,11 +237,11 @@ async def _hold_startup_lease(index: Index) -> AsyncIterator[None]:
     if not index.many_hosts:
         yield
         return
-    told = False
+    is_logged = False
     while (lease := await index.take_lease("start")) is None:
-        if not told:
+        if not is_logged:
             logger.info("another gateway starts just now: waiting for it")
-            told = True
+            is_logged = True
         for writer in await index.writers():
             if writer.state == LIVE and index.is_writer_dead(writer):
                 await index.declare_dead(writer.incarnation)
@@ -260,20 +262,20 @@ async def open_store(settings: Settings) -> AsyncIterator[Store]:
         stack.push_async_callback(index.close)
         await require_configured_stores(index, settings)
         store = make_stores(index, settings)
-        known = await index.identities()
+        identities = await index.identities()
         for one in store.all.values():
             stack.push_async_callback(one.close)
             if one.driver.capabilities.one_process:
                 raise CannotStart(f"store {one.name}: nothing can look at it but its server")
-            await start_store(one, known)
+            await start_store(one, identities)
         try:
             await index.check()
         except IndexBehind as error:
-            raise _behind(error) from error
+            raise _to_startup_error(error) from error
         yield store
 
 
-async def start_store(store: Store, known: StoreIdentities) -> None:
+async def start_store(store: Store, identities: StoreIdentities) -> None:
     """Start a store; bind the index to it if the index lacks that name.
 
     Raises CannotStart.
@@ -282,20 +284,20 @@ async def start_store(store: Store, known: StoreIdentities) -> None:
         await store.start()
     except DriverError as error:
         raise CannotStart(_with_store_name(store, error)) from error
-    await _bind(store, known)
+    await _bind(store, identities)
 
 
-async def _bind(store: Store, known: StoreIdentities) -> None:
+async def _bind(store: Store, identities: StoreIdentities) -> None:
     found = store.driver.identity
     assert found is not None
     try:
-        if store.name in known:
-            check_identity(found, Identity(*known[store.name]))
+        if store.name in identities:
+            check_identity(found, Identity(*identities[store.name]))
             await _check_position(store)
             return
         empty = await store.driver.empty()
     except DriverError as error:
-        raise CannotStart(_with_store_name(store, error, known)) from error
+        raise CannotStart(_with_store_name(store, error, identities)) from error
     # a crash just after the store's creation also leaves one without an index
     if not empty:
         raise CannotStart(
@@ -310,14 +312,14 @@ async def _check_position(store: Store) -> None:
         await require_current(store)
         await clear_wrong_index(store)
     except IndexBehind as error:
-        raise _behind(error) from error
+        raise _to_startup_error(error) from error
     except IndexForeign as error:
         raise CannotStart(str(error.detail["reason"])) from error
     except DomainError as error:
         raise CannotStart(f"the journals of store {store.name} cannot be read: {type(error).__name__}") from error
 
 
-def _behind(error: IndexBehind) -> IndexIsBehind:
+def _to_startup_error(error: IndexBehind) -> IndexIsBehind:
     return IndexIsBehind(str(error.detail["reason"]), int(str(error.detail["span_ms"])))
 
 
@@ -326,24 +328,24 @@ async def require_configured_stores(index: Index, settings: Settings) -> None:
     used = await index.stores_in_use()
     for name in sorted(used.keys() - settings.named_stores.keys()):
         raise CannotStart(f"the index has {used[name]} buckets on the store {name!r}, which the settings do not name")
-    known = await index.identities()
-    for name in sorted(known.keys() - settings.named_stores.keys()):
+    identities = await index.identities()
+    for name in sorted(identities.keys() - settings.named_stores.keys()):
         if await index.any_on(name):
             raise CannotStart(f"the index has objects on the store {name!r}, which the settings do not name")
 
 
-async def _root_of(store: Store) -> str:
+async def _find_root_uuid(store: Store) -> str:
     """Return the UUID from which the first account's id is derived.
 
     It stays the same when stores come and go.
     """
     index = store.index
-    kept = await index.note(ROOT_NOTE)
-    if not kept:
-        known = await index.identities()
-        kept = (known.get(DEFAULT) or known.get(store.name) or store.driver.identity or ("",))[0]
-        await index.set_note(ROOT_NOTE, kept)
-    return kept
+    root_uuid = await index.note(ROOT_NOTE)
+    if not root_uuid:
+        identities = await index.identities()
+        root_uuid = (identities.get(DEFAULT) or identities.get(store.name) or store.driver.identity or ("",))[0]
+        await index.set_note(ROOT_NOTE, root_uuid)
+    return root_uuid
 
 
 def _default_buckets(settings: Settings) -> list[str]:
@@ -358,14 +360,14 @@ def _default_buckets(settings: Settings) -> list[str]:
     return names
 
 
-async def _make_buckets(store: Store, settings: Settings, names: list[str], owner_id: str) -> None:
+async def _create_buckets(store: Store, settings: Settings, names: list[str], owner_id: str) -> None:
     """Create the missing buckets; another gateway may create them at the same moment."""
     plain_files = store.tree is not None
-    made = initial_settings(settings, ENFORCED if plain_files else None, plain_files=plain_files)
+    bucket_settings = initial_settings(settings, ENFORCED if plain_files else None, plain_files=plain_files)
     for name in names:
         try:
-            place = (name, owner_id, Regions(settings.region).default, settings.max_buckets)
-            await create_bucket(store, *place, made, with_files=True)
+            bucket_fields = (name, owner_id, Regions(settings.region).default, settings.max_buckets)
+            await create_bucket(store, *bucket_fields, bucket_settings, with_files=True)
         except BucketAlreadyOwnedByYou:
             pass
         except BucketAlreadyExists:

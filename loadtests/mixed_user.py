@@ -33,7 +33,7 @@ class MixUser(S3User):
         """Put the initial objects, as the first user."""
         options = OPTIONS.of(self.session.options)
         self.size, self.mix = parse_size(options.size), parse_mix(options.mix)
-        self.session.begin_once(self.prepare)
+        self.session.start_once(self.prepare)
 
     def prepare(self) -> str:
         """Put this process's share of the initial objects."""

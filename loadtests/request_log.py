@@ -39,12 +39,12 @@ class TrialId:
 class Recorder:
     """Appends rows to a file of this process. They are in the file after `flush`."""
 
-    def __init__(self, directory: Path, cell: TrialId) -> None:
+    def __init__(self, directory: Path, trial: TrialId) -> None:
         directory.mkdir(parents=True, exist_ok=True)
         self._file = (directory / f"{os.uname().nodename}-{os.getpid()}.csv").open("a", encoding="utf-8")
-        self._prefix = _line(cell.run, cell.target, cell.scenario, cell.repeat)
-        self._begun = time.time() - time.perf_counter() - cell.epoch
-        self._held: list[str] = []
+        self._prefix = _line(trial.run, trial.target, trial.scenario, trial.repeat)
+        self._epoch = time.time() - time.perf_counter() - trial.epoch
+        self._rows: list[str] = []
 
     def add(
         self,
@@ -68,19 +68,19 @@ class Recorder:
         `started` is a `time.perf_counter` value; times are in seconds.
         """
         first = "" if ttfb is None else f"{ttfb:.6f}"
-        behind = "" if late is None else f"{late:.6f}"
-        told = f'"{_plain(error)}"' if error else ""
-        self._held.append(
-            f"{self._prefix},{stage},{operation},{size},{users},{self._begun + started:.6f},{behind},{first},"
-            f"{total:.6f},{moved},{status},{told},{phases},{retries}\n"
+        late_text = "" if late is None else f"{late:.6f}"
+        error_text = f'"{_plain(error)}"' if error else ""
+        self._rows.append(
+            f"{self._prefix},{stage},{operation},{size},{users},{self._epoch + started:.6f},{late_text},{first},"
+            f"{total:.6f},{moved},{status},{error_text},{phases},{retries}\n"
         )
-        if len(self._held) >= BUFFERED_ROWS:
+        if len(self._rows) >= BUFFERED_ROWS:
             self.flush()
 
     def flush(self) -> None:
         """Write the buffered rows."""
-        held, self._held = self._held, []
-        self._file.write("".join(held))
+        rows, self._rows = self._rows, []
+        self._file.write("".join(rows))
         self._file.flush()
 
     def close(self) -> None:

@@ -83,7 +83,7 @@ class Session:
         self.over = False
         self._measured = False
         self._measured_from = 0.0
-        self._begun = threading.Lock()
+        self._start_lock = threading.Lock()
         self._ready = Event()
         self._last_good = time.perf_counter()
         self._clients = 0
@@ -135,18 +135,18 @@ class Session:
     def in_thread(self, work: Callable[[], OperationResult]) -> OperationResult:
         """Run a blocking call in a thread that gevent did not patch."""
         assert self._threads is not None
-        done = self._threads.apply(work)
-        assert isinstance(done, OperationResult)
-        return done
+        result = self._threads.apply(work)
+        assert isinstance(result, OperationResult)
+        return result
 
     # begin and end of the measurement
 
-    def begin_once(self, prepare: Callable[[], str]) -> None:
+    def start_once(self, prepare: Callable[[], str]) -> None:
         """Have the first user prepare while the others wait; then begin the warm-up.
 
         Returns why it cannot, or an empty string.
         """
-        if not self._begun.acquire(blocking=False):
+        if not self._start_lock.acquire(blocking=False):
             self._ready.wait()
             return
         problem = prepare()
@@ -164,7 +164,7 @@ class Session:
 
     def first(self) -> bool:
         """Return True for the first user that calls it."""
-        return self._begun.acquire(blocking=False)
+        return self._start_lock.acquire(blocking=False)
 
     def finish(self) -> None:
         """Note that this process is done.
@@ -198,7 +198,7 @@ class Session:
     def record(
         self,
         operation: str,
-        done: OperationResult,
+        result: OperationResult,
         size: int,
         started: float,
         *,
@@ -209,26 +209,26 @@ class Session:
     ) -> None:
         """Record an operation that began at `started` (perf_counter), and report it to Locust."""
         now = time.perf_counter()
-        if done.status or self.options.direct:
+        if result.status or self.options.direct:
             self._last_good = now
         elif now - self._last_good > self.options.dead_after and not self.over:
-            self.give_up(f"nothing was answered for {self.options.dead_after:g} s: {done.error}")
+            self.give_up(f"nothing was answered for {self.options.dead_after:g} s: {result.error}")
         if started >= self._measured_from:
             if not self._measured:
                 self._measured = True
                 note_measured(self.environment)
             if self.recorder is not None:
                 self.recorder.add(
-                    operation, size, started, done.total, ttfb=done.ttfb, moved=done.bytes, status=done.status,
-                    error=done.error, phases=done.phases, stage=stage, users=users or self.users, late=late,
-                    retries=done.retries,
+                    operation, size, started, result.total, ttfb=result.ttfb, moved=result.bytes, status=result.status,
+                    error=result.error, phases=result.phases, stage=stage, users=users or self.users, late=late,
+                    retries=result.retries,
                 )  # fmt: skip
             self.environment.events.request.fire(
                 request_type=operation, name=stage or (f"{size} bytes" if size else ""),
-                response_time=done.total * 1000, response_length=done.bytes,
-                exception=Failed(done.error) if done.error else None, context={},
+                response_time=result.total * 1000, response_length=result.bytes,
+                exception=Failed(result.error) if result.error else None, context={},
             )  # fmt: skip
-        if rest and not done.status:
+        if rest and not result.status:
             gevent.sleep(REST_SECONDS)
 
     def _flush(self) -> None:

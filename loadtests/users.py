@@ -120,19 +120,19 @@ class ScriptUser(S3User):
         """Run the stages."""
         raise NotImplementedError
 
-    def mine(self, all_of_them: Sequence[Item]) -> Sequence[Item]:
+    def own_share(self, all_of_them: Sequence[Item]) -> Sequence[Item]:
         """Return this process's share of work."""
         number, processes = self.session.share
         return all_of_them[number::processes]
 
-    def together(self, clients: int, work: Callable[[StorageClient, int], Any]) -> None:
+    def run_concurrently(self, clients: int, work: Callable[[StorageClient, int], Any]) -> None:
         """Have clients run `work(objects, number)` concurrently until all are done.
 
         With several processes, each runs its share of the clients.
         """
-        self._run([(self.session.connect(), number) for number in self.mine(range(clients))], work)
+        self._run([(self.session.connect(), number) for number in self.own_share(range(clients))], work)
 
-    def each_of_mine(self, clients: int, items: Sequence[Item], work: Callable[[StorageClient, Item], Any]) -> None:
+    def run_each(self, clients: int, items: Sequence[Item], work: Callable[[StorageClient, Item], Any]) -> None:
         """Have this process's clients take the items, one after another."""
         left = iter(items)
 

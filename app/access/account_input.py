@@ -11,24 +11,25 @@ _TEXT = r"[^\x00-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]"
 """Text that UTF-8, XML and a log line can hold."""
 
 
-def _of(pattern: str, says: str) -> AfterValidator:
+def _matching(pattern: str, message: str) -> AfterValidator:
     fits = re.compile(pattern).fullmatch
 
-    def checked(given: str | SecretStr) -> str | SecretStr:
-        if not fits(given.get_secret_value() if isinstance(given, SecretStr) else given):
-            raise ValueError(says)
-        return given
+    def check(value: str | SecretStr) -> str | SecretStr:
+        if not fits(value.get_secret_value() if isinstance(value, SecretStr) else value):
+            raise ValueError(message)
+        return value
 
-    return AfterValidator(checked)
+    return AfterValidator(check)
 
 
-Id = Annotated[str, _of(r"[!-.0-~]{1,128}", "an id has 1 to 128 visible ASCII characters, and no '/'")]
-DisplayName = Annotated[str, _of(_TEXT + "{0,256}", "at most 256 characters, and no control characters")]
+Id = Annotated[str, _matching(r"[!-.0-~]{1,128}", "an id has 1 to 128 visible ASCII characters, and no '/'")]
+DisplayName = Annotated[str, _matching(_TEXT + "{0,256}", "at most 256 characters, and no control characters")]
 AccessKey = Annotated[
-    str, _of(r"[!-+.0-<>-~-]{3,128}", "an access key has 3 to 128 visible ASCII characters, and no '/', ',' or '='")
+    str,
+    _matching(r"[!-+.0-<>-~-]{3,128}", "an access key has 3 to 128 visible ASCII characters, and no '/', ',' or '='"),
 ]
 SecretKey = Annotated[
-    SecretStr, _of(_TEXT + "{8,256}", "a secret key has 8 to 256 characters, and no control characters")
+    SecretStr, _matching(_TEXT + "{8,256}", "a secret key has 8 to 256 characters, and no control characters")
 ]
 
 

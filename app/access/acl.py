@@ -86,7 +86,7 @@ def allows(grants: Sequence[Grant], account_id: str | None, permission: str, *, 
     return False
 
 
-def canned(name: str, owner_id: str, bucket_owner_id: str) -> Grants | None:
+def canned_grants(name: str, owner_id: str, bucket_owner_id: str) -> Grants | None:
     """Return the grants of a canned ACL; None if the name is unknown."""
     full = Grant(owner_id, FULL_CONTROL)
     more: dict[str, tuple[Grant, ...]] = {

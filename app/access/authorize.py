@@ -104,27 +104,27 @@ def authorize(
         return Verdict.YES if account_id is not None and account_id == bucket.owner_id else Verdict.NO
     access = access_of(bucket)
     try:
-        said = _policy_says(access, _caller(account_id), action, bucket, key, values, work)
+        decision = _evaluate_policy(access, _caller(account_id), action, bucket, key, values, work)
     except ConditionNotLoaded:
         return Verdict.BY_TAGS
     owner = account_id is not None and account_id == bucket.owner_id
     if owner and action in ALWAYS_OWNERS:
         return Verdict.YES
-    return _decide(access, account_id, action, bucket, key, said)
+    return _decide(access, account_id, action, bucket, key, decision)
 
 
 def _decide(
-    access: BucketAccess, account_id: str | None, action: str, bucket: Bucket, key: str | None, said: Decision
+    access: BucketAccess, account_id: str | None, action: str, bucket: Bucket, key: str | None, decision: Decision
 ) -> Verdict:
     """Combine the bucket's owner, its ACL and the decision of its policy."""
     owner = account_id is not None and account_id == bucket.owner_id
-    if said is Decision.DENY:
+    if decision is Decision.DENY:
         return Verdict.NO
-    if said is Decision.ALLOW and access.block.restrict and access.public and not owner:
-        said = Decision.SILENT
+    if decision is Decision.ALLOW and access.block.restrict and access.public and not owner:
+        decision = Decision.SILENT
     if access.has_acls and key is not None and action in acl.OF_OBJECT:
-        return Verdict.BY_OBJECT_OR_POLICY if said is Decision.ALLOW else Verdict.BY_OBJECT
-    if owner or said is Decision.ALLOW:
+        return Verdict.BY_OBJECT_OR_POLICY if decision is Decision.ALLOW else Verdict.BY_OBJECT
+    if owner or decision is Decision.ALLOW:
         return Verdict.YES
     if may_by_acl(account_id, action, bucket):
         return Verdict.YES
@@ -148,15 +148,15 @@ def _authorize_principal(
     left to the account's policies.
     """
     try:
-        own = principal.says(action, resource_of(bucket, key, name), values, work)
+        own = principal.decide(action, resource_of(bucket, key, name), values, work)
         if own is Decision.DENY:
             return Verdict.NO
         if bucket is None:
             return Verdict.YES if own is Decision.ALLOW and action in OF_CREATION else Verdict.NO
         access = access_of(bucket)
-        said = _policy_says(access, principal.caller, action, bucket, key, values, work)
-        if own is Decision.ALLOW or said is Decision.DENY:
-            return _decide(access, account_id, action, bucket, key, said)
+        decision = _evaluate_policy(access, principal.caller, action, bucket, key, values, work)
+        if own is Decision.ALLOW or decision is Decision.DENY:
+            return _decide(access, account_id, action, bucket, key, decision)
         if account_id != bucket.owner_id:
             return Verdict.NO
         return _to_him_alone(access, principal, action, bucket, key, values, work)
@@ -177,13 +177,13 @@ def _to_him_alone(
 
     Used when the principal's own policies neither allow nor deny.
     """
-    said = _policy_says(access, principal.caller.alone, action, bucket, key, values, work, gifts=True)
-    if said is Decision.DENY:
+    decision = _evaluate_policy(access, principal.caller.alone, action, bucket, key, values, work, gifts=True)
+    if decision is Decision.DENY:
         return Verdict.NO
     if access.has_acls and key is not None and action in acl.OF_OBJECT:
-        allowed = said is Decision.ALLOW
+        allowed = decision is Decision.ALLOW
         return Verdict.BY_OBJECT_FOR_ALL_OR_POLICY if allowed else Verdict.BY_OBJECT_FOR_ALL
-    if said is Decision.ALLOW or may_by_acl(NO_ACCOUNT, action, bucket):
+    if decision is Decision.ALLOW or may_by_acl(NO_ACCOUNT, action, bucket):
         return Verdict.YES
     return Verdict.NO
 
@@ -192,7 +192,7 @@ def authorize_identity(
     account_id: str, principal: Principal | None, action: str, resource: str, values: Values = no_values
 ) -> bool:
     """Return whether a caller may do an IAM or STS `action` within its account."""
-    return principal is None or principal.says(action, resource, values) is Decision.ALLOW
+    return principal is None or principal.decide(action, resource, values) is Decision.ALLOW
 
 
 def authorize_key(
@@ -213,7 +213,7 @@ def authorize_key(
     """
     if principal is None:
         return account_id is not None
-    own = principal.says(action, key, values, work)
+    own = principal.decide(action, key, values, work)
     return own is Decision.ALLOW or (of_aws and own is Decision.SILENT)
 
 
@@ -226,9 +226,9 @@ def authorize_assume(
     this principal by name. Raises nothing.
     """
     work = Work()
-    own = principal.says(ASSUME, arn_of(role), values, work)
-    said = trust.decide(Request(principal.caller, ASSUME, arn_of(role), values), work)
-    if Decision.DENY in (own, said) or said is not Decision.ALLOW:
+    own = principal.decide(ASSUME, arn_of(role), values, work)
+    decision = trust.decide(Request(principal.caller, ASSUME, arn_of(role), values), work)
+    if Decision.DENY in (own, decision) or decision is not Decision.ALLOW:
         return False
     if own is Decision.ALLOW:
         return True
@@ -271,23 +271,23 @@ def may_while_writing(
     caller = _caller(account_id)
     work = work or Work()
     if principal is not None:
-        own = principal.says(action, resource_of(bucket, key), values, work)
+        own = principal.decide(action, resource_of(bucket, key), values, work)
         if own is Decision.DENY or (own is Decision.SILENT and account_id != bucket.owner_id):
             return False
         caller = principal.caller
         if own is Decision.SILENT:
-            alone = _policy_says(access_of(bucket), caller.alone, action, bucket, key, values, work, gifts=True)
+            alone = _evaluate_policy(access_of(bucket), caller.alone, action, bucket, key, values, work, gifts=True)
             return (
                 alone is Decision.ALLOW
-                and _policy_says(access_of(bucket), caller, action, bucket, key, values, work) is not Decision.DENY
+                and _evaluate_policy(access_of(bucket), caller, action, bucket, key, values, work) is not Decision.DENY
             )
     if not bucket.settings:
         return account_id is not None and account_id == bucket.owner_id
     access = access_of(bucket)
-    said = _policy_says(access, caller, action, bucket, key, values, work)
-    if said is Decision.DENY:
+    decision = _evaluate_policy(access, caller, action, bucket, key, values, work)
+    if decision is Decision.DENY:
         return False
-    if said is Decision.ALLOW and not (access.block.restrict and access.public):
+    if decision is Decision.ALLOW and not (access.block.restrict and access.public):
         return True
     return may_by_acl(account_id, "s3:PutObject", bucket)
 
@@ -311,7 +311,7 @@ def rests_on_acl(
     if not access.has_acls or account_id == bucket.owner_id:
         return False
     try:
-        return _policy_says(access, _caller(account_id), action, bucket, key, values, work) is not Decision.ALLOW
+        return _evaluate_policy(access, _caller(account_id), action, bucket, key, values, work) is not Decision.ALLOW
     except ConditionNotLoaded:
         return False
 
@@ -336,7 +336,7 @@ def _caller(account_id: str | None) -> Caller | None:
     return None if account_id is None else caller_of(account_id)
 
 
-def _policy_says(
+def _evaluate_policy(
     access: BucketAccess,
     caller: Caller | None,
     action: str,
@@ -366,15 +366,15 @@ def authorize_service(
     access = access_of(bucket)
     if access.closed:
         return False
-    said = Decision.SILENT
+    decision = Decision.SILENT
     if access.policy is not None:
-        known = {**values, "aws:principalisawsservice": "true", "aws:principalservicename": service}
+        service_values = {**values, "aws:principalisawsservice": "true", "aws:principalservicename": service}
 
         def value(name: str) -> tuple[str, ...] | None:
-            return (known[name],) if name in known else None
+            return (service_values[name],) if name in service_values else None
 
         caller = Caller("", "", "", service=service)
-        said = access.policy.decide(Request(caller, action, f"{bucket.name}/{key}", value))
-    if said is not Decision.SILENT or not group or not access.has_acls or access.acl is None:
-        return said is Decision.ALLOW
+        decision = access.policy.decide(Request(caller, action, f"{bucket.name}/{key}", value))
+    if decision is not Decision.SILENT or not group or not access.has_acls or access.acl is None:
+        return decision is Decision.ALLOW
     return acl.allows(access.acl, group, acl.OF_BUCKET[action], ignore_public=True)

@@ -104,7 +104,7 @@ def _parsed(name: str, settings: str) -> BucketAccess:
     try:
         found = orjson.loads(settings)
         text = found.get(POLICY)
-        parsed = None if text is None else policy.parse(text.encode(), name, kept=True)
+        parsed = None if text is None else policy.parse(text.encode(), name, stored=True)
         ownership = found.get(OWNERSHIP, ENFORCED)
         block = found.get(BLOCK)
         if ownership not in OWNERSHIPS | {""}:

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 
 from sluice_s3.app.access.account import account_number, arn_of, session_arn
 from sluice_s3.app.access.policy.errors import UnknownPrincipal
-from sluice_s3.app.access.policy.names import names, replaced
+from sluice_s3.app.access.policy.names import iterate_principals, replace_principals
 from sluice_s3.app.access.policy.principals import ARN_START, SESSION_START, UNIQUE, UNIQUE_SESSION
 from sluice_s3.app.index import Index
 from sluice_s3.app.index.identity_rows import ROLE, USER, Identity
@@ -28,7 +28,7 @@ async def bind_principals(index: Index, text: str, account_id: str = "") -> str:
     """
     ids: dict[str, str] = {}
     numbers = {account_number(account_id)} if account_id else set()
-    for kind, name in _named(text):
+    for kind, name in _iterate_named(text):
         if name in ids:
             continue
         if kind == "CanonicalUser":
@@ -42,7 +42,7 @@ async def bind_principals(index: Index, text: str, account_id: str = "") -> str:
             numbers |= {account_number(account.id) for account, _ in await index.accounts()}
             if number not in numbers:
                 raise UnknownPrincipal(kind, name)
-    return replaced(text, ids)
+    return replace_principals(text, ids)
 
 
 async def unbind_principals(index: Index, text: str) -> str:
@@ -50,18 +50,18 @@ async def unbind_principals(index: Index, text: str) -> str:
     if "AIDA" not in text and "AROA" not in text:
         return text
     try:
-        kept = {name for _, name in _named(text)}
+        principal_names = {name for _, name in _iterate_named(text)}
     except ValueError:  # damaged: access is closed, and its owner can see why
         return text
     arns: dict[str, str] = {}
-    for name in kept:
+    for name in principal_names:
         if not _is_identity(name) or name.startswith("arn:"):
             continue
         unique, _, session = name.partition(":")
         one = await index.identity_of_id(unique)
         if one is not None:
             arns[name] = session_arn(one, session) if session else arn_of(one)
-    return replaced(text, arns)
+    return replace_principals(text, arns)
 
 
 async def find_identity_by_arn(index: Index, arn: str) -> Identity | None:
@@ -102,8 +102,8 @@ def _number(name: str) -> str:
     return account if len(account) == 12 and account.isdigit() else ""
 
 
-def _named(text: str) -> Iterator[tuple[str, str]]:
+def _iterate_named(text: str) -> Iterator[tuple[str, str]]:
     """Yield every principal of a parsed policy with its kind, except services and everybody."""
-    for kind, name, _, _ in names(text):
+    for kind, name, _, _ in iterate_principals(text):
         if kind in ("AWS", "CanonicalUser") and name != "*":
             yield kind, name

@@ -42,43 +42,43 @@ class Principal(NamedTuple):
     broken: bool = False
     """A policy could not be parsed: nothing is allowed."""
 
-    def says(self, action: str, resource: str, values: Values, work: Work | None = None) -> Decision:
+    def decide(self, action: str, resource: str, values: Values, work: Work | None = None) -> Decision:
         """Return the decision of the principal's own policies on an action; `resource` is an ARN.
 
         `work` is the budget of all of them together.
         """
         if self.broken:
             return Decision.DENY
-        asked = Request(None, action, resource, values)
+        request = Request(None, action, resource, values)
         if work is None:
             work = Work()
-        limits = {policy.decide(asked, work) for policy in self.limits}
+        limits = {policy.decide(request, work) for policy in self.limits}
         if Decision.DENY in limits or (self.limits and Decision.ALLOW not in limits):
             return Decision.DENY
         if self.policies is None:
             return Decision.ALLOW
-        own = {policy.decide(asked, work) for policy in self.policies}
+        own = {policy.decide(request, work) for policy in self.policies}
         if Decision.DENY in own:
             return Decision.DENY
         return Decision.ALLOW if Decision.ALLOW in own else Decision.SILENT
 
     def denies(self, action: str, resource: str, values: Values) -> bool:
         """Return whether a policy of the principal denies an action that needs no allow."""
-        asked, work = Request(None, action, resource, values), Work()
-        return self.broken or any(policy.decide(asked, work) is Decision.DENY for policy in (self.policies or ()))
+        request, work = Request(None, action, resource, values), Work()
+        return self.broken or any(policy.decide(request, work) is Decision.DENY for policy in (self.policies or ()))
 
 
 @lru_cache(maxsize=1024)
-def principal_of(holder: KeyOwner) -> Principal:
+def build_principal(holder: KeyOwner) -> Principal:
     """Return the principal of an access key."""
     identity = holder.identity
-    limits, limits_broken = _parsed(orjson.loads(holder.policies or "[]"))
+    limits, limits_broken = _parse(orjson.loads(holder.policies or "[]"))
     began = None if holder.session is None else holder.began
     number = account_number(holder.account_id)
     if identity is None:
         root = caller_of(holder.account_id)
         return Principal(root, None, limits, root.arn, number, "", "Account", began, limits_broken)
-    policies, broken = _parsed(text for one in (identity, *holder.groups) for text in _texts(one))
+    policies, broken = _parse(text for one in (identity, *holder.groups) for text in _texts(one))
     arn = arn_of(identity)
     caller = Caller(holder.account_id, number, arn, unique_id=identity.id)
     user_id, kind, name = identity.id, "User", identity.name
@@ -95,7 +95,7 @@ def _texts(identity: Identity) -> Iterable[str]:
         yield MANAGED[arn].text
 
 
-def _parsed(texts: Iterable[str]) -> tuple[tuple[Policy, ...], bool]:
+def _parse(texts: Iterable[str]) -> tuple[tuple[Policy, ...], bool]:
     """Return the policies, and whether one of them cannot be parsed."""
     try:
         return tuple([parse_stored_policy(text) for text in texts]), False

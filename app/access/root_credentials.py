@@ -62,8 +62,8 @@ def root_credentials(settings: Settings) -> Credentials:
 
 def _parse(text: str, path: Path) -> Credentials:
     try:
-        kept = json.loads(text)
-        access_key, secret_key = kept["access_key"], kept["secret_key"]
+        fields = json.loads(text)
+        access_key, secret_key = fields["access_key"], fields["secret_key"]
     except (ValueError, TypeError, KeyError, RecursionError):
         access_key = secret_key = None
     if not (isinstance(access_key, str) and isinstance(secret_key, str) and access_key and secret_key):
@@ -82,17 +82,17 @@ def read_or_write(path: Path, line: str) -> str:
     the same. Raises OSError, also for an empty file.
     """
     try:
-        return _whole(path)
+        return _read_nonempty(path)
     except FileNotFoundError:
         pass
     try:
         create_secret(path, line)
     except FileExistsError:
-        return _whole(path)
+        return _read_nonempty(path)
     return line
 
 
-def _whole(path: Path) -> str:
+def _read_nonempty(path: Path) -> str:
     """Return a non-empty file. Another process may be about to write it, by one small write."""
     deadline = time.monotonic() + FILE_WAIT_SECONDS
     while not (text := read_secret(path)):

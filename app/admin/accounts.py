@@ -23,7 +23,7 @@ def _index(request: Request) -> Index:
     return index
 
 
-def _shown(account: Account, keys: list[AccessKey]) -> AccountOut:
+def _render_account(account: Account, keys: list[AccessKey]) -> AccountOut:
     return AccountOut(
         id=account.id,
         display_name=account.display_name,
@@ -36,7 +36,7 @@ def _shown(account: Account, keys: list[AccessKey]) -> AccountOut:
 @router.get("/accounts")
 async def list_accounts(request: Request) -> list[AccountOut]:
     """Return every account with its access keys."""
-    return [_shown(account, keys) for account, keys in await _index(request).accounts()]
+    return [_render_account(account, keys) for account, keys in await _index(request).accounts()]
 
 
 @router.post("/accounts", status_code=201)

@@ -40,7 +40,7 @@ def admin_token(settings: Settings) -> str:
     return token
 
 
-def _given_token(request: Request) -> bytes:
+def _read_token(request: Request) -> bytes:
     """Return a request's token: `Bearer TOKEN`, or the password of Basic for browsers."""
     scheme, _, value = request.headers.get("authorization", "").partition(" ")
     if scheme.lower() == "bearer":
@@ -69,7 +69,7 @@ class Processes(Protocol):
         """Counters of all processes."""
         ...
 
-    def tell_store(self, name: str, condition: str, running: int, stuck: int, held: int) -> None:
+    def publish_store_state(self, name: str, condition: str, running: int, stuck: int, held_bytes: int) -> None:
         """Publish the state of a store in this process."""
         ...
 
@@ -88,12 +88,12 @@ def create_admin(settings: Settings, context: Processes) -> FastAPI:
     token = admin_token(settings).encode()
 
     @asynccontextmanager
-    async def life(app: FastAPI) -> AsyncIterator[None]:
+    async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         await index.start()
-        known = await index.identities()
+        identities = await index.identities()
         breakers = {one.name: one.breaker for one in store.all.values() if one.breaker is not None}
-        await asyncio.gather(*(breaker.start(known.get(name)) for name, breaker in breakers.items()))
-        watching = asyncio.gather(*(breaker.run(context.tell_store) for breaker in breakers.values()))
+        await asyncio.gather(*(breaker.start(identities.get(name)) for name, breaker in breakers.items()))
+        watching = asyncio.gather(*(breaker.run(context.publish_store_state) for breaker in breakers.values()))
         app.state.index = index
         app.state.store = store
         app.state.settings = settings
@@ -107,7 +107,7 @@ def create_admin(settings: Settings, context: Processes) -> FastAPI:
                 await one.driver.close()
 
     def authorise(request: Request) -> None:
-        if not hmac.compare_digest(_given_token(request), token):
+        if not hmac.compare_digest(_read_token(request), token):
             raise HTTPException(401, "the admin token is needed", {"www-authenticate": 'Basic realm="sluice admin"'})
 
     async def authorised(request: Request) -> None:
@@ -119,7 +119,7 @@ def create_admin(settings: Settings, context: Processes) -> FastAPI:
         docs_url=None,
         redoc_url=None,
         openapi_url=None,
-        lifespan=life,
+        lifespan=lifespan,
         telemetry={"tracing": False, "metrics": False, "logs": False, "auto_configure": False},
     )
     app.add_middleware(BodyLimits, authorise=authorise, timeout=settings.document_timeout)

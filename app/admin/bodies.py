@@ -67,11 +67,11 @@ class BodyLimits:
         await self._app(scope, counted, send)
 
     def _check_head(self, request: Request) -> None:
-        told = request.headers.get("content-length", "0")
-        if told == "0" and "transfer-encoding" not in request.headers:
+        length = request.headers.get("content-length", "0")
+        if length == "0" and "transfer-encoding" not in request.headers:
             return
         self._authorise(request)
-        if not told.isdigit() or len(told) > len(str(MAX_BODY)) or int(told) > MAX_BODY:
+        if not length.isdigit() or len(length) > len(str(MAX_BODY)) or int(length) > MAX_BODY:
             raise HTTPException(413, TOO_LARGE)
 
 

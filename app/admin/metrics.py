@@ -48,8 +48,8 @@ async def store_samples(store: Store, states_of: States) -> bytes:
         samples: list[Sample] = [
             ("sluice_damaged_blobs", "", sum(store_of_locator(locator) == one.name for locator, _, _ in damaged)),
             ("sluice_store_buckets", "", used.get(one.name, 0)),
-            *await _undecided(one),
-            *await _of_packs(one, [pack for pack in packs if pack.store == one.name]),
+            *await _journal_lag_samples(one),
+            *await _pack_samples(one, [pack for pack in packs if pack.store == one.name]),
             *await _usage(one),
             *_calls(states_of(one.name)),
         ]
@@ -62,14 +62,14 @@ def _lines(lines: Iterable[str]) -> str:
     return "".join(line + "\n" for line in lines)
 
 
-async def _undecided(store: Store) -> list[Sample]:
+async def _journal_lag_samples(store: Store) -> list[Sample]:
     """Return the changes that are not journaled: what `sluice rebuild` could not restore."""
     changes, oldest = await store.index.journal_lag(store.name)
     seconds = max(time.time() - oldest / 1000, 0.0) if changes else 0.0
     return [("sluice_undecided_seconds", "", round(seconds, 3)), ("sluice_undecided_changes", "", changes)]
 
 
-async def _of_packs(store: Store, packs: list[Pack]) -> list[Sample]:
+async def _pack_samples(store: Store, packs: list[Pack]) -> list[Sample]:
     """Return the number of packs, and their live bytes."""
     dead = sum(pack.dead for pack in packs)
     size = sum(pack.size for pack in packs if pack.sealed)

@@ -42,22 +42,24 @@ class TargetOut(BaseModel):
 async def targets(index: Index, settings: Settings) -> list[TargetOut]:
     """Return all targets that are configured or have queued messages."""
     waiting = {one.target: one for one in await index.backlog()}
-    return [await _shown(index, settings, waiting, name) for name in sorted({*settings.notify_targets, *waiting})]
+    return [
+        await _render_target(index, settings, waiting, name) for name in sorted({*settings.notify_targets, *waiting})
+    ]
 
 
-async def _shown(index: Index, settings: Settings, waiting: Mapping[str, Backlog], name: str) -> TargetOut:
-    known, found = settings.notify_targets.get(name), waiting.get(name)
-    noted = orjson.loads(await index.note(note_of(name)) or "{}") if known is not None else {}
-    given_up = orjson.loads(await index.note(given_up_note(name)) or "{}")
+async def _render_target(index: Index, settings: Settings, waiting: Mapping[str, Backlog], name: str) -> TargetOut:
+    target, found = settings.notify_targets.get(name), waiting.get(name)
+    noted = orjson.loads(await index.note(note_of(name)) or "{}") if target is not None else {}
+    dropped = orjson.loads(await index.note(given_up_note(name)) or "{}")
     return TargetOut(
         name=name,
-        kind=None if known is None else known.kind,
+        kind=None if target is None else target.kind,
         backlog=0 if found is None else found.messages,
         oldest_seconds=0.0 if found is None else max(round(time.time() - found.oldest / 1000, 3), 0.0),
         error=noted.get("error"),
         failing_since=noted.get("at"),
-        refused=given_up.get(REFUSED, 0),
-        expired=given_up.get(EXPIRED, 0),
+        refused=dropped.get(REFUSED, 0),
+        expired=dropped.get(EXPIRED, 0),
     )
 
 

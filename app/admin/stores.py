@@ -18,24 +18,24 @@ USAGE_TIMEOUT_SECONDS = 2.0
 """Seconds that a store may take to report its usage."""
 
 
-async def _shown(settings: Settings, store: Store, buckets: int) -> StoreOut:
-    kept = settings.named_stores[store.name]
+async def _render_store(settings: Settings, store: Store, buckets: int) -> StoreOut:
+    store_settings = settings.named_stores[store.name]
     usage = await store.usage(USAGE_TIMEOUT_SECONDS)
     # the driver of a store that was never in service here knows no identity
     identity = store.driver.identity or (await store.index.identities()).get(store.name)
     return StoreOut(
         name=store.name,
         default=store.name == settings.first_store,
-        driver=kept.driver,
-        layout=kept.layout,
-        durability=kept.durability or "full",
+        driver=store_settings.driver,
+        layout=store_settings.layout,
+        durability=store_settings.durability or "full",
         state="down" if usage is None else _condition(store),
         buckets=buckets,
         store=identity and identity[0],
         generation=identity and identity[1],
-        stored=None if kept.max_bytes is None else int(await store.index.note(store.stored_note) or 0),
-        max_bytes=kept.max_bytes,
-        min_free=kept.min_free,
+        stored=None if store_settings.max_bytes is None else int(await store.index.note(store.stored_note) or 0),
+        max_bytes=store_settings.max_bytes,
+        min_free=store_settings.min_free,
         **({} if usage is None else asdict(usage)),
     )
 
@@ -50,7 +50,9 @@ async def list_stores(request: Request) -> list[StoreOut]:
     store: Store = request.app.state.store
     settings: Settings = request.app.state.settings
     used = await store.index.stores_in_use()
-    return list(await asyncio.gather(*(_shown(settings, one, used.get(one.name, 0)) for one in store.all.values())))
+    return list(
+        await asyncio.gather(*(_render_store(settings, one, used.get(one.name, 0)) for one in store.all.values()))
+    )
 
 
 @router.get("/stores/{name}")
@@ -60,4 +62,4 @@ async def get_store(request: Request, name: str) -> StoreOut:
     if name not in store.all:
         raise HTTPException(404, "no such store")
     used = await store.index.stores_in_use()
-    return await _shown(request.app.state.settings, store.of(name), used.get(name, 0))
+    return await _render_store(request.app.state.settings, store.of(name), used.get(name, 0))

@@ -88,7 +88,7 @@ def bench_command(
                 repeats, chosen, processes, durability, workers, tuple(store or (() if endpoint else _usual())),
                 tuple(endpoint or ()), direct, direct_unsynced, str(directory or ""), keys.region, full,
             )  # fmt: skip
-            found = running.begin(results / _name(name), plan, keys, bar)
+            found = running.start_run(results / _name(name), plan, keys, bar)
     except PlanError as error:
         fail(str(error), 2)
     _play(found, bar)

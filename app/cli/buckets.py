@@ -174,8 +174,8 @@ async def _watch(index: Index, bucket: Bucket) -> int:
             found = await index.bucket(bucket.name)
             if found is None or not found.source:
                 return 0
-            told = json.loads(await index.note(note_of(bucket.id)) or b"{}")
-            progress.update(task, completed=told.get("rows", 0), total=told.get("of"))
-            if told.get("stuck") and told["rows"] >= told["of"]:
-                return int(told["stuck"])
+            last_state = json.loads(await index.note(note_of(bucket.id)) or b"{}")
+            progress.update(task, completed=last_state.get("rows", 0), total=last_state.get("of"))
+            if last_state.get("stuck") and last_state["rows"] >= last_state["of"]:
+                return int(last_state["stuck"])
             await asyncio.sleep(POLL_SECONDS)

@@ -56,7 +56,7 @@ def fail(message: str, code: int = 1) -> NoReturn:
 def fail_invalid(error: ValidationError, code: int = 1) -> NoReturn:
     """Print invalid settings on standard error, one a line and without values, and exit."""
     for fault in error.errors(include_url=False, include_input=False):
-        place = ".".join(map(str, fault["loc"]))
+        field_path = ".".join(map(str, fault["loc"]))
         message = fault["msg"].removeprefix("Value error, ")
-        print(f"sluice: {place}: {message}" if place else f"sluice: {message}", file=sys.stderr)
+        print(f"sluice: {field_path}: {message}" if field_path else f"sluice: {message}", file=sys.stderr)
     raise typer.Exit(code) from None

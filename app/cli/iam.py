@@ -33,10 +33,10 @@ def iam_command(
 
     Exit codes: 1 the operation was refused, 3 no such account.
     """
-    given = dict(map(_parameter, parameters or ()))
+    values = dict(map(_parameter, parameters or ()))
     settings = load_settings(data=data, config=config, index=index)
     try:
-        print(json.dumps(asyncio.run(_run(settings, account, action, given)), indent=2))
+        print(json.dumps(asyncio.run(_run(settings, account, action, values)), indent=2))
     except (DomainError, OSError) as error:
         fail(f"the index cannot be used: {type(error).__name__} {error}")
 
@@ -54,7 +54,7 @@ def _parameter(text: str) -> tuple[str, str]:
     return name, value
 
 
-async def _run(settings: Settings, account: str, action: str, given: dict[str, str]) -> object:
+async def _run(settings: Settings, account: str, action: str, parameters: dict[str, str]) -> object:
     from sluice_s3.app.access.iam.actions import Call
     from sluice_s3.app.access.iam.errors import IamError
     from sluice_s3.app.access.iam.parameters import Parameters
@@ -66,7 +66,7 @@ async def _run(settings: Settings, account: str, action: str, given: dict[str, s
     await opened.start(migrate=True)
     try:
         account_id = await _account_id(opened, account)
-        return await RUN[IAM](action, Call(opened, account_id, None, Parameters(given)))
+        return await RUN[IAM](action, Call(opened, account_id, None, Parameters(parameters)))
     except IamError as error:
         fail(f"{error.code}: {error.text}")
     finally:

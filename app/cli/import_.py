@@ -137,10 +137,10 @@ async def _scan(tree: PlainFiles, bucket: Bucket, progress: Progress) -> Reconci
 
     task = progress.add_task("files", total=None)
 
-    def tell(scanned: ReconcileReport) -> None:
+    def show(scanned: ReconcileReport) -> None:
         progress.update(task, completed=scanned.seen.files)
 
-    scanned = await reconcile_bucket(tree, bucket, tell)
+    scanned = await reconcile_bucket(tree, bucket, show)
     progress.update(task, completed=scanned.seen.files, total=scanned.seen.files)
     return scanned
 
@@ -151,7 +151,7 @@ async def _hash(tree: PlainFiles, bucket: Bucket, progress: Progress) -> tuple[i
 
     task = progress.add_task("hashes", total=await _waiting(tree, bucket))
 
-    def tell(_: PendingHash) -> None:
+    def advance(_: PendingHash) -> None:
         progress.update(task, advance=1)
 
     unread = 0
@@ -163,7 +163,7 @@ async def _hash(tree: PlainFiles, bucket: Bucket, progress: Progress) -> tuple[i
     hashed, after = 0, 0
     while rows := await tree.index.unhashed(after, BATCH):
         after = rows[-1].seq
-        hashed += await hash_files(tree, [row for row in rows if row.bucket_id == bucket.id], tell, note)
+        hashed += await hash_files(tree, [row for row in rows if row.bucket_id == bucket.id], advance, note)
     return hashed, unread
 
 

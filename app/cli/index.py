@@ -107,8 +107,8 @@ async def _compare(source: str, target: str) -> bool:
 
 def _show(tables: dict[str, tuple[TableDigest, TableDigest]]) -> bool:
     for name, (one, other) in tables.items():
-        told = "same" if one == other else f"DIFFERS, {other.rows} rows {other.hash}"
-        print(f"{name:<14} {one.rows:>10} rows  {one.hash}  {told}")
+        comparison = "same" if one == other else f"DIFFERS, {other.rows} rows {other.hash}"
+        print(f"{name:<14} {one.rows:>10} rows  {one.hash}  {comparison}")
     return all(one == other for one, other in tables.values())
 
 

@@ -45,7 +45,7 @@ def list_keys(
 ) -> None:
     """List the keys: their versions, when the last was created, and whether each is disabled."""
     ring = _run(load_settings(data=data, config=config, index=index), None)
-    shown = [
+    rows = [
         {
             "key": key.id,
             "versions": len(key.versions),
@@ -55,9 +55,9 @@ def list_keys(
         for key in ring.keys.values()
     ]
     if as_json:
-        print(json.dumps(shown))
+        print(json.dumps(rows))
         return
-    for one in shown:
+    for one in rows:
         print(
             f"{one['key']}  versions {one['versions']}  rotated {one['rotated']}{'  disabled' * bool(one['disabled'])}"
         )
@@ -66,7 +66,7 @@ def list_keys(
 @keys.command()
 def create(key: KeyArgument, data: DataOption = None, config: ConfigOption = None, index: IndexOption = None) -> None:
     """Create a key for SSE-KMS."""
-    _run(load_settings(data=data, config=config, index=index), lambda ring: ring.created(key, _now()))
+    _run(load_settings(data=data, config=config, index=index), lambda ring: ring.with_new_key(key, _now()))
 
 
 @keys.command()
@@ -76,19 +76,19 @@ def rotate(key: KeyArgument, data: DataOption = None, config: ConfigOption = Non
     Existing objects stay as they are, and readable. `sse-s3` is the key of SSE-S3, `aws-s3` the one of SSE-KMS when a
     request names none.
     """
-    _run(load_settings(data=data, config=config, index=index), lambda ring: ring.rotated(key, _now()))
+    _run(load_settings(data=data, config=config, index=index), lambda ring: ring.with_new_version(key, _now()))
 
 
 @keys.command()
 def disable(key: KeyArgument, data: DataOption = None, config: ConfigOption = None, index: IndexOption = None) -> None:
     """Refuse to encrypt and to decrypt with a key, until it is enabled again."""
-    _run(load_settings(data=data, config=config, index=index), lambda ring: ring.switched(key, disabled=True))
+    _run(load_settings(data=data, config=config, index=index), lambda ring: ring.with_key_state(key, disabled=True))
 
 
 @keys.command()
 def enable(key: KeyArgument, data: DataOption = None, config: ConfigOption = None, index: IndexOption = None) -> None:
     """Enable a key again."""
-    _run(load_settings(data=data, config=config, index=index), lambda ring: ring.switched(key, disabled=False))
+    _run(load_settings(data=data, config=config, index=index), lambda ring: ring.with_key_state(key, disabled=False))
 
 
 @keys.command()

@@ -119,12 +119,12 @@ def show_progress() -> Iterator[Callable[[str, int, int], None]]:
     with progress_bar() as bar:
         tasks: dict[str, Any] = {}
 
-        def tell(what: str, done: int, total: int) -> None:
+        def update(what: str, done: int, total: int) -> None:
             if what not in tasks:
                 tasks[what] = bar.add_task(what, total=None)
             bar.update(tasks[what], completed=done, total=total or None)
 
-        yield tell
+        yield update
 
 
 def _print_report(report: Report, work: Rebuild, as_json: bool) -> bool:

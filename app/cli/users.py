@@ -64,7 +64,7 @@ def add(
     from sluice_s3.app.access.account_input import NewAccount
     from sluice_s3.app.index.rows import Account
 
-    given = secret_key is not None or SECRET_ENV in os.environ
+    is_secret_chosen = secret_key is not None or SECRET_ENV in os.environ
     secret = _secret(secret_key)
     access_key = access_key or "SL" + secrets.token_hex(9).upper()
     account_id = account_id or secrets.token_hex(32)
@@ -85,13 +85,13 @@ def add(
         load_settings(data=data, config=config, index=index),
         lambda opened: opened.add_account(account, access_key, secret),
     )
-    made = {"id": account_id, "display_name": account.display_name, "email": email, "access_key": access_key}
-    if not given:
-        made["secret_key"] = secret
+    new_account = {"id": account_id, "display_name": account.display_name, "email": email, "access_key": access_key}
+    if not is_secret_chosen:
+        new_account["secret_key"] = secret
     if as_json:
-        print(json.dumps(made))
+        print(json.dumps(new_account))
         return
-    for name, value in made.items():
+    for name, value in new_account.items():
         print(f"{name.replace('_', ' ')}: {value}")
 
 

@@ -49,17 +49,19 @@ class ChunkEncryptor:
         data = pieces[0] if not self._rest and len(pieces) == 1 else b"".join([self._rest, *pieces])
         size = len(data)
         whole = size if last else max(size - 1, 0) // CHUNK * CHUNK
-        made = bytearray(len(before) + ciphertext_size(whole))
-        made[: len(before)] = before
-        with memoryview(data) as view, memoryview(made) as out:
-            place = len(before)
+        encrypted = bytearray(len(before) + ciphertext_size(whole))
+        encrypted[: len(before)] = before
+        with memoryview(data) as view, memoryview(encrypted) as out:
+            offset = len(before)
             for start in range(0, whole, CHUNK):
                 end = min(start + CHUNK, whole)
                 nonce = _nonce(self._number, last and end == size)
-                place += self._cipher.encrypt_into(nonce, view[start:end], None, out[place : place + end - start + TAG])
+                offset += self._cipher.encrypt_into(
+                    nonce, view[start:end], None, out[offset : offset + end - start + TAG]
+                )
                 self._number += 1
             self._rest = bytes(view[whole:])
-        return made
+        return encrypted
 
 
 class ChunkDecryptor:
@@ -70,13 +72,13 @@ class ChunkDecryptor:
         self._size = size
         self._final = (size - 1) // CHUNK
 
-    def open(self, first: int, sealed: Buffer) -> bytes:
+    def open(self, first: int, encrypted: Buffer) -> bytes:
         """Return the bytes of whole chunks from number `first` on.
 
         Raises DataDamaged when one fails its authentication.
         """
         opened = []
-        with memoryview(sealed) as view:
+        with memoryview(encrypted) as view:
             for number, start in enumerate(range(0, len(view), ENCRYPTED_CHUNK_BYTES), first):
                 try:
                     nonce = _nonce(number, number == self._final)

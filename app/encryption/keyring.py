@@ -106,36 +106,36 @@ class KeyRing:
         return found[1]
 
     # changes
-    def created(self, key_id: str, now: int) -> KeyRing:
+    def with_new_key(self, key_id: str, now: int) -> KeyRing:
         """Return the ring with a new key. Raises RingError."""
         if not KEY_ID.fullmatch(key_id):
             raise RingError(f"{key_id!r} is no name of a key: 1 to 64 letters, digits, - and _")
         if key_id in self.keys:
             raise RingError(f"there is a key {key_id!r}")
-        return self._with(RingKey(key_id, False, (new_version(now),)))
+        return self._replace_key(RingKey(key_id, False, (new_version(now),)))
 
-    def rotated(self, key_id: str, now: int) -> KeyRing:
+    def with_new_version(self, key_id: str, now: int) -> KeyRing:
         """Return the ring with a new version of a key, which wraps from now on.
 
         Raises RingError.
         """
         key = self._key(key_id)
-        return self._with(key._replace(versions=(*key.versions, new_version(now))))
+        return self._replace_key(key._replace(versions=(*key.versions, new_version(now))))
 
-    def switched(self, key_id: str, *, disabled: bool) -> KeyRing:
+    def with_key_state(self, key_id: str, *, disabled: bool) -> KeyRing:
         """Return the ring with a key disabled or enabled. Raises RingError."""
-        return self._with(self._key(key_id)._replace(disabled=disabled))
+        return self._replace_key(self._key(key_id)._replace(disabled=disabled))
 
     def _key(self, key_id: str) -> RingKey:
         if key_id not in self.keys:
             raise RingError(f"there is no key {key_id!r}")
         return self.keys[key_id]
 
-    def _with(self, key: RingKey) -> KeyRing:
+    def _replace_key(self, key: RingKey) -> KeyRing:
         return KeyRing(self.number + 1, {**self.keys, key.id: key}.values())
 
     # stored form
-    def sealed(self, master: bytes) -> str:
+    def seal(self, master: bytes) -> str:
         """Return the text of the ring, sealed by a master key."""
         cipher = AESGCM(master)
         keys = [
@@ -167,7 +167,11 @@ def load_keyring(text: str, master: bytes) -> KeyRing:
             raise RingError("the key ring is sealed by another master key")
         cipher = AESGCM(master)
         keys = [
-            RingKey(key["id"], bool(key["disabled"]), tuple(_opened(cipher, key["id"], one) for one in key["versions"]))
+            RingKey(
+                key["id"],
+                bool(key["disabled"]),
+                tuple(_open_version(cipher, key["id"], one) for one in key["versions"]),
+            )
             for key in found["keys"]
         ]
         return KeyRing(int(found["number"]), keys)
@@ -175,21 +179,23 @@ def load_keyring(text: str, master: bytes) -> KeyRing:
         raise RingError("the key ring was changed by others and does not open") from error
 
 
-def ring_number(text: str) -> int:
+def parse_ring_number(text: str) -> int:
     """Return the number of a ring, without a master key; 0 for no ring."""
     return int(orjson.loads(text)["number"]) if text else 0
 
 
-def _place(key_id: str, version: bytes) -> bytes:
+def _associated_data(key_id: str, version: bytes) -> bytes:
     return f"sluice key {key_id}/{version.hex()}".encode()
 
 
 def _seal(cipher: AESGCM, key_id: str, version: KeyVersion) -> str:
     nonce = os.urandom(NONCE)
-    return base64.b64encode(nonce + cipher.encrypt(nonce, version.secret, _place(key_id, version.id))).decode()
+    return base64.b64encode(
+        nonce + cipher.encrypt(nonce, version.secret, _associated_data(key_id, version.id))
+    ).decode()
 
 
-def _opened(cipher: AESGCM, key_id: str, found: dict[str, Any]) -> KeyVersion:
+def _open_version(cipher: AESGCM, key_id: str, found: dict[str, Any]) -> KeyVersion:
     version, sealed = bytes.fromhex(found["id"]), base64.b64decode(found["sealed"])
-    secret = cipher.decrypt(sealed[:NONCE], sealed[NONCE:], _place(key_id, version))
+    secret = cipher.decrypt(sealed[:NONCE], sealed[NONCE:], _associated_data(key_id, version))
     return KeyVersion(version, int(found["created"]), secret)

@@ -133,12 +133,12 @@ def _advice(text: str, sources: Sources, error: RingError) -> str:
         if _file_opens(text, path):
             return f"{error}, the one in {path}: `sluice key reseal FILE` seals it by the one in FILE"
         return str(error)
-    wanted = "there is a key ring, which wants its master key"
+    advice = "there is a key ring, which wants its master key"
     if not is_automatic(sources):
-        return f"{wanted} (SLUICE_MASTER_KEY_FILE{f'={path}' if _file_opens(text, path) else ''})"
+        return f"{advice} (SLUICE_MASTER_KEY_FILE{f'={path}' if _file_opens(text, path) else ''})"
     if not path.exists():
         return (
-            f"{wanted}, but {path} is missing: put it back, or say by SLUICE_MASTER_KEY_FILE where it is; "
+            f"{advice}, but {path} is missing: put it back, or say by SLUICE_MASTER_KEY_FILE where it is; "
             "without it everything that is encrypted is lost (`sluice key new-ring` gives it up)"
         )
     return f"{error} ({path} was tried; SLUICE_MASTER_KEY_FILE names another file)"

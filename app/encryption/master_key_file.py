@@ -20,11 +20,11 @@ def ensure_master(path: Path) -> tuple[bytes, bool]:
     Only its owner can read it, and it is durable with its directory entry. A crash leaves a whole key or none. Of
     several processes one creates it, and all return the same. Raises OSError, RingError for a file without a key.
     """
-    made = not path.exists() and _make(path)
+    new_key = not path.exists() and _make(path)
     for left in path.parent.glob(f".{path.name}.*"):  # left by a killed process
         left.unlink(missing_ok=True)
     sync_directory(path.parent)  # also after a process that ended before its sync
-    return read_automatic(path), made
+    return read_automatic(path), new_key
 
 
 def _make(path: Path) -> bool:

@@ -53,10 +53,10 @@ class Gateway:
         self._domains = settings.domains
         self._websites = settings.website_domains
         self._server_timing = settings.server_timing
-        self._always = {
-            name: render_headers([(b"x-sluice-durability", kept.durability.encode())])
-            for name, kept in settings.named_stores.items()
-            if kept.durability not in (None, "full")
+        self._durability_headers = {
+            name: render_headers([(b"x-sluice-durability", store.durability.encode())])
+            for name, store in settings.named_stores.items()
+            if store.durability not in (None, "full")
         }
         """Response headers for the buckets of a store, if it has any."""
 
@@ -67,23 +67,23 @@ class Gateway:
         request.receive = receive
         request.memory = self.services.memory
         code, status, sent = "", 0, 0
-        answered, turned = None, started
+        answered, responded_at = None, started
         try:
             try:
                 response = await self._answer(request, started)
-                self._add_always(request, response)
+                self._add_common_headers(request, response)
             except Exception as error:
                 response, code = _error_response(request, error)
             if cors.ORIGIN in request.headers:
                 await self._add_cors(request, response)
             finalize(request, response)
-            answered, status, turned = response, response.status, time.perf_counter()
+            answered, status, responded_at = response, response.status, time.perf_counter()
             sent = await send_response(response, scope, send)
         finally:
             if request.body is not None:
                 request.body.close()
             seconds = time.perf_counter() - started
-            self._record(request, answered, (status, code, sent), seconds, turned - started)
+            self._record(request, answered, (status, code, sent), seconds, responded_at - started)
 
     def try_respond(self, request: S3Request) -> Response | None:
         """Return the response to a GET or HEAD without a body; None when it must wait.
@@ -94,34 +94,38 @@ class Gateway:
         code = ""
         try:
             operation = self._try_admit(request, started)
-            if operation.now is None:
+            if operation.try_handler is None:
                 raise WouldBlock
-            response = authorization.ensure_authorized(request, operation.now(self.services, request))
-            self._add_always(request, response)
+            response = authorization.ensure_authorized(request, operation.try_handler(self.services, request))
+            self._add_common_headers(request, response)
         except WouldBlock:
             return None
         except Exception as error:
             response, code = _error_response(request, error)
         return self._complete(request, response, code, started)
 
-    def try_start(self, request: S3Request, body: bytes, done: Callable[[Response], None]) -> bool:
-        """Start a PUT or DELETE whose body is complete, or resume `request.coming`.
+    def try_start(self, request: S3Request, body: bytes, on_response: Callable[[Response], None]) -> bool:
+        """Start a PUT or DELETE whose body is complete, or resume `request.start_pending`.
 
         Calls `done(response)` when finished. Returns False if the request must be awaited; then only the request has
         changed.
         """
         started = time.perf_counter()
         request.memory = self.services.memory
-        request.receive = _has_come
-        finish = partial(self._finish, request, started, done)
+        request.receive = _receive_nothing
+        finish = partial(self._finish, request, started, on_response)
         try:
-            if request.coming is None:
+            if request.start_pending is None:
                 operation = self._try_admit(request, started)
-                if operation.begin is None or request.undecided or MARK in request.bucket_row.settings:
+                if (
+                    operation.start_handler is None
+                    or request.authorization_pending
+                    or MARK in request.bucket_row.settings
+                ):
                     raise WouldBlock
-                change = operation.begin(self.services, request, body)
+                change = operation.start_handler(self.services, request, body)
             else:
-                change = request.coming()
+                change = request.start_pending()
         except WouldBlock:
             return False
         except Exception as error:
@@ -131,15 +135,19 @@ class Gateway:
         return True
 
     def _finish(
-        self, request: S3Request, started: float, done: Callable[[Response], None], answer: Callable[[], Response]
+        self,
+        request: S3Request,
+        started: float,
+        on_response: Callable[[Response], None],
+        answer: Callable[[], Response],
     ) -> None:
         code = ""
         try:
             response = answer()
-            self._add_always(request, response)
+            self._add_common_headers(request, response)
         except Exception as error:
             response, code = _error_response(request, error)
-        done(self._complete(request, response, code, started))
+        on_response(self._complete(request, response, code, started))
 
     # the steps to a response, in order
     async def _answer(self, request: S3Request, started: float) -> Response:
@@ -147,16 +155,16 @@ class Gateway:
         if (self._websites or request.website) and (site := serve.website_bucket(request, self._websites)) is not None:
             return await serve.handle(services, request, site)
         if request.signature is None:  # else the fast path has done this
-            self._read_target(request)
+            self._parse_target(request)
             if iam_endpoint.is_iam_request(request):
                 query_parameters.parse_content_length(request)
                 return await iam_endpoint.handle(services, request)
             if request.method == "OPTIONS":
                 cors.check_preflight(request)
                 return cors.preflight(await self._cache.bucket(request.bucket or ""), request)
-            claim = authentication.parse_signature(services, request)
-            if claim is not None:
-                await authentication.authenticate(services, request, claim)
+            signature = authentication.parse_signature(services, request)
+            if signature is not None:
+                await authentication.authenticate(services, request, signature)
         operation = _find_operation(request)
         bucket = None
         if operation.on_bucket and request.bucket is not None:
@@ -177,17 +185,17 @@ class Gateway:
             self._websites and serve.website_bucket(request, self._websites) is not None
         ):
             raise WouldBlock
-        self._read_target(request)
+        self._parse_target(request)
         if request.key is None:
             raise WouldBlock
         if request.query and not routing.SUBRESOURCES.isdisjoint(request.query):
             raise WouldBlock
-        claim = authentication.parse_signature(self.services, request)
-        if claim is not None:
-            authentication.verify(request, claim, self._cache.try_key(claim.access_key))
+        signature = authentication.parse_signature(self.services, request)
+        if signature is not None:
+            authentication.verify(request, signature, self._cache.try_key(signature.access_key))
         operation = _find_operation(request)
         name = request.bucket
-        if (operation.now is None and operation.begin is None) or name is None:
+        if (operation.try_handler is None and operation.start_handler is None) or name is None:
             raise WouldBlock
         bucket = target.require_bucket(name, self._cache.try_bucket(name))
         if bucket.store in self.services.plain_file_stores:
@@ -196,7 +204,7 @@ class Gateway:
         request.timings["auth"] = time.perf_counter() - started
         return operation
 
-    def _read_target(self, request: S3Request) -> None:
+    def _parse_target(self, request: S3Request) -> None:
         request.request_id = self.services.next_id()
         request.timings = {}
         request.amazon = request.names.amazon  # without headers that the fast path added from the query
@@ -217,11 +225,11 @@ class Gateway:
         request.bucket_row = bucket
 
     # what every response gets
-    def _add_always(self, request: S3Request, response: Response) -> None:
-        if self._always:
+    def _add_common_headers(self, request: S3Request, response: Response) -> None:
+        if self._durability_headers:
             row = request.bucket_row
-            name = self.services.store.name if row is None else request.placed or row.store
-            response.head += self._always.get(name, b"")
+            name = self.services.store.name if row is None else request.storage_class_store or row.store
+            response.head += self._durability_headers.get(name, b"")
         if self._server_timing and request.account_id is not None:
             response.headers.append((b"server-timing", _server_timing(request)))
         if request.charged:
@@ -252,14 +260,14 @@ class Gateway:
         response: Response | None,
         outcome: tuple[int, str, int],
         seconds: float,
-        turned: float,
+        response_seconds: float,
     ) -> None:
         """Count an answered request, and add it to its bucket's access log."""
         status, code, sent = outcome
         self._observe(request, status, code, sent, seconds)
         row = request.bucket_row
         if row is None or row.settings:
-            self.logs.note(request, response, code, sent, seconds, turned)
+            self.logs.collect(request, response, code, sent, seconds, response_seconds)
 
 
 def _find_operation(request: S3Request) -> routing.Operation:
@@ -274,7 +282,7 @@ def _find_operation(request: S3Request) -> routing.Operation:
     return operation
 
 
-async def _has_come() -> dict[str, Any]:
+async def _receive_nothing() -> dict[str, Any]:
     raise RuntimeError("the body was given whole")
 
 

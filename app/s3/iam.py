@@ -26,7 +26,7 @@ from sluice_s3.app.access.iam.errors import (
 )
 from sluice_s3.app.access.iam.parameters import Parameters
 from sluice_s3.app.access.iam.service import IAM, NAMES, RUN, STS
-from sluice_s3.app.access.principal import principal_of
+from sluice_s3.app.access.principal import build_principal
 from sluice_s3.app.errors import DomainError
 from sluice_s3.app.index.rows import AccessKey
 from sluice_s3.app.s3.auth.condition_context import ConditionContext
@@ -84,19 +84,19 @@ async def handle(services: Services, request: S3Request) -> Response:
     """Answer a form. Raises QueryError."""
     service = STS
     try:
-        claim = _claim(services, request)
-        service = claim.service
-        key = await _key(services, claim)
+        signature = _parse_signature(services, request)
+        service = signature.service
+        key = await _find_key(services, signature)
         body = await RequestBody(request, checksum="", etag=False).collect(MAX_FORM)
-        _verify_signature(request, claim, key, body)
-        given = _fields(body)
-        action = given.get("Action", "")
+        _verify_signature(request, signature, key, body)
+        fields = _fields(body)
+        action = fields.get("Action", "")
         if action in NAMES[service]:
             request.operation = action
-        principal = request.principal = None if key.holder is None else principal_of(key.holder)
+        principal = request.principal = None if key.holder is None else build_principal(key.holder)
         request.region = GLOBAL if service == IAM else services.region
         call = Call(
-            services.index, key.account_id, principal, Parameters(given), ConditionContext(request, None).values
+            services.index, key.account_id, principal, Parameters(fields), ConditionContext(request, None).find_values
         )
         result = await RUN[service](action, call)
         document = _document(service, action, result, request.request_id)
@@ -120,29 +120,29 @@ def _error_of(error: Exception, request: S3Request) -> IamError | S3Error:
     return InternalFailure("The request processing has failed because of an unknown error, exception or failure.")
 
 
-def _claim(services: Services, request: S3Request) -> ServiceSignature:
+def _parse_signature(services: Services, request: S3Request) -> ServiceSignature:
     try:
-        claim = parse_service(request, now=time.time(), clock_skew=services.settings.clock_skew)
+        signature = parse_service(request, now=time.time(), clock_skew=services.settings.clock_skew)
     except Incomplete as error:
         raise IncompleteSignature(str(error)) from None
     except ClockSkew:
         raise SignatureDoesNotMatch("Signature expired or not yet current.") from None
-    if claim is None:
+    if signature is None:
         raise MissingAuthenticationToken("Request is missing Authentication Token")
-    if claim.service not in NAMES:
+    if signature.service not in NAMES:
         raise SignatureDoesNotMatch("Credential should be scoped to correct service: 'iam' or 'sts'.")
-    return claim
+    return signature
 
 
-async def _key(services: Services, claim: ServiceSignature) -> AccessKey:
-    found = await services.access_key(claim.access_key)
+async def _find_key(services: Services, signature: ServiceSignature) -> AccessKey:
+    found = await services.access_key(signature.access_key)
     if found is None:
         raise InvalidClientTokenId(INVALID)
     return found
 
 
-def _verify_signature(request: S3Request, claim: ServiceSignature, key: AccessKey, body: bytes) -> None:
-    if not claim.matches(request, body, key.secret):
+def _verify_signature(request: S3Request, signature: ServiceSignature, key: AccessKey, body: bytes) -> None:
+    if not signature.matches(request, body, key.secret):
         raise SignatureDoesNotMatch(
             "The request signature we calculated does not match the signature you provided. Check your AWS Secret"
             " Access Key and signing method. Consult the service documentation for details."

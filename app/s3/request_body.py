@@ -63,7 +63,7 @@ class RequestBody:
         self._request = request
         self._receive = request.receive
         self._memory = request.memory
-        self._held: deque[int] = deque()
+        self._held_bytes: deque[int] = deque()
         """Bytes received for each piece that is not hashed yet."""
         self._digested = self._settled = 0
         """Hashed pieces, and those whose memory is released."""
@@ -113,14 +113,14 @@ class RequestBody:
         the body, trailers included.
         """
         self._settle()
-        self._held.append(0)
+        self._held_bytes.append(0)
         pieces: list[Buffer] = []
         have = 0
         while not self._ended and (have < READ_BYTES or self._received == self.size):
             if self._memory.short and self._received != self.size:
                 if pieces:
                     break
-                data = await self._next_in_turn()
+                data = await self._next_within_memory()
             else:
                 data = await self._next()
             if self._decoder is None:
@@ -167,10 +167,10 @@ class RequestBody:
         data: bytes = message["body"]
         self._ended = not message.get("more_body", False)
         self._memory.take(len(data))
-        self._held[-1] += len(data)
+        self._held_bytes[-1] += len(data)
         return data
 
-    async def _next_in_turn(self) -> bytes:
+    async def _next_within_memory(self) -> bytes:
         self._waiter = asyncio.get_running_loop()
         self._settle()  # release pieces that were hashed before `digest` saw a waiter
         await self._memory.acquire(READ_BYTES)
@@ -180,14 +180,14 @@ class RequestBody:
             self._memory.release(READ_BYTES)
 
     def _settle(self) -> None:
-        while self._settled < self._digested and self._held:
+        while self._settled < self._digested and self._held_bytes:
             self._settled += 1
-            self._memory.release(self._held.popleft())
+            self._memory.release(self._held_bytes.popleft())
 
     def close(self) -> None:
         """Release all memory at the end of the request."""
-        self._memory.release(sum(self._held))
-        self._held.clear()
+        self._memory.release(sum(self._held_bytes))
+        self._held_bytes.clear()
 
     def _check_size(self, size: int) -> None:
         if size > self._largest:

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
 Level = Literal["service", "bucket", "key"]
 Handler = Callable[["Services", S3Request], Awaitable[Response]]
-Begin = Callable[["Services", S3Request, bytes], "PendingResult"]
-HandlerNow = Callable[["Services", S3Request], Response]
+StartHandler = Callable[["Services", S3Request, bytes], "PendingResult"]
+TryHandler = Callable[["Services", S3Request], Response]
 
 
 class PendingResult(NamedTuple):
@@ -42,18 +42,18 @@ class Operation(NamedTuple):
     """The bucket must exist, and the permission applies to it."""
     streams: bool
     """Takes an object body, and so the aws-chunked forms."""
-    now: HandlerNow | None = None
+    try_handler: TryHandler | None = None
     """The same operation on the fast path. Raises WouldBlock where it would have to wait."""
-    begin: Begin | None = None
+    start_handler: StartHandler | None = None
     """The same for a change: it takes the whole body, and completes without a task."""
-    each: bool = False
+    authorized_per_object: bool = False
     """With a policy, `authorize_object_in_body` checks the permission after the body is read.
 
     It applies to each object that the body names, or depends on the tags in it.
     """
-    form: bool = False
+    signed_by_form: bool = False
     """The body contains the signature and the key: `authorize_form` checks the permission."""
-    signed: str = ""
+    anonymous_error: str = ""
     """The message for anonymous callers, if nothing can allow them. Empty: a policy or ACL can."""
 
 
@@ -148,22 +148,33 @@ def operation(
     action: str,
     on_bucket: bool = True,
     streams: bool = False,
-    now: HandlerNow | None = None,
-    begin: Begin | None = None,
-    each: bool = False,
-    form: bool = False,
-    signed: str = "",
+    try_handler: TryHandler | None = None,
+    start_handler: StartHandler | None = None,
+    authorized_per_object: bool = False,
+    signed_by_form: bool = False,
+    anonymous_error: str = "",
 ) -> Callable[[Handler], Handler]:
     """Register a handler. Raises ValueError for a taken route or an unknown action."""
     if action not in KNOWN:
         raise ValueError(f"{name} must say what right it needs")
 
     def register(handler: Handler) -> Handler:
-        place = (method, level, subresource)
-        if place in ROUTES:
-            raise ValueError(f"{place} is {ROUTES[place].name} already")
+        route = (method, level, subresource)
+        if route in ROUTES:
+            raise ValueError(f"{route} is {ROUTES[route].name} already")
         in_bucket = on_bucket and level != "service"
-        ROUTES[place] = Operation(name, action, handler, in_bucket, streams, now, begin, each, form, signed)
+        ROUTES[route] = Operation(
+            name,
+            action,
+            handler,
+            in_bucket,
+            streams,
+            try_handler,
+            start_handler,
+            authorized_per_object,
+            signed_by_form,
+            anonymous_error,
+        )
         return handler
 
     return register
@@ -181,10 +192,10 @@ def find_operation(request: S3Request) -> Operation:
             )
         if chosen:
             (subresource,) = chosen
-    place = (request.method, level, subresource)
-    if "x-amz-copy-source" in request.headers and place in HEADER_VARIANTS:
-        place = (request.method, level, HEADER_VARIANTS[place])
-    found = ROUTES.get(place)
+    route = (request.method, level, subresource)
+    if "x-amz-copy-source" in request.headers and route in HEADER_VARIANTS:
+        route = (request.method, level, HEADER_VARIANTS[route])
+    found = ROUTES.get(route)
     if found is not None:
         return found
     if subresource:

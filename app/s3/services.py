@@ -44,7 +44,7 @@ class Services:
         """Return the store for a new object of that class in the request's bucket."""
         name = request.bucket_row.store
         if storage_class in self.store.classes and name not in self.plain_file_stores:
-            name = request.placed = self.store.classes[storage_class]
+            name = request.storage_class_store = self.store.classes[storage_class]
         return self.store.of(name)
 
     def tree_of(self, bucket: Bucket) -> PlainFiles | None:

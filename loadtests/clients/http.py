@@ -165,20 +165,20 @@ class Connection:
         head = self._signer.head(method, path, query, size if method in ("PUT", "POST") else None)
         used = self._socket is not None
         answer = Response()
-        begun = time.perf_counter()
+        started = time.perf_counter()
         try:
             try:
-                self._exchange(method, head, body, size, keep, answer, begun)
+                self._exchange(method, head, body, size, keep, answer, started)
             except CLOSED:
                 # an endpoint may close an idle connection just as we use it
                 if not used or answer.ttfb:
                     raise
                 self.close()
                 answer.retries += 1
-                self._exchange(method, head, body, size, keep, answer, begun)
+                self._exchange(method, head, body, size, keep, answer, started)
         except OSError as error:
             self.close()
-            answer.total = time.perf_counter() - begun
+            answer.total = time.perf_counter() - started
             raise ConnectionFailed(str(error) or type(error).__name__, answer) from error
         except BaseException:  # a greenlet that is killed leaves half an answer
             self.close()
@@ -188,20 +188,22 @@ class Connection:
     def open(self) -> socket.socket:
         """Connect unless connected. Raises OSError."""
         if self._socket is None:
-            made = socket.create_connection(self._endpoint.address, timeout=self._endpoint.timeout)
-            made.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            connected = socket.create_connection(self._endpoint.address, timeout=self._endpoint.timeout)
+            connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             if self._endpoint.tls:
-                made = ssl.create_default_context().wrap_socket(made, server_hostname=self._endpoint.address[0])
-            self._stamped = not self._endpoint.tls and _stamps(made)
-            self._socket = made
+                connected = ssl.create_default_context().wrap_socket(
+                    connected, server_hostname=self._endpoint.address[0]
+                )
+            self._stamped = not self._endpoint.tls and _stamps(connected)
+            self._socket = connected
         return self._socket
 
     def _exchange(
-        self, method: str, head: bytes, body: Body | None, size: int, keep: bool, answer: Response, begun: float
+        self, method: str, head: bytes, body: Body | None, size: int, keep: bool, answer: Response, started: float
     ) -> None:
         wire = self.open()
         refused = False
-        self._arrived = begun
+        self._arrived = started
         try:
             if body is not None and size <= SINGLE_WRITE_BYTES:
                 wire.sendall(b"".join((head, *body())))
@@ -211,9 +213,9 @@ class Connection:
                     wire.sendall(piece)
         except (BrokenPipeError, ConnectionResetError):
             refused = True  # an answer that came before the body was complete may be readable
-        rest = self._receive_head(wire, answer, begun)
+        rest = self._receive_head(wire, answer, started)
         self._receive_body(wire, method, rest, keep, answer)
-        answer.total = max(self._arrived - begun, LEAST_SECONDS)
+        answer.total = max(self._arrived - started, LEAST_SECONDS)
         if refused or _close.search(answer.head):
             self.close()
 
@@ -234,7 +236,7 @@ class Connection:
         self._arrived = max(self._arrived, arrived)  # even if the wall clock was set meanwhile
         return count
 
-    def _receive_head(self, wire: socket.socket, answer: Response, begun: float) -> bytes:
+    def _receive_head(self, wire: socket.socket, answer: Response, started: float) -> bytes:
         """Read the head. Return the bytes of the body that came with it."""
         data = b""
         while True:
@@ -242,7 +244,7 @@ class Connection:
             if not count:
                 raise ConnectionResetError("the endpoint closed the connection")
             if not answer.ttfb:
-                answer.ttfb = max(self._arrived - begun, LEAST_SECONDS)
+                answer.ttfb = max(self._arrived - started, LEAST_SECONDS)
             data += self._head[:count]
             end = data.find(b"\r\n\r\n")
             while end >= 0 and data[9:12] == b"100":
@@ -284,7 +286,7 @@ class Connection:
                 if not count:
                     raise ConnectionResetError("the answer was cut short")
                 chunked.feed(_drain[:count])
-            answer.received, answer.body = chunked.length, b"".join(chunked.kept)
+            answer.received, answer.body = chunked.length, b"".join(chunked.buffered)
 
 
 class _ChunkedBody:
@@ -293,7 +295,7 @@ class _ChunkedBody:
     def __init__(self, head: bytes, keep: bool) -> None:
         self.ended = False
         self.length = 0
-        self.kept: list[bytes] = []
+        self.buffered: list[bytes] = []
         self._keep = keep
         self._parser: Any = httptools.HttpResponseParser(self)
         self.feed(head + b"\r\n\r\n")
@@ -309,7 +311,7 @@ class _ChunkedBody:
         """Take the data of a chunk (called by the parser)."""
         self.length += len(data)
         if self._keep:
-            self.kept.append(data)
+            self.buffered.append(data)
 
     def on_message_complete(self) -> None:
         """Note the end, after the last chunk and the trailers (called by the parser)."""

@@ -143,7 +143,7 @@ class Running:
         host = f"{self.address[0]}:{self.address[1]}"
         self.signer = Signer(host, keys.access_key, keys.secret_key, keys.region)
         self.calls = Calls(self.address, self.signer)
-        self.others = [("127.0.0.1", port) for port in self._ports.values() if port not in (0, self.address[1])]
+        self.more_addresses = [("127.0.0.1", port) for port in self._ports.values() if port not in (0, self.address[1])]
         """Where else the same is served: `{port2}` and the like of its command."""
 
     def __enter__(self) -> Running:
@@ -153,7 +153,7 @@ class Running:
             procfs.pin(self.pid, self._core)
         try:
             self.server = self.calls.wait_ready()
-            for other in self.others:
+            for other in self.more_addresses:
                 Calls(other, self.signer).wait_ready()
         except S3CallError as error:
             printed = self.printed()

@@ -99,7 +99,7 @@ class SelectedScenario:
     bytes: int
 
     @property
-    def words(self) -> list[str]:
+    def arguments_list(self) -> list[str]:
         """The options as arguments of Locust's command line."""
         return [word for name, value in self.arguments.items() for word in (f"--{name}", value)]
 
@@ -151,20 +151,20 @@ def select_scenarios(
     `users`, `duration` (seconds) and `sizes` apply to scenarios that have such options; `settings` are
     `SCENARIO.OPTION=VALUE`. Raises PlanError.
     """
-    wanted = list(dict.fromkeys(names)) or [one.name for one in SCENARIOS.values() if one.default]
-    for name in wanted:
+    scenario_names = list(dict.fromkeys(names)) or [one.name for one in SCENARIOS.values() if one.default]
+    for name in scenario_names:
         if name not in SCENARIOS:
             raise PlanError(f"there is no scenario {name!r} (there are {', '.join(SCENARIOS)})")
-    given = _settings(settings, wanted)
+    arguments_by_scenario = _settings(settings, scenario_names)
     chosen = {}
-    for name in wanted:
+    for name in scenario_names:
         scenario = SCENARIOS[name]
         arguments = dict(scenario.full if full else scenario.quick)
         if duration is not None and "duration" in arguments:
             arguments["duration"] = f"{duration:g}"
         if sizes is not None and "sizes" in arguments:
             arguments["sizes"] = sizes
-        arguments |= given.get(name, {})
+        arguments |= arguments_by_scenario.get(name, {})
         count = users if users is not None and scenario.users > 1 else scenario.users
         try:
             needed, seconds = _bytes(name, arguments), _seconds(name, arguments)
@@ -174,13 +174,13 @@ def select_scenarios(
     return chosen
 
 
-def _settings(settings: Iterable[str], wanted: Sequence[str]) -> dict[str, dict[str, str]]:
+def _settings(settings: Iterable[str], scenario_names: Sequence[str]) -> dict[str, dict[str, str]]:
     found: dict[str, dict[str, str]] = {}
     for text in settings:
         match = re.fullmatch(r"([a-z0-9_]+)\.([a-z0-9-]+)=(.+)", text)
         if match is None:
             raise PlanError(f"{text!r} is not SCENARIO.OPTION=VALUE")
-        if match[1] not in wanted:
+        if match[1] not in scenario_names:
             raise PlanError(f"{text!r}: {match[1]} is no scenario of this run")
         found.setdefault(match[1], {})[match[2]] = match[3]
     return found

@@ -30,25 +30,25 @@ class Bar:
     @contextmanager
     def of(self, seconds: float) -> Iterator[None]:
         """Show a bar until the end of the block, for an estimated `seconds`."""
-        self.said(f"about {max(1, round(seconds / 60))} min")
+        self.print_line(f"about {max(1, round(seconds / 60))} min")
         with self._progress:
             self._task = self._progress.add_task("", total=max(seconds, 1.0))
             yield
 
-    def began(self, what: str) -> None:
+    def show_start(self, what: str) -> None:
         """Show the current step."""
         if self._task is not None:
             self._progress.update(self._task, description=what)
 
-    def ended(self, seconds: float, outcome: TrialResult | None, what: str) -> None:
+    def show_end(self, seconds: float, outcome: TrialResult | None, what: str) -> None:
         """Advance by the estimated seconds of a cell that ended."""
         if self._task is not None:
             self._progress.advance(self._task, seconds)
         if outcome is None:
             return
         took = f"{outcome.ended - outcome.started:.0f} s, {outcome.rows:,} requests, {outcome.errors:,} errors"
-        self.said(f"{what}: {took}{f', {outcome.state}: {outcome.reason}' if outcome.reason else ''}")
+        self.print_line(f"{what}: {took}{f', {outcome.state}: {outcome.reason}' if outcome.reason else ''}")
 
-    def said(self, message: str) -> None:
+    def print_line(self, message: str) -> None:
         """Print one line."""
         self.console.print(message, markup=False, highlight=False, soft_wrap=True)

@@ -78,16 +78,16 @@ class Sampler:
         self._actors: Mapping[str, int] = {}
         self._device = 0
         self._last: dict[str, tuple[float, ResourceSample]] = {}
-        self._cell: tuple[str, str, int] = ("", "", 0)
+        self._trial: tuple[str, str, int] = ("", "", 0)
         if new:
             self._lines.writerow(COLUMNS)
 
-    def begin(self, cell: tuple[str, str, int], actors: Mapping[str, int], path: Path | None) -> None:
+    def start(self, trial: tuple[str, str, int], actors: Mapping[str, int], path: Path | None) -> None:
         """Sample the cell (target, scenario, repeat) from here on.
 
         `actors` are roots of process trees by name (0: no such process). The device is the one below a path.
         """
-        self._cell = cell
+        self._trial = trial
         self._actors = {who: pid for who, pid in actors.items() if pid}
         self._device = os.stat(path).st_dev if path is not None and path.exists() else 0
         self._last.clear()
@@ -117,7 +117,7 @@ class Sampler:
             for new, old in ((reading.read, before.read), (reading.written, before.written))
         ]
         rss = "" if reading.rss is None else reading.rss
-        line = (round(now - self._epoch, 3), *self._cell, who, round(interval, 3), cpu, rss, *moved, reading.processes)
+        line = (round(now - self._epoch, 3), *self._trial, who, round(interval, 3), cpu, rss, *moved, reading.processes)
         self._lines.writerow(line)
 
     def close(self) -> None:

@@ -44,15 +44,15 @@ SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 class Progress(Protocol):
     """Shows the progress of a run."""
 
-    def began(self, what: str) -> None:
+    def show_start(self, what: str) -> None:
         """Show that a step began."""
         ...
 
-    def ended(self, seconds: float, outcome: TrialResult | None, what: str) -> None:
+    def show_end(self, seconds: float, outcome: TrialResult | None, what: str) -> None:
         """Show that a cell ended."""
         ...
 
-    def said(self, message: str) -> None:
+    def print_line(self, message: str) -> None:
         """Print one line."""
         ...
 
@@ -77,31 +77,33 @@ class Run:
 
     def seconds_left(self) -> float:
         """Return the estimated time left, in seconds."""
-        return sum(chosen.seconds for target, repeat in self._turns() for chosen in self._pending(target, repeat))
+        return sum(
+            chosen.seconds for target, repeat in self._trials_in_order() for chosen in self._pending(target, repeat)
+        )
 
     def go(self) -> None:
         """Run the cells that are missing.
 
         A signal to end makes the run partial and leaves nothing behind.
         """
-        self.meta |= {"state": "running", "reason": "", "targets": [self._described(one) for one in self.targets]}
+        self.meta |= {"state": "running", "reason": "", "targets": [self._describe(one) for one in self.targets]}
         meta_file.write(self.directory, self.meta)
         sampler = Sampler(self.directory / "resources.csv", self.meta["started"])
         try:
             with _ending_by_signal() as self._check:
-                for target, repeat in self._turns():
+                for target, repeat in self._trials_in_order():
                     pending = self._pending(target, repeat)
                     if pending:
-                        self._turn(target, repeat, pending, sampler)
+                        self._run_target(target, repeat, pending, sampler)
             self._close("complete" if not self.failed else "partial", self._why())
         except Interrupted as error:
             self._close("partial", str(error))
-            self._progress.said(f"{error}: what was measured is kept; go on with --resume {self.directory}")
+            self._progress.print_line(f"{error}: what was measured is kept; go on with --resume {self.directory}")
         finally:
             sampler.close()
             shutil.rmtree(self.directory / "work", ignore_errors=True)
 
-    def _turns(self) -> Iterator[tuple[Target, int]]:
+    def _trials_in_order(self) -> Iterator[tuple[Target, int]]:
         """Yield the turns in their order.
 
         The first target changes with every repeat, so that the time of day favours none.
@@ -112,37 +114,37 @@ class Run:
                 yield target, repeat
 
     def _pending(self, target: Target, repeat: int) -> list[SelectedScenario]:
-        done = {
+        finished = {
             (cell["target"], cell["scenario"], cell["repeat"]) for cell in self.meta["cells"] if cell["state"] == "done"
         }
         boto = target.kind == "direct"
         return [
             chosen
             for chosen in self.plan.scenarios.values()
-            if (target.name, chosen.name, repeat) not in done and not (boto and chosen.name == "boto3_mixed")
+            if (target.name, chosen.name, repeat) not in finished and not (boto and chosen.name == "boto3_mixed")
         ]
 
-    def _turn(self, target: Target, repeat: int, pending: list[SelectedScenario], sampler: Sampler) -> None:
+    def _run_target(self, target: Target, repeat: int, pending: list[SelectedScenario], sampler: Sampler) -> None:
         self._check()
-        self._progress.began(f"{target.name}: getting ready")
+        self._progress.show_start(f"{target.name}: getting ready")
         left = list(pending)
         log = self.directory / "logs" / f"{target.name}-{repeat}-gateway.log"
         log.parent.mkdir(exist_ok=True)
         try:
             with start_target(target, self.plan, self._keys, self._parent, log) as there:
-                self._look(target, there, pending)
+                self._inspect_store(target, there, pending)
                 while left:
                     self._check()
-                    self._cell(target, repeat, left[0], there, sampler)
+                    self._run_trial(target, repeat, left[0], there, sampler)
                     left.pop(0)
         except (S3CallError, MountFailed, OSError, subprocess.SubprocessError) as error:
             reason = str(error) or type(error).__name__
-            self._progress.said(f"{target.name}: {reason.splitlines()[0]}")
+            self._progress.print_line(f"{target.name}: {reason.splitlines()[0]}")
             for chosen in left:
                 self._note(target, repeat, chosen, TrialResult("failed", reason=reason[:2000]))
-                self._progress.ended(chosen.seconds, None, "")
+                self._progress.show_end(chosen.seconds, None, "")
 
-    def _look(self, target: Target, there: RunningTarget, pending: list[SelectedScenario]) -> None:
+    def _inspect_store(self, target: Target, there: RunningTarget, pending: list[SelectedScenario]) -> None:
         """Probe a store before its first turn and check its free space. Raises OSError."""
         if there.path is None:
             return
@@ -158,11 +160,11 @@ class Run:
         mount = mount_of(there.path)
         entry["mount"] = mount._asdict() | {"driver": mount.driver}
 
-    def _cell(
+    def _run_trial(
         self, target: Target, repeat: int, chosen: SelectedScenario, there: RunningTarget, sampler: Sampler
     ) -> None:
         what = f"{target.name}: {chosen.name} ({repeat} of {self.plan.repeats})"
-        self._progress.began(what)
+        self._progress.show_start(what)
         _sync(there.path)
         bucket = bucket_name(chosen.name)
         job = LocustJob(
@@ -171,14 +173,14 @@ class Run:
             {"AWS_ACCESS_KEY_ID": there.keys.access_key, "AWS_SECRET_ACCESS_KEY": there.keys.secret_key},
         )  # fmt: skip
 
-        def begun(pid: int) -> None:
+        def on_start(pid: int) -> None:
             actors = {"gateway": there.gateway_pid, "generator": pid, "mount": there.mount_pid}
-            sampler.begin((target.name, chosen.name, repeat), actors, there.path)
+            sampler.start((target.name, chosen.name, repeat), actors, there.path)
 
         outcome = None
         try:
             outcome = run_locust(
-                job, self.directory, begun=begun, sample=sampler.sample, broken=_broken(there), check=self._check
+                job, self.directory, on_start=on_start, sample=sampler.sample, broken=_broken(there), check=self._check
             )
         except Interrupted:
             self._note(target, repeat, chosen, self._interrupted(job))
@@ -186,12 +188,12 @@ class Run:
         finally:
             problem = there.sweep(bucket)
             if problem:
-                self._progress.said(f"{target.name}: the bucket {bucket} could not be removed: {problem}")
+                self._progress.print_line(f"{target.name}: the bucket {bucket} could not be removed: {problem}")
         self._note(target, repeat, chosen, outcome)
-        self._progress.ended(chosen.seconds, outcome, what)
-        gone = _broken(there)()
-        if gone:
-            raise S3CallError(gone)
+        self._progress.show_end(chosen.seconds, outcome, what)
+        broken = _broken(there)()
+        if broken:
+            raise S3CallError(broken)
 
     def _interrupted(self, job: LocustJob) -> TrialResult:
         file = Path("rows") / job.target / f"{job.chosen.name}-{job.repeat}.partial.csv.gz"
@@ -199,11 +201,11 @@ class Run:
 
     def _note(self, target: Target, repeat: int, chosen: SelectedScenario, outcome: TrialResult) -> None:
         name = {"target": target.name, "scenario": chosen.name, "repeat": repeat}
-        others = [cell for cell in self.meta["cells"] if {key: cell[key] for key in name} != name]
-        self.meta["cells"] = [*others, name | asdict(outcome)]
+        other_cells = [cell for cell in self.meta["cells"] if {key: cell[key] for key in name} != name]
+        self.meta["cells"] = [*other_cells, name | asdict(outcome)]
         meta_file.write(self.directory, self.meta)
 
-    def _described(self, target: Target) -> dict[str, object]:
+    def _describe(self, target: Target) -> dict[str, object]:
         before = [one for one in self.meta["targets"] if one["name"] == target.name]
         return before[0] if before else describe(target, {"probe": None, "mount": None})
 
@@ -256,16 +258,16 @@ def _ending_by_signal() -> Iterator[Callable[[], None]]:
 
     It is called only where nothing is half created. A second signal raises at once.
     """
-    asked: list[str] = []
+    signals: list[str] = []
 
     def handle(number: int, _: object) -> None:
-        asked.append(f"interrupted by {signal.Signals(number).name}")
-        if len(asked) == 2:
-            raise Interrupted(asked[0])
+        signals.append(f"interrupted by {signal.Signals(number).name}")
+        if len(signals) == 2:
+            raise Interrupted(signals[0])
 
     def check() -> None:
-        if len(asked) == 1:
-            raise Interrupted(asked[0])
+        if len(signals) == 1:
+            raise Interrupted(signals[0])
 
     before = {number: signal.signal(number, handle) for number in SIGNALS}
     try:
@@ -275,7 +277,7 @@ def _ending_by_signal() -> Iterator[Callable[[], None]]:
             signal.signal(number, handler)
 
 
-def begin(directory: Path, plan: Plan, keys: Keys, progress: Progress) -> Run:
+def start_run(directory: Path, plan: Plan, keys: Keys, progress: Progress) -> Run:
     """Create a run.
 
     Raises PlanError for an invalid request, before anything is created.

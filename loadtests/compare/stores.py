@@ -63,7 +63,7 @@ def parse_store(text: str) -> Store:
     if not NAME.fullmatch(name):
         raise PlanError(f"{text!r}: a name has small letters, digits, dots and dashes, 32 at most")
     if "/" not in rest:
-        return _known(name, rest)
+        return _parse_kind(name, rest)
     path, _, driver = rest.rpartition(":") if rest.endswith(tuple(f":{one}" for one in DRIVERS)) else (rest, "", "")
     where = Path(path).expanduser()
     if not where.is_dir():
@@ -73,7 +73,7 @@ def parse_store(text: str) -> Store:
     return Store(name, "path", where.resolve(), driver)
 
 
-def _known(name: str, kind: str) -> Store:
+def _parse_kind(name: str, kind: str) -> Store:
     if kind == "local":
         return Store(name, "local", driver="local")
     if kind == "bindfs":
@@ -104,11 +104,11 @@ def provision(store: Store, parent: Path) -> Iterator[ProvisionedStore]:
     Raises MountFailed, OSError.
     """
     if store.path is not None:
-        made = Path(tempfile.mkdtemp(prefix="sluice-bench-", dir=store.path))
+        directory = Path(tempfile.mkdtemp(prefix="sluice-bench-", dir=store.path))
         try:
-            yield ProvisionedStore(made, store.driver or mount_of(made).driver)
+            yield ProvisionedStore(directory, store.driver or mount_of(directory).driver)
         finally:
-            _remove(made)
+            _remove(directory)
         return
     work = Path(tempfile.mkdtemp(prefix=f"sluice-bench-{store.name}-", dir=parent))
     try:

@@ -62,18 +62,18 @@ class LocustJob:
     environment: Mapping[str, str]
 
     @property
-    def words(self) -> list[str]:
+    def command(self) -> list[str]:
         """Return Locust's arguments except the directory of the rows."""
         users = max(self.chosen.users, self.processes)
-        words = [sys.executable, "-m", "locust", "-f", str(SCENARIOS[self.chosen.name].file), "--headless"]
-        words += ["--only-summary", "--reset-stats", "--users", str(users), "--spawn-rate", "1000", "--keep"]
-        words += meeting_words(self.processes) if self.processes > 1 else []
-        words += ["--run-name", self.run, "--target-name", self.target, "--scenario-name", self.chosen.name]
-        words += ["--repeat", str(self.repeat), "--epoch", f"{self.epoch:.6f}"]
-        return [*words, *self.where, *self.chosen.words]
+        arguments = [sys.executable, "-m", "locust", "-f", str(SCENARIOS[self.chosen.name].file), "--headless"]
+        arguments += ["--only-summary", "--reset-stats", "--users", str(users), "--spawn-rate", "1000", "--keep"]
+        arguments += master_arguments(self.processes) if self.processes > 1 else []
+        arguments += ["--run-name", self.run, "--target-name", self.target, "--scenario-name", self.chosen.name]
+        arguments += ["--repeat", str(self.repeat), "--epoch", f"{self.epoch:.6f}"]
+        return [*arguments, *self.where, *self.chosen.arguments_list]
 
 
-def meeting_words(processes: int) -> list[str]:
+def master_arguments(processes: int) -> list[str]:
     """Return arguments for several Locust processes that meet on a free port.
 
     On the default port, processes of another run on this machine could join in, or take it.
@@ -87,16 +87,16 @@ def run_locust(
     job: LocustJob,
     directory: Path,
     *,
-    begun: Callable[[int], None],
+    on_start: Callable[[int], None],
     sample: Callable[[], None],
     broken: Callable[[], str],
     check: Callable[[], None],
 ) -> TrialResult:
     """Run Locust and gather its rows into `directory`.
 
-    `begun` receives its process. `sample` is called about every second. `broken` returns why there is no use in going
-    on, or an empty string. `check` raises Interrupted when the user wants the end; it is passed on, and the rows so far
-    are in a partial file.
+    `on_start` receives its process. `sample` is called about every second. `broken` returns why there is no use in
+    going on, or an empty string. `check` raises Interrupted when the user wants the end; it is passed on, and the rows
+    so far are in a partial file.
     """
     name = f"{job.chosen.name}-{job.repeat}"
     parts = directory / "work" / f"{job.target}-{name}"
@@ -108,7 +108,7 @@ def run_locust(
     outcome = TrialResult("failed", started=time.time(), load1=(os.getloadavg()[0], 0.0))
     with log.open("wb") as out:
         process = subprocess.Popen(
-            [*job.words, "--rows", str(parts.absolute())],  # it begins elsewhere
+            [*job.command, "--rows", str(parts.absolute())],  # it begins elsewhere
             cwd=ROOT,
             env={**os.environ, **job.environment},
             stdin=subprocess.DEVNULL,
@@ -117,7 +117,7 @@ def run_locust(
             start_new_session=True,
         )
         try:
-            begun(process.pid)
+            on_start(process.pid)
             outcome.reason = _watch(process, sample, broken, check)
         except BaseException:
             outcome.state = "interrupted"

@@ -44,7 +44,7 @@ def size_of(text: str) -> int:
     return int(digits.removesuffix(unit)) * UNITS[unit]
 
 
-def _words(text: str, allowed: tuple[str, ...]) -> tuple[str, ...]:
+def _parse_words(text: str, allowed: tuple[str, ...]) -> tuple[str, ...]:
     words = tuple(word.strip().upper() for word in text.split(",") if word.strip())
     if unknown := [word for word in words if word not in allowed]:
         raise ValueError(f"{', '.join(unknown)}: not one of {', '.join(allowed).lower()}")
@@ -88,7 +88,7 @@ def run(
         parsed = (targets.parse_target(text, durability, _pids(pid or [])) for text in target)
         chosen = [targets.with_driver(one, driver) for one in parsed]
         plan = Plan(
-            operations=_words(ops, OPERATIONS),
+            operations=_parse_words(ops, OPERATIONS),
             sizes=tuple(size_of(size) for size in sizes.split(",")),
             clients=tuple(int(count) for count in clients.split(",")),
             seconds=seconds,
@@ -272,11 +272,11 @@ class Bench:
             targets.spread_children(parent)
             for number in range(rounds):
                 for target in self._targets if number % 2 == 0 else reversed(self._targets):
-                    self._turn(number, target, parent)
+                    self._run_target(number, target, parent)
                     report.write(self._output, {**self._head, "server_headers": self._servers}, self.measures)
 
-    def _turn(self, number: int, target: targets.Target, parent: Path) -> None:
-        def tell(measure: Measure) -> None:
+    def _run_target(self, number: int, target: targets.Target, parent: Path) -> None:
+        def report_measure(measure: Measure) -> None:
             self.measures.append(measure)
             cpu = "" if measure.cpu_us is None else f"{measure.cpu_us:,.0f} µs"
             errors = f"  {measure.errors}" if measure.errors else ""
@@ -291,7 +291,7 @@ class Bench:
             meter = Meter(running.pid, running.directory, self._server_core, self._client_core, self._beside)
             turn = TargetRun(running, self._plan, meter, number, f"bench-{secrets.token_hex(4)}")
             try:
-                turn.run(tell)
+                turn.run(report_measure)
             except (S3CallError, Stalled, OSError) as error:
                 raise S3CallError(f"{target.name}: {error}\n{running.printed()}") from error
             finally:

@@ -55,7 +55,7 @@ class Outcome:
     errors: Counter[str] = field(default_factory=Counter)
     moved: int = 0
     """Bytes of bodies in both directions."""
-    taken: int = 0
+    requests: int = 0
     heads: dict[int, bytes] = field(default_factory=dict)
     """Heads of the answers by the request's number, if they were requested."""
 
@@ -85,8 +85,10 @@ class Connection:
 class Client:
     """`connections` keep-alive connections to one endpoint, or to several that serve the same data."""
 
-    def __init__(self, address: tuple[str, int], connections: int, others: Sequence[tuple[str, int]] = ()) -> None:
-        self._addresses = itertools.cycle((address, *others))
+    def __init__(
+        self, address: tuple[str, int], connections: int, more_addresses: Sequence[tuple[str, int]] = ()
+    ) -> None:
+        self._addresses = itertools.cycle((address, *more_addresses))
         self._epoll = select.epoll()
         self._by_fd: dict[int, Connection] = {}
         self._head = bytearray(HEAD_BYTES)
@@ -149,16 +151,16 @@ class Client:
         if request is None:
             return
         self._busy += 1
-        self._outcome.taken += 1
+        self._outcome.requests += 1
         connection.started = now
         try:
-            self._begin(connection, request)
+            self._start(connection, request)
         except OSError:  # closed by the server while it was idle
             connection = self._replace(connection)
             connection.request, connection.started = request, now
-            self._begin(connection, request)
+            self._start(connection, request)
 
-    def _begin(self, connection: Connection, request: Request) -> None:
+    def _start(self, connection: Connection, request: Request) -> None:
         body = request.body
         if body is None:
             sent = connection.socket.send(request.head)
@@ -203,9 +205,9 @@ class Client:
         except OSError:
             count, whole = 0, False
         if whole:
-            self._done(connection)
+            self._finish(connection)
         elif not count:
-            self._lost(connection)
+            self._reconnect(connection)
 
     def _parse(self, connection: Connection, count: int) -> bool:
         """Parse `count` bytes of a head or a chunked body.
@@ -256,7 +258,7 @@ class Client:
         connection.chunked = b"\r\ntransfer-encoding: chunked" in head
         return 0
 
-    def _done(self, connection: Connection) -> None:
+    def _finish(self, connection: Connection) -> None:
         now = time.perf_counter()
         outcome = self._outcome
         self._busy -= 1
@@ -273,10 +275,10 @@ class Client:
             connection.chunked = False
         self._next(connection, now)
 
-    def _lost(self, connection: Connection) -> None:
-        under_way = connection.request is not None
+    def _reconnect(self, connection: Connection) -> None:
+        is_active = connection.request is not None
         connection = self._replace(connection)
-        if under_way:
+        if is_active:
             self._busy -= 1
             self._outcome.errors["connection lost"] += 1
             self._next(connection, time.perf_counter())

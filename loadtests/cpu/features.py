@@ -93,13 +93,13 @@ def measure(parent: Path, keys: Keys, core: int | None, count: int, size: int, r
             names = list(FEATURES) if number % 2 else list(reversed(FEATURES))
             for operation in OPERATIONS:
                 for name in names:
-                    cost = _cell(running, operation, name, number, count, size)
+                    cost = _measure_requests(running, operation, name, number, count, size)
                     if number >= 0:
                         found.setdefault(f"{name} {operation}", []).append(cost)
     return found
 
 
-def _cell(running: Running, operation: str, bucket: str, number: int, count: int, size: int) -> Cost:
+def _measure_requests(running: Running, operation: str, bucket: str, number: int, count: int, size: int) -> Cost:
     body = memoryview(os.urandom(size))
     method = {"STAT": "HEAD"}.get(operation, operation)
     requests = []
@@ -115,27 +115,27 @@ def _cell(running: Running, operation: str, bucket: str, number: int, count: int
         spent = measure_cost(running.pid, client, iter(requests), 600.0, f"{operation} in {bucket}")
     finally:
         client.close()
-    if (done := len(spent.outcome.latencies)) != count:
-        raise S3CallError(f"{operation} in {bucket}: {done} of {count} answered")
+    if (answered := len(spent.outcome.latencies)) != count:
+        raise S3CallError(f"{operation} in {bucket}: {answered} of {count} answered")
     return Cost(spent.cpu_us, spent.kinstructions)
 
 
 def table(found: dict[str, list[Cost]]) -> Table:
     """Render the medians, and how much each differs from a plain bucket's."""
-    made = Table(title="one operation: CPU µs (thousand instructions), and what it has over a plain bucket's")
-    made.add_column("")
+    rendered = Table(title="one operation: CPU µs (thousand instructions), and what it has over a plain bucket's")
+    rendered.add_column("")
     for name in FEATURES:
-        made.add_column(name, justify="right")
+        rendered.add_column(name, justify="right")
     for operation in OPERATIONS:
         plain, *others = (_median(found[f"{name} {operation}"]) for name in FEATURES)
-        cells = [_told(plain)]
+        cells = [_render_cost(plain)]
         for other in others:
             counted = plain.kinstructions is not None and other.kinstructions is not None
             more = (other.kinstructions or 0) - (plain.kinstructions or 0) if counted else None
             over = f"{other.cpu_us - plain.cpu_us:+.0f} µs" + ("" if more is None else f", {more:+.0f} k")
-            cells.append(f"{_told(other)}: {over}")
-        made.add_row(operation, *cells)
-    return made
+            cells.append(f"{_render_cost(other)}: {over}")
+        rendered.add_row(operation, *cells)
+    return rendered
 
 
 def _median(costs: list[Cost]) -> Cost:
@@ -143,5 +143,5 @@ def _median(costs: list[Cost]) -> Cost:
     return Cost(statistics.median(cost.cpu_us for cost in costs), statistics.median(counted) if counted else None)
 
 
-def _told(cost: Cost) -> str:
+def _render_cost(cost: Cost) -> str:
     return f"{cost.cpu_us:.0f}" + ("" if cost.kinstructions is None else f" ({cost.kinstructions:.0f})")

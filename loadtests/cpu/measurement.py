@@ -123,7 +123,7 @@ class Meter:
         self._client_core = client_core
         self._beside = beside
 
-    def measure(self, round_number: int, target: str, cell: Case, run: Callable[[], Outcome]) -> Measure:
+    def measure(self, round_number: int, target: str, case: Case, run: Callable[[], Outcome]) -> Measure:
         """Run it after a sync, so that earlier writes are out of the way."""
         if self._directory is None:
             os.sync()
@@ -153,7 +153,7 @@ class Meter:
         return Measure(
             round=round_number,
             target=target,
-            cell=cell,
+            cell=case,
             operations=count,
             elapsed=outcome.elapsed,
             moved=outcome.moved,

@@ -34,8 +34,8 @@ class Interval:
     @staticmethod
     def of(values: Iterable[float | None]) -> Interval | None:
         """Return the interval, or None if there are no values."""
-        known = [value for value in values if value is not None]
-        return Interval(statistics.median(known), min(known), max(known)) if known else None
+        present = [value for value in values if value is not None]
+        return Interval(statistics.median(present), min(present), max(present)) if present else None
 
     def overlaps(self, other: Interval) -> bool:
         """Return whether two intervals share a value."""
@@ -72,12 +72,12 @@ def rows(measures: list[Measure]) -> list[Row]:
     return [_row(cell, target, group) for (cell, target), group in groups.items()]
 
 
-def _row(cell: Case, target: str, group: list[Measure]) -> Row:
+def _row(case: Case, target: str, group: list[Measure]) -> Row:
     def interval(value: Callable[[Measure], float | None]) -> Interval | None:
         return Interval.of(value(measure) for measure in group)
 
     return Row(
-        cell=cell,
+        cell=case,
         target=target,
         rounds=len(group),
         rate=interval(lambda measure: measure.rate),
@@ -112,10 +112,10 @@ def spread(interval: Interval | None, unit: float = 1.0) -> str:
 
 def ratio(own: Interval | None, others: list[Interval | None], best: Callable[..., Interval]) -> str:
     """Render `own` over the best other median, with ≈ if the intervals share a value."""
-    known = [interval for interval in others if interval is not None]
-    if own is None or not known:
+    present = [interval for interval in others if interval is not None]
+    if own is None or not present:
         return ""
-    rival = best(known, key=lambda interval: interval.median)
+    rival = best(present, key=lambda interval: interval.median)
     if not rival.median:
         return ""
     return f"{own.median / rival.median:.2f}{'≈' if own.overlaps(rival) else ''}"

@@ -79,7 +79,7 @@ class Server:
             "SLUICE_ROOT_SECRET_KEY": keys.secret_key,
             "SLUICE_DURABILITY": durability,
         }
-        self._words = [word.format(port=self._port, data=data) for word in shlex.split(SLUICE)]
+        self._command = [word.format(port=self._port, data=data) for word in shlex.split(SLUICE)]
         self._process: subprocess.Popen[bytes] | None = None
 
     @property
@@ -93,7 +93,7 @@ class Server:
         began = time.perf_counter()
         with self._log.open("ab") as log:
             self._process = subprocess.Popen(
-                ["taskset", "-c", str(self._core), *self._words],
+                ["taskset", "-c", str(self._core), *self._command],
                 cwd=ROOT,
                 env=self._environment,
                 stdout=log,
@@ -144,23 +144,23 @@ def _measure(
     server: Server, empty: Server, bucket: str, objects: int, size: int, seconds: float, clients: int
 ) -> State:
     """Measure PUTs of this store and an empty one in turns (medians), then pages."""
-    turns: list[Puts] = []
+    bursts: list[Puts] = []
     beside: list[Puts] = []
     empty.start()
     try:
         procfs.reset_peak(server.pid)
         for _ in range(TURNS):
-            turns.append(_burst(server, bucket, size, seconds / TURNS, clients))
+            bursts.append(_burst(server, bucket, size, seconds / TURNS, clients))
             beside.append(_burst(empty, bucket, size, seconds / TURNS, clients))
     finally:
         empty.stop()
     list_cpu, list_seconds = _list_pages(server, bucket)
     return State(
         objects=objects,
-        put_rate=statistics.median(turn.rate for turn in turns),
+        put_rate=statistics.median(turn.rate for turn in bursts),
         empty_put_rate=statistics.median(turn.rate for turn in beside),
-        put_cpu_us=statistics.median(turn.cpu_us for turn in turns),
-        put_kinstructions=statistics.median(turn.kinstructions for turn in turns),
+        put_cpu_us=statistics.median(turn.cpu_us for turn in bursts),
+        put_kinstructions=statistics.median(turn.kinstructions for turn in bursts),
         list_cpu_ms=list_cpu * 1e3,
         list_ms=list_seconds * 1e3,
         peak_mib=(procfs.peak_bytes(server.pid) or 0) / (1 << 20),

@@ -172,7 +172,7 @@ def straight(directory: Path, tree: Tree, threads: int, reads: Reads, *, sync: b
     started = time.perf_counter()
     for name in tree.directories:
         (directory / name).mkdir()
-    _each(tree.files, threads, lambda name, size: _write(directory / name, body[:size], sync))
+    _run_each(tree.files, threads, lambda name, size: _write(directory / name, body[:size], sync))
     wrote = time.perf_counter() - started
     chosen = chosen_reads(tree, reads)
     for name, _ in set(chosen):
@@ -186,7 +186,7 @@ def straight(directory: Path, tree: Tree, threads: int, reads: Reads, *, sync: b
 
 def _rate(directory: Path, chosen: Sequence[tuple[str, int]]) -> float:
     started = time.perf_counter()
-    _each(chosen, READERS, lambda name, _: read(directory / name))
+    _run_each(chosen, READERS, lambda name, _: read(directory / name))
     return sum(size for _, size in chosen) / (time.perf_counter() - started)
 
 
@@ -200,7 +200,7 @@ def _write(path: Path, body: memoryview, sync: bool) -> None:
         os.close(fd)
 
 
-def _each(files: Sequence[tuple[str, int]], threads: int, do: Callable[[str, int], object]) -> None:
+def _run_each(files: Sequence[tuple[str, int]], threads: int, do: Callable[[str, int], object]) -> None:
     errors: list[Exception] = []
 
     def work(number: int) -> None:
@@ -221,13 +221,15 @@ def _each(files: Sequence[tuple[str, int]], threads: int, do: Callable[[str, int
 
 def table(found: Sequence[Found]) -> Table:
     """Render one line for each result."""
-    made = Table(box=box.SIMPLE)
+    rendered = Table(box=box.SIMPLE)
     for heading in ("through", "files", "MB", "s", "files/s", "MB/s", "16 read cold, MB/s", "warm, MB/s"):
-        made.add_column(heading, justify="left" if heading == "through" else "right", no_wrap=True)
+        rendered.add_column(heading, justify="left" if heading == "through" else "right", no_wrap=True)
     for one in found:
         figures = (one.wrote, one.files / one.wrote, one.bytes / one.wrote / 1e6, one.cold / 1e6, one.warm / 1e6)
-        made.add_row(one.name, f"{one.files:,}", f"{one.bytes / 1e6:,.0f}", *(f"{figure:,.1f}" for figure in figures))
-    return made
+        rendered.add_row(
+            one.name, f"{one.files:,}", f"{one.bytes / 1e6:,.0f}", *(f"{figure:,.1f}" for figure in figures)
+        )
+    return rendered
 
 
 def cpu_table(found: Sequence[Found]) -> Table:

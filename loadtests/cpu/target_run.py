@@ -64,7 +64,7 @@ class TargetRun:
         largest = max((*plan.sizes, plan.part_bytes, plan.mix_bytes))
         self._pool = memoryview(os.urandom(POOL_BYTES + largest))
 
-    def run(self, tell: Callable[[Measure], None]) -> None:
+    def run(self, report: Callable[[Measure], None]) -> None:
         """Run every cell and report each measure. Raises S3CallError, Stalled and OSError.
 
         DELETE comes last: ext4 without a journal reuses an inode only minutes after it was deleted, and checks each
@@ -75,16 +75,16 @@ class TargetRun:
         written: list[tuple[int, int, list[str]]] = []
         for clients in plan.clients:
             if any(operation in plan.operations for operation in OBJECT_OPERATIONS):
-                written += [(size, clients, self._objects(size, clients, tell)) for size in plan.sizes]
+                written += [(size, clients, self._objects(size, clients, report)) for size in plan.sizes]
             if "LIST" in plan.operations:
-                tell(self._list(clients))
+                report(self._list(clients))
         if "MULTIPART" in plan.operations:
-            tell(self._multipart(plan.clients[0]))
+            report(self._multipart(plan.clients[0]))
         if "MIX" in plan.operations:
-            tell(self._mix())
+            report(self._mix())
         if "DELETE" in plan.operations:
             for size, clients, paths in written:
-                tell(self._delete(size, clients, paths))
+                report(self._delete(size, clients, paths))
 
     def clean(self) -> None:
         """Delete everything that this turn created: an endpoint outlives the turn."""
@@ -99,7 +99,7 @@ class TargetRun:
 
     @contextmanager
     def _client(self, connections: int) -> Iterator[Client]:
-        client = Client(self._running.address, connections, self._running.others)
+        client = Client(self._running.address, connections, self._running.more_addresses)
         try:
             yield client
         finally:
@@ -124,24 +124,24 @@ class TargetRun:
         return int(rate * (self._plan.seconds + self._plan.warm_up)) + 64
 
     def _timed(
-        self, cell: Case, client: Client, feed: Iterator[Request], warm_up_requests: int | None = None
+        self, case: Case, client: Client, feed: Iterator[Request], warm_up_requests: int | None = None
     ) -> tuple[Measure, int]:
         """Warm up with at most `warm_up_requests`, then measure.
 
         Also returns how many requests both took.
         """
         warm = client.run(itertools.islice(feed, warm_up_requests), self._plan.warm_up)
-        taken = warm.taken
+        requests = warm.requests
 
         def run() -> Outcome:
-            nonlocal taken
+            nonlocal requests
             outcome = client.run(feed, self._plan.seconds)
-            taken += outcome.taken
+            requests += outcome.requests
             return outcome
 
-        return self._meter.measure(self._round, self._running.target.name, cell, run), taken
+        return self._meter.measure(self._round, self._running.target.name, case, run), requests
 
-    def _objects(self, size: int, clients: int, tell: Callable[[Measure], None]) -> list[str]:
+    def _objects(self, size: int, clients: int, report: Callable[[Measure], None]) -> list[str]:
         """PUT new keys, then GET and STAT them at random. Return their paths."""
         paths = [
             f"/{self._bucket}/{size}-{clients}/{number % PREFIXES:x}/{number:07d}"
@@ -149,17 +149,17 @@ class TargetRun:
         ]
         with self._client(clients) as client:
             puts = [self._request("PUT", path, size) for path in paths]
-            measure, taken = self._timed(Case("PUT", size, clients), client, iter(puts))
-            written = paths[:taken]
+            measure, requests = self._timed(Case("PUT", size, clients), client, iter(puts))
+            written = paths[:requests]
             self._compare(written[0], puts[0])
             del puts
             if "PUT" in self._plan.operations:
-                tell(measure)
+                report(measure)
             for operation in ("GET", "STAT"):
                 if operation in self._plan.operations:
                     chosen = self._random.sample(written, min(READ_KEYS, len(written)))
                     reads = itertools.cycle([self._request(operation, path, size) for path in chosen])
-                    tell(self._timed(Case(operation, size, clients), client, reads)[0])
+                    report(self._timed(Case(operation, size, clients), client, reads)[0])
         return written
 
     def _delete(self, size: int, clients: int, paths: list[str]) -> Measure:
@@ -204,23 +204,23 @@ class TargetRun:
                 total = Outcome()
                 while not total.elapsed or total.elapsed < plan.seconds:
                     started = time.perf_counter()
-                    parts = self._upload(client, f"/{self._bucket}/multipart-{total.taken}")
+                    parts = self._upload(client, f"/{self._bucket}/multipart-{total.requests}")
                     took = time.perf_counter() - started
                     total.elapsed += took
                     total.latencies.append(took)
                     total.moved += parts.moved
                     total.errors += parts.errors
-                    total.taken += 1
+                    total.requests += 1
                 return total
 
             return self._meter.measure(self._round, self._running.target.name, cell, run)
 
     def _upload(self, client: Client, path: str) -> Outcome:
         calls, plan = self._running.calls, self._plan
-        begun = re.search(rb"<UploadId>([^<]+)</UploadId>", calls.ask("POST", path, "uploads=").body)
-        if begun is None:
+        upload_match = re.search(rb"<UploadId>([^<]+)</UploadId>", calls.ask("POST", path, "uploads=").body)
+        if upload_match is None:
             raise S3CallError(f"POST {path}?uploads: no UploadId")
-        upload = begun[1].decode()
+        upload = upload_match[1].decode()
         sizes = [plan.part_bytes] * (plan.multipart_bytes // plan.part_bytes)
         requests = []
         for number, size in enumerate(sizes, 1):
@@ -245,15 +245,15 @@ class TargetRun:
         """
         plan, size = self._plan, self._plan.mix_bytes
         lag = 3 * plan.mix_clients
-        kept = [f"/{self._bucket}/mix/kept-{number}" for number in range(MIX_READ_KEYS)]
-        doomed = [f"/{self._bucket}/mix/first-{number}" for number in range(MIX_FIRST_KEYS)]
+        read_paths = [f"/{self._bucket}/mix/kept-{number}" for number in range(MIX_READ_KEYS)]
+        delete_paths = [f"/{self._bucket}/mix/first-{number}" for number in range(MIX_FIRST_KEYS)]
         with self._client(plan.mix_clients) as client:
-            client.run([self._request("PUT", path, size) for path in kept + doomed], LONG)
-            feed = self._mixed(kept, doomed, self._enough(size), lag)
+            client.run([self._request("PUT", path, size) for path in read_paths + delete_paths], LONG)
+            feed = self._mixed(read_paths, delete_paths, self._enough(size), lag)
             return self._timed(Case("MIX", size, plan.mix_clients), client, feed)[0]
 
-    def _mixed(self, kept: list[str], doomed: list[str], count: int, lag: int) -> Iterator[Request]:
-        written: list[tuple[int, str]] = [(-lag, path) for path in doomed]
+    def _mixed(self, read_paths: list[str], delete_paths: list[str], count: int, lag: int) -> Iterator[Request]:
+        written: list[tuple[int, str]] = [(-lag, path) for path in delete_paths]
         size = self._plan.mix_bytes
         for number, operation in enumerate(self._random.choices(list(MIX), list(MIX.values()), k=count)):
             if operation == "DELETE" and written and written[0][0] + lag <= number:
@@ -263,4 +263,4 @@ class TargetRun:
                 written.append((number, path))
                 yield self._request("PUT", path, size)
             else:
-                yield self._request(operation, self._random.choice(kept), size)
+                yield self._request(operation, self._random.choice(read_paths), size)

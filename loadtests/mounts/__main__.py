@@ -62,7 +62,7 @@ def tell(
 ) -> None:
     """Tell a running mount something, or ask it."""
     try:
-        print(json.dumps(control_socket.tell(control, do, **json.loads(more))))
+        print(json.dumps(control_socket.send_request(control, do, **json.loads(more))))
     except (OSError, ValueError, control_socket.Refused) as error:
         console.print(f"gave up: {error}", highlight=False, markup=False)
         raise typer.Exit(1) from error

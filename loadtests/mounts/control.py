@@ -34,12 +34,12 @@ class Control:
         self._costs = costs
         self._undo = undo
         self._does: dict[str, Callable[[Message], Any]] = {
-            "fault": lambda told: faults.set(Fault(**told["fault"])),
-            "clear": lambda told: faults.clear(told.get("number")),
-            "release": lambda told: faults.release(told.get("number")),
-            "struck": lambda told: {str(number): count for number, count in faults.struck().items()},
-            "counts": lambda told: dict(faults.counts),
-            "waiting": lambda told: faults.waiting,
+            "fault": lambda request: faults.set(Fault(**request["fault"])),
+            "clear": lambda request: faults.clear(request.get("number")),
+            "release": lambda request: faults.release(request.get("number")),
+            "struck": lambda request: {str(number): count for number, count in faults.struck().items()},
+            "counts": lambda request: dict(faults.counts),
+            "waiting": lambda request: faults.waiting,
             "crash": self._crash,
             "credits": self._credits,
         }
@@ -60,24 +60,24 @@ class Control:
         with connection, connection.makefile("rw", encoding="utf-8") as lines:
             for line in lines:
                 try:
-                    told = json.loads(line)
-                    answer = {"answer": self._does[told["do"]](told)}
+                    request = json.loads(line)
+                    answer = {"answer": self._does[request["do"]](request)}
                 except Exception as error:
                     answer = {"error": f"{type(error).__name__}: {error}"}
                 lines.write(json.dumps(answer) + "\n")
                 lines.flush()
 
-    def _crash(self, told: Message) -> int:
+    def _crash(self, request: Message) -> int:
         if self._undo is None:
             raise ValueError("this mount does not track what is not synced (tracked=True, --tracked)")
-        return self._undo.crash(told.get("survives", 0.0), told.get("seed", 0))
+        return self._undo.crash(request.get("survives", 0.0), request.get("seed", 0))
 
-    def _credits(self, told: Message) -> float:
-        self._costs.writing.left = float(told["bytes"])
+    def _credits(self, request: Message) -> float:
+        self._costs.writing.left = float(request["bytes"])
         return self._costs.writing.left
 
 
-def tell(path: Path, do: str, **more: Any) -> Any:
+def send_request(path: Path, do: str, **more: Any) -> Any:
     """Send a request to a mount and return its answer.
 
     Raises Refused, and OSError when nobody listens.

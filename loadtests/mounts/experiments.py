@@ -144,9 +144,9 @@ def _003(figures: dict[int, float]) -> Iterator[Experiment]:
 
 def _threads(threads: int, size: int, seconds: float = SECONDS) -> Callable[[Mount], float]:
     def measure(mount: Mount) -> float:
-        def once(thread: int, turn: int) -> int:
+        def once(thread: int, index: int) -> int:
             file = mount.path / f"t{thread}"
-            workloads.write(file.with_name(f"{file.name}-{turn}"), size)
+            workloads.write(file.with_name(f"{file.name}-{index}"), size)
             return size
 
         found = workloads.together(threads, seconds, once)

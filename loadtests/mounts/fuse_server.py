@@ -53,14 +53,14 @@ class Mounting:
     control: Path | None = None
 
     @property
-    def kept(self) -> Path:
+    def saved_directory(self) -> Path:
         """The directory beside the backing one that stores what a crash would restore."""
         root = Path(os.path.realpath(self.backing))
         return root.parent / f".kept-{root.name}-{os.getpid()}"
 
     def clean(self) -> None:
         """Remove what is needed only while it is mounted."""
-        shutil.rmtree(self.kept, ignore_errors=True)
+        shutil.rmtree(self.saved_directory, ignore_errors=True)
         if self.control is not None:
             self.control.unlink(missing_ok=True)
 
@@ -73,11 +73,11 @@ def serve(mounting: Mounting) -> None:
     root = os.path.realpath(mounting.backing)
     undo = None
     if mounting.tracked:
-        mounting.kept.mkdir()
-        if mounting.kept.stat().st_dev != os.stat(root).st_dev:
+        mounting.saved_directory.mkdir()
+        if mounting.saved_directory.stat().st_dev != os.stat(root).st_dev:
             mounting.clean()
             raise MountFailed(f"{root} is a file system of its own: tracking wants a directory in one")
-        undo = Undo(root, mounting.kept)
+        undo = Undo(root, mounting.saved_directory)
     try:
         operations = personality(root, costs, undo)
         guard(operations, faults, undo)

@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from sluice_s3.loadtests.mounts.control import tell
+from sluice_s3.loadtests.mounts.control import send_request
 from sluice_s3.loadtests.mounts.faults import Fault
 from sluice_s3.loadtests.mounts.fuse_server import MountFailed, is_mounted, unmount
 from sluice_s3.loadtests.mounts.profiles import profile_named
@@ -32,10 +32,10 @@ class Mount:
     Every method but `stop` raises Refused, or OSError when its process does not answer.
     """
 
-    def __init__(self, backing: Path, path: Path, told: dict[str, Any]) -> None:
+    def __init__(self, backing: Path, path: Path, options: dict[str, Any]) -> None:
         self.backing = backing
         self.path = path
-        self._told = told
+        self._options = options
         self._process: subprocess.Popen[str] | None = None
         self._control = Path("")
 
@@ -48,31 +48,31 @@ class Mount:
 
     def fault(self, call: str, act: str, path: str = "*", **more: Any) -> int:
         """Arm a fault: see `Fault`, whose other fields `more` are. Returns its number."""
-        return int(self._tell("fault", fault=Fault(call, act, path, **more).as_json()))
+        return int(self._send("fault", fault=Fault(call, act, path, **more).as_json()))
 
     def clear(self, number: int | None = None) -> None:
         """Clear one fault, or all. Calls that hang by it go on."""
-        self._tell("clear", number=number)
+        self._send("clear", number=number)
 
     def release(self, number: int | None = None) -> None:
         """Let the calls go on that hang now; later ones hang again."""
-        self._tell("release", number=number)
+        self._send("release", number=number)
 
     def struck(self, number: int) -> int:
         """Return how often an armed fault struck."""
-        return int(self._tell("struck").get(str(number), 0))
+        return int(self._send("struck").get(str(number), 0))
 
     def waiting(self) -> int:
         """Return how many calls hang now."""
-        return int(self._tell("waiting"))
+        return int(self._send("waiting"))
 
     def counts(self) -> dict[str, int]:
         """Return how many calls of each kind came, by FUSE's names."""
-        return dict(self._tell("counts"))
+        return dict(self._send("counts"))
 
     def credits(self, left: float) -> None:
         """Set the remaining burst credits, in bytes."""
-        self._tell("credits", bytes=left)
+        self._send("credits", bytes=left)
 
     # the mount itself
 
@@ -91,7 +91,7 @@ class Mount:
 
     def cut(self, survives: float = 0.0, seed: int = 0) -> int:
         """Do the first half of `crash`: every call fails until `restart`."""
-        return int(self._tell("crash", survives=survives, seed=seed))
+        return int(self._send("crash", survives=survives, seed=seed))
 
     def restart(self) -> None:
         """Unmount and mount again."""
@@ -101,7 +101,7 @@ class Mount:
     def start(self) -> None:
         """Mount. Raises MountFailed."""
         control = Path(tempfile.mkdtemp(prefix="sluice-mount-")) / "control"
-        told = {"backing": str(self.backing), "where": str(self.path), "control": str(control), **self._told}
+        told = {"backing": str(self.backing), "where": str(self.path), "control": str(control), **self._options}
         command = [
             sys.executable,
             "-c",
@@ -139,8 +139,8 @@ class Mount:
             process.communicate()
         shutil.rmtree(self._control.parent, ignore_errors=True)
 
-    def _tell(self, do: str, **more: Any) -> Any:
-        return tell(self._control, do, **more)
+    def _send(self, do: str, **more: Any) -> Any:
+        return send_request(self._control, do, **more)
 
 
 @contextmanager

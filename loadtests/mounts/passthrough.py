@@ -83,7 +83,7 @@ class Passthrough:
         self._lock = threading.Lock()
         self._files: dict[int, File] = {}
         self._open: dict[int, File] = {}
-        self._known = Known(costs.profile.cache_seconds)
+        self._attribute_cache = Known(costs.profile.cache_seconds)
 
     # names
 
@@ -91,9 +91,9 @@ class Passthrough:
         """Serve FUSE's `getattr`."""
         started = time.perf_counter()
         found = os.lstat(self._root + path) if fh is None else os.fstat(fh)
-        if fh is None and not self._known.has(path, started):
+        if fh is None and not self._attribute_cache.has(path, started):
             self._costs.call("lookup", started)
-            self._known.add(path)
+            self._attribute_cache.add(path)
         return {name: getattr(found, attribute) for name, attribute in ATTRIBUTES}
 
     def readlink(self, path: str) -> str:
@@ -140,8 +140,8 @@ class Passthrough:
             with self._undo.changing():
                 self._require_empty(new)
                 self._undo.rename(old, new)
-        self._known.remove(old)
-        self._known.add(new)
+        self._attribute_cache.remove(old)
+        self._attribute_cache.add(new)
         self._costs.call("remove" if is_hidden(new) else "rename", started)
 
     def unlink(self, path: str) -> None:
@@ -152,7 +152,7 @@ class Passthrough:
         else:
             with self._undo.changing():
                 self._undo.remove(path)
-        self._known.remove(path)
+        self._attribute_cache.remove(path)
         if not is_hidden(path):
             self._costs.call("remove", started)
 
@@ -165,7 +165,7 @@ class Passthrough:
             with self._undo.changing():
                 self._require_empty(path)
                 self._undo.remove(path)
-        self._known.remove(path)
+        self._attribute_cache.remove(path)
         self._costs.call("remove", started)
 
     def chmod(self, path: str, mode: int) -> None:
@@ -329,8 +329,8 @@ class Passthrough:
         else:
             with self._undo.changing():
                 made = make()
-                self._undo.made(path)
-        self._known.add(path)
+                self._undo.created(path)
+        self._attribute_cache.add(path)
         return made
 
     def _opened(self, fd: int) -> File:

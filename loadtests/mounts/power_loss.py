@@ -47,24 +47,24 @@ class Change:
     kind: str
     directory: int
     name: str
-    other: int = 0
-    other_name: str = ""
-    kept: str = ""
+    new_directory: int = 0
+    new_name: str = ""
+    saved: str = ""
     """What the name was before, among the stored files."""
 
 
 class Undo:
     """Tracks un-synced changes. Thread-safe.
 
-    Each change of names or bytes happens within `changing`, together with its note here. `kept` is a directory on the
+    Each change of names or bytes happens within `changing`, together with its note here. `saved` is a directory on the
     same file system as `root`, outside it.
     """
 
-    def __init__(self, root: str, kept: Path) -> None:
+    def __init__(self, root: str, saved: Path) -> None:
         self._lock = threading.RLock()
         self.crashed = False
         self._root = root
-        self._kept = kept
+        self._saved = saved
         self._count = 0
         self._files: dict[int, Unsynced] = {}
         self._changes: list[Change] = []
@@ -80,37 +80,39 @@ class Undo:
 
     # names
 
-    def made(self, path: str) -> None:
+    def created(self, path: str) -> None:
         """Note a new name."""
-        directory, name = self._place(path)
+        directory, name = self._locate(path)
         self._changes.append(Change("made", directory, name))
 
     def remove(self, path: str) -> None:
         """Remove the name, and store what it was until the removal is synced. Raises OSError."""
-        directory, name = self._place(path)
+        directory, name = self._locate(path)
         if name.startswith(HIDDEN):
             # its removal was noted when it got that name
             os.unlink(self._root + path)
             return
-        self._changes.append(Change("removed", directory, name, kept=self._keep(path)))
+        self._changes.append(Change("removed", directory, name, saved=self._keep(path)))
 
     def rename(self, old: str, new: str) -> None:
         """Rename, and store what is replaced. Raises OSError."""
-        directory, name = self._place(old)
-        other, other_name = self._place(new)
-        kept = self._keep(new) if os.path.lexists(self._root + new) else ""
+        directory, name = self._locate(old)
+        new_directory, new_name = self._locate(new)
+        saved = self._keep(new) if os.path.lexists(self._root + new) else ""
         os.rename(self._root + old, self._root + new)
-        self._changes.append(Change("renamed", directory, name, other, other_name, kept))
+        self._changes.append(Change("renamed", directory, name, new_directory, new_name, saved))
 
     def synced_directory(self, path: str) -> None:
         """Note that the directory's names are durable. Raises OSError after a crash."""
         inode = os.stat(self._root + path).st_ino
         with self.changing():
-            done = [change for change in self._changes if inode in (change.directory, change.other)]
-            self._changes = [change for change in self._changes if inode not in (change.directory, change.other)]
-            for change in done:
-                if change.kept:
-                    self._drop(self._kept / change.kept)
+            durable = [change for change in self._changes if inode in (change.directory, change.new_directory)]
+            self._changes = [
+                change for change in self._changes if inode not in (change.directory, change.new_directory)
+            ]
+            for change in durable:
+                if change.saved:
+                    self._drop(self._saved / change.saved)
 
     # bytes
 
@@ -198,12 +200,12 @@ class Undo:
             return
         where, name = directory, change.name
         if change.kind == "renamed":
-            where, name = self._directories[change.other], change.other_name
+            where, name = self._directories[change.new_directory], change.new_name
             os.rename(name, change.name, src_dir_fd=where, dst_dir_fd=directory)
-        if change.kept:
-            os.rename(self._kept / change.kept, name, dst_dir_fd=where)
+        if change.saved:
+            os.rename(self._saved / change.saved, name, dst_dir_fd=where)
 
-    def _place(self, path: str) -> tuple[int, str]:
+    def _locate(self, path: str) -> tuple[int, str]:
         parent, name = os.path.split(path)
         found = os.stat(self._root + parent).st_ino
         if found not in self._directories:
@@ -229,4 +231,4 @@ class Undo:
 
     def _fresh(self) -> Path:
         self._count += 1
-        return self._kept / str(self._count)
+        return self._saved / str(self._count)

@@ -93,7 +93,7 @@ class Zdbfs(Plain):
         if self._undo is None:
             started = time.perf_counter()
             shutil.rmtree(self._root + path)
-            self._known.remove(path)
+            self._attribute_cache.remove(path)
             self._costs.call("remove", started)
         else:
             super().rmdir(path)

@@ -65,23 +65,23 @@ def compare_runs(a: Path, b: Path) -> Pairs:
     pairs: list[Pair] = []
     for target in targets:
         own = [name for name in common if name[0] == target]
-        pairs += _of_target(target, [mine[name] for name in own], [theirs[name] for name in own])
+        pairs += _compare_target(target, [mine[name] for name in own], [theirs[name] for name in own])
     return Pairs(str(first.meta["run"]), str(second.meta["run"]), pairs, remarks)
 
 
-def _of_target(target: str, mine: Sequence[Measure], theirs: Sequence[Measure]) -> Iterator[Pair]:
+def _compare_target(target: str, first: Sequence[Measure], second: Sequence[Measure]) -> Iterator[Pair]:
     """Return each use, followed by its figures."""
-    labelled = [*(replace(one, target=A) for one in mine), *(replace(one, target=B) for one in theirs)]
+    labelled = [*(replace(one, target=A) for one in first), *(replace(one, target=B) for one in second)]
     for use in USES:
         figures, scores = scored(use, labelled, (A, B))
         if len(scores) < 2:
             continue
         over = _difference([scores[label].speeds for label in (A, B)], max(one.failed for one in scores.values()))
         yield Pair(target, use.name, "", "", "", over)
-        for before, after in zip(mine, theirs, strict=True):
+        for before, after in zip(first, second, strict=True):
             if before.name in figures and before.use == use.name:
                 over = _difference([before.speeds, after.speeds], max(before.failed, after.failed))
-                yield Pair(target, use.name, before.name, before.shown(), after.shown(), over)
+                yield Pair(target, use.name, before.name, before.render(), after.render(), over)
 
 
 def _difference(speeds: Sequence[Mapping[int, float]], failed: float) -> Difference:

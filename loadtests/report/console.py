@@ -44,11 +44,11 @@ def show(found: Pairs, console: Console | None = None) -> None:
     console.print(f"{words}{significance.MATTERS:.0%} is no difference.", markup=False, highlight=False, soft_wrap=True)
 
 
-def difference(one: Difference) -> str:
+def difference(found: Difference) -> str:
     """Render `+12 % (-3.0 to +29 %)`: more is faster."""
-    if one.ratio is None:
+    if found.ratio is None:
         return ""
-    shown = percent(one.ratio - 1, sign=True)
-    if one.low is None or one.high is None:
-        return shown
-    return f"{shown} ({percent(one.low - 1, sign=True).removesuffix(' %')} to {percent(one.high - 1, sign=True)})"
+    text = percent(found.ratio - 1, sign=True)
+    if found.low is None or found.high is None:
+        return text
+    return f"{text} ({percent(found.low - 1, sign=True).removesuffix(' %')} to {percent(found.high - 1, sign=True)})"

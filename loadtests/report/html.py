@@ -14,7 +14,7 @@ from sluice_s3.loadtests.report.plots.svg import colour
 HERE = Path(__file__).parent
 
 
-def written(title: str, partial: str, facts: Sequence[str], chapters: Sequence[Chapter]) -> str:
+def render_page(title: str, partial: str, facts: Sequence[str], chapters: Sequence[Chapter]) -> str:
     """Render a whole page. `facts` stand under the title."""
     environment = Environment(
         loader=FileSystemLoader(HERE), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True,

@@ -10,31 +10,31 @@ from sluice_s3.loadtests.report.document import Block, Cell, Chapter, Figures, T
 
 def written(title: str, partial: str, chapters: Sequence[Chapter]) -> str:
     """Render a whole document."""
-    parts = [f"# {escaped(title)}"]
+    parts = [f"# {escape_text(title)}"]
     if partial:
-        parts.append(f"**Partial run: {escaped(partial)}**")
+        parts.append(f"**Partial run: {escape_text(partial)}**")
     for chapter in chapters:
-        parts.append(f"## {escaped(chapter.title)}")
+        parts.append(f"## {escape_text(chapter.title)}")
         if chapter.about:
-            parts.append(escaped(chapter.about))
-        parts += [words for block in chapter.blocks if (words := told(block))]
+            parts.append(escape_text(chapter.about))
+        parts += [words for block in chapter.blocks if (words := render_block(block))]
     return "\n\n".join(parts) + "\n"
 
 
-def told(block: Block) -> str:
+def render_block(block: Block) -> str:
     """Render a block; empty for plots."""
     if isinstance(block, Figures):
         return ""
     if isinstance(block, Table):
-        return table(block)
-    return f"**{escaped(block.text)}**" if block.mark in ("bad", "lead") else escaped(block.text)
+        return render_table(block)
+    return f"**{escape_text(block.text)}**" if block.mark in ("bad", "lead") else escape_text(block.text)
 
 
-def table(found: Table) -> str:
+def render_table(found: Table) -> str:
     """Render a table with its title above and its note below. The best is bold."""
     if not found.rows:
         return ""
-    parts = [f"### {escaped(found.title)}"] if found.title else []
+    parts = [f"### {escape_text(found.title)}"] if found.title else []
     rule = ["---"] * found.texts + ["---:"] * (len(found.head) - found.texts)
     lines = [
         _row(found.head),
@@ -43,21 +43,21 @@ def table(found: Table) -> str:
     ]
     parts.append("\n".join(lines))
     if found.note:
-        parts.append(escaped(found.note))
+        parts.append(escape_text(found.note))
     return "\n\n".join(parts)
 
 
-def _row(words: Sequence[str], *, raw: bool = False) -> str:
-    return "| " + " | ".join(one if raw else escaped(one) for one in words) + " |"
+def _row(cells: Sequence[str], *, raw: bool = False) -> str:
+    return "| " + " | ".join(one if raw else escape_text(one) for one in cells) + " |"
 
 
 def _cell(cell: str | Cell) -> str:
     one = plain(cell)
-    words = escaped(one.text)
+    words = escape_text(one.text)
     return f"**{words}**" if one.mark == "best" and words else words
 
 
-def escaped(words: str) -> str:
+def escape_text(text: str) -> str:
     """Escape text for Markdown, and for HTML inside of it, on one line."""
-    flat = " ".join(words.split())
+    flat = " ".join(text.split())
     return re.sub(r"([\\`*_|\[\]#])", r"\\\1", flat).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")

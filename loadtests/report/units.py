@@ -15,9 +15,9 @@ def significant(value: float, digits: int = 3) -> str:
     return f"{value:,.{max(0, digits - 1 - exponent)}f}"
 
 
-def trimmed(words: str) -> str:
+def trim_zeros(text: str) -> str:
     """Drop trailing zeros for an axis: `2.50 ms` → 2.5 ms, `50.0` → 50."""
-    return re.sub(r"(\.\d*?)0+(?=\D|$)", lambda found: found[1].removesuffix("."), words)
+    return re.sub(r"(\.\d*?)0+(?=\D|$)", lambda found: found[1].removesuffix("."), text)
 
 
 def seconds(value: float | None) -> str:

@@ -34,7 +34,7 @@ class Measure:
     failed: float
     unit: str = "s"
 
-    def shown(self) -> str:
+    def render(self) -> str:
         """Return the mean of the repeats, in readable units."""
         if not self.speeds:
             return ""

@@ -66,7 +66,7 @@ class Judgement:
     def call(self) -> str:
         """The verdict in short: the winners, `no difference`, or why there is none."""
         if self.winners:
-            return listed(self.winners, "or")
+            return join_names(self.winners, "or")
         calls = {difference.call for difference in self.over.values()}
         for one in ("too few repeats", "too noisy", "no difference"):
             if one in calls:
@@ -206,35 +206,37 @@ def restlessness(found: Iterable[Measure]) -> float | None:
     return stats.percentile(sorted(varied), 0.5) if varied else None
 
 
-def sentence(one: Judgement) -> str:
+def sentence(judgement: Judgement) -> str:
     """Return the sentence for a use."""
-    failed = [f"{name}: {percent(score.failed)} of its requests failed" for name, score in one.scores.items()
+    failed = [f"{name}: {percent(score.failed)} of its requests failed" for name, score in judgement.scores.items()
               if score.failed > BAD_SHARE]  # fmt: skip
-    parts = [*_said(one), *failed]
-    if one.limited:
-        parts.append(f"The generator was the bottleneck with {listed(one.limited)}")
+    parts = [*_render_sentences(judgement), *failed]
+    if judgement.limited:
+        parts.append(f"The generator was the bottleneck with {join_names(judgement.limited)}")
     return ". ".join(parts) + "."
 
 
-def _said(one: Judgement) -> list[str]:
-    if not one.over:
-        return ["Only one store was measured"] if len(one.scores) == 1 else ["Nothing to compare"]
+def _render_sentences(judgement: Judgement) -> list[str]:
+    if not judgement.over:
+        return ["Only one store was measured"] if len(judgement.scores) == 1 else ["Nothing to compare"]
     groups: dict[str, list[str]] = {}
-    for target, difference in one.over.items():
+    for target, difference in judgement.over.items():
         groups.setdefault(difference.call, []).append(target)
-    said = []
+    sentences = []
     if "faster" in groups:
-        margins = [f"{target}{margin(one.over[target])}" for target in groups["faster"]]
-        said.append(f"{one.best} is faster than {listed(margins)}")
+        margins = [f"{target}{margin(judgement.over[target])}" for target in groups["faster"]]
+        sentences.append(f"{judgement.best} is faster than {join_names(margins)}")
     if "no difference" in groups:
-        reach = max(one.over[target].reach for target in groups["no difference"])
-        named = listed([one.best, *groups["no difference"]])
-        said.append(f"No difference between {named} (more than {percent(max(reach, significance.MATTERS))} would show)")
+        reach = max(judgement.over[target].reach for target in groups["no difference"])
+        named = join_names([judgement.best, *groups["no difference"]])
+        sentences.append(
+            f"No difference between {named} (more than {percent(max(reach, significance.MATTERS))} would show)"
+        )
     for call, why in (("too noisy", "Too noisy to call"), ("too few repeats", "Fewer than three repeats")):
         if call in groups:
-            margins = [f"{target}{margin(one.over[target])}" for target in groups[call]]
-            said.append(f"{why}: {one.best} was measured faster than {listed(margins)}")
-    return said
+            margins = [f"{target}{margin(judgement.over[target])}" for target in groups[call]]
+            sentences.append(f"{why}: {judgement.best} was measured faster than {join_names(margins)}")
+    return sentences
 
 
 def margin(difference: Difference) -> str:
@@ -253,7 +255,7 @@ def _bound(ratio: float) -> str:
     return f"{(ratio - 1) * 100:.0f}"
 
 
-def listed(names: Sequence[str], word: str = "and") -> str:
+def join_names(names: Sequence[str], word: str = "and") -> str:
     """Render `a, b and c`."""
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} {word} {names[-1]}"
 
@@ -270,8 +272,8 @@ def headline(judgements: Sequence[Judgement]) -> list[str]:
         "too few repeats": "Not called, with fewer than three repeats",
         "nothing to compare": "Nothing to compare",
     }
-    winners = [f"Take {name} for {listed(uses)}." for name, uses in won.items() if name not in calls]
-    return winners + [f"{calls[name]}: {listed(uses)}." for name, uses in won.items() if name in calls]
+    winners = [f"Take {name} for {join_names(uses)}." for name, uses in won.items() if name not in calls]
+    return winners + [f"{calls[name]}: {join_names(uses)}." for name, uses in won.items() if name in calls]
 
 
 def _name(use: str) -> str:

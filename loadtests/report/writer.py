@@ -25,20 +25,20 @@ def write_report(directory: Path) -> str:
     found = chapters(model, verdict)
     put(directory / "report.json", json.dumps(as_json(model, verdict), indent=1))
     put(directory / "report.md", markdown.written(title, model.partial, found))
-    put(directory / "report.html", html.written(title, model.partial, facts(model), found))
+    put(directory / "report.html", html.render_page(title, model.partial, render_subtitle(model), found))
     lines = [f"partial run: {model.partial}"] if model.partial else []
     lines += [f"{one.use.name}: {sentence(one)}" for one in verdict.judgements]
     return "\n".join([*lines, str(directory / "report.html")])
 
 
-def put(file: Path, words: str) -> None:
+def put(file: Path, text: str) -> None:
     """Write a file atomically."""
     making = file.with_name(f"{file.name}.making")
-    making.write_text(words, encoding="utf-8")
+    making.write_text(text, encoding="utf-8")
     making.replace(file)
 
 
-def facts(model: Model) -> list[str]:
+def render_subtitle(model: Model) -> list[str]:
     """Return the facts under the title."""
     when = time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime(model.meta["started"]))
     machine = model.meta["machine"]

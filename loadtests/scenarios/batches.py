@@ -25,7 +25,7 @@ class Batches(ScriptUser):
         options = OPTIONS.of(self.session.options)
         for size in parse_sizes(options.sizes):
             for batch in range(1, options.batches + 1):
-                keys = self.mine([f"batches/{size}-{batch}-{number}" for number in range(options.files)])
+                keys = self.own_share([f"batches/{size}-{batch}-{number}" for number in range(options.files)])
                 for key in keys:
                     self.do("PUT", key, size, stage=f"batch-{batch}", users=self.session.share[1])
                 gevent.sleep(options.pause)

@@ -48,9 +48,9 @@ class OpenLoop(ScriptUser):
             self.pool.add(name)
         self.free: list[StorageClient] = []
         with closing(PreciseTimer()) as self.alarm:
-            self._begin_each(options.rate / processes, max(1, options.most_open // processes))
+            self._start_operations(options.rate / processes, max(1, options.most_open // processes))
 
-    def _begin_each(self, rate: float, most: int) -> None:
+    def _start_operations(self, rate: float, most: int) -> None:
         options = OPTIONS.of(self.session.options)
         greenlets = Greenlets(most)
         due = time.perf_counter()
@@ -58,12 +58,12 @@ class OpenLoop(ScriptUser):
         end = due + options.warm_up + options.duration if options.duration else float("inf")
         while due < end and not self.session.over:
             self.alarm.wait_until(due)
-            greenlets.spawn(self._one, due)
+            greenlets.spawn(self._run_operation, due)
             due += 1 / rate if options.regular else random.expovariate(rate)
         greenlets.join(timeout=options.patience)
         greenlets.kill()
 
-    def _one(self, due: float) -> None:
+    def _run_operation(self, due: float) -> None:
         objects = self.free.pop() if self.free else self.session.connect()
         operation = pick_operation(self.mix)
         if operation == "PUT":
@@ -82,7 +82,7 @@ class OpenLoop(ScriptUser):
 
     def _do(self, objects: StorageClient, operation: str, name: str, size: int, due: float) -> str:
         late = max(0.0, time.perf_counter() - due)
-        done = perform(objects, operation, name, size)
-        done = done._replace(total=done.total + late)
-        self.session.record(operation, done, size, due, late=late, rest=False)
-        return done.error
+        result = perform(objects, operation, name, size)
+        result = result._replace(total=result.total + late)
+        self.session.record(operation, result, size, due, late=late, rest=False)
+        return result.error

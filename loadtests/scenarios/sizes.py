@@ -23,7 +23,7 @@ class Sizes(ScriptUser):
         (most,) = parse_sizes(options.most)
         for size in parse_sizes(options.sizes):
             times = max(2, min(options.times, most // max(1, size)))
-            keys = self.mine([f"sizes/{size}-{number}" for number in range(times)])
+            keys = self.own_share([f"sizes/{size}-{number}" for number in range(times)])
             for operation in ("PUT", "GET"):
                 for key in keys:
                     self.do(operation, key, size, users=self.session.share[1])

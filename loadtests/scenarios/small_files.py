@@ -42,7 +42,7 @@ class SmallFiles(ScriptUser):
         except (OSError, tarfile.TarError) as error:
             self.session.give_up(f"{options.tar}: {error}")
             return
-        own = Tree(tree.directories, tuple(self.mine(tree.files)))
+        own = Tree(tree.directories, tuple(self.own_share(tree.files)))
         processes = self.session.share[1]
         writers, readers = max(1, options.writers // processes), max(1, options.readers // processes)
         self._stage("write", "PUT", writers, own.files)
@@ -52,7 +52,7 @@ class SmallFiles(ScriptUser):
             self._stage(stage, "GET", readers, chosen_reads(own, Reads(reads, reads)))
 
     def _stage(self, stage: str, operation: str, clients: int, files: Any) -> None:
-        def one(objects: StorageClient, file: tuple[str, int]) -> None:
+        def run_file(objects: StorageClient, file: tuple[str, int]) -> None:
             self.do(operation, f"tree/{file[0]}", file[1], stage=stage, users=clients, objects=objects)
 
-        self.each_of_mine(clients, files, one)
+        self.run_each(clients, files, run_file)

@@ -44,5 +44,5 @@ class Threads(ScriptUser):
                 written.append(f"{prefix}/{len(written)}")
                 self.do("PUT", written[-1], size, stage=f"writers-{writers}", users=writers, objects=objects)
 
-        self.together(writers, write)
+        self.run_concurrently(writers, write)
         self.remove(written)

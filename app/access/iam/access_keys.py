@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 from sluice_s3.app.access.iam import generate
-from sluice_s3.app.access.iam.actions import Call, Result, named, operation
-from sluice_s3.app.access.iam.paging import part
-from sluice_s3.app.access.iam.users import MAX_KEYS, present, whose_name
+from sluice_s3.app.access.iam.actions import Call, Result, identity_resource, operation
+from sluice_s3.app.access.iam.paging import list_page
+from sluice_s3.app.access.iam.users import MAX_KEYS, require_identity, require_user_name
 from sluice_s3.app.index.identity_rows import USER
 
 STATES = {"Active": False, "Inactive": True}
 
 
-async def _whose(call: Call) -> tuple[str, str]:
+async def _find_key_owner(call: Call) -> tuple[str, str]:
     """Return name and id of the user that the call concerns. Both are empty for the account itself."""
     if call.parameters.has("UserName"):
-        user = await present(call, USER, call.parameters.name("UserName", 128))
+        user = await require_identity(call, USER, call.parameters.name("UserName", 128))
     elif call.principal is None:
         return "", ""
     else:
-        user = await present(call, USER, whose_name(call))
+        user = await require_identity(call, USER, require_user_name(call))
     return user.name, user.id
 
 
@@ -26,27 +26,27 @@ def _of(name: str) -> Result:
     return {"UserName": name} if name else {}
 
 
-@operation("CreateAccessKey", "UserName", on=named(USER, "UserName"))
+@operation("CreateAccessKey", "UserName", on=identity_resource(USER, "UserName"))
 async def create_access_key(call: Call) -> Result:
     """Handle CreateAccessKey (https://docs.aws.amazon.com/IAM/latest/APIReference/API_CreateAccessKey.html)."""
-    name, whose = await _whose(call)
+    name, owner = await _find_key_owner(call)
     key, secret = generate.key()
-    added = await call.index.add_key(call.account_id, whose, key, secret, MAX_KEYS)
-    told = {
+    added = await call.index.add_key(call.account_id, owner, key, secret, MAX_KEYS)
+    key_fields = {
         "AccessKeyId": key,
         "Status": "Active",
         "SecretAccessKey": secret,
         "CreateDate": generate.date(added.created),
     }
-    return {"AccessKey": {**_of(name), **told}}
+    return {"AccessKey": {**_of(name), **key_fields}}
 
 
-@operation("ListAccessKeys", "UserName", "Marker", "MaxItems", on=named(USER, "UserName"))
+@operation("ListAccessKeys", "UserName", "Marker", "MaxItems", on=identity_resource(USER, "UserName"))
 async def list_access_keys(call: Call) -> Result:
     """Handle ListAccessKeys (https://docs.aws.amazon.com/IAM/latest/APIReference/API_ListAccessKeys.html)."""
-    name, whose = await _whose(call)
-    found = await call.index.keys_of(call.account_id, whose)
-    answer = part(
+    name, owner = await _find_key_owner(call)
+    found = await call.index.keys_of(call.account_id, owner)
+    answer = list_page(
         call,
         "AccessKeyMetadata",
         found,
@@ -61,18 +61,18 @@ async def list_access_keys(call: Call) -> Result:
     return {**_of(name), **answer}
 
 
-@operation("UpdateAccessKey", "UserName", "AccessKeyId", "Status", on=named(USER, "UserName"))
+@operation("UpdateAccessKey", "UserName", "AccessKeyId", "Status", on=identity_resource(USER, "UserName"))
 async def update_access_key(call: Call) -> Result:
     """Handle UpdateAccessKey (https://docs.aws.amazon.com/IAM/latest/APIReference/API_UpdateAccessKey.html)."""
-    disabled = call.parameters.one_of("Status", STATES)
-    _, whose = await _whose(call)
-    await call.index.set_key(call.account_id, whose, call.parameters.key_id(), disabled)
+    disabled = call.parameters.parse_choice("Status", STATES)
+    _, owner = await _find_key_owner(call)
+    await call.index.set_key(call.account_id, owner, call.parameters.key_id(), disabled)
     return {}
 
 
-@operation("DeleteAccessKey", "UserName", "AccessKeyId", on=named(USER, "UserName"))
+@operation("DeleteAccessKey", "UserName", "AccessKeyId", on=identity_resource(USER, "UserName"))
 async def delete_access_key(call: Call) -> Result:
     """Handle DeleteAccessKey (https://docs.aws.amazon.com/IAM/latest/APIReference/API_DeleteAccessKey.html)."""
-    _, whose = await _whose(call)
-    await call.index.remove_key(call.account_id, whose, call.parameters.key_id())
+    _, owner = await _find_key_owner(call)
+    await call.index.remove_key(call.account_id, owner, call.parameters.key_id())
     return {}

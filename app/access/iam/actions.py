@@ -39,7 +39,7 @@ class Call:
     parameters: Parameters
     values: Values = no_values
 
-    async def one(self, kind: str, name: str) -> Identity | None:
+    async def find_identity(self, kind: str, name: str) -> Identity | None:
         """Return the account's user, group or role of a name; None if there is none."""
         return await self.index.identity(self.account_id, kind, name)
 
@@ -55,7 +55,7 @@ class Operation(NamedTuple):
     handler: Handler
     resource: Resource
     """The ARN on which `iam:NAME` is required."""
-    takes: frozenset[str]
+    parameters: frozenset[str]
 
 
 ACTIONS: dict[str, Operation] = {}
@@ -66,32 +66,32 @@ POLICY = "PolicyArn"
 """
 
 
-def operation(name: str, *takes: str, on: Resource) -> Callable[[Handler], Handler]:
+def operation(name: str, *parameters: str, on: Resource) -> Callable[[Handler], Handler]:
     """Register a handler. Raises ValueError for a name that is no IAM action, or is taken."""
     if f"iam:{name}" not in IAM_ACTIONS or name in ACTIONS:
         raise ValueError(f"{name} is no action of IAM, or there already")
 
     def register(handler: Handler) -> Handler:
-        ACTIONS[name] = Operation(name, handler, on, frozenset(takes))
+        ACTIONS[name] = Operation(name, handler, on, frozenset(parameters))
         return handler
 
     return register
 
 
-def named(kind: str, parameter: str) -> Resource:
+def identity_resource(kind: str, parameter: str) -> Resource:
     """Return the user, group or role that a parameter names. Without it, the calling user."""
 
     async def resource(call: Call) -> str:
         name = call.parameters.get(parameter)
         if not name and call.principal is not None:
             return call.principal.arn
-        found = await call.one(kind, name) if name else None
+        found = await call.find_identity(kind, name) if name else None
         return arn(call.account_id, kind, "/", name) if found is None else arn_of(found)
 
     return resource
 
 
-def new(kind: str, parameter: str) -> Resource:
+def new_identity_resource(kind: str, parameter: str) -> Resource:
     """Return the resource of an identity to create, with its path."""
 
     async def resource(call: Call) -> str:
@@ -100,7 +100,7 @@ def new(kind: str, parameter: str) -> Resource:
     return resource
 
 
-def listed(kind: str) -> Resource:
+def path_resource(kind: str) -> Resource:
     """Return the resource of all identities below a path."""
 
     async def resource(call: Call) -> str:
@@ -109,17 +109,17 @@ def listed(kind: str) -> Resource:
     return resource
 
 
-async def anything(call: Call) -> str:
+async def any_resource(call: Call) -> str:
     """Return `*`, for actions without a resource."""
     return "*"
 
 
-def with_keys(values: Values, given: Mapping[str, str]) -> Values:
+def with_keys(values: Values, condition_values: Mapping[str, str]) -> Values:
     """Add an operation's condition keys (lower case, empty ones absent) to those of every request."""
 
     def value(key: str) -> tuple[str, ...] | None:
-        if key in given:
-            return (given[key],) if given[key] else None
+        if key in condition_values:
+            return (condition_values[key],) if condition_values[key] else None
         found = values(key)
         return None if found is None else tuple(found)
 
@@ -138,8 +138,8 @@ async def run(name: str, call: Call) -> Result:
     if principal is not None and principal.began is not None and principal.kind != "AssumedRole":
         # API reference of STS, GetSessionToken: without MFA, which is not supported, its keys cannot call IAM
         raise InvalidClientTokenId("The security token included in the request is invalid")
-    call.parameters.check_known(found.takes)
-    if POLICY in found.takes:
+    call.parameters.reject_unknown(found.parameters)
+    if POLICY in found.parameters:
         call = replace(call, values=with_keys(call.values, {"iam:policyarn": call.parameters.get(POLICY)}))
     try:
         resource = await found.resource(call)

@@ -4,9 +4,23 @@ from __future__ import annotations
 
 from sluice_s3.app.access.account import arn_of
 from sluice_s3.app.access.iam import generate
-from sluice_s3.app.access.iam.actions import Call, Result, listed, named, new, operation
-from sluice_s3.app.access.iam.paging import page, part
-from sluice_s3.app.access.iam.users import MAX_GROUPS, MAX_GROUPS_OF_USER, check_unused, created, present, rename
+from sluice_s3.app.access.iam.actions import (
+    Call,
+    Result,
+    identity_resource,
+    new_identity_resource,
+    operation,
+    path_resource,
+)
+from sluice_s3.app.access.iam.paging import list_identities, list_page
+from sluice_s3.app.access.iam.users import (
+    MAX_GROUPS,
+    MAX_GROUPS_OF_USER,
+    check_unused,
+    created,
+    rename,
+    require_identity,
+)
 from sluice_s3.app.access.iam.users import render_user as shown_user
 from sluice_s3.app.index.identity_rows import GROUP, USER, Identity
 
@@ -22,7 +36,7 @@ def render_group(group: Identity) -> Result:
     }
 
 
-@operation("CreateGroup", "GroupName", "Path", on=new(GROUP, "GroupName"))
+@operation("CreateGroup", "GroupName", "Path", on=new_identity_resource(GROUP, "GroupName"))
 async def create_group(call: Call) -> Result:
     """Handle CreateGroup (https://docs.aws.amazon.com/IAM/latest/APIReference/API_CreateGroup.html)."""
     group = created(call, GROUP, call.parameters.name("GroupName", 128))
@@ -30,35 +44,35 @@ async def create_group(call: Call) -> Result:
     return {"Group": render_group(group)}
 
 
-@operation("GetGroup", "GroupName", "Marker", "MaxItems", on=named(GROUP, "GroupName"))
+@operation("GetGroup", "GroupName", "Marker", "MaxItems", on=identity_resource(GROUP, "GroupName"))
 async def get_group(call: Call) -> Result:
     """Handle GetGroup (https://docs.aws.amazon.com/IAM/latest/APIReference/API_GetGroup.html)."""
-    group = await present(call, GROUP, call.parameters.name("GroupName", 128))
+    group = await require_identity(call, GROUP, call.parameters.name("GroupName", 128))
     users = await call.index.members_of(group.id)
-    return {"Group": render_group(group), **part(call, "Users", users, lambda user: user.folded, shown_user)}
+    return {"Group": render_group(group), **list_page(call, "Users", users, lambda user: user.folded, shown_user)}
 
 
-@operation("ListGroups", "PathPrefix", "Marker", "MaxItems", on=listed(GROUP))
+@operation("ListGroups", "PathPrefix", "Marker", "MaxItems", on=path_resource(GROUP))
 async def list_groups(call: Call) -> Result:
     """Handle ListGroups (https://docs.aws.amazon.com/IAM/latest/APIReference/API_ListGroups.html)."""
-    return await page(call, GROUP, "Groups", render_group)
+    return await list_identities(call, GROUP, "Groups", render_group)
 
 
-@operation("UpdateGroup", "GroupName", "NewGroupName", "NewPath", on=named(GROUP, "GroupName"))
+@operation("UpdateGroup", "GroupName", "NewGroupName", "NewPath", on=identity_resource(GROUP, "GroupName"))
 async def update_group(call: Call) -> Result:
     """Handle UpdateGroup (https://docs.aws.amazon.com/IAM/latest/APIReference/API_UpdateGroup.html)."""
     await rename(call, GROUP, "iam:UpdateGroup")
     return {}
 
 
-@operation("DeleteGroup", "GroupName", on=named(GROUP, "GroupName"))
+@operation("DeleteGroup", "GroupName", on=identity_resource(GROUP, "GroupName"))
 async def delete_group(call: Call) -> Result:
     """Handle DeleteGroup (https://docs.aws.amazon.com/IAM/latest/APIReference/API_DeleteGroup.html)."""
     await call.index.remove_identity(call.account_id, GROUP, call.parameters.name("GroupName", 128), check_unused)
     return {}
 
 
-@operation("AddUserToGroup", "GroupName", "UserName", on=named(GROUP, "GroupName"))
+@operation("AddUserToGroup", "GroupName", "UserName", on=identity_resource(GROUP, "GroupName"))
 async def add_user_to_group(call: Call) -> Result:
     """Handle AddUserToGroup (https://docs.aws.amazon.com/IAM/latest/APIReference/API_AddUserToGroup.html)."""
     user, group = call.parameters.name("UserName", 128), call.parameters.name("GroupName", 128)
@@ -66,7 +80,7 @@ async def add_user_to_group(call: Call) -> Result:
     return {}
 
 
-@operation("RemoveUserFromGroup", "GroupName", "UserName", on=named(GROUP, "GroupName"))
+@operation("RemoveUserFromGroup", "GroupName", "UserName", on=identity_resource(GROUP, "GroupName"))
 async def remove_user_from_group(call: Call) -> Result:
     """Handle RemoveUserFromGroup (https://docs.aws.amazon.com/IAM/latest/APIReference/API_RemoveUserFromGroup.html)."""
     user, group = call.parameters.name("UserName", 128), call.parameters.name("GroupName", 128)
@@ -74,9 +88,9 @@ async def remove_user_from_group(call: Call) -> Result:
     return {}
 
 
-@operation("ListGroupsForUser", "UserName", "Marker", "MaxItems", on=named(USER, "UserName"))
+@operation("ListGroupsForUser", "UserName", "Marker", "MaxItems", on=identity_resource(USER, "UserName"))
 async def list_groups_for_user(call: Call) -> Result:
     """Handle ListGroupsForUser (https://docs.aws.amazon.com/IAM/latest/APIReference/API_ListGroupsForUser.html)."""
-    user = await present(call, USER, call.parameters.name("UserName", 128))
+    user = await require_identity(call, USER, call.parameters.name("UserName", 128))
     found = await call.index.groups_of(user.id)
-    return part(call, "Groups", found, lambda group: group.folded, render_group)
+    return list_page(call, "Groups", found, lambda group: group.folded, render_group)

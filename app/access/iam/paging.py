@@ -11,21 +11,23 @@ from sluice_s3.app.index.identity_rows import Identity
 T = TypeVar("T")
 
 
-async def page(call: Call, kind: str, name: str, shown: Callable[[Identity], Result]) -> Result:
+async def list_identities(call: Call, kind: str, name: str, render: Callable[[Identity], Result]) -> Result:
     """Return a page of users, groups or roles. A marker is the folded name of the last one."""
     limit, path = call.parameters.limit(), call.parameters.path_prefix()
     found = await call.index.identities_of(call.account_id, kind, path, call.parameters.get("Marker"), limit + 1)
-    return {name: [shown(one) for one in found[:limit]], **_end([one.folded for one in found], limit)}
+    return {name: [render(one) for one in found[:limit]], **_end([one.folded for one in found], limit)}
 
 
-def part(call: Call, name: str, found: Sequence[T], place: Callable[[T], str], shown: Callable[[T], object]) -> Result:
+def list_page(
+    call: Call, name: str, found: Sequence[T], marker: Callable[[T], str], render: Callable[[T], object]
+) -> Result:
     """Return a page of a complete list. A marker is the place of the last entry."""
     limit, after = call.parameters.limit(), call.parameters.get("Marker")
-    left = sorted((one for one in found if place(one) > after), key=place)
-    return {name: [shown(one) for one in left[:limit]], **_end([place(one) for one in left], limit)}
+    left = sorted((one for one in found if marker(one) > after), key=marker)
+    return {name: [render(one) for one in left[:limit]], **_end([marker(one) for one in left], limit)}
 
 
-def _end(places: Sequence[str], limit: int) -> Result:
-    if len(places) <= limit:
+def _end(markers: Sequence[str], limit: int) -> Result:
+    if len(markers) <= limit:
         return {"IsTruncated": False}
-    return {"IsTruncated": True, "Marker": places[limit - 1]}
+    return {"IsTruncated": True, "Marker": markers[limit - 1]}

@@ -26,16 +26,16 @@ LISTS = frozenset({"PolicyArns"})
 class Parameters:
     """Names and values of a call. A list is `Name.member.1`, `Name.member.2`, and so on."""
 
-    def __init__(self, given: Mapping[str, str]) -> None:
-        self._given = given
+    def __init__(self, values: Mapping[str, str]) -> None:
+        self._values = values
 
-    def check_known(self, names: frozenset[str]) -> None:
+    def reject_unknown(self, names: frozenset[str]) -> None:
         """Refuse parameters that the operation does not support.
 
         Raises NotImplemented for a parameter that it would have to ignore, and MalformedInput for a list in place of a
         text.
         """
-        for name in self._given:
+        for name in self._values:
             base, dot, _ = name.partition(".")
             if base not in names and base not in COMMON_PARAMETERS:
                 raise NotImplemented(f"The parameter {base[:64]} is not implemented.")
@@ -44,15 +44,15 @@ class Parameters:
 
     def has(self, name: str) -> bool:
         """Return whether the parameter is present."""
-        return name in self._given
+        return name in self._values
 
     def get(self, name: str, default: str = "") -> str:
         """Return a text of any form."""
-        return self._given.get(name, default)
+        return self._values.get(name, default)
 
-    def need(self, name: str) -> str:
+    def require(self, name: str) -> str:
         """Return a required text."""
-        found = self._given.get(name)
+        found = self._values.get(name)
         if not found:
             raise ValidationError(
                 f"1 validation error detected: Value at '{_lower(name)}' failed to satisfy constraint:"
@@ -67,18 +67,18 @@ class Parameters:
         """
         found = []
         for number in range(1, MAX_ITEMS + 1):
-            value = self._given.get(f"{name}.member.{number}{field and '.' + field}")
+            value = self._values.get(f"{name}.member.{number}{field and '.' + field}")
             if value is None:
                 break
             found.append(value)
         # the query protocol writes an empty list as its bare name
-        if self.get(name) or sum(given.startswith(f"{name}.") for given in self._given) != len(found):
+        if self.get(name) or sum(numbers.startswith(f"{name}.") for numbers in self._values) != len(found):
             raise MalformedInput(f"Members of the list {name} could not be read")
         return found
 
     def name(self, name: str, longest: int = 64) -> str:
         """Return a required name of a user, group, role, policy or session."""
-        return _matching(name, self.need(name), NAME, longest)
+        return _matching(name, self.require(name), NAME, longest)
 
     def path(self, name: str = "Path", default: str = "/") -> str:
         """Return a path that begins and ends with a slash."""
@@ -90,9 +90,9 @@ class Parameters:
 
     def key_id(self) -> str:
         """Return an access key."""
-        found = self.need("AccessKeyId")
+        found = self.require("AccessKeyId")
         if not 3 <= len(found) <= 128 or not found.isprintable():
-            raise _refused("AccessKeyId", found, KEY_ID.pattern)
+            raise _pattern_error("AccessKeyId", found, KEY_ID.pattern)
         return found
 
     def limit(self) -> int:
@@ -101,7 +101,7 @@ class Parameters:
 
     def number(self, name: str, default: int, least: int, most: int) -> int:
         """Return a number within bounds."""
-        text = self._given.get(name)
+        text = self._values.get(name)
         if text is None:
             return default
         if not (text.isascii() and text.isdigit()) or not least <= int(text[:18]) <= most or len(text) > 18:
@@ -111,11 +111,11 @@ class Parameters:
             )
         return int(text)
 
-    def one_of(self, name: str, values: Mapping[str, T]) -> T:
+    def parse_choice(self, name: str, values: Mapping[str, T]) -> T:
         """Return the value for one of these texts."""
-        found = self.need(name)
+        found = self.require(name)
         if found not in values:
-            raise _refused(name, found, ", ".join(values))
+            raise _pattern_error(name, found, ", ".join(values))
         return values[found]
 
 
@@ -123,10 +123,10 @@ def _lower(name: str) -> str:
     return name[:1].lower() + name[1:]
 
 
-def _refused(name: str, value: str, wanted: str) -> ValidationError:
+def _pattern_error(name: str, value: str, pattern: str) -> ValidationError:
     return ValidationError(
         f"1 validation error detected: Value '{value[:128]}' at '{_lower(name)}' failed to satisfy constraint:"
-        f" Member must satisfy regular expression pattern: {wanted}"
+        f" Member must satisfy regular expression pattern: {pattern}"
     )
 
 
@@ -137,5 +137,5 @@ def _matching(name: str, value: str, pattern: re.Pattern[str], longest: int) -> 
             f" Member must have length less than or equal to {longest}"
         )
     if pattern.fullmatch(value) is None:
-        raise _refused(name, value, pattern.pattern)
+        raise _pattern_error(name, value, pattern.pattern)
     return value

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from sluice_s3.app.access.iam import documents
-from sluice_s3.app.access.iam.actions import Call, Document, Handler, Result, named, operation
+from sluice_s3.app.access.iam.actions import Call, Document, Handler, Result, identity_resource, operation
 from sluice_s3.app.access.iam.errors import InvalidInput, MalformedPolicyDocument, NoSuchEntity
-from sluice_s3.app.access.iam.paging import part
-from sluice_s3.app.access.iam.users import present
+from sluice_s3.app.access.iam.paging import list_page
+from sluice_s3.app.access.iam.users import require_identity
 from sluice_s3.app.access.policy import Malformed, parse_identity
 from sluice_s3.app.access.policy.managed import MANAGED
 from sluice_s3.app.errors import NoSuchIdentity, TooManyIdentities
@@ -44,9 +44,9 @@ def size_of(text: str) -> int:
 
 def _put(kind: str, name: str, policy: str, text: str) -> Any:
     def change(document: dict[str, Any]) -> None:
-        kept = document.setdefault("policies", {})
-        kept[policy] = text
-        if sum(map(size_of, kept.values())) > MAX_CHARACTERS[kind]:
+        policies = document.setdefault("policies", {})
+        policies[policy] = text
+        if sum(map(size_of, policies.values())) > MAX_CHARACTERS[kind]:
             raise TooManyIdentities(kind=f"characters of policies of {kind} {name}", most=MAX_CHARACTERS[kind])
 
     return documents.changed(change)
@@ -63,10 +63,10 @@ def _remove(policy: str) -> Any:
 
 def _attach(arn: str) -> Any:
     def change(document: dict[str, Any]) -> None:
-        kept = document.setdefault("attached", [])
-        if arn not in kept:
-            kept.append(arn)
-        if len(kept) > MAX_ATTACHED:
+        attached_arns = document.setdefault("attached", [])
+        if arn not in attached_arns:
+            attached_arns.append(arn)
+        if len(attached_arns) > MAX_ATTACHED:
             raise TooManyIdentities(kind="PoliciesPerIdentity", most=MAX_ATTACHED)
 
     return documents.changed(change)
@@ -95,18 +95,21 @@ class Policies:
     async def put(self, call: Call) -> Result:
         """Handle PutUserPolicy (https://docs.aws.amazon.com/IAM/latest/APIReference/API_PutUserPolicy.html)."""
         name, policy = self.name(call), call.parameters.name("PolicyName", 128)
-        await present(call, self.kind, name)
-        text = checked(call.parameters.need("PolicyDocument"))
+        await require_identity(call, self.kind, name)
+        text = checked(call.parameters.require("PolicyDocument"))
         await call.index.change_identity(call.account_id, self.kind, name, _put(self.kind, name, policy, text))
         return {}
 
     async def get(self, call: Call) -> Result:
         """Handle GetUserPolicy (https://docs.aws.amazon.com/IAM/latest/APIReference/API_GetUserPolicy.html)."""
-        found, policy = await present(call, self.kind, self.name(call)), call.parameters.name("PolicyName", 128)
-        kept = documents.policies(found)
-        if policy not in kept:
+        found, policy = (
+            await require_identity(call, self.kind, self.name(call)),
+            call.parameters.name("PolicyName", 128),
+        )
+        policies = documents.policies(found)
+        if policy not in policies:
             raise NoSuchIdentity(kind="policy", name=policy)
-        return {self.parameter: found.name, "PolicyName": policy, "PolicyDocument": Document(kept[policy])}
+        return {self.parameter: found.name, "PolicyName": policy, "PolicyDocument": Document(policies[policy])}
 
     async def remove(self, call: Call) -> Result:
         """Handle DeleteUserPolicy (https://docs.aws.amazon.com/IAM/latest/APIReference/API_DeleteUserPolicy.html)."""
@@ -116,13 +119,13 @@ class Policies:
 
     async def list(self, call: Call) -> Result:
         """Handle ListUserPolicies (https://docs.aws.amazon.com/IAM/latest/APIReference/API_ListUserPolicies.html)."""
-        found = await present(call, self.kind, self.name(call))
-        return part(call, "PolicyNames", list(documents.policies(found)), str, str)
+        found = await require_identity(call, self.kind, self.name(call))
+        return list_page(call, "PolicyNames", list(documents.policies(found)), str, str)
 
     async def attach(self, call: Call) -> Result:
         """Handle AttachUserPolicy (https://docs.aws.amazon.com/IAM/latest/APIReference/API_AttachUserPolicy.html)."""
-        name, arn = self.name(call), call.parameters.need("PolicyArn")
-        await present(call, self.kind, name)
+        name, arn = self.name(call), call.parameters.require("PolicyArn")
+        await require_identity(call, self.kind, name)
         if arn not in MANAGED:
             raise NoSuchEntity(f"Policy {arn[:256]} does not exist or is not attachable.")
         await call.index.change_identity(call.account_id, self.kind, name, _attach(arn))
@@ -130,7 +133,7 @@ class Policies:
 
     async def detach(self, call: Call) -> Result:
         """Handle DetachUserPolicy (https://docs.aws.amazon.com/IAM/latest/APIReference/API_DetachUserPolicy.html)."""
-        arn = call.parameters.need("PolicyArn")
+        arn = call.parameters.require("PolicyArn")
         await call.index.change_identity(call.account_id, self.kind, self.name(call), _detach(arn))
         return {}
 
@@ -139,9 +142,9 @@ class Policies:
 
         https://docs.aws.amazon.com/IAM/latest/APIReference/API_ListAttachedUserPolicies.html
         """
-        found = await present(call, self.kind, self.name(call))
+        found = await require_identity(call, self.kind, self.name(call))
         arns = documents.attached(found)
-        return part(
+        return list_page(
             call, "AttachedPolicies", arns, str, lambda arn: {"PolicyName": MANAGED[arn].name, "PolicyArn": arn}
         )
 
@@ -159,7 +162,7 @@ def _register(kind: str) -> None:
         f"ListAttached{called}Policies": (of.list_attached, page),
     }
     for name, (handler, takes) in operations.items():
-        operation(name, of.parameter, *takes, on=named(kind, of.parameter))(handler)
+        operation(name, of.parameter, *takes, on=identity_resource(kind, of.parameter))(handler)
 
 
 for _kind in (USER, GROUP, ROLE):

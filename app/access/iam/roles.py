@@ -7,12 +7,12 @@ from typing import Any
 from sluice_s3.app.access import policy_principals
 from sluice_s3.app.access.account import arn_of
 from sluice_s3.app.access.iam import documents, generate
-from sluice_s3.app.access.iam.actions import Call, Document, Result, listed, new, operation
-from sluice_s3.app.access.iam.actions import named as on_named
+from sluice_s3.app.access.iam.actions import Call, Document, Result, new_identity_resource, operation, path_resource
+from sluice_s3.app.access.iam.actions import identity_resource as on_named
 from sluice_s3.app.access.iam.errors import MalformedPolicyDocument, ValidationError
-from sluice_s3.app.access.iam.paging import page
+from sluice_s3.app.access.iam.paging import list_identities
 from sluice_s3.app.access.iam.policies import MAX_SENT_CHARACTERS
-from sluice_s3.app.access.iam.users import MAX_ROLES, check_unused, created, present
+from sluice_s3.app.access.iam.users import MAX_ROLES, check_unused, created, require_identity
 from sluice_s3.app.access.policy import Malformed, parse_trust
 from sluice_s3.app.access.policy.errors import UnknownPrincipal
 from sluice_s3.app.index.identity_rows import ROLE, Identity
@@ -26,7 +26,7 @@ LEAST, MOST = 3600, 43_200
 def render_role(role: Identity, *, whole: bool = True) -> Result:
     """Return the response element of a role; `whole` adds the fields of GetRole and ListRoles."""
     document = documents.read(role)
-    told: Result = {
+    fields: Result = {
         "Path": role.path,
         "RoleName": role.name,
         "RoleId": role.id,
@@ -36,9 +36,9 @@ def render_role(role: Identity, *, whole: bool = True) -> Result:
     }
     if whole:
         if description := document.get("description"):
-            told["Description"] = description
-        told["MaxSessionDuration"] = document.get("max_session", documents.MAX_SESSION)
-    return told
+            fields["Description"] = description
+        fields["MaxSessionDuration"] = document.get("max_session", documents.MAX_SESSION)
+    return fields
 
 
 async def trust(call: Call, text: str) -> dict[str, Any]:
@@ -71,13 +71,13 @@ async def _with_names(call: Call, answer: Result) -> Result:
     "AssumeRolePolicyDocument",
     "Description",
     "MaxSessionDuration",
-    on=new(ROLE, "RoleName"),
+    on=new_identity_resource(ROLE, "RoleName"),
 )
 async def create_role(call: Call) -> Result:
     """Handle CreateRole (https://docs.aws.amazon.com/IAM/latest/APIReference/API_CreateRole.html)."""
     parameters = call.parameters
     name = parameters.name("RoleName")
-    document = await trust(call, parameters.need("AssumeRolePolicyDocument"))
+    document = await trust(call, parameters.require("AssumeRolePolicyDocument"))
     document |= _described(call)
     role = created(call, ROLE, name, documents.write(document))
     await call.index.add_identity(role, MAX_ROLES)
@@ -99,13 +99,17 @@ def _described(call: Call) -> dict[str, Any]:
 @operation("GetRole", "RoleName", on=on_named(ROLE, "RoleName"))
 async def get_role(call: Call) -> Result:
     """Handle GetRole (https://docs.aws.amazon.com/IAM/latest/APIReference/API_GetRole.html)."""
-    return {"Role": await _with_names(call, render_role(await present(call, ROLE, call.parameters.name("RoleName"))))}
+    return {
+        "Role": await _with_names(
+            call, render_role(await require_identity(call, ROLE, call.parameters.name("RoleName")))
+        )
+    }
 
 
-@operation("ListRoles", "PathPrefix", "Marker", "MaxItems", on=listed(ROLE))
+@operation("ListRoles", "PathPrefix", "Marker", "MaxItems", on=path_resource(ROLE))
 async def list_roles(call: Call) -> Result:
     """Handle ListRoles (https://docs.aws.amazon.com/IAM/latest/APIReference/API_ListRoles.html)."""
-    answer = await page(call, ROLE, "Roles", render_role)
+    answer = await list_identities(call, ROLE, "Roles", render_role)
     return answer | {"Roles": [await _with_names(call, role) for role in answer["Roles"]]}
 
 
@@ -132,8 +136,8 @@ async def update_assume_role_policy(call: Call) -> Result:
 
     https://docs.aws.amazon.com/IAM/latest/APIReference/API_UpdateAssumeRolePolicy.html
     """
-    await present(call, ROLE, call.parameters.name("RoleName"))
-    await _change(call, await trust(call, call.parameters.need("PolicyDocument")))
+    await require_identity(call, ROLE, call.parameters.name("RoleName"))
+    await _change(call, await trust(call, call.parameters.require("PolicyDocument")))
     return {}
 
 

@@ -40,8 +40,8 @@ ASSUME_TAKES = frozenset({"RoleArn", "RoleSessionName", "DurationSeconds", "Poli
 async def assume_role(call: Call) -> Result:
     """Handle AssumeRole (https://docs.aws.amazon.com/STS/latest/APIReference/API_AssumeRole.html)."""
     parameters = call.parameters
-    parameters.check_known(ASSUME_TAKES)
-    arn, name = parameters.need("RoleArn"), parameters.name("RoleSessionName")
+    parameters.reject_unknown(ASSUME_TAKES)
+    arn, name = parameters.require("RoleArn"), parameters.name("RoleSessionName")
     if len(name) < 2:
         raise ValidationError("1 validation error detected: Value at 'roleSessionName' must have length at least 2")
     if call.principal is None or call.principal.kind == "Account":
@@ -56,13 +56,13 @@ async def assume_role(call: Call) -> Result:
     most = documents.read(role).get("max_session", documents.MAX_SESSION)
     if seconds > (MAX_CHAINED if chained else most):
         raise ValidationError("The requested DurationSeconds exceeds the MaxSessionDuration set for this role.")
-    made_now = await _session(call, role.account_id, role.id, name, policies, seconds)
+    session = await _session(call, role.account_id, role.id, name, policies, seconds)
     number = account_number(role.account_id)
     assumed = {
         "AssumedRoleId": f"{role.id}:{name}",
         "Arn": f"arn:aws:sts::{number}:assumed-role/{role.name}/{name}",
     }
-    return {"AssumedRoleUser": assumed, "Credentials": _shown(made_now)}
+    return {"AssumedRoleUser": assumed, "Credentials": _render_session(session)}
 
 
 def _trusts(call: Call, role: Identity, principal: Principal, name: str) -> bool:
@@ -80,12 +80,12 @@ def _arns(principal: Principal) -> tuple[str, str]:
 
 
 def _with(call: Call, role: Identity, session: str) -> Values:
-    given = {
+    condition_values = {
         "sts:rolesessionname": session,
         "sts:externalid": call.parameters.get("ExternalId"),
         "aws:resourceaccount": account_number(role.account_id),
     }
-    return with_keys(call.values, given)
+    return with_keys(call.values, condition_values)
 
 
 def _limits(call: Call) -> list[str]:
@@ -110,7 +110,7 @@ def _limits(call: Call) -> list[str]:
 
 async def get_session_token(call: Call) -> Result:
     """Handle GetSessionToken (https://docs.aws.amazon.com/STS/latest/APIReference/API_GetSessionToken.html)."""
-    call.parameters.check_known(frozenset({"DurationSeconds"}))
+    call.parameters.reject_unknown(frozenset({"DurationSeconds"}))
     principal = call.principal
     if principal is not None and principal.began is not None:
         raise AccessDenied("Cannot call GetSessionToken with session credentials")
@@ -122,7 +122,7 @@ async def get_session_token(call: Call) -> Result:
         identity = principal.caller.unique_id
         if principal.denies("sts:GetSessionToken", "*", call.values):
             raise denied(principal, "sts:GetSessionToken", "*")
-    return {"Credentials": _shown(await _session(call, call.account_id, identity, "", [], seconds))}
+    return {"Credentials": _render_session(await _session(call, call.account_id, identity, "", [], seconds))}
 
 
 async def get_caller_identity(call: Call) -> Result:
@@ -130,7 +130,7 @@ async def get_caller_identity(call: Call) -> Result:
 
     https://docs.aws.amazon.com/STS/latest/APIReference/API_GetCallerIdentity.html
     """
-    call.parameters.check_known(frozenset())
+    call.parameters.reject_unknown(frozenset())
     number = account_number(call.account_id)
     if call.principal is None:
         return {"Arn": caller_of(call.account_id).arn, "UserId": number, "Account": number}
@@ -150,7 +150,7 @@ async def _session(call: Call, account_id: str, identity: str, name: str, polici
     return new
 
 
-def _shown(session: Session) -> Result:
+def _render_session(session: Session) -> Result:
     return {
         "AccessKeyId": session.access_key,
         "SecretAccessKey": session.secret,

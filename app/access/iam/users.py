@@ -5,9 +5,18 @@ from __future__ import annotations
 from sluice_s3.app.access.account import account_number, arn_of, caller_of
 from sluice_s3.app.access.authorize import authorize_identity
 from sluice_s3.app.access.iam import documents, generate
-from sluice_s3.app.access.iam.actions import Call, Result, anything, denied, listed, named, new, operation
+from sluice_s3.app.access.iam.actions import (
+    Call,
+    Result,
+    any_resource,
+    denied,
+    identity_resource,
+    new_identity_resource,
+    operation,
+    path_resource,
+)
 from sluice_s3.app.access.iam.errors import ValidationError
-from sluice_s3.app.access.iam.paging import page
+from sluice_s3.app.access.iam.paging import list_identities
 from sluice_s3.app.errors import IdentityInUse, NoSuchIdentity
 from sluice_s3.app.index.identity_rows import GROUP, ROLE, USER, Identity
 
@@ -55,8 +64,8 @@ async def rename(call: Call, kind: str, action: str) -> None:
 
     UpdateUser and UpdateGroup need the permission on the new name and path too ("Renaming an IAM user", User Guide).
     """
-    asked, called, refused = f"New{kind.capitalize()}Name", f"{kind.capitalize()}Name", ""
-    name = call.parameters.name(asked, 64 if kind == USER else 128) if call.parameters.has(asked) else ""
+    new_name, called, refused = f"New{kind.capitalize()}Name", f"{kind.capitalize()}Name", ""
+    name = call.parameters.name(new_name, 64 if kind == USER else 128) if call.parameters.has(new_name) else ""
     path = call.parameters.path("NewPath") if call.parameters.has("NewPath") else ""
 
     def changed(found: Identity) -> Identity:
@@ -71,7 +80,7 @@ async def rename(call: Call, kind: str, action: str) -> None:
         raise denied(call.principal, action, refused)
 
 
-@operation("CreateUser", "UserName", "Path", on=new(USER, "UserName"))
+@operation("CreateUser", "UserName", "Path", on=new_identity_resource(USER, "UserName"))
 async def create_user(call: Call) -> Result:
     """Handle CreateUser (https://docs.aws.amazon.com/IAM/latest/APIReference/API_CreateUser.html)."""
     user = created(call, USER, call.parameters.name("UserName"))
@@ -79,19 +88,19 @@ async def create_user(call: Call) -> Result:
     return {"User": render_user(user)}
 
 
-@operation("GetUser", "UserName", on=named(USER, "UserName"))
+@operation("GetUser", "UserName", on=identity_resource(USER, "UserName"))
 async def get_user(call: Call) -> Result:
     """Handle GetUser (https://docs.aws.amazon.com/IAM/latest/APIReference/API_GetUser.html)."""
     if call.parameters.has("UserName"):
-        return {"User": render_user(await present(call, USER, call.parameters.name("UserName", 128)))}
+        return {"User": render_user(await require_identity(call, USER, call.parameters.name("UserName", 128)))}
     if call.principal is None:
         account = await call.index.account(call.account_id)
-        told = {"UserId": account_number(call.account_id), "Arn": caller_of(call.account_id).arn}
-        return {"User": {"Path": "/", **told, "CreateDate": generate.date(account.created if account else 0)}}
-    return {"User": render_user(await present(call, USER, whose_name(call)))}
+        account_fields = {"UserId": account_number(call.account_id), "Arn": caller_of(call.account_id).arn}
+        return {"User": {"Path": "/", **account_fields, "CreateDate": generate.date(account.created if account else 0)}}
+    return {"User": render_user(await require_identity(call, USER, require_user_name(call)))}
 
 
-def whose_name(call: Call) -> str:
+def require_user_name(call: Call) -> str:
     """Return the calling user, which a call without UserName concerns. Raises ValidationError for a role."""
     assert call.principal is not None
     if not call.principal.name:
@@ -99,35 +108,35 @@ def whose_name(call: Call) -> str:
     return call.principal.name
 
 
-async def present(call: Call, kind: str, name: str) -> Identity:
+async def require_identity(call: Call, kind: str, name: str) -> Identity:
     """Return the account's user, group or role of a name. Raises NoSuchIdentity."""
-    found = await call.one(kind, name)
+    found = await call.find_identity(kind, name)
     if found is None:
         raise NoSuchIdentity(kind=kind, name=name)
     return found
 
 
-@operation("ListUsers", "PathPrefix", "Marker", "MaxItems", on=listed(USER))
+@operation("ListUsers", "PathPrefix", "Marker", "MaxItems", on=path_resource(USER))
 async def list_users(call: Call) -> Result:
     """Handle ListUsers (https://docs.aws.amazon.com/IAM/latest/APIReference/API_ListUsers.html)."""
-    return await page(call, USER, "Users", render_user)
+    return await list_identities(call, USER, "Users", render_user)
 
 
-@operation("UpdateUser", "UserName", "NewUserName", "NewPath", on=named(USER, "UserName"))
+@operation("UpdateUser", "UserName", "NewUserName", "NewPath", on=identity_resource(USER, "UserName"))
 async def update_user(call: Call) -> Result:
     """Handle UpdateUser (https://docs.aws.amazon.com/IAM/latest/APIReference/API_UpdateUser.html)."""
     await rename(call, USER, "iam:UpdateUser")
     return {}
 
 
-@operation("DeleteUser", "UserName", on=named(USER, "UserName"))
+@operation("DeleteUser", "UserName", on=identity_resource(USER, "UserName"))
 async def delete_user(call: Call) -> Result:
     """Handle DeleteUser (https://docs.aws.amazon.com/IAM/latest/APIReference/API_DeleteUser.html)."""
     await call.index.remove_identity(call.account_id, USER, call.parameters.name("UserName", 128), check_unused)
     return {}
 
 
-@operation("ListOpenIDConnectProviders", on=anything)
+@operation("ListOpenIDConnectProviders", on=any_resource)
 async def list_providers(call: Call) -> Result:
     """Handle ListOpenIDConnectProviders: there are none.
 
@@ -136,7 +145,7 @@ async def list_providers(call: Call) -> Result:
     return {"OpenIDConnectProviderList": []}
 
 
-@operation("GetAccountSummary", on=anything)
+@operation("GetAccountSummary", on=any_resource)
 async def get_account_summary(call: Call) -> Result:
     """Handle GetAccountSummary (https://docs.aws.amazon.com/IAM/latest/APIReference/API_GetAccountSummary.html)."""
     kinds = {"Users": (USER, MAX_USERS), "Groups": (GROUP, MAX_GROUPS), "Roles": (ROLE, MAX_ROLES)}

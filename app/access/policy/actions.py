@@ -69,20 +69,20 @@ class Names:
     """
 
     def __init__(self, names: Iterable[str]) -> None:
-        self._starts = self._ends = place = 0
+        self._starts = self._ends = position = 0
         self._signs: dict[str, int] = {}
         self._at: dict[int, str] = {}
         self.folded: dict[str, frozenset[str]] = {}
         for name in names:
             self.folded[name.lower()] = frozenset({name})
-            self._starts |= 1 << place
+            self._starts |= 1 << position
             for sign in name.lower():
-                self._signs[sign] = self._signs.get(sign, 0) | 1 << place
-                place += 1
-            self._ends |= 1 << place
-            self._at[1 << place] = name
-            place += 1
-        self._spreads = self._spreads_of((1 << place) - 1 & ~self._starts, max(map(len, self.folded)))
+                self._signs[sign] = self._signs.get(sign, 0) | 1 << position
+                position += 1
+            self._ends |= 1 << position
+            self._at[1 << position] = name
+            position += 1
+        self._spreads = self._spreads_of((1 << position) - 1 & ~self._starts, max(map(len, self.folded)))
         self._found: dict[int, frozenset[str]] = {}
 
     @staticmethod

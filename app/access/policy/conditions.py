@@ -30,20 +30,20 @@ PER_TEST = 20
 class Condition:
     """One operator on one key."""
 
-    def __init__(self, name: str, key: str, wanted: Sequence[str], *, variables: bool) -> None:
+    def __init__(self, name: str, key: str, policy_values: Sequence[str], *, variables: bool) -> None:
         """Raise Malformed for an unknown operator or an invalid value."""
         self.key = key.lower()
         self.name = name
-        self.wanted = tuple(wanted)
+        self.policy_values = tuple(policy_values)
         self._quantifier, _, rest = name.rpartition(":")
         self._if_exists = rest.endswith(IF_EXISTS)
         operator = OPERATORS.get(rest.removesuffix(IF_EXISTS))
         if operator is None or (self._quantifier and self._quantifier not in SETS):
             raise Malformed(f"Invalid Condition type : {name}")
         self.negated = operator.negated
-        self._tests: list[Holds] = [operator.prepare(value, variables) for value in wanted]
+        self._tests: list[Holds] = [operator.prepare(value, variables) for value in policy_values]
 
-    def holds(self, values: Values, work: Work, *, allow: bool) -> bool:
+    def is_met(self, values: Values, work: Work, *, allow: bool) -> bool:
         """Return whether the condition holds for the values of a request. Raises TooCostly.
 
         A policy value without meaning for a request matches nothing. For a negated operator in an Allow statement that
@@ -55,17 +55,17 @@ class Condition:
             if self._quantifier:
                 return self._quantifier == "ForAllValues"
             return self._if_exists or self.negated
-        one = [self._one(value, values, work) for value in found]
-        if self.negated and allow and None in one:
+        answers = [self._matches_any(value, values, work) for value in found]
+        if self.negated and allow and None in answers:
             return False
-        matched = [bool(answer) for answer in one]
+        matched = [bool(answer) for answer in answers]
         if self._quantifier == "ForAllValues":
             return not any(matched) if self.negated else all(matched)
         if self._quantifier == "ForAnyValue":
             return not all(matched) if self.negated else any(matched)
         return any(matched) != self.negated
 
-    def _one(self, value: str, values: Values, work: Work) -> bool | None:
+    def _matches_any(self, value: str, values: Values, work: Work) -> bool | None:
         """Return whether a value of the request matches a policy value.
 
         Returns None if none matches, but one has no meaning.
@@ -84,17 +84,17 @@ class Condition:
 class Missing:
     """The operator `Null`: "true" for an absent key, "false" for a present one."""
 
-    def __init__(self, key: str, wanted: Sequence[str]) -> None:
+    def __init__(self, key: str, policy_values: Sequence[str]) -> None:
         self.key = key.lower()
         self.name = NULL
         self.negated = False
-        self.wanted = tuple(wanted)
-        answers = {boolean(value) for value in wanted}
+        self.policy_values = tuple(policy_values)
+        answers = {boolean(value) for value in policy_values}
         if None in answers:
             raise Malformed(errors.CONDITION_VALUE)
         self._answers = answers
 
-    def holds(self, values: Values, work: Work, *, allow: bool) -> bool:
+    def is_met(self, values: Values, work: Work, *, allow: bool) -> bool:
         """Return whether the condition holds. Raises TooCostly."""
         work.spend(PER_CONDITION)
         return (not values(self.key)) in self._answers
@@ -112,8 +112,12 @@ def parse(block: Any, actions: frozenset[str] | None, *, variables: bool) -> lis
         if not isinstance(tests, dict):
             raise Malformed(errors.SYNTAX)
         for key, value in tests.items():
-            wanted = texts(_as_text(value), errors.SYNTAX)
-            condition = Missing(key, wanted) if name == NULL else Condition(name, key, wanted, variables=variables)
+            policy_values = texts(_as_text(value), errors.SYNTAX)
+            condition = (
+                Missing(key, policy_values)
+                if name == NULL
+                else Condition(name, key, policy_values, variables=variables)
+            )
             if actions is not None:
                 condition_keys.check(condition.key, actions)
             found.append(condition)

@@ -31,13 +31,13 @@ VERSIONS = ("2008-10-17", "2012-10-17")
 TOO_LONG = f"Normalized policy document exceeds the maximum allowed size of {MAX_BYTES} bytes."
 
 
-def read(text: bytes, *, kept: bool = False) -> dict[str, Any]:
+def parse_document(text: bytes, *, stored: bool = False) -> dict[str, Any]:
     """Return the policy's object with known fields, `Version`, and `Statement` as a non-empty list.
 
-    Numbers are texts, exactly as written. A stored policy (`kept`) may have any length: it was measured when it was
+    Numbers are texts, exactly as written. A stored policy (`stored`) may have any length: it was measured when it was
     put. Raises Malformed.
     """
-    if len(text) > MAX_RAW and not kept:
+    if len(text) > MAX_RAW and not stored:
         raise Malformed(TOO_LONG)
     if not text.lstrip(b" \t\r\n").startswith(b"{"):
         raise Malformed(errors.FIRST_BYTE)
@@ -54,7 +54,7 @@ def read(text: bytes, *, kept: bool = False) -> dict[str, Any]:
         raise
     except (ValueError, RecursionError):
         raise Malformed(errors.NOT_JSON) from None
-    if len(normalized) > MAX_BYTES and not kept:
+    if len(normalized) > MAX_BYTES and not stored:
         raise Malformed(TOO_LONG)
     check_fields(document, POLICY_FIELDS)
     if document.setdefault("Version", VERSIONS[0]) not in VERSIONS:
@@ -87,14 +87,14 @@ def _statements(document: dict[str, Any]) -> list[dict[str, Any]]:
     return statements
 
 
-def check_fields(found: dict[str, Any], known: frozenset[str]) -> None:
+def check_fields(found: dict[str, Any], field_names: frozenset[str]) -> None:
     """Raise Malformed for an unknown field."""
     for name in found:
-        if name not in known:
+        if name not in field_names:
             raise Malformed(f"Unknown field {name}")
 
 
-def one_of(statement: dict[str, Any], name: str) -> tuple[Any, bool]:
+def find_either(statement: dict[str, Any], name: str) -> tuple[Any, bool]:
     """Return the value of `name` or of `Not` + name, and whether it was negated.
 
     Raises Malformed unless exactly one of them is present.

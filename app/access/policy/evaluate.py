@@ -51,7 +51,7 @@ CLOSED = Policy([])
 """Decides nothing, and so allows nothing."""
 
 
-def parse(text: bytes, bucket: str, *, kept: bool = False) -> Policy:
-    """Parse the policy of a bucket, new or stored (`kept`). Raises Malformed with S3's message."""
-    found = document.read(text, kept=kept)
+def parse(text: bytes, bucket: str, *, stored: bool = False) -> Policy:
+    """Parse the policy of a bucket, new or stored (`stored`). Raises Malformed with S3's message."""
+    found = document.parse_document(text, stored=stored)
     return Policy([statements.parse(one, bucket, found["Version"]) for one in found["Statement"]])

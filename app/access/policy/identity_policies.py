@@ -12,7 +12,7 @@ from typing import Any
 
 from sluice_s3.app.access.policy import conditions, document, errors, principals
 from sluice_s3.app.access.policy.actions import STS_ACTIONS, match_any_action
-from sluice_s3.app.access.policy.document import VERSIONS, one_of, texts
+from sluice_s3.app.access.policy.document import VERSIONS, find_either, texts
 from sluice_s3.app.access.policy.errors import Malformed
 from sluice_s3.app.access.policy.evaluate import CLOSED, Policy
 from sluice_s3.app.access.policy.principals import EVERYONE, PrincipalFacts, Principals
@@ -28,14 +28,14 @@ _TO_ALL = PrincipalFacts(Principals(EVERYONE), False)
 
 def parse_identity(text: bytes) -> Policy:
     """Parse the policy of a user, group, role or session; resources are ARNs. Raises Malformed."""
-    found = document.read(text)
+    found = document.parse_document(text)
     variables = found["Version"] == VERSIONS[1]
     return Policy([_statement(one, variables) for one in found["Statement"]])
 
 
 def parse_trust(text: bytes) -> Policy:
     """Parse the trust policy of a role, which has no resources. Raises Malformed."""
-    found = document.read(text)
+    found = document.parse_document(text)
     variables = found["Version"] == VERSIONS[1]
     return Policy([_trust(one, variables) for one in found["Statement"]])
 
@@ -70,7 +70,7 @@ def _statement(statement: dict[str, Any], variables: bool) -> Statement:
     allow = _effect(statement)
     if "Principal" in statement or "NotPrincipal" in statement:
         raise Malformed(errors.HAS_PRINCIPAL)
-    found, negated = one_of(statement, "Action")
+    found, negated = find_either(statement, "Action")
     actions = frozenset().union(*map(match_any_action, texts(found, errors.VENDOR)))
     if negated:
         actions = match_any_action("*") - actions
@@ -79,7 +79,7 @@ def _statement(statement: dict[str, Any], variables: bool) -> Statement:
 
 
 def _resources(statement: dict[str, Any], variables: bool) -> Resources:
-    found, negated = one_of(statement, "Resource")
+    found, negated = find_either(statement, "Resource")
     named = texts(found, errors.NO_ARN)
     for text in named:
         if text != "*" and _ARN.fullmatch(text) is None:
@@ -91,7 +91,7 @@ def _trust(statement: dict[str, Any], variables: bool) -> Statement:
     allow = _effect(statement)
     if "Resource" in statement or "NotResource" in statement:
         raise Malformed(errors.HAS_RESOURCE)
-    found, negated = one_of(statement, "Action")
+    found, negated = find_either(statement, "Action")
     named = texts(found, errors.VENDOR)
     if negated or not all(map(_ASSUME.fullmatch, named)):
         raise Malformed(errors.ONLY_ASSUME)

@@ -21,7 +21,7 @@ class Name(NamedTuple):
     end: int
 
 
-def names(text: str) -> Iterator[Name]:
+def iterate_principals(text: str) -> Iterator[Name]:
     """Yield the principals of a policy in order. Other text yields anything, or raises ValueError."""
     path: list[str] = []
     for sign in _SIGN.finditer(text):
@@ -36,11 +36,11 @@ def names(text: str) -> Iterator[Name]:
             yield Name(path[2], json.loads(string), *sign.span(1))
 
 
-def replaced(text: str, others: Mapping[str, str]) -> str:
+def replace_principals(text: str, replacements: Mapping[str, str]) -> str:
     """Return the text with principals of the kind AWS replaced."""
-    pieces, done = [], 0
-    for kind, name, start, end in names(text):
-        if kind == "AWS" and others.get(name, name) != name:
-            pieces += [text[done:start], json.dumps(others[name])]
-            done = end
-    return "".join([*pieces, text[done:]])
+    pieces, copied_to = [], 0
+    for kind, name, start, end in iterate_principals(text):
+        if kind == "AWS" and replacements.get(name, name) != name:
+            pieces += [text[copied_to:start], json.dumps(replacements[name])]
+            copied_to = end
+    return "".join([*pieces, text[copied_to:]])

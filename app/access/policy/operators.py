@@ -50,8 +50,8 @@ def _string(fold: Callable[[str], str] = str) -> Prepare:
         template = Template(text, variables=variables)
 
         def holds(value: str, values: Values, work: Work) -> bool | None:
-            wanted = template.plain(values, work)
-            return None if wanted is None else fold(value) == fold(wanted)
+            expected = template.plain(values, work)
+            return None if expected is None else fold(value) == fold(expected)
 
         return holds
 
@@ -95,14 +95,14 @@ def _arn_parts(text: str) -> list[str]:
         return ["*"] * ARN_PARTS
     parts: list[str] = []
     depth = start = 0
-    for place, sign in enumerate(text):
-        if sign == "{" and text[place - 1 : place] == "$":
+    for position, sign in enumerate(text):
+        if sign == "{" and text[position - 1 : position] == "$":
             depth += 1
         elif sign == "}":
             depth = max(depth - 1, 0)
         elif sign == ":" and not depth and len(parts) < ARN_PARTS - 1:
-            parts.append(text[start:place])
-            start = place + 1
+            parts.append(text[start:position])
+            start = position + 1
     parts.append(text[start:])
     if len(parts) < ARN_PARTS:
         raise Malformed(errors.CONDITION_VALUE)
@@ -111,14 +111,14 @@ def _arn_parts(text: str) -> list[str]:
 
 def _typed(read: Callable[[str], T | None], compare: Callable[[T, T], bool]) -> Prepare:
     def prepare(text: str, variables: bool) -> Holds:
-        wanted = read(text)
-        if wanted is None:
+        expected = read(text)
+        if expected is None:
             raise Malformed(errors.CONDITION_VALUE)
 
         def holds(value: str, values: Values, work: Work) -> bool:
             work.spend(READING)
             found = read(value)
-            return found is not None and compare(found, wanted)
+            return found is not None and compare(found, expected)
 
         return holds
 
@@ -168,8 +168,8 @@ def boolean(text: str) -> bool | None:
     return {"true": True, "false": False}.get(text.lower())
 
 
-def _same(found: bool, wanted: bool) -> bool:
-    return found is wanted
+def _same(found: bool, expected: bool) -> bool:
+    return found is expected
 
 
 class Range(NamedTuple):
@@ -198,26 +198,26 @@ def network(text: str) -> Range | None:
     return Range(found.version, int(found.network_address), int(found.broadcast_address), found.prefixlen)
 
 
-def _inside(found: Range, wanted: Range) -> bool:
-    return found.version == wanted.version and wanted.first <= found.first and found.last <= wanted.last
+def _inside(found: Range, expected: Range) -> bool:
+    return found.version == expected.version and expected.first <= found.first and found.last <= expected.last
 
 
 def _binary(text: str, variables: bool) -> Holds:
     try:
-        wanted = base64.b64decode(text, validate=True)
+        expected = base64.b64decode(text, validate=True)
     except (binascii.Error, ValueError):
         raise Malformed(errors.CONDITION_VALUE) from None
-    return lambda value, values, work: value.encode("utf-8", "surrogatepass") == wanted
+    return lambda value, values, work: value.encode("utf-8", "surrogatepass") == expected
 
 
 def _ordered(kind: str, read: Callable[[str], Decimal | None]) -> dict[str, Operator]:
     return {
-        f"{kind}Equals": Operator(_typed(read, lambda found, wanted: found == wanted)),
-        f"{kind}NotEquals": Operator(_typed(read, lambda found, wanted: found == wanted), negated=True),
-        f"{kind}LessThan": Operator(_typed(read, lambda found, wanted: found < wanted)),
-        f"{kind}LessThanEquals": Operator(_typed(read, lambda found, wanted: found <= wanted)),
-        f"{kind}GreaterThan": Operator(_typed(read, lambda found, wanted: found > wanted)),
-        f"{kind}GreaterThanEquals": Operator(_typed(read, lambda found, wanted: found >= wanted)),
+        f"{kind}Equals": Operator(_typed(read, lambda found, expected: found == expected)),
+        f"{kind}NotEquals": Operator(_typed(read, lambda found, expected: found == expected), negated=True),
+        f"{kind}LessThan": Operator(_typed(read, lambda found, expected: found < expected)),
+        f"{kind}LessThanEquals": Operator(_typed(read, lambda found, expected: found <= expected)),
+        f"{kind}GreaterThan": Operator(_typed(read, lambda found, expected: found > expected)),
+        f"{kind}GreaterThanEquals": Operator(_typed(read, lambda found, expected: found >= expected)),
     }
 
 

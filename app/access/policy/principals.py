@@ -9,7 +9,7 @@ import re
 from typing import Any, NamedTuple
 
 from sluice_s3.app.access.policy import errors
-from sluice_s3.app.access.policy.document import one_of, texts
+from sluice_s3.app.access.policy.document import find_either, texts
 from sluice_s3.app.access.policy.errors import Malformed
 
 EVERYONE = "*"
@@ -177,7 +177,7 @@ class PrincipalFacts(NamedTuple):
 
 def parse(statement: dict[str, Any], *, allow: bool) -> PrincipalFacts:
     """Return the principals of a statement. Raises Malformed."""
-    found, negated = one_of(statement, "Principal")
+    found, negated = find_either(statement, "Principal")
     if negated and allow:
         raise Malformed(errors.ALLOW_NOT_PRINCIPAL)
     return PrincipalFacts(Principals(found), negated, allow)

@@ -37,9 +37,9 @@ def lets_public_in(statement: Statement) -> bool:
 def _fixes(condition: Condition | Missing) -> bool:
     # ForAllValues: and IfExists also hold for requests without the key
     if condition.key == "aws:sourceip" and condition.name == "IpAddress":
-        return all(map(_narrow, condition.wanted))
+        return all(map(_narrow, condition.policy_values))
     name = condition.name.removeprefix("ForAnyValue:")
-    return condition.key in FIXING and name in FIXED_BY and not any(map(_open, condition.wanted))
+    return condition.key in FIXING and name in FIXED_BY and not any(map(_open, condition.policy_values))
 
 
 def _open(value: str) -> bool:

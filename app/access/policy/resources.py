@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from sluice_s3.app.access.policy import errors
 from sluice_s3.app.access.policy.actions import BUCKET_ACTIONS, OBJECT_ACTIONS
-from sluice_s3.app.access.policy.document import one_of, texts
+from sluice_s3.app.access.policy.document import find_either, texts
 from sluice_s3.app.access.policy.errors import Malformed
 from sluice_s3.app.access.policy.variables import Template, Values
 from sluice_s3.app.access.policy.wildcards import Work
@@ -42,7 +42,7 @@ def parse(statement: dict[str, Any], bucket: str, actions: Sequence[frozenset[st
 
     Each of `actions` must fit one of them. Raises Malformed, also for a resource outside the bucket.
     """
-    found, negated = one_of(statement, "Resource")
+    found, negated = find_either(statement, "Resource")
     templates = []
     on_bucket = on_objects = negated
     for text in texts(found, errors.RESOURCE):

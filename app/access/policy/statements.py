@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from sluice_s3.app.access.policy import conditions, errors, principals, resources
 from sluice_s3.app.access.policy.actions import KNOWN, match_action
 from sluice_s3.app.access.policy.conditions import Condition, Missing
-from sluice_s3.app.access.policy.document import VERSIONS, one_of, texts
+from sluice_s3.app.access.policy.document import VERSIONS, find_either, texts
 from sluice_s3.app.access.policy.errors import Malformed
 from sluice_s3.app.access.policy.principals import Caller, PrincipalFacts
 from sluice_s3.app.access.policy.resources import Resources
@@ -45,7 +45,7 @@ class Statement(NamedTuple):
             request.action in self.actions
             and self.about.include(request.caller)
             and self.resources.include(request.resource, request.values, work, allow=self.allow)
-            and all(one.holds(request.values, work, allow=self.allow) for one in self.conditions)
+            and all(one.is_met(request.values, work, allow=self.allow) for one in self.conditions)
         )
 
 
@@ -59,7 +59,7 @@ def parse(statement: dict[str, Any], bucket: str, version: str) -> Statement:
     allow = effect == "Allow"
     variables = version == VERSIONS[1]
     about = principals.parse(statement, allow=allow)
-    found, negated = one_of(statement, "Action")
+    found, negated = find_either(statement, "Action")
     named = [match_action(text) for text in texts(found, errors.ACTION)]
     if negated:
         named = [KNOWN.difference(*named)]

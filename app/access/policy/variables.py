@@ -99,12 +99,12 @@ class Template:
 
 def _parse(text: str) -> list[Token | Variable]:
     found: list[Token | Variable] = []
-    place = 0
-    while (start := text.find("${", place)) >= 0:
-        found += tokens_of(text[place:start])
-        token, place = _variable(text, start + 2)
+    position = 0
+    while (start := text.find("${", position)) >= 0:
+        found += tokens_of(text[position:start])
+        token, position = _variable(text, start + 2)
         found.append(token)
-    return found + tokens_of(text[place:])
+    return found + tokens_of(text[position:])
 
 
 def _variable(text: str, start: int) -> tuple[str | Variable, int]:

@@ -39,12 +39,12 @@ class TooCostly(Exception):
 class Work:
     """The remaining budget of an evaluation, and the character places of the current text."""
 
-    __slots__ = ("_places", "_text", "left")
+    __slots__ = ("_positions", "_text", "left")
 
     def __init__(self, allowed: int = ALLOWED) -> None:
         self.left = allowed
         self._text = ""
-        self._places: dict[str, int] = {}
+        self._positions: dict[str, int] = {}
 
     def spend(self, cost: int) -> None:
         """Subtract from the budget. Raises TooCostly."""
@@ -52,18 +52,18 @@ class Work:
         if self.left < 0:
             raise TooCostly
 
-    def places(self, text: str, sign: str) -> int:
+    def find_positions(self, text: str, sign: str) -> int:
         """Return the places of a character in a text, as bits. Raises TooCostly."""
         if text != self._text:
-            self._text, self._places = text, {}
-        found = self._places.get(sign)
+            self._text, self._positions = text, {}
+        found = self._positions.get(sign)
         if found is None:
             self.spend(PER_MATCH + (len(text) >> (5 if text.isascii() else 2)))
-            found = self._places[sign] = _places(text, sign)
+            found = self._positions[sign] = _find_positions(text, sign)
         return found
 
 
-def _places(text: str, sign: str) -> int:
+def _find_positions(text: str, sign: str) -> int:
     if text.isascii() and sign.isascii():
         table = bytearray(b"0" * 256)
         table[ord(sign)] = ord("1")
@@ -83,28 +83,28 @@ class Piece:
     def _signs(self) -> list[tuple[int, str]]:
         """The fixed characters, each with its place."""
         found: list[tuple[int, str]] = []
-        place = 0
+        position = 0
         for token in self.tokens:
             if isinstance(token, str):
-                found += enumerate(token, place)
-                place += len(token)
+                found += enumerate(token, position)
+                position += len(token)
             else:
-                place += 1
+                position += 1
         return found
 
-    def at(self, text: str, place: int) -> bool:
+    def at(self, text: str, position: int) -> bool:
         """Return whether the piece matches a text at a place."""
         if self._text is not None:
-            return text.startswith(self._text, place)
-        if place + self.length > len(text):
+            return text.startswith(self._text, position)
+        if position + self.length > len(text):
             return False
         for token in self.tokens:
             if isinstance(token, str):
-                if not text.startswith(token, place):
+                if not text.startswith(token, position):
                     return False
-                place += len(token)
+                position += len(token)
             else:
-                place += 1
+                position += 1
         return True
 
     def find(self, text: str, start: int, end: int, work: Work) -> int:
@@ -112,17 +112,17 @@ class Piece:
         if end - start < self.length:
             return -1
         if self._text is not None:
-            place = text.find(self._text, start, end)
-            read = (end if place < 0 else place + self.length) - start
+            position = text.find(self._text, start, end)
+            read = (end if position < 0 else position + self.length) - start
             work.spend(1 + (read * min(self.length, LONG) >> 9))
-            return place
+            return position
         work.spend((self.length + 3) * (3 + (len(text) >> 11)))
-        places = (1 << (end - start - self.length + 1)) - 1
+        positions = (1 << (end - start - self.length + 1)) - 1
         for offset, sign in self._signs:
-            places &= work.places(text, sign) >> (start + offset)
-            if not places:
+            positions &= work.find_positions(text, sign) >> (start + offset)
+            if not positions:
                 return -1
-        return start + (places & -places).bit_length() - 1
+        return start + (positions & -positions).bit_length() - 1
 
 
 class Pattern:
@@ -155,12 +155,12 @@ class Pattern:
         end = len(text) - self._last.length
         if not self._last.at(text, end):
             return False
-        place = self._first.length
+        position = self._first.length
         for piece in self._middle:
-            place = piece.find(text, place, end, work)
-            if place < 0:
+            position = piece.find(text, position, end, work)
+            if position < 0:
                 return False
-            place += piece.length
+            position += piece.length
         return True
 
 
@@ -168,12 +168,12 @@ def tokens_of(text: str) -> list[Token]:
     """Return the tokens of a pattern without variables."""
     found: list[Token] = []
     plain = 0
-    for place, sign in enumerate(text):
+    for position, sign in enumerate(text):
         if sign in "*?":
-            if place > plain:
-                found.append(text[plain:place])
+            if position > plain:
+                found.append(text[plain:position])
             found.append(STAR if sign == "*" else ONE)
-            plain = place + 1
+            plain = position + 1
     if plain < len(text):
         found.append(text[plain:])
     return found
@@ -187,10 +187,10 @@ def begins(tokens: Sequence[Token], text: str) -> bool:
             signs.extend(token)
         elif token is ONE or signs[-1:] != [STAR]:
             signs.append(token)
-    places = {0}
+    positions = {0}
     for sign in text:
         # a star may also match nothing
-        places |= {place + 1 for place in places if signs[place : place + 1] == [STAR]}
-        stay = {place for place in places if signs[place : place + 1] == [STAR]}
-        places = stay | {place + 1 for place in places if signs[place : place + 1] in ([sign], [ONE])}
-    return bool(places)
+        positions |= {position + 1 for position in positions if signs[position : position + 1] == [STAR]}
+        stay = {position for position in positions if signs[position : position + 1] == [STAR]}
+        positions = stay | {position + 1 for position in positions if signs[position : position + 1] in ([sign], [ONE])}
+    return bool(positions)

@@ -17,7 +17,7 @@ from typing import Any
 
 import orjson
 
-from sluice_s3.app.encryption.keyring import ring_number
+from sluice_s3.app.encryption.keyring import parse_ring_number
 from sluice_s3.app.index.change_feed import KEYRING
 from sluice_s3.app.index.rows import NULL_VERSION, Bucket, NewVersion
 from sluice_s3.app.index.tools.rebuild import IndexRebuild, RecoveredBlob
@@ -117,7 +117,7 @@ class Rebuild:
     def _choose_settings(self, journals: dict[str, Journals]) -> dict[str, Any]:
         """Return the last accounts, keys and buckets in the journals."""
         _, settings = max((found.settings for found in journals.values()), key=lambda one: one[0])
-        ring = max((found.keyring for found in journals.values()), key=ring_number)
+        ring = max((found.keyring for found in journals.values()), key=parse_ring_number)
         return {**settings, KEYRING: ring}
 
     def _seed(self, journals: dict[str, Journals], settings: dict[str, Any]) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from sluice_s3.app.encryption.keyring import ring_number
+from sluice_s3.app.encryption.keyring import parse_ring_number
 from sluice_s3.app.index.change_feed import KEYRING
 from sluice_s3.app.index.schema.tables import DEFAULT
 from sluice_s3.app.store.journals import encoding
@@ -124,7 +124,7 @@ class Journals:
         settings = encoding.parse_settings(record)
         if settings is None:
             return
-        self.keyring = max(self.keyring, settings.get(KEYRING) or "", key=ring_number)
+        self.keyring = max(self.keyring, settings.get(KEYRING) or "", key=parse_ring_number)
         if header.until >= self.settings[0]:
             self.settings = header.until, settings
 

@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from sluice_s3.app.encryption.keyring import ring_number
+from sluice_s3.app.encryption.keyring import parse_ring_number
 from sluice_s3.app.index.change_feed import KEYRING
 from sluice_s3.app.index.tools import copy
 from sluice_s3.app.index.tools.recover import BlobLocation, IndexRecovery
@@ -66,7 +66,7 @@ class Recovery(Rebuild):
         base = self._index.settings()
         newer = [found.settings for name, found in journals.items() if found.settings[0] > self._position[name][1]]
         settings = max(newer, key=lambda one: one[0])[1] if newer else base
-        ring = max((base[KEYRING], *(found.keyring for found in journals.values())), key=ring_number)
+        ring = max((base[KEYRING], *(found.keyring for found in journals.values())), key=parse_ring_number)
         return {**settings, KEYRING: ring}
 
     def _seed(self, journals: dict[str, Journals], settings: dict[str, Any]) -> None:

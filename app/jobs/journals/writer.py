@@ -18,7 +18,7 @@ import orjson
 from xxhash import xxh3_64_intdigest
 
 from sluice_s3.app.crash import crash_point
-from sluice_s3.app.encryption.keyring import ring_number
+from sluice_s3.app.encryption.keyring import parse_ring_number
 from sluice_s3.app.index.change_feed import KEYRING, KEYRING_JOURNALED, SCAN_START, Changes, ScanPosition
 from sluice_s3.app.index.rows import Journal
 from sluice_s3.app.index.sql.transaction import of_store
@@ -206,7 +206,7 @@ class JournalWriter:
 
     async def _note_keyring(self, settings: str) -> None:
         """Note which key ring is journaled: its new keys are not used before."""
-        number = ring_number(orjson.loads(settings)[KEYRING] or "")
+        number = parse_ring_number(orjson.loads(settings)[KEYRING] or "")
         if number != self._keyring:
             await self._store.index.set_note(of_store(KEYRING_JOURNALED, self._name), str(number))
             self._keyring = number

@@ -17,7 +17,7 @@ from sluice_s3.app.access.acl import (
     PERMISSIONS,
     Grant,
     Grants,
-    canned,
+    canned_grants,
 )
 from sluice_s3.app.access.bucket_access import PREFERRED, BucketAccess, access_of
 from sluice_s3.app.errors import WouldBlock
@@ -72,10 +72,10 @@ class RequestedGrant(NamedTuple):
 
 def has_acl_headers(request: S3Request) -> bool:
     """Return whether the headers set an ACL."""
-    return _asked_canned(request) is not None or not HEADERS.keys().isdisjoint(request.headers)
+    return _find_canned_acl(request) is not None or not HEADERS.keys().isdisjoint(request.headers)
 
 
-def _asked_canned(request: S3Request) -> str | None:
+def _find_canned_acl(request: S3Request) -> str | None:
     """Return the requested canned ACL. An empty header counts as none, as on AWS: Python's s3fs sent it always."""
     return request.headers.get("x-amz-acl") or None
 
@@ -94,7 +94,7 @@ def try_ownership_of_new_object(request: S3Request) -> NewObjectOwnership:
         return NewObjectOwnership(bucket.owner_id, None)
     if _named(request):
         raise WouldBlock
-    return _written(request, access, None)
+    return _build_ownership(request, access, None)
 
 
 async def ownership_of_new_object(services: Services, request: S3Request) -> NewObjectOwnership:
@@ -105,30 +105,30 @@ async def ownership_of_new_object(services: Services, request: S3Request) -> New
     try:
         return try_ownership_of_new_object(request)
     except WouldBlock:
-        return _written(request, access_of(request.bucket_row), await resolve(services, _named(request)))
+        return _build_ownership(request, access_of(request.bucket_row), await resolve(services, _named(request)))
 
 
-def _written(request: S3Request, access: BucketAccess, given: Grants | None) -> NewObjectOwnership:
+def _build_ownership(request: S3Request, access: BucketAccess, grants: Grants | None) -> NewObjectOwnership:
     bucket = request.bucket_row
-    name = _asked_canned(request)
+    name = _find_canned_acl(request)
     owner_id = request.account_id or ANONYMOUS
     if access.ownership == PREFERRED and name == "bucket-owner-full-control":
         owner_id = bucket.owner_id
     if name is not None:
-        given = _canned(name, owner_id, bucket.owner_id)
-    if given is None:
+        grants = _canned_grants(name, owner_id, bucket.owner_id)
+    if grants is None:
         return NewObjectOwnership(owner_id, None)
-    reject_public_acl(access, given)
+    reject_public_acl(access, grants)
     authorization.authorize_acl(request)
-    return NewObjectOwnership(owner_id, _unless_private(given, owner_id))
+    return NewObjectOwnership(owner_id, _unless_private(grants, owner_id))
 
 
 def _unless_private(grants: Grants, owner_id: str) -> Grants | None:
     return None if grants == (Grant(owner_id, FULL_CONTROL),) else grants
 
 
-def _canned(name: str, owner_id: str, bucket_owner_id: str) -> Grants:
-    found = canned(name, owner_id, bucket_owner_id)
+def _canned_grants(name: str, owner_id: str, bucket_owner_id: str) -> Grants:
+    found = canned_grants(name, owner_id, bucket_owner_id)
     if found is None:
         raise InvalidArgument(ArgumentName="x-amz-acl", ArgumentValue=name)
     return found
@@ -136,9 +136,9 @@ def _canned(name: str, owner_id: str, bucket_owner_id: str) -> Grants:
 
 def require_bucket_owner_acl(request: S3Request) -> None:
     """In a bucket without ACLs, require that requested ACLs change nothing. Raises AccessControlListNotSupported."""
-    name = _asked_canned(request) or "private"
+    name = _find_canned_acl(request) or "private"
     if name not in IMPLIED_CANNED_ACLS:
-        _canned(name, "", "")
+        _canned_grants(name, "", "")
         raise AccessControlListNotSupported()
     if _named(request):
         raise AccessControlListNotSupported()
@@ -160,7 +160,7 @@ def _named(request: S3Request) -> list[RequestedGrant]:
             if not sign or kind not in ("id", "uri", "emailAddress"):
                 raise InvalidArgument("Argument format not recognized", ArgumentName=header, ArgumentValue=value)
             found.append(RequestedGrant(kind, grantee.strip().strip('"'), permission))
-    if found and _asked_canned(request):
+    if found and _find_canned_acl(request):
         raise InvalidRequest("Specifying both Canned ACLs and Header Grants is not allowed")
     return found
 
@@ -199,13 +199,13 @@ async def parse_requested_acl(
     Raises MalformedACLError, and AccessDenied for another owner.
     """
     named = _named(request)
-    name = _asked_canned(request)
+    name = _find_canned_acl(request)
     if document.strip():
         if named or name is not None:
             raise InvalidRequest("This request does not support content")
         return await resolve(services, _document(document, owner_id))
     if name is not None:
-        return _canned(name, owner_id, bucket_owner_id)
+        return _canned_grants(name, owner_id, bucket_owner_id)
     if not named:
         raise MalformedACLError()
     return await resolve(services, named)

@@ -51,18 +51,18 @@ async def get_object_acl(services: Services, request: S3Request) -> Response:
     return Response(200, list(XML), await acls.render_acl(services, request, owner_id, grants))
 
 
-@operation("PUT", "bucket", "acl", name="PutBucketAcl", action="s3:PutBucketAcl", signed=CALLED_BY)
+@operation("PUT", "bucket", "acl", name="PutBucketAcl", action="s3:PutBucketAcl", anonymous_error=CALLED_BY)
 async def put_bucket_acl(services: Services, request: S3Request) -> Response:
     """Handle PutBucketAcl (https://docs.aws.amazon.com/AmazonS3/latest/API/API_PutBucketAcl.html)."""
     bucket = request.bucket_row
-    grants = await _asked(services, request, bucket.owner_id)
+    grants = await _parse_acl(services, request, bucket.owner_id)
     if access_of(bucket).has_acls:
         private = grants == (Grant(bucket.owner_id, FULL_CONTROL),)
         await services.index.configure_bucket(bucket.id, ACL, None if private else to_json(grants))
     return Response(200)
 
 
-@operation("PUT", "key", "acl", name="PutObjectAcl", action="s3:PutObjectAcl", signed=CALLED_BY)
+@operation("PUT", "key", "acl", name="PutObjectAcl", action="s3:PutObjectAcl", anonymous_error=CALLED_BY)
 async def put_object_acl(services: Services, request: S3Request) -> Response:
     """Handle PutObjectAcl (https://docs.aws.amazon.com/AmazonS3/latest/API/API_PutObjectAcl.html)."""
     version = await find_version(services, request)
@@ -70,19 +70,19 @@ async def put_object_acl(services: Services, request: S3Request) -> Response:
     if has_acls and services.tree_of(request.bucket_row) is not None:
         raise NotImplemented()
     owner_id = version.owner_id if has_acls else request.bucket_row.owner_id
-    grants = await _asked(services, request, owner_id)
+    grants = await _parse_acl(services, request, owner_id)
     if has_acls:
         await update_version_headers(services, request, lambda old: metadata.repack(old.headers, grants=grants))
     return Response(200)
 
 
-async def _asked(services: Services, request: S3Request, owner_id: str) -> Grants:
+async def _parse_acl(services: Services, request: S3Request, owner_id: str) -> Grants:
     """Return the requested ACL. Raises AccessControlListNotSupported if ACLs are off and it would change anything."""
-    said = await read_document(request)
+    document = await read_document(request)
     access = access_of(request.bucket_row)
     if not access.has_acls:
         acls.require_bucket_owner_acl(request)
-    grants = await acls.parse_requested_acl(services, request, said, owner_id, request.bucket_row.owner_id)
+    grants = await acls.parse_requested_acl(services, request, document, owner_id, request.bucket_row.owner_id)
     if not access.has_acls and grants != (Grant(owner_id, FULL_CONTROL),):
         raise AccessControlListNotSupported()
     acls.reject_public_acl(access, grants)
@@ -95,7 +95,7 @@ async def _asked(services: Services, request: S3Request, owner_id: str) -> Grant
     "ownershipControls",
     name="PutBucketOwnershipControls",
     action="s3:PutBucketOwnershipControls",
-    signed="s3:PutBucketOwnershipControls" + NOT_ANONYMOUS,
+    anonymous_error="s3:PutBucketOwnershipControls" + NOT_ANONYMOUS,
 )
 async def put_bucket_ownership_controls(services: Services, request: S3Request) -> Response:
     """Handle PutBucketOwnershipControls.
@@ -125,7 +125,7 @@ async def put_bucket_ownership_controls(services: Services, request: S3Request) 
     "ownershipControls",
     name="GetBucketOwnershipControls",
     action="s3:GetBucketOwnershipControls",
-    signed="s3:GetBucketOwnershipControls" + NOT_ANONYMOUS,
+    anonymous_error="s3:GetBucketOwnershipControls" + NOT_ANONYMOUS,
 )
 async def get_bucket_ownership_controls(services: Services, request: S3Request) -> Response:
     """Handle GetBucketOwnershipControls.
@@ -145,7 +145,7 @@ async def get_bucket_ownership_controls(services: Services, request: S3Request) 
     "ownershipControls",
     name="DeleteBucketOwnershipControls",
     action="s3:PutBucketOwnershipControls",
-    signed="s3:PutBucketOwnershipControls" + NOT_ANONYMOUS,
+    anonymous_error="s3:PutBucketOwnershipControls" + NOT_ANONYMOUS,
 )
 async def delete_bucket_ownership_controls(services: Services, request: S3Request) -> Response:
     """Handle DeleteBucketOwnershipControls: ACLs then apply, as in older buckets without such controls.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
-from sluice_s3.app.access.principal import principal_of
+from sluice_s3.app.access.principal import build_principal
 from sluice_s3.app.index.rows import AccessKey
 from sluice_s3.app.s3.auth import session_tokens, signatures
 from sluice_s3.app.s3.errors import InvalidAccessKeyId, InvalidRequest
@@ -20,33 +20,33 @@ def parse_signature(services: Services, request: S3Request) -> signatures.Reques
     """Return the signature of a request; None for an anonymous one. Raises an S3Error for an impossible one."""
     query_parameters.parse_content_length(request)
     settings, region = services.settings, services.regions.required
-    claim = signatures.parse_signature(
+    signature = signatures.parse_signature(
         request, now=time.time(), region=region, clock_skew=settings.clock_skew, sigv2=settings.sigv2
     )
-    if claim is None and not metadata.RESPONSE_OVERRIDES.keys().isdisjoint(request.query):
+    if signature is None and not metadata.RESPONSE_OVERRIDES.keys().isdisjoint(request.query):
         raise InvalidRequest("Request specific response headers cannot be used for anonymous GET requests.")
-    return claim
+    return signature
 
 
-async def authenticate(services: Services, request: S3Request, claim: signatures.RequestSignature) -> None:
+async def authenticate(services: Services, request: S3Request, signature: signatures.RequestSignature) -> None:
     """Verify a signature. Raises InvalidAccessKeyId, SignatureDoesNotMatch, InvalidToken, ExpiredToken."""
-    verify(request, claim, await services.access_key(claim.access_key))
+    verify(request, signature, await services.access_key(signature.access_key))
 
 
-def verify(request: S3Request, claim: signatures.RequestSignature, key: AccessKey | None) -> None:
+def verify(request: S3Request, signature: signatures.RequestSignature, key: AccessKey | None) -> None:
     """Verify a signature by its access key, None for an unknown one. Raises as `authenticate`."""
     if key is None:
-        raise InvalidAccessKeyId(AWSAccessKeyId=claim.access_key[:128])
-    claim.verify(key.secret)
+        raise InvalidAccessKeyId(AWSAccessKeyId=signature.access_key[:128])
+    signature.verify(key.secret)
     if key.disabled:
-        raise InvalidAccessKeyId(AWSAccessKeyId=claim.access_key)
-    if key.token or claim.token is not None:
-        session_tokens.check(key, claim.token)
-    request.signature = claim
+        raise InvalidAccessKeyId(AWSAccessKeyId=signature.access_key)
+    if key.token or signature.token is not None:
+        session_tokens.check(key, signature.token)
+    request.signature = signature
     request.secret = key.secret
-    request.payload = claim.payload
+    request.payload = signature.payload
     request.access_key = key.access_key
     request.account_id = key.account_id
     request.display_name = key.display_name
     if key.holder is not None:
-        request.principal = principal_of(key.holder)
+        request.principal = build_principal(key.holder)

@@ -47,13 +47,15 @@ def authorize_request(request: S3Request, operation: Operation, bucket: Bucket |
 
     Permissions that depend on objects stay open. `region` is the requested one where there is no bucket.
     """
-    request.undecided, request.by_object = False, ()
-    if operation.signed and request.account_id is None:
-        raise AccessDenied(operation.signed)
+    request.authorization_pending, request.pending_permissions = False, ()
+    if operation.anonymous_error and request.account_id is None:
+        raise AccessDenied(operation.anonymous_error)
     if bucket is None:
         request.region = region
-    if operation.form or (operation.each and bucket is not None and (bucket.settings or request.principal is not None)):
-        request.undecided = True
+    if operation.signed_by_form or (
+        operation.authorized_per_object and bucket is not None and (bucket.settings or request.principal is not None)
+    ):
+        request.authorization_pending = True
     else:
         version_id = request.query.get("versionId") if request.query else None
         action = operation.action if version_id is None else action_for_version(operation.action, version_id)
@@ -64,7 +66,7 @@ def authorize_request(request: S3Request, operation: Operation, bucket: Bucket |
 
 def authorize_form(request: S3Request, action: str) -> None:
     """Authorize an upload by form, now that its signer and key are known. Raises AccessDenied."""
-    request.undecided = False
+    request.authorization_pending = False
     require_action(request, action, request.bucket_row, request.key)
     _check_owner(request.bucket_row, request.headers.get("x-amz-expected-bucket-owner"))
 
@@ -83,12 +85,12 @@ def require_action(
     if (bucket is not None and bucket.settings) or request.principal is not None:
         if bucket is not None:
             _check_payer(request, bucket)
-        facts = ConditionContext(
+        context = ConditionContext(
             request, bucket, version_id=version_id, tags=TAGS_NOT_LOADED if action in ON_TAGGED else None
         )
-        verdict = _decide(request, action, bucket, key, facts)
+        verdict = _decide(request, action, bucket, key, context)
         if verdict is not Verdict.YES:
-            _defer(request, action, verdict, facts)
+            _defer(request, action, verdict, context)
     elif authorize(request.account_id, action, bucket) is not Verdict.YES:
         raise AccessDenied()
 
@@ -107,30 +109,30 @@ class Batch:
     def __init__(self, request: S3Request) -> None:
         self._request = request
         self._left = BATCH_ALLOWED
-        self._given = ALLOWED
+        self._granted = ALLOWED
         self._paused = 0.0  # pause before the first object too: the document that names them took long to read
 
-    async def begin(self) -> None:
+    async def start_object(self) -> None:
         """Set the budget for the next object. Yields to other tasks when the last pause is long ago."""
         work = self._request.work
         if work is not None:
-            self._left -= self._given - max(work.left, 0)
-        self._given = max(min(ALLOWED, self._left), 0)
-        self._request.work = Work(self._given)
+            self._left -= self._granted - max(work.left, 0)
+        self._granted = max(min(ALLOWED, self._left), 0)
+        self._request.work = Work(self._granted)
         if time.monotonic() - self._paused > STRETCH_SECONDS:
             await asyncio.sleep(0)
             self._paused = time.monotonic()
 
 
 def _decide(
-    request: S3Request, action: str, bucket: Bucket | None, key: str | None, facts: ConditionContext
+    request: S3Request, action: str, bucket: Bucket | None, key: str | None, context: ConditionContext
 ) -> Verdict:
     return authorize(
         request.account_id,
         action,
         bucket,
         key,
-        facts.values,
+        context.find_values,
         principal=request.principal,
         name=request.bucket,
         work=policy_work_of(request),
@@ -143,7 +145,7 @@ def authorize_location(request: S3Request) -> None:
     Raises AccessDenied.
     """
     if request.principal is not None:
-        request.undecided, request.by_object = False, ()
+        request.authorization_pending, request.pending_permissions = False, ()
         require_action(request, "s3:CreateBucket", None)
 
 
@@ -153,17 +155,17 @@ def authorize_copy_source(request: S3Request, bucket: Bucket, key: str, version_
     Leaves open what `require_action` leaves open.
     """
     _check_payer(request, bucket)
-    facts = ConditionContext(request, bucket, copying_from=True, version_id=version_id, tags=TAGS_NOT_LOADED)
+    context = ConditionContext(request, bucket, copying_from=True, version_id=version_id, tags=TAGS_NOT_LOADED)
     action = action_for_version("s3:GetObject", version_id)
-    verdict = _decide(request, action, bucket, key, facts)
+    verdict = _decide(request, action, bucket, key, context)
     if verdict is not Verdict.YES:
-        _defer(request, action, verdict, facts)
+        _defer(request, action, verdict, context)
     _check_owner(bucket, request.headers.get("x-amz-source-expected-bucket-owner"))
 
 
 def authorize_object_in_body(request: S3Request, action: str, key: str, version_id: str | None) -> None:
     """Raise AccessDenied unless the caller may do `action` to an object that the body names."""
-    request.undecided = False
+    request.authorization_pending = False
     require_action(request, action_for_version(action, version_id), request.bucket_row, key, version_id)
 
 
@@ -172,9 +174,9 @@ def authorize_kms_key(request: S3Request, action: str, key: str, *, of_aws: bool
     principal = request.principal
     if principal is None and request.account_id is not None:
         return
-    facts = ConditionContext(request, request.bucket_row)
+    context = ConditionContext(request, request.bucket_row)
     work = policy_work_of(request)
-    if not authorize_key(request.account_id, principal, action, key, facts.of_key, of_aws=of_aws, work=work):
+    if not authorize_key(request.account_id, principal, action, key, context.find_kms_values, of_aws=of_aws, work=work):
         who = "anonymous" if principal is None else principal.caller.arn
         raise AccessDenied(f"User: {who} is not authorized to perform: {action} on resource: {key}")
 
@@ -219,8 +221,8 @@ def may_disclose(request: S3Request, action: str, version: Version) -> bool:
     )
 
 
-def _may(request: S3Request, action: str, key: str, facts: ConditionContext) -> bool:
-    return _decide(request, action, request.bucket_row, key, facts) is Verdict.YES
+def _may(request: S3Request, action: str, key: str, context: ConditionContext) -> bool:
+    return _decide(request, action, request.bucket_row, key, context) is Verdict.YES
 
 
 def _requested_version(request: S3Request) -> str | None:
@@ -229,42 +231,42 @@ def _requested_version(request: S3Request) -> str | None:
 
 def _check_while_writing(request: S3Request, action: str) -> None:
     bucket = request.bucket_row
-    values, work = ConditionContext(request, bucket).values, policy_work_of(request)
+    values, work = ConditionContext(request, bucket).find_values, policy_work_of(request)
     if not may_while_writing(request.account_id, action, bucket, request.key or "", values, request.principal, work):
         raise AccessDenied()
 
 
 def authorize_source_tags(request: S3Request, bucket: Bucket, version: Version, version_id: str | None) -> None:
     """Authorize the tags of a copy's source, which the copy gets. Raises AccessDenied."""
-    known = metadata.tags(version.headers)
-    facts = ConditionContext(request, bucket, copying_from=True, version_id=version_id, tags=known)
+    tags = metadata.tags(version.headers)
+    context = ConditionContext(request, bucket, copying_from=True, version_id=version_id, tags=tags)
     action = action_for_version("s3:GetObjectTagging", version_id)
-    if _decide(request, action, bucket, version.key, facts) is not Verdict.YES:
+    if _decide(request, action, bucket, version.key, context) is not Verdict.YES:
         raise AccessDenied()
 
 
 def may_read_tags(request: S3Request, version: Version) -> bool:
     """Return whether a response may contain the number of a version's tags."""
     version_id = _requested_version(request)
-    facts = ConditionContext(request, request.bucket_row, version_id=version_id, tags=metadata.tags(version.headers))
-    return _may(request, action_for_version("s3:GetObjectTagging", version_id), version.key, facts)
+    context = ConditionContext(request, request.bucket_row, version_id=version_id, tags=metadata.tags(version.headers))
+    return _may(request, action_for_version("s3:GetObjectTagging", version_id), version.key, context)
 
 
 def authorize_found_version(request: S3Request, bucket: Bucket, version: Version) -> None:
     """Resolve open verdicts by an object's ACL and tags. Raises AccessDenied."""
-    if not request.by_object:
+    if not request.pending_permissions:
         return
-    for action, verdict, facts in request.by_object:
-        _check_found(request, action, verdict, facts, bucket, version)
-    request.undecided = False
+    for action, verdict, context in request.pending_permissions:
+        _check_found(request, action, verdict, context, bucket, version)
+    request.authorization_pending = False
 
 
 def _check_found(
-    request: S3Request, action: str, verdict: Verdict, facts: ConditionContext, bucket: Bucket, version: Version
+    request: S3Request, action: str, verdict: Verdict, context: ConditionContext, bucket: Bucket, version: Version
 ) -> None:
     if verdict is Verdict.BY_TAGS:
-        facts.tags = metadata.tags(version.headers)
-        verdict = _decide(request, action, bucket, version.key, facts)
+        context.tags = metadata.tags(version.headers)
+        verdict = _decide(request, action, bucket, version.key, context)
     grants = metadata.grants(version.headers)
     if not authorize_object(request.account_id, action, bucket, version.owner_id, grants, verdict):
         raise AccessDenied()
@@ -272,8 +274,8 @@ def _check_found(
 
 def precondition_needs_lookup(request: S3Request) -> bool:
     """Return whether `authorize_precondition` may have to look the object up."""
-    asked = request.principal is not None or request.bucket_row.settings
-    return bool(asked) and not conditions.REVEALING_HEADERS.isdisjoint(request.headers)
+    has_policies = request.principal is not None or request.bucket_row.settings
+    return bool(has_policies) and not conditions.REVEALING_HEADERS.isdisjoint(request.headers)
 
 
 async def authorize_precondition(
@@ -282,19 +284,19 @@ async def authorize_precondition(
     key: str | None = None,
     version_id: str | None = None,
     *,
-    tells: bool,
-    kept: str = "",
+    reveals_state: bool,
+    upload_headers: str = "",
 ) -> None:
     """Authorize reading the object that a conditional write or delete compares.
 
-    Needed only if the outcome reveals the object's state (`tells`). `kept` are the headers of the upload that becomes
-    the object. Raises AccessDenied ("How to prevent object overwrites with conditional writes" and "How to perform
-    conditional deletes", Amazon S3 User Guide).
+    Needed only if the outcome reveals the object's state (`reveals_state`). `upload_headers` are the headers of the
+    upload that becomes the object. Raises AccessDenied ("How to prevent object overwrites with conditional writes" and
+    "How to perform conditional deletes", Amazon S3 User Guide).
     """
-    if not tells:
+    if not reveals_state:
         return
     bucket, key = request.bucket_row, request.key or "" if key is None else key
-    open_right = _action_to_compare(request, key, version_id, kept)
+    open_right = _action_to_compare(request, key, version_id, upload_headers)
     if open_right is not None:
         try:
             version = await services.find(bucket, key, version_id)
@@ -314,7 +316,7 @@ def authorize_append(request: S3Request, found: Version | None) -> None:
 
 
 def _action_to_compare(
-    request: S3Request, key: str, version_id: str | None, kept: str
+    request: S3Request, key: str, version_id: str | None, upload_headers: str
 ) -> tuple[str, Verdict, ConditionContext] | None:
     """Return the part of the permission to read that depends on the object.
 
@@ -323,13 +325,13 @@ def _action_to_compare(
     bucket = request.bucket_row
     if not bucket.settings and request.principal is None:
         return None
-    facts = ConditionContext(request, bucket, version_id=version_id, tags=TAGS_NOT_LOADED)
-    facts.upload = kept
+    context = ConditionContext(request, bucket, version_id=version_id, tags=TAGS_NOT_LOADED)
+    context.upload = upload_headers
     action = action_for_version("s3:GetObject", version_id)
-    verdict = _decide(request, action, bucket, key, facts)
+    verdict = _decide(request, action, bucket, key, context)
     if verdict is Verdict.NO:
         raise AccessDenied()
-    return None if verdict is Verdict.YES else (action, verdict, facts)
+    return None if verdict is Verdict.YES else (action, verdict, context)
 
 
 def authorize_upload(request: S3Request, upload: Upload | None) -> None:
@@ -337,35 +339,35 @@ def authorize_upload(request: S3Request, upload: Upload | None) -> None:
 
     Its initiator may abort it; policies on its parts may depend on its encryption. Raises AccessDenied.
     """
-    if not request.by_object:
+    if not request.pending_permissions:
         return
-    left = []
-    for action, verdict, facts in request.by_object:
-        if not facts.of_target:
-            left.append((action, verdict, facts))
+    pending = []
+    for action, verdict, context in request.pending_permissions:
+        if not context.is_target:
+            pending.append((action, verdict, context))
             continue
         if verdict is Verdict.BY_TAGS:
-            facts.upload = "" if upload is None else upload.headers
-            verdict = _decide(request, action, request.bucket_row, request.key, facts)
-        begun = verdict is Verdict.BY_UPLOAD and upload is not None and upload.owner_id == request.account_id
-        if verdict is not Verdict.YES and not begun:
+            context.upload = "" if upload is None else upload.headers
+            verdict = _decide(request, action, request.bucket_row, request.key, context)
+        is_initiator = verdict is Verdict.BY_UPLOAD and upload is not None and upload.owner_id == request.account_id
+        if verdict is not Verdict.YES and not is_initiator:
             raise AccessDenied()
-    request.by_object = tuple(left)
-    request.undecided = bool(left)
+    request.pending_permissions = tuple(pending)
+    request.authorization_pending = bool(pending)
 
 
 def require_list_permission(request: S3Request, bucket: Bucket, key: str) -> None:
     """Raise AccessDenied unless the caller may list such keys. Only then may it know that the key is missing."""
     if not bucket.settings and request.principal is None:
         return  # it is the owner: all others were refused before
-    facts = ConditionContext(request, bucket, sought=key)
-    if _decide(request, "s3:ListBucket", bucket, None, facts) is not Verdict.YES:
+    context = ConditionContext(request, bucket, listed_key=key)
+    if _decide(request, "s3:ListBucket", bucket, None, context) is not Verdict.YES:
         raise AccessDenied()
 
 
 def ensure_authorized(request: S3Request, response: Response) -> Response:
     """Fail closed: raise AccessDenied if a permission is still open. Otherwise returns the response."""
-    if request.undecided:
+    if request.authorization_pending:
         logger.error("%s answered without deciding who may", request.operation)
         raise AccessDenied()
     return response
@@ -384,8 +386,8 @@ def _check_payer(request: S3Request, bucket: Bucket) -> None:
     request.charged = request.charged or bool(paid)
 
 
-def _defer(request: S3Request, action: str, verdict: Verdict, facts: ConditionContext) -> None:
+def _defer(request: S3Request, action: str, verdict: Verdict, context: ConditionContext) -> None:
     if verdict is Verdict.NO:
         raise AccessDenied()
-    request.undecided = True
-    request.by_object = (*request.by_object, (action, verdict, facts))
+    request.authorization_pending = True
+    request.pending_permissions = (*request.pending_permissions, (action, verdict, context))

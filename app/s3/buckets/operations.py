@@ -94,10 +94,10 @@ def _check_rights(request: S3Request, *, lock: bool) -> None:
 
 def _lock(request: S3Request) -> bool:
     """Return whether the new bucket has object lock. Raises InvalidArgument."""
-    asked = request.headers.get(LOCK_ENABLED, "false")
-    if asked.lower() not in ("true", "false"):
-        raise InvalidArgument(ArgumentName=LOCK_ENABLED, ArgumentValue=asked)
-    return asked.lower() == "true"
+    enabled = request.headers.get(LOCK_ENABLED, "false")
+    if enabled.lower() not in ("true", "false"):
+        raise InvalidArgument(ArgumentName=LOCK_ENABLED, ArgumentValue=enabled)
+    return enabled.lower() == "true"
 
 
 async def _settings(services: Services, request: S3Request, store: str, *, lock: bool) -> str:
@@ -106,25 +106,25 @@ async def _settings(services: Services, request: S3Request, store: str, *, lock:
     Raises InvalidArgument, InvalidBucketAclWithObjectOwnership, InvalidBucketAclWithBlockPublicAccessError, and
     NotImplemented for ACLs and object lock on plain files.
     """
-    asked = request.headers.get("x-amz-object-ownership")
-    if asked is not None and asked not in OWNERSHIPS:
-        raise InvalidArgument(ArgumentName="x-amz-object-ownership", ArgumentValue=asked)
+    requested = request.headers.get("x-amz-object-ownership")
+    if requested is not None and requested not in OWNERSHIPS:
+        raise InvalidArgument(ArgumentName="x-amz-object-ownership", ArgumentValue=requested)
     plain_files = services.store.of(store).tree is not None
-    if plain_files and asked not in (None, ENFORCED):
+    if plain_files and requested not in (None, ENFORCED):
         raise NotImplemented(Header="x-amz-object-ownership")
     if plain_files and lock:
         raise NotImplemented(Header=LOCK_ENABLED)
-    ownership = ENFORCED if plain_files else asked or services.settings.default_object_ownership
+    ownership = ENFORCED if plain_files else requested or services.settings.default_object_ownership
     grants = await acls.acl_of_new_bucket(services, request) if acls.has_acl_headers(request) else None
     if grants is not None and ownership == ENFORCED:
         raise InvalidBucketAclWithObjectOwnership()
     if grants is not None and services.settings.default_public_access_block and any(one.public for one in grants):
         raise InvalidBucketAclWithBlockPublicAccessError()
-    made = initial_settings(services.settings, ownership, grants, plain_files=plain_files)
+    settings = initial_settings(services.settings, ownership, grants, plain_files=plain_files)
     more: dict[str, Any] = {SETTING: []} if lock else {}
     if request.bucket_tags:
         more[TAGS] = request.bucket_tags
-    return orjson.dumps({**orjson.loads(made or "{}"), **more}).decode() if more else made
+    return orjson.dumps({**orjson.loads(settings or "{}"), **more}).decode() if more else settings
 
 
 def _configuration(document: bytes) -> tuple[str, tags.Tags]:
@@ -142,8 +142,8 @@ def _configuration(document: bytes) -> tuple[str, tags.Tags]:
     tagged = tree.findall("Tags")
     if len(tagged) > 1:
         raise MalformedXML()
-    given = tags.parse_element(tagged[0], tags.MAX_BUCKET) if tagged else {}
-    return xml.child_text(tree, "LocationConstraint") or "", given
+    bucket_tags = tags.parse_element(tagged[0], tags.MAX_BUCKET) if tagged else {}
+    return xml.child_text(tree, "LocationConstraint") or "", bucket_tags
 
 
 def _store(services: Services, constraint: str) -> str:

@@ -38,10 +38,10 @@ async def put_bucket_policy(services: Services, request: S3Request) -> Response:
     if access_of(bucket).block.block_policy and policy.is_public(parsed):
         raise AccessDenied()
     try:
-        kept = await policy_principals.bind_principals(services.index, text.decode("utf-8"), bucket.owner_id)
+        stored_policy = await policy_principals.bind_principals(services.index, text.decode("utf-8"), bucket.owner_id)
     except UnknownPrincipal as error:
         raise MalformedPolicy(str(error), Detail=f'"{error.kind}" : "{error.name}"') from None
-    await services.index.configure_bucket(bucket.id, POLICY, kept)
+    await services.index.configure_bucket(bucket.id, POLICY, stored_policy)
     return Response(204)
 
 
@@ -52,8 +52,8 @@ async def get_bucket_policy(services: Services, request: S3Request) -> Response:
     text = policy_text(request.bucket_row)
     if text is None:
         raise NoSuchBucketPolicy(BucketName=request.bucket)
-    shown = await policy_principals.unbind_principals(services.index, text)
-    return Response(200, [(b"content-type", b"application/json")], shown.encode("utf-8"))
+    document = await policy_principals.unbind_principals(services.index, text)
+    return Response(200, [(b"content-type", b"application/json")], document.encode("utf-8"))
 
 
 @operation("DELETE", "bucket", "policy", name="DeleteBucketPolicy", action="s3:DeleteBucketPolicy")

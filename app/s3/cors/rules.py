@@ -44,12 +44,12 @@ class Rule(NamedTuple):
     ExposeHeader: list[str]
     MaxAgeSeconds: int | None
 
-    def allows(self, origin: str, method: str, wanted: list[str]) -> bool:
+    def allows(self, origin: str, method: str, header_names: list[str]) -> bool:
         """Return whether a page of an origin may use a method with these headers. They are in lower case."""
         return (
             method in self.AllowedMethod
             and any(_matches(pattern, origin) for pattern in self.AllowedOrigin)
-            and all(any(_matches(pattern.lower(), name) for pattern in self.AllowedHeader) for name in wanted)
+            and all(any(_matches(pattern.lower(), name) for pattern in self.AllowedHeader) for name in header_names)
         )
 
 
@@ -117,8 +117,8 @@ def document(rules: list[Rule]) -> bytes:
     content = ""
     for rule in rules:
         fields = ((name, value if isinstance(value, list) else [value]) for name, value in rule._asdict().items())
-        shown = (xml.element(name, one) for name, values in fields for one in values if one is not None)
-        content += f"<CORSRule>{''.join(shown)}</CORSRule>"
+        elements = (xml.element(name, one) for name, values in fields for one in values if one is not None)
+        content += f"<CORSRule>{''.join(elements)}</CORSRule>"
     return xml.document("CORSConfiguration", content)
 
 
@@ -128,9 +128,9 @@ def headers(bucket: Bucket, request: S3Request) -> Headers:
     if origin is None or not bucket.settings:
         return []
     method = request.headers.get(METHOD, request.method)
-    asked = request.headers.get(HEADERS, "").lower()
-    wanted = [name.strip() for name in asked.split(",") if name.strip()]
-    rule = next((rule for rule in rules_of(bucket) if rule.allows(origin, method, wanted)), None)
+    header_list = request.headers.get(HEADERS, "").lower()
+    header_names = [name.strip() for name in header_list.split(",") if name.strip()]
+    rule = next((rule for rule in rules_of(bucket) if rule.allows(origin, method, header_names)), None)
     if rule is None:
         return []
     anywhere = "*" in rule.AllowedOrigin
@@ -138,8 +138,8 @@ def headers(bucket: Bucket, request: S3Request) -> Headers:
     if not anywhere:
         found.append((b"access-control-allow-credentials", b"true"))
     found.append((b"access-control-allow-methods", ", ".join(rule.AllowedMethod).encode()))
-    if wanted:
-        found.append((b"access-control-allow-headers", ", ".join(wanted).encode("latin-1")))
+    if header_names:
+        found.append((b"access-control-allow-headers", ", ".join(header_names).encode("latin-1")))
     if rule.ExposeHeader:
         found.append((b"access-control-expose-headers", ", ".join(rule.ExposeHeader).encode()))
     if rule.MaxAgeSeconds is not None:

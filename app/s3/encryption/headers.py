@@ -170,7 +170,7 @@ def encryption_of_new_object(services: Services, request: S3Request) -> ObjectEn
         return ObjectEncryption(Scheme(CUSTOMER, ":".join(customer.new_check())), customer.envelope, customer.etag)
     if method is None:
         method, key_id = default.method or None, default.key or None
-    return None if method is None else _of_ring(services, request, method, key_id)
+    return None if method is None else _encryption_by_ring(services, request, method, key_id)
 
 
 def _check_not_blocked(bucket: Bucket) -> None:
@@ -182,7 +182,7 @@ def _check_not_blocked(bucket: Bucket) -> None:
         )
 
 
-def _of_ring(services: Services, request: S3Request, method: str, key_id: str | None) -> ObjectEncryption:
+def _encryption_by_ring(services: Services, request: S3Request, method: str, key_id: str | None) -> ObjectEncryption:
     if method == S3:
         return encrypt_with_ring_key(services, Scheme(S3), OF_S3)
     if method == DSSE:
@@ -191,14 +191,14 @@ def _of_ring(services: Services, request: S3Request, method: str, key_id: str | 
         raise InvalidArgument(
             "The encryption method specified is not supported", ArgumentName=SSE, ArgumentValue=method
         )
-    _check_signed(request)
+    _require_signature(request)
     found = OF_KMS if key_id is None else key_of(services, key_id)
     if found == OF_KMS:
         key_of(services, f"alias/{AWS_ALIAS}")
     bucket_key = request.headers.get(BUCKET_KEY)
-    wanted = default_of(request.bucket_row).bucket_key if bucket_key is None else bucket_key.lower() == "true"
+    uses_bucket_key = default_of(request.bucket_row).bucket_key if bucket_key is None else bucket_key.lower() == "true"
     _check_use(request, WRITE, arn_of_key(services, found))
-    return encrypt_with_ring_key(services, Scheme(KMS, arn_of_key(services, found), wanted), found)
+    return encrypt_with_ring_key(services, Scheme(KMS, arn_of_key(services, found), uses_bucket_key), found)
 
 
 def _check_use(request: S3Request, action: str, key: str) -> None:
@@ -213,10 +213,10 @@ def encrypt_with_ring_key(services: Services, scheme: Scheme, key_id: str) -> Ob
     return ObjectEncryption(scheme, partial(ring.envelope, key_id), keyed)
 
 
-def _check_signed(request: S3Request) -> None:
+def _require_signature(request: S3Request) -> None:
     """Raise InvalidArgument for an unsigned request with a KMS key. Also for version 2, except in forms."""
-    claim = request.signature
-    if claim is None or (claim.version == "v2" and claim.via != "form"):
+    signature = request.signature
+    if signature is None or (signature.version == "v2" and signature.via != "form"):
         raise InvalidArgument(NEEDS_V4, ArgumentName="Authorization", ArgumentValue="null")
 
 
@@ -265,7 +265,7 @@ def try_check_read(
         if customer is not None:
             raise InvalidRequest(NOT_APPLICABLE)
         if scheme is not None and scheme.method == KMS:
-            _check_signed(request)
+            _require_signature(request)
             if request.method != "HEAD" or source or CHECKSUMS in request.headers:
                 _check_use(request, READ, scheme.key)
         return None

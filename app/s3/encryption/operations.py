@@ -101,8 +101,8 @@ async def get_bucket_encryption(services: Services, request: S3Request) -> Respo
         raise ServerSideEncryptionConfigurationNotFoundError(BucketName=request.bucket)
     content = ""
     if default.method:
-        said = xml.optional("KMSMasterKeyID", default.key) + xml.element("SSEAlgorithm", default.method)
-        content = f"<{BY_DEFAULT}>{said}</{BY_DEFAULT}>"
+        fields = xml.optional("KMSMasterKeyID", default.key) + xml.element("SSEAlgorithm", default.method)
+        content = f"<{BY_DEFAULT}>{fields}</{BY_DEFAULT}>"
     if default.blocked is not None:
         named = "SSE-C" if default.blocked else "NONE"
         content += f"<{BLOCKED}>{xml.element('EncryptionType', named)}</{BLOCKED}>"

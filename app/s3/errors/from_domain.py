@@ -84,6 +84,6 @@ def to_s3_error(error: domain.DomainError) -> S3Error:
     answer = _OF_DOMAIN.get(type(error), InternalError)
     if answer.status >= 500:
         return answer(MESSAGES.get(type(error)))
-    made = answer(MESSAGES.get(type(error)))
-    made.extra = {_EXTRA_NAMES[name]: str(value) for name, value in error.detail.items() if name in _EXTRA_NAMES}
-    return made
+    s3_error = answer(MESSAGES.get(type(error)))
+    s3_error.extra = {_EXTRA_NAMES[name]: str(value) for name, value in error.detail.items() if name in _EXTRA_NAMES}
+    return s3_error

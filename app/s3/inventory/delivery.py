@@ -73,7 +73,7 @@ class InventoryDelivery:
         self._day = services.settings.inventory_day_seconds
         self._seen = -1
         self._buckets: list[Bucket] = []
-        self._done: dict[str, tuple[int, Inventory]] = {}
+        self._finished: dict[str, tuple[int, Inventory]] = {}
         self._later: dict[str, float] = {}
 
     async def run_once(self) -> None:
@@ -85,20 +85,20 @@ class InventoryDelivery:
         for bucket in self._buckets:
             for found in inventories_of(bucket).values():
                 if found.enabled:
-                    await self._go_on(bucket, found)
+                    await self._continue(bucket, found)
 
     def _period(self, found: Inventory) -> int:
         day = int(time.time()) // self._day
         return (day - SUNDAY) // 7 if found.frequency == WEEKLY else day
 
-    async def _go_on(self, source: Bucket, found: Inventory) -> None:
+    async def _continue(self, source: Bucket, found: Inventory) -> None:
         name, period = note_of(source, found), self._period(found)
-        if self._done.get(name) == (period, found) or time.monotonic() < self._later.get(name, 0.0):
+        if self._finished.get(name) == (period, found) or time.monotonic() < self._later.get(name, 0.0):
             return
         noted = await self._index.note(name)
         progress = _read(noted) if noted else Progress(-1)
         if progress.done and progress.period >= period:
-            self._done[name] = (period, found)
+            self._finished[name] = (period, found)
             return
         of = xxh3_64_hexdigest(orjson.dumps(list(found)))
         if progress.done or progress.of != of:
@@ -123,10 +123,10 @@ class InventoryDelivery:
         if entries or not files:
             rows = [row_values(found, source, entry) for entry in entries]
             data, end, kind = await asyncio.to_thread(render_file, found, rows)
-            name = f"{_place(source, found)}/data/{uuid4()}.{end}"
+            name = f"{_report_directory(source, found)}/data/{uuid4()}.{end}"
             await self._put(source, destination, name, data, kind, found)
-            made = {"key": name, "size": len(data), "MD5checksum": _md5(data)}
-            files = (*files, made)
+            manifest_entry = {"key": name, "size": len(data), "MD5checksum": _md5(data)}
+            files = (*files, manifest_entry)
             crash_point("inventory.written")
         progress = progress._replace(key=key, version_id=version_id, files=files)
         if key:
@@ -165,7 +165,7 @@ class InventoryDelivery:
 
     async def _finish(self, source: Bucket, destination: Bucket, found: Inventory, progress: Progress) -> None:
         """Write the manifest, its checksum, and the list of files for Hive."""
-        begun = datetime.strptime(progress.begun, "%Y-%m-%dT%H-%MZ").replace(tzinfo=UTC)
+        started_at = datetime.strptime(progress.begun, "%Y-%m-%dT%H-%MZ").replace(tzinfo=UTC)
         columns = inventory_columns(found)
         schema = ", ".join(columns) if found.format == CSV else _message(columns)
         manifest = orjson.dumps(
@@ -173,19 +173,19 @@ class InventoryDelivery:
                 "sourceBucket": source.name,
                 "destinationBucket": ARN + destination.name,
                 "version": "2016-11-30",
-                "creationTimestamp": str(int(begun.timestamp() * 1000)),
+                "creationTimestamp": str(int(started_at.timestamp() * 1000)),
                 "fileFormat": found.format,
                 "fileSchema": schema,
                 "files": list(progress.files),
             },
             option=orjson.OPT_INDENT_2,
         )
-        place = _place(source, found)
+        address = _report_directory(source, found)
         links = "\n".join(f"s3://{destination.name}/{one['key']}" for one in progress.files).encode()
         for name, data, kind in (
-            (f"{place}/hive/dt={begun:%Y-%m-%d-%H-%M}/symlink.txt", links, "text/plain"),
-            (f"{place}/{progress.begun}/manifest.json", manifest, "application/json"),
-            (f"{place}/{progress.begun}/manifest.checksum", _md5(manifest).encode(), "text/plain"),
+            (f"{address}/hive/dt={started_at:%Y-%m-%d-%H-%M}/symlink.txt", links, "text/plain"),
+            (f"{address}/{progress.begun}/manifest.json", manifest, "application/json"),
+            (f"{address}/{progress.begun}/manifest.checksum", _md5(manifest).encode(), "text/plain"),
         ):
             await self._put(source, destination, name, data, kind, found)
 
@@ -236,7 +236,7 @@ def _current(one: ListedVersion) -> ListedVersionEntry:
     )
 
 
-def _place(source: Bucket, found: Inventory) -> str:
+def _report_directory(source: Bucket, found: Inventory) -> str:
     prefix = f"{found.prefix.rstrip('/')}/" if found.prefix else ""
     return f"{prefix}{source.name}/{found.id}"
 

@@ -45,8 +45,8 @@ async def put_bucket_inventory(services: Services, request: S3Request) -> Respon
         raise InvalidS3DestinationBucket("The destination bucket must be in the same region.")
     if found.encryption:
         await encryption.require_possible(services, destination)
-    known = inventories_of(bucket)
-    if found.id not in known and len(known) >= configuration.MAX_CONFIGURATIONS:
+    inventories = inventories_of(bucket)
+    if found.id not in inventories and len(inventories) >= configuration.MAX_CONFIGURATIONS:
         raise TooManyConfigurations()
     await _change(services, bucket, found.id, found)
     return Response(200)
@@ -58,15 +58,15 @@ async def get_bucket_inventory(services: Services, request: S3Request) -> Respon
 
     https://docs.aws.amazon.com/AmazonS3/latest/API/API_GetBucketInventoryConfiguration.html
     """
-    known = inventories_of(request.bucket_row)
+    inventories = inventories_of(request.bucket_row)
     if "id" not in request.query:
-        return _list(request, known)
-    if _id(request) not in known:
+        return _list(request, inventories)
+    if _id(request) not in inventories:
         raise NoSuchConfiguration()
-    return Response(200, list(XML), xml.document(ROOT, configuration.render_inventory(known[_id(request)])))
+    return Response(200, list(XML), xml.document(ROOT, configuration.render_inventory(inventories[_id(request)])))
 
 
-def _list(request: S3Request, known: dict[str, Inventory]) -> Response:
+def _list(request: S3Request, inventories: dict[str, Inventory]) -> Response:
     """Handle ListBucketInventoryConfigurations.
 
     https://docs.aws.amazon.com/AmazonS3/latest/API/API_ListBucketInventoryConfigurations.html
@@ -74,9 +74,9 @@ def _list(request: S3Request, known: dict[str, Inventory]) -> Response:
     request.operation = "ListBucketInventoryConfigurations"
     token = request.query.get("continuation-token")
     after = query_parameters.decode_continuation_token(token) if token else ""
-    names = [name for name in known if name > after]
+    names = [name for name in inventories if name > after]
     page = names[: configuration.PAGE_CONFIGURATIONS]
-    content = "".join(f"<{ROOT}>{configuration.render_inventory(known[name])}</{ROOT}>" for name in page)
+    content = "".join(f"<{ROOT}>{configuration.render_inventory(inventories[name])}</{ROOT}>" for name in page)
     content += xml.optional("ContinuationToken", token)
     content += xml.element("IsTruncated", str(len(names) > len(page)).lower())
     if len(names) > len(page):
@@ -106,8 +106,8 @@ def _id(request: S3Request) -> str:
 async def _change(services: Services, bucket: Bucket, name: str, new: Inventory | None) -> None:
     """Store or remove one configuration, without losing concurrent changes of others."""
 
-    def changed(kept: dict[str, Any] | None) -> dict[str, Any] | None:
-        others = {known: one for known, one in (kept or {}).items() if known != name}
-        return (others if new is None else {**others, name: list(new)}) or None
+    def change(configurations: dict[str, Any] | None) -> dict[str, Any] | None:
+        remaining = {identifier: one for identifier, one in (configurations or {}).items() if identifier != name}
+        return (remaining if new is None else {**remaining, name: list(new)}) or None
 
-    await services.index.configure_bucket(bucket.id, configuration.SETTING, changed)
+    await services.index.configure_bucket(bucket.id, configuration.SETTING, change)

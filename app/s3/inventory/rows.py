@@ -95,7 +95,7 @@ def _acl(entry: Entry) -> str:
     assert entry.version is not None
     owner = entry.version.owner_id
     grants = metadata.grants(entry.version.headers) or (Grant(owner, FULL_CONTROL),)
-    told = [
+    entries = [
         {
             **({"uri": one.grantee} if one.grantee.startswith(GROUPS) else {"canonicalId": one.grantee}),
             "type": "Group" if one.grantee.startswith(GROUPS) else "CanonicalUser",
@@ -103,7 +103,7 @@ def _acl(entry: Entry) -> str:
         }
         for one in grants
     ]
-    return base64.b64encode(orjson.dumps({"version": "2022-11-10", "status": "AVAILABLE", "grants": told})).decode()
+    return base64.b64encode(orjson.dumps({"version": "2022-11-10", "status": "AVAILABLE", "grants": entries})).decode()
 
 
 VALUES: dict[str, Callable[[Entry], Any]] = {
@@ -175,9 +175,9 @@ def _parquet(found: Inventory, rows: Sequence[Sequence[Any]]) -> bytes:
     }
     columns = inventory_columns(found)
     arrays = []
-    for place, name in enumerate(columns):
+    for column, name in enumerate(columns):
         kind = kinds.get(name, pa.string())
-        arrays.append(pa.array([_plain(row[place], kind == pa.string()) for row in rows], kind))
+        arrays.append(pa.array([_plain(row[column], kind == pa.string()) for row in rows], kind))
     table = pa.table(dict(zip(map(snake_case, columns), arrays, strict=True)))
     written = io.BytesIO()
     parquet.write_table(table, written, compression="snappy")

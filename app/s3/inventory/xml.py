@@ -100,8 +100,8 @@ def _parsed(settings: str) -> dict[str, Inventory]:
 def parse_inventory(document: bytes, name: str) -> Inventory:
     """Parse a configuration. Raises MalformedXML, NotImplemented, InvalidS3DestinationBucket."""
     tree = xml.parse(document, ROOT)
-    known = {"Destination", "IsEnabled", "Filter", "Id", "IncludedObjectVersions", "OptionalFields", "Schedule"}
-    xml.check_children(tree, known)
+    names = {"Destination", "IsEnabled", "Filter", "Id", "IncludedObjectVersions", "OptionalFields", "Schedule"}
+    xml.check_children(tree, names)
     if xml.child_text(tree, "Id") != name:
         raise IdMismatch()
     if _ID.fullmatch(name) is None:
@@ -114,16 +114,16 @@ def parse_inventory(document: bytes, name: str) -> Inventory:
     arn = xml.child_text(destination, "Bucket") or ""
     if not arn.startswith(ARN) or len(arn) == len(ARN):
         raise InvalidS3DestinationBucket("Invalid bucket ARN.")
-    included = _one_of(tree, "IncludedObjectVersions", (ALL, "Current"))
+    included = _require_choice(tree, "IncludedObjectVersions", (ALL, "Current"))
     return Inventory(
         name,
-        _one_of(tree, "IsEnabled", ("true", "false")) == "true",
+        _require_choice(tree, "IsEnabled", ("true", "false")) == "true",
         arn.removeprefix(ARN),
         xml.child_text(destination, "AccountId") or "",
         xml.child_text(destination, "Prefix") or "",
         _format(destination),
         included == ALL,
-        _one_of(schedule, "Frequency", ("Daily", WEEKLY)),
+        _require_choice(schedule, "Frequency", ("Daily", WEEKLY)),
         _filter(tree),
         _fields(tree),
         _encryption(destination),
@@ -137,7 +137,7 @@ def _child(parent: Element, name: str) -> Element:
     return found[0]
 
 
-def _one_of(parent: Element, name: str, values: tuple[str, ...]) -> str:
+def _require_choice(parent: Element, name: str, values: tuple[str, ...]) -> str:
     text = xml.child_text(parent, name)
     if text not in values:
         raise MalformedXML()
@@ -145,7 +145,7 @@ def _one_of(parent: Element, name: str, values: tuple[str, ...]) -> str:
 
 
 def _format(destination: Element) -> str:
-    found = _one_of(destination, "Format", (CSV, "ORC", PARQUET))
+    found = _require_choice(destination, "Format", (CSV, "ORC", PARQUET))
     if found == "ORC" or (found == PARQUET and not has_parquet()):
         raise NotImplemented()
     return found

@@ -69,17 +69,17 @@ def parse_rules(document: bytes, minimum: str | None, classes: Collection[str] =
     return Rules(tuple(rules), minimum or MINIMA[0])
 
 
-def _check_id(given: str, ids: set[str]) -> None:
-    if len(given) > MAX_ID:
+def _check_id(rule_id: str, ids: set[str]) -> None:
+    if len(rule_id) > MAX_ID:
         raise InvalidArgument(
-            f"ID length should not exceed allowed limit of {MAX_ID}", ArgumentName="ID", ArgumentValue=given[:1024]
+            f"ID length should not exceed allowed limit of {MAX_ID}", ArgumentName="ID", ArgumentValue=rule_id[:1024]
         )
-    if given in ids:
+    if rule_id in ids:
         raise InvalidArgument(
-            "Rule ID must be unique. Found same ID for more than one rule", ArgumentName="ID", ArgumentValue=given
+            "Rule ID must be unique. Found same ID for more than one rule", ArgumentName="ID", ArgumentValue=rule_id
         )
-    if given:
-        ids.add(given)
+    if rule_id:
+        ids.add(rule_id)
 
 
 def _rule(element: Element, *, second: bool) -> Rule:
@@ -108,11 +108,11 @@ def _rule(element: Element, *, second: bool) -> Rule:
         after = _number(ending, "DaysAfterInitiation")
         rule = rule._replace(abort_days=_positive(after, "DaysAfterInitiation", "AbortIncompleteMultipartUpload"))
     rule = transitions.parse_transitions(rule, element, Readers(_number, _midnight))
-    for name, given in (
+    for name, children in (
         ("ExpiredObjectDeleteMarker", rule.markers),
         ("AbortIncompleteMultipartUpload", rule.abort_days),
     ):
-        if given is not None and not rule.of_keys_only:
+        if children is not None and not rule.of_keys_only:
             raise InvalidRequest(f"{name} cannot be specified with {'Tags' if rule.tags else 'Object Size'}.")
     return rule
 
@@ -126,25 +126,25 @@ def _child(element: Element, name: str) -> Element | None:
 
 def _filtered(element: Element, *, second: bool) -> Rule:
     """Parse the filter of a rule, without its actions."""
-    prefix, given = xml.child_text(element, "Prefix"), _child(element, FILTER)
-    if prefix is None and given is None:
+    prefix, children = xml.child_text(element, "Prefix"), _child(element, FILTER)
+    if prefix is None and children is None:
         raise MalformedXML()
     if prefix is not None and second:
         raise InvalidRequest(
             "Base level prefix cannot be used in Lifecycle V2, prefixes are only supported in the Filter."
         )
-    if given is None:
+    if children is None:
         return Rule("", False, BASE, prefix=_prefix(prefix))
     if not second:
         raise InvalidRequest("Filter element can only be used in Lifecycle V2.")
-    xml.check_children(given, {"Prefix", "Tag", "And", *SIZES})
-    if not len(given):
+    xml.check_children(children, {"Prefix", "Tag", "And", *SIZES})
+    if not len(children):
         return Rule("", False, FILTER)
-    if len(given) > 1:
+    if len(children) > 1:
         raise MalformedXML()
-    form, holder = given[0].tag, given
+    form, holder = children[0].tag, children
     if form == "And":
-        holder = given[0]
+        holder = children[0]
         xml.check_children(holder, {"Prefix", "Tag", *SIZES})
         if len(holder) < 2:
             raise MalformedXML()
@@ -229,12 +229,12 @@ def _midnight(text: str) -> int:
 # rendering
 def render_rules(rules: Rules) -> bytes:
     """Render rules as a document."""
-    return xml.document("LifecycleConfiguration", "".join(map(_shown, rules.rules)))
+    return xml.document("LifecycleConfiguration", "".join(map(_render_rule, rules.rules)))
 
 
-def _shown(rule: Rule) -> str:
+def _render_rule(rule: Rule) -> str:
     content = xml.element("ID", rule.id)
-    content += _shown_filter(rule) + xml.element("Status", "Enabled" if rule.enabled else "Disabled")
+    content += _render_filter(rule) + xml.element("Status", "Enabled" if rule.enabled else "Disabled")
     if rule.days is not None:
         content += f"<Expiration><Days>{rule.days}</Days></Expiration>"
     if rule.date is not None:
@@ -253,7 +253,7 @@ def _shown(rule: Rule) -> str:
     return f"<Rule>{content}</Rule>"
 
 
-def _shown_filter(rule: Rule) -> str:
+def _render_filter(rule: Rule) -> str:
     prefix = "" if rule.prefix is None else xml.element("Prefix", rule.prefix)
     if rule.form == BASE:
         return prefix
@@ -268,19 +268,19 @@ def _shown_filter(rule: Rule) -> str:
 
 
 # headers
-def expiration_header(bucket: Bucket, seconds: int, key: str, size: int, modified: int, kept: str) -> Headers:
+def expiration_header(bucket: Bucket, seconds: int, key: str, size: int, modified: int, stored_headers: str) -> Headers:
     """Return `x-amz-expiration` of a current object, if a rule expires it.
 
-    `seconds` is the length of a day, `kept` the row's headers.
+    `seconds` is the length of a day, `stored_headers` the row's headers.
     """
     if MARK not in bucket.settings:
         return []
-    tags: Mapping[str, str] = evaluator.tags_of(kept)
+    tags: Mapping[str, str] = evaluator.tags_of(stored_headers)
     found = evaluator.expiry(evaluator.rules_of(bucket).rules, LifecycleCalendar(seconds), key, size, modified, tags)
     if found is None:
         return []
-    told = f'expiry-date="{http_date(found[0] // 1000)}", rule-id="{quote(found[1], safe="")}"'
-    return [(b"x-amz-expiration", told.encode())]
+    value = f'expiry-date="{http_date(found[0] // 1000)}", rule-id="{quote(found[1], safe="")}"'
+    return [(b"x-amz-expiration", value.encode())]
 
 
 def abort_header(bucket: Bucket, seconds: int, key: str, initiated: int) -> Headers:

@@ -115,10 +115,10 @@ def _check_order(rule: Rule) -> None:
                 ArgumentValue=last,
             )
     for name, found in (("Transition", rule.transitions), ("NoncurrentVersionTransition", rule.older_transitions)):
-        known = {one.storage_class: one.days for one in found if one.days is not None}
+        days_by_class = {one.storage_class: one.days for one in found if one.days is not None}
         for first in INFREQUENT:
-            for second in sorted(ARCHIVES & known.keys()):
-                if first in known and known[second] < known[first] + MIN_STAY_DAYS:
+            for second in sorted(ARCHIVES & days_by_class.keys()):
+                if first in days_by_class and days_by_class[second] < days_by_class[first] + MIN_STAY_DAYS:
                     raise InvalidArgument(
                         f"'Days' in the '{name}' action for StorageClass '{second}' {of} must be {MIN_STAY_DAYS} days "
                         f"more than 'Days' in the '{name}' action for StorageClass '{first}'"

@@ -29,7 +29,7 @@ LAST_FLUSH_SECONDS = 5.0
 """Seconds that a stopping worker has to write the rest."""
 
 
-class _Of(NamedTuple):
+class _BucketLines(NamedTuple):
     """Buffered lines of one bucket."""
 
     name: str
@@ -39,73 +39,81 @@ class _Of(NamedTuple):
 class Collector:
     """The buffered lines of one worker."""
 
-    def __init__(self, index: Index, known: LookupCache) -> None:
+    def __init__(self, index: Index, cache: LookupCache) -> None:
         self._index = index
-        self._known = known
-        self._pending: dict[int, _Of] = {}
+        self._cache = cache
+        self._pending: dict[int, _BucketLines] = {}
         self._size = 0
-        self._lost = 0
+        self._lost_lines = 0
 
-    def note(
-        self, request: S3Request, response: Response | None, code: str, sent: int, seconds: float, turned: float
+    def collect(
+        self,
+        request: S3Request,
+        response: Response | None,
+        code: str,
+        sent: int,
+        seconds: float,
+        response_seconds: float,
     ) -> None:
         """Add the lines of an answered request, if its bucket has a log."""
         bucket = request.bucket_row or self._find(request)
         if bucket is not None and MARK in bucket.settings:
-            self._add(bucket, record.format_line(request, bucket, response, code, sent, seconds, turned))
-        for done in request.also_logged:
-            self._add(done.bucket, record.secondary_line(request, done, response, seconds))
+            self._add_line(bucket, record.format_line(request, bucket, response, code, sent, seconds, response_seconds))
+        for secondary in request.secondary_records:
+            self._add_line(secondary.bucket, record.secondary_line(request, secondary, response, seconds))
 
     def _find(self, request: S3Request) -> Bucket | None:
         """Return the bucket of a request that was refused before its bucket was looked up."""
         if request.bucket is None:
             return None
         try:
-            return self._known.try_bucket(request.bucket)
+            return self._cache.try_bucket(request.bucket)
         except (WouldBlock, DomainError):
             return None
 
-    def _add(self, bucket: Bucket, line: str) -> None:
+    def _add_line(self, bucket: Bucket, line: str) -> None:
         if self._size + len(line) > MAX_PENDING:
-            self._lost += 1
+            self._lost_lines += 1
             return
         self._size += len(line)
-        self._pending.setdefault(bucket.id, _Of(bucket.name, [])).lines.append(line)
+        self._pending.setdefault(bucket.id, _BucketLines(bucket.name, [])).lines.append(line)
 
     async def run(self) -> None:
         """Write the buffered lines periodically until cancelled, then the rest."""
         try:
             while True:
                 await asyncio.sleep(FLUSH_SECONDS)
-                await self._attempt()
+                await self._try_flush()
         finally:
             try:
                 async with asyncio.timeout(LAST_FLUSH_SECONDS):
-                    await self._attempt()
+                    await self._try_flush()
             except TimeoutError:
                 logger.warning("access logs: the last lines are lost")
 
-    async def _attempt(self) -> None:
+    async def _try_flush(self) -> None:
         try:
             await self.flush()
         except DomainError as error:
             logger.warning("access logs: %s, to be tried again", type(error).__name__)
         except Exception:
             logger.exception("access logs: to be tried again")
-        if self._lost:
-            logger.warning("access logs: %d lines are lost, because too many wait", self._lost)
-            self._lost = 0
+        if self._lost_lines:
+            logger.warning("access logs: %d lines are lost, because too many wait", self._lost_lines)
+            self._lost_lines = 0
 
     async def flush(self) -> None:
         """Write the buffered lines. Raises DomainError, and then keeps them buffered."""
         if not self._pending:
             return
-        taken, size = self._pending, self._size
+        pending, size = self._pending, self._size
         self._pending, self._size = {}, 0
         try:
-            await self._index.add_log_lines([(number, of.name, "".join(of.lines)) for number, of in taken.items()])
+            await self._index.add_log_lines(
+                [(number, bucket_lines.name, "".join(bucket_lines.lines)) for number, bucket_lines in pending.items()]
+            )
         except BaseException:
-            for number, of in self._pending.items():
-                taken.setdefault(number, _Of(of.name, [])).lines.extend(of.lines)
-            self._pending, self._size = taken, self._size + size
+            for number, bucket_lines in self._pending.items():
+                pending.setdefault(number, _BucketLines(bucket_lines.name, [])).lines.extend(bucket_lines.lines)
+            self._pending, self._size = pending, self._size + size
             raise

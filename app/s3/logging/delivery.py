@@ -72,8 +72,8 @@ def key_of(source: Bucket, config: Logging, now: datetime, day: str) -> str:
     if config.format in ("", SIMPLE):
         return f"{config.prefix}{now:%Y-%m-%d-%H-%M-%S}-{unique}"
     moment = f"{day}-00-00-00" if config.format == EVENT_TIME else f"{now:%Y-%m-%d-%H-%M-%S}"
-    place = f"{account_number(source.owner_id)}/{source.region}/{source.name}"
-    return f"{config.prefix}{place}/{moment[:10].replace('-', '/')}/{moment}-{unique}"
+    directory = f"{account_number(source.owner_id)}/{source.region}/{source.name}"
+    return f"{config.prefix}{directory}/{moment[:10].replace('-', '/')}/{moment}-{unique}"
 
 
 def group_by_day(texts: Iterable[str], config: Logging) -> dict[str, str]:
@@ -113,21 +113,21 @@ class LogDelivery:
                 try:
                     await self._deliver(waiting)
                 except Exception as error:  # other buckets' logs must not wait for it
-                    self._tell(waiting, error)
+                    self._report(waiting, error)
 
     async def _deliver(self, waiting: Waiting) -> None:
         found = await self._index.log_lines(waiting.bucket_id, ROWS_PER_OBJECT)
         try:
             await self._write(waiting, [one.lines for one in found])
         except Exception as error:
-            self._tell(waiting, error)
+            self._report(waiting, error)
             found = [one for one in found if one.at < now_ms() - KEPT_MS]
         else:
             self._failing.discard(waiting.bucket_id)
         if found:
             await self._index.forget_log_lines([one.id for one in found])
 
-    def _tell(self, waiting: Waiting, error: Exception) -> None:
+    def _report(self, waiting: Waiting, error: Exception) -> None:
         """Log once why a bucket's log is not delivered, until it is again."""
         if waiting.bucket_id not in self._failing:
             self._failing.add(waiting.bucket_id)

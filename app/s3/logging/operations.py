@@ -31,12 +31,12 @@ if TYPE_CHECKING:
 @operation("PUT", "bucket", "logging", name="PutBucketLogging", action="s3:PutBucketLogging")
 async def put_bucket_logging(services: Services, request: S3Request) -> Response:
     """Handle PutBucketLogging (https://docs.aws.amazon.com/AmazonS3/latest/API/API_PutBucketLogging.html)."""
-    asked = configuration.parse(await read_document(request))
+    requested = configuration.parse(await read_document(request))
     source: Bucket = request.bucket_row
-    if asked is None:
+    if requested is None:
         await services.index.configure_bucket(source.id, configuration.SETTING, None)
         return Response(200)
-    found, named = asked
+    found, named = requested
     destination = await _destination(services, found.bucket)
     if services.regions.are_apart(destination, source):
         raise CrossLocationLoggingProhibitted(

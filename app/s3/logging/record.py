@@ -74,12 +74,12 @@ class SecondaryRecord(NamedTuple):
     code: str = ""
 
 
-def secondary_line(request: S3Request, done: SecondaryRecord, response: Response | None, seconds: float) -> str:
+def secondary_line(request: S3Request, record: SecondaryRecord, response: Response | None, seconds: float) -> str:
     """Return the line about it, with its line end."""
-    status = done.status or (NO_VALUE if response is None else str(response.status))
+    status = record.status or (NO_VALUE if response is None else str(response.status))
     times = (str(int(seconds * 1000)), NO_VALUE)
-    details = (done.code, 0, None, times, done.version_id)
-    return format_text(request, done.bucket, done.operation, done.key, NO_VALUE, status, *details)
+    details = (record.code, 0, None, times, record.version_id)
+    return format_text(request, record.bucket, record.operation, record.key, NO_VALUE, status, *details)
 
 
 def query_of(request: S3Request) -> dict[str, str]:
@@ -93,19 +93,25 @@ def operation_of(request: S3Request) -> str:
         return "REST.OPTIONS.PREFLIGHT"
     if request.website:
         return f"WEBSITE.{request.method}.OBJECT"
-    known = OPERATIONS.get(request.operation)
-    if known is None:
+    operation_name = OPERATIONS.get(request.operation)
+    if operation_name is None:
         found = next((name for name in SUBRESOURCES if name in query_of(request)), "")
-        known = f"{request.method}.{found.upper() or ('BUCKET' if request.key is None else 'OBJECT')}"
-    return f"REST.{known}"
+        operation_name = f"{request.method}.{found.upper() or ('BUCKET' if request.key is None else 'OBJECT')}"
+    return f"REST.{operation_name}"
 
 
 def format_line(
-    request: S3Request, bucket: Bucket, response: Response | None, code: str, sent: int, seconds: float, turned: float
+    request: S3Request,
+    bucket: Bucket,
+    response: Response | None,
+    code: str,
+    sent: int,
+    seconds: float,
+    response_seconds: float,
 ) -> str:
     """Return the line of an answered request, with its line end.
 
-    `seconds` is the total time, `turned` the time to the response.
+    `seconds` is the total time, `response_seconds` the time to the response.
     """
     status = 0 if response is None else response.status
     path = request.raw_path.decode("latin-1")
@@ -121,7 +127,7 @@ def format_line(
         code,
         sent,
         _object_size(request, response),
-        (str(int(seconds * 1000)), str(int(turned * 1000))),
+        (str(int(seconds * 1000)), str(int(response_seconds * 1000))),
         _version_id(request, response),
         acl=status < 400 and _needed_acl(request, bucket),
     )
@@ -143,7 +149,7 @@ def format_text(
     acl: bool = False,
 ) -> str:
     """Return a line for an effect of a request on a bucket or a key."""
-    claim = request.signature
+    signature = request.signature
     headers = request.headers
     began = time.time() - int(times[0]) / 1000 if times[0] != NO_VALUE else time.time()
     fields = (
@@ -165,9 +171,9 @@ def format_text(
         _text(headers.get("user-agent", "")),
         _name(version_id),
         request.request_id,
-        NO_VALUE if claim is None else SIGNATURES.get(claim.version, NO_VALUE),
+        NO_VALUE if signature is None else SIGNATURES.get(signature.version, NO_VALUE),
         NO_VALUE,  # the TLS cipher, unknown here
-        NO_VALUE if claim is None else AUTHENTICATED.get(claim.via, NO_VALUE),
+        NO_VALUE if signature is None else AUTHENTICATED.get(signature.via, NO_VALUE),
         _word(headers.get("host", "")),
         NO_VALUE,
         NO_VALUE,
@@ -219,9 +225,9 @@ def _object_size(request: S3Request, response: Response | None) -> int | None:
 
 
 def _version_id(request: S3Request, response: Response | None) -> str:
-    asked = query_of(request).get("versionId", "")
-    if asked or response is None:
-        return asked
+    version_id = query_of(request).get("versionId", "")
+    if version_id or response is None:
+        return version_id
     _, found, rest = (b"\r\n" + response.head).partition(VERSION_ID)
     return rest.partition(b"\r\n")[0].decode("latin-1") if found else ""
 
@@ -232,5 +238,5 @@ def _needed_acl(request: S3Request, bucket: Bucket) -> bool:
         return False
     # a form has no operation of its own in the routing table: its key is in the body
     action = "s3:PutObject" if request.operation == "PostObject" else routing.find_operation(request).action
-    values = ConditionContext(request, bucket, tags={}).values
+    values = ConditionContext(request, bucket, tags={}).find_values
     return rests_on_acl(request.account_id, action, bucket, request.key, values, request.work)

@@ -41,11 +41,11 @@ class Logging(NamedTuple):
 
 def logging_of(bucket: Bucket) -> Logging | None:
     """Return the logging configuration of a bucket; None without."""
-    return _parsed(bucket.settings) if MARK in bucket.settings else None
+    return _parse(bucket.settings) if MARK in bucket.settings else None
 
 
 @lru_cache(maxsize=1024)
-def _parsed(settings: str) -> Logging | None:
+def _parse(settings: str) -> Logging | None:
     found = orjson.loads(settings).get(SETTING)
     if found is None:
         return None
@@ -124,7 +124,7 @@ def document(found: Logging | None) -> bytes:
         return xml.document(ROOT, "")
     content = xml.element("TargetBucket", found.bucket) + xml.element("TargetPrefix", found.prefix)
     if found.grants:
-        content += f"<TargetGrants>{''.join(_shown(*grant) for grant in found.grants)}</TargetGrants>"
+        content += f"<TargetGrants>{''.join(_render_grant(*grant) for grant in found.grants)}</TargetGrants>"
     if found.format == SIMPLE:
         content += f"<{FORMAT}><{SIMPLE}/></{FORMAT}>"
     elif found.format:
@@ -132,7 +132,7 @@ def document(found: Logging | None) -> bytes:
     return xml.document(ROOT, f"<{ENABLED}>{content}</{ENABLED}>")
 
 
-def _shown(grantee: str, permission: str) -> str:
+def _render_grant(grantee: str, permission: str) -> str:
     group = grantee.startswith(GROUPS)
     kind, name = ("Group", "URI") if group else ("CanonicalUser", "ID")
     return (

@@ -49,7 +49,7 @@ async def complete_multipart_upload(services: Services, request: S3Request) -> R
     https://docs.aws.amazon.com/AmazonS3/latest/API/API_CompleteMultipartUpload.html
     """
     bucket, key = request.bucket_row, request.key or ""
-    wanted = conditions.write_conditions(request)
+    preconditions = conditions.write_conditions(request)
     # the checksum headers are those of the object, not of this document
     promised = checksums.expected_checksum(request, complete=True)
     document = await RequestBody(request, checksum="", etag=False, promised=False).collect()
@@ -59,7 +59,7 @@ async def complete_multipart_upload(services: Services, request: S3Request) -> R
     if upload is None:
         raise NoSuchUpload(UploadId=upload_id)
     await authorization.authorize_precondition(
-        services, request, tells=conditions.reveals_object_state(wanted), kept=upload.headers
+        services, request, reveals_state=conditions.reveals_object_state(preconditions), upload_headers=upload.headers
     )
     named = _named(document, request.query.get("uploadId"))
     if upload.completed_seq:
@@ -73,20 +73,20 @@ async def complete_multipart_upload(services: Services, request: S3Request) -> R
     async with services.quotas.room(bucket) as room:
         await room.take(0)  # its bytes count as parts already
         if tree is None:
-            committed = await multipart.complete(services.store, upload, chosen, new, wanted, request.timings)
+            committed = await multipart.complete(services.store, upload, chosen, new, preconditions, request.timings)
         else:
             pieces = reading.bytes_of_parts(services.store, chosen)
-            committed = await tree.complete(bucket, upload, chosen, pieces, new, wanted, request.timings)
+            committed = await tree.complete(bucket, upload, chosen, pieces, new, preconditions, request.timings)
     await wait_until_journaled(services.store_of(request), bucket, key, committed, new.headers)
     response = _result(request, new.etag, new.checksum_algorithm, new.checksum_type, new.checksum)
     response.headers += version_headers.headers_of_put(committed.version_id) + _encryption(request, new.headers)
-    told = (key, new.size, committed.modified, new.headers)
-    response.headers += lifecycle.expiration_header(bucket, services.settings.lifecycle_day_seconds, *told)
+    version_fields = (key, new.size, committed.modified, new.headers)
+    response.headers += lifecycle.expiration_header(bucket, services.settings.lifecycle_day_seconds, *version_fields)
     return response
 
 
-def _encryption(request: S3Request, kept: str) -> Headers:
-    scheme = scheme_of(kept)
+def _encryption(request: S3Request, stored_headers: str) -> Headers:
+    scheme = scheme_of(stored_headers)
     if scheme is not None and scheme.method == CUSTOMER and not request.sse:
         return []
     return encryption.response_headers(request, scheme)
@@ -115,14 +115,14 @@ def _named_part(element: Element) -> NamedPart:
         raise MalformedXML()
     if not 1 <= int(number) <= multipart.MAX_PARTS:
         raise InvalidPart(PartNumber=number)
-    given = {name: xml.child_text(element, "Checksum" + name) for name in checksums.ALGORITHMS}
-    return int(number), etag.strip().strip('"').lower(), {name: value for name, value in given.items() if value}
+    by_algorithm = {name: xml.child_text(element, "Checksum" + name) for name in checksums.ALGORITHMS}
+    return int(number), etag.strip().strip('"').lower(), {name: value for name, value in by_algorithm.items() if value}
 
 
 def _check_checksums(upload: Upload, chosen: Sequence[Part], named: Sequence[NamedPart]) -> None:
     """Require that the document's part checksums equal the stored ones. Raises InvalidPart, InvalidRequest."""
-    for part, (number, etag, given) in zip(chosen, named, strict=True):
-        for algorithm, value in given.items():
+    for part, (number, etag, part_checksums) in zip(chosen, named, strict=True):
+        for algorithm, value in part_checksums.items():
             if upload.checksum_algorithm and algorithm != upload.checksum_algorithm:
                 raise InvalidRequest(
                     f"The upload was created using the {upload.checksum_algorithm} checksum algorithm."

@@ -30,7 +30,7 @@ async def list_parts(services: Services, request: S3Request) -> Response:
     encode = xml.url_encode if wants_url_encoding(request) else xml.escape
     upload = await require_open_upload(services, request)
     found = await services.index.parts(upload, after, limit + 1)
-    shown = found[:limit]
+    page = found[:limit]
     truncated = len(found) > limit and limit > 0
     people = await _people(services, request, [upload])
     content = (
@@ -40,11 +40,11 @@ async def list_parts(services: Services, request: S3Request) -> Response:
         + people[upload.owner_id]
         + xml.element("StorageClass", upload.storage_class)
         + xml.element("PartNumberMarker", after)
-        + xml.element("NextPartNumberMarker", shown[-1].number if shown else 0)
+        + xml.element("NextPartNumberMarker", page[-1].number if page else 0)
         + xml.element("MaxParts", limit)
         + xml.element("IsTruncated", str(truncated).lower())
         + _algorithm(upload)
-        + "".join(_part(part, upload) for part in shown)
+        + "".join(_part(part, upload) for part in page)
     )
     seconds = services.settings.lifecycle_day_seconds
     ends = lifecycle.abort_header(request.bucket_row, seconds, upload.key, upload.initiated)
@@ -68,8 +68,8 @@ def _algorithm(upload: Upload) -> str:
 
 def _part(part: Part, upload: Upload) -> str:
     # without an algorithm of the upload, only the whole object's checksum is listed
-    kept = part.checksum and part.checksum_algorithm == upload.checksum_algorithm
-    checksum = xml.element("Checksum" + part.checksum_algorithm, part.checksum) if kept else ""
+    has_checksum = part.checksum and part.checksum_algorithm == upload.checksum_algorithm
+    checksum = xml.element("Checksum" + part.checksum_algorithm, part.checksum) if has_checksum else ""
     return (
         f"<Part>{xml.element('PartNumber', part.number)}<LastModified>{xml.timestamp(part.modified)}</LastModified>"
         f"<ETag>&quot;{part.etag}&quot;</ETag>{xml.element('Size', part.size)}{checksum}</Part>"

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     "uploads",
     name="CreateMultipartUpload",
     action="s3:PutObject",
-    signed="Anonymous users cannot initiate multipart uploads.  Please authenticate.",
+    anonymous_error="Anonymous users cannot initiate multipart uploads.  Please authenticate.",
 )
 async def create_multipart_upload(services: Services, request: S3Request) -> Response:
     """Handle CreateMultipartUpload (https://docs.aws.amazon.com/AmazonS3/latest/API/API_CreateMultipartUpload.html)."""
@@ -41,8 +41,8 @@ async def create_multipart_upload(services: Services, request: S3Request) -> Res
     algorithm, kind = checksums.requested_algorithm(request)
     await read_document(request)
     written = await acls.ownership_of_new_object(services, request)
-    given = tags.requested_tags(request)
-    if given:
+    object_tags = tags.requested_tags(request)
+    if object_tags:
         authorization.authorize_tags(request)
     await encryption.load_keyring(services, request)
     seal = encryption.encryption_of_new_object(services, request)
@@ -51,7 +51,7 @@ async def create_multipart_upload(services: Services, request: S3Request) -> Res
     upload = await services.index.create_upload(
         bucket.id,
         request.key or "",
-        metadata.pack_headers(metadata.object_headers(request), written.grants, given, lock, scheme),
+        metadata.pack_headers(metadata.object_headers(request), written.grants, object_tags, lock, scheme),
         metadata.storage_class(request),
         algorithm,
         kind,
@@ -86,9 +86,9 @@ async def require_open_upload(services: Services, request: S3Request) -> Upload:
 
     Raises NoSuchUpload, or AccessDenied for a missing upload whose absence only its initiator may know.
     """
-    place = (request.bucket_row.id, request.key or "", request.query.get("uploadId", ""))
+    address = (request.bucket_row.id, request.key or "", request.query.get("uploadId", ""))
     try:
-        found = await multipart.find_upload(services.store, *place)
+        found = await multipart.find_upload(services.store, *address)
     except domain.NoSuchUpload:
         authorization.authorize_upload(request, None)
         raise

@@ -37,8 +37,8 @@ async def put_bucket_notification(services: Services, request: S3Request) -> Res
         also |= configuration.OF_ARCHIVES
     targets = Targets(services.settings.notify_targets, services.regions.required, also)
     rules = configuration.parse_configuration(await read_document(request), targets)
-    told = {} if request.headers.get(SKIP, "").lower() == "true" else {rule.target: rule for rule in rules}
-    messages = [test_event(bucket, rule, event_context(request)) for rule in told.values()]
+    notified = {} if request.headers.get(SKIP, "").lower() == "true" else {rule.target: rule for rule in rules}
+    messages = [test_event(bucket, rule, event_context(request)) for rule in notified.values()]
     value = [list(rule) for rule in rules] or None
     await services.index.configure_messages(bucket.id, SETTING, value, messages)
     return Response(200)

@@ -81,8 +81,8 @@ def parse_configuration(document: bytes, targets: Targets) -> list[Rule]:
     rules = [_rule(element, targets) for element in tree]
     if len({rule.id for rule in rules}) < len(rules):
         raise InvalidArgument("Same ID used for multiple configurations. IDs must be unique")
-    for place, rule in enumerate(rules):
-        if any(_overlap(rule, other) for other in rules[:place]):
+    for position, rule in enumerate(rules):
+        if any(_overlap(rule, other) for other in rules[:position]):
             raise InvalidArgument(
                 "Configurations overlap. Configurations on the same bucket cannot share a common event type."
             )
@@ -151,10 +151,10 @@ def _same(first: str, second: str) -> bool:
 
 def render_configuration(rules: Collection[Rule]) -> bytes:
     """Render rules as a document."""
-    return xml.document(ROOT, "".join(map(_shown, rules)))
+    return xml.document(ROOT, "".join(map(_render_rule, rules)))
 
 
-def _shown(rule: Rule) -> str:
+def _render_rule(rule: Rule) -> str:
     content = xml.element("Id", rule.id) + xml.element(rule.kind, rule.arn)
     content += "".join(xml.element("Event", event) for event in rule.events)
     filters = "".join(

@@ -23,7 +23,7 @@ from sluice_s3.app.s3.object_lock.xml import (
     PAST,
     UNTIL,
     DefaultRetention,
-    now,
+    now_ms,
     parse_timestamp,
 )
 from sluice_s3.app.s3.request_body import RequestBody
@@ -84,7 +84,7 @@ def _future(text: str | None) -> int:
         raise InvalidArgument(
             "The retain until date must be provided in ISO 8601 format", ArgumentName=UNTIL, ArgumentValue=text
         )
-    if until <= now():
+    if until <= now_ms():
         raise InvalidArgument(PAST, ArgumentName=UNTIL, ArgumentValue=text)
     return until
 
@@ -108,18 +108,18 @@ def with_default(bucket: Bucket, lock: Lock) -> Lock:
     default = default_retention(bucket)
     if default is None or not default.mode or lock.mode:
         return lock
-    return lock._replace(mode=default.mode, until=_end(default, now()))
+    return lock._replace(mode=default.mode, until=_retention_end(default, now_ms()))
 
 
-def _end(default: DefaultRetention, now: int) -> int:
+def _retention_end(default: DefaultRetention, now: int) -> int:
     """Return the end of a default retention that begins now. Years follow the calendar."""
-    begin = datetime.fromtimestamp(now / 1000, UTC)
+    start = datetime.fromtimestamp(now / 1000, UTC)
     if default.years:
-        year = begin.year + default.years
-        leap_day = (begin.month, begin.day) == (2, 29)
-        end = begin.replace(year=year, month=3, day=1) if leap_day else begin.replace(year=year)
+        year = start.year + default.years
+        leap_day = (start.month, start.day) == (2, 29)
+        end = start.replace(year=year, month=3, day=1) if leap_day else start.replace(year=year)
     else:
-        end = begin + timedelta(days=default.days)
+        end = start + timedelta(days=default.days)
     return math.ceil(end.timestamp() * 1000)
 
 
@@ -141,8 +141,8 @@ def render_lock_headers(request: S3Request, version: Version) -> bytes:
     return found
 
 
-def headers_of_completed_upload(bucket: Bucket, kept: str) -> str:
+def headers_of_completed_upload(bucket: Bucket, stored_headers: str) -> str:
     """Return the headers of a completed upload for its object, with the bucket's default retention."""
-    lock = metadata.lock(kept)
-    made = with_default(bucket, lock)
-    return kept if made is lock else metadata.repack(kept, lock=made)
+    lock = metadata.lock(stored_headers)
+    object_lock = with_default(bucket, lock)
+    return stored_headers if object_lock is lock else metadata.repack(stored_headers, lock=object_lock)

@@ -75,16 +75,18 @@ async def get_object_retention(services: Services, request: S3Request) -> Respon
     return Response(200, list(XML), lock_xml.render_retention(lock))
 
 
-@operation("PUT", "key", "retention", name="PutObjectRetention", action="s3:PutObjectRetention", each=True)
+@operation(
+    "PUT", "key", "retention", name="PutObjectRetention", action="s3:PutObjectRetention", authorized_per_object=True
+)
 async def put_object_retention(services: Services, request: S3Request) -> Response:
     """Handle PutObjectRetention (https://docs.aws.amazon.com/AmazonS3/latest/API/API_PutObjectRetention.html)."""
-    asked = version_headers.requested_version_id(request)
-    given = request.lock = lock_xml.parse_retention(await read_document(request))
-    if request.undecided:  # policies can have conditions on the new retention
-        authorization.authorize_object_in_body(request, "s3:PutObjectRetention", request.key or "", asked)
+    version_id = version_headers.requested_version_id(request)
+    retention = request.lock = lock_xml.parse_retention(await read_document(request))
+    if request.authorization_pending:  # policies can have conditions on the new retention
+        authorization.authorize_object_in_body(request, "s3:PutObjectRetention", request.key or "", version_id)
     lock_headers.require_lock_enabled(request.bucket_row)
-    bypass = lock_headers.bypasses_governance(request, request.key or "", asked)
-    return await _renew(services, request, lambda old: given._replace(hold=old.hold), bypass=bypass)
+    bypass = lock_headers.bypasses_governance(request, request.key or "", version_id)
+    return await _renew(services, request, lambda old: retention._replace(hold=old.hold), bypass=bypass)
 
 
 @operation("GET", "key", "legal-hold", name="GetObjectLegalHold", action="s3:GetObjectLegalHold")
@@ -96,14 +98,16 @@ async def get_object_legal_hold(services: Services, request: S3Request) -> Respo
     return Response(200, list(XML), lock_xml.render_legal_hold(lock.hold))
 
 
-@operation("PUT", "key", "legal-hold", name="PutObjectLegalHold", action="s3:PutObjectLegalHold", each=True)
+@operation(
+    "PUT", "key", "legal-hold", name="PutObjectLegalHold", action="s3:PutObjectLegalHold", authorized_per_object=True
+)
 async def put_object_legal_hold(services: Services, request: S3Request) -> Response:
     """Handle PutObjectLegalHold (https://docs.aws.amazon.com/AmazonS3/latest/API/API_PutObjectLegalHold.html)."""
-    asked = version_headers.requested_version_id(request)
+    version_id = version_headers.requested_version_id(request)
     hold = lock_xml.parse_legal_hold(await read_document(request))
     request.lock = Lock(hold=hold)
-    if request.undecided:
-        authorization.authorize_object_in_body(request, "s3:PutObjectLegalHold", request.key or "", asked)
+    if request.authorization_pending:
+        authorization.authorize_object_in_body(request, "s3:PutObjectLegalHold", request.key or "", version_id)
     lock_headers.require_lock_enabled(request.bucket_row)
     return await _renew(services, request, lambda old: old._replace(hold=hold))
 

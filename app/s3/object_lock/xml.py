@@ -48,7 +48,7 @@ def parse_timestamp(text: str) -> int | None:
         return None
 
 
-def now() -> int:
+def now_ms() -> int:
     """Return the milliseconds since the epoch."""
     return time.time_ns() // 1_000_000
 
@@ -63,12 +63,12 @@ def parse_default_retention(document: bytes) -> DefaultRetention:
     if rule is None:
         return DefaultRetention()
     xml.check_children(rule, {"DefaultRetention"})
-    given = xml.single_child(rule, "DefaultRetention")
-    if given is None:
+    retention = xml.single_child(rule, "DefaultRetention")
+    if retention is None:
         raise MalformedXML()
-    xml.check_children(given, {"Mode", "Days", "Years", DEFAULT_EVENT_HOLD})
-    _refuse_event_holds(given)
-    mode, days, years = (xml.child_text(given, name) for name in ("Mode", "Days", "Years"))
+    xml.check_children(retention, {"Mode", "Days", "Years", DEFAULT_EVENT_HOLD})
+    _refuse_event_holds(retention)
+    mode, days, years = (xml.child_text(retention, name) for name in ("Mode", "Days", "Years"))
     if mode not in MODES or (days is None) == (years is None):
         raise MalformedXML()
     if years is None:
@@ -76,8 +76,8 @@ def parse_default_retention(document: bytes) -> DefaultRetention:
     return DefaultRetention(mode, years=_period(years, MAX_YEARS))
 
 
-def _refuse_event_holds(given: Element) -> None:
-    if any(child.tag in (DEFAULT_EVENT_HOLD, *EVENT_HOLDS) for child in given):
+def _refuse_event_holds(parent: Element) -> None:
+    if any(child.tag in (DEFAULT_EVENT_HOLD, *EVENT_HOLDS) for child in parent):
         raise NotImplemented()
 
 
@@ -115,7 +115,7 @@ def parse_retention(document: bytes) -> Lock:
     until = None if date is None else parse_timestamp(date)
     if mode not in MODES or until is None:
         raise MalformedXML()
-    if until <= now():
+    if until <= now_ms():
         raise InvalidArgument(PAST, ArgumentName="RetainUntilDate", ArgumentValue=date)
     return Lock(mode, until)
 

@@ -72,7 +72,7 @@ async def append(services: Services, request: S3Request, found: Version) -> Resp
     _parts(found)
     if archives.is_archived(services, found) or restore_state.restore_state(found.headers) is not None:
         raise InvalidObjectState(StorageClass=found.storage_class)  # a restored object is a temporary copy
-    wanted = conditions.write_conditions(request)
+    preconditions = conditions.write_conditions(request)
     bucket, key = request.bucket_row, request.key or ""
     algorithm = found.checksum_algorithm if has_combinable_checksum(found) else "CRC64NVME"
     body = RequestBody(request, checksum=algorithm, fixed=True, largest=services.settings.max_put)
@@ -98,14 +98,14 @@ async def append(services: Services, request: S3Request, found: Version) -> Resp
         await room.take(body.size, 0)
         store = services.store_of(request, found.storage_class)
         source = body if seal is None else seal.source(body)
-        how = (find, source, body.size, describe, lambda: body.checksum, wanted)
-        new, committed = await appending.append(store, bucket.id, key, found, *how)
+        append_arguments = (find, source, body.size, describe, lambda: body.checksum, preconditions)
+        new, committed = await appending.append(store, bucket.id, key, found, *append_arguments)
     headers: Headers = [(b"etag", b'"%b"' % new.etag.encode()), (b"x-amz-object-size", b"%d" % new.size)]
     if new.checksum:
         name = b"x-amz-checksum-" + new.checksum_algorithm.lower().encode()
         headers += [(name, new.checksum.encode()), (b"x-amz-checksum-type", b"FULL_OBJECT")]
-    told = (key, new.size, committed.modified, new.headers)
-    headers += lifecycle.expiration_header(bucket, services.settings.lifecycle_day_seconds, *told)
+    version_fields = (key, new.size, committed.modified, new.headers)
+    headers += lifecycle.expiration_header(bucket, services.settings.lifecycle_day_seconds, *version_fields)
     headers += encryption.response_headers(request, None if seal is None else seal.scheme)
     return Response(200, headers)
 
@@ -136,10 +136,10 @@ def _appended_version(old: Version, body: RequestBody, etag: str, algorithm: str
     """Return the object with the body appended. Its ETag is a hash of all its ETags, and no MD5 of the content."""
     assert body.size is not None
     parts = _parts(old)
-    made = hashlib.md5(f"{old.etag}{etag}".encode(), usedforsecurity=False).hexdigest()
+    digest = hashlib.md5(f"{old.etag}{etag}".encode(), usedforsecurity=False).hexdigest()
     checksum = ("", "", "")
     if has_combinable_checksum(old) and old.checksum_algorithm == algorithm:
         combined = checksums.combine_full_object(algorithm, [(old.checksum, old.size), (body.checksum, body.size)])
         checksum = (algorithm, "FULL_OBJECT", combined)
-    kept = (old.headers, old.storage_class)
-    return NewVersion(old.size + body.size, f"{made}-{parts}", *kept, *checksum, "", parts, old.owner_id)
+    stored_fields = (old.headers, old.storage_class)
+    return NewVersion(old.size + body.size, f"{digest}-{parts}", *stored_fields, *checksum, "", parts, old.owner_id)

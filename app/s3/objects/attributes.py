@@ -26,8 +26,10 @@ MAX_PARTS = 1000
 @operation("GET", "key", "attributes", name="GetObjectAttributes", action="s3:GetObjectAttributes")
 async def get_object_attributes(services: Services, request: S3Request) -> Response:
     """Handle GetObjectAttributes (https://docs.aws.amazon.com/AmazonS3/latest/API/API_GetObjectAttributes.html)."""
-    asked = [name.strip() for name in request.headers.get("x-amz-object-attributes", "").split(",") if name.strip()]
-    if not asked or not ATTRIBUTES.issuperset(asked):
+    attributes = [
+        name.strip() for name in request.headers.get("x-amz-object-attributes", "").split(",") if name.strip()
+    ]
+    if not attributes or not ATTRIBUTES.issuperset(attributes):
         raise InvalidArgument("Invalid attribute name specified.", ArgumentName="x-amz-object-attributes")
     # the response reveals the content's hash and size, and so needs that permission too
     version_id = request.query.get("versionId")
@@ -42,15 +44,15 @@ async def get_object_attributes(services: Services, request: S3Request) -> Respo
     if conditions.check_read(request.headers, version.etag, version.modified):
         return Response(304)
     content = ""
-    if "ETag" in asked:
+    if "ETag" in attributes:
         content += xml.element("ETag", version.etag)
-    if "Checksum" in asked and version.checksum:
+    if "Checksum" in attributes and version.checksum:
         content += f"<Checksum>{checksum_elements(version)}</Checksum>"
-    if "ObjectParts" in asked and version.parts:
+    if "ObjectParts" in attributes and version.parts:
         content += await _parts(services, version, after, min(limit, MAX_PARTS))
-    if "StorageClass" in asked:
+    if "StorageClass" in attributes:
         content += xml.element("StorageClass", version.storage_class)
-    if "ObjectSize" in asked:
+    if "ObjectSize" in attributes:
         content += xml.element("ObjectSize", version.size)
     return Response(200, headers, xml.document("GetObjectAttributesResponse", content))
 
@@ -72,13 +74,13 @@ def _number(request: S3Request, name: str, default: int) -> int:
 
 async def _parts(services: Services, version: Version, after: int, limit: int) -> str:
     found = await services.index.object_parts(version.body, after, limit + 1)
-    shown = found[:limit]
+    page = found[:limit]
     content = xml.element("PartsCount", version.parts) + xml.element("PartNumberMarker", after)
-    content += xml.element("NextPartNumberMarker", shown[-1].number if shown else after)
+    content += xml.element("NextPartNumberMarker", page[-1].number if page else after)
     content += xml.element("MaxParts", limit) + xml.element("IsTruncated", str(len(found) > limit).lower())
     # parts under a full-object checksum have no checksums of their own
     name = "Checksum" + version.checksum_algorithm if version.checksum_type == "COMPOSITE" else ""
-    for part in shown:
+    for part in page:
         checksum = xml.element(name, part.checksum) if name and part.checksum else ""
         content += f"<Part>{xml.element('PartNumber', part.number)}{xml.element('Size', part.size)}{checksum}</Part>"
     return f"<ObjectParts>{content}</ObjectParts>"

@@ -91,7 +91,7 @@ async def _source(services: Services, request: S3Request) -> CopySource:
     authorization.authorize_copy_source(request, row, key, version_id)
     if MARK in row.settings:
         operation = "REST.COPY.PART_GET" if request.operation == "UploadPartCopy" else "REST.COPY.OBJECT_GET"
-        request.also_logged = [SecondaryRecord(row, operation, key, version_id or "")]
+        request.secondary_records = [SecondaryRecord(row, operation, key, version_id or "")]
     if version_id is not None:
         version_headers.require_version_id(row, version_id)
     return CopySource(row, key, version_id)
@@ -119,15 +119,17 @@ def _directive(request: S3Request, name: str) -> bool:
     return value == "REPLACE"
 
 
-@operation("PUT", "key", "copy", name="CopyObject", action="s3:PutObject", signed=COPIED_BY)
+@operation("PUT", "key", "copy", name="CopyObject", action="s3:PutObject", anonymous_error=COPIED_BY)
 async def copy_object(services: Services, request: S3Request) -> Response:
     """Handle CopyObject (https://docs.aws.amazon.com/AmazonS3/latest/API/API_CopyObject.html)."""
     bucket, key = request.bucket_row, request.key or ""
-    wanted = conditions.write_conditions(request)
-    await authorization.authorize_precondition(services, request, tells=conditions.reveals_object_state(wanted))
+    preconditions = conditions.write_conditions(request)
+    await authorization.authorize_precondition(
+        services, request, reveals_state=conditions.reveals_object_state(preconditions)
+    )
     replace = _directive(request, "x-amz-metadata-directive")
     _directive(request, tags.DIRECTIVE)
-    given = tags.requested_tags(request)
+    request_tags = tags.requested_tags(request)
     algorithm = checksums.requested_algorithm(request)[0]
     storage_class = metadata.storage_class(request)
     written = await acls.ownership_of_new_object(services, request)
@@ -151,15 +153,17 @@ async def copy_object(services: Services, request: S3Request) -> Response:
         )
         if onto_itself and not changed:
             raise InvalidRequest(ONTO_ITSELF)
-        kept_tags = given if tags.applies_tag_header(request) else metadata.tags(found.headers)
-        if kept_tags:
+        source_tags = request_tags if tags.applies_tag_header(request) else metadata.tags(found.headers)
+        if source_tags:
             authorization.authorize_tags(request)
-            if kept_tags is not given:
+            if source_tags is not request_tags:
                 authorization.authorize_source_tags(request, source.bucket, found, source.version_id)
         scheme = None if seal is None else seal.scheme
-        kept = metadata.pack_headers(_kept(request, found, replace), written.grants, kept_tags, lock, scheme)
+        headers = metadata.pack_headers(
+            _headers_of_copy(request, found, replace), written.grants, source_tags, lock, scheme
+        )
         customer = encryption.source_key(services, request, found)
-        return await _new_version(services, found, kept, storage_class, algorithm, written, customer)
+        return await _new_version(services, found, headers, storage_class, algorithm, written, customer)
 
     async def describe_shared(found: Version) -> NewVersion:
         placed = can_share_blobs(services.store, source.bucket, found, services.store_of(request, storage_class))
@@ -173,32 +177,32 @@ async def copy_object(services: Services, request: S3Request) -> Response:
         try:
             if not _shares(services, source, bucket):
                 raise _NeedsByteCopy
-            place = (bucket.id, key)
+            address = (bucket.id, key)
             found, committed = await objects.copy(
-                services.store, find, *place, describe_shared, wanted, request.timings
+                services.store, find, *address, describe_shared, preconditions, request.timings
             )
         except _NeedsByteCopy:
             found, committed = await _retry_while_source_changes(
-                lambda: _copy_bytes(services, request, source, describe, wanted, seal)
+                lambda: _copy_bytes(services, request, source, describe, preconditions, seal)
             )
     if lock != NONE:
         await wait_until_journaled(
             services.store_of(request), bucket, key, committed, metadata.pack_headers({}, lock=lock)
         )
     version = await services.index.version(bucket.id, key, committed.version_id)
-    shown = version if version is not None and version.seq == committed.seq else found
+    result = version if version is not None and version.seq == committed.seq else found
     content = (
-        f"<LastModified>{xml.timestamp(committed.modified)}</LastModified><ETag>&quot;{shown.etag}&quot;</ETag>"
-        + (xml.element("Checksum" + shown.checksum_algorithm, shown.checksum) if shown.checksum else "")
-        + xml.optional("ChecksumType", shown.checksum_type)
+        f"<LastModified>{xml.timestamp(committed.modified)}</LastModified><ETag>&quot;{result.etag}&quot;</ETag>"
+        + (xml.element("Checksum" + result.checksum_algorithm, result.checksum) if result.checksum else "")
+        + xml.optional("ChecksumType", result.checksum_type)
     )
     headers = [
         *XML,
         *version_headers.headers_of_copy_source(found),
         *version_headers.headers_of_put(committed.version_id),
     ]
-    told = (key, shown.size, committed.modified, shown.headers)
-    headers += lifecycle.expiration_header(bucket, services.settings.lifecycle_day_seconds, *told)
+    version_fields = (key, result.size, committed.modified, result.headers)
+    headers += lifecycle.expiration_header(bucket, services.settings.lifecycle_day_seconds, *version_fields)
     headers += encryption.response_headers(request, None if seal is None else seal.scheme)
     return Response(200, headers, xml.document("CopyObjectResult", content))
 
@@ -227,23 +231,23 @@ async def _copy_bytes(
     request: S3Request,
     source: CopySource,
     describe: Callable[[Version], Awaitable[NewVersion]],
-    wanted: Conditions | None,
+    preconditions: Conditions | None,
     seal: ObjectEncryption | None,
 ) -> tuple[Version, CommitResult]:
     bucket, key = request.bucket_row, request.key or ""
     found = await _find(services, request, source)
     hashed = _CopyHasher(await describe(found), found, seal)
     tree = services.tree_of(bucket)
-    if tree is not None and hashed.is_known and is_plain_file(found.body) and source.bucket.store == bucket.store:
+    if tree is not None and hashed.has_hashes and is_plain_file(found.body) and source.bucket.store == bucket.store:
         pieces = tree.slices(found.body, found.size)
-        return found, await tree.put_pieces(bucket, key, pieces, hashed.describe, wanted, request.timings)
+        return found, await tree.put_pieces(bucket, key, pieces, hashed.describe, preconditions, request.timings)
     customer = encryption.source_key(services, request, found)
     body = reading.VersionSource(services.store, found, 0, found.size, hashed.take, customer)
     if tree is not None:
-        return found, await tree.put(bucket, key, body, hashed.describe, wanted, request.timings)
-    place = (services.store_of(request, metadata.storage_class(request)), bucket.id, key)
+        return found, await tree.put(bucket, key, body, hashed.describe, preconditions, request.timings)
+    address = (services.store_of(request, metadata.storage_class(request)), bucket.id, key)
     written: DriverSource = body if seal is None else seal.source(body)
-    return found, await objects.put(*place, written, hashed.describe, wanted, request.timings)
+    return found, await objects.put(*address, written, hashed.describe, preconditions, request.timings)
 
 
 class _CopyHasher:
@@ -264,7 +268,7 @@ class _CopyHasher:
         self._checksum = checksums.ALGORITHMS[new.checksum_algorithm].new() if unknown else None
 
     @property
-    def is_known(self) -> bool:
+    def has_hashes(self) -> bool:
         """All hashes are known without reading the bytes."""
         return self._md5 is None and self._checksum is None
 
@@ -287,19 +291,19 @@ class _CopyHasher:
         return new
 
 
-def _kept(request: S3Request, found: Version, replace: bool) -> dict[str, str]:
+def _headers_of_copy(request: S3Request, found: Version, replace: bool) -> dict[str, str]:
     """Return the headers of a copy: the request's with `replace`, else its source's."""
     if replace:
         return metadata.object_headers(request)
-    kept = metadata.unpack_headers(found.headers)
-    kept.pop(metadata.REDIRECT, None)
-    return kept | metadata.redirect(request)
+    headers = metadata.unpack_headers(found.headers)
+    headers.pop(metadata.REDIRECT, None)
+    return headers | metadata.redirect(request)
 
 
 async def _new_version(
     services: Services,
     found: Version,
-    kept: str,
+    stored_headers: str,
     storage_class: str,
     algorithm: str,
     written: acls.NewObjectOwnership,
@@ -313,7 +317,7 @@ async def _new_version(
     return NewVersion(
         found.size,
         found.etag,
-        kept,
+        stored_headers,
         storage_class,
         *checksum,
         body=found.body,
@@ -322,18 +326,18 @@ async def _new_version(
     )
 
 
-@operation("PUT", "key", "uploadId+copy", name="UploadPartCopy", action="s3:PutObject", signed=COPIED_BY)
+@operation("PUT", "key", "uploadId+copy", name="UploadPartCopy", action="s3:PutObject", anonymous_error=COPIED_BY)
 async def upload_part_copy(services: Services, request: S3Request) -> Response:
     """Handle UploadPartCopy (https://docs.aws.amazon.com/AmazonS3/latest/API/API_UploadPartCopy.html)."""
     number = part_number(request)
     source = await _source(services, request)
     upload = await require_open_upload(services, request)
     seal = await part_encryption(services, request, upload)
-    wanted = request.headers.get("x-amz-copy-source-range")
+    preconditions = request.headers.get("x-amz-copy-source-range")
     store = services.store_of(request, upload.storage_class)
 
     def bounds(found: Version) -> tuple[int, int]:
-        offset, length = (0, found.size) if wanted is None else parse_copy_range(wanted, found.size)
+        offset, length = (0, found.size) if preconditions is None else parse_copy_range(preconditions, found.size)
         if length > MAX_COPY:
             raise InvalidRequest(
                 f"The specified copy source is larger than the maximum allowable size for a copy source: {MAX_COPY}"
@@ -360,8 +364,8 @@ async def upload_part_copy(services: Services, request: S3Request) -> Response:
         customer = encryption.source_key(services, request, found)
         body = reading.VersionSource(services.store, found, offset, length, hashes.take, customer)
         written: DriverSource = body if seal is None else seal.source(body)
-        made = await multipart.put_part(store, upload, written, hashes.part, request.timings)
-        return found, hashes.part(()), made
+        part = await multipart.put_part(store, upload, written, hashes.part, request.timings)
+        return found, hashes.part(()), part
 
     find = partial(_find, services, request, source)
     async with room:

@@ -32,7 +32,7 @@ OBJECT = frozenset({"Key", "VersionId", "ETag", "LastModifiedTime", "Size"})
 """Children of a Delete and its Objects; any other is MalformedXML, as on AWS."""
 
 
-@operation("POST", "bucket", "delete", name="DeleteObjects", action="s3:DeleteObject", each=True)
+@operation("POST", "bucket", "delete", name="DeleteObjects", action="s3:DeleteObject", authorized_per_object=True)
 async def delete_objects(services: Services, request: S3Request) -> Response:
     """Handle DeleteObjects (https://docs.aws.amazon.com/AmazonS3/latest/API/API_DeleteObjects.html)."""
     body = RequestBody(request, checksum="", etag=False)
@@ -47,7 +47,7 @@ async def delete_objects(services: Services, request: S3Request) -> Response:
     entries = [_entry(element) for element in found]
     batch, refusals, allowed = authorization.Batch(request), [], []
     for entry in entries:
-        await batch.begin()
+        await batch.start_object()
         error = await _authorization_error(services, request, entry)
         refusals.append(error)
         if error is None:
@@ -55,12 +55,12 @@ async def delete_objects(services: Services, request: S3Request) -> Response:
     if request.account_id is None and all(isinstance(error, AccessDenied) for error in refusals):
         raise AccessDenied()
     if not allowed:
-        request.undecided = False  # nothing is done, and unusable keys need no permission
+        request.authorization_pending = False  # nothing is done, and unusable keys need no permission
     results = iter(await _delete(services, request, allowed) if allowed else [])
     answers: list[Done] = [next(results) if error is None else error for error in refusals]
     if MARK in request.bucket_row.settings:
-        request.also_logged = [_logged(request, *one) for one in zip(entries, answers, strict=True)]
-    content = "".join(_answer(entry, done, quiet) for entry, done in zip(entries, answers, strict=True))
+        request.secondary_records = [_logged(request, *one) for one in zip(entries, answers, strict=True)]
+    content = "".join(_answer(entry, result, quiet) for entry, result in zip(entries, answers, strict=True))
     return Response(200, list(XML), xml.document("DeleteResult", content))
 
 
@@ -79,19 +79,19 @@ def _entry(element: Element) -> Deletion:
     etag = xml.child_text(element, "ETag")
     size = xml.child_text(element, "Size")
     modified = xml.child_text(element, "LastModifiedTime")
-    wanted_time = None
+    modified_ms = None
     if size is not None and (not (size.isascii() and size.isdigit()) or len(size) > 18):
         raise MalformedXML()
     if modified is not None:
-        wanted_time = conditions.parse_date(modified)
-        if wanted_time is None:
+        modified_ms = conditions.parse_date(modified)
+        if modified_ms is None:
             raise MalformedXML()
-    wanted = Conditions(
+    preconditions = Conditions(
         if_match=etag.strip().strip('"') if etag is not None else None,
         if_match_size=int(size) if size is not None else None,
-        if_match_modified=wanted_time * 1000 if wanted_time is not None else None,
+        if_match_modified=modified_ms * 1000 if modified_ms is not None else None,
     )
-    return Deletion(key, xml.child_text(element, "VersionId") or None, wanted)
+    return Deletion(key, xml.child_text(element, "VersionId") or None, preconditions)
 
 
 def _with_bypass(request: S3Request, entry: Deletion) -> Deletion:
@@ -106,34 +106,36 @@ async def _authorization_error(services: Services, request: S3Request, entry: De
         authorization.authorize_object_in_body(request, "s3:DeleteObject", entry.key, entry.version_id)
         if entry.version_id is not None and not version_headers.may_exist(request.bucket_row, entry.version_id):
             raise NoSuchVersion()
-        tells = conditions.reveals_object_state(entry.conditions)
-        await authorization.authorize_precondition(services, request, entry.key, entry.version_id, tells=tells)
+        reveals_state = conditions.reveals_object_state(entry.conditions)
+        await authorization.authorize_precondition(
+            services, request, entry.key, entry.version_id, reveals_state=reveals_state
+        )
     except S3Error as error:
         return error
     return None
 
 
-def _logged(request: S3Request, entry: Deletion, done: Done) -> SecondaryRecord:
+def _logged(request: S3Request, entry: Deletion, result: Done) -> SecondaryRecord:
     """Return the access log record of one entry."""
     line = SecondaryRecord(request.bucket_row, "BATCH.DELETE.OBJECT", entry.key, entry.version_id or "", "204")
-    error = _error(entry, done)
+    error = _error(entry, result)
     return line if error is None else line._replace(status=str(error.status), code=error.code)
 
 
-def _error(entry: Deletion, done: Done) -> S3Error | None:
+def _error(entry: Deletion, result: Done) -> S3Error | None:
     """Return the error of an entry. None for success, and for an object that did not exist."""
-    if not isinstance(done, Exception) or (isinstance(done, NoSuchKey) and entry.conditions == Conditions()):
+    if not isinstance(result, Exception) or (isinstance(result, NoSuchKey) and entry.conditions == Conditions()):
         return None
-    error = to_s3_error(done) if isinstance(done, DomainError) else done
+    error = to_s3_error(result) if isinstance(result, DomainError) else result
     return error if isinstance(error, S3Error) else InternalError()
 
 
-def _answer(entry: Deletion, done: Done, quiet: bool) -> str:
+def _answer(entry: Deletion, result: Done, quiet: bool) -> str:
     version = xml.optional("VersionId", entry.version_id)
-    error = _error(entry, done)
+    error = _error(entry, result)
     if error is None:
-        if isinstance(done, DeleteResult) and done.marker:
-            version += "<DeleteMarker>true</DeleteMarker>" + xml.element("DeleteMarkerVersionId", done.version_id)
+        if isinstance(result, DeleteResult) and result.marker:
+            version += "<DeleteMarker>true</DeleteMarker>" + xml.element("DeleteMarkerVersionId", result.version_id)
         return "" if quiet else f"<Deleted>{xml.element('Key', entry.key)}{version}</Deleted>"
     return (
         f"<Error>{xml.element('Key', entry.key)}{version}<Code>{error.code}</Code>"

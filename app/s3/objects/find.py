@@ -41,7 +41,7 @@ def try_find_version(services: Services, request: S3Request) -> Version:
             raise WouldBlock  # to check for a delete marker
         authorization.require_list_permission(request, request.bucket_row, request.key)
         raise NoSuchKey(key=request.key)
-    if request.by_object:
+    if request.pending_permissions:
         authorization.authorize_found_version(request, request.bucket_row, version)
     request.timings["index"] = perf_counter() - started
     return version

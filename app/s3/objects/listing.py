@@ -115,12 +115,13 @@ def _limits(request: S3Request, limit: int, page: Page) -> str:
 
 def _entries(services: Services, request: S3Request, page: Page, encode: Encode, with_owner: bool) -> str:
     owner = xml.owner_element(*request.bucket_owner) if with_owner else ""
-    shown = _render_entries(page, encode, owner)
+    rendered = _render_entries(page, encode, owner)
     if page.headers:
-        shown = [
-            archives.add_restore_status(*each) for each in zip(shown, repeat("</Contents>"), page.headers, strict=False)
+        rendered = [
+            archives.add_restore_status(*each)
+            for each in zip(rendered, repeat("</Contents>"), page.headers, strict=False)
         ]
-    return "".join(shown) + _prefixes(page, encode)
+    return "".join(rendered) + _prefixes(page, encode)
 
 
 def _prefixes(page: Page, encode: Encode) -> str:

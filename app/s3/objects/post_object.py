@@ -53,7 +53,7 @@ class _File(RequestBody):
             raise EntityTooSmall(ProposedSize=self.size, MinSizeAllowed=self.smallest)
 
 
-@operation("POST", "bucket", name="PostObject", action="s3:PutObject", form=True)
+@operation("POST", "bucket", name="PostObject", action="s3:PutObject", signed_by_form=True)
 async def post_object(services: Services, request: S3Request) -> Response:
     """Handle PostObject (https://docs.aws.amazon.com/AmazonS3/latest/API/RESTObjectPOST.html)."""
     if request.signature is not None:
@@ -89,10 +89,10 @@ async def _authenticate_form(services: Services, request: S3Request, fields: dic
 
     Raises InvalidAccessKeyId, SignatureDoesNotMatch, InvalidPolicyDocument, AccessDenied.
     """
-    claim = parse_form(fields, region=services.regions.required, sigv2=services.settings.sigv2)
-    if claim is None:
+    signature = parse_form(fields, region=services.regions.required, sigv2=services.settings.sigv2)
+    if signature is None:
         return None
-    await authenticate(services, request, claim)
+    await authenticate(services, request, signature)
     found = policy.parse_post_policy(fields["policy"])
     found.check({**fields, "bucket": request.bucket or ""}, time.time())
     return found
@@ -162,14 +162,16 @@ def _answer(request: S3Request, fields: dict[str, str], etag: str, described: He
     return Response(201, [*headers, *XML], f"{xml.DECLARATION}<PostResponse>{content}</PostResponse>".encode())
 
 
-def _redirect(request: S3Request, wanted: str, etag: str) -> str:
+def _redirect(request: S3Request, url: str, etag: str) -> str:
     """Return the URL to redirect to; an invalid one is empty and ignored."""
     try:
-        parts = urlsplit(wanted)
+        parts = urlsplit(url)
     except ValueError:
         return ""
     if parts.scheme not in ("http", "https") or not parts.netloc:
         return ""
-    told = f"bucket={quote(request.bucket or '', safe='')}&key={quote(request.key or '', safe='')}&etag=%22{etag}%22"
-    query = f"{parts.query}&{told}" if parts.query else told
+    object_query = (
+        f"bucket={quote(request.bucket or '', safe='')}&key={quote(request.key or '', safe='')}&etag=%22{etag}%22"
+    )
+    query = f"{parts.query}&{object_query}" if parts.query else object_query
     return quote(parts._replace(query=query).geturl(), safe=":/?#[]@!$&'()*+,;=%-._~")

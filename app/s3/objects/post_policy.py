@@ -33,19 +33,19 @@ class Condition(NamedTuple):
     """In lower case."""
     value: str
 
-    def holds(self, given: str | None) -> bool:
+    def is_met(self, text: str | None) -> bool:
         """Return whether a field's value meets the condition; of comma-separated types each must.
 
         An absent field does not, as on AWS, even where any value would.
         """
-        if given is None:
+        if text is None:
             return self.operator == STARTS_WITH and not self.value and self.field == DEFAULTED
         if self.operator == EQ:
-            return given == self.value
-        values = [value.strip() for value in given.split(",")] if self.field == "content-type" else [given]
+            return text == self.value
+        values = [value.strip() for value in text.split(",")] if self.field == "content-type" else [text]
         return all(value.startswith(self.value) for value in values)
 
-    def shown(self) -> str:
+    def render(self) -> str:
         """Return the condition as the error names it."""
         return orjson.dumps([self.operator, f"${self.field}", self.value]).decode()
 
@@ -65,8 +65,8 @@ class PostPolicy(NamedTuple):
         if now >= self.expires:
             raise AccessDenied("Invalid according to Policy: Policy expired.")
         for condition in self.conditions:
-            if not condition.holds(fields.get(condition.field)):
-                raise AccessDenied(f"Invalid according to Policy: Policy Condition failed: {condition.shown()}")
+            if not condition.is_met(fields.get(condition.field)):
+                raise AccessDenied(f"Invalid according to Policy: Policy Condition failed: {condition.render()}")
         named = {condition.field for condition in self.conditions} | EXEMPT
         extra = [field for field in fields if field not in named and not field.startswith(IGNORED)]
         if extra:

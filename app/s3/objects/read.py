@@ -48,18 +48,18 @@ def try_get_object(services: Services, request: S3Request) -> Response:
             response.body = reading.try_read_body(services.store, version, offset, length, request.timings, customer)
         except WouldBlock:
             if SEALED not in version.headers and reading.is_single_record(services.store, version, length):
-                request.coming = partial(_begin_body, services, request, version, response, offset)
+                request.start_pending = partial(_start_body, services, request, version, response, offset)
             raise
     return response
 
 
-def _begin_body(
+def _start_body(
     services: Services, request: S3Request, version: Version, response: Response, offset: int
 ) -> PendingResult:
     reads = reading.read_record(services.store, version, offset, response.length or 0, request.timings)
 
-    def answer(done: asyncio.Future[bytes]) -> Response:
-        response.body = done.result()
+    def answer(future: asyncio.Future[bytes]) -> Response:
+        response.body = future.result()
         return authorization.ensure_authorized(request, response)
 
     return PendingResult(asyncio.ensure_future(reads), answer)
@@ -71,7 +71,7 @@ def _try_check_encryption(services: Services, request: S3Request, version: Versi
     return encryption.try_check_read(services, request, version)
 
 
-@operation("GET", "key", name="GetObject", action="s3:GetObject", now=try_get_object)
+@operation("GET", "key", name="GetObject", action="s3:GetObject", try_handler=try_get_object)
 async def get_object(services: Services, request: S3Request) -> Response:
     """Handle GetObject (https://docs.aws.amazon.com/AmazonS3/latest/API/API_GetObject.html)."""
     for _ in range(objects.MAX_SOURCE_RETRIES):
@@ -98,7 +98,7 @@ def try_head_object(services: Services, request: S3Request) -> Response:
     return response
 
 
-@operation("HEAD", "key", name="HeadObject", action="s3:GetObject", now=try_head_object)
+@operation("HEAD", "key", name="HeadObject", action="s3:GetObject", try_handler=try_head_object)
 async def head_object(services: Services, request: S3Request) -> Response:
     """Handle HeadObject (https://docs.aws.amazon.com/AmazonS3/latest/API/API_HeadObject.html)."""
     version = await find_version(services, request)
@@ -118,15 +118,15 @@ def _build_response(
         head += lock_headers.render_lock_headers(request, version)
     if MARK in request.bucket_row.settings and "versionId" not in request.query:
         seconds = services.settings.lifecycle_day_seconds
-        told = (version.key, version.size, version.modified, version.headers)
-        head += render_headers(lifecycle.expiration_header(request.bucket_row, seconds, *told))
+        version_fields = (version.key, version.size, version.modified, version.headers)
+        head += render_headers(lifecycle.expiration_header(request.bucket_row, seconds, *version_fields))
     if request.sse:
         head += render_headers(customer_keys.echo_headers(request))
     if conditions.check_read(request.headers, version.etag, version.modified):
         return Response(304, [field for field in _parse_rendered(head) if field[0] not in NOT_ON_304]), 0, 0
     headers: Headers = []
     offset, length, status = 0, version.size, 200
-    wanted = request.headers.get("range")
+    range_header = request.headers.get("range")
     number = None
     if request.query:
         headers = _overrides(request)
@@ -136,14 +136,14 @@ def _build_response(
             head = b""
         number = request.query.get("partNumber")
     if number is not None:
-        if wanted is not None:
+        if range_header is not None:
             raise InvalidRequest("Cannot specify both Range header and partNumber query parameter")
         offset, length, checksum = _bytes_of_part(version, number, part, headers)
         status = 206
         if checksum and _wants_checksum(request):
             headers += checksum_headers(version._replace(checksum=checksum))
-    elif wanted is not None:
-        found = parse_range(wanted, version.size)
+    elif range_header is not None:
+        found = parse_range(range_header, version.size)
         if found is not None:
             offset, length = found
             status = 206

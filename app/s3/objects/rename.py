@@ -41,22 +41,24 @@ async def rename_object(services: Services, request: S3Request) -> Response:
         raise NotImplemented()
     if source == key:
         raise InvalidRequest("An object cannot be renamed to its own key.")
-    there = _wanted(request, "")
-    wanted = Rename(source, key, _wanted(request, SOURCE + "-"), there, _token(request))
-    await authorization.authorize_precondition(services, request, tells=any(one not in (None, "*") for one in there))
+    there = _parse_conditions(request, "")
+    preconditions = Rename(source, key, _parse_conditions(request, SOURCE + "-"), there, _token(request))
+    await authorization.authorize_precondition(
+        services, request, reveals_state=any(one not in (None, "*") for one in there)
+    )
     authorization.require_action(request, "s3:DeleteObject", bucket, source)
     authorization.require_action(request, "s3:GetObject", bucket, source)
     version = None
     try:
         version = await find_authorized(services, request, bucket, source, None)
     except NoSuchKey:
-        if request.undecided or not wanted.token:
+        if request.authorization_pending or not preconditions.token:
             raise
         # this request may have renamed it before
     if version is not None and restore_state.restore_state(version.headers) is not None:
         raise InvalidObjectState(StorageClass=version.storage_class)  # its restore is recorded under this key
     with emit_events(event_builder_for(request, version)):
-        await services.index.rename_object(bucket.id, wanted)
+        await services.index.rename_object(bucket.id, preconditions)
     return Response(200)
 
 
@@ -70,7 +72,7 @@ def _source(request: S3Request) -> str:
     return source
 
 
-def _wanted(request: S3Request, prefix: str) -> Wanted:
+def _parse_conditions(request: S3Request, prefix: str) -> Wanted:
     """Return the conditions with this prefix. Raises NotImplemented for several ETags, InvalidArgument for no date."""
     found: dict[str, str | None] = {}
     for name in ("if-match", "if-none-match"):

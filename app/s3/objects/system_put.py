@@ -47,12 +47,12 @@ async def put_as_owner(
         request.sse = True
         names.append(b"x-amz-server-side-encryption")
         values.append(encryption_method.encode())
-    request.take_fields(names, values)
+    request.set_headers(names, values)
     request.bucket, request.key, request.bucket_row = bucket.name, key, bucket
     request.account_id = bucket.owner_id
     request.scheme, request.client, request.request_id = "https", "", services.next_id()
     request.content_length, request.timings, request.memory = len(data), {}, services.memory
-    request.receive = _given(data)
+    request.receive = _receive_once(data)
     try:
         await encryption.load_keyring(services, request)
         with emit_events(event_builder_for(request)):
@@ -64,7 +64,7 @@ async def put_as_owner(
             request.body.close()
 
 
-def _given(data: bytes) -> Callable[[], Awaitable[dict[str, Any]]]:
+def _receive_once(data: bytes) -> Callable[[], Awaitable[dict[str, Any]]]:
     async def receive() -> dict[str, Any]:
         return {"type": "http.request", "body": data, "more_body": False}
 

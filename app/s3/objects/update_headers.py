@@ -27,14 +27,14 @@ async def update_version_headers(
     """
     for _ in range(MAX_SOURCE_RETRIES):
         version = await find_version(services, request)
-        kept = change(version)
-        if kept == version.headers:
+        stored_headers = change(version)
+        if stored_headers == version.headers:
             return version
         try:
-            place = (request.bucket_row.id, version.key)
+            address = (request.bucket_row.id, version.key)
             with emit_events(event_builder_for(request, version)):
-                seq = await services.index.set_headers(*place, version.seq, kept, bypass)
+                seq = await services.index.set_headers(*address, version.seq, stored_headers, bypass)
         except ConditionalRequestConflict:
             continue
-        return version._replace(seq=seq, headers=kept)
+        return version._replace(seq=seq, headers=stored_headers)
     raise ConditionalRequestConflict()

@@ -45,8 +45,8 @@ class PutObject:
         self._request = request
         self.owner_id = written.owner_id
         self.conditions = conditions.write_conditions(request)
-        given = tags.requested_tags(request)
-        if given:
+        object_tags = tags.requested_tags(request)
+        if object_tags:
             authorization.authorize_tags(request)
         lock = lock_headers.lock_of_new_object(request)
         seal = None
@@ -54,7 +54,9 @@ class PutObject:
             seal = encryption.encryption_of_new_object(services, request)
         self.seal = seal
         scheme = None if seal is None else seal.scheme
-        self.kept = metadata.pack_headers(metadata.object_headers(request), written.grants, given, lock, scheme)
+        self.stored_headers = metadata.pack_headers(
+            metadata.object_headers(request), written.grants, object_tags, lock, scheme
+        )
         self.storage_class = metadata.storage_class(request)
         self.body = body or RequestBody(request, largest=services.settings.max_put)
         if lock != NONE and body is None:
@@ -69,7 +71,7 @@ class PutObject:
         etag = self.body.etag
         return etag if self.seal is None else self.seal.etag(etag)
 
-    def sealed_whole(self, piece: Buffer) -> Buffer:
+    def encrypt_complete(self, piece: Buffer) -> Buffer:
         """Encrypt a body that is complete."""
         assert isinstance(self.source, EncryptingSource)
         return self.source.whole(piece)
@@ -77,7 +79,7 @@ class PutObject:
     def describe(self, locator: str) -> NewVersion:
         """Return the version, once the body's hashes are known."""
         body = self.body
-        described = (body.size or 0, self.etag, self.kept, self.storage_class, body.algorithm, "FULL_OBJECT")
+        described = (body.size or 0, self.etag, self.stored_headers, self.storage_class, body.algorithm, "FULL_OBJECT")
         return NewVersion(*described, body.checksum, locator, 0, self.owner_id)
 
     def answer(self, committed: CommitResult) -> Response:
@@ -93,14 +95,14 @@ class PutObject:
         bucket = self._request.bucket_row
         if MARK in bucket.settings:
             seconds = self._services.settings.lifecycle_day_seconds
-            told = (self._request.key or "", body.size or 0, committed.modified, self.kept)
-            headers += lifecycle.expiration_header(bucket, seconds, *told)
+            version_fields = (self._request.key or "", body.size or 0, committed.modified, self.stored_headers)
+            headers += lifecycle.expiration_header(bucket, seconds, *version_fields)
         if self.seal is not None:
             headers += encryption.response_headers(self._request, self.seal.scheme)
         return Response(200, headers + version_headers.headers_of_put(committed.version_id))
 
 
-def _begin_put(services: Services, request: S3Request, data: bytes) -> PendingResult:
+def _start_put(services: Services, request: S3Request, data: bytes) -> PendingResult:
     assert request.key is not None
     if authorization.precondition_needs_lookup(request):
         raise WouldBlock
@@ -117,17 +119,17 @@ def _begin_put(services: Services, request: S3Request, data: bytes) -> PendingRe
         encryption.require_key_journaled(services, request, put.seal)
     piece = put.body.take_whole(data)
     if put.seal is not None:
-        piece = put.sealed_whole(piece)
-    place = (services.store_of(request, put.storage_class), request.bucket_row.id, request.key)
-    future = objects.start_put(*place, piece, put.source, put.describe, put.conditions, request.timings)
+        piece = put.encrypt_complete(piece)
+    address = (services.store_of(request, put.storage_class), request.bucket_row.id, request.key)
+    future = objects.start_put(*address, piece, put.source, put.describe, put.conditions, request.timings)
     return PendingResult(future, lambda done: put.answer(done.result()))
 
 
-@operation("PUT", "key", name="PutObject", action="s3:PutObject", streams=True, begin=_begin_put)
+@operation("PUT", "key", name="PutObject", action="s3:PutObject", streams=True, start_handler=_start_put)
 async def put_object(services: Services, request: S3Request) -> Response:
     """Handle PutObject (https://docs.aws.amazon.com/AmazonS3/latest/API/API_PutObject.html)."""
     await authorization.authorize_precondition(
-        services, request, tells=conditions.reveals_object_state(conditions.write_conditions(request))
+        services, request, reveals_state=conditions.reveals_object_state(conditions.write_conditions(request))
     )
     found = await append.object_to_append_to(services, request) if request.appends else None
     if found is not None:
@@ -148,17 +150,17 @@ async def store_object(services: Services, request: S3Request, put: PutObject) -
     """Write the object, and make it the current version of the request's key."""
     key = request.key or ""
     tree = services.tree_of(request.bucket_row)
-    how = (put.source, put.describe, put.conditions, request.timings)
+    put_arguments = (put.source, put.describe, put.conditions, request.timings)
     if put.seal is not None:
         await encryption.wait_until_key_journaled(services, request, put.seal)
     async with services.quotas.room(request.bucket_row) as room:
         put.body.admit = room.take
         await room.take(put.body.size)
         if tree is not None:
-            return await tree.put(request.bucket_row, key, *how)
+            return await tree.put(request.bucket_row, key, *put_arguments)
         store = services.store_of(request, put.storage_class)
-        committed = await objects.put(store, request.bucket_row.id, key, *how)
-    await wait_until_journaled(services.store_of(request), request.bucket_row, key, committed, put.kept)
+        committed = await objects.put(store, request.bucket_row.id, key, *put_arguments)
+    await wait_until_journaled(services.store_of(request), request.bucket_row, key, committed, put.stored_headers)
     return committed
 
 
@@ -168,35 +170,35 @@ def url_of(request: S3Request) -> str:
     return f"{request.scheme}://{request.headers.get('host', '')}{path}/{xml.url_encode(request.key or '')}"
 
 
-def _begin_delete(services: Services, request: S3Request, data: bytes) -> PendingResult:
+def _start_delete(services: Services, request: S3Request, data: bytes) -> PendingResult:
     if data or authorization.precondition_needs_lookup(request):
         raise WouldBlock
-    asked, wanted = version_headers.requested_version_id(request), conditions.write_conditions(request)
-    place = (services.store, request.bucket_row.id, request.key or "")
-    bypass = asked is not None and lock_headers.bypasses_governance(request, place[2], asked)
+    version_id, preconditions = version_headers.requested_version_id(request), conditions.write_conditions(request)
+    address = (services.store, request.bucket_row.id, request.key or "")
+    bypass = version_id is not None and lock_headers.bypasses_governance(request, address[2], version_id)
     started = perf_counter()
-    future = objects.start_delete(*place, asked, wanted, bypass)
+    future = objects.start_delete(*address, version_id, preconditions, bypass)
 
-    def answer(done: asyncio.Future[CommitResult | DeleteResult | None]) -> Response:
+    def answer(future: asyncio.Future[CommitResult | DeleteResult | None]) -> Response:
         # here, since a callback of its own costs a hundredth of a DELETE
         request.timings["commit"] = perf_counter() - started
-        return Response(204, version_headers.headers_of_delete(asked, done.result()))
+        return Response(204, version_headers.headers_of_delete(version_id, future.result()))
 
     return PendingResult(future, answer)
 
 
-@operation("DELETE", "key", name="DeleteObject", action="s3:DeleteObject", begin=_begin_delete)
+@operation("DELETE", "key", name="DeleteObject", action="s3:DeleteObject", start_handler=_start_delete)
 async def delete_object(services: Services, request: S3Request) -> Response:
     """Handle DeleteObject (https://docs.aws.amazon.com/AmazonS3/latest/API/API_DeleteObject.html)."""
-    asked, wanted = version_headers.requested_version_id(request), conditions.write_conditions(request)
+    version_id, preconditions = version_headers.requested_version_id(request), conditions.write_conditions(request)
     await authorization.authorize_precondition(
-        services, request, version_id=asked, tells=conditions.reveals_object_state(wanted)
+        services, request, version_id=version_id, reveals_state=conditions.reveals_object_state(preconditions)
     )
     tree = services.tree_of(request.bucket_row)
     if tree is not None:
-        await tree.delete(request.bucket_row, request.key or "", asked, wanted, request.timings)
-        return Response(204, version_headers.headers_of_delete(asked, None))
-    place = (services.store, request.bucket_row.id, request.key or "")
-    bypass = asked is not None and lock_headers.bypasses_governance(request, place[2], asked)
-    done = await objects.delete(*place, asked, wanted, request.timings, bypass)
-    return Response(204, version_headers.headers_of_delete(asked, done))
+        await tree.delete(request.bucket_row, request.key or "", version_id, preconditions, request.timings)
+        return Response(204, version_headers.headers_of_delete(version_id, None))
+    address = (services.store, request.bucket_row.id, request.key or "")
+    bypass = version_id is not None and lock_headers.bypasses_governance(request, address[2], version_id)
+    result = await objects.delete(*address, version_id, preconditions, request.timings, bypass)
+    return Response(204, version_headers.headers_of_delete(version_id, result))

@@ -72,10 +72,10 @@ def wants_restore_status(request: S3Request) -> bool:
     names = request.headers.get(STATUS)
     if names is None:
         return False
-    asked = {name.strip() for name in names.split(",")} - {""}
-    if not asked <= {"RestoreStatus"}:
+    attributes = {name.strip() for name in names.split(",")} - {""}
+    if not attributes <= {"RestoreStatus"}:
         raise InvalidArgument("Invalid attribute name specified.", ArgumentName=STATUS, ArgumentValue=names[:1024])
-    return bool(asked)
+    return bool(attributes)
 
 
 def add_restore_status(entry: str, closing: str, headers: str) -> str:

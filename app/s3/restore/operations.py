@@ -33,41 +33,43 @@ async def restore_object(services: Services, request: S3Request) -> Response:
     """
     if services.tree_of(request.bucket_row) is not None or not services.archives:
         raise NotImplemented()  # nothing is ever archived there
-    asked = archives.parse_restore_request(await read_document(request))
+    restore_request = archives.parse_restore_request(await read_document(request))
     bucket_id = request.bucket_row.id
     for _ in range(MAX_SOURCE_RETRIES):
         version = await find_version(services, request)
-        known = await _known(services, request, version, asked)
+        state = await _find_restore_state(services, request, version, restore_request)
         now = clock.now_ms()
         until = 0
-        if known is not None:
-            until = LifecycleCalendar(services.settings.lifecycle_day_seconds).after(now, asked.days)
-        wanted = RestoreState(asked.days, asked.tier, now, until)
-        place = (bucket_id, version.key, version.version_id, version.seq, version.headers)
+        if state is not None:
+            until = LifecycleCalendar(services.settings.lifecycle_day_seconds).after(now, restore_request.days)
+        new_state = RestoreState(restore_request.days, restore_request.tier, now, until)
+        version_fields = (bucket_id, version.key, version.version_id, version.seq, version.headers)
         try:
             with emit_events(None if until else event_builder_for(request, version)):
-                await services.index.ask_restore(*place, wanted)
+                await services.index.ask_restore(*version_fields, new_state)
         except ConditionalRequestConflict:
             continue
         return Response(200 if until else 202)
     raise ConditionalRequestConflict()
 
 
-async def _known(
-    services: Services, request: S3Request, version: Version, asked: archives.RestoreRequest
+async def _find_restore_state(
+    services: Services, request: S3Request, version: Version, restore_request: archives.RestoreRequest
 ) -> RestoreState | None:
     """Return the restore state of an archived version. Raises InvalidObjectState, RestoreAlreadyInProgress."""
     if not archives.is_archived(services, version):
         raise InvalidObjectState(archives.NO_ARCHIVE, StorageClass=version.storage_class)
-    if asked.tier == "Expedited" and version.storage_class == "DEEP_ARCHIVE":
+    if restore_request.tier == "Expedited" and version.storage_class == "DEEP_ARCHIVE":
         raise InvalidArgument(
-            "Retrieval option is not supported by this storage class", ArgumentName="Tier", ArgumentValue=asked.tier
+            "Retrieval option is not supported by this storage class",
+            ArgumentName="Tier",
+            ArgumentValue=restore_request.tier,
         )
-    known = restore_state.restore_state(version.headers)
-    if known is not None and not known.until:
+    state = restore_state.restore_state(version.headers)
+    if state is not None and not state.until:
         # the note is written again, in case the object's key has changed since
         await services.index.set_note(
             restore_meta_key(request.bucket_row.id, version.version_id, version.key), restore_meta_value(0)
         )
         raise RestoreAlreadyInProgress()
-    return known
+    return state

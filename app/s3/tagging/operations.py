@@ -33,14 +33,16 @@ async def get_object_tagging(services: Services, request: S3Request) -> Response
     return Response(200, [*XML, *version_headers.version_header(request.bucket_row, version.version_id)], found)
 
 
-@operation("PUT", "key", "tagging", name="PutObjectTagging", action="s3:PutObjectTagging", each=True)
+@operation("PUT", "key", "tagging", name="PutObjectTagging", action="s3:PutObjectTagging", authorized_per_object=True)
 async def put_object_tagging(services: Services, request: S3Request) -> Response:
     """Handle PutObjectTagging (https://docs.aws.amazon.com/AmazonS3/latest/API/API_PutObjectTagging.html)."""
-    asked = version_headers.requested_version_id(request)
-    given = request.tags = tags.parse_xml(await read_document(request, tags.MAX_DOCUMENT), tags.MAX_OBJECT)
-    if request.undecided:  # policies can have conditions on the new tags
-        authorization.authorize_object_in_body(request, "s3:PutObjectTagging", request.key or "", asked)
-    version = await update_version_headers(services, request, lambda old: metadata.repack(old.headers, tags=given))
+    version_id = version_headers.requested_version_id(request)
+    object_tags = request.tags = tags.parse_xml(await read_document(request, tags.MAX_DOCUMENT), tags.MAX_OBJECT)
+    if request.authorization_pending:  # policies can have conditions on the new tags
+        authorization.authorize_object_in_body(request, "s3:PutObjectTagging", request.key or "", version_id)
+    version = await update_version_headers(
+        services, request, lambda old: metadata.repack(old.headers, tags=object_tags)
+    )
     return Response(200, version_headers.version_header(request.bucket_row, version.version_id))
 
 
@@ -63,8 +65,8 @@ async def get_bucket_tagging(services: Services, request: S3Request) -> Response
 @operation("PUT", "bucket", "tagging", name="PutBucketTagging", action="s3:PutBucketTagging")
 async def put_bucket_tagging(services: Services, request: S3Request) -> Response:
     """Handle PutBucketTagging (https://docs.aws.amazon.com/AmazonS3/latest/API/API_PutBucketTagging.html)."""
-    given = tags.parse_xml(await read_document(request, tags.MAX_DOCUMENT), tags.MAX_BUCKET)
-    await services.index.configure_bucket(request.bucket_row.id, SETTING, given or None)
+    bucket_tags = tags.parse_xml(await read_document(request, tags.MAX_DOCUMENT), tags.MAX_BUCKET)
+    await services.index.configure_bucket(request.bucket_row.id, SETTING, bucket_tags or None)
     return Response(204)
 
 

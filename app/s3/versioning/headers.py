@@ -62,11 +62,11 @@ def headers_of_copy_source(found: Version) -> Headers:
     return [(b"x-amz-copy-source-version-id", found.version_id.encode())]
 
 
-def headers_of_delete(named: str | None, done: CommitResult | DeleteResult | None) -> Headers:
+def headers_of_delete(named: str | None, result: CommitResult | DeleteResult | None) -> Headers:
     """Return the headers of a delete: the new delete marker, or the removed version."""
-    if isinstance(done, DeleteResult):
-        removed: Headers = [(b"x-amz-version-id", done.version_id.encode())]
-        return [*removed, (b"x-amz-delete-marker", b"true")] if done.marker else removed
+    if isinstance(result, DeleteResult):
+        removed: Headers = [(b"x-amz-version-id", result.version_id.encode())]
+        return [*removed, (b"x-amz-delete-marker", b"true")] if result.marker else removed
     return [] if named is None else [(b"x-amz-version-id", named.encode())]
 
 

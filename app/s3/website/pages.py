@@ -17,14 +17,14 @@ HTML = b"text/html; charset=utf-8"
 CONTROL_CHARACTERS = bytes([*range(32), 127])
 
 
-def redirect(place: bytes, status: int = 301) -> Response:
+def redirect(location: bytes, status: int = 301) -> Response:
     r"""Redirect to a place: to another host only if it names a scheme.
 
     Browsers treat `//HOST` and `/\HOST` as another host, and first remove control characters.
     """
-    place = place.translate(None, CONTROL_CHARACTERS)
-    rest = place.lstrip(b"/\\")
-    slashes = place[: len(place) - len(rest)]
+    location = location.translate(None, CONTROL_CHARACTERS)
+    rest = location.lstrip(b"/\\")
+    slashes = location[: len(location) - len(rest)]
     return Response(status, [(b"location", slashes[:1] + quote(slashes[1:], safe="").encode() + rest)])
 
 
@@ -43,12 +43,12 @@ def error_page(request: S3Request, error: S3Error, of_document: S3Error | None =
     """Render an error as a page. `of_document` is why the website's own could not be read."""
     title = f"{error.status} {HTTPStatus(error.status).phrase}"
     ids = [("RequestId", request.request_id), ("HostId", request.request_id)]
-    said = _list([("Code", error.code), ("Message", error.text), *error.extra.items(), *ids])
+    content = _list([("Code", error.code), ("Message", error.text), *error.extra.items(), *ids])
     if of_document is not None:
-        said += "<h3>An Error Occurred While Attempting to Retrieve a Custom Error Document</h3>\n"
-        said += _list([("Code", of_document.code), ("Message", of_document.text), *of_document.extra.items()])
+        content += "<h3>An Error Occurred While Attempting to Retrieve a Custom Error Document</h3>\n"
+        content += _list([("Code", of_document.code), ("Message", of_document.text), *of_document.extra.items()])
     page = (
-        f"<html>\n<head><title>{title}</title></head>\n<body>\n<h1>{title}</h1>\n{said}<hr/>\n</body>\n</html>\n"
+        f"<html>\n<head><title>{title}</title></head>\n<body>\n<h1>{title}</h1>\n{content}<hr/>\n</body>\n</html>\n"
     ).encode("utf-8", "replace")
     if request.method == "HEAD":
         return Response(error.status, [(b"content-type", HTML), *error_headers(error)], b"", len(page))

@@ -138,7 +138,7 @@ async def _may_be_read(services: Services, request: S3Request, bucket: Bucket, k
         version = await find_authorized(services, request, bucket, key, None)
     except (S3Error, DomainError):
         return False
-    return not request.undecided and not version.is_marker
+    return not request.authorization_pending and not version.is_marker
 
 
 async def _failed(

@@ -73,17 +73,17 @@ class Website(NamedTuple):
 
 def website_of(bucket: Bucket) -> Website | None:
     """Return the website of a bucket; None without one."""
-    return _parsed(bucket.settings) if bucket.settings else None
+    return _parse(bucket.settings) if bucket.settings else None
 
 
 @lru_cache(maxsize=1024)
-def _parsed(settings: str) -> Website | None:
+def _parse(settings: str) -> Website | None:
     found = orjson.loads(settings).get(SETTING)
     if found is None:
         return None
     all_to, index, error, rules = found
-    made = tuple(Rule(None if when is None else Condition(*when), Redirect(*where)) for when, where in rules)
-    return Website(None if all_to is None else tuple(all_to), index, error, made)
+    parsed_rules = tuple(Rule(None if when is None else Condition(*when), Redirect(*where)) for when, where in rules)
+    return Website(None if all_to is None else tuple(all_to), index, error, parsed_rules)
 
 
 def to_setting(site: Website) -> list[Any]:
@@ -210,18 +210,18 @@ def document(found: Website) -> bytes:
     if found.error:
         content += f"<{ERROR}>{xml.element('Key', found.error)}</{ERROR}>"
     if found.rules:
-        content += f"<{RULES}>{''.join(map(_shown, found.rules))}</{RULES}>"
+        content += f"<{RULES}>{''.join(map(_render_rule, found.rules))}</{RULES}>"
     return xml.document(ROOT, content)
 
 
-def _shown(rule: Rule) -> str:
+def _render_rule(rule: Rule) -> str:
     condition = ""
     if rule.condition is not None:
-        said = "".join(xml.optional(name, value) for name, value in rule.condition._asdict().items())
-        condition = f"<Condition>{said}</Condition>"
+        content = "".join(xml.optional(name, value) for name, value in rule.condition._asdict().items())
+        condition = f"<Condition>{content}</Condition>"
     where = rule.redirect
-    said = "".join(xml.optional(name, getattr(where, name)) for name in Redirect._fields[:3])
+    content = "".join(xml.optional(name, getattr(where, name)) for name in Redirect._fields[:3])
     for name in Redirect._fields[3:]:
         value = getattr(where, name)
-        said += "" if value is None else xml.element(name, value)
-    return f"<{RULE}>{condition}<Redirect>{said}</Redirect></{RULE}>"
+        content += "" if value is None else xml.element(name, value)
+    return f"<{RULE}>{condition}<Redirect>{content}</Redirect></{RULE}>"

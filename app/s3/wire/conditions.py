@@ -78,10 +78,10 @@ def write_conditions(request: S3Request) -> Conditions:
     )
 
 
-def reveals_object_state(wanted: Conditions) -> bool:
+def reveals_object_state(values: Conditions) -> bool:
     """Return whether the outcome reveals more of an object than its existence."""
-    named = wanted.if_match is not None and wanted.if_match != "*"
-    return named or wanted.if_match_size is not None or wanted.if_match_modified is not None
+    named = values.if_match is not None and values.if_match != "*"
+    return named or values.if_match_size is not None or values.if_match_modified is not None
 
 
 def unquote_etag(text: str) -> str:

@@ -76,52 +76,52 @@ def object_headers(request: S3Request) -> dict[str, str]:
     `aws-chunked` describes the transfer only, and is removed from the content encoding.
     """
     headers = request.headers
-    kept = {} if _KEPT.isdisjoint(headers) else {name: headers[name] for name in SYSTEM_METADATA if name in headers}
-    encoding = kept.get("content-encoding")
+    fields = {} if _KEPT.isdisjoint(headers) else {name: headers[name] for name in SYSTEM_METADATA if name in headers}
+    encoding = fields.get("content-encoding")
     if encoding is not None and "aws-chunked" in encoding.lower():
         rest = [coding.strip() for coding in encoding.split(",") if coding.strip().lower() not in ("aws-chunked", "")]
         if rest:
-            kept["content-encoding"] = ",".join(rest)
+            fields["content-encoding"] = ",".join(rest)
         else:
-            del kept["content-encoding"]
-    if not kept.get("content-type"):
-        kept["content-type"] = DEFAULT_TYPE
+            del fields["content-encoding"]
+    if not fields.get("content-type"):
+        fields["content-type"] = DEFAULT_TYPE
     size = 0
     for name in request.amazon:
         if name.startswith(USER_PREFIX):
-            kept[name] = value = headers[name]
+            fields[name] = value = headers[name]
             size += len(name) - len(USER_PREFIX) + len(value)
     if size > MAX_USER_BYTES:
         raise MetadataTooLarge(Size=size, MaxSizeAllowed=MAX_USER_BYTES)
-    _check_redirect(kept)
-    return kept
+    _check_redirect(fields)
+    return fields
 
 
 def redirect(request: S3Request) -> dict[str, str]:
     """Return the website redirect that a request sets for its object; empty without."""
-    kept = {REDIRECT: request.headers[REDIRECT]} if REDIRECT in request.headers else {}
-    _check_redirect(kept)
-    return kept
+    headers = {REDIRECT: request.headers[REDIRECT]} if REDIRECT in request.headers else {}
+    _check_redirect(headers)
+    return headers
 
 
-def _check_redirect(kept: Mapping[str, str]) -> None:
-    place = kept.get(REDIRECT, "/")
-    if not place.startswith(("/", "http://", "https://")):
+def _check_redirect(headers: Mapping[str, str]) -> None:
+    location = headers.get(REDIRECT, "/")
+    if not location.startswith(("/", "http://", "https://")):
         raise InvalidArgument("The website redirect location must start with '/', 'http://' or 'https://'.")
     # browsers remove tabs and the like, and treat the rest as another host if it begins so
-    if "".join(filter(str.isprintable, place)).startswith(("//", "/\\")):
+    if "".join(filter(str.isprintable, location)).startswith(("//", "/\\")):
         raise InvalidArgument("The website redirect location names another host without 'http://' or 'https://'.")
 
 
 def pack_headers(
-    kept: dict[str, str],
+    headers: dict[str, str],
     grants: Grants | None = None,
     tags: Mapping[str, str] | None = None,
     lock: Lock = NONE,
     scheme: Scheme | None = None,
 ) -> str:
     """Return the index's form of headers, ACL, tags, lock and encryption."""
-    row: dict[str, Any] = kept if grants is None else {**kept, ACL: to_json(grants)}
+    row: dict[str, Any] = headers if grants is None else {**headers, ACL: to_json(grants)}
     if lock != NONE:
         row = {**row, LOCK: list(lock)}
     if scheme is not None:
@@ -129,9 +129,9 @@ def pack_headers(
     return orjson.dumps({**row, TAGS: tags} if tags else row).decode()
 
 
-def unpack_headers(kept: str) -> dict[str, str]:
+def unpack_headers(stored_headers: str) -> dict[str, str]:
     """Return the headers of an index row."""
-    headers: dict[str, str] = orjson.loads(kept)
+    headers: dict[str, str] = orjson.loads(stored_headers)
     headers.pop(ACL, None)
     headers.pop(TAGS, None)
     headers.pop(LOCK, None)
@@ -140,40 +140,49 @@ def unpack_headers(kept: str) -> dict[str, str]:
     return headers
 
 
-def grants(kept: str) -> Grants | None:
+def grants(stored_headers: str) -> Grants | None:
     """Return the ACL of an index row; None when only the owner has rights."""
-    found = orjson.loads(kept).get(ACL) if ACL in kept else None
+    found = orjson.loads(stored_headers).get(ACL) if ACL in stored_headers else None
     return None if found is None else from_json(found)
 
 
-def tags(kept: str) -> dict[str, str]:
+def tags(stored_headers: str) -> dict[str, str]:
     """Return the tags of an index row."""
-    found: dict[str, str] = orjson.loads(kept)[TAGS] if TAG_COUNT in kept else {}
+    found: dict[str, str] = orjson.loads(stored_headers)[TAGS] if TAG_COUNT in stored_headers else {}
     return found
 
 
-def lock(kept: str) -> Lock:
+def lock(stored_headers: str) -> Lock:
     """Return the lock of an index row."""
-    return object_lock.lock_of(kept)
+    return object_lock.lock_of(stored_headers)
 
 
-def repack(kept: str, **changed: Any) -> str:
+def repack(stored_headers: str, **changed: Any) -> str:
     """Return a row's stored headers with other `grants`, `tags` or `lock`."""
-    same = {"grants": grants(kept), "tags": tags(kept), "lock": lock(kept), "scheme": scheme_of(kept)}
-    return with_restore(pack_headers(unpack_headers(kept), **{**same, **changed}), restore_state.restore_state(kept))
+    same = {
+        "grants": grants(stored_headers),
+        "tags": tags(stored_headers),
+        "lock": lock(stored_headers),
+        "scheme": scheme_of(stored_headers),
+    }
+    return with_restore(
+        pack_headers(unpack_headers(stored_headers), **{**same, **changed}), restore_state.restore_state(stored_headers)
+    )
 
 
-def render_object_headers(kept: str) -> bytes:
+def render_object_headers(stored_headers: str) -> bytes:
     """Render the headers of an index row as lines, each with its line end."""
-    return _usual(kept) if len(kept) <= MAX_REMEMBERED else _render(kept)
+    return _usual(stored_headers) if len(stored_headers) <= MAX_REMEMBERED else _render(stored_headers)
 
 
-def _render(kept: str) -> bytes:
-    fields = [(name.encode("latin-1"), value.encode("latin-1")) for name, value in unpack_headers(kept).items()]
-    scheme = scheme_of(kept)
+def _render(stored_headers: str) -> bytes:
+    fields = [
+        (name.encode("latin-1"), value.encode("latin-1")) for name, value in unpack_headers(stored_headers).items()
+    ]
+    scheme = scheme_of(stored_headers)
     if scheme is not None:
         fields += encryption_headers(scheme)
-    restore = restore_state.restore_state(kept)
+    restore = restore_state.restore_state(stored_headers)
     if restore is not None:
         fields.append((b"x-amz-restore", _restored(restore).encode()))
     return render_headers(fields)
@@ -202,7 +211,7 @@ _usual = lru_cache(maxsize=1024)(_render)
 
 def storage_class(request: S3Request) -> str:
     """Return the requested storage class; all of AWS's are stored and echoed. Raises InvalidStorageClass."""
-    asked = request.headers.get("x-amz-storage-class", "STANDARD")
-    if asked not in STORAGE_CLASSES:
-        raise InvalidStorageClass(StorageClassRequested=asked)
-    return asked
+    storage_class_name = request.headers.get("x-amz-storage-class", "STANDARD")
+    if storage_class_name not in STORAGE_CLASSES:
+        raise InvalidStorageClass(StorageClassRequested=storage_class_name)
+    return storage_class_name

@@ -56,14 +56,14 @@ _names: dict[tuple[bytes, ...], HeaderNames] = {}
 
 def intern_header_names(raw: tuple[bytes, ...]) -> HeaderNames:
     """Return the parsed names. Caches a bounded number of heads of usual size."""
-    known = _names.get(raw)
-    if known is None:
-        known = HeaderNames(raw)
+    header_names = _names.get(raw)
+    if header_names is None:
+        header_names = HeaderNames(raw)
         if sum(map(len, raw)) <= _REMEMBERED_BYTES:
             if len(_names) >= _MAX_INTERNED:
                 _names.clear()
-            _names[raw] = known
-    return known
+            _names[raw] = header_names
+    return header_names
 
 
 class S3Request:
@@ -111,7 +111,7 @@ class S3Request:
     """The verified `app.s3.auth.signatures.RequestSignature`, or None."""
     payload = "UNSIGNED-PAYLOAD"
     """The announcement of `x-amz-content-sha256` for the body, or `UNSIGNED-PAYLOAD`."""
-    coming: Any = None
+    start_pending: Any = None
     """Starts what the fast path waits for, and returns the `app.s3.routing.PendingResult`; None: nothing to do."""
     operation = "Unknown"
     timings: dict[str, float]
@@ -134,31 +134,31 @@ class S3Request:
     """The tags of its new bucket; None: not yet parsed."""
     website = False
     """It is to a website, by its Host or its port."""
-    also_logged: Sequence[Any] = ()
+    secondary_records: Sequence[Any] = ()
     """Its further lines in access logs: each an `app.s3.logging.record.SecondaryRecord`."""
-    placed = ""
+    storage_class_store = ""
     """The store of a storage class that it wrote to, instead of its bucket's."""
     appends = False
     """It is a PutObject that appends: see `app.s3.objects.append`."""
     work: Any = None
     """The remaining budget of its policies, an `app.access.policy.Work`; None: none was evaluated yet."""
-    undecided = False
+    authorization_pending = False
     """Its permission is still open. It depends on the object's ACL, or on each object of the body."""
-    by_object: tuple[tuple[str, Any, Any], ...] = ()
+    pending_permissions: tuple[tuple[str, Any, Any], ...] = ()
     """Actions that depend on the object's ACL or tags. Each has its open verdict and condition keys."""
 
-    def take_fields(self, names: list[bytes], values: list[bytes]) -> None:
+    def set_headers(self, names: list[bytes], values: list[bytes]) -> None:
         """Set what follows from the fields of the head."""
         raw = tuple(names)
-        self.names = known = _names.get(raw) or intern_header_names(raw)
+        self.names = header_names = _names.get(raw) or intern_header_names(raw)
         self.values = values
-        self.headers = dict(zip(known.text, map(bytes.decode, values, _LATIN_1), strict=False))
-        self.repeated = known.repeated
-        self.amazon = known.amazon
-        if known.repeated:
+        self.headers = dict(zip(header_names.text, map(bytes.decode, values, _LATIN_1), strict=False))
+        self.repeated = header_names.repeated
+        self.amazon = header_names.amazon
+        if header_names.repeated:
             texts = [value.decode("latin-1") for value in values]
-            for name in known.repeated:
-                several = [text for other, text in zip(known.text, texts, strict=True) if other == name]
+            for name in header_names.repeated:
+                several = [text for other, text in zip(header_names.text, texts, strict=True) if other == name]
                 self.headers[name] = ", ".join(several)
 
     @property

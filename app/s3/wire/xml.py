@@ -134,10 +134,10 @@ def parse(body: bytes, root: str) -> ElementTree.Element:
     return tree
 
 
-def check_children(parent: ElementTree.Element, known: Set[str]) -> None:
+def check_children(parent: ElementTree.Element, names: Set[str]) -> None:
     """Refuse children outside S3's schema, as S3 does. Nothing that a client requests is ignored (law 6)."""
     for child in parent:
-        if child.tag not in known:
+        if child.tag not in names:
             raise MalformedXML()
 
 

@@ -22,7 +22,7 @@ class BodyMemoryBudget:
 
     def __init__(self, budget: int) -> None:
         self.budget = budget
-        self.held = 0
+        self.used_bytes = 0
         self.buffered = 0
         self.tight_at = budget // 4
         """Bytes in `buffered` above which connections do not read ahead."""
@@ -31,11 +31,11 @@ class BodyMemoryBudget:
     @property
     def short(self) -> bool:
         """The budget is used up, or other readers wait for it."""
-        return self.held >= self.budget or bool(self._waiting)
+        return self.used_bytes >= self.budget or bool(self._waiting)
 
     def take(self, size: int) -> None:
         """Count `size` bytes that are held already."""
-        self.held += size
+        self.used_bytes += size
 
     async def acquire(self, size: int, timeout: float = MEMORY_WAIT_SECONDS) -> None:
         """Take `size` bytes of the budget, or all of it if `size` is more.
@@ -43,8 +43,8 @@ class BodyMemoryBudget:
         Raises Overloaded after `timeout` seconds.
         """
         size = min(size, self.budget)
-        if not self._waiting and self.held + size <= self.budget:
-            self.held += size
+        if not self._waiting and self.used_bytes + size <= self.budget:
+            self.used_bytes += size
             return
         future = asyncio.get_running_loop().create_future()
         entry = (size, future)
@@ -64,7 +64,7 @@ class BodyMemoryBudget:
 
     def release(self, size: int) -> None:
         """Return the bytes of `acquire(size)` or `take(size)`."""
-        self.held -= min(size, self.budget)
+        self.used_bytes -= min(size, self.budget)
         self._grant()
 
     def _grant(self) -> None:
@@ -73,8 +73,8 @@ class BodyMemoryBudget:
             if future.cancelled():
                 self._waiting.popleft()
                 continue
-            if self.held + size > self.budget:
+            if self.used_bytes + size > self.budget:
                 return
             self._waiting.popleft()
-            self.held += size
+            self.used_bytes += size
             future.set_result(None)

@@ -46,15 +46,19 @@ class Connection(FlowControl):
     """One connection: turns bytes into cycles and answers them one at a time, in order."""
 
     def __init__(
-        self, state: HttpState, application: Application, lane: TryHandle | None = None, begin: TryStart | None = None
+        self,
+        state: HttpState,
+        application: Application,
+        try_handle: TryHandle | None = None,
+        try_start: TryStart | None = None,
     ) -> None:
         super().__init__(state)
         self.application = application
-        self.lane = lane
-        self.begin = begin
-        self.held: RequestCycle | None = None
+        self.try_handle = try_handle
+        self.try_start = try_start
+        self.fast_path_cycle: RequestCycle | None = None
         """The cycle that may take the fast path, if its bytes are complete."""
-        self.lane_open = False
+        self.fast_path_open = False
         """The fast path has not answered a request of these bytes yet."""
         self.parser = httptools.HttpRequestParser(self)
         self.template: dict[str, Any] = {}
@@ -70,15 +74,15 @@ class Connection(FlowControl):
         self.target = b""
         self.names: list[bytes] = []
         self.values: list[bytes] = []
-        self.heading = False
+        self.in_head = False
         """Part of a head has arrived."""
-        self.head_fed = 0
+        self.head_bytes = 0
         """Bytes of reads that held nothing but head."""
         self.suspect = False
         """The head may exceed its limit."""
         self.direct = 0
         """Bytes of the body that will still bypass the parser."""
-        self.chunked_fed = 0
+        self.chunked_bytes = 0
         """Bytes of a chunked body received, framing included."""
         self.error: S3Error | None = None
         """Why the parser was stopped; answered after the requests before it."""
@@ -104,7 +108,7 @@ class Connection(FlowControl):
     def connection_lost(self, exc: Exception | None) -> None:
         """Wake all waiters."""
         self.state.connections.discard(self)
-        self.deaf = True
+        self.input_closed = True
         self._abandon()
         self.resume_writing()
 
@@ -117,19 +121,19 @@ class Connection(FlowControl):
         half_open = (
             active is not None
             and active.complete
-            and not self.heading
+            and not self.in_head
             and not self.pipeline
             and not active.response_complete
             and self.template["scheme"] == "http"
         )
         if half_open and active is not None:
             active.keep_alive = False
-            self.deaf = True
+            self.input_closed = True
         return half_open
 
     def data_received(self, data: bytes) -> None:
         """Take bytes from the socket."""
-        if self.deaf:
+        if self.input_closed:
             self.discard(len(data))
             return
         if self.direct:
@@ -137,22 +141,22 @@ class Connection(FlowControl):
             if not data:
                 return
         self.fresh = False
-        self.lane_open = self.lane is not None
-        heading = self.heading
+        self.fast_path_open = self.try_handle is not None
+        was_in_head = self.in_head
         limit = self.state.max_header_bytes
-        self.suspect = heading or len(data) > limit
-        if not heading and self.active is None:
+        self.suspect = was_in_head or len(data) > limit
+        if not was_in_head and self.active is None:
             self._begin_head()
             if self.error is not None:
                 self.refuse(self.error)
                 return
-        self._take(data, heading, limit)
-        if self.held is not None:
-            held, self.held = self.held, None
-            start_deferred(held, self.begin, self.application)
+        self._parse_read(data, was_in_head, limit)
+        if self.fast_path_cycle is not None:
+            cycle, self.fast_path_cycle = self.fast_path_cycle, None
+            start_deferred(cycle, self.try_start, self.application)
 
-    def _take(self, data: bytes, heading: bool, limit: int) -> None:
-        """Parse bytes; `heading`: part of a head had arrived before."""
+    def _parse_read(self, data: bytes, was_in_head: bool, limit: int) -> None:
+        """Parse bytes; `was_in_head`: part of a head had arrived before."""
         try:
             self._parse(data)
         except httptools.HttpParserInvalidURLError:
@@ -163,22 +167,22 @@ class Connection(FlowControl):
                 self.error = InternalError()
             self._malformed(self.error or BadRequest())
         else:
-            if self.heading and len(self.names) > self.state.max_headers:
+            if self.in_head and len(self.names) > self.state.max_headers:
                 self._malformed(RequestHeaderSectionTooLarge())
-            elif self.heading and heading:
-                self.head_fed += len(data)
-                if self.head_fed > limit:
+            elif self.in_head and was_in_head:
+                self.head_bytes += len(data)
+                if self.head_bytes > limit:
                     self._malformed(RequestHeaderSectionTooLarge())
             elif self.direct:
                 self._leave_parser()
             elif self.parsed is not None and self.parsed.length is None:
-                self.chunked_fed += len(data)
-                if not self.parsed.complete and is_mostly_framing(self.chunked_fed, self.parsed.received, limit):
+                self.chunked_bytes += len(data)
+                if not self.parsed.complete and is_mostly_framing(self.chunked_bytes, self.parsed.received, limit):
                     self._malformed(BadRequest("The framing of the body is larger than the body."))
 
     def _begin_head(self) -> None:
-        self.heading = True
-        self.head_fed = 0
+        self.in_head = True
+        self.head_bytes = 0
         self.since = self.state.now
 
     def _parse(self, data: bytes) -> None:
@@ -196,7 +200,7 @@ class Connection(FlowControl):
     # parser callbacks
     def on_message_begin(self) -> None:
         """Start a request."""
-        if not self.heading:
+        if not self.in_head:
             self._begin_head()
         self.target = b""
         self.names = []
@@ -210,7 +214,7 @@ class Connection(FlowControl):
 
     def on_header(self, name: bytes, value: bytes) -> None:
         """Take one field; fields after the body are trailers and are dropped."""
-        if self.heading:
+        if self.in_head:
             self.names.append(name)
             self.values.append(value.rstrip())
 
@@ -219,7 +223,7 @@ class Connection(FlowControl):
         state, parser = self.state, self.parser
         method, version = parser.get_method(), parser.get_http_version()
         request = S3Request()
-        request.take_fields(self.names, self.values)
+        request.set_headers(self.names, self.values)
         upgrade = parser.should_upgrade()
         try:
             path, query = split_target(self.target)
@@ -236,7 +240,7 @@ class Connection(FlowControl):
             request.client = self.proxies.client(self.client, forwarded)
         keep_alive = version == "1.1" and parser.should_keep_alive()
         if (
-            self.lane_open
+            self.fast_path_open
             and framing.length == 0
             and (method == b"GET" or method == b"HEAD")
             and keep_alive
@@ -245,17 +249,17 @@ class Connection(FlowControl):
         ):
             return
         cycle = self.parsed = RequestCycle(self, state, request, version, framing, keep_alive)
-        self.heading = False
+        self.in_head = False
         self.progress = state.now
         if framing.length is None:
-            self.chunked_fed = 0
+            self.chunked_bytes = 0
         elif framing.length > DIRECT_BODY_BYTES:
             self.direct = framing.length
         if self.active is None:
             self.active = cycle
-            small = request.coming is not None or may_take_fast_path(method, framing)
-            if small and keep_alive and not upgrade and self.begin is not None:
-                self.held = cycle
+            small = request.start_pending is not None or may_take_fast_path(method, framing)
+            if small and keep_alive and not upgrade and self.try_start is not None:
+                self.fast_path_cycle = cycle
             else:
                 cycle.start(self.application)
         else:
@@ -279,7 +283,7 @@ class Connection(FlowControl):
         cycle.finish()
         self.direct = 0  # one read may hold all of a long body and more
         if not cycle.keep_alive:
-            self.deaf = True
+            self.input_closed = True
         if cycle.response_complete and cycle is self.active:
             self._next()
 
@@ -304,17 +308,17 @@ class Connection(FlowControl):
         cycle.feed(data)
         if not self.direct:
             self.on_message_complete()
-        return b"" if self.deaf else rest
+        return b"" if self.input_closed else rest
 
     # reading
     def resume_reading(self) -> None:
         """Take bytes again, unless a queued request must come first."""
-        if self.read_paused and (self.linger_until or not (self.deaf or self.pipeline)):
+        if self.read_paused and (self.linger_until or not (self.input_closed or self.pipeline)):
             self.progress = self.state.now
             super().resume_reading()
 
     # end
-    def answered(self, cycle: RunningRequest) -> None:
+    def complete_cycle(self, cycle: RunningRequest) -> None:
         """Go on after the active cycle's complete answer."""
         if cycle is not self.active:
             return
@@ -347,7 +351,7 @@ class Connection(FlowControl):
     def _malformed(self, error: S3Error) -> None:
         """Refuse bytes that are no request, or one that is not supported."""
         parsed = self.parsed
-        self.deaf = True
+        self.input_closed = True
         if parsed is not None and not parsed.keep_alive and parsed.complete:
             return  # bytes after a request with `connection: close`
         self.error = error
@@ -374,7 +378,7 @@ class Connection(FlowControl):
         resource = self.target.partition(b"?")[0].decode("latin-1") if len(self.target) <= MAX_TARGET else ""
         request_id, answer = render_error(error, self.state.default_head, resource)
         self.transport.write(answer)
-        self.state.refused(request_id, error.code, error.status, len(answer), self.client)
+        self.state.record_refusal(request_id, error.code, error.status, len(answer), self.client)
         self.end(linger=True)
 
     def _abandon(self) -> None:
@@ -382,12 +386,12 @@ class Connection(FlowControl):
         for cycle in (self.active, self.parsed, *self.pipeline):
             if cycle is not None and not cycle.disconnected:
                 cycle.abandon()
-        self.active = self.parsed = self.held = None
+        self.active = self.parsed = self.fast_path_cycle = None
         self.pipeline.clear()
         self.cut_file()
 
     def abort(self) -> None:
         """Close at once and drop unwritten bytes."""
-        self.deaf = True
+        self.input_closed = True
         self._abandon()
         self.transport.abort()

@@ -42,8 +42,8 @@ class RequestCycle:
     received = 0
     waited = 0.0
     """Seconds that the application waited for the body, as of the last sweep."""
-    in_place = False
-    """It occupies one of the places for unauthenticated bodies."""
+    has_slot = False
+    """It occupies one of the slots for unauthenticated bodies."""
     complete = False
     """The request body has arrived whole."""
     ended = False
@@ -84,7 +84,7 @@ class RequestCycle:
         self.state.running[self] = self.state.boot_ms
         self.task = self.state.loop.create_task(self._run(application))
 
-    def begin(self, lane: TryStart) -> bool:
+    def try_fast_path(self, try_start: TryStart) -> bool:
         """Try the fast path with a complete body; False when the request must be awaited.
 
         Counts as running until its answer: what it changes must see it as it sees a task.
@@ -93,15 +93,15 @@ class RequestCycle:
         body = b"".join(chunks) if chunks else b""
         self.state.running[self] = self.state.boot_ms
         try:
-            begun = lane(self.request, body, self._answer)
+            is_started = try_start(self.request, body, self._answer)
         except Exception:
             logger.exception("exception in the application")
             self.state.running.pop(self, None)
-            self._failed()
+            self._report_failure()
             return True
-        if not begun:
+        if not is_started:
             self.state.running.pop(self, None)
-        return begun
+        return is_started
 
     def _answer(self, response: Response) -> None:
         """Send the complete answer of the fast path."""
@@ -116,7 +116,7 @@ class RequestCycle:
             self._body(body, False)
         except (RuntimeError, ValueError):
             logger.exception("exception in an answer")
-            self._failed()
+            self._report_failure()
 
     async def _run(self, application: Application) -> None:
         try:
@@ -129,20 +129,20 @@ class RequestCycle:
             self.connection.abort()
         except StoreUnavailable as error:  # in the middle of a body: before it, there is an error response
             logger.warning("%s: an answer was cut off: %s", self.request.request_id, error.__cause__ or error)
-            self._failed()
+            self._report_failure()
         except Exception:
             logger.exception("exception in the application")
-            self._failed()
+            self._report_failure()
         else:
             if not self.response_complete and not self.disconnected:
                 logger.error("the application returned without completing its answer")
-                self._failed()
+                self._report_failure()
         finally:
             self.state.running.pop(self, None)
             self._drop_buffered()
-            self._leave_place()
+            self._release_slot()
 
-    def _failed(self) -> None:
+    def _report_failure(self) -> None:
         if not self.disconnected and not self.response_complete:
             self.connection.application_failed(self)
 
@@ -160,7 +160,7 @@ class RequestCycle:
         """Disconnect this request."""
         self.disconnected = True
         self._drop_buffered()
-        self._leave_place()
+        self._release_slot()
         self._wake()
 
     # the request body, from the parser
@@ -192,7 +192,7 @@ class RequestCycle:
     def finish(self) -> None:
         """Mark the body as complete."""
         self.complete = True
-        self._leave_place()
+        self._release_slot()
         if self.waiter is not None:
             self._wake()
 
@@ -212,18 +212,18 @@ class RequestCycle:
             return True
         return self.is_slow(settings.body_grace, settings.body_min_rate)
 
-    def _change_place(self) -> None:
-        """Take a place for an unauthenticated body, or release it once the caller is authenticated."""
-        if self.in_place:
-            self._leave_place()
+    def _update_slot(self) -> None:
+        """Take a slot for an unauthenticated body, or release it once the caller is authenticated."""
+        if self.has_slot:
+            self._release_slot()
         elif self.state.unauthenticated.take(self, self.state.now):
-            self.in_place = True
+            self.has_slot = True
         else:
             self.refuse(SlowDown())
 
-    def _leave_place(self) -> None:
-        if self.in_place:
-            self.in_place = False
+    def _release_slot(self) -> None:
+        if self.has_slot:
+            self.has_slot = False
             self.state.unauthenticated.release(self)
 
     def _drop_buffered(self) -> None:
@@ -240,8 +240,8 @@ class RequestCycle:
     # ASGI
     async def receive(self) -> Message:
         """Return the next fragment of the body as it came from the socket, or `http.disconnect`."""
-        if not self.complete and self.in_place is not (self.request.account_id is None):
-            self._change_place()
+        if not self.complete and self.has_slot is not (self.request.account_id is None):
+            self._update_slot()
         if self.expects_continue:
             self._send_continue()
         while True:
@@ -283,7 +283,7 @@ class RequestCycle:
         Raises ClientGone once the client is gone.
         """
         if self.connection.write_paused:
-            await self.connection.drained()
+            await self.connection.wait_until_drained()
         if self.disconnected:
             raise ClientGone
         kind = message["type"]
@@ -360,8 +360,8 @@ class RequestCycle:
             self._count(count)
             if count:
                 head, self.head = self.head, None
-                place = message["file"], message["offset"], count
-                await send_file(self, head or b"", *place, message.get("slice"))
+                file_range = message["file"], message["offset"], count
+                await send_file(self, head or b"", *file_range, message.get("slice"))
         if not message.get("more_body", False):
             self._body(b"", False)
 
@@ -376,4 +376,4 @@ class RequestCycle:
         self.response_complete = True
         self._drop_buffered()
         self._wake()
-        self.connection.answered(self)
+        self.connection.complete_cycle(self)

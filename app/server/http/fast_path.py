@@ -24,10 +24,10 @@ class AnsweringConnection(Protocol):
 
     state: HttpState
     transport: asyncio.Transport
-    lane: TryHandle | None
-    lane_open: bool
+    try_handle: TryHandle | None
+    fast_path_open: bool
     """The fast path has not answered a request of these bytes yet."""
-    heading: bool
+    in_head: bool
     """Part of a head has arrived."""
     parsed: RequestCycle | None
     active: RequestCycle | None
@@ -43,19 +43,19 @@ def try_respond(connection: AnsweringConnection, request: S3Request) -> bool:
     answers with inside this call. The sweep that publishes the worker's requests runs in the same loop, so never during
     it.
 
-    Only the first request of each read takes this path (`lane_open`), so that a client that sends thousands at once
-    does not keep the loop; and never the last request of a connection.
+    Only the first request of each read takes this path (`fast_path_open`), so that a client that sends thousands at
+    once does not keep the loop; and never the last request of a connection.
     """
-    lane, state = connection.lane, connection.state
-    if lane is None or connection.active is not None or connection.write_paused or state.draining:
+    try_handle, state = connection.try_handle, connection.state
+    if try_handle is None or connection.active is not None or connection.write_paused or state.draining:
         return False
-    answer = lane(request)
-    if answer is None:
+    response = try_handle(request)
+    if response is None:
         return False
-    connection.lane_open = connection.heading = False
+    connection.fast_path_open = connection.in_head = False
     connection.parsed = None
     connection.since = connection.progress = state.now
-    head, body = render_head(answer.status, state.default_head, answer.head, []), answer.body
+    head, body = render_head(response.status, state.default_head, response.head, []), response.body
     assert isinstance(body, bytes)
     if len(body) <= JOINED:
         connection.transport.write(head + body)
@@ -74,7 +74,7 @@ def may_take_fast_path(method: bytes, framing: Framing) -> bool:
     )
 
 
-def start_deferred(held: RequestCycle, begin: TryStart | None, application: Application) -> None:
+def start_deferred(cycle: RequestCycle, try_start: TryStart | None, application: Application) -> None:
     """Start a held cycle. It takes the fast path if its body is complete."""
-    if not (held.complete and begin is not None and held.begin(begin)):
-        held.start(application)
+    if not (cycle.complete and try_start is not None and cycle.try_fast_path(try_start)):
+        cycle.start(application)

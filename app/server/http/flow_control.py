@@ -26,11 +26,11 @@ class FlowControl(asyncio.Protocol):
     def __init__(self, state: HttpState) -> None:
         self.state = state
         self.transport: asyncio.Transport = cast(asyncio.Transport, None)
-        self.deaf = False
+        self.input_closed = False
         """No further requests are taken from this connection."""
         self.linger_until = 0.0
         self.linger_left = LINGER_BYTES
-        self.watched = state.now
+        self.swept_at = state.now
         """The time of the last sweep."""
         self.read_paused = False
         self.write_paused = False
@@ -54,7 +54,7 @@ class FlowControl(asyncio.Protocol):
             self.read_paused = False
             self.transport.resume_reading()
 
-    def readable(self) -> bool:
+    def is_readable(self) -> bool:
         """Return whether bytes or an end have arrived that the loop has not seen."""
         poll = select.poll()
         poll.register(self.transport.get_extra_info("socket").fileno(), select.POLLIN)
@@ -81,24 +81,24 @@ class FlowControl(asyncio.Protocol):
         if waiter is not None and not waiter.done():
             waiter.set_result(None)
 
-    async def drained(self) -> None:
+    async def wait_until_drained(self) -> None:
         """Wait until the transport's buffer is below its mark, or the connection is lost."""
         while self.write_paused:
             if self.drain_waiter is None or self.drain_waiter.done():
                 self.drain_waiter = self.state.loop.create_future()
             await asyncio.shield(self.drain_waiter)
 
-    async def flushed(self) -> None:
+    async def wait_until_flushed(self) -> None:
         """Wait until the transport's buffer is empty, or the connection is lost."""
         transport = self.transport
         if not transport.get_write_buffer_size() or transport.is_closing():
             return
         transport.set_write_buffer_limits(high=0)
-        await self.drained()
+        await self.wait_until_drained()
         if not transport.is_closing():
             transport.set_write_buffer_limits(high=WRITE_HIGH_BYTES)
 
-    def reader_stuck(self, now: float, limit: float) -> bool:
+    def is_reader_stuck(self, now: float, limit: float) -> bool:
         """Return whether the reader has taken none of the pending bytes for `limit` seconds.
 
         Writability is no measure: the kernel waits until a third of its buffer (MiB) is free, and a slow reader needs
@@ -130,7 +130,7 @@ class FlowControl(asyncio.Protocol):
 
     def end(self, linger: bool) -> None:
         """Close once everything is written; `linger` reads on, so that no reset destroys the answer."""
-        self.deaf = True
+        self.input_closed = True
         if not linger or self.transport.is_closing():
             self.transport.close()
             return

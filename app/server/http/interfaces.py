@@ -68,17 +68,17 @@ class OpenConnection(Protocol):
     """A connection, as the sweeps and the end of its worker see it."""
 
     transport: asyncio.Transport
-    heading: bool
+    in_head: bool
     """Part of a head has arrived."""
     fresh: bool
     """Nothing has arrived yet."""
-    deaf: bool
+    input_closed: bool
     """No further requests are taken from it."""
     linger_until: float
     since: float
     """The time from which it is idle, or receives a head."""
     progress: float
-    watched: float
+    swept_at: float
     """The time of the last sweep."""
 
     @property
@@ -86,7 +86,7 @@ class OpenConnection(Protocol):
         """The request that is being answered."""
         ...
 
-    def readable(self) -> bool:
+    def is_readable(self) -> bool:
         """Return whether bytes or an end have arrived that the loop has not seen."""
         ...
 
@@ -94,7 +94,7 @@ class OpenConnection(Protocol):
         """Return whether the peer has not yet acknowledged all that was written."""
         ...
 
-    def reader_stuck(self, now: float, limit: float) -> bool:
+    def is_reader_stuck(self, now: float, limit: float) -> bool:
         """Return whether the reader has taken none of the pending bytes for `limit` seconds."""
         ...
 
@@ -133,15 +133,15 @@ class RequestConnection(Protocol):
         """Take bytes again."""
         ...
 
-    async def drained(self) -> None:
+    async def wait_until_drained(self) -> None:
         """Wait until the transport's buffer is below its mark, or the connection is lost."""
         ...
 
-    async def flushed(self) -> None:
+    async def wait_until_flushed(self) -> None:
         """Wait until the transport's buffer is empty, or the connection is lost."""
         ...
 
-    def answered(self, cycle: RunningRequest) -> None:
+    def complete_cycle(self, cycle: RunningRequest) -> None:
         """Go on after the complete answer of a request."""
         ...
 

@@ -33,7 +33,7 @@ class HttpState:
     nothing, and the start of a request is never recorded too late.
     """
 
-    def __init__(self, settings: Settings, memory: BodyMemoryBudget, *, refused: OnRefused | None = None) -> None:
+    def __init__(self, settings: Settings, memory: BodyMemoryBudget, *, on_refused: OnRefused | None = None) -> None:
         self.settings = settings
         self.memory = memory
         # read for every request or even every field: plain attributes cost less than the model's
@@ -50,7 +50,7 @@ class HttpState:
         """While draining: idle connections may stay a while. Their clients may be about to use them."""
         self.drain_since = 0.0
         self.pool = ThreadPoolExecutor(settings.io_threads, "sendfile")
-        self._refused = refused
+        self._on_refused = on_refused
         self._second = 0
         self.default_head = b""
         self.read_clocks()
@@ -59,10 +59,10 @@ class HttpState:
         """Stop the threads."""
         self.pool.shutdown(wait=False, cancel_futures=True)
 
-    def refused(self, request_id: str, code: str, status: int, sent: int, client: str) -> None:
+    def record_refusal(self, request_id: str, code: str, status: int, sent: int, client: str) -> None:
         """Record an answer of the server without the application."""
-        if self._refused is not None:
-            self._refused(request_id, code, status, sent, client)
+        if self._on_refused is not None:
+            self._on_refused(request_id, code, status, sent, client)
 
     def read_clocks(self) -> None:
         """Read the clocks, and render the lines that every head shares."""

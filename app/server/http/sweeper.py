@@ -70,9 +70,9 @@ class Sweeper:
                 enforce_timeouts(connection, state)
             except Exception:
                 logger.exception("sweep of a connection failed")
-        eldest = state.boot_ms - int(state.settings.request_max_age * 1000)
+        oldest_start = state.boot_ms - int(state.settings.request_max_age * 1000)
         for cycle, began in list(state.running.items()):
-            if began > eldest:
+            if began > oldest_start:
                 break
             cycle.cut()
         if self._publish is not None:

@@ -19,26 +19,26 @@ def enforce_timeouts(connection: OpenConnection, state: HttpState) -> None:
     if connection.linger_until:
         if now >= connection.linger_until:
             connection.transport.abort()
-    elif connection.reader_stuck(now, settings.body_timeout):
+    elif connection.is_reader_stuck(now, settings.body_timeout):
         connection.abort()
     elif active is not None:
         if active.wants_body or (active.response_complete and not active.complete):
             _watch_body(connection, active, state)
-    elif connection.heading:
+    elif connection.in_head:
         if now - connection.since > settings.header_timeout:
             connection.refuse(RequestTimeout())
-    elif not connection.deaf:
+    elif not connection.input_closed:
         limit = settings.header_timeout if connection.fresh else settings.keep_alive_timeout
         if state.draining:
             close_if_idle(connection, state)
         elif now - connection.since > limit:
             _close_idle(connection)
-    connection.watched = now
+    connection.swept_at = now
 
 
 def _watch_body(connection: OpenConnection, active: RunningRequest, state: HttpState) -> None:
     """Count the time of waiting for the client, not for a disk or memory. Ends a wait that is too long."""
-    active.waited += state.now - connection.watched
+    active.waited += state.now - connection.swept_at
     if state.now - connection.progress > state.settings.body_timeout or active.is_late():
         if active.started:
             connection.abort()
@@ -48,7 +48,7 @@ def _watch_body(connection: OpenConnection, active: RunningRequest, state: HttpS
 
 def close_if_idle(connection: OpenConnection, state: HttpState) -> None:
     """Close an idle connection of a stopping worker, after a grace. Others close with their next answer."""
-    if connection.active is not None or connection.heading or connection.deaf:
+    if connection.active is not None or connection.in_head or connection.input_closed:
         return
     now = state.now
     if state.patient and connection.is_read_from():
@@ -60,5 +60,5 @@ def close_if_idle(connection: OpenConnection, state: HttpState) -> None:
 
 
 def _close_idle(connection: OpenConnection) -> None:
-    if not connection.readable():  # else a request has arrived that the loop has not seen
+    if not connection.is_readable():  # else a request has arrived that the loop has not seen
         connection.end(linger=False)

@@ -85,15 +85,15 @@ async def send_file(
     descriptor is no longer in use.
     """
     connection = cycle.connection
-    await connection.flushed()
+    await connection.wait_until_flushed()
     _check(cycle)
     out: socket.socket = connection.transport.get_extra_info("socket").dup()
-    kept = _SharedSocket(out, opened)
+    shared = _SharedSocket(out, opened)
     connection.out = out
     connection.write_progress = cycle.state.now
     try:
         while head or count:
-            sent_head, sent = await _run_in_thread(cycle, kept, head, file, offset, count)
+            sent_head, sent = await _run_in_thread(cycle, shared, head, file, offset, count)
             _check(cycle)
             head = head[sent_head:]
             offset += sent
@@ -116,7 +116,7 @@ async def send_file(
         raise ClientGone from None
     finally:
         connection.out = None
-        kept.close()
+        shared.close()
 
 
 def _check(cycle: FileRequest) -> None:
@@ -125,12 +125,12 @@ def _check(cycle: FileRequest) -> None:
 
 
 async def _run_in_thread(
-    cycle: FileRequest, kept: _SharedSocket, head: bytes, file: int, offset: int, count: int
+    cycle: FileRequest, shared: _SharedSocket, head: bytes, file: int, offset: int, count: int
 ) -> tuple[int, int]:
-    out = kept.out
-    work = partial(_send_and_leave, kept, head, file, offset, count)
+    out = shared.out
+    work = partial(_send_and_leave, shared, head, file, offset, count)
     try:
-        future = kept.opened.hop(work) if kept.opened else cycle.state.loop.run_in_executor(cycle.state.pool, work)
+        future = shared.opened.hop(work) if shared.opened else cycle.state.loop.run_in_executor(cycle.state.pool, work)
     except RuntimeError as error:
         raise StoreFailed("the store is closed") from error
     try:
@@ -148,13 +148,13 @@ async def _run_in_thread(
         raise
 
 
-def _send_and_leave(kept: _SharedSocket, head: bytes, file: int, offset: int, count: int) -> tuple[int, int]:
-    if not kept.use():
+def _send_and_leave(shared: _SharedSocket, head: bytes, file: int, offset: int, count: int) -> tuple[int, int]:
+    if not shared.use():
         raise ClientGone
     try:
-        return _send_some(kept.out, head, file, offset, count)
+        return _send_some(shared.out, head, file, offset, count)
     finally:
-        kept.leave()
+        shared.leave()
 
 
 def _send_some(out: socket.socket, head: bytes, file: int, offset: int, count: int) -> tuple[int, int]:

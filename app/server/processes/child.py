@@ -54,7 +54,7 @@ class Child:
     """A process in a role, with its slot in the shared files."""
 
     role: Role
-    place: int
+    shared_slot: int
     process: Process
     ready: int
     """Descriptor of the pipe for the child's report that it serves, or why not."""
@@ -67,12 +67,12 @@ class Child:
         reader = asyncio.StreamReader()
         pipe = os.fdopen(self.ready, "rb")
         await asyncio.get_running_loop().connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), pipe)
-        said = await reader.read()
-        if said == READY:
+        report = await reader.read()
+        if report == READY:
             return
         self.kill()
         code = await self.process.wait()
-        raise ChildFailed(said.decode("utf-8", "replace") or f"it ended with code {code}")
+        raise ChildFailed(report.decode("utf-8", "replace") or f"it ended with code {code}")
 
     def leave(self) -> None:
         """Answer `down` to readiness probes, and continue to serve."""
@@ -98,7 +98,9 @@ class Child:
             pass
 
 
-def start_child(settings: Settings, role: Role, place: int, places: int, lock_fd: int, *, forked: bool) -> Child:
+def start_child(
+    settings: Settings, role: Role, shared_slot: int, shared_slot_count: int, lock_fd: int, *, forked: bool
+) -> Child:
     """Start a process that inherits its sockets and the server's lock.
 
     The lock is held until the last process is dead. `forked`: it is a fork of this process, which has imported
@@ -111,8 +113,8 @@ def start_child(settings: Settings, role: Role, place: int, places: int, lock_fd
             target=role.target,
             kind=role.kind,
             slot=role.slot,
-            place=place,
-            places=places,
+            place=shared_slot,
+            places=shared_slot_count,
             sockets=role.sockets,
             ready_fd=ready_write,
             parent=os.getpid(),
@@ -126,7 +128,7 @@ def start_child(settings: Settings, role: Role, place: int, places: int, lock_fd
         raise
     finally:
         os.close(ready_write)
-    return Child(role, place, process, ready_read)
+    return Child(role, shared_slot, process, ready_read)
 
 
 def _execute(spec: WorkerSpec, name: str, keep: tuple[int, ...]) -> Process:

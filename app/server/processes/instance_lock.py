@@ -41,10 +41,10 @@ class InstanceLock:
         os.close(self.fd)
 
 
-def acquire(run_dir: Path, patience: float = 0.0) -> InstanceLock | None:
-    """Lock the directory within `patience` seconds; None when another server has it. Raises OSError."""
+def acquire(run_dir: Path, timeout: float = 0.0) -> InstanceLock | None:
+    """Lock the directory within `timeout` seconds; None when another server has it. Raises OSError."""
     path = run_dir / NAME
-    deadline = time.monotonic() + patience
+    deadline = time.monotonic() + timeout
     while (lock := _try(path)) is None:
         if time.monotonic() >= deadline:
             return _take_over(path)

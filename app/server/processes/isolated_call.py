@@ -28,12 +28,12 @@ def run_in_child(call: Callable[[], object]) -> None:
     os.close(writing)
     try:
         with os.fdopen(reading, "rb") as pipe:
-            said = pipe.read()
+            result = pipe.read()
     finally:
         _end(pid)
-    if not said:
+    if not result:
         raise ChildDied("what is done before the start ended early")
-    error = pickle.loads(said)  # noqa: S301 - our own child wrote it
+    error = pickle.loads(result)  # noqa: S301 - our own child wrote it
     if error is not None:
         raise error
 
@@ -48,19 +48,19 @@ def _run(call: Callable[[], object], reading: int, writing: int) -> NoReturn:
         except Exception as raised:
             error = raised
         with os.fdopen(writing, "wb") as pipe:
-            pipe.write(_pickled(error))
+            pipe.write(_pickle(error))
     finally:
         os._exit(0)
 
 
-def _pickled(error: Exception | None) -> bytes:
+def _pickle(error: Exception | None) -> bytes:
     """Pickle an exception without its causes, which may be anything."""
     try:
-        said = pickle.dumps(error)
-        pickle.loads(said)  # noqa: S301 - pickled just above
+        result = pickle.dumps(error)
+        pickle.loads(result)  # noqa: S301 - pickled just above
     except Exception:
         return pickle.dumps(RuntimeError(f"{type(error).__name__}: {error}"))
-    return said
+    return result
 
 
 def _end(pid: int) -> None:

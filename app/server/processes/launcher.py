@@ -106,7 +106,7 @@ def _serve(settings: Settings, lock: InstanceLock, after_death: Hook | None, app
         if settings.website_port >= 0:
             lines.append(f"sluice: websites on {scheme}://{host}:{sites[0].getsockname()[1]}")
         launcher = Launcher(settings, roles, lock, sockets, after_death)
-        launcher.begin()
+        launcher.fork_all()
         return asyncio.run(launcher.run("\n".join(lines)))
     finally:
         for listener in sockets:
@@ -129,22 +129,22 @@ class Launcher:
         self._lock = lock
         self._sockets = sockets
         self._after_death = after_death
-        self._places = SLOTS_PER_ROLE * len(roles)
-        self._counters = Counters(settings.run_dir / COUNTERS, self._places, create=True)
-        self._oldest = OldestRequests(settings.run_dir / OLDEST, self._places, create=True)
-        self._quotas = QuotaLedger(settings.run_dir / QUOTAS, self._places, create=True)
-        self._stores = StoreStates(settings.run_dir, list(settings.named_stores), self._places, create=True)
+        self._slot_count = SLOTS_PER_ROLE * len(roles)
+        self._counters = Counters(settings.run_dir / COUNTERS, self._slot_count, create=True)
+        self._oldest = OldestRequests(settings.run_dir / OLDEST, self._slot_count, create=True)
+        self._quotas = QuotaLedger(settings.run_dir / QUOTAS, self._slot_count, create=True)
+        self._stores = StoreStates(settings.run_dir, list(settings.named_stores), self._slot_count, create=True)
         self._children: set[Child] = set()
         self._forked: dict[str, Child] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._rolling: asyncio.Task[None] | None = None
-        self._asked = False
+        self._roll_pending = False
         """A rolling restart is requested and has not begun."""
         self._freed = asyncio.Event()
         self._leaving = False
         self._signals: asyncio.Queue[signal.Signals] = asyncio.Queue()
 
-    def begin(self) -> None:
+    def fork_all(self) -> None:
         """Fork the first process of every role from this one, which imports for all.
 
         That halves the cost and saves memory. Call it before there is an event loop. Later processes are fresh ones, so
@@ -156,9 +156,9 @@ class Launcher:
         gc.collect()
         gc.freeze()  # a collection in a child then copies no memory shared with the others
         for role in self._roles:
-            place = self._oldest.free_place()
-            assert place is not None
-            self._forked[str(role)] = self._begin(role, place, forked=True)
+            slot = self._oldest.find_free_slot()
+            assert slot is not None
+            self._forked[str(role)] = self._start_process(role, slot, forked=True)
 
     async def run(self, ready: str) -> int:
         """Run until a stop signal, and return the exit code. Prints `ready` once every process is."""
@@ -166,26 +166,26 @@ class Launcher:
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
             loop.add_signal_handler(number, self._signals.put_nowait, number)
         starting = asyncio.gather(*(self._start(role) for role in self._roles))
-        told = asyncio.create_task(self._told_to_stop())
-        either: set[asyncio.Future[Any]] = {starting, told}
+        stop_signal = asyncio.create_task(self._wait_for_stop())
+        either: set[asyncio.Future[Any]] = {starting, stop_signal}
         await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
         code = 0
         if starting.done() and starting.exception() is not None:
             code = _fail(str(starting.exception()))
-            told.cancel()
-        elif not told.done():
+            stop_signal.cancel()
+        elif not stop_signal.done():
             print(ready, flush=True)
-            await told
+            await stop_signal
             await self._leave()
         starting.cancel()
         await asyncio.gather(starting, return_exceptions=True)
         await self._stop()
         return code
 
-    async def _told_to_stop(self) -> None:
+    async def _wait_for_stop(self) -> None:
         while await self._signals.get() is signal.SIGHUP:
             if all(role.child is not None for role in self._roles):
-                self._asked = True
+                self._roll_pending = True
                 if self._rolling is None or self._rolling.done():
                     self._rolling = self._background(self._roll())
 
@@ -204,7 +204,7 @@ class Launcher:
         async with role.lock:
             if dead is not None and role.child is not dead:
                 return None
-            child = self._forked.pop(str(role), None) or await self._begin_anew(role)
+            child = self._forked.pop(str(role), None) or await self._start_fresh(role)
             self._background(self._watch(child))
             try:
                 await child.wait_ready()
@@ -215,21 +215,21 @@ class Launcher:
                 child.leave()
             return before
 
-    async def _begin_anew(self, role: Role) -> Child:
-        while (place := self._oldest.free_place()) is None:
+    async def _start_fresh(self, role: Role) -> Child:
+        while (slot := self._oldest.find_free_slot()) is None:
             self._freed.clear()
             await self._freed.wait()
         try:
-            return self._begin(role, place, forked=False)
+            return self._start_process(role, slot, forked=False)
         except OSError as error:  # no memory for a process, or Python is being reinstalled
             raise ChildFailed(f"{role} did not start: {error.strerror}") from error
 
-    def _begin(self, role: Role, place: int, *, forked: bool) -> Child:
-        self._oldest.claim(place)
+    def _start_process(self, role: Role, slot: int, *, forked: bool) -> Child:
+        self._oldest.reserve(slot)
         try:
-            child = start_child(self._settings, role, place, self._places, self._lock.fd, forked=forked)
+            child = start_child(self._settings, role, slot, self._slot_count, self._lock.fd, forked=forked)
         except BaseException:
-            self._oldest.free(place)
+            self._oldest.release(slot)
             raise
         self._children.add(child)
         self._lock.note([os.getpid(), *(one.process.pid for one in self._children)])
@@ -239,10 +239,10 @@ class Launcher:
         role = child.role
         code = await child.process.wait()
         self._children.discard(child)
-        self._counters.clear_gauges(child.place)
-        self._stores.clear(child.place)
-        self._quotas.clear(child.place)
-        self._oldest.free(child.place)
+        self._counters.clear_gauges(child.shared_slot)
+        self._stores.clear(child.shared_slot)
+        self._quotas.clear(child.shared_slot)
+        self._oldest.release(child.shared_slot)
         self._freed.set()
         if child.retired or role.child is not child:
             return
@@ -267,8 +267,8 @@ class Launcher:
 
     # all of them
     async def _roll(self) -> None:
-        while self._asked:  # again if requested meanwhile: the first replacements may lack the newest code
-            self._asked = False
+        while self._roll_pending:  # again if requested meanwhile: the first replacements may lack the newest code
+            self._roll_pending = False
             await self._replace_all()
 
     async def _replace_all(self) -> None:
@@ -317,8 +317,8 @@ class Launcher:
             child.stop()
         ends = [asyncio.create_task(child.process.wait()) for child in self._children]
         impatient = asyncio.create_task(self._another_signal())
-        done = asyncio.gather(*ends)
-        either: set[asyncio.Future[Any]] = {done, impatient}
+        ended = asyncio.gather(*ends)
+        either: set[asyncio.Future[Any]] = {ended, impatient}
         await asyncio.wait(
             either, timeout=self._settings.graceful_timeout + KILL_AFTER_SECONDS, return_when=asyncio.FIRST_COMPLETED
         )
@@ -326,12 +326,12 @@ class Launcher:
         for child in self._children:
             if child.process.returncode is None:
                 child.kill()
-        await asyncio.wait({done}, timeout=DEAD_AFTER_SECONDS)
+        await asyncio.wait({ended}, timeout=DEAD_AFTER_SECONDS)
         left = [str(child.process.pid) for child in self._children if child.process.returncode is None]
         if left:
             logger.error("processes %s hang in the kernel, with a mount that does not answer", ", ".join(left))
-            done.cancel()
-            await asyncio.gather(done, return_exceptions=True)
+            ended.cancel()
+            await asyncio.gather(ended, return_exceptions=True)
 
     async def _another_signal(self) -> None:
         while await self._signals.get() is signal.SIGHUP:

@@ -29,15 +29,15 @@ class Lifespan:
         scope = {"type": "lifespan", "asgi": {"version": "3.0", "spec_version": "2.0"}, "state": self.state}
         send = self._from_application.put
         self._task = asyncio.ensure_future(self._application(scope, self._to_application.get, send))
-        await self._tell("startup")
+        await self._send_event("startup")
 
     async def shutdown(self) -> None:
         """Stop the application. Raises like `startup`."""
-        await self._tell("shutdown")
+        await self._send_event("shutdown")
         if self._task is not None:
             await self._task
 
-    async def _tell(self, what: str) -> None:
+    async def _send_event(self, what: str) -> None:
         assert self._task is not None
         await self._to_application.put({"type": f"lifespan.{what}"})
         answer = asyncio.ensure_future(self._from_application.get())

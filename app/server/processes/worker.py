@@ -80,7 +80,7 @@ class WorkerContext:
     def __init__(self, spec: WorkerSpec) -> None:
         run_dir = spec.settings.run_dir
         self.slot = spec.slot
-        self.place = spec.place
+        self.shared_slot = spec.place
         self.counters = Counters.open(run_dir / COUNTERS, spec.places, spec.place)
         self._stores = StoreStates(run_dir, list(spec.settings.named_stores), spec.places)
         self.memory = BodyMemoryBudget(spec.settings.max_body_memory)
@@ -114,7 +114,7 @@ class WorkerContext:
         """Count and log an answered request. `status` is 0 when its connection was lost before an answer."""
         received = request.content_length or 0
         status = status or 499
-        self.counters.request(request.operation, status, request.timings, seconds, received, sent, code)
+        self.counters.count_request(request.operation, status, request.timings, seconds, received, sent, code)
         if self._log is not None:
             self._log.write(
                 request.request_id,
@@ -132,24 +132,24 @@ class WorkerContext:
                 code,
             )
 
-    def refused(self, request_id: str, code: str, status: int, sent: int, client: str) -> None:
+    def record_refusal(self, request_id: str, code: str, status: int, sent: int, client: str) -> None:
         """Count and log an answer of the server without the application."""
-        self.counters.request("Unknown", status, {}, 0.0, 0, sent, code)
+        self.counters.count_request("Unknown", status, {}, 0.0, 0, sent, code)
         if self._log is not None:
             self._log.write(request_id, "", "Unknown", None, None, status, 0, sent, 0.0, None, client, {}, code)
 
-    def tell_store(self, name: str, condition: str, running: int, stuck: int, held: int) -> None:
+    def publish_store_state(self, name: str, condition: str, running: int, stuck: int, held_bytes: int) -> None:
         """Publish this process's state of a store to the others."""
-        self._stores.publish(self.place, name, condition, running, stuck, held)
+        self._stores.publish(self.shared_slot, name, condition, running, stuck, held_bytes)
 
     def states_of(self, name: str) -> list[tuple[str, int, int, int]]:
         """Return condition, running and stuck calls, and bytes held, of a store in every process."""
-        return self._stores.of(name)
+        return self._stores.find(name)
 
     def publish(self, now: int, oldest: int | None, running: int, connections: int) -> None:
         """Publish the load of this process to the others."""
-        self._oldest.publish(self.place, now if oldest is None else oldest)
-        self.counters.gauges(running, connections)
+        self._oldest.publish(self.shared_slot, now if oldest is None else oldest)
+        self.counters.set_gauges(running, connections)
 
 
 def _quota_shares(spec: WorkerSpec) -> PeerUsage:
@@ -195,18 +195,18 @@ class Server(uvicorn.Server):
         loop.add_signal_handler(signal.SIGTERM, stop, False)
         loop.add_signal_handler(DRAIN_SIGNAL, stop, True)
         loop.add_signal_handler(PRE_STOP_SIGNAL, self._context.leave)
-        state = HttpState(settings, self._context.memory, refused=self._context.refused)
+        state = HttpState(settings, self._context.memory, on_refused=self._context.record_refusal)
         sweeper = Sweeper(state, publish=self._context.publish)
         application = cast(Application, self.config.loaded_app)
         self.lifespan = cast(Any, Lifespan(application))
-        lane: TryHandle | None = getattr(application, "try_respond", None)
-        begin: TryStart | None = getattr(application, "try_start", None)
-        self.config.http_protocol_class = cast(Any, lambda **_: Connection(state, application, lane, begin))
+        try_handle: TryHandle | None = getattr(application, "try_respond", None)
+        try_start: TryStart | None = getattr(application, "try_start", None)
+        self.config.http_protocol_class = cast(Any, lambda **_: Connection(state, application, try_handle, try_start))
         self._context.gather_log(loop.call_soon)
         await self.startup(sockets=sockets[:1])
         await self._serve_websites(state, application, sockets[1:])
         sweeper.start()
-        watch = LoopWatch(self._context.counters.loop_held)
+        watch = LoopWatch(self._context.counters.count_loop_hold)
         watch.start()
         # what exists now stays: the collector need not scan it again
         gc.collect()
@@ -261,7 +261,7 @@ def _serve(spec: WorkerSpec, ready: RawIOBase) -> None:
     settings = spec.settings
     _raise_descriptor_limit(settings)
     context = WorkerContext(spec)
-    logging.getLogger("sluice").addHandler(AlarmCounter(context.counters.alarm))
+    logging.getLogger("sluice").addHandler(AlarmCounter(context.counters.count_alarm))
     factory = _resolve(spec.target)
     application = factory(settings, context)
     config = uvicorn.Config(
@@ -290,11 +290,11 @@ def _raise_descriptor_limit(settings: Settings) -> None:
     Each connection needs two, since zero-copy duplicates it; files need some more.
     """
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    wanted = 2 * (settings.max_connections + REFUSED_CONNECTIONS) + SPARE_DESCRIPTORS
+    descriptors = 2 * (settings.max_connections + REFUSED_CONNECTIONS) + SPARE_DESCRIPTORS
     if hard != resource.RLIM_INFINITY:
-        wanted = min(wanted, hard)
-    if soft != resource.RLIM_INFINITY and soft < wanted:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+        descriptors = min(descriptors, hard)
+    if soft != resource.RLIM_INFINITY and soft < descriptors:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (descriptors, hard))
 
 
 def main(pipe: BinaryIO) -> None:

@@ -75,20 +75,20 @@ class Counters:
     Words are doubles: exact up to 2**53, so that counts and seconds fit the same view.
     """
 
-    def __init__(self, path: Path, places: int, place: int = 0, *, create: bool = False) -> None:
-        self._places = places
+    def __init__(self, path: Path, slot_count: int, slot: int = 0, *, create: bool = False) -> None:
+        self._slot_count = slot_count
         if create:
             for old in path.parent.glob(f"{path.name}*"):
                 old.unlink(missing_ok=True)
-        self._all = memoryview(_open_file(_path_of(path), places * _PLACE * 8, create=create)).cast("d")
-        self._mine = self._all[place * _PLACE : (place + 1) * _PLACE]
+        self._all = memoryview(_open_file(_path_of(path), slot_count * _PLACE * 8, create=create)).cast("d")
+        self._own = self._all[slot * _PLACE : (slot + 1) * _PLACE]
 
     @classmethod
-    def open(cls, path: Path, places: int, place: int = 0) -> Counters:
+    def open(cls, path: Path, slot_count: int, slot: int = 0) -> Counters:
         """Map the launcher's file, or create it when the launcher's code has another layout."""
-        return cls(path, places, place)
+        return cls(path, slot_count, slot)
 
-    def request(
+    def count_request(
         self,
         operation: str,
         status: int,
@@ -99,52 +99,52 @@ class Counters:
         code: str = "",
     ) -> None:
         """Count an answered request: seconds in total and by phase, bytes of both bodies, error code."""
-        words = self._mine
-        places = _PLACES.get(operation) or _PLACES[UNKNOWN]
-        base = places[""]
+        words = self._own
+        offsets = _PLACES.get(operation) or _PLACES[UNKNOWN]
+        base = offsets[""]
         words[base + _CLASS_AT.get(status, _STATUS - 1)] += 1
         if bytes_in:
             words[base + _STATUS] += bytes_in
         if bytes_out:
             words[base + _STATUS + 1] += bytes_out
-        at = places["total"]
+        at = offsets["total"]
         words[at + bisect_left(BOUNDS, seconds)] += 1
         words[at + _BUCKETS] += seconds
         for phase, spent in timings.items():
-            if phase in places:
-                at = places[phase]
+            if phase in offsets:
+                at = offsets[phase]
                 words[at + bisect_left(BOUNDS, spent)] += 1
                 words[at + _BUCKETS] += spent
         if code:
             words[_CODE_AT.get(code, _GAUGES)] += 1
 
-    def gauges(self, running: int, connections: int) -> None:
+    def set_gauges(self, running: int, connections: int) -> None:
         """Set the numbers of running requests and open connections of this process."""
-        self._mine[0] = running
-        self._mine[1] = connections
+        self._own[0] = running
+        self._own[1] = connections
 
-    def compacted(self, moved: int, freed: int) -> None:
+    def count_compaction(self, moved: int, freed: int) -> None:
         """Count the bytes that compaction rewrote, and the bytes that it freed beyond those."""
-        self._mine[_PLACE_OF_JOBS] += moved
-        self._mine[_PLACE_OF_JOBS + 1] += freed
+        self._own[_PLACE_OF_JOBS] += moved
+        self._own[_PLACE_OF_JOBS + 1] += freed
 
-    def expired(self, kind: str, number: int) -> None:
+    def count_expiry(self, kind: str, number: int) -> None:
         """Count what lifecycle rules removed."""
-        self._mine[_PLACE_OF_RULES + LIFECYCLE.index(kind)] += number
+        self._own[_PLACE_OF_RULES + LIFECYCLE.index(kind)] += number
 
-    def alarm(self) -> None:
+    def count_alarm(self) -> None:
         """Count an integrity alarm: a committed blob or a journal is missing or wrong."""
-        self._mine[_ALARMS] += 1
+        self._own[_ALARMS] += 1
 
-    def loop_held(self, operation: str, seconds: float) -> None:
+    def count_loop_hold(self, operation: str, seconds: float) -> None:
         """Count that an operation blocked the event loop for `seconds`."""
         word = _HELD + 2 * _NUMBER.get(operation, 0)
-        self._mine[word] += 1
-        self._mine[word + 1] += seconds
+        self._own[word] += 1
+        self._own[word + 1] += seconds
 
-    def clear_gauges(self, place: int) -> None:
+    def clear_gauges(self, slot: int) -> None:
         """Clear the gauges of a dead process."""
-        self._all[place * _PLACE] = self._all[place * _PLACE + 1] = 0
+        self._all[slot * _PLACE] = self._all[slot * _PLACE + 1] = 0
 
     # the scrape
     def _sum(self, word: int) -> float:
@@ -189,7 +189,7 @@ class Counters:
             *_family("sluice_integrity_alarms_total", "counter", "Times that data was found missing or damaged.", [
                 f"sluice_integrity_alarms_total {self._sum(_ALARMS):.0f}"
             ]),
-            *self._loop_held(),
+            *self._render_loop_holds(),
             *_family("sluice_requests_running", "gauge", "Requests being answered.", [
                 f"sluice_requests_running {self._sum(0):.0f}"
             ]),
@@ -197,7 +197,7 @@ class Counters:
         ]  # fmt: skip
         return ("\n".join(lines) + "\n").encode()
 
-    def _loop_held(self) -> list[str]:
+    def _render_loop_holds(self) -> list[str]:
         """Render the operations that blocked the loop. The first one is always there, as a sample."""
         times, seconds = [], []
         for number, operation in enumerate(OPERATIONS):
@@ -235,14 +235,14 @@ def _open_file(path: Path, size: int, *, create: bool) -> mmap.mmap:
             return map_shared_file(path, size, create=False)
         except FileNotFoundError:
             pass
-        made = path.with_name(f"{path.name}.{os.getpid()}")
-        map_shared_file(made, size, create=True).close()
+        temporary = path.with_name(f"{path.name}.{os.getpid()}")
+        map_shared_file(temporary, size, create=True).close()
         try:
-            os.link(made, path)  # complete, and by one process only
+            os.link(temporary, path)  # complete, and by one process only
         except FileExistsError:
             pass
         finally:
-            made.unlink()
+            temporary.unlink()
     return map_shared_file(path, size, create=create)
 
 

@@ -36,24 +36,24 @@ class OldestRequests:
     it starts until it is dead: the launcher claims its slot and frees it.
     """
 
-    def __init__(self, path: Path, places: int, *, create: bool = False) -> None:
-        self._words = memoryview(map_shared_file(path, places * _WORD, create=create)).cast("Q")
+    def __init__(self, path: Path, slot_count: int, *, create: bool = False) -> None:
+        self._words = memoryview(map_shared_file(path, slot_count * _WORD, create=create)).cast("Q")
 
-    def publish(self, place: int, oldest: int) -> None:
+    def publish(self, slot: int, oldest: int) -> None:
         """Publish when the oldest running request of a slot began."""
-        self._words[place] = oldest
+        self._words[slot] = oldest
 
-    def claim(self, place: int) -> None:
+    def reserve(self, slot: int) -> None:
         """Claim a slot for a process about to start."""
-        self._words[place] = boottime_ms()
+        self._words[slot] = boottime_ms()
 
-    def free(self, place: int) -> None:
+    def release(self, slot: int) -> None:
         """Free the slot of a dead process."""
-        self._words[place] = FREE
+        self._words[slot] = FREE
 
-    def free_place(self) -> int | None:
+    def find_free_slot(self) -> int | None:
         """Return a slot without a process; None if all are taken."""
-        return next((place for place, word in enumerate(self._words) if word == FREE), None)
+        return next((slot for slot, word in enumerate(self._words) if word == FREE), None)
 
     def oldest(self) -> int:
         """Return the time before which no running request of the server began."""

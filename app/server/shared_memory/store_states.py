@@ -21,28 +21,30 @@ class StoreStates:
     A process writes in its own slot only.
     """
 
-    def __init__(self, run_dir: Path, names: Sequence[str], places: int, *, create: bool = False) -> None:
+    def __init__(self, run_dir: Path, names: Sequence[str], slot_count: int, *, create: bool = False) -> None:
         self._names = list(names)
         self._size = len(self._names) * _WORDS
-        self._words = memoryview(map_shared_file(run_dir / FILE, places * self._size * _WORD, create=create)).cast("Q")
+        self._words = memoryview(map_shared_file(run_dir / FILE, slot_count * self._size * _WORD, create=create)).cast(
+            "Q"
+        )
 
-    def publish(self, place: int, name: str, condition: str, running: int, stuck: int, held: int) -> None:
+    def publish(self, slot: int, name: str, condition: str, running: int, stuck: int, held_bytes: int) -> None:
         """Publish the state of a store in this process."""
-        at = place * self._size + self._names.index(name) * _WORDS
-        for offset, number in enumerate((CONDITIONS.index(condition), running, stuck, held)):
+        at = slot * self._size + self._names.index(name) * _WORDS
+        for offset, number in enumerate((CONDITIONS.index(condition), running, stuck, held_bytes)):
             self._words[at + offset] = number
 
-    def clear(self, place: int) -> None:
+    def clear(self, slot: int) -> None:
         """Clear the slot of a dead process."""
-        for at in range(place * self._size, (place + 1) * self._size):
+        for at in range(slot * self._size, (slot + 1) * self._size):
             self._words[at] = 0
 
-    def of(self, name: str) -> list[tuple[str, int, int, int]]:
+    def find(self, name: str) -> list[tuple[str, int, int, int]]:
         """Return condition, running and stuck calls, and bytes held, of a store in running processes."""
         first = self._names.index(name) * _WORDS
         found = []
         for at in range(first, len(self._words), self._size):
-            condition, running, stuck, held = self._words[at : at + _WORDS]
+            condition, running, stuck, held_bytes = self._words[at : at + _WORDS]
             if condition:
-                found.append((CONDITIONS[condition], running, stuck, held))
+                found.append((CONDITIONS[condition], running, stuck, held_bytes))
         return found

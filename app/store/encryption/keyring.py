@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable
 
 from sluice_s3.app.encryption.chunked_aead import AESGCM
-from sluice_s3.app.encryption.keyring import KeyRing, RingError, load_keyring, ring_number
+from sluice_s3.app.encryption.keyring import KeyRing, RingError, load_keyring, parse_ring_number
 from sluice_s3.app.encryption.master_key import (
     Sources,
     automatic_file,
@@ -159,7 +159,7 @@ async def make_ring(index: Index, sources: Sources) -> None:
         where = f"{'a new' if made else 'the'} master key in {path}"
     else:
         return
-    await index.change_keyring("", KeyRing.new(time.time_ns() // 1_000_000).sealed(master))
+    await index.change_keyring("", KeyRing.new(time.time_ns() // 1_000_000).seal(master))
     logger.info(
         "encryption: made a key ring, sealed by %s; that protects objects only while it is kept apart from the data, "
         "and losing it loses every encrypted object: back it up",
@@ -178,7 +178,7 @@ async def change_ring(
     if not text:
         raise RingError(NO_KEYRING)
     changed = change(load_keyring(text, master))
-    await index.change_keyring(text, changed.sealed(sealer or master))
+    await index.change_keyring(text, changed.seal(sealer or master))
     return changed
 
 
@@ -191,5 +191,5 @@ async def renew_ring(index: Index, sources: Sources) -> None:
         raise RingError("the master key opens the one that is there: nothing is lost")
     master = ensure_master(automatic_file(sources))[0] if is_automatic(sources) else read_master(sources)
     # A rebuild takes the ring with the highest number from the journals, so the new one needs a higher number.
-    fresh = KeyRing(ring_number(text) + 1, KeyRing.new(time.time_ns() // 1_000_000).keys.values())
-    await index.change_keyring(text, fresh.sealed(master))
+    fresh = KeyRing(parse_ring_number(text) + 1, KeyRing.new(time.time_ns() // 1_000_000).keys.values())
+    await index.change_keyring(text, fresh.seal(master))

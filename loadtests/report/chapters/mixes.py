@@ -146,10 +146,10 @@ def _all(course: Course) -> Iterable[Window]:
     return (one for found in course.windows.values() for one in found)
 
 
-def _window(model: Model, one: Window) -> Cell:
-    when = time.strftime("%H:%M:%S", time.gmtime(model.meta["started"] + one.start))
-    moved = f"{mebibytes(one.bytes)} MiB/s, " if one.bytes else ""
-    return Cell(f"{moved}{significant(one.objects)} obj/s ({when})")
+def _window(model: Model, window: Window) -> Cell:
+    when = time.strftime("%H:%M:%S", time.gmtime(model.meta["started"] + window.start))
+    moved = f"{mebibytes(window.bytes)} MiB/s, " if window.bytes else ""
+    return Cell(f"{moved}{significant(window.objects)} obj/s ({when})")
 
 
 def plots(model: Model, scenario: str) -> list[Block]:

@@ -33,7 +33,7 @@ def table(model: Model, operation: str) -> Table:
         by_target = {line.target: line for line in lines if line.size == one}
         found = [by_target.get(name) for name in model.targets]
         means = [line.total.mean if line and line.total else None for line in found]
-        rows.append([size(one), *best_of(means, [cell(line) for line in found], more=False)])
+        rows.append([size(one), *best_of(means, [render_cell(line) for line in found], more=False)])
     note = "Mean (± standard deviation, p50: median) of all repeats."
     return Table(["File size", *model.targets], rows, f"{WORDS[operation]} operations", note)
 
@@ -51,7 +51,7 @@ def published(operation: str) -> Table:
     return Table(["File size", *stores], rows, f"{WORDS[operation]} operations, as published", note)
 
 
-def cell(line: Line | None) -> str:
+def render_cell(line: Line | None) -> str:
     """Return a cell in the form of the published table."""
     if line is None or line.total is None:
         return f"{line.errors:,} errors" if line is not None and line.errors else ""

@@ -10,7 +10,7 @@ from sluice_s3.loadtests.report.stats import sigma
 from sluice_s3.loadtests.report.units import percent
 from sluice_s3.loadtests.report.usage import FULL
 from sluice_s3.loadtests.report.use_cases import BAD_SHARE
-from sluice_s3.loadtests.report.verdict import RESTLESS, Cost, Judgement, Score, Verdict, headline, listed, sentence
+from sluice_s3.loadtests.report.verdict import RESTLESS, Cost, Judgement, Score, Verdict, headline, join_names, sentence
 
 CALLS = {
     "faster": "faster",
@@ -53,8 +53,9 @@ def warnings(model: Model, verdict: Verdict) -> list[Block]:
     for scenario in dict.fromkeys(one.scenario for one in busy):
         names = [f"{one.target} ({percent(one.share)})" for one in busy if one.scenario == scenario]
         found.append(Remark(
-            f"In {scenario} the generator was the bottleneck with {listed(names)}: a process of it was busy for more "
-            f"than {percent(FULL)} of the time. The stores may do more than is measured here: use --processes.", "bad",
+            f"In {scenario} the generator was the bottleneck with {join_names(names)}: a process of it was busy for "
+            f"more than {percent(FULL)} of the time. The stores may do more than is measured here: use --processes.",
+            "bad",
         ))  # fmt: skip
     for one in model.errors:
         words = f"{one.count:,} errors of {one.operation} on {one.target} in {one.scenario}"
@@ -96,8 +97,8 @@ def differences(model: Model, verdict: Verdict) -> list[Block]:
     return [Figures(figures, f"Against {first}")] if figures else []
 
 
-def _call(one: Judgement) -> str:
-    return CALLS.get(one.call, one.call)
+def _call(judgement: Judgement) -> str:
+    return CALLS.get(judgement.call, judgement.call)
 
 
 def relative(model: Model, verdict: Verdict) -> Table:
@@ -136,8 +137,8 @@ def costs(verdict: Verdict) -> Table:
     return Table(head, rows, "What the gateway costs", note)
 
 
-def _cost(one: Cost, use: str) -> str:
-    found = one.over.get(use)
+def _cost(cost: Cost, use: str) -> str:
+    found = cost.over.get(use)
     if found is None or found.ratio is None:
         return ""
     if found.low is None or found.high is None:

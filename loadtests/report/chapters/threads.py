@@ -87,15 +87,15 @@ def plots(model: Model, sizes: list[int]) -> Figures:
             series.append(Series(name, index, points, bars))
         title = f"{size(one)}: combined MB/s by writers"
         numbers_there = sorted({px for each in series for px, _ in each.points})
-        across = Axis("writers", log=True, format=lambda value: f"{value:g}", ticks=_thinned(numbers_there))
+        across = Axis("writers", log=True, format=lambda value: f"{value:g}", ticks=_thin(numbers_there))
         figures.append(Figure(plot(title, series, across, Axis("MB/s")), f"{title}, bars over the repeats"))
     return Figures(figures, "Curves", "", model.targets)
 
 
-def _thinned(ticks: list[float]) -> list[float]:
+def _thin(ticks: list[float]) -> list[float]:
     """Drop those that are too close to the one before on a logarithmic axis."""
-    kept: list[float] = []
+    thinned: list[float] = []
     for one in ticks:
-        if not kept or one >= kept[-1] * (ticks[-1] / ticks[0]) ** 0.06:
-            kept.append(one)
-    return kept
+        if not thinned or one >= thinned[-1] * (ticks[-1] / ticks[0]) ** 0.06:
+            thinned.append(one)
+    return thinned

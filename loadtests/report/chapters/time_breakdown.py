@@ -57,12 +57,12 @@ def phases(model: Model) -> Chapter | None:
     return Chapter("phases", "Where the time went", about, [Figures(figures, "", "", names), table])
 
 
-def label(line: Line, others: list[Line]) -> str:
+def label(line: Line, lines: list[Line]) -> str:
     """Return the target, with what distinguishes it from the others of its plot."""
     words = [line.target]
-    if len({one.size for one in others}) > 1:
+    if len({one.size for one in lines}) > 1:
         words.append(size(line.size))
-    if len({one.stage for one in others}) > 1:
+    if len({one.stage for one in lines}) > 1:
         words.append(line.stage)
     return " ".join(words)
 
@@ -72,11 +72,11 @@ def milliseconds(value: float) -> str:
     return f"{significant(value)} ms"
 
 
-def row(line: Line, others: list[Line], names: list[str]) -> list[str | Cell]:
+def row(line: Line, lines: list[Line], names: list[str]) -> list[str | Cell]:
     """Return a row of the phases table."""
     known = dict(parts_of(line))
     cells = [significant(known[name]) if name in known else "" for name in names]
-    return [line.scenario, line.operation, label(line, others), *cells, significant(sum(known.values()))]
+    return [line.scenario, line.operation, label(line, lines), *cells, significant(sum(known.values()))]
 
 
 def usage(model: Model) -> Chapter | None:
@@ -100,18 +100,18 @@ def usage(model: Model) -> Chapter | None:
     return Chapter("usage", "What it took", about, blocks)
 
 
-def usage_row(model: Model, one: Usage) -> list[str | Cell]:
+def usage_row(model: Model, usage: Usage) -> list[str | Cell]:
     """Return a row of the usage table."""
-    known = one.who != "device"
-    each = ""
-    if known and one.span and one.scenario in MIXES:
-        lines = model.of(one.scenario, target=one.target)
+    has_cpu = usage.who != "device"
+    cpu_per_request = ""
+    if has_cpu and usage.span and usage.scenario in MIXES:
+        lines = model.of(usage.scenario, target=usage.target)
         requests = sum(line.total.count for line in lines if line.total)
-        each = f"{significant(one.cores * one.span / requests * 1e6)} µs" if requests else ""
+        cpu_per_request = f"{significant(usage.cores * usage.span / requests * 1e6)} µs" if requests else ""
     busy: str | Cell = ""
-    if one.who == "generator":
-        busy = Cell(percent(one.share), "bad" if one.share > FULL else "")
-    cores = [significant(one.cores, 2), significant(one.peak_cpu, 2)] if known else ["", ""]
-    sizes = [decimal(one.peak_rss) if one.peak_rss else ""]
-    sizes += [decimal(moved) if moved is not None else "" for moved in (one.read, one.written)]
-    return [one.scenario, one.target, one.who, *cores, each, *sizes, busy]
+    if usage.who == "generator":
+        busy = Cell(percent(usage.share), "bad" if usage.share > FULL else "")
+    cores = [significant(usage.cores, 2), significant(usage.peak_cpu, 2)] if has_cpu else ["", ""]
+    sizes = [decimal(usage.peak_rss) if usage.peak_rss else ""]
+    sizes += [decimal(moved) if moved is not None else "" for moved in (usage.read, usage.written)]
+    return [usage.scenario, usage.target, usage.who, *cores, cpu_per_request, *sizes, busy]

@@ -26,7 +26,9 @@ def heat_map(title: str, found: Heat) -> str:
     made = []
     for (column, band), count in sorted(found.counts.items()):
         low, high = found.floor * found.step**band, found.floor * found.step ** (band + 1)
-        words = svg.told(f"{count:,} requests of {seconds(low)} to {seconds(high)} in {significant(found.width)} s")
+        words = svg.hover_title(
+            f"{count:,} requests of {seconds(low)} to {seconds(high)} in {significant(found.width)} s"
+        )
         left, top = across.at(column * found.width), up.at(high)
         shade = 1 + int((LEVELS - 1) * math.log(count) / math.log(most)) if most > 1 else LEVELS
         made.append(
@@ -42,7 +44,7 @@ def stacked(
     title: str,
     rows: Sequence[tuple[str, Sequence[tuple[str, float]]]],
     names: Sequence[str],
-    form: Callable[[float], str],
+    format_value: Callable[[float], str],
 ) -> str:
     """Draw a bar for each row, with (part, value) in the colours of `names`."""
     top, width = TOP + 4, WIDTH - RIGHT - 64
@@ -55,10 +57,10 @@ def stacked(
         for part, value in parts:
             left, right = across.at(at), across.at(at + value)
             at += value
-            words = svg.told(f"{name}, {part}: {form(value)}")
+            words = svg.hover_title(f"{name}, {part}: {format_value(value)}")
             kind = f"p{names.index(part) % PARTS}"
             made.append(svg.tag("rect", words, x=left, y=y, width=max(0.0, right - left), height=ROW - 6, class_=kind))
-        made.append(svg.text(across.at(at) + 5, y + 13, form(at), class_="tick"))
+        made.append(svg.text(across.at(at) + 5, y + 13, format_value(at), class_="tick"))
     return svg.picture(title, *made, height=top + ROW * len(rows) + 4)
 
 
@@ -78,7 +80,7 @@ def intervals(title: str, rows: Sequence[tuple[str, int, float, float | None, fl
     for number, (name, index, ratio, low, high, words) in enumerate(rows):
         y = TOP + ROW * number + ROW / 2
         made.append(svg.text(NAMES + 12, y + 4, _cut(name), class_="tick end"))
-        parts = [svg.told(words)]
+        parts = [svg.hover_title(words)]
         if low and high:
             parts.append(
                 svg.tag("line", x1=across.at(low), x2=across.at(high), y1=y, y2=y, class_=f"bar {svg.colour(index)}")

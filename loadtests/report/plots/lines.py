@@ -48,24 +48,26 @@ def plot(title: str, series: Sequence[Series], x: Axis, y: Axis) -> str:
         low, high = low / 1.1, high * 1.1
     across = Scale(low, high, LEFT, WIDTH - RIGHT, x.log)
     up = Scale(*svg.padded(ys, log=y.log), HEIGHT - BOTTOM, TOP, y.log)
-    drawn = "".join(_drawn(one, across, up, x, y) for one in sorted(series, key=lambda one: not one.faint))
+    drawn = "".join(_draw(one, across, up, x, y) for one in sorted(series, key=lambda one: not one.faint))
     return svg.picture(title, svg.axes(across, up, (x.label, y.label), (x.format, y.format), x.ticks), drawn)
 
 
-def _drawn(one: Series, across: Scale, up: Scale, x: Axis, y: Axis) -> str:
-    at = [(across.at(px), up.at(py)) for px, py in one.points]
-    kind = f"{svg.colour(one.index)}{' faint' if one.faint else ''}"
-    made = []
+def _draw(series: Series, across: Scale, up: Scale, x: Axis, y: Axis) -> str:
+    at = [(across.at(px), up.at(py)) for px, py in series.points]
+    kind = f"{svg.colour(series.index)}{' faint' if series.faint else ''}"
+    elements = []
     if len(at) > 1:
-        made.append(svg.tag("polyline", points=" ".join(f"{px:.1f},{py:.1f}" for px, py in at), class_=f"line {kind}"))
-    for px, low, high in one.spread:
+        elements.append(
+            svg.tag("polyline", points=" ".join(f"{px:.1f},{py:.1f}" for px, py in at), class_=f"line {kind}")
+        )
+    for px, low, high in series.spread:
         where = across.at(px)
-        made.append(svg.tag("line", x1=where, x2=where, y1=up.at(low), y2=up.at(high), class_=f"bar {kind}"))
-    if len(at) <= MARKED and not one.faint:
-        for (px, py), (left, top) in zip(one.points, at, strict=True):
-            words = svg.told(f"{one.name}: {x.format(px)}, {y.format(py)}")
-            made.append(svg.tag("circle", words, cx=left, cy=top, r=2.6, class_=f"dot {kind}"))
-    return svg.tag("g", svg.told(one.name), *made) if made else ""
+        elements.append(svg.tag("line", x1=where, x2=where, y1=up.at(low), y2=up.at(high), class_=f"bar {kind}"))
+    if len(at) <= MARKED and not series.faint:
+        for (px, py), (left, top) in zip(series.points, at, strict=True):
+            words = svg.hover_title(f"{series.name}: {x.format(px)}, {y.format(py)}")
+            elements.append(svg.tag("circle", words, cx=left, cy=top, r=2.6, class_=f"dot {kind}"))
+    return svg.tag("g", svg.hover_title(series.name), *elements) if elements else ""
 
 
 def nines(share: float) -> float:
@@ -74,7 +76,7 @@ def nines(share: float) -> float:
 
 
 def percentiles(title: str, curves: Sequence[tuple[str, int, Sequence[tuple[float, float]]]], label: str,
-                form: Callable[[float], str]) -> str:  # fmt: skip
+                format_value: Callable[[float], str]) -> str:  # fmt: skip
     """Draw latency over the share of requests that were at least so fast.
 
     `curves` are (name, index, [(share, value)]).
@@ -85,8 +87,10 @@ def percentiles(title: str, curves: Sequence[tuple[str, int, Sequence[tuple[floa
         series.append(Series(name, index, below))
     reached = max((px for one in series for px, _ in one.points), default=1.0)
     ticks = [nines(one) for one in (0.0, 0.5, 0.9, 0.99, 0.999, 0.9999) if nines(one) <= reached + 1e-9]
-    return plot(title, series, Axis("percentile", format=_share, ticks=ticks), Axis(label, log=True, format=form))
+    return plot(
+        title, series, Axis("percentile", format=_share, ticks=ticks), Axis(label, log=True, format=format_value)
+    )
 
 
-def _share(place: float) -> str:
-    return f"{(1 - 10**-place) * 100:.6g}"
+def _share(position: float) -> str:
+    return f"{(1 - 10**-position) * 100:.6g}"

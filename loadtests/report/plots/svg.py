@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from html import escape
 
-from sluice_s3.loadtests.report.units import significant, trimmed
+from sluice_s3.loadtests.report.units import significant, trim_zeros
 
 WIDTH, HEIGHT = 460, 270
 LEFT, RIGHT, TOP, BOTTOM = 62, 24, 26, 38
@@ -32,14 +32,14 @@ def tag(name: str, *children: str, **attributes: object) -> str:
     return f"<{name}{words}>{''.join(children)}</{name}>" if children else f"<{name}{words}/>"
 
 
-def text(x: float, y: float, words: str, **attributes: object) -> str:
+def text(x: float, y: float, caption: str, **attributes: object) -> str:
     """Render words at a point."""
-    return tag("text", escape(words), x=x, y=y, **attributes)
+    return tag("text", escape(caption), x=x, y=y, **attributes)
 
 
-def told(words: str) -> str:
+def hover_title(caption: str) -> str:
     """Render the text that a browser shows on hover over the element around it."""
-    return tag("title", escape(words))
+    return tag("title", escape(caption))
 
 
 def colour(index: int) -> str:
@@ -51,7 +51,7 @@ def picture(title: str, *children: str, width: float = WIDTH, height: float = HE
     """Render a whole plot."""
     heading = text(LEFT, 15, title, class_="heading")
     return tag(
-        "svg", told(title), heading, *children,
+        "svg", hover_title(title), heading, *children,
         viewBox=f"0 0 {_short(width)} {_short(height)}", role="img", xmlns="http://www.w3.org/2000/svg",
     )  # fmt: skip
 
@@ -138,11 +138,11 @@ def axes(
     for value in y.ticks():
         at = y.at(value)
         made.append(tag("line", x1=x.begin, x2=x.end, y1=at, y2=at, class_="grid"))
-        made.append(text(x.begin - 5, at + 3.5, trimmed(formats[1](value)), class_="tick end"))
+        made.append(text(x.begin - 5, at + 3.5, trim_zeros(formats[1](value)), class_="tick end"))
     for value in x.ticks() if ticks is None else ticks:
         at = x.at(value)
         made.append(tag("line", x1=at, x2=at, y1=y.begin, y2=y.begin + 4, class_="axis"))
-        made.append(text(at, y.begin + 15, trimmed(formats[0](value)), class_="tick middle"))
+        made.append(text(at, y.begin + 15, trim_zeros(formats[0](value)), class_="tick middle"))
     made.append(tag("line", x1=x.begin, x2=x.end, y1=y.begin, y2=y.begin, class_="axis"))
     made.append(text((x.begin + x.end) / 2, y.begin + 31, labels[0], class_="label middle"))
     middle = (y.begin + y.end) / 2

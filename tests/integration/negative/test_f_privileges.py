@@ -179,7 +179,7 @@ def test_f75_who_may_use_buckets_may_not_use_iam(site: Site, bucket_user: Key, a
 def _takes(action: str) -> frozenset[str]:
     from sluice_s3.app.access.iam.actions import ACTIONS
 
-    return ACTIONS[action].takes
+    return ACTIONS[action].parameters
 
 
 def test_f75_a_user_does_not_raise_himself(site: Site) -> None:

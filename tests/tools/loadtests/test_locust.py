@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from sluice_s3.loadtests.compare.trial import meeting_words
+from sluice_s3.loadtests.compare.trial import master_arguments
 from sluice_s3.loadtests.mounts.mount import ROOT
 
 LOCUST_PORT = 5557
@@ -99,7 +99,7 @@ def test_each_scenario_has_its_own_defaults_when_all_are_loaded() -> None:
 
 @pytest.mark.parametrize("processes", [1, 2])
 def test_run_time_counts_from_after_the_warm_up(tmp_path: Path, processes: int) -> None:
-    more = meeting_words(processes) if processes > 1 else []
+    more = master_arguments(processes) if processes > 1 else []
     with ExitStack() as others:
         with suppress(OSError):  # in use already, which is as good
             others.enter_context(socket.create_server(("", LOCUST_PORT)))

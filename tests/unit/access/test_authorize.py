@@ -8,7 +8,15 @@ from typing import Any
 import pytest
 
 from sluice_s3.app.access.account import account_number
-from sluice_s3.app.access.acl import ALL_USERS, AUTHENTICATED_USERS, LOG_DELIVERY, OF_BUCKET, OF_OBJECT, Grant, canned
+from sluice_s3.app.access.acl import (
+    ALL_USERS,
+    AUTHENTICATED_USERS,
+    LOG_DELIVERY,
+    OF_BUCKET,
+    OF_OBJECT,
+    Grant,
+    canned_grants,
+)
 from sluice_s3.app.access.authorize import Verdict, authorize, authorize_object
 from sluice_s3.app.access.bucket_access import access_of
 from sluice_s3.app.access.policy.actions import KNOWN
@@ -171,12 +179,16 @@ def test_what_was_decided_stays_decided(verdict: Verdict) -> None:
 
 def test_canned_acls() -> None:
     full = Grant(ANNA, "FULL_CONTROL")
-    assert canned("private", ANNA, OWNER) == (full,)
-    assert canned("bucket-owner-read", ANNA, OWNER) == (full, Grant(OWNER, "READ"))
-    assert canned("bucket-owner-full-control", ANNA, OWNER) == (full, Grant(OWNER, "FULL_CONTROL"))
-    assert canned("bucket-owner-full-control", OWNER, OWNER) == (Grant(OWNER, "FULL_CONTROL"),)
-    assert canned("public-read-write", ANNA, OWNER) == (full, Grant(ALL_USERS, "READ"), Grant(ALL_USERS, "WRITE"))
-    assert canned("public", ANNA, OWNER) is None
+    assert canned_grants("private", ANNA, OWNER) == (full,)
+    assert canned_grants("bucket-owner-read", ANNA, OWNER) == (full, Grant(OWNER, "READ"))
+    assert canned_grants("bucket-owner-full-control", ANNA, OWNER) == (full, Grant(OWNER, "FULL_CONTROL"))
+    assert canned_grants("bucket-owner-full-control", OWNER, OWNER) == (Grant(OWNER, "FULL_CONTROL"),)
+    assert canned_grants("public-read-write", ANNA, OWNER) == (
+        full,
+        Grant(ALL_USERS, "READ"),
+        Grant(ALL_USERS, "WRITE"),
+    )
+    assert canned_grants("public", ANNA, OWNER) is None
 
 
 def test_account_numbers() -> None:

@@ -32,7 +32,7 @@ class Alone:
         """What was counted."""
         return self._metrics
 
-    def tell_store(self, name: str, condition: str, running: int, stuck: int, held: int) -> None:
+    def publish_store_state(self, name: str, condition: str, running: int, stuck: int, held: int) -> None:
         """Nobody else wants to know."""
 
     def states_of(self, name: str) -> list[tuple[str, int, int]]:

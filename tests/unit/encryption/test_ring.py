@@ -15,7 +15,7 @@ from pydantic import SecretStr, ValidationError
 
 from sluice_s3.app.encryption import master_key
 from sluice_s3.app.encryption.envelope import unwrap
-from sluice_s3.app.encryption.keyring import OF_KMS, OF_S3, KeyRing, RingError, load_keyring, ring_number
+from sluice_s3.app.encryption.keyring import OF_KMS, OF_S3, KeyRing, RingError, load_keyring, parse_ring_number
 from sluice_s3.app.errors import KeyDisabled, KeyUnavailable
 from sluice_s3.app.private_files import create_secret
 from sluice_s3.app.settings import Settings
@@ -25,28 +25,28 @@ MASTER, OTHER = bytes(32), bytes(31) + b"\1"
 
 
 def test_a_ring_is_sealed_and_opened() -> None:
-    ring = KeyRing.new(7).created("one", 8)
-    text = ring.sealed(MASTER)
+    ring = KeyRing.new(7).with_new_key("one", 8)
+    text = ring.seal(MASTER)
     found = load_keyring(text, MASTER)
     assert (found.number, found.keys) == (2, ring.keys)
     assert list(found.keys) == [OF_S3, OF_KMS, "one"]
-    assert ring_number(text) == 2
-    assert ring_number("") == 0
+    assert parse_ring_number(text) == 2
+    assert parse_ring_number("") == 0
     for version in (one for key in ring.keys.values() for one in key.versions):
         assert version.secret.hex() not in text
         assert base64.b64encode(version.secret).decode() not in text
         assert version.secret.hex() not in repr(version)
-    assert text != ring.sealed(MASTER), "with a nonce of its own each time"
+    assert text != ring.seal(MASTER), "with a nonce of its own each time"
 
 
 def test_another_master_key_does_not_open_it() -> None:
     with pytest.raises(RingError, match="another master key"):
-        load_keyring(KeyRing.new(1).sealed(MASTER), OTHER)
+        load_keyring(KeyRing.new(1).seal(MASTER), OTHER)
 
 
 @pytest.mark.parametrize("what", ["swapped", "cut", "renamed", "format", "no JSON"])
 def test_a_ring_that_others_changed_does_not_open(what: str) -> None:
-    found = orjson.loads(KeyRing.new(1).sealed(MASTER))
+    found = orjson.loads(KeyRing.new(1).seal(MASTER))
     first, second = found["keys"]
     if what == "swapped":
         first["versions"], second["versions"] = second["versions"], first["versions"]
@@ -64,33 +64,33 @@ def test_a_ring_that_others_changed_does_not_open(what: str) -> None:
 def test_a_rotation_leaves_what_is_written_readable() -> None:
     ring = KeyRing.new(1)
     before = ring.envelope(OF_S3)
-    turned = load_keyring(ring.rotated(OF_S3, 2).sealed(MASTER), MASTER)
+    turned = load_keyring(ring.with_new_version(OF_S3, 2).seal(MASTER), MASTER)
     unwrap(before.header, turned)
     after = turned.envelope(OF_S3)
     assert before.header[8:24] != after.header[8:24]
     with pytest.raises(KeyUnavailable):
         unwrap(after.header, ring)
-    assert ring.etag(OF_KMS, "0" * 32) == ring.rotated(OF_KMS, 2).etag(OF_KMS, "0" * 32)
+    assert ring.etag(OF_KMS, "0" * 32) == ring.with_new_version(OF_KMS, 2).etag(OF_KMS, "0" * 32)
 
 
 def test_a_disabled_key_does_nothing() -> None:
-    ring = KeyRing.new(1).created("one", 1)
+    ring = KeyRing.new(1).with_new_key("one", 1)
     made = ring.envelope("one")
-    off = ring.switched("one", disabled=True)
+    off = ring.with_key_state("one", disabled=True)
     with pytest.raises(KeyDisabled):
         off.envelope("one")
     with pytest.raises(KeyDisabled):
         unwrap(made.header, off)
-    unwrap(made.header, off.switched("one", disabled=False))
+    unwrap(made.header, off.with_key_state("one", disabled=False))
 
 
 def test_what_cannot_be_changed() -> None:
     ring = KeyRing.new(1)
     for name in ("", "a b", "-a", "a/b", "x" * 65, OF_S3):
         with pytest.raises(RingError):
-            ring.created(name, 1)
+            ring.with_new_key(name, 1)
     with pytest.raises(RingError):
-        ring.rotated("none", 1)
+        ring.with_new_version("none", 1)
     with pytest.raises(KeyUnavailable):
         ring.envelope("none")
 

@@ -61,7 +61,7 @@ def some(name: str, size: int) -> bytes:
 async def fill(store: Store, bucket: Bucket) -> dict[str, bytes]:
     """Objects in every way of encryption; what was put."""
     by_s3 = await with_ring(store)
-    await change_ring(store.index, MASTER, lambda ring: ring.created("named", 1))
+    await change_ring(store.index, MASTER, lambda ring: ring.with_new_key("named", 1))
     await store.keyring.read_anew()
     seals = {"s3": by_s3, "kms": of_kms(store.keyring.ring, "named"), "customer": of_customer()}
     bodies = {}
@@ -127,7 +127,7 @@ async def test_a_lost_index_comes_back_with_the_ring(settings: Settings) -> None
     async with writing(settings) as store:
         bucket = await store.index.create_bucket("sealed", "owner", "us-east-1", 10)
         bodies = await fill(store, bucket)
-        await change_ring(store.index, MASTER, lambda ring: ring.rotated("named", 2))
+        await change_ring(store.index, MASTER, lambda ring: ring.with_new_version("named", 2))
         await store.keyring.read_anew()
         bodies["young"] = b"young"
         await put_sealed(store, bucket, "young", b"young", of_kms(store.keyring.ring, "named"))

@@ -93,7 +93,7 @@ async def test_the_ring_with_the_highest_number_comes_back(settings: Settings, m
     async with stores(settings) as store:
         await with_ring(store)
         old = await store.index.settings_rows()
-        await change_ring(store.index, MASTER, lambda ring: ring.created("named", 1))
+        await change_ring(store.index, MASTER, lambda ring: ring.with_new_key("named", 1))
         ring = await store.index.note(KEYRING)
         await fill(store, await make(store, "fast"))
         await JournalWriter(store.of("fast")).run_once()

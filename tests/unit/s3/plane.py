@@ -107,7 +107,7 @@ class Plane:
         fields = [*asked.headers, ("content-length", str(len(asked.body)))]
         if asked.header("host") is None:
             fields.insert(0, ("host", HOST))
-        request.take_fields([name.encode() for name, _ in fields], [value.encode() for _, value in fields])
+        request.set_headers([name.encode() for name, _ in fields], [value.encode() for _, value in fields])
         request.scheme, request.client = "http", "192.0.2.1"
         told: list[dict[str, Any]] = []
 

@@ -73,9 +73,9 @@ async def test_held_from_reading_until_hashing() -> None:
     upload = Upload(memory, *pieces(3))
     for number in range(3):
         assert await upload.write() == pieces(3)[number]
-        assert memory.held == READ_BYTES
+        assert memory.used_bytes == READ_BYTES
     assert await upload.body.read() == b""
-    assert memory.held == 0
+    assert memory.used_bytes == 0
     upload.body.verify()
 
 
@@ -84,12 +84,12 @@ async def test_what_nobody_hashed_is_given_back_at_the_end() -> None:
     upload = Upload(memory, *pieces(2))
     piece = await upload.body.read()
     await upload.body.read()
-    assert memory.held == 2 * READ_BYTES
+    assert memory.used_bytes == 2 * READ_BYTES
     upload.body.close()
-    assert memory.held == 0
+    assert memory.used_bytes == 0
     upload.body.digest(piece)
     upload.body.close()
-    assert memory.held == 0
+    assert memory.used_bytes == 0
 
 
 async def test_when_memory_is_short_a_body_gives_what_it_has() -> None:
@@ -108,7 +108,7 @@ async def test_when_memory_is_short_a_body_that_has_nothing_waits() -> None:
     assert upload.coming.qsize() == 1, "it must not take what there is no room for"
     memory.release(READ_BYTES)
     assert await reading == pieces(1)[0]
-    assert memory.held == BUDGET
+    assert memory.used_bytes == BUDGET
 
 
 async def test_a_body_that_waits_gets_the_memory_of_its_own_pieces() -> None:
@@ -154,16 +154,16 @@ async def test_a_wait_has_an_end(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(Overloaded):
         await upload.body.read()
     upload.body.close()
-    assert memory.held == BUDGET
+    assert memory.used_bytes == BUDGET
 
 
 async def test_a_document_is_held_whole() -> None:
     memory = BodyMemoryBudget(BUDGET)
     upload = Upload(memory, *pieces(3))
     assert len(await upload.body.collect()) == 3 * READ_BYTES
-    assert memory.held == 3 * READ_BYTES
+    assert memory.used_bytes == 3 * READ_BYTES
     upload.body.close()
-    assert memory.held == 0
+    assert memory.used_bytes == 0
 
 
 async def test_a_share_that_was_waited_for_is_given_back_when_the_client_goes() -> None:
@@ -174,11 +174,11 @@ async def test_a_share_that_was_waited_for_is_given_back_when_the_client_goes() 
     assert await waiting(reading)
     memory.release(BUDGET)
     assert await waiting(reading)
-    assert memory.held == READ_BYTES
+    assert memory.used_bytes == READ_BYTES
     reading.cancel()
     assert await asyncio.gather(reading, return_exceptions=True)
     upload.body.close()
-    assert memory.held == 0
+    assert memory.used_bytes == 0
 
 
 def taken(upload: RequestBody) -> tuple[Buffer, int]:

@@ -55,7 +55,7 @@ class Context:
     def oldest_request(self) -> int:
         return 0
 
-    def tell_store(self, name: str, condition: str, running: int, stuck: int, held: int) -> None:
+    def publish_store_state(self, name: str, condition: str, running: int, stuck: int, held: int) -> None:
         assert condition == "up"
 
     def observe(self, request: Any, status: int, code: str, sent: int, seconds: float) -> None:
@@ -119,7 +119,7 @@ async def two(path: Path, **options: Any) -> AsyncIterator[Two]:
         return app.try_start(*given, note)
 
     loop = asyncio.get_running_loop()
-    async with app._life(app._shell):
+    async with app._lifespan(app._shell):
         await app._index.add_account(Account("other", "other", "", False, 0), *OTHER)
         ordinary = await loop.create_server(lambda: Connection(state, app), "127.0.0.1", 0)
         fast = await loop.create_server(lambda: Connection(state, app, lane, begin), "127.0.0.1", 0)
@@ -471,7 +471,7 @@ async def test_no_change_begins_whose_right_is_undecided(
 
         def leave_open(request: S3Request, *arguments: Any) -> None:
             admit(request, *arguments)
-            request.undecided = True
+            request.authorization_pending = True
 
         monkeypatch.setattr(authorization, "authorize_request", leave_open)
         answer = await gateway.ask(gateway.fast, wire(CHANGES[name]()))

@@ -114,7 +114,7 @@ def requested(text: str) -> S3Request:
     request.raw_path = request.raw_query = text.encode("latin-1")
     request.query = {"versionId": text + "\u2028\ud800"}
     names = [b"referer", b"user-agent", b"host"]
-    request.take_fields(names, [text.encode("latin-1")] * len(names))
+    request.set_headers(names, [text.encode("latin-1")] * len(names))
     return request
 
 
@@ -209,10 +209,10 @@ class Failing(Rows):
 
 async def test_what_nobody_foresaw_does_not_end_the_collecting() -> None:
     index: Any = Failing()
-    collector = Collector(index, known=None)  # type: ignore[arg-type]
-    collector._add(SOURCE, "a\n")
-    await collector._attempt()
-    await collector._attempt()
+    collector = Collector(index, cache=None)  # type: ignore[arg-type]
+    collector._add_line(SOURCE, "a\n")
+    await collector._try_flush()
+    await collector._try_flush()
     assert index.taken == [(1, "source", "a\n")]
 
 
@@ -261,12 +261,12 @@ async def test_a_log_that_fails_holds_up_no_other(
 
 async def test_lines_are_kept_until_they_are_written_down() -> None:
     index: Any = Rows()
-    collector = Collector(index, known=None)  # type: ignore[arg-type]
-    collector._add(SOURCE, "a\n")
+    collector = Collector(index, cache=None)  # type: ignore[arg-type]
+    collector._add_line(SOURCE, "a\n")
     index.away = True
     with pytest.raises(StoreUnavailable):
         await collector.flush()
-    collector._add(SOURCE, "b\n")
+    collector._add_line(SOURCE, "b\n")
     index.away = False
     await collector.flush()
     await collector.flush()
@@ -275,12 +275,12 @@ async def test_lines_are_kept_until_they_are_written_down() -> None:
 
 async def test_no_more_wait_than_may() -> None:
     index: Any = Rows()
-    collector = Collector(index, known=None)  # type: ignore[arg-type]
+    collector = Collector(index, cache=None)  # type: ignore[arg-type]
     line = "x" * (1024 * 1024)
     for _ in range(20):
-        collector._add(SOURCE, line)
+        collector._add_line(SOURCE, line)
     await collector.flush()
     assert len(index.taken[0][2]) == MAX_PENDING
-    collector._add(SOURCE, "y\n")
+    collector._add_line(SOURCE, "y\n")
     await collector.flush()
     assert index.taken[1][2] == "y\n"

@@ -45,10 +45,10 @@ def test_requests_of_all_places_are_summed(tmp_path: Path) -> None:
     path = tmp_path / "counters"
     Counters(path, 3, create=True)
     first, second = Counters.open(path, 3, 0), Counters.open(path, 3, 2)
-    first.request("GetObject", 200, {"auth": 0.0002, "read": 0.003}, 0.004, 0, 1000)
-    first.request("GetObject", 206, {}, 0.1, 0, 10)
-    second.request("GetObject", 404, {}, 0.00001, 0, 300, "NoSuchKey")
-    second.request("PutObject", 200, {"commit": 40.0}, 41.0, 5000, 0)
+    first.count_request("GetObject", 200, {"auth": 0.0002, "read": 0.003}, 0.004, 0, 1000)
+    first.count_request("GetObject", 206, {}, 0.1, 0, 10)
+    second.count_request("GetObject", 404, {}, 0.00001, 0, 300, "NoSuchKey")
+    second.count_request("PutObject", 200, {"commit": 40.0}, 41.0, 5000, 0)
     found = samples(Counters.open(path, 3))
     operation = "GetObject"
     assert found["sluice_requests_total", labels(operation=operation, status="2xx")] == 2
@@ -69,7 +69,7 @@ def test_requests_of_all_places_are_summed(tmp_path: Path) -> None:
 
 def test_no_name_of_a_client_makes_a_series(tmp_path: Path) -> None:
     counters = Counters(tmp_path / "counters", 1, create=True)
-    counters.request("Evil\nOperation", 200, {"evil phase": 1.0}, 1.0, 0, 0, "EvilCode")
+    counters.count_request("Evil\nOperation", 200, {"evil phase": 1.0}, 1.0, 0, 0, "EvilCode")
     found = samples(counters)
     assert found["sluice_requests_total", labels(operation="Unknown", status="2xx")] == 1
     assert found["sluice_errors_total", labels(code="Other")] == 1
@@ -80,11 +80,11 @@ def test_a_place_counts_on_for_the_next_process(tmp_path: Path) -> None:
     path = tmp_path / "counters"
     launcher = Counters(path, 2, create=True)
     first = Counters.open(path, 2, 1)
-    first.request("HeadObject", 200, {}, 0.1, 0, 0)
-    first.gauges(3, 4)
+    first.count_request("HeadObject", 200, {}, 0.1, 0, 0)
+    first.set_gauges(3, 4)
     assert samples(launcher)["sluice_connections", labels()] == 4
     launcher.clear_gauges(1)
-    Counters.open(path, 2, 1).request("HeadObject", 200, {}, 0.1, 0, 0)
+    Counters.open(path, 2, 1).count_request("HeadObject", 200, {}, 0.1, 0, 0)
     found = samples(launcher)
     assert found["sluice_requests_total", labels(operation="HeadObject", status="2xx")] == 2
     assert found["sluice_connections", labels()] == 0
@@ -94,9 +94,9 @@ def test_a_place_counts_on_for_the_next_process(tmp_path: Path) -> None:
 def test_a_new_server_starts_at_zero(tmp_path: Path) -> None:
     path = tmp_path / "counters"
     old = Counters(path, 1, create=True)
-    old.request("HeadObject", 200, {}, 0.1, 0, 0)
+    old.count_request("HeadObject", 200, {}, 0.1, 0, 0)
     assert b"HeadObject" not in Counters(path, 1, create=True).render()
-    old.request("HeadObject", 200, {}, 0.1, 0, 0)  # a process that is still there writes to nobody
+    old.count_request("HeadObject", 200, {}, 0.1, 0, 0)  # a process that is still there writes to nobody
     assert b"HeadObject" not in Counters.open(path, 1).render()
 
 
@@ -118,7 +118,7 @@ def test_every_error_is_counted_by_its_code(tmp_path: Path, base: type[S3Error] 
     counters = Counters(tmp_path / "counters", 1, create=True)
     codes = [one().code for one in every(base) if one is not QueryError]  # which has the code of another error
     for code in codes:
-        counters.request("GetObject", 400, {}, 0.0, 0, 0, code)
+        counters.count_request("GetObject", 400, {}, 0.0, 0, 0, code)
     counted = {dict(names)["code"] for name, names in samples(counters) if name == "sluice_errors_total"}
     assert counted == set(codes)
     assert len(codes) == len(set(codes)), "defined twice"
@@ -137,12 +137,12 @@ def test_code_of_another_layout_has_a_file_of_its_own(tmp_path: Path, monkeypatc
     """A rolling restart takes up code that counts other names: neither misreads what the other wrote."""
     path = tmp_path / "counters"
     launcher = Counters(path, 2, create=True)
-    launcher.request("GetObject", 200, {}, 0.1, 0, 0)
+    launcher.count_request("GetObject", 200, {}, 0.1, 0, 0)
     with monkeypatch.context() as newer:
         newer.setattr(counting, "LAYOUT", "newer")
         newer.setattr(counting, "_PLACE", counting._PLACE + 1)
         first, second = Counters.open(path, 2, 0), Counters.open(path, 2, 1)
-        first.request("PutObject", 200, {}, 0.1, 0, 0)
+        first.count_request("PutObject", 200, {}, 0.1, 0, 0)
         assert b"GetObject" not in second.render()
         assert samples(second)["sluice_requests_total", labels(operation="PutObject", status="2xx")] == 1
     assert b"PutObject" not in launcher.render()
@@ -170,20 +170,20 @@ def test_the_oldest_request_of_all_processes(tmp_path: Path) -> None:
     launcher = OldestRequests(path, 3, create=True)
     before = boottime_ms()
     assert launcher.oldest() >= before, "without a process nothing runs"
-    first, second = launcher.free_place(), None
+    first, second = launcher.find_free_slot(), None
     assert first is not None
-    launcher.claim(first)
-    second = launcher.free_place()
+    launcher.reserve(first)
+    second = launcher.find_free_slot()
     assert second not in (None, first)
-    launcher.claim(second)  # type: ignore[arg-type]
+    launcher.reserve(second)  # type: ignore[arg-type]
     worker = OldestRequests(path, 3)
     worker.publish(first, 5000)
     assert launcher.oldest() == 5000
-    launcher.free(first)
+    launcher.release(first)
     assert launcher.oldest() >= before
-    launcher.claim(2)
-    launcher.claim(first)
-    assert launcher.free_place() is None
+    launcher.reserve(2)
+    launcher.reserve(first)
+    assert launcher.find_free_slot() is None
 
 
 # the log

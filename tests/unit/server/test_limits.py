@@ -228,7 +228,7 @@ async def test_body_memory_is_given_in_order() -> None:
     assert order == ["large", "small"]
     memory.release(60)
     memory.release(10)
-    assert memory.held == 0
+    assert memory.used_bytes == 0
 
 
 async def test_body_memory_gives_up_and_lets_others_pass() -> None:
@@ -240,7 +240,7 @@ async def test_body_memory_gives_up_and_lets_others_pass() -> None:
     with pytest.raises(Overloaded):
         await waiting
     await small
-    assert memory.held == 90
+    assert memory.used_bytes == 90
 
 
 async def test_body_memory_forgets_a_cancelled_waiter() -> None:
@@ -252,8 +252,8 @@ async def test_body_memory_forgets_a_cancelled_waiter() -> None:
     memory.release(100)
     with pytest.raises(asyncio.CancelledError):
         await waiting
-    assert memory.held == 0
+    assert memory.used_bytes == 0
     await memory.acquire(1000)
-    assert memory.held == 100, "more than the budget takes all of it"
+    assert memory.used_bytes == 100, "more than the budget takes all of it"
     memory.release(1000)
-    assert memory.held == 0
+    assert memory.used_bytes == 0

@@ -232,7 +232,7 @@ async def test_a_key_that_another_process_made_is_found(store: Store, bucket: Bu
     await with_ring(store)
     other = Keyring(store.index, lambda: MASTER)
     await other.refresh()
-    await change_ring(store.index, MASTER, lambda ring: ring.rotated("sse-s3", 2))
+    await change_ring(store.index, MASTER, lambda ring: ring.with_new_version("sse-s3", 2))
     await other.read_anew()
     await put_sealed(store, bucket, "k", b"body", ObjectEncryption(Scheme(S3), partial(other.ring.envelope, "sse-s3")))
     assert await content(store, bucket, "k") == b"body"
@@ -248,7 +248,7 @@ async def test_a_new_key_waits_until_it_is_written_down(store: Store) -> None:
     await journal_writer.run_once()
     await store.keyring.wait_until_journaled(store.name, 0)
     store.keyring.require_journaled(store.name)
-    await change_ring(store.index, MASTER, lambda ring: ring.created("one", 2))
+    await change_ring(store.index, MASTER, lambda ring: ring.with_new_key("one", 2))
     await store.keyring.refresh()
     with pytest.raises(StoreUnavailable):
         await store.keyring.wait_until_journaled(store.name, 0)
@@ -259,7 +259,7 @@ async def test_a_new_key_waits_until_it_is_written_down(store: Store) -> None:
 async def test_a_ring_that_is_sealed_anew_goes_on_in_processes_that_know_it(store: Store) -> None:
     await with_ring(store)
     other = bytes(31) + b"\1"
-    await change_ring(store.index, MASTER, lambda ring: ring.created("one", 2), other)
+    await change_ring(store.index, MASTER, lambda ring: ring.with_new_key("one", 2), other)
     await store.keyring.refresh()
     assert "one" not in store.keyring.ring.keys
     store.keyring.ring.envelope("sse-s3")

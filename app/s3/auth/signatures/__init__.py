@@ -56,24 +56,24 @@ def parse_signature(
             " parameter or the Authorization header should be specified",
             ArgumentName="Authorization",
         )
-    claim: RequestSignature
+    signature: RequestSignature
     if authorization:
         if "authorization" in request.repeated:
             raise errors.InvalidArgument(
                 "Authorization header is invalid -- one and only one is allowed.", ArgumentName="Authorization"
             )
-        claim = _parse_header(request, authorization, now, region, clock_skew, sigv2)
+        signature = _parse_header(request, authorization, now, region, clock_skew, sigv2)
     elif v4_query:
-        claim = sigv4.parse_query(request, now=now, region=region, clock_skew=clock_skew)
+        signature = sigv4.parse_query(request, now=now, region=region, clock_skew=clock_skew)
         hoist(request)
     elif v2_query:
         if sigv2 == "off":
             raise errors.InvalidRequest(_USE_V4)
-        claim = parse_v2_query(request, now=now)
+        signature = parse_v2_query(request, now=now)
     else:
         return None
-    claim.token = request.headers.get("x-amz-security-token")
-    return claim
+    signature.token = request.headers.get("x-amz-security-token")
+    return signature
 
 
 def _parse_header(

@@ -64,8 +64,8 @@ def query_fields(raw_query: bytes) -> list[str]:
 
 
 def _repeated_value(request: S3Request, name: str) -> str:
-    wanted = name.encode("latin-1", "replace")
-    values = [value.decode("latin-1") for field, value in request.header_list if field.lower() == wanted]
+    raw_name = name.encode("latin-1", "replace")
+    values = [value.decode("latin-1") for field, value in request.header_list if field.lower() == raw_name]
     return ",".join([_SPACES.sub(" ", value).strip(" ") for value in values])
 
 

@@ -156,7 +156,7 @@ class ChunkedDecoder:
         if not colon or self._trailer_signed:
             raise errors.MalformedTrailerError
         if name == _TRAILER_SIGNATURE and self._signer is not None:
-            signed = "".join([f"{known}:{text}\n" for known, text in self.trailers.items()])
+            signed = "".join([f"{field}:{text}\n" for field, text in self.trailers.items()])
             self._signer.check_trailer(value, sha256(signed.encode("latin-1")).hexdigest())
             self._trailer_signed = True
             return

@@ -74,8 +74,8 @@ def parse_form(fields: Mapping[str, str], *, region: str | None, sigv2: str) -> 
         return None
     if v4 and v2:
         raise errors.InvalidArgument("Only one auth mechanism allowed", ArgumentName="X-Amz-Algorithm")
-    wanted = V4 if v4 else V2
-    for field, name in {**wanted, "policy": "policy"}.items():
+    required = V4 if v4 else V2
+    for field, name in {**required, "policy": "policy"}.items():
         if not fields.get(field):
             raise errors.InvalidArgument(
                 f"Bucket POST must contain a field named '{name}'.  If it is specified, please check the order of the "

@@ -43,7 +43,7 @@ class ServiceSignature(NamedTuple):
     def matches(self, request: S3Request, body: bytes, secret: str) -> bool:
         """Return whether a secret signed this request with this body."""
         payload = sha256(body).hexdigest()
-        told = request.headers.get("x-amz-content-sha256", payload)
+        signature = request.headers.get("x-amz-content-sha256", payload)
         query = query_of(query_fields(request.raw_query)) if request.raw_query else ""
         canonical = canonical_request(request, path_of(request.raw_path), query, self.signed_headers, payload)
         scope = f"{self.day}/{self.region}/{self.service}/aws4_request"
@@ -52,7 +52,7 @@ class ServiceSignature(NamedTuple):
         for part in (self.day, self.region, self.service, "aws4_request", text):
             key = hmac.digest(key, part.encode("utf-8"), "sha256")
         return hmac.compare_digest(key.hex(), self.signature) and hmac.compare_digest(
-            told.lower().encode(), payload.encode()
+            signature.lower().encode(), payload.encode()
         )
 
 

@@ -68,12 +68,12 @@ class V2Signature(RequestSignature):
 
     def verify(self, secret: str) -> None:
         """Check the signature. Raises SignatureDoesNotMatch."""
-        given = self._signature.encode("utf-8", "replace")
+        signature = self._signature.encode("utf-8", "replace")
         for text in (self._string_to_sign, self._alternative):
             if text is None:
                 break
             digest = hmac.digest(secret.encode("utf-8"), text.encode("latin-1", "replace"), "sha1")
-            if hmac.compare_digest(b64encode(digest), given):
+            if hmac.compare_digest(b64encode(digest), signature):
                 return
         raise errors.SignatureDoesNotMatch(AWSAccessKeyId=self.access_key)
 
@@ -169,11 +169,11 @@ def _string_to_sign(request: S3Request, date: str, path: str) -> str:
     for name in sorted(name for name in headers if name[:6] == "x-amz-"):
         value = headers[name]
         if name in request.repeated:
-            wanted = name.encode("latin-1")
-            value = ",".join(v.decode("latin-1").strip() for n, v in request.header_list if n.lower() == wanted)
+            names = name.encode("latin-1")
+            value = ",".join(v.decode("latin-1").strip() for n, v in request.header_list if n.lower() == names)
         lines.append(f"{name}:{value.strip()}")
-    signed = sorted((pair for pair in _parameters(request) if pair[0] in SUB_RESOURCES), key=lambda pair: pair[0])
-    if signed:
-        path += "?" + "&".join(name if value is None else f"{name}={value}" for name, value in signed)
+    parameters = sorted((pair for pair in _parameters(request) if pair[0] in SUB_RESOURCES), key=lambda pair: pair[0])
+    if parameters:
+        path += "?" + "&".join(name if value is None else f"{name}={value}" for name, value in parameters)
     lines.append(path)
     return "\n".join(lines)

@@ -79,12 +79,12 @@ class V4Signature(RequestSignature):
 
     def verify(self, secret: str) -> None:
         """Check the signature. Raises SignatureDoesNotMatch."""
-        given = self._signature
-        if given.isascii():  # required by compare_digest for str
-            if hmac.compare_digest(sign(secret, self._day, self._region, self._string_to_sign), given):
+        signature = self._signature
+        if signature.isascii():  # required by compare_digest for str
+            if hmac.compare_digest(sign(secret, self._day, self._region, self._string_to_sign), signature):
                 return
             text = self._alternative
-            if text is not None and hmac.compare_digest(sign(secret, self._day, self._region, text), given):
+            if text is not None and hmac.compare_digest(sign(secret, self._day, self._region, text), signature):
                 return
         raise errors.SignatureDoesNotMatch(AWSAccessKeyId=self.access_key, StringToSign=self._string_to_sign)
 
@@ -258,20 +258,20 @@ def _scope(credential: str, refuse: Callable[[str], NoReturn]) -> tuple[str, ...
 
 
 def _check_scope(scope: tuple[str, ...], region: str | None, refuse: Callable[[str], NoReturn]) -> None:
-    _, day, given_region, service, terminator = scope
+    _, day, scope_region, service, terminator = scope
     if _DAY.fullmatch(day) is None:
         refuse(f'incorrect date format "{day}". This date in the credential must be in the format "yyyyMMdd".')
     if service != "s3":
         refuse(f'incorrect service "{service}". This endpoint belongs to "s3".')
     if terminator != "aws4_request":
         refuse(f'incorrect terminal "{terminator}". This endpoint uses "aws4_request".')
-    if not is_accepted(given_region, region):
-        wanted = region or FIRST
+    if not is_accepted(scope_region, region):
+        expected = region or FIRST
         # clients take the region to use from this element
         try:
-            refuse(f"the region '{given_region}' is wrong; expecting '{wanted}'")
+            refuse(f"the region '{scope_region}' is wrong; expecting '{expected}'")
         except errors.S3Error as error:
-            error.extra["Region"] = wanted
+            error.extra["Region"] = expected
             raise
 
 

@@ -53,13 +53,13 @@ class Said:
     def __init__(self) -> None:
         self.messages: list[str] = []
 
-    def began(self, what: str) -> None:
+    def show_start(self, what: str) -> None:
         self.messages.append(what)
 
-    def ended(self, seconds: float, outcome: TrialResult | None, what: str) -> None:
+    def show_end(self, seconds: float, outcome: TrialResult | None, what: str) -> None:
         assert seconds > 0
 
-    def said(self, message: str) -> None:
+    def print_line(self, message: str) -> None:
         self.messages.append(message)
 
 
@@ -68,7 +68,7 @@ def made(directory: Path, scenarios: list[str], more: tuple[str, ...] = (), **pl
     chosen = select_scenarios(scenarios, users=4, settings=[*tiny, *more])
     (directory / "stores").mkdir(exist_ok=True)
     found = Plan(**{"repeats": 1, "scenarios": chosen, "directory": str(directory / "stores"), **plan})
-    return running.begin(directory / "results" / "run", found, KEYS, Said())
+    return running.start_run(directory / "results" / "run", found, KEYS, Said())
 
 
 def rows_of(run: running.Run, target: str, scenario: str, repeat: int = 1) -> list[dict[str, Any]]:

@@ -138,9 +138,9 @@ def test_a_server_that_closes_politely_loses_nothing() -> None:
 def test_time_over_takes_no_more() -> None:
     requests = iter([Request(HEAD, size=5)] * 3)
     with server([OK + b"hello"], [OK + b"hello"]) as address, client(address) as made:
-        assert made.run(requests, 0.0).taken == 0
+        assert made.run(requests, 0.0).requests == 0
         outcome = made.run(list(requests)[:2], LONG)
-    assert outcome.taken == 2
+    assert outcome.requests == 2
 
 
 def test_heads_are_kept_by_number() -> None:

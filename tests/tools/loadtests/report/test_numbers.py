@@ -82,9 +82,9 @@ def test_three_digits_that_count(value: float, shown: str) -> None:
         (units.decimal(4_360_000), "4.36 MB"),
         (units.percent(0.1234), "12 %"),
         (units.percent(-0.0537, sign=True), "-5.4 %"),
-        (units.trimmed("2.50 ms"), "2.5 ms"),
-        (units.trimmed("50.0"), "50"),
-        (units.trimmed("100"), "100"),
+        (units.trim_zeros("2.50 ms"), "2.5 ms"),
+        (units.trim_zeros("50.0"), "50"),
+        (units.trim_zeros("100"), "100"),
     ],
 )
 def test_as_people_read_them(shown: str, wanted: str) -> None:

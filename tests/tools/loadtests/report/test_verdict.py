@@ -173,7 +173,7 @@ def test_the_mix_is_told_by_its_meant_shares(tmp_path: Path) -> None:
     ]
     (found,) = measures(of_run(Made(tmp_path / "r", ("a",)).cell("a", "mixed", 1, rows).write()))
     assert found.speeds[1] == pytest.approx(20 / 0.0115)
-    assert found.shown() == "1,739/s"
+    assert found.render() == "1,739/s"
     other = Made(tmp_path / "r2", ("a",)).cell("a", "mixed", 1, rows)
     other.meta["plan"]["scenarios"]["mixed"]["arguments"]["mix"] = "GET=1,PUT=3"
     (found,) = measures(of_run(other.write()))

@@ -15,7 +15,7 @@ from sluice_s3.app.access.iam.actions import Call
 from sluice_s3.app.access.iam.errors import IamError
 from sluice_s3.app.access.iam.parameters import Parameters
 from sluice_s3.app.access.iam.service import IAM, RUN, STS
-from sluice_s3.app.access.principal import principal_of
+from sluice_s3.app.access.principal import build_principal
 from sluice_s3.app.index.identity_rows import Account
 from sluice_s3.app.index.sqlite import migrate
 from sluice_s3.app.index.sqlite.index import SqliteIndex
@@ -55,7 +55,7 @@ class Caller:
             found = await self.index.access_key(self.key)
             assert found is not None
             assert found.holder is not None
-            principal = principal_of(found.holder)
+            principal = build_principal(found.holder)
         named = {name.replace("__", "."): value for name, value in parameters.items()}
 
         def values(key: str) -> tuple[str, ...] | None:

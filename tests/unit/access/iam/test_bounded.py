@@ -43,8 +43,8 @@ def test_i94_what_is_too_costly_is_denied() -> None:
     assert parsed.decide(Request(None, "s3:GetObject", resource, {}.get), work) is Decision.DENY
     allowed = parse_identity(policy("s3:*").encode())
     principal = Principal(BEN, (allowed, parsed, parsed), (), BEN.arn, "AIDA", "ben", "User", None)
-    assert principal.says("s3:GetObject", resource, {}.get) is Decision.DENY
-    assert principal.says("s3:GetObject", "arn:aws:s3:::photos/short", {}.get) is Decision.ALLOW
+    assert principal.decide("s3:GetObject", resource, {}.get) is Decision.DENY
+    assert principal.decide("s3:GetObject", "arn:aws:s3:::photos/short", {}.get) is Decision.ALLOW
 
 
 @pytest.mark.parametrize("pattern", ["*" * 10_000, "*a" * 5_000, "a*" * 5_000 + "b"])

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from sluice_s3.app.access.iam.generate import now
-from sluice_s3.app.access.principal import principal_of
+from sluice_s3.app.access.principal import build_principal
 from sluice_s3.app.index.sqlite.index import SqliteIndex
 from tests.unit.access.iam.conftest import ANYBODY, Caller, policy, trusting
 
@@ -207,7 +207,7 @@ async def test_session_tokens(ours: Caller, index: SqliteIndex) -> None:
     found = await index.access_key(made["AccessKeyId"])
     assert found is not None
     assert found.holder is not None
-    assert principal_of(found.holder).policies is None
+    assert build_principal(found.holder).policies is None
     root = Caller(index, ours.account_id, made["AccessKeyId"])
     assert (await root.sts("GetCallerIdentity"))["Arn"].endswith(":root")
     await root.refused("AccessDenied", "GetSessionToken", "sts")

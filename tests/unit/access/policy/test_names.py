@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from sluice_s3.app.access.policy.names import names, replaced
+from sluice_s3.app.access.policy.names import iterate_principals, replace_principals
 
 TEXTS = ("a", "*", 'q"u', "\\", "{", "}]", 'x":', "Principal", "AWS", "Statement", "é", "\n", "")
 KINDS = ("AWS", "CanonicalUser", "Service")
@@ -53,8 +53,8 @@ def test_names_are_found_and_replaced_where_they_stand(seed: int) -> None:
                     about[kind] = "b" if named == "a" else named
                 if kind == "AWS" and isinstance(named, list):
                     about[kind] = ["b" if name == "a" else name for name in named]
-    assert [found[:2] for found in names(text)] == expected
-    again = replaced(text, {"a": "b", "*": "*"})
+    assert [found[:2] for found in iterate_principals(text)] == expected
+    again = replace_principals(text, {"a": "b", "*": "*"})
     assert json.loads(again) == policy
     assert len(again) == len(text)
-    assert replaced(text, {}) == text
+    assert replace_principals(text, {}) == text

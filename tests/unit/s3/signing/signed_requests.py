@@ -27,7 +27,7 @@ def make(
     request.raw_path = path.encode("latin-1")
     request.raw_query = query.encode("latin-1")
     items = list(headers.items()) if isinstance(headers, dict) else list(headers or [])
-    request.take_fields([name.encode("latin-1") for name, _ in items], [value.encode("latin-1") for _, value in items])
+    request.set_headers([name.encode("latin-1") for name, _ in items], [value.encode("latin-1") for _, value in items])
     request.query = {}
     for part in query.split("&"):
         if part:
