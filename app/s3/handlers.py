@@ -18,6 +18,7 @@ MODULES = (
     "logging.operations",
     "multipart.complete",
     "multipart.listing",
+    "multipart.part_copy",
     "multipart.uploads",
     "notifications.operations",
     "object_lock.operations",

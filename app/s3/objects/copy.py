@@ -1,4 +1,4 @@
-"""CopyObject and UploadPartCopy.
+"""CopyObject.
 
 Within one store of the objects layout no byte is written, and bytes are read only for a hash that is not stored.
 Otherwise the bytes are copied.
@@ -7,50 +7,32 @@ Otherwise the bytes are copied.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Awaitable, Callable
-from functools import partial
-from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from typing import TYPE_CHECKING
 
-from sluice_s3.app.encryption.scheme import SEALED, scheme_of
-from sluice_s3.app.encryption.sse_c import CustomerKey
-from sluice_s3.app.errors import ConditionalRequestConflict, SourceGone
+from sluice_s3.app.encryption.scheme import scheme_of
 from sluice_s3.app.index.object_lock import NONE
-from sluice_s3.app.index.rows import (
-    Bucket,
-    CommitResult,
-    Conditions,
-    Extent,
-    NewVersion,
-    Part,
-    Upload,
-    Version,
-    is_plain_file,
-)
+from sluice_s3.app.index.rows import CommitResult, NewVersion, Version, is_plain_file
 from sluice_s3.app.s3.acl import grants as acls
 from sluice_s3.app.s3.auth import authorization
 from sluice_s3.app.s3.encryption import headers as encryption
-from sluice_s3.app.s3.errors import InvalidArgument, InvalidRequest, MethodNotAllowed
+from sluice_s3.app.s3.errors import InvalidArgument, InvalidRequest
 from sluice_s3.app.s3.lifecycle import rules as lifecycle
-from sluice_s3.app.s3.logging.record import SecondaryRecord
-from sluice_s3.app.s3.logging.xml import MARK
-from sluice_s3.app.s3.multipart.uploads import (
-    part_checksum_algorithm,
-    part_encryption,
-    part_number,
-    require_open_upload,
-)
 from sluice_s3.app.s3.object_lock import headers as lock_headers
-from sluice_s3.app.s3.objects import copy_source
-from sluice_s3.app.s3.objects.find import find_authorized
-from sluice_s3.app.s3.restore import archives
+from sluice_s3.app.s3.objects.source_object import (
+    NEEDS_SIGNATURE,
+    NeedsByteCopy,
+    SourceObject,
+    authorize_source,
+    require_copyable_size,
+    retry_while_source_changes,
+)
 from sluice_s3.app.s3.routing import operation
 from sluice_s3.app.s3.tagging import tags
 from sluice_s3.app.s3.versioning import headers as version_headers
 from sluice_s3.app.s3.wire import checksums, conditions, metadata, xml
-from sluice_s3.app.s3.wire.ranges import parse_copy_range
 from sluice_s3.app.s3.wire.request import S3Request
-from sluice_s3.app.s3.wire.response import XML, Headers, Response
-from sluice_s3.app.store import multipart, objects, reading
+from sluice_s3.app.s3.wire.response import XML, Response
+from sluice_s3.app.store import objects, reading
 from sluice_s3.app.store.encryption.encrypted_source import ObjectEncryption
 from sluice_s3.app.store.journals.wait import wait_until_journaled
 from sluice_s3.app.store.placing import can_share_blobs
@@ -61,10 +43,6 @@ from sluice_s3.storage_drivers.base import Buffer
 if TYPE_CHECKING:
     from sluice_s3.app.s3.services import Services
 
-T = TypeVar("T")
-COPIED_BY = "Anonymous users cannot copy objects.  Please authenticate."
-MAX_COPY = 5 * 1024**3
-"""Bytes that one CopyObject or UploadPartCopy may copy."""
 CHANGING_HEADERS = frozenset({"x-amz-storage-class", metadata.REDIRECT})
 """Headers that allow a copy onto itself, even when they repeat what the object has.
 
@@ -76,39 +54,13 @@ ONTO_ITSELF = (
 )
 
 
-class CopySource(NamedTuple):
-    """The object of `x-amz-copy-source`, with its bucket authorized."""
-
-    bucket: Bucket
-    key: str
-    version_id: str | None
-
-
-async def _source(services: Services, request: S3Request) -> CopySource:
-    """Parse and authorize the source. Raises InvalidArgument, NoSuchBucket, AccessDenied."""
-    bucket, key, version_id = copy_source.parse_copy_source(request.headers["x-amz-copy-source"])
-    row = await services.bucket(bucket)
-    authorization.authorize_copy_source(request, row, key, version_id)
-    if MARK in row.settings:
-        operation = "REST.COPY.PART_GET" if request.operation == "UploadPartCopy" else "REST.COPY.OBJECT_GET"
-        request.secondary_records = [SecondaryRecord(row, operation, key, version_id or "")]
-    if version_id is not None:
-        version_headers.require_version_id(row, version_id)
-    return CopySource(row, key, version_id)
-
-
-async def _find(services: Services, request: S3Request, source: CopySource) -> Version:
-    try:
-        version = await find_authorized(services, request, source.bucket, source.key, source.version_id)
-    except MethodNotAllowed:
-        raise InvalidRequest(
-            "The source of a copy request may not specifically refer to a delete marker by version id."
-        ) from None
-    conditions.check_copy_source(request.headers, version.etag, version.modified)
-    archives.require_restored(services, version, archives.SOURCE_ARCHIVED)
-    if SEALED in version.headers:
-        await services.store.keyring.refresh()  # its key may have been disabled
-    return version
+@operation("PUT", "key", "copy", name="CopyObject", action="s3:PutObject", anonymous_error=NEEDS_SIGNATURE)
+async def copy_object(services: Services, request: S3Request) -> Response:
+    """Handle CopyObject (https://docs.aws.amazon.com/AmazonS3/latest/API/API_CopyObject.html)."""
+    copy = ObjectCopy(services, request)
+    await copy.prepare()
+    found, committed = await copy.run()
+    return await copy.answer(found, committed)
 
 
 def _directive(request: S3Request, name: str) -> bool:
@@ -119,135 +71,166 @@ def _directive(request: S3Request, name: str) -> bool:
     return value == "REPLACE"
 
 
-@operation("PUT", "key", "copy", name="CopyObject", action="s3:PutObject", anonymous_error=COPIED_BY)
-async def copy_object(services: Services, request: S3Request) -> Response:
-    """Handle CopyObject (https://docs.aws.amazon.com/AmazonS3/latest/API/API_CopyObject.html)."""
-    bucket, key = request.bucket_row, request.key or ""
-    preconditions = conditions.write_conditions(request)
-    await authorization.authorize_precondition(
-        services, request, reveals_state=conditions.reveals_object_state(preconditions)
-    )
-    replace = _directive(request, "x-amz-metadata-directive")
-    _directive(request, tags.DIRECTIVE)
-    request_tags = tags.requested_tags(request)
-    algorithm = checksums.requested_algorithm(request)[0]
-    storage_class = metadata.storage_class(request)
-    written = await acls.ownership_of_new_object(services, request)
-    lock = lock_headers.lock_of_new_object(request)
-    source = await _source(services, request)
-    await encryption.load_keyring(services, request)
-    seal = encryption.encryption_of_new_object(services, request)
-    onto_itself = source.bucket.id == bucket.id and source.key == key and source.version_id is None
-    room = services.quotas.room(bucket)
+class ObjectCopy:
+    """One CopyObject: call `prepare`, `run` and `answer`, in this order."""
 
-    async def describe(found: Version) -> NewVersion:
-        if found.size > MAX_COPY:
-            raise InvalidRequest(
-                f"The specified copy source is larger than the maximum allowable size for a copy source: {MAX_COPY}"
-            )
-        await room.take(found.size)
-        changed = (
-            replace
-            or not CHANGING_HEADERS.isdisjoint(request.headers)
-            or encryption.changes_encryption(request, seal, found)
+    source: SourceObject
+    ownership: acls.NewObjectOwnership
+    seal: ObjectEncryption | None
+
+    def __init__(self, services: Services, request: S3Request) -> None:
+        self._services = services
+        self._request = request
+        self._bucket, self._key = request.bucket_row, request.key or ""
+        self._preconditions = conditions.write_conditions(request)
+        self._room = services.quotas.room(self._bucket)
+
+    async def prepare(self) -> None:
+        """Parse and authorize everything that does not depend on the source's version. Raises S3Error."""
+        services, request = self._services, self._request
+        await authorization.authorize_precondition(
+            services, request, reveals_state=conditions.reveals_object_state(self._preconditions)
         )
-        if onto_itself and not changed:
+        self._replaces_metadata = _directive(request, "x-amz-metadata-directive")
+        _directive(request, tags.DIRECTIVE)
+        self._tags = tags.requested_tags(request)
+        self._algorithm = checksums.requested_algorithm(request)[0]
+        self._storage_class = metadata.storage_class(request)
+        self.ownership = await acls.ownership_of_new_object(services, request)
+        self._lock = lock_headers.lock_of_new_object(request)
+        self.source = await authorize_source(services, request)
+        await encryption.load_keyring(services, request)
+        self.seal = encryption.encryption_of_new_object(services, request)
+        await encryption.wait_until_key_journaled(services, request, self.seal)
+
+    async def run(self) -> tuple[Version, CommitResult]:
+        """Copy; return the source's version and the new one. Raises S3Error, DomainError."""
+        services, request, bucket = self._services, self._request, self._bucket
+        async with self._room:
+            try:
+                if not self.source.is_in_store_of(bucket):
+                    raise NeedsByteCopy
+                address = (bucket.id, self._key)
+                found, committed = await objects.copy(
+                    services.store,
+                    self.source.find,
+                    *address,
+                    self._describe_shared,
+                    self._preconditions,
+                    request.timings,
+                )
+            except NeedsByteCopy:
+                found, committed = await retry_while_source_changes(self._copy_bytes)
+        if self._lock != NONE:
+            headers = metadata.pack_headers({}, lock=self._lock)
+            await wait_until_journaled(services.store_of(request), bucket, self._key, committed, headers)
+        return found, committed
+
+    async def answer(self, found: Version, committed: CommitResult) -> Response:
+        """Return the response."""
+        services, request, bucket, key = self._services, self._request, self._bucket, self._key
+        version = await services.index.version(bucket.id, key, committed.version_id)
+        result = version if version is not None and version.seq == committed.seq else found
+        content = (
+            f"<LastModified>{xml.timestamp(committed.modified)}</LastModified><ETag>&quot;{result.etag}&quot;</ETag>"
+            + (xml.element("Checksum" + result.checksum_algorithm, result.checksum) if result.checksum else "")
+            + xml.optional("ChecksumType", result.checksum_type)
+        )
+        headers = [
+            *XML,
+            *version_headers.headers_of_copy_source(found),
+            *version_headers.headers_of_put(committed.version_id),
+        ]
+        version_fields = (key, result.size, committed.modified, result.headers)
+        headers += lifecycle.expiration_header(bucket, services.settings.lifecycle_day_seconds, *version_fields)
+        headers += encryption.response_headers(request, None if self.seal is None else self.seal.scheme)
+        return Response(200, headers, xml.document("CopyObjectResult", content))
+
+    async def _describe_shared(self, found: Version) -> NewVersion:
+        """Return the new version with the source's body. Raises NeedsByteCopy when it cannot have it."""
+        services, request = self._services, self._request
+        store = services.store_of(request, self._storage_class)
+        placed = can_share_blobs(services.store, self.source.bucket, found, store)
+        if not placed or not encryption.is_same_key(services, request, self.seal, found):
+            raise NeedsByteCopy
+        return await self._describe(found)
+
+    async def _describe(self, found: Version) -> NewVersion:
+        """Return the new version, with its permissions and its quota taken. Raises S3Error."""
+        request = self._request
+        require_copyable_size(found.size)
+        await self._room.take(found.size)
+        if self._is_onto_itself() and not self._changes(found):
             raise InvalidRequest(ONTO_ITSELF)
-        source_tags = request_tags if tags.applies_tag_header(request) else metadata.tags(found.headers)
+        source_tags = self._tags if tags.applies_tag_header(request) else metadata.tags(found.headers)
         if source_tags:
             authorization.authorize_tags(request)
-            if source_tags is not request_tags:
-                authorization.authorize_source_tags(request, source.bucket, found, source.version_id)
-        scheme = None if seal is None else seal.scheme
+            if source_tags is not self._tags:
+                authorization.authorize_source_tags(request, self.source.bucket, found, self.source.version_id)
+        scheme = None if self.seal is None else self.seal.scheme
         headers = metadata.pack_headers(
-            _headers_of_copy(request, found, replace), written.grants, source_tags, lock, scheme
+            self._object_headers(found), self.ownership.grants, source_tags, self._lock, scheme
         )
+        return NewVersion(
+            found.size,
+            found.etag,
+            headers,
+            self._storage_class,
+            *await self._checksum(found),
+            body=found.body,
+            parts=found.parts,
+            owner_id=self.ownership.owner_id,
+        )
+
+    def _is_onto_itself(self) -> bool:
+        source = self.source
+        return source.bucket.id == self._bucket.id and source.key == self._key and source.version_id is None
+
+    def _changes(self, found: Version) -> bool:
+        """Return whether the copy has other metadata, class, redirect or encryption than its source."""
+        return (
+            self._replaces_metadata
+            or not CHANGING_HEADERS.isdisjoint(self._request.headers)
+            or encryption.changes_encryption(self._request, self.seal, found)
+        )
+
+    def _object_headers(self, found: Version) -> dict[str, str]:
+        """Return the headers of the copy: the request's if it replaces them, else its source's."""
+        if self._replaces_metadata:
+            return metadata.object_headers(self._request)
+        headers = metadata.unpack_headers(found.headers)
+        headers.pop(metadata.REDIRECT, None)
+        return headers | metadata.redirect(self._request)
+
+    async def _checksum(self, found: Version) -> tuple[str, str, str]:
+        """Return algorithm, type and value: the source's, or computed from its bytes for another algorithm."""
+        customer = encryption.source_key(self._services, self._request, found)
+        algorithm = self._algorithm
+        if not algorithm or (algorithm == found.checksum_algorithm and found.checksum_type == "FULL_OBJECT"):
+            return found.checksum_algorithm, found.checksum_type, found.checksum
+        hasher = checksums.ALGORITHMS[algorithm].new()
+        await reading.feed_bytes(self._services.store, found, 0, found.size, hasher.update, customer)
+        return algorithm, "FULL_OBJECT", hasher.digest_base64()
+
+    async def _copy_bytes(self) -> tuple[Version, CommitResult]:
+        services, request, bucket, key = self._services, self._request, self._bucket, self._key
+        found = await self.source.find()
+        hashed = _CopyHasher(await self._describe(found), found, self.seal)
+        tree = services.tree_of(bucket)
+        same_store = self.source.bucket.store == bucket.store
+        if tree is not None and hashed.has_hashes and is_plain_file(found.body) and same_store:
+            pieces = tree.slices(found.body, found.size)
+            committed = await tree.put_pieces(
+                bucket, key, pieces, hashed.describe, self._preconditions, request.timings
+            )
+            return found, committed
         customer = encryption.source_key(services, request, found)
-        return await _new_version(services, found, headers, storage_class, algorithm, written, customer)
-
-    async def describe_shared(found: Version) -> NewVersion:
-        placed = can_share_blobs(services.store, source.bucket, found, services.store_of(request, storage_class))
-        if not placed or not encryption.is_same_key(services, request, seal, found):
-            raise _NeedsByteCopy
-        return await describe(found)
-
-    find = partial(_find, services, request, source)
-    await encryption.wait_until_key_journaled(services, request, seal)
-    async with room:
-        try:
-            if not _shares(services, source, bucket):
-                raise _NeedsByteCopy
-            address = (bucket.id, key)
-            found, committed = await objects.copy(
-                services.store, find, *address, describe_shared, preconditions, request.timings
-            )
-        except _NeedsByteCopy:
-            found, committed = await _retry_while_source_changes(
-                lambda: _copy_bytes(services, request, source, describe, preconditions, seal)
-            )
-    if lock != NONE:
-        await wait_until_journaled(
-            services.store_of(request), bucket, key, committed, metadata.pack_headers({}, lock=lock)
-        )
-    version = await services.index.version(bucket.id, key, committed.version_id)
-    result = version if version is not None and version.seq == committed.seq else found
-    content = (
-        f"<LastModified>{xml.timestamp(committed.modified)}</LastModified><ETag>&quot;{result.etag}&quot;</ETag>"
-        + (xml.element("Checksum" + result.checksum_algorithm, result.checksum) if result.checksum else "")
-        + xml.optional("ChecksumType", result.checksum_type)
-    )
-    headers = [
-        *XML,
-        *version_headers.headers_of_copy_source(found),
-        *version_headers.headers_of_put(committed.version_id),
-    ]
-    version_fields = (key, result.size, committed.modified, result.headers)
-    headers += lifecycle.expiration_header(bucket, services.settings.lifecycle_day_seconds, *version_fields)
-    headers += encryption.response_headers(request, None if seal is None else seal.scheme)
-    return Response(200, headers, xml.document("CopyObjectResult", content))
-
-
-class _NeedsByteCopy(Exception):
-    """The bytes must be copied: to another store, a plain file or another encryption."""
-
-
-def _shares(services: Services, source: CopySource, bucket: Bucket) -> bool:
-    """Return whether a copy can reference the source's blobs: same store, and no plain files."""
-    return source.bucket.store == bucket.store and services.tree_of(bucket) is None
-
-
-async def _retry_while_source_changes(copy: Callable[[], Awaitable[T]]) -> T:
-    """Run a copy of bytes, and repeat it while another program changes its plain file."""
-    for _ in range(objects.MAX_SOURCE_RETRIES):
-        try:
-            return await copy()
-        except SourceGone:
-            continue
-    raise ConditionalRequestConflict()
-
-
-async def _copy_bytes(
-    services: Services,
-    request: S3Request,
-    source: CopySource,
-    describe: Callable[[Version], Awaitable[NewVersion]],
-    preconditions: Conditions | None,
-    seal: ObjectEncryption | None,
-) -> tuple[Version, CommitResult]:
-    bucket, key = request.bucket_row, request.key or ""
-    found = await _find(services, request, source)
-    hashed = _CopyHasher(await describe(found), found, seal)
-    tree = services.tree_of(bucket)
-    if tree is not None and hashed.has_hashes and is_plain_file(found.body) and source.bucket.store == bucket.store:
-        pieces = tree.slices(found.body, found.size)
-        return found, await tree.put_pieces(bucket, key, pieces, hashed.describe, preconditions, request.timings)
-    customer = encryption.source_key(services, request, found)
-    body = reading.VersionSource(services.store, found, 0, found.size, hashed.take, customer)
-    if tree is not None:
-        return found, await tree.put(bucket, key, body, hashed.describe, preconditions, request.timings)
-    address = (services.store_of(request, metadata.storage_class(request)), bucket.id, key)
-    written: DriverSource = body if seal is None else seal.source(body)
-    return found, await objects.put(*address, written, hashed.describe, preconditions, request.timings)
+        body = reading.VersionSource(services.store, found, 0, found.size, hashed.take, customer)
+        if tree is not None:
+            return found, await tree.put(bucket, key, body, hashed.describe, self._preconditions, request.timings)
+        address = (services.store_of(request, self._storage_class), bucket.id, key)
+        source: DriverSource = body if self.seal is None else self.seal.source(body)
+        return found, await objects.put(*address, source, hashed.describe, self._preconditions, request.timings)
 
 
 class _CopyHasher:
@@ -289,140 +272,3 @@ class _CopyHasher:
         if self._checksum is not None:
             new = new._replace(checksum_type="FULL_OBJECT", checksum=self._checksum.digest_base64())
         return new
-
-
-def _headers_of_copy(request: S3Request, found: Version, replace: bool) -> dict[str, str]:
-    """Return the headers of a copy: the request's with `replace`, else its source's."""
-    if replace:
-        return metadata.object_headers(request)
-    headers = metadata.unpack_headers(found.headers)
-    headers.pop(metadata.REDIRECT, None)
-    return headers | metadata.redirect(request)
-
-
-async def _new_version(
-    services: Services,
-    found: Version,
-    stored_headers: str,
-    storage_class: str,
-    algorithm: str,
-    written: acls.NewObjectOwnership,
-    customer: CustomerKey | None,
-) -> NewVersion:
-    checksum = found.checksum_algorithm, found.checksum_type, found.checksum
-    if algorithm and (algorithm != found.checksum_algorithm or found.checksum_type != "FULL_OBJECT"):
-        hasher = checksums.ALGORITHMS[algorithm].new()
-        await reading.feed_bytes(services.store, found, 0, found.size, hasher.update, customer)
-        checksum = algorithm, "FULL_OBJECT", hasher.digest_base64()
-    return NewVersion(
-        found.size,
-        found.etag,
-        stored_headers,
-        storage_class,
-        *checksum,
-        body=found.body,
-        parts=found.parts,
-        owner_id=written.owner_id,
-    )
-
-
-@operation("PUT", "key", "uploadId+copy", name="UploadPartCopy", action="s3:PutObject", anonymous_error=COPIED_BY)
-async def upload_part_copy(services: Services, request: S3Request) -> Response:
-    """Handle UploadPartCopy (https://docs.aws.amazon.com/AmazonS3/latest/API/API_UploadPartCopy.html)."""
-    number = part_number(request)
-    source = await _source(services, request)
-    upload = await require_open_upload(services, request)
-    seal = await part_encryption(services, request, upload)
-    preconditions = request.headers.get("x-amz-copy-source-range")
-    store = services.store_of(request, upload.storage_class)
-
-    def bounds(found: Version) -> tuple[int, int]:
-        offset, length = (0, found.size) if preconditions is None else parse_copy_range(preconditions, found.size)
-        if length > MAX_COPY:
-            raise InvalidRequest(
-                f"The specified copy source is larger than the maximum allowable size for a copy source: {MAX_COPY}"
-            )
-        return offset, length
-
-    room = services.quotas.room(request.bucket_row)
-
-    async def describe(found: Version) -> tuple[Part, int, int]:
-        offset, length = bounds(found)
-        whole = length == found.size or SEALED not in found.headers
-        placed = can_share_blobs(services.store, source.bucket, found, store)
-        if not (placed and whole and encryption.is_same_key(services, request, seal, found)):
-            raise _NeedsByteCopy
-        await room.take(length, 0)
-        customer = encryption.source_key(services, request, found)
-        return await _hash(services, upload, number, found, offset, length, customer, seal), offset, length
-
-    async def copy() -> tuple[Version, Part, CommitResult]:
-        found = await find()
-        offset, length = bounds(found)
-        await room.take(length, 0)
-        hashes = _PartHashes(upload, number, length, seal)
-        customer = encryption.source_key(services, request, found)
-        body = reading.VersionSource(services.store, found, offset, length, hashes.take, customer)
-        written: DriverSource = body if seal is None else seal.source(body)
-        part = await multipart.put_part(store, upload, written, hashes.part, request.timings)
-        return found, hashes.part(()), part
-
-    find = partial(_find, services, request, source)
-    async with room:
-        try:
-            if not _shares(services, source, request.bucket_row):
-                raise _NeedsByteCopy
-            found, part, committed = await multipart.copy_part(services.store, find, upload, describe, request.timings)
-        except _NeedsByteCopy:
-            found, part, committed = await _retry_while_source_changes(copy)
-    content = (
-        f"<LastModified>{xml.timestamp(committed.modified)}</LastModified><ETag>&quot;{part.etag}&quot;</ETag>"
-        + (xml.element("Checksum" + part.checksum_algorithm, part.checksum) if upload.checksum_algorithm else "")
-    )
-    headers: Headers = [*XML, *version_headers.headers_of_copy_source(found)]
-    headers += encryption.response_headers(request, None if seal is None else seal.scheme)
-    return Response(200, headers, xml.document("CopyPartResult", content))
-
-
-async def _hash(
-    services: Services,
-    upload: Upload,
-    number: int,
-    found: Version,
-    offset: int,
-    length: int,
-    customer: CustomerKey | None,
-    seal: ObjectEncryption | None,
-) -> Part:
-    """Return the part with ETag and checksum. They are the source's for the same bytes, else computed by reading."""
-    algorithm = part_checksum_algorithm(upload)
-    whole = length == found.size and not found.parts
-    if whole and found.checksum_algorithm == algorithm and found.checksum_type == "FULL_OBJECT":
-        return Part(number, length, found.etag, 0, algorithm, found.checksum, ())
-    hashes = _PartHashes(upload, number, length, seal)
-    await reading.feed_bytes(services.store, found, offset, length, hashes.take, customer)
-    return hashes.part(())
-
-
-class _PartHashes:
-    """ETag and checksum of a copied part."""
-
-    def __init__(self, upload: Upload, number: int, size: int, seal: ObjectEncryption | None) -> None:
-        self._seal = seal
-        self._number = number
-        self._size = size
-        self._algorithm = part_checksum_algorithm(upload)
-        self._md5 = hashlib.md5(usedforsecurity=False)
-        self._checksum = checksums.ALGORITHMS[self._algorithm].new()
-
-    def take(self, piece: Buffer) -> None:
-        """Take a piece of its bytes."""
-        self._md5.update(piece)
-        self._checksum.update(piece)
-
-    def part(self, extents: tuple[Extent, ...]) -> Part:
-        """Return the part, after all its bytes."""
-        md5 = self._md5.hexdigest()
-        etag = md5 if self._seal is None else self._seal.etag(md5)
-        hashes = etag, 0, self._algorithm, self._checksum.digest_base64()
-        return Part(self._number, self._size, *hashes, extents)
