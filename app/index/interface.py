@@ -51,18 +51,8 @@ from sluice_s3.app.index.engine.lock_keys import (
     vanished_lock,
 )
 from sluice_s3.app.index.engine.procedures import delete_procedure, deletes_procedure, put_procedure
-from sluice_s3.app.index.rows import (
-    AccessKey,
-    Bucket,
-    CommitResult,
-    Conditions,
-    NewVersion,
-    Pack,
-    Part,
-    Upload,
-    Version,
-    Writer,
-)
+from sluice_s3.app.index.rows import AccessKey, Bucket, CommitResult, Conditions, NewVersion, Part, Upload, Version
+from sluice_s3.app.index.upkeep_rows import Pack, Writer
 from sluice_s3.app.index.version_rows import DeleteResult
 
 

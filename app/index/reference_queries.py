@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from sluice_s3.app.index.rows import PIECES, BlobReference, PackReferences
+from sluice_s3.app.index.rows import PIECES
 from sluice_s3.app.index.sql.dialect import Query, SqlDialect
 from sluice_s3.app.index.sql.transaction import Transaction
+from sluice_s3.app.index.upkeep_rows import BlobReference, PackReferences
 
 ROWS_PER_BATCH = 1000
 

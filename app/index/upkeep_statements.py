@@ -12,7 +12,7 @@ from sqlalchemy import (
     update,
 )
 
-from sluice_s3.app.index.rows import Bucket, Journal, Pack
+from sluice_s3.app.index.rows import Bucket
 from sluice_s3.app.index.schema.tables import (
     buckets,
     id_ranges,
@@ -28,6 +28,7 @@ from sluice_s3.app.index.schema.tables import (
 )
 from sluice_s3.app.index.sql.builder import columns, excluded, insertion, new_values, number, text, upsertion
 from sluice_s3.app.index.sql.transaction import Statement
+from sluice_s3.app.index.upkeep_rows import Journal, Pack
 
 # writers
 ADD_WRITER = insertion(writers)

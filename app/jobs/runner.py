@@ -16,7 +16,7 @@ from time import monotonic
 from typing import Any
 
 from sluice_s3.app.errors import DomainError
-from sluice_s3.app.index.rows import Writer
+from sluice_s3.app.index.upkeep_rows import Writer
 from sluice_s3.app.jobs.integrity.capacity import CapacityMonitor
 from sluice_s3.app.jobs.integrity.scrub import Scrubber
 from sluice_s3.app.jobs.journals.writer import JournalWriter

@@ -9,7 +9,7 @@ import asyncio
 
 from sluice_s3.app.errors import DomainError, WouldBlock
 from sluice_s3.app.index.interface import Index
-from sluice_s3.app.index.rows import IdRange
+from sluice_s3.app.index.upkeep_rows import IdRange
 
 RANGE = 1024
 """Ids reserved at a time."""

@@ -9,7 +9,8 @@ import time
 
 import orjson
 
-from sluice_s3.app.index.rows import NewVersion, Part, ReferenceHint, Upload
+from sluice_s3.app.index.rows import NewVersion, Part, Upload
+from sluice_s3.app.index.upkeep_rows import ReferenceHint
 
 PUT, PART, MOVED = "put", "part", "moved"
 

@@ -15,11 +15,12 @@ from sqlalchemy import select
 
 from sluice_s3.app.index.lifecycle_scan import ExpireEntry
 from sluice_s3.app.index.rewrites import Rename
-from sluice_s3.app.index.rows import PIECES, ExternalFile, QueuedDiscard, Upload, Version, is_plain_file
+from sluice_s3.app.index.rows import PIECES, ExternalFile, Upload, Version, is_plain_file
 from sluice_s3.app.index.schema.tables import intents, versions
 from sluice_s3.app.index.sql.builder import columns, number
 from sluice_s3.app.index.sql.transaction import Row, Statement
 from sluice_s3.app.index.transactions.multipart import pieces_number
+from sluice_s3.app.index.upkeep_rows import QueuedDiscard
 from sluice_s3.app.index.version_rows import Deletion
 
 _UPLOAD, _NAMED = 1 << 62, 1 << 61

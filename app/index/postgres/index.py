@@ -30,11 +30,12 @@ from sluice_s3.app.index.postgres.errors import to_domain_error
 from sluice_s3.app.index.postgres.group_commit import GroupCommitter
 from sluice_s3.app.index.postgres.heartbeat import Heartbeat
 from sluice_s3.app.index.postgres.scans import Scans
-from sluice_s3.app.index.rows import CommitResult, Pack
-from sluice_s3.app.index.rows import Writer as WriterRow
+from sluice_s3.app.index.rows import CommitResult
 from sluice_s3.app.index.schema.tables import DEFAULT, REVISION
 from sluice_s3.app.index.sql.transaction import Transaction
 from sluice_s3.app.index.transactions import cluster, objects
+from sluice_s3.app.index.upkeep_rows import Pack
+from sluice_s3.app.index.upkeep_rows import Writer as WriterRow
 from sluice_s3.app.index.version_rows import Deletion, Done
 from sluice_s3.app.private_files import make_directory
 

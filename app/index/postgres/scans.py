@@ -10,11 +10,11 @@ from sluice_s3.app.index.postgres import runner
 from sluice_s3.app.index.postgres.database import Connection, Database, Pool
 from sluice_s3.app.index.postgres.dialect import escape_all, prepare
 from sluice_s3.app.index.postgres.errors import to_domain_error
-from sluice_s3.app.index.rows import Pack
 from sluice_s3.app.index.schema.tables import SEALED, SWEPT
 from sluice_s3.app.index.sql.dialect import Query
 from sluice_s3.app.index.sql.transaction import Row, Transaction
 from sluice_s3.app.index.transactions.packs import all_packs
+from sluice_s3.app.index.upkeep_rows import Pack
 
 T = TypeVar("T")
 

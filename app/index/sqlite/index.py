@@ -18,8 +18,7 @@ from sluice_s3.app.index.engine.declared import DeferredCommit, Write
 from sluice_s3.app.index.engine.generation import Generation
 from sluice_s3.app.index.engine.liveness_lock import is_unlocked
 from sluice_s3.app.index.engine.registration import RegisteredIndex
-from sluice_s3.app.index.rows import AccessKey, Bucket, CommitResult, Pack, Version
-from sluice_s3.app.index.rows import Writer as WriterRow
+from sluice_s3.app.index.rows import AccessKey, Bucket, CommitResult, Version
 from sluice_s3.app.index.sql.transaction import Transaction
 from sluice_s3.app.index.sqlite import checkpoint, migrate, runner, scans
 from sluice_s3.app.index.sqlite.commit_thread import CommitThread
@@ -36,6 +35,8 @@ from sluice_s3.app.index.sqlite.disk_reserve import DiskReserve
 from sluice_s3.app.index.sqlite.files import IndexFiles
 from sluice_s3.app.index.statements import SEQUENCE, VERSION
 from sluice_s3.app.index.transactions import accounts, buckets, objects
+from sluice_s3.app.index.upkeep_rows import Pack
+from sluice_s3.app.index.upkeep_rows import Writer as WriterRow
 from sluice_s3.app.private_files import check_owners, make_directory
 
 T = TypeVar("T")

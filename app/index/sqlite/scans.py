@@ -7,11 +7,11 @@ from collections.abc import Callable, Sequence
 import apsw
 
 from sluice_s3.app.index import reference_queries
-from sluice_s3.app.index.rows import Pack
 from sluice_s3.app.index.schema.tables import SEALED, SWEPT
 from sluice_s3.app.index.sqlite import runner
 from sluice_s3.app.index.sqlite.connection import all_rows
 from sluice_s3.app.index.transactions.packs import all_packs
+from sluice_s3.app.index.upkeep_rows import Pack
 
 
 def referenced_bytes(

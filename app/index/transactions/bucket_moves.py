@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import orjson
 
 from sluice_s3.app.errors import BucketBusy, NoSuchBucket
-from sluice_s3.app.index.rows import PIECES, BlobReference, Bucket, ReferenceSwap
+from sluice_s3.app.index.rows import PIECES, Bucket
 from sluice_s3.app.index.sql.transaction import DRAW, Row, Transaction
 from sluice_s3.app.index.statements import (
     ADD_PIECE,
@@ -25,6 +25,7 @@ from sluice_s3.app.index.statements import (
 )
 from sluice_s3.app.index.transactions.multipart import NUMBER_DIGITS, pieces_number
 from sluice_s3.app.index.transactions.refcounts import add_reference, drop_reference, reference_new_blob
+from sluice_s3.app.index.upkeep_rows import BlobReference, ReferenceSwap
 from sluice_s3.app.index.upkeep_statements import (
     DISOWN_UPLOAD,
     END_MOVE,

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 
 import orjson
 
-from sluice_s3.app.index.rows import BlobReference, RecordMove, ReferenceHint
 from sluice_s3.app.index.sql.transaction import Transaction
 from sluice_s3.app.index.statements import (
     BODY,
@@ -20,6 +19,7 @@ from sluice_s3.app.index.statements import (
     MOVE_VERSION,
     PIECE,
 )
+from sluice_s3.app.index.upkeep_rows import BlobReference, RecordMove, ReferenceHint
 from sluice_s3.app.index.upkeep_statements import ADD_DEAD
 from sluice_s3.app.index.version_statements import CLAIMED_OTHERS
 

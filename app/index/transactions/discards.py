@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from sluice_s3.app.index.rows import QueuedDiscard
 from sluice_s3.app.index.sql.transaction import DRAW, Transaction
 from sluice_s3.app.index.statements import ADD_DISCARD, DISCARDS, QUEUED, REMOVE_DISCARD
 from sluice_s3.app.index.transactions.packs import add_dead
+from sluice_s3.app.index.upkeep_rows import QueuedDiscard
 from sluice_s3.app.index.upkeep_statements import REMOVE_PACK
 
 Gone = tuple[int, int, int]

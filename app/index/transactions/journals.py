@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 from sluice_s3.app.errors import ConditionalRequestConflict, IndexBehind, LeaseLost, WriterDead
 from sluice_s3.app.index.change_feed import ANNOUNCED, KEYRING, WATERMARK
-from sluice_s3.app.index.rows import Journal
 from sluice_s3.app.index.schema.tables import DEFAULT
 from sluice_s3.app.index.sql.transaction import DRAW, Transaction, now_ms, of_store
 from sluice_s3.app.index.statements import META, SET_META
+from sluice_s3.app.index.upkeep_rows import Journal
 from sluice_s3.app.index.upkeep_statements import (
     ADD_JOURNAL,
     ADD_QUARANTINE,

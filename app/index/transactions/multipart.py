@@ -23,7 +23,6 @@ from sluice_s3.app.index.rows import (
     ObjectPart,
     Part,
     Piece,
-    QueuedDiscard,
     Upload,
     is_plain_file,
     tree_upload,
@@ -56,6 +55,7 @@ from sluice_s3.app.index.statements import (
 )
 from sluice_s3.app.index.transactions.objects import current_for_write, write_current
 from sluice_s3.app.index.transactions.refcounts import add_reference, drop_reference
+from sluice_s3.app.index.upkeep_rows import QueuedDiscard
 
 NUMBER_DIGITS = 16
 """Hex digits of an upload id that encode its number, so that ids of one key sort by initiation. 32 random digits

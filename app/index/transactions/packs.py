@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from sluice_s3.app.errors import WriterDead
-from sluice_s3.app.index.rows import NULL_VERSION, Pack
+from sluice_s3.app.index.rows import NULL_VERSION
 from sluice_s3.app.index.schema.tables import DEFAULT, RETIRED, SEALED, SWEPT
 from sluice_s3.app.index.sql.transaction import DRAW, Transaction, now_ms
 from sluice_s3.app.index.statements import ADD_DISCARD
+from sluice_s3.app.index.upkeep_rows import Pack
 from sluice_s3.app.index.upkeep_statements import (
     ADD_DEAD,
     ADD_PACK,

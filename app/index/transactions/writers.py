@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from sluice_s3.app.errors import WriterDead
 from sluice_s3.app.index.plain_file_statements import INTENTS_OF
-from sluice_s3.app.index.rows import IdRange, Pack, Writer
 from sluice_s3.app.index.sql.transaction import DRAW, Draw, Transaction
 from sluice_s3.app.index.transactions import cluster
 from sluice_s3.app.index.transactions.cluster import LIVE
+from sluice_s3.app.index.upkeep_rows import IdRange, Pack, Writer
 from sluice_s3.app.index.upkeep_statements import (
     ADD_RANGE,
     ADD_WRITER,

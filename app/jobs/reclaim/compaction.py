@@ -15,8 +15,8 @@ from typing import NamedTuple
 
 from sluice_s3.app.crash import crash_point
 from sluice_s3.app.errors import CommitUnknown, DataDamaged, DomainError
-from sluice_s3.app.index.rows import BlobReference, Pack, PackReferences, RecordMove
 from sluice_s3.app.index.schema.tables import SEALED, SWEPT
+from sluice_s3.app.index.upkeep_rows import BlobReference, Pack, PackReferences, RecordMove
 from sluice_s3.app.store import recovery_headers
 from sluice_s3.app.store.driver_errors import translate_driver_errors
 from sluice_s3.app.store.store import Store

@@ -13,7 +13,8 @@ from typing import NamedTuple
 
 from sluice_s3.app.crash import crash_point
 from sluice_s3.app.index.retention_clock import clock
-from sluice_s3.app.index.rows import PIECES, QueuedDiscard
+from sluice_s3.app.index.rows import PIECES
+from sluice_s3.app.index.upkeep_rows import QueuedDiscard
 from sluice_s3.app.store.driver_errors import translate_driver_errors
 from sluice_s3.app.store.named_driver import store_of_locator
 from sluice_s3.app.store.store import Store

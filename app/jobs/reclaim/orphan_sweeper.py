@@ -7,7 +7,8 @@ import logging
 from collections.abc import Callable
 
 from sluice_s3.app.crash import crash_point
-from sluice_s3.app.index.rows import IdRange, Writer, is_plain_file
+from sluice_s3.app.index.rows import is_plain_file
+from sluice_s3.app.index.upkeep_rows import IdRange, Writer
 from sluice_s3.app.store.driver_errors import translate_driver_errors
 from sluice_s3.app.store.named_driver import store_of_locator
 from sluice_s3.app.store.store import Store

@@ -8,7 +8,8 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Itera
 from itertools import groupby
 from typing import Any, NamedTuple
 
-from sluice_s3.app.index.rows import BlobReference, Bucket
+from sluice_s3.app.index.rows import Bucket
+from sluice_s3.app.index.upkeep_rows import BlobReference
 from sluice_s3.app.store import recovery_headers
 from sluice_s3.app.store.driver_errors import to_domain_error, translate_driver_errors
 from sluice_s3.app.store.named_driver import store_of_locator

@@ -18,7 +18,8 @@ import orjson
 from sluice_s3.app.crash import crash_point
 from sluice_s3.app.errors import CommitUnknown, DomainError
 from sluice_s3.app.index.move_queries import BlobRow, BodyRow
-from sluice_s3.app.index.rows import PIECES, BlobReference, Bucket, ReferenceSwap, is_plain_file
+from sluice_s3.app.index.rows import PIECES, Bucket, is_plain_file
+from sluice_s3.app.index.upkeep_rows import BlobReference, ReferenceSwap
 from sluice_s3.app.jobs.relocation.blob_copier import RECORDS_PER_BATCH, BlobCopier, CopyRequest, gather_all
 from sluice_s3.app.store.named_driver import store_of_locator
 from sluice_s3.app.store.store import Store, StoredBlob

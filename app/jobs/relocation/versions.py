@@ -17,8 +17,9 @@ from sluice_s3.app.errors import CommitUnknown, DomainError
 from sluice_s3.app.index import restore_state
 from sluice_s3.app.index.engine.outbox import EventBuilder, emit_events
 from sluice_s3.app.index.restore_state import ARCHIVE_OFFSET
-from sluice_s3.app.index.rows import PIECES, BlobReference, Bucket, Version, is_plain_file
+from sluice_s3.app.index.rows import PIECES, Bucket, Version, is_plain_file
 from sluice_s3.app.index.transition_rows import Archive, MetaUpdate, TransitionEntry
+from sluice_s3.app.index.upkeep_rows import BlobReference
 from sluice_s3.app.jobs.relocation.blob_copier import RECORDS_PER_BATCH, BlobCopier, CopyRequest
 from sluice_s3.app.store.named_driver import store_of_locator
 from sluice_s3.app.store.store import Store, StoredBlob

@@ -11,8 +11,9 @@ from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, invaria
 
 from sluice_s3.app.errors import InvalidPart, NoSuchUpload, PreconditionFailed, SourceGone
 from sluice_s3.app.index import reference_queries
-from sluice_s3.app.index.rows import PIECES, Conditions, Extent, Part, QueuedDiscard, Upload
+from sluice_s3.app.index.rows import PIECES, Conditions, Extent, Part, Upload
 from sluice_s3.app.index.transactions import buckets, discards, multipart, objects
+from sluice_s3.app.index.upkeep_rows import QueuedDiscard
 from sluice_s3.app.index.version_rows import Deletion
 from tests.support.environment import sized
 from tests.unit.index.tools import OWNER, Memory, new

@@ -7,8 +7,9 @@ import pytest
 
 from sluice_s3.app.errors import WriterDead
 from sluice_s3.app.index.reference_queries import Reference
-from sluice_s3.app.index.rows import Bucket, IdRange
+from sluice_s3.app.index.rows import Bucket
 from sluice_s3.app.index.sqlite.index import SqliteIndex
+from sluice_s3.app.index.upkeep_rows import IdRange
 from tests.unit.index.tools import OWNER, by_hand, new, open_at, part
 
 
