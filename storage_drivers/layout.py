@@ -8,6 +8,7 @@ lie in the next directories, since Linux creates files of one directory one afte
 
 from __future__ import annotations
 
+import os
 import re
 from pathlib import Path
 
@@ -62,6 +63,12 @@ class ObjectsLayout:
         """
         number = number_of(locator)
         return self.pack(number) if locator.startswith(WHOLE_PACK) else self.blob(number)
+
+
+def list_ids(directory: str, suffix: str) -> list[int]:
+    """Return the ids of a directory's files with this suffix, in ascending order. Raises OSError."""
+    matches = map(NAME.fullmatch, os.listdir(directory))
+    return sorted(int(match[1], 16) for match in matches if match is not None and match[2] == suffix)
 
 
 def number_of(locator: str) -> int:

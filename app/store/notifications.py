@@ -161,7 +161,7 @@ class S3EventBuilder:
 
 def test_event(bucket: Bucket, rule: Rule, cause: EventContext) -> NewMessage:
     """Return the test message for a target that a bucket begins to use."""
-    told = {
+    fields = {
         "Service": "Amazon S3",
         "Event": "s3:TestEvent",
         "Time": datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%f")[:-3] + "Z",
@@ -169,4 +169,4 @@ def test_event(bucket: Bucket, rule: Rule, cause: EventContext) -> NewMessage:
         "RequestId": cause.request_id,
         "HostId": cause.request_id,
     }
-    return NewMessage(rule.target, bucket.id, "", orjson.dumps(told).decode())
+    return NewMessage(rule.target, bucket.id, "", orjson.dumps(fields).decode())

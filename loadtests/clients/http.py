@@ -228,10 +228,10 @@ class Connection:
             count = wire.recv_into(buffer, 0, flags)
             self._arrived = time.perf_counter()
             return count
-        count, told, _, _ = wire.recvmsg_into([buffer], _ANCILLARY, flags)
+        count, ancillary, _, _ = wire.recvmsg_into([buffer], _ANCILLARY, flags)
         arrived = time.perf_counter()
-        if told:
-            seconds, nanoseconds = _STAMP.unpack(told[0][2])
+        if ancillary:
+            seconds, nanoseconds = _STAMP.unpack(ancillary[0][2])
             arrived -= max(0, time.time_ns() - seconds * 10**9 - nanoseconds) / 1e9
         self._arrived = max(self._arrived, arrived)  # even if the wall clock was set meanwhile
         return count

@@ -199,8 +199,8 @@ class S3Client:
                 answer = self._wire.ask("PUT", path, query, lambda length=length: pieces(length), length)  # type: ignore[misc]
                 etags.append(_etag(answer))
             if answer.status < 300:
-                told = _complete(etags)
-                answer = self._wire.ask("POST", path, f"uploadId={upload}", lambda: [memoryview(told)], len(told))
+                body = _complete(etags)
+                answer = self._wire.ask("POST", path, f"uploadId={upload}", lambda: [memoryview(body)], len(body))
             status, error = answer.status, answer.problem
         except ConnectionFailed as lost:
             error = f"no answer: {lost}"

@@ -60,7 +60,7 @@ def run(
     target: Annotated[list[str], typer.Option(help="sluice[:full|:relaxed], NAME=http://HOST:PORT or NAME=COMMAND.")],
     pid: Annotated[list[str] | None, typer.Option(help="NAME=PID: root process of an endpoint that runs.")] = None,
     beside: Annotated[
-        int | None, typer.Option(help="Root process of what serves the servers, a database: its CPU is told apart.")
+        int | None, typer.Option(help="Root process of a database that serves the servers; its CPU is separate.")
     ] = None,
     rounds: Annotated[int, typer.Option(min=1, help="Rounds; the order of targets turns with each.")] = 5,
     durability: Annotated[str, typer.Option(help="Of the target `sluice`: relaxed or full.")] = "relaxed",
@@ -207,7 +207,7 @@ def small_files_command(
     workers: Annotated[int, typer.Option(min=1, help="Of the target `sluice`.")] = 1,
     server_core: Annotated[int, typer.Option(help="Core of the server; -1: any.")] = 0,
     client_core: Annotated[int, typer.Option(help="Core of the client; -1: any.")] = 1,
-    mount_pid: Annotated[int | None, typer.Option(help="Process of the mount, whose CPU is told too.")] = None,
+    mount_pid: Annotated[int | None, typer.Option(help="Process of the mount, whose CPU is reported too.")] = None,
 ) -> None:
     """Put a source tree through gateways on a mount, and straight on it; then read it by 16."""
     from sluice_s3.loadtests.cpu import small_files

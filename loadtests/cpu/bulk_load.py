@@ -22,7 +22,7 @@ from sluice_s3.app.store.stores import make_driver
 from sluice_s3.storage_drivers.base import Buffer
 
 TASKS = 64
-TOLD = 500_000
+OBJECTS_PER_REPORT = 500_000
 SPREAD = 7_919_777
 
 
@@ -59,10 +59,10 @@ async def fill(data: Path, durability: str, bucket: str, first: int, end: int, s
         row = await index.bucket(bucket)
         assert row is not None
         numbers = iter(range(first, end))
-        told = time.perf_counter()
+        reported_at = time.perf_counter()
 
         async def put_some() -> None:
-            nonlocal told
+            nonlocal reported_at
             for number in numbers:
                 source = Bytes(number.to_bytes(8, "big") + os.urandom(size - 8))
 
@@ -82,10 +82,12 @@ async def fill(data: Path, durability: str, bucket: str, first: int, end: int, s
 
                 key = f"many/{number * SPREAD % 10**10:010d}"
                 await objects.put(store, row.id, key, source, describe, None, {})
-                if number and number % TOLD == 0:
+                if number and number % OBJECTS_PER_REPORT == 0:
                     now = time.perf_counter()
-                    console.print(f"{number:,} objects, {TOLD / (now - told):,.0f}/s", highlight=False)
-                    told = now
+                    console.print(
+                        f"{number:,} objects, {OBJECTS_PER_REPORT / (now - reported_at):,.0f}/s", highlight=False
+                    )
+                    reported_at = now
 
         async with asyncio.TaskGroup() as group:
             for _ in range(TASKS):

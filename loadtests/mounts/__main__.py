@@ -37,7 +37,7 @@ def mount(
     tracked: Annotated[bool, typer.Option(help="Keep what a crash takes back.")] = False,
     big_writes: Annotated[bool, typer.Option(help="Writes of up to 1 MiB, not of 4 KiB.")] = True,
     cached: Annotated[bool, typer.Option(help="Linux may remember bytes, so that not every read comes here.")] = True,
-    control: Annotated[Path | None, typer.Option(help="Unix socket by which it is told and asked.")] = None,
+    control: Annotated[Path | None, typer.Option(help="Unix socket that takes commands.")] = None,
 ) -> None:
     """Show a directory at another place, until it is unmounted."""
     try:

@@ -185,11 +185,11 @@ def _many_descriptors() -> None:
 
 def main() -> None:
     """Run what `Mount` starts in a process of its own; the argument is JSON."""
-    told = json.loads(sys.argv[1])
-    paths: dict[str, Any] = {name: Path(told.pop(name)) for name in ("backing", "where", "control")}
-    profile = profile_named(told.pop("profile")).changed(told.pop("ms"))
-    faults = tuple(Fault(**fault) for fault in told.pop("faults"))
-    mounting = Mounting(**paths, profile=profile, faults=faults, **told)
+    arguments = json.loads(sys.argv[1])
+    paths: dict[str, Any] = {name: Path(arguments.pop(name)) for name in ("backing", "where", "control")}
+    profile = profile_named(arguments.pop("profile")).changed(arguments.pop("ms"))
+    faults = tuple(Fault(**fault) for fault in arguments.pop("faults"))
+    mounting = Mounting(**paths, profile=profile, faults=faults, **arguments)
     end_with_parent(mounting)
     try:
         serve(mounting)

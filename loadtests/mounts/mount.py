@@ -101,12 +101,12 @@ class Mount:
     def start(self) -> None:
         """Mount. Raises MountFailed."""
         control = Path(tempfile.mkdtemp(prefix="sluice-mount-")) / "control"
-        told = {"backing": str(self.backing), "where": str(self.path), "control": str(control), **self._options}
+        fields = {"backing": str(self.backing), "where": str(self.path), "control": str(control), **self._options}
         command = [
             sys.executable,
             "-c",
             "from sluice_s3.loadtests.mounts.fuse_server import main; main()",
-            json.dumps(told),
+            json.dumps(fields),
         ]
         process = subprocess.Popen(
             command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
@@ -165,9 +165,9 @@ def mounted(
     if personality and personality not in PERSONALITIES:
         raise ValueError(f"no personality {personality!r} (there are {', '.join(PERSONALITIES)})")
     profile_named(profile).changed(ms or {})
-    told = {"profile": profile, "ms": dict(ms or {}), "personality": personality, "tracked": tracked}
-    told |= {"big_writes": big_writes, "cached": cached, "faults": [fault.as_json() for fault in faults]}
-    mount = Mount(Path(os.path.realpath(backing)), Path(where), told)
+    fields = {"profile": profile, "ms": dict(ms or {}), "personality": personality, "tracked": tracked}
+    fields |= {"big_writes": big_writes, "cached": cached, "faults": [fault.as_json() for fault in faults]}
+    mount = Mount(Path(os.path.realpath(backing)), Path(where), fields)
     mount.start()
     try:
         yield mount

@@ -221,12 +221,12 @@ def phases_of(groups: Iterable[Group]) -> dict[str, float]:
     A phase that a request did not name counts as 0.
     """
     sums: dict[str, float] = {}
-    told = 0
+    phased = 0
     for group in groups:
-        told += group.phased
+        phased += group.phased
         for name, value in group.phases.items():
             sums[name] = sums.get(name, 0.0) + value
-    return {name: value / told for name, value in sums.items()}
+    return {name: value / phased for name, value in sums.items()}
 
 
 def courses_of(reading: Reading) -> list[Course]:

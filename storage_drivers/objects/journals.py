@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from sluice_s3.storage_drivers.base import JournalRecord
 from sluice_s3.storage_drivers.errors import BlobDamaged, StoreFailed, StoreGone, map_errors
 from sluice_s3.storage_drivers.fsutil import FILE_MODE, sync_directory, write_all
-from sluice_s3.storage_drivers.layout import DIRECTORIES, JOURNAL_SUFFIX, NAME, ObjectsLayout
+from sluice_s3.storage_drivers.layout import DIRECTORIES, JOURNAL_SUFFIX, ObjectsLayout, list_ids
 from sluice_s3.storage_drivers.packs import format
 from sluice_s3.storage_drivers.packs.reader import OPEN
 
@@ -155,15 +155,12 @@ def _sizes_in(directory: str) -> dict[int, int]:
     found = {}
     with map_errors():
         try:
-            names = os.listdir(directory)
+            ids = list_ids(directory, JOURNAL_SUFFIX)
         except FileNotFoundError:  # a store on which no current version has started
             return {}
-        for name in names:
-            match = NAME.fullmatch(name)
-            if match is None or match[2] != JOURNAL_SUFFIX:
-                continue
+        for journal_id in ids:
             try:
-                found[int(match[1], 16)] = os.stat(f"{directory}/{name}").st_size
+                found[journal_id] = os.stat(f"{directory}/{journal_id:016x}{JOURNAL_SUFFIX}").st_size
             except FileNotFoundError:  # discarded meanwhile
                 continue
     return found

@@ -14,7 +14,7 @@ from sluice_s3.storage_drivers.base import JournalRecord
 from sluice_s3.storage_drivers.blobs.footer import CHUNK, Shape, chunk_check, part_id, read_footer
 from sluice_s3.storage_drivers.errors import BlobDamaged, DriverError, map_errors
 from sluice_s3.storage_drivers.fsutil import read_exactly
-from sluice_s3.storage_drivers.layout import DIRECTORIES, JOURNAL_SUFFIX, NAME, ObjectsLayout
+from sluice_s3.storage_drivers.layout import DIRECTORIES, JOURNAL_SUFFIX, ObjectsLayout, list_ids
 from sluice_s3.storage_drivers.objects.journals import Journals
 from sluice_s3.storage_drivers.packs import format
 from sluice_s3.storage_drivers.packs.reader import OPEN, PREFIX, parse_locator
@@ -55,11 +55,8 @@ class OfflineStoreReader:
     def _numbers(self, suffix: str) -> Iterator[int]:
         for low in range(DIRECTORIES):
             with map_errors():
-                names = sorted(os.listdir(self._names.directory(low)))
-            for name in names:
-                found = NAME.fullmatch(name)
-                if found is not None and found[2] == suffix:
-                    yield int(found[1], 16)
+                ids = list_ids(self._names.directory(low), suffix)
+            yield from ids
 
     @property
     def empty(self) -> bool:
@@ -158,7 +155,12 @@ class OfflineStoreReader:
 
     def journals(self) -> list[int]:
         """Return the ids of all journals, oldest first."""
-        return sorted({*self._journals.sizes(), *self._numbers(JOURNAL_SUFFIX)})
+        with map_errors():
+            try:
+                own = list_ids(self._names.journals, JOURNAL_SUFFIX)
+            except FileNotFoundError:  # a store on which no current version has started
+                own = []
+        return sorted({*own, *self._numbers(JOURNAL_SUFFIX)})
 
     def journal(self, journal_id: int) -> Iterator[JournalRecord | None]:
         """Yield the records of a journal, None for a damaged one."""

@@ -57,8 +57,8 @@ class WriteMixin(ObjectsDriverBase, StreamingWriteMixin):
         def wrote(fd: int, body: int) -> None:
             self._files.wrote(blob_id, whole(body), 0, fd, body)
 
-        told = wrote if self._profile.descriptors else nobody
-        blob = BlobFileWriter(self._place(blob_id, 0), source, make_header, spent, self._at, told)
+        on_write = wrote if self._profile.descriptors else nobody
+        blob = BlobFileWriter(self._place(blob_id, 0), source, make_header, spent, self._at, on_write)
         await self._stream(blob, source, piece)
 
     async def _put_parts(

@@ -166,17 +166,17 @@ async def watch(directories: Directories, bucket: str, hop: Hop[Changes]) -> Asy
     """
     watcher = Watcher(directories, bucket)
     loop = asyncio.get_running_loop()
-    told = asyncio.Event()
+    readable = asyncio.Event()
     try:
         yield await hop(watcher.start)
-        loop.add_reader(watcher.fd, told.set)
+        loop.add_reader(watcher.fd, readable.set)
         while True:
-            await told.wait()
+            await readable.wait()
             loop.remove_reader(watcher.fd)
             await asyncio.sleep(PAUSE_SECONDS)
-            told.clear()
+            readable.clear()
             changes = await hop(watcher.read)
-            loop.add_reader(watcher.fd, told.set)
+            loop.add_reader(watcher.fd, readable.set)
             if changes:
                 yield changes
     finally:

@@ -81,7 +81,7 @@ class BucketMigration:
         """Nothing can be left."""
         self._twins: dict[str, tuple[str, BlobReference]] = {}
         self._copier = BlobCopier(store, bucket, self._target)
-        self._told = 0.0
+        self._reported_at = 0.0
         self._rows = self._of = 0
 
     async def run_once(self, oldest: int) -> None:
@@ -92,7 +92,7 @@ class BucketMigration:
         last = self._seen < oldest
         if self._clean and not last:
             return  # only requests that began before the change can still leave something
-        if self._copier.stuck and time.monotonic() < self._told + RETRY_SECONDS:
+        if self._copier.stuck and time.monotonic() < self._reported_at + RETRY_SECONDS:
             return
         self._rows, (self._of, _) = 0, await self._index.bucket_size(self._bucket.id)
         self._copier.stuck.clear()
@@ -249,7 +249,12 @@ class BucketMigration:
 
     async def _tell(self, *, always: bool = False) -> None:
         now = time.monotonic()
-        if always or now >= self._told + REPORT_SECONDS:
-            self._told = now
-            told = {"rows": self._rows, "of": self._of, "bytes": self._copier.bytes, "stuck": len(self._copier.stuck)}
-            await self._index.set_note(note_of(self._bucket.id), orjson.dumps(told).decode())
+        if always or now >= self._reported_at + REPORT_SECONDS:
+            self._reported_at = now
+            progress = {
+                "rows": self._rows,
+                "of": self._of,
+                "bytes": self._copier.bytes,
+                "stuck": len(self._copier.stuck),
+            }
+            await self._index.set_note(note_of(self._bucket.id), orjson.dumps(progress).decode())

@@ -41,7 +41,6 @@ ROWS_PER_FILE = 50_000
 PAGE_ROWS = 1000
 RETRY_SECONDS = 300.0
 """Seconds before a failed report is tried again."""
-DAY_SECONDS = 86_400
 SUNDAY = 3
 """Days from the epoch, a Thursday, to the first Sunday."""
 

@@ -74,9 +74,9 @@ def _directive(request: S3Request, name: str) -> bool:
 class ObjectCopy:
     """One CopyObject: call `prepare`, `run` and `answer`, in this order."""
 
-    source: SourceObject
-    ownership: acls.NewObjectOwnership
-    seal: ObjectEncryption | None
+    _source: SourceObject
+    _ownership: acls.NewObjectOwnership
+    _seal: ObjectEncryption | None
 
     def __init__(self, services: Services, request: S3Request) -> None:
         self._services = services
@@ -96,24 +96,24 @@ class ObjectCopy:
         self._tags = tags.requested_tags(request)
         self._algorithm = checksums.requested_algorithm(request)[0]
         self._storage_class = metadata.storage_class(request)
-        self.ownership = await acls.ownership_of_new_object(services, request)
+        self._ownership = await acls.ownership_of_new_object(services, request)
         self._lock = lock_headers.lock_of_new_object(request)
-        self.source = await authorize_source(services, request)
+        self._source = await authorize_source(services, request)
         await encryption.load_keyring(services, request)
-        self.seal = encryption.encryption_of_new_object(services, request)
-        await encryption.wait_until_key_journaled(services, request, self.seal)
+        self._seal = encryption.encryption_of_new_object(services, request)
+        await encryption.wait_until_key_journaled(services, request, self._seal)
 
     async def run(self) -> tuple[Version, CommitResult]:
         """Copy; return the source's version and the new one. Raises S3Error, DomainError."""
         services, request, bucket = self._services, self._request, self._bucket
         async with self._room:
             try:
-                if not self.source.is_in_store_of(bucket):
+                if not self._source.is_in_store_of(bucket):
                     raise NeedsByteCopy
                 address = (bucket.id, self._key)
                 found, committed = await objects.copy(
                     services.store,
-                    self.source.find,
+                    self._source.find,
                     *address,
                     self._describe_shared,
                     self._preconditions,
@@ -143,15 +143,15 @@ class ObjectCopy:
         ]
         version_fields = (key, result.size, committed.modified, result.headers)
         headers += lifecycle.expiration_header(bucket, services.settings.lifecycle_day_seconds, *version_fields)
-        headers += encryption.response_headers(request, None if self.seal is None else self.seal.scheme)
+        headers += encryption.response_headers(request, None if self._seal is None else self._seal.scheme)
         return Response(200, headers, xml.document("CopyObjectResult", content))
 
     async def _describe_shared(self, found: Version) -> NewVersion:
         """Return the new version with the source's body. Raises NeedsByteCopy when it cannot have it."""
         services, request = self._services, self._request
         store = services.store_of(request, self._storage_class)
-        placed = can_share_blobs(services.store, self.source.bucket, found, store)
-        if not placed or not encryption.is_same_key(services, request, self.seal, found):
+        placed = can_share_blobs(services.store, self._source.bucket, found, store)
+        if not placed or not encryption.is_same_key(services, request, self._seal, found):
             raise NeedsByteCopy
         return await self._describe(found)
 
@@ -166,10 +166,10 @@ class ObjectCopy:
         if source_tags:
             authorization.authorize_tags(request)
             if source_tags is not self._tags:
-                authorization.authorize_source_tags(request, self.source.bucket, found, self.source.version_id)
-        scheme = None if self.seal is None else self.seal.scheme
+                authorization.authorize_source_tags(request, self._source.bucket, found, self._source.version_id)
+        scheme = None if self._seal is None else self._seal.scheme
         headers = metadata.pack_headers(
-            self._object_headers(found), self.ownership.grants, source_tags, self._lock, scheme
+            self._object_headers(found), self._ownership.grants, source_tags, self._lock, scheme
         )
         return NewVersion(
             found.size,
@@ -179,11 +179,11 @@ class ObjectCopy:
             *await self._checksum(found),
             body=found.body,
             parts=found.parts,
-            owner_id=self.ownership.owner_id,
+            owner_id=self._ownership.owner_id,
         )
 
     def _is_onto_itself(self) -> bool:
-        source = self.source
+        source = self._source
         return source.bucket.id == self._bucket.id and source.key == self._key and source.version_id is None
 
     def _changes(self, found: Version) -> bool:
@@ -191,7 +191,7 @@ class ObjectCopy:
         return (
             self._replaces_metadata
             or not CHANGING_HEADERS.isdisjoint(self._request.headers)
-            or encryption.changes_encryption(self._request, self.seal, found)
+            or encryption.changes_encryption(self._request, self._seal, found)
         )
 
     def _object_headers(self, found: Version) -> dict[str, str]:
@@ -214,10 +214,10 @@ class ObjectCopy:
 
     async def _copy_bytes(self) -> tuple[Version, CommitResult]:
         services, request, bucket, key = self._services, self._request, self._bucket, self._key
-        found = await self.source.find()
-        hashed = _CopyHasher(await self._describe(found), found, self.seal)
+        found = await self._source.find()
+        hashed = _CopyHasher(await self._describe(found), found, self._seal)
         tree = services.tree_of(bucket)
-        same_store = self.source.bucket.store == bucket.store
+        same_store = self._source.bucket.store == bucket.store
         if tree is not None and hashed.has_hashes and is_plain_file(found.body) and same_store:
             pieces = tree.slices(found.body, found.size)
             committed = await tree.put_pieces(
@@ -229,7 +229,7 @@ class ObjectCopy:
         if tree is not None:
             return found, await tree.put(bucket, key, body, hashed.describe, self._preconditions, request.timings)
         address = (services.store_of(request, self._storage_class), bucket.id, key)
-        source: DriverSource = body if self.seal is None else self.seal.source(body)
+        source: DriverSource = body if self._seal is None else self._seal.source(body)
         return found, await objects.put(*address, source, hashed.describe, self._preconditions, request.timings)
 
 

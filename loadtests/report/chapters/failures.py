@@ -13,8 +13,8 @@ def errors(model: Model, scenario: str) -> list[Block]:
     rows: list[list[str | Cell]] = []
     for one in model.errors:
         if one.scenario == scenario:
-            told = counted([message.text for message in one.first])
-            rows.append([one.operation, one.target, told, Cell(f"{one.count:,}", "bad")])
+            counts = counted([message.text for message in one.first])
+            rows.append([one.operation, one.target, counts, Cell(f"{one.count:,}", "bad")])
     head = ["Operation", "Target", "the first ten by time", "errors"]
     return [Table(head, rows, "Errors", "", 3)] if rows else []
 

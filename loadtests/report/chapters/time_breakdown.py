@@ -25,9 +25,9 @@ def parts_of(line: Line) -> list[tuple[str, float]]:
     """Return milliseconds of each phase of the mean request, and the rest of its time."""
     if line.total is None:
         return []
-    told = sorted(line.phases.items(), key=lambda one: PHASES.index(one[0]) if one[0] in PHASES else len(PHASES))
-    rest = line.total.mean * 1000 - sum(value for _, value in told)
-    return [*told, (REST, max(0.0, rest))]
+    reported = sorted(line.phases.items(), key=lambda one: PHASES.index(one[0]) if one[0] in PHASES else len(PHASES))
+    rest = line.total.mean * 1000 - sum(value for _, value in reported)
+    return [*reported, (REST, max(0.0, rest))]
 
 
 def phases(model: Model) -> Chapter | None:
@@ -35,8 +35,8 @@ def phases(model: Model) -> Chapter | None:
     lines = [line for line in model.lines if line.phases and line.total]
     if not lines:
         return None
-    told = dict.fromkeys(name for line in lines for name in line.phases)
-    names = [*(name for name in PHASES if name in told), *(name for name in told if name not in PHASES), REST]
+    reported = dict.fromkeys(name for line in lines for name in line.phases)
+    names = [*(name for name in PHASES if name in reported), *(name for name in reported if name not in PHASES), REST]
     figures, rows = [], []
     for scenario, operation in dict.fromkeys((line.scenario, line.operation) for line in lines):
         own = [line for line in lines if (line.scenario, line.operation) == (scenario, operation)]
@@ -47,9 +47,7 @@ def phases(model: Model) -> Chapter | None:
             figures.append(Figure(picture, f"{title}: mean time by phase"))
         rows += [row(line, own, names) for line in own]
     head = ["Scenario", "Operation", "Target", *names, "sum"]
-    about = (
-        "Mean milliseconds of a request by phase, as the gateway told in Server-Timing. The rest is the network, the "
-    )
+    about = "Mean milliseconds of a request by phase, as reported in Server-Timing. The rest is the network, the "
     about += (
         "client, waiting, and the sending of bodies. Phases of a PUT that shares a sync with others contain the wait."
     )
