@@ -29,13 +29,6 @@ answer. The tree:
 """
 
 
-class WouldBlock(Exception):
-    """The call cannot complete without waiting: call the async variant.
-
-    It is no failure, and nothing was done.
-    """
-
-
 class DomainError(Exception):
     """Base of all domain errors.
 

@@ -23,10 +23,10 @@ from sluice_s3.app.errors import (
     TooManyBuckets,
 )
 from sluice_s3.app.index import Index, open_index
-from sluice_s3.app.index.change_feed import ROOT_NOTE
+from sluice_s3.app.index.cluster.transactions import LIVE
 from sluice_s3.app.index.engine.fencing import with_lease
+from sluice_s3.app.index.journals.rows import ROOT_NOTE
 from sluice_s3.app.index.schema.tables import DEFAULT
-from sluice_s3.app.index.transactions.cluster import LIVE
 from sluice_s3.app.jobs.journals.health import clear_wrong_index
 from sluice_s3.app.jobs.journals.position import require_current
 from sluice_s3.app.jobs.journals.recover import open_recovery

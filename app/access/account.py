@@ -6,7 +6,7 @@ import hashlib
 from functools import lru_cache
 
 from sluice_s3.app.access.policy.principals import Caller
-from sluice_s3.app.index.identity_rows import Identity
+from sluice_s3.app.index.iam.rows import Identity
 
 
 @lru_cache(maxsize=4096)

@@ -13,8 +13,8 @@ from sluice_s3.app.access.bucket_access import BucketAccess, access_of
 from sluice_s3.app.access.policy import Caller, Decision, Policy, Request, Work
 from sluice_s3.app.access.policy.variables import Values
 from sluice_s3.app.access.principal import Principal
-from sluice_s3.app.index.identity_rows import Identity
-from sluice_s3.app.index.rows import Bucket
+from sluice_s3.app.index.buckets.rows import Bucket
+from sluice_s3.app.index.iam.rows import Identity
 
 SERVICE_ACTIONS = frozenset({"s3:ListAllMyBuckets", "s3:CreateBucket"})
 OF_CREATION = SERVICE_ACTIONS | {

@@ -14,7 +14,7 @@ import orjson
 from sluice_s3.app.access import policy
 from sluice_s3.app.access.acl import Grants, from_json, to_json
 from sluice_s3.app.access.policy import Policy
-from sluice_s3.app.index.rows import Bucket
+from sluice_s3.app.index.buckets.rows import Bucket
 from sluice_s3.app.settings import Settings
 
 POLICY, BLOCK, OWNERSHIP, ACL = "policy", "public_access_block", "ownership", "acl"

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from time import monotonic
-from typing import Any, TypeVar
+from typing import TypeVar
 
+from sluice_s3.app.index.buckets.rows import Bucket
+from sluice_s3.app.index.iam.rows import AccessKey
 from sluice_s3.app.index.interface import Index
-from sluice_s3.app.index.rows import AccessKey, Bucket
 
 MAX_AGE_SECONDS = 2.0
 """Seconds after which an entry is read again even in the same epoch."""
 MAX_ENTRIES = 10_000
-KEYS, BUCKETS = 0, 1
 
 T = TypeVar("T")
 
@@ -29,34 +29,25 @@ class LookupCache:
         self._stale = 0.0
         self._entries: tuple[dict[str, AccessKey], dict[str, Bucket]] = ({}, {})
 
-    def _fresh(self, kind: int) -> dict[str, Any]:
+    def entries(self) -> tuple[dict[str, AccessKey], dict[str, Bucket]]:
+        """Return the cached keys and buckets of the present epoch."""
         generation = self._index.generation
         now = monotonic()
         if generation != self._generation or now > self._stale:
             self._entries = ({}, {})
             self._generation = generation
             self._stale = now + MAX_AGE_SECONDS
-        return self._entries[kind]
+        return self._entries
 
     async def key(self, access_key: str) -> AccessKey | None:
         """Return the key with its secret and account; None if there is no such key."""
-        keys = self._fresh(KEYS)
+        keys, _ = self.entries()
         return keys.get(access_key) or _keep(keys, access_key, await self._index.access_key(access_key))
-
-    def try_key(self, access_key: str) -> AccessKey | None:
-        """Return `key` without waiting. Raises WouldBlock."""
-        keys = self._fresh(KEYS)
-        return keys.get(access_key) or _keep(keys, access_key, self._index.try_access_key(access_key))
 
     async def bucket(self, name: str) -> Bucket | None:
         """Return the bucket of that name; None if there is none."""
-        buckets = self._fresh(BUCKETS)
+        _, buckets = self.entries()
         return buckets.get(name) or _keep(buckets, name, await self._index.bucket(name))
-
-    def try_bucket(self, name: str) -> Bucket | None:
-        """Return `bucket` without waiting. Raises WouldBlock."""
-        buckets = self._fresh(BUCKETS)
-        return buckets.get(name) or _keep(buckets, name, self._index.try_bucket(name))
 
 
 def _keep(entries: dict[str, T], name: str, found: T | None) -> T | None:

@@ -15,7 +15,7 @@ from sluice_s3.app.access.policy.errors import UnknownPrincipal
 from sluice_s3.app.access.policy.names import iterate_principals, replace_principals
 from sluice_s3.app.access.policy.principals import ARN_START, SESSION_START, UNIQUE, UNIQUE_SESSION
 from sluice_s3.app.index import Index
-from sluice_s3.app.index.identity_rows import ROLE, USER, Identity
+from sluice_s3.app.index.iam.rows import ROLE, USER, Identity
 
 ARN_KINDS = {f":{kind}/": kind for kind in (USER, ROLE)}
 

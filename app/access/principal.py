@@ -18,7 +18,7 @@ from sluice_s3.app.access.policy import CLOSED, Caller, Decision, Policy, Reques
 from sluice_s3.app.access.policy.identity_policies import parse_stored_policy
 from sluice_s3.app.access.policy.managed import MANAGED
 from sluice_s3.app.access.policy.variables import Values
-from sluice_s3.app.index.identity_rows import ROLE, Identity, KeyOwner
+from sluice_s3.app.index.iam.rows import ROLE, Identity, KeyOwner
 
 
 class Principal(NamedTuple):

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from sluice_s3.app.errors import AccountExists
+from sluice_s3.app.index.iam.rows import Account
 from sluice_s3.app.index.interface import Index
-from sluice_s3.app.index.rows import Account
 from sluice_s3.app.private_files import create_secret, read_secret
 from sluice_s3.app.settings import Settings
 

@@ -12,7 +12,7 @@ from sluice_s3.app.admin.bodies import StrictRoute
 from sluice_s3.app.admin.models import AccountChange, AccountOut, BucketOut, MadeAccount
 from sluice_s3.app.errors import AccountExists, NoSuchAccount
 from sluice_s3.app.index import Index
-from sluice_s3.app.index.rows import AccessKey, Account
+from sluice_s3.app.index.iam.rows import AccessKey, Account
 
 router = APIRouter(tags=["accounts"], route_class=StrictRoute)
 MAX_BUCKETS = 10_000

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import asyncio
 import base64
 import errno
 import hmac
 import secrets
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import Protocol
 
-from fastapi import Depends, FastAPI, HTTPException, Request, Response
+from fastapi import APIRouter, Depends, FastAPI, HTTPException, Request, Response
 from fastapi.openapi.docs import get_swagger_ui_html
 
 from sluice_s3.app import __version__
@@ -19,10 +19,13 @@ from sluice_s3.app.access.root_credentials import read_or_write
 from sluice_s3.app.admin import accounts, buckets, identities, notifications, stores
 from sluice_s3.app.admin.bodies import BodyLimits
 from sluice_s3.app.admin.metrics import store_samples
-from sluice_s3.app.index import open_index
+from sluice_s3.app.index import Index, open_index
 from sluice_s3.app.settings import Settings
+from sluice_s3.app.store.availability.breaker_watch import BreakerWatch
+from sluice_s3.app.store.store import Store
 from sluice_s3.app.store.stores import make_stores
 
+TITLE = "Sluice admin"
 TOKEN_FILE = "admin-token"  # noqa: S105 - a file's name
 
 
@@ -38,6 +41,22 @@ def admin_token(settings: Settings) -> str:
     if not token:
         raise OSError(errno.ENODATA, "there is no token in this file (remove it, and a new one is made)", str(file))
     return token
+
+
+class TokenCheck:
+    """Refuses requests without the admin token."""
+
+    def __init__(self, token: str) -> None:
+        self._token = token.encode()
+
+    def __call__(self, request: Request) -> None:
+        """Raise HTTPException for a request without the token."""
+        if not hmac.compare_digest(_read_token(request), self._token):
+            raise HTTPException(401, "the admin token is needed", {"www-authenticate": 'Basic realm="sluice admin"'})
+
+    async def depend(self, request: Request) -> None:
+        """Do the same as a dependency of a route."""
+        self(request)
 
 
 def _read_token(request: Request) -> bytes:
@@ -85,47 +104,24 @@ def create_admin(settings: Settings, context: Processes) -> FastAPI:
     """
     index = open_index(settings, writer=False)
     store = make_stores(index, settings)
-    token = admin_token(settings).encode()
-
-    @asynccontextmanager
-    async def lifespan(app: FastAPI) -> AsyncIterator[None]:
-        await index.start()
-        identities = await index.identities()
-        breakers = {one.name: one.breaker for one in store.all.values() if one.breaker is not None}
-        await asyncio.gather(*(breaker.start(identities.get(name)) for name, breaker in breakers.items()))
-        watching = asyncio.gather(*(breaker.run(context.publish_store_state) for breaker in breakers.values()))
-        app.state.index = index
-        app.state.store = store
-        app.state.settings = settings
-        try:
-            yield
-        finally:
-            watching.cancel()
-            await asyncio.gather(watching, return_exceptions=True)
-            await index.close()
-            for one in store.all.values():
-                await one.driver.close()
-
-    def authorise(request: Request) -> None:
-        if not hmac.compare_digest(_read_token(request), token):
-            raise HTTPException(401, "the admin token is needed", {"www-authenticate": 'Basic realm="sluice admin"'})
-
-    async def authorised(request: Request) -> None:
-        authorise(request)
-
+    authorise = TokenCheck(admin_token(settings))
+    guarded = [Depends(authorise.depend)]
     app = FastAPI(
-        title="Sluice admin",
+        title=TITLE,
         version=__version__,
         docs_url=None,
         redoc_url=None,
         openapi_url=None,
-        lifespan=lifespan,
+        lifespan=partial(_run_stores, index, store, context),
         telemetry={"tracing": False, "metrics": False, "logs": False, "auto_configure": False},
     )
+    app.state.index = index
+    app.state.store = store
+    app.state.settings = settings
     app.add_middleware(BodyLimits, authorise=authorise, timeout=settings.document_timeout)
-    guarded = [Depends(authorised)]
     for part in (accounts, buckets, identities, stores, notifications):
         app.include_router(part.router, prefix="/api/v1", dependencies=guarded)
+    app.include_router(_pages(app), dependencies=guarded)
 
     @app.get("/metrics", include_in_schema=False)
     async def metrics() -> Response:
@@ -136,12 +132,33 @@ def create_admin(settings: Settings, context: Processes) -> FastAPI:
             media_type="text/plain; version=0.0.4; charset=utf-8",
         )
 
-    @app.get("/openapi.json", dependencies=guarded, include_in_schema=False)
+    return app
+
+
+@asynccontextmanager
+async def _run_stores(index: Index, store: Store, context: Processes, _: FastAPI) -> AsyncIterator[None]:
+    await index.start()
+    breakers = BreakerWatch(store.all.values(), context.publish_store_state)
+    await breakers.start(await index.identities())
+    try:
+        yield
+    finally:
+        await breakers.stop()
+        await index.close()
+        for one in store.all.values():
+            await one.driver.close()
+
+
+def _pages(app: FastAPI) -> APIRouter:
+    """Return the routes of the API's own description."""
+    router = APIRouter(include_in_schema=False)
+
+    @router.get("/openapi.json")
     async def openapi() -> dict[str, object]:
         return app.openapi()
 
-    @app.get("/docs", dependencies=guarded, include_in_schema=False)
+    @router.get("/docs")
     async def docs() -> Response:
-        return get_swagger_ui_html(openapi_url="/openapi.json", title="Sluice admin")
+        return get_swagger_ui_html(openapi_url="/openapi.json", title=TITLE)
 
-    return app
+    return router

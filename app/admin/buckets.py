@@ -7,7 +7,7 @@ from fastapi import APIRouter, HTTPException, Request
 from sluice_s3.app.admin.bodies import StrictRoute
 from sluice_s3.app.admin.models import BucketOut, QuotaIn, QuotaOut
 from sluice_s3.app.index import Index
-from sluice_s3.app.index.rows import Bucket
+from sluice_s3.app.index.buckets.rows import Bucket
 from sluice_s3.app.store.quotas import SETTING, Quota, quota_of, to_setting
 
 router = APIRouter(tags=["buckets"], route_class=StrictRoute)

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 
 from sluice_s3.app.admin.stores import USAGE_TIMEOUT_SECONDS
 from sluice_s3.app.errors import DomainError
-from sluice_s3.app.index.upkeep_rows import Pack
+from sluice_s3.app.index.packs.rows import Pack
 from sluice_s3.app.store.named_driver import store_of_locator
 from sluice_s3.app.store.store import Store
 

@@ -10,7 +10,7 @@ from fastapi import APIRouter, Request
 from pydantic import BaseModel, Field
 
 from sluice_s3.app.index import Index
-from sluice_s3.app.index.outbox_rows import EXPIRED, REASONS, REFUSED, Backlog, given_up_note, note_of
+from sluice_s3.app.index.notifications.rows import EXPIRED, REASONS, REFUSED, Backlog, given_up_note, note_of
 from sluice_s3.app.settings import Settings
 
 router = APIRouter(tags=["notifications"])

@@ -15,7 +15,7 @@ from sluice_s3.app.settings import Settings
 
 if TYPE_CHECKING:
     from sluice_s3.app.index import Index
-    from sluice_s3.app.index.rows import Bucket
+    from sluice_s3.app.index.buckets.rows import Bucket
 
 buckets = typer.Typer(name="bucket", help="Buckets and their stores.", no_args_is_help=True)
 
@@ -152,7 +152,7 @@ async def _is_served(index: Index, settings: Settings) -> bool:
 
     With several gateways, return whether one is not known to be dead.
     """
-    from sluice_s3.app.index.transactions.cluster import LIVE
+    from sluice_s3.app.index.cluster.transactions import LIVE
     from sluice_s3.app.server.processes.instance_lock import acquire
 
     if index.many_hosts:

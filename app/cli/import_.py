@@ -18,7 +18,8 @@ from sluice_s3.storage_drivers.errors import DriverError
 if TYPE_CHECKING:
     from rich.progress import Progress
 
-    from sluice_s3.app.index.rows import Bucket, PendingHash
+    from sluice_s3.app.index.buckets.rows import Bucket
+    from sluice_s3.app.index.plain_files.rows import PendingHash
     from sluice_s3.app.store.plain_files.reconcile import ReconcileReport
     from sluice_s3.app.store.plain_files.writes import PlainFiles
     from sluice_s3.app.store.store import Store
@@ -77,16 +78,16 @@ async def _run(settings: Settings, name: str, store: str | None, owner: str | No
             raise CannotStart(f"store {chosen.name} has not the layout `tree`")
         bucket = await _bucket(chosen, settings, name, owner)
         with progress_bar() as progress:
-            scanned = await _scan(chosen.tree, bucket, progress)
+            report = await _scan(chosen.tree, bucket, progress)
             hashed, unread = await _hash(chosen.tree, bucket, progress) if hashes else (0, 0)
-    seen = scanned.seen
+    counts = report.counts
     return {
-        "files": seen.files,
-        "skipped": seen.not_files + seen.not_keys,
-        "unreadable": seen.unreadable + unread,
-        "adopted": scanned.adopted,
-        "vanished": scanned.vanished,
-        "being_changed": scanned.later,
+        "files": counts.files,
+        "skipped": counts.not_files + counts.not_keys,
+        "unreadable": counts.unreadable + unread,
+        "adopted": report.adopted,
+        "vanished": report.vanished,
+        "being_changed": report.deferred,
         "hashed": hashed,
         "seconds": round(time.monotonic() - started, 1),
     }
@@ -137,12 +138,12 @@ async def _scan(tree: PlainFiles, bucket: Bucket, progress: Progress) -> Reconci
 
     task = progress.add_task("files", total=None)
 
-    def show(scanned: ReconcileReport) -> None:
-        progress.update(task, completed=scanned.seen.files)
+    def show(report: ReconcileReport) -> None:
+        progress.update(task, completed=report.counts.files)
 
-    scanned = await reconcile_bucket(tree, bucket, show)
-    progress.update(task, completed=scanned.seen.files, total=scanned.seen.files)
-    return scanned
+    report = await reconcile_bucket(tree, bucket, show)
+    progress.update(task, completed=report.counts.files, total=report.counts.files)
+    return report
 
 
 async def _hash(tree: PlainFiles, bucket: Bucket, progress: Progress) -> tuple[int, int]:

@@ -62,7 +62,7 @@ def add(
     Exit code 3: the id's email or the key is taken.
     """
     from sluice_s3.app.access.account_input import NewAccount
-    from sluice_s3.app.index.rows import Account
+    from sluice_s3.app.index.iam.rows import Account
 
     is_secret_chosen = secret_key is not None or SECRET_ENV in os.environ
     secret = _secret(secret_key)

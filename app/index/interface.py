@@ -6,31 +6,19 @@ writer incarnation is live. All raise `app.errors.DomainError` only. Each transa
 
 from __future__ import annotations
 
-import asyncio
 from abc import abstractmethod
 from collections.abc import AsyncIterator, Callable, Sequence
 from operator import attrgetter
 
-from sluice_s3.app.errors import WouldBlock
-from sluice_s3.app.index import (
-    change_feed,
-    lifecycle_scan,
-    listing,
-    listing_versions,
-    move_queries,
-    reference_queries,
-    restore_state,
-    scrub_queries,
-    usage,
-    version_repair,
-)
 from sluice_s3.app.index import transactions as tx
-from sluice_s3.app.index.cluster_rows import Lease
+from sluice_s3.app.index.buckets import queries as bucket_queries
+from sluice_s3.app.index.cluster.rows import Lease, Writer
 from sluice_s3.app.index.engine import changes as events
 from sluice_s3.app.index.engine.declared import DeferredCommit, Engine, OwnWrite, Read, Scan, SettledRead, Write
 from sluice_s3.app.index.engine.lock_keys import (
     INTENT,
     SOURCE,
+    adopted_lock,
     append_lock,
     complete_lock,
     copied_part_lock,
@@ -38,7 +26,6 @@ from sluice_s3.app.index.engine.lock_keys import (
     discards_lock,
     entries_lock,
     expired_lock,
-    found_lock,
     global_lock,
     journals_lock,
     key_lock,
@@ -51,9 +38,18 @@ from sluice_s3.app.index.engine.lock_keys import (
     vanished_lock,
 )
 from sluice_s3.app.index.engine.procedures import delete_procedure, deletes_procedure, put_procedure
-from sluice_s3.app.index.rows import AccessKey, Bucket, CommitResult, Conditions, NewVersion, Part, Upload, Version
-from sluice_s3.app.index.upkeep_rows import Pack, Writer
-from sluice_s3.app.index.version_rows import DeleteResult
+from sluice_s3.app.index.integrity import scrub, version_repair
+from sluice_s3.app.index.journals import queries as journal_queries
+from sluice_s3.app.index.lifecycle import queries as lifecycle_queries
+from sluice_s3.app.index.multipart.rows import Part, Upload
+from sluice_s3.app.index.objects import listing
+from sluice_s3.app.index.objects.conditions import Conditions
+from sluice_s3.app.index.objects.rows import NewVersion
+from sluice_s3.app.index.packs.rows import Pack
+from sluice_s3.app.index.reclaim import queries as reference_queries
+from sluice_s3.app.index.relocation import queries as relocation_queries
+from sluice_s3.app.index.restore import queries as restore_queries
+from sluice_s3.app.index.versioning import listing as version_listing
 
 
 class Index(Engine):
@@ -107,34 +103,8 @@ class Index(Engine):
     async def make_durable(self) -> None:
         """Make all commits so far survive a power cut, on a relaxed index too."""
 
-    identities = Read(tx.accounts.identities)
-    set_identity = Write(tx.accounts.set_identity, locks=global_lock)
-
-    # without an await, for answers that are written before a task exists (the fast path)
-
-    at_once = True
-    """False for an engine whose methods below all raise WouldBlock, so that callers skip them."""
-
-    def try_access_key(self, access_key: str) -> AccessKey | None:
-        """Return an access key as `access_key` does.
-
-        Raises WouldBlock when the engine must wait.
-        """
-        raise WouldBlock
-
-    def try_bucket(self, name: str) -> Bucket | None:
-        """Return a bucket as `bucket` does.
-
-        Raises WouldBlock.
-        """
-        raise WouldBlock
-
-    def try_version(self, bucket_id: int, key: str) -> Version | None:
-        """Return the current object of a key.
-
-        Raises WouldBlock.
-        """
-        raise WouldBlock
+    identities = Read(tx.meta.identities)
+    set_identity = Write(tx.meta.set_identity, locks=global_lock)
 
     # accounts and keys
 
@@ -172,21 +142,21 @@ class Index(Engine):
     buckets = Read(tx.buckets.buckets)
     create_bucket = Write(tx.buckets.create_bucket, locks=global_lock, grows=True, invalidates=True)
     configure_bucket = Write(tx.buckets.configure_bucket, locks=global_lock, invalidates=True)
-    configured_buckets = Read(tx.outbox.configured_buckets)
-    set_versioning = Write(tx.versions.set_versioning, locks=global_lock, invalidates=True)
-    set_object_lock = Write(tx.versions.set_object_lock, locks=global_lock, invalidates=True)
+    configured_buckets = Read(bucket_queries.configured_buckets)
+    set_versioning = Write(tx.versioning.set_versioning, locks=global_lock, invalidates=True)
+    set_object_lock = Write(tx.object_lock.set_object_lock, locks=global_lock, invalidates=True)
     stores_in_use = Read(tx.buckets.stores_in_use)
     delete_bucket = Write(tx.buckets.delete_bucket, locks=global_lock, invalidates=True)
-    bucket_of = Scan(restore_state.bucket)
-    bucket_size = Scan(move_queries.bucket_size)
-    bucket_usage = Scan(usage.usage_of_bucket)
-    stored_bytes = Scan(usage.stored_bytes)
+    bucket_of = Scan(bucket_queries.bucket)
+    bucket_size = Scan(relocation_queries.bucket_size)
+    bucket_usage = Scan(bucket_queries.usage_of_bucket)
+    stored_bytes = Scan(bucket_queries.stored_bytes)
 
     # objects
 
     version = Read(tx.objects.version)
-    current_marker = Read(tx.versions.current_marker)
-    list_versions = Read(listing_versions.list_versions, snapshot=True)
+    current_marker = Read(tx.versioning.current_marker)
+    list_versions = Read(version_listing.list_versions, snapshot=True)
     list_current = Read(listing.list_current, snapshot=listing.has_delimiter)
     put_version = Write(tx.objects.put_version, locks=key_lock, events=events.put, grows=True, procedure=put_procedure)
     copy_version = Write(
@@ -209,17 +179,6 @@ class Index(Engine):
         `describe` returns the version for the blob's locator.
         """
         return self._start(_PUT_VERSION, lambda locator: (bucket_id, key, describe(locator), conditions))
-
-    def start_delete(
-        self,
-        bucket_id: int,
-        key: str,
-        version_id: str | None = None,
-        conditions: Conditions | None = None,
-        bypass: bool = False,
-    ) -> asyncio.Future[CommitResult | DeleteResult | None]:
-        """Start `delete_version` without an await."""
-        return self._submit(_DELETE_VERSION, (bucket_id, key, version_id, conditions, bypass))
 
     # multipart uploads
 
@@ -252,7 +211,7 @@ class Index(Engine):
     intent_on = Read(tx.plain_files.intent_for_key)
     intents_of = Read(tx.plain_files.intents_of)
     position = Read(tx.plain_files.position)
-    adopt = Write(tx.plain_files.adopt_external_files, locks=found_lock, grows=True)
+    adopt = Write(tx.plain_files.adopt_external_files, locks=adopted_lock, grows=True)
     forget_vanished = Write(tx.plain_files.remove_missing_files, locks=vanished_lock)
     current_after = Read(tx.plain_files.current_keys_after)
     buckets_on = Read(tx.plain_files.buckets_on)
@@ -262,26 +221,26 @@ class Index(Engine):
 
     # lifecycle rules and archives
 
-    lifecycle_buckets = Scan(lifecycle_scan.buckets)
-    lifecycle_page = Scan(lifecycle_scan.scan_page, snapshot=True)
+    lifecycle_buckets = Scan(lifecycle_queries.buckets)
+    lifecycle_page = Scan(lifecycle_queries.scan_page, snapshot=True)
     expire = Write(tx.lifecycle.expire, locks=expired_lock, events=events.expire)
     expire_uploads = Write(tx.lifecycle.expire_uploads, locks=uploads_lock)
     reclass = Write(tx.transitions.transition_versions, locks=global_lock, events=events.reclass)
-    ask_restore = Write(tx.restores.request_restore, locks=key_lock, events=events.set_headers)
-    restores_due = Scan(restore_state.due_restores)
-    look_later = Write(tx.restores.reschedule_restore, locks=global_lock)
+    ask_restore = Write(tx.restore.request_restore, locks=key_lock, events=events.set_headers)
+    restores_due = Scan(restore_queries.due_restores)
+    look_later = Write(tx.restore.reschedule_restore, locks=global_lock)
 
     # messages of changes, and lines of access logs
 
-    configure_messages = Write(tx.outbox.configure_messages, locks=global_lock, invalidates=True)
-    messages = Read(tx.outbox.messages)
-    messages_without = Scan(tx.outbox.messages_without, snapshot=True)
-    forget_messages = Write(tx.outbox.forget_messages, locks=no_lock)
-    backlog = Read(tx.outbox.backlog)
-    add_log_lines = Write(tx.outbox.add_log_lines, locks=no_lock)
-    waiting_logs = Read(tx.outbox.waiting_logs)
-    log_lines = Read(tx.outbox.log_lines)
-    forget_log_lines = Write(tx.outbox.forget_log_lines, locks=no_lock)
+    configure_messages = Write(tx.notifications.configure_messages, locks=global_lock, invalidates=True)
+    messages = Read(tx.notifications.messages)
+    messages_without = Scan(tx.notifications.messages_without, snapshot=True)
+    forget_messages = Write(tx.notifications.forget_messages, locks=no_lock)
+    backlog = Read(tx.notifications.backlog)
+    add_log_lines = Write(tx.logging.add_log_lines, locks=no_lock)
+    waiting_logs = Read(tx.logging.waiting_logs)
+    log_lines = Read(tx.logging.log_lines)
+    forget_log_lines = Write(tx.logging.forget_log_lines, locks=no_lock)
 
     # writers and their id ranges
 
@@ -369,11 +328,11 @@ class Index(Engine):
     miscounted = Scan(reference_queries.wrong_refcounts)
     newest_wrong = Scan(version_repair.keys_with_wrong_current)
     mend_newest = Write(version_repair.repair_current, locks=global_lock)
-    quarantine = Read(tx.journals.quarantine)
-    add_quarantine = Write(tx.journals.add_quarantine, locks=global_lock, invalidates=True)
-    remove_quarantine = Write(tx.journals.remove_quarantine, locks=global_lock, invalidates=True)
-    live = Scan(scrub_queries.scrub_page)
-    holds = Scan(scrub_queries.still_references)
+    quarantine = Read(tx.quarantine.quarantine)
+    add_quarantine = Write(tx.quarantine.add_quarantine, locks=global_lock, invalidates=True)
+    remove_quarantine = Write(tx.quarantine.remove_quarantine, locks=global_lock, invalidates=True)
+    live = Scan(scrub.scrub_page)
+    holds = Scan(scrub.still_references)
 
     async def references(self) -> AsyncIterator[reference_queries.Reference]:
         """Yield every blob reference of a version, part, piece or queued discard.
@@ -389,17 +348,17 @@ class Index(Engine):
 
     # moves of buckets to another store
 
-    begin_move = Write(tx.bucket_moves.start_bucket_move, locks=global_lock, invalidates=True)
-    end_move = Write(tx.bucket_moves.finish_bucket_move, locks=global_lock, invalidates=True)
-    moving = Read(tx.bucket_moves.moving_buckets)
-    snapshot_is_due = Read(tx.bucket_moves.snapshot_is_due, snapshot=True)
-    ever_moved = Read(tx.bucket_moves.ever_moved)
-    swap = Write(tx.bucket_moves.swap_references, locks=global_lock)
-    split = Write(tx.bucket_moves.unshare_body, locks=global_lock)
-    bodies = Scan(move_queries.bodies)
-    find_piece_blobs = Scan(move_queries.pieces)
-    find_part_blobs = Scan(move_queries.parts)
-    any_on = Scan(move_queries.is_store_in_use)
+    begin_move = Write(tx.bucket_migration.start_bucket_move, locks=global_lock, invalidates=True)
+    end_move = Write(tx.bucket_migration.finish_bucket_move, locks=global_lock, invalidates=True)
+    moving = Read(tx.bucket_migration.moving_buckets)
+    snapshot_is_due = Read(tx.bucket_migration.snapshot_is_due, snapshot=True)
+    ever_moved = Read(tx.bucket_migration.ever_moved)
+    swap = Write(tx.bucket_migration.swap_references, locks=global_lock)
+    split = Write(tx.bucket_migration.unshare_body, locks=global_lock)
+    bodies = Scan(relocation_queries.bodies)
+    find_piece_blobs = Scan(relocation_queries.pieces)
+    find_part_blobs = Scan(relocation_queries.parts)
+    any_on = Scan(relocation_queries.is_store_in_use)
 
     # journals (app/jobs/journals/writer.py), of each store for its own buckets
 
@@ -411,20 +370,20 @@ class Index(Engine):
     advance_watermark = Write(tx.journals.advance_watermark, locks=journals_lock)
     set_journal = Write(tx.journals.set_journal, locks=journals_lock)
     forget_journals = Write(tx.journals.forget_journals, locks=journals_lock)
-    changes = Scan(change_feed.changes_since, snapshot=True)
-    settings_rows = Scan(change_feed.export_settings)
-    upload_rows = Scan(change_feed.uploads_of)
-    upload_rows_after = Scan(change_feed.uploads_after)
-    piece_rows = Scan(change_feed.pieces_of)
-    versions_count = Scan(change_feed.versions_count)
-    journal_lag = Scan(change_feed.journal_lag)
+    changes = Scan(journal_queries.changes_since, snapshot=True)
+    settings_rows = Scan(journal_queries.export_settings)
+    upload_rows = Scan(journal_queries.uploads_of)
+    upload_rows_after = Scan(journal_queries.uploads_after)
+    piece_rows = Scan(journal_queries.pieces_of)
+    versions_count = Scan(journal_queries.versions_count)
+    journal_lag = Scan(journal_queries.journal_lag)
 
     # notes of jobs
 
-    note = Read(tx.journals.note)
-    set_note = Write(tx.journals.set_note, locks=global_lock)
+    note = Read(tx.meta.note)
+    set_note = Write(tx.meta.set_note, locks=global_lock)
     change_keyring = Write(tx.journals.replace_keyring, locks=global_lock, invalidates=True)
 
 
 # looked up once instead of for every request
-_PUT_VERSION, _PUT_PART, _DELETE_VERSION = Index.put_version, Index.put_part, Index.delete_version
+_PUT_VERSION, _PUT_PART = Index.put_version, Index.put_part

@@ -15,7 +15,7 @@ from time import monotonic
 from typing import Protocol
 
 from sluice_s3.app.errors import DomainError
-from sluice_s3.app.index.cluster_rows import Lease
+from sluice_s3.app.index.cluster.rows import Lease
 from sluice_s3.app.index.engine.fencing import with_lease
 from sluice_s3.app.index.interface import Index
 from sluice_s3.app.private_files import open_file

@@ -22,11 +22,12 @@ from xxhash import xxh3_64_hexdigest
 
 from sluice_s3.app.crash import crash_point
 from sluice_s3.app.errors import DomainError
+from sluice_s3.app.index.buckets.rows import Bucket
 from sluice_s3.app.index.engine.outbox import emit_events
-from sluice_s3.app.index.lifecycle_scan import LONE, OBJECT, OLDER, ExpireEntry, ScanPosition, scan_start
-from sluice_s3.app.index.listing import successor
-from sluice_s3.app.index.retention_clock import clock
-from sluice_s3.app.index.rows import Bucket
+from sluice_s3.app.index.lifecycle.queries import ScanPosition, scan_start
+from sluice_s3.app.index.lifecycle.rows import LONE, OBJECT, OLDER, ExpireEntry
+from sluice_s3.app.index.object_lock.retention_clock import clock
+from sluice_s3.app.index.objects.listing import successor
 from sluice_s3.app.index.schema.tables import CURRENT, ENABLED, MARKER, OLD_MARKER
 from sluice_s3.app.jobs.relocation import transitions
 from sluice_s3.app.jobs.relocation.versions import RateLimiter, SettingsChanged
@@ -149,7 +150,7 @@ class Lifecycle:
         """Warn of transitions to a class that no longer has a store."""
         for bucket, rules, _ in self._buckets:
             for rule in rules.enabled:
-                for name in {one.storage_class for one in rule.transitions + rule.older_transitions}:
+                for name in {transition.storage_class for transition in rule.transitions + rule.older_transitions}:
                     if name not in self.store.classes and (bucket.id, name) not in self._warned:
                         self._warned.add((bucket.id, name))
                         logger.warning("bucket %s: nothing moves to %s, which has no store any more", bucket.name, name)
@@ -226,7 +227,7 @@ class BucketScan:
 
     async def _move(self, due: list[DueAction]) -> list[DueAction]:
         """Make the transitions that are due; return the other actions, with current numbers."""
-        moves = [one for one in due if one.storage_class]
+        moves = [action for action in due if action.storage_class]
         if not moves:
             return due
         builder = S3EventBuilder(self._bucket, EventContext(LIFECYCLE)) if MARK in self._bucket.settings else None
@@ -238,22 +239,22 @@ class BucketScan:
             raise RulesChanged from None
         except DomainError as error:
             self._failed = self._failed or error
-            return [one for one in due if not one.storage_class]
+            return [action for action in due if not action.storage_class]
         await self._count(TRANSITION, len(moved))
-        return [one._replace(seq=moved.get(one.seq, one.seq)) for one in due if not one.storage_class]
+        return [action._replace(seq=moved.get(action.seq, action.seq)) for action in due if not action.storage_class]
 
     async def _expire(self, due: list[DueAction]) -> None:
         for first in range(0, len(due), ENTRIES_PER_BATCH):
-            some = due[first : first + ENTRIES_PER_BATCH]
-            entries = [ExpireEntry(one.key, one.version_id, one.seq, STATES[one.kind]) for one in some]
-            with emit_events(
+            batch = due[first : first + ENTRIES_PER_BATCH]
+            entries = [ExpireEntry(action.key, action.version_id, action.seq, STATES[action.kind]) for action in batch]
+            async with emit_events(
                 S3EventBuilder(self._bucket, EventContext(LIFECYCLE)) if MARK in self._bucket.settings else None
             ):
                 results = await self._index.expire(self._bucket.id, self._bucket.settings, entries)
             crash_point("lifecycle.expired")
             if results is None:
                 raise RulesChanged
-            kinds = sorted(one.kind for one, went in zip(some, results, strict=True) if went)
+            kinds = sorted(action.kind for action, removed in zip(batch, results, strict=True) if removed)
             for kind, group in groupby(kinds):
                 await self._count(kind, len(list(group)))
 
@@ -274,8 +275,8 @@ class BucketScan:
                 if found is not None and found[0] <= now:
                     due.append(upload.id)
             for first in range(0, len(due), ENTRIES_PER_BATCH):
-                some = due[first : first + ENTRIES_PER_BATCH]
-                ended = await self._index.expire_uploads(self._bucket.id, self._bucket.settings, some)
+                batch = due[first : first + ENTRIES_PER_BATCH]
+                ended = await self._index.expire_uploads(self._bucket.id, self._bucket.settings, batch)
                 if ended is None:
                     raise RulesChanged
                 await self._count(UPLOAD, ended)

@@ -16,7 +16,7 @@ from time import monotonic
 from typing import Any
 
 from sluice_s3.app.errors import DomainError
-from sluice_s3.app.index.upkeep_rows import Writer
+from sluice_s3.app.index.cluster.rows import Writer
 from sluice_s3.app.jobs.integrity.capacity import CapacityMonitor
 from sluice_s3.app.jobs.integrity.scrub import Scrubber
 from sluice_s3.app.jobs.journals.writer import JournalWriter
@@ -61,7 +61,7 @@ class StoreJobs:
         if capacity_monitor is not None:
             self._worker_jobs.append(capacity_monitor.look)
         if store.tree is not None:
-            self._worker_jobs.append(store.tree.settle)
+            self._worker_jobs.append(store.tree.finish_interrupted)
         self._leader_jobs: list[Job] = [] if journal_writer is None else [journal_writer.run_once]
         self._leader_jobs.append(garbage_collector.run_once)
         if compactor is not None:
@@ -109,8 +109,8 @@ class StoreJobs:
             await asyncio.sleep(ROUND_SECONDS)
             return
         until = monotonic() + ROUND_SECONDS
-        while (left := until - monotonic()) > 0:
-            if await wakeup.wait(left) and self._store.up:
+        while (remaining := until - monotonic()) > 0:
+            if await wakeup.wait(remaining) and self._store.up:
                 with leadership.fence():
                     await run_logged(self._store.name, journal_writer.run_once)
 
@@ -169,8 +169,8 @@ class Jobs:
         loops += [
             self._repeat("sweep", partial(self._orphan_sweeper.sweep, store), store.name) for store in self._stores
         ]
-        loops += [self._repeat("sweep", self._orphan_sweeper.forget)]
-        loops += [self._repeat(None if self._election.many_hosts else "sweep", self._orphan_sweeper.declare)]
+        loops += [self._repeat("sweep", self._orphan_sweeper.forget_swept_writers)]
+        loops += [self._repeat(None if self._election.many_hosts else "sweep", self._orphan_sweeper.declare_dead)]
         loops += [self._repeat(name, job) for name, job in self._other_jobs.items()]
         try:
             async with asyncio.TaskGroup() as group:  # cancels each once: a second time would cut off the last round

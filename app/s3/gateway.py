@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable
-from functools import partial
-from typing import Any
+from collections.abc import Awaitable, Callable
 
-from sluice_s3.app.errors import DomainError, WouldBlock
+from sluice_s3.app.errors import DomainError
+from sluice_s3.app.index.buckets.rows import Bucket
 from sluice_s3.app.index.engine.outbox import emit_events
-from sluice_s3.app.index.rows import Bucket
 from sluice_s3.app.s3 import handlers, routing
 from sluice_s3.app.s3 import iam as iam_endpoint
 from sluice_s3.app.s3.auth import authentication, authorization
 from sluice_s3.app.s3.cors import rules as cors
-from sluice_s3.app.s3.errors import AccessDenied, InternalError, NotImplemented, S3Error
+from sluice_s3.app.s3.errors import AccessDenied, NotImplemented, S3Error
 from sluice_s3.app.s3.errors.from_domain import to_s3_error
 from sluice_s3.app.s3.journal_failures import require_journals
 from sluice_s3.app.s3.logging.collector import Collector
@@ -25,12 +23,16 @@ from sluice_s3.app.s3.unsupported_headers import reject_unsupported_headers
 from sluice_s3.app.s3.versioning import headers as version_headers
 from sluice_s3.app.s3.website import serve
 from sluice_s3.app.s3.wire import query_parameters, target
-from sluice_s3.app.s3.wire.request import REQUEST, Receive, S3Request
+from sluice_s3.app.s3.wire.request import S3Request
 from sluice_s3.app.s3.wire.response import Response, render_headers
-from sluice_s3.app.s3.wire.response_writer import Send, error_response, finalize, send_response
+from sluice_s3.app.s3.wire.response_writer import error_response, finalize
 from sluice_s3.app.store.notifications import MARK
 
 logger = logging.getLogger("sluice.s3")
+
+MINIO_HEALTH = b"/minio/health/live"
+HEALTH_PATHS = frozenset({b"/-/health/live", b"/-/health/ready", MINIO_HEALTH})
+"""Paths of health checks. No bucket name has one character, so those of `/-/` are no objects."""
 
 Observe = Callable[[S3Request, int, str, int, float], None]
 """Called for every response: request, status, error code (or empty), bytes sent, total seconds."""
@@ -39,16 +41,19 @@ handlers.register()
 
 
 class Gateway:
-    """The ASGI application, and its fast path: both run the same steps.
+    """The S3 protocol over one worker's services: `respond`, then `record` once the response is sent.
 
-    `__call__` awaits its lookups. `try_respond` and `try_start` need theirs at once.
+    The server runs `respond` eagerly, in the callback of the parser: a request that never waits has its response there.
     """
 
-    def __init__(self, services: Services, observe: Observe) -> None:
+    def __init__(
+        self, services: Services, observe: Observe, is_health_check: Callable[[S3Request], Awaitable[bool]]
+    ) -> None:
         self.services = services
-        self.logs = Collector(services.index, services.cache)
+        self.logs = Collector(services.index)
         self._cache = services.cache
         self._observe = observe
+        self._is_health_check = is_health_check
         settings = services.settings
         self._domains = settings.domains
         self._websites = settings.website_domains
@@ -60,157 +65,79 @@ class Gateway:
         }
         """Response headers for the buckets of a store, if it has any."""
 
-    async def __call__(self, scope: dict[str, Any], receive: Receive, send: Send) -> None:
-        """Answer one request."""
-        started = time.perf_counter()
-        request: S3Request = scope[REQUEST]
-        request.receive = receive
-        request.memory = self.services.memory
-        code, status, sent = "", 0, 0
-        answered, responded_at = None, started
+    async def respond(self, request: S3Request) -> Response | None:
+        """Return the finished response to a request, an error document for any Exception; None to a health check."""
+        services = self.services
+        request.started = time.perf_counter()
+        request.request_id, request.timings = services.next_id(), {}
+        request.memory = services.memory
         try:
             try:
-                response = await self._answer(request, started)
-                self._add_common_headers(request, response)
+                if request.raw_path in HEALTH_PATHS and not request.website and await self._is_health_check(request):
+                    return None
+                if (self._websites or request.website) and (site := serve.website_bucket(request, self._websites)):
+                    response = await serve.handle(services, request, site)
+                else:
+                    response = await self._handle(request)
             except Exception as error:
-                response, code = _error_response(request, error)
-            if cors.ORIGIN in request.headers:
-                await self._add_cors(request, response)
+                response = _error_response(request, error)
+            if request.bucket_row is None and request.bucket is not None:
+                request.named_bucket = await self._find_bucket(request.bucket)
+            self._add_common_headers(request, response)
             finalize(request, response)
-            answered, status, responded_at = response, response.status, time.perf_counter()
-            sent = await send_response(response, scope, send)
         finally:
             if request.body is not None:
+                request.body_size = request.body.size
                 request.body.close()
-            seconds = time.perf_counter() - started
-            self._record(request, answered, (status, code, sent), seconds, responded_at - started)
+                request.body = None  # they refer to each other, as do the request and the contexts of its permissions
+            if request.pending_permissions:
+                request.pending_permissions = ()
+        request.responded = time.perf_counter()
+        return response
 
-    def try_respond(self, request: S3Request) -> Response | None:
-        """Return the response to a GET or HEAD without a body; None when it must wait.
-
-        Then only the request has changed, and `__call__` continues with it.
-        """
-        started = time.perf_counter()
-        code = ""
-        try:
-            operation = self._try_admit(request, started)
-            if operation.try_handler is None:
-                raise WouldBlock
-            response = authorization.ensure_authorized(request, operation.try_handler(self.services, request))
-            self._add_common_headers(request, response)
-        except WouldBlock:
-            return None
-        except Exception as error:
-            response, code = _error_response(request, error)
-        return self._complete(request, response, code, started)
-
-    def try_start(self, request: S3Request, body: bytes, on_response: Callable[[Response], None]) -> bool:
-        """Start a PUT or DELETE whose body is complete, or resume `request.start_pending`.
-
-        Calls `done(response)` when finished. Returns False if the request must be awaited; then only the request has
-        changed.
-        """
-        started = time.perf_counter()
-        request.memory = self.services.memory
-        request.receive = _receive_nothing
-        finish = partial(self._finish, request, started, on_response)
-        try:
-            if request.start_pending is None:
-                operation = self._try_admit(request, started)
-                if (
-                    operation.start_handler is None
-                    or request.authorization_pending
-                    or MARK in request.bucket_row.settings
-                ):
-                    raise WouldBlock
-                change = operation.start_handler(self.services, request, body)
-            else:
-                change = request.start_pending()
-        except WouldBlock:
-            return False
-        except Exception as error:
-            finish(_raise(error))
-        else:
-            change.future.add_done_callback(lambda future: finish(partial(change.answer, future)))
-        return True
-
-    def _finish(
-        self,
-        request: S3Request,
-        started: float,
-        on_response: Callable[[Response], None],
-        answer: Callable[[], Response],
-    ) -> None:
-        code = ""
-        try:
-            response = answer()
-            self._add_common_headers(request, response)
-        except Exception as error:
-            response, code = _error_response(request, error)
-        on_response(self._complete(request, response, code, started))
+    def record(self, request: S3Request, response: Response | None, sent: int) -> None:
+        """Count an answered request, and add it to its bucket's access log; see `Responder.record`."""
+        seconds = time.perf_counter() - request.started
+        code = request.error_code
+        self._observe(request, 0 if response is None else response.status, code, sent, seconds)
+        row = request.bucket_row
+        if row is None or row.settings:
+            response_seconds = seconds if response is None else request.responded - request.started
+            self.logs.collect(request, response, code, sent, seconds, response_seconds)
 
     # the steps to a response, in order
-    async def _answer(self, request: S3Request, started: float) -> Response:
+    async def _handle(self, request: S3Request) -> Response:
         services = self.services
-        if (self._websites or request.website) and (site := serve.website_bucket(request, self._websites)) is not None:
-            return await serve.handle(services, request, site)
-        if request.signature is None:  # else the fast path has done this
-            self._parse_target(request)
-            if iam_endpoint.is_iam_request(request):
-                query_parameters.parse_content_length(request)
-                return await iam_endpoint.handle(services, request)
-            if request.method == "OPTIONS":
-                cors.check_preflight(request)
-                return cors.preflight(await self._cache.bucket(request.bucket or ""), request)
-            signature = authentication.parse_signature(services, request)
-            if signature is not None:
-                await authentication.authenticate(services, request, signature)
-        operation = _find_operation(request)
-        bucket = None
-        if operation.on_bucket and request.bucket is not None:
-            try:
-                bucket = target.require_bucket(request.bucket, self._cache.try_bucket(request.bucket))
-            except WouldBlock:
-                bucket = await services.bucket(request.bucket)
-        self._admit(request, operation, bucket)
-        request.timings["auth"] = time.perf_counter() - started
-        if bucket is not None and MARK in bucket.settings:
-            with emit_events(event_builder_for(request)):
-                return authorization.ensure_authorized(request, await operation.handler(services, request))
-        return authorization.ensure_authorized(request, await operation.handler(services, request))
-
-    def _try_admit(self, request: S3Request, started: float) -> routing.Operation:
-        """Return the authorized operation of a request. Raises WouldBlock when that needs an await."""
-        if cors.ORIGIN in request.headers or (
-            self._websites and serve.website_bucket(request, self._websites) is not None
-        ):
-            raise WouldBlock
-        self._parse_target(request)
-        if request.key is None:
-            raise WouldBlock
-        if request.query and not routing.SUBRESOURCES.isdisjoint(request.query):
-            raise WouldBlock
-        signature = authentication.parse_signature(self.services, request)
-        if signature is not None:
-            authentication.verify(request, signature, self._cache.try_key(signature.access_key))
-        operation = _find_operation(request)
-        name = request.bucket
-        if (operation.try_handler is None and operation.start_handler is None) or name is None:
-            raise WouldBlock
-        bucket = target.require_bucket(name, self._cache.try_bucket(name))
-        if bucket.store in self.services.plain_file_stores:
-            raise WouldBlock
-        self._admit(request, operation, bucket)
-        request.timings["auth"] = time.perf_counter() - started
-        return operation
-
-    def _parse_target(self, request: S3Request) -> None:
-        request.request_id = self.services.next_id()
-        request.timings = {}
-        request.amazon = request.names.amazon  # without headers that the fast path added from the query
         host = request.headers.get("host", "")
         request.bucket, request.key, request.virtual_host = target.parse_target(request.raw_path, host, self._domains)
         request.query = target.parse_query(request.raw_query) if request.raw_query else {}
+        if request.method == "POST" and iam_endpoint.is_iam_request(request):
+            query_parameters.parse_content_length(request)
+            return await iam_endpoint.handle(services, request)
+        if request.method == "OPTIONS":
+            cors.check_preflight(request)
+            return cors.preflight(await self._cache.bucket(request.bucket or ""), request)
+        signature = authentication.parse_signature(services, request)
+        keys, buckets = self._cache.entries()
+        if signature is not None:
+            key = keys.get(signature.access_key)
+            if key is None:
+                key = await self._cache.key(signature.access_key)
+                _, buckets = self._cache.entries()  # an epoch may have passed
+            authentication.verify(request, signature, key)
+        operation = _find_operation(request)
+        bucket = None
+        if operation.on_bucket and request.bucket is not None:
+            bucket = buckets.get(request.bucket) or await services.bucket(request.bucket)
+        self._admit(request, operation, bucket)
+        request.timings["auth"] = time.perf_counter() - request.started
+        if bucket is not None and MARK in bucket.settings:
+            async with emit_events(event_builder_for(request)):
+                response = await operation.handler(services, request)
+        else:
+            response = await operation.handler(services, request)
+        authorization.require_authorized(request)
+        return response
 
     def _admit(self, request: S3Request, operation: routing.Operation, bucket: Bucket | None) -> None:
         services = self.services
@@ -224,50 +151,28 @@ class Gateway:
             require_journals(request, operation.name, services.store.journal_failures.get(bucket.store))
         request.bucket_row = bucket
 
-    # what every response gets
     def _add_common_headers(self, request: S3Request, response: Response) -> None:
-        if self._durability_headers:
-            row = request.bucket_row
-            name = self.services.store.name if row is None else request.storage_class_store or row.store
-            response.head += self._durability_headers.get(name, b"")
-        if self._server_timing and request.account_id is not None:
-            response.headers.append((b"server-timing", _server_timing(request)))
-        if request.charged:
-            response.headers.append((b"x-amz-request-charged", b"requester"))
-
-    async def _add_cors(self, request: S3Request, response: Response) -> None:
-        """Add the headers for browsers, to errors too."""
-        if request.bucket is None or request.method == "OPTIONS":
-            return
-        try:
-            bucket = request.bucket_row or await self._cache.bucket(request.bucket)
-        except DomainError:
-            return
-        if bucket is not None:
-            response.headers += cors.headers(bucket, request)
-
-    def _complete(self, request: S3Request, response: Response, code: str, started: float) -> Response:
-        """Return the finished response of the fast path, and record it."""
-        finalize(request, response)
-        assert isinstance(response.body, bytes)
-        seconds = time.perf_counter() - started
-        self._record(request, response, (response.status, code, len(response.body)), seconds, seconds)
-        return response
-
-    def _record(
-        self,
-        request: S3Request,
-        response: Response | None,
-        outcome: tuple[int, str, int],
-        seconds: float,
-        response_seconds: float,
-    ) -> None:
-        """Count an answered request, and add it to its bucket's access log."""
-        status, code, sent = outcome
-        self._observe(request, status, code, sent, seconds)
+        """Add what does not depend on the operation."""
         row = request.bucket_row
-        if row is None or row.settings:
-            self.logs.collect(request, response, code, sent, seconds, response_seconds)
+        if not request.error_code:
+            if self._durability_headers:
+                name = self.services.store.name if row is None else request.storage_class_store or row.store
+                response.head += self._durability_headers.get(name, b"")
+            if self._server_timing and request.account_id is not None:
+                response.headers.append((b"server-timing", _server_timing(request)))
+            if request.charged:
+                response.headers.append((b"x-amz-request-charged", b"requester"))
+        if cors.ORIGIN in request.headers and request.method != "OPTIONS":
+            row = row or request.named_bucket
+            if row is not None:
+                response.headers += cors.headers(row, request)  # to errors too: browsers show them to their pages
+
+    async def _find_bucket(self, name: str) -> Bucket | None:
+        """Return the bucket of a request that was refused before its bucket was looked up."""
+        try:
+            return await self._cache.bucket(name)
+        except DomainError:
+            return None
 
 
 def _find_operation(request: S3Request) -> routing.Operation:
@@ -282,25 +187,13 @@ def _find_operation(request: S3Request) -> routing.Operation:
     return operation
 
 
-async def _receive_nothing() -> dict[str, Any]:
-    raise RuntimeError("the body was given whole")
-
-
-def _raise(error: Exception) -> Callable[[], Response]:
-    def answer() -> Response:
-        raise error
-
-    return answer
-
-
-def _error_response(request: S3Request, error: Exception) -> tuple[Response, str]:
-    """Return the response for an exception, and its code."""
-    if isinstance(error, DomainError):
-        error = to_s3_error(error)
-    if not isinstance(error, S3Error):
+def _error_response(request: S3Request, error: Exception) -> Response:
+    """Return the response for an exception, and note its code in the request."""
+    if not isinstance(error, S3Error | DomainError):
         logger.error("request %s failed", request.request_id, exc_info=error)
-        error = InternalError()
-    return error_response(request, error), error.code
+    s3_error = to_s3_error(error)
+    request.error_code = s3_error.code
+    return error_response(request, s3_error)
 
 
 def _server_timing(request: S3Request) -> bytes:

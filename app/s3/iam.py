@@ -28,7 +28,7 @@ from sluice_s3.app.access.iam.parameters import Parameters
 from sluice_s3.app.access.iam.service import IAM, NAMES, RUN, STS
 from sluice_s3.app.access.principal import build_principal
 from sluice_s3.app.errors import DomainError
-from sluice_s3.app.index.rows import AccessKey
+from sluice_s3.app.index.iam.rows import AccessKey
 from sluice_s3.app.s3.auth.condition_context import ConditionContext
 from sluice_s3.app.s3.auth.session_tokens import TokenState, check_session_token
 from sluice_s3.app.s3.auth.signatures.service import ClockSkew, Incomplete, ServiceSignature, parse_service
@@ -72,12 +72,8 @@ class QueryError(S3Error):
 
 
 def is_iam_request(request: S3Request) -> bool:
-    """Return whether a request is for these services. S3 has no form at the service level."""
-    return (
-        request.method == "POST"
-        and request.bucket is None
-        and request.headers.get("content-type", "").partition(";")[0].strip().lower() == FORM
-    )
+    """Return whether a POST is for these services. S3 has no form at the service level."""
+    return request.bucket is None and request.headers.get("content-type", "").partition(";")[0].strip().lower() == FORM
 
 
 async def handle(services: Services, request: S3Request) -> Response:
@@ -107,17 +103,18 @@ async def handle(services: Services, request: S3Request) -> Response:
 
 def _error_of(error: Exception, request: S3Request) -> IamError | S3Error:
     """Return these services' error for an exception. Faults of the server have codes that SDKs retry."""
-    if isinstance(error, DomainError):
-        error = to_s3_error(error)
-    if isinstance(error, SlowDown):
-        return Throttling("Rate exceeded")
-    if isinstance(error, S3Error) and error.status in (503, 507):
-        return ServiceUnavailable("The request has failed due to a temporary failure of the server.")
-    if isinstance(error, IamError | S3Error) and not isinstance(error, InternalError):
+    if isinstance(error, IamError):
         return error
-    if not isinstance(error, InternalError):
+    if not isinstance(error, S3Error | DomainError):
         logger.error("request %s failed", request.request_id, exc_info=error)
-    return InternalFailure("The request processing has failed because of an unknown error, exception or failure.")
+    s3_error = to_s3_error(error)
+    if isinstance(s3_error, SlowDown):
+        return Throttling("Rate exceeded")
+    if s3_error.status in (503, 507):
+        return ServiceUnavailable("The request has failed due to a temporary failure of the server.")
+    if isinstance(s3_error, InternalError):
+        return InternalFailure("The request processing has failed because of an unknown error, exception or failure.")
+    return s3_error
 
 
 def _parse_signature(services: Services, request: S3Request) -> ServiceSignature:
@@ -135,7 +132,7 @@ def _parse_signature(services: Services, request: S3Request) -> ServiceSignature
 
 
 async def _find_key(services: Services, signature: ServiceSignature) -> AccessKey:
-    found = await services.access_key(signature.access_key)
+    found = await services.cache.key(signature.access_key)
     if found is None:
         raise InvalidClientTokenId(INVALID)
     return found

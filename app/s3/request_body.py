@@ -49,6 +49,22 @@ class RequestBody:
     threads. While memory is short, `read` returns what it has, and without any it waits its turn before it takes more.
     """
 
+    size: int | None = None
+    """Bytes; None until the end of a body in HTTP's own chunks, and where the announced values are refused."""
+    etag = ""
+    checksum = ""
+    admit: Callable[[int], Awaitable[None]] | None = None
+    """Admits further bytes of a body of unknown size; raises to refuse them."""
+    _received = 0
+    _ended = False
+    _digested = _settled = 0
+    """Hashed pieces, and those whose memory is released."""
+    _waiter: asyncio.AbstractEventLoop | None = None
+    _decoder: ChunkedDecoder | None = None
+    """None for a body that is not in S3's chunks."""
+    _sha256: hashlib._Hash | None = None
+    """None for a body whose hash is not signed."""
+
     def __init__(
         self,
         request: S3Request,
@@ -62,15 +78,11 @@ class RequestBody:
         request.body = self
         self._request = request
         self._receive = request.receive
+        self._whole = request.whole_body
         self._memory = request.memory
         self._held_bytes: deque[int] = deque()
         """Bytes received for each piece that is not hashed yet."""
-        self._digested = self._settled = 0
-        """Hashed pieces, and those whose memory is released."""
-        self._waiter: asyncio.AbstractEventLoop | None = None
         self._largest = largest
-        self._ended = False
-        self._received = 0
         self._expected = checksums.expected_checksum(request) if promised else checksums.NO_CHECKSUM
         self.promised_algorithm = self._expected.algorithm
         self.algorithm = checksum if fixed or not self.promised_algorithm else self.promised_algorithm
@@ -82,10 +94,6 @@ class RequestBody:
         if self.promised_algorithm not in ("", self.algorithm):
             self._promised_hasher = self._new_hasher(self.promised_algorithm)
         payload = request.payload
-        self.size: int | None
-        """Bytes; None until the end of a body in HTTP's own chunks."""
-        self._decoder: ChunkedDecoder | None = None
-        self._sha256 = None
         if payload in STREAMING_PAYLOADS:
             self.size = size = _decoded_length(request)
             self._decoder = _decoder(request, size)
@@ -96,10 +104,6 @@ class RequestBody:
                 self._sha256 = hashlib.sha256()
                 self._sha256_promised = payload
         self._check_size(self.size or 0)
-        self.etag = ""
-        self.checksum = ""
-        self.admit: Callable[[int], Awaitable[None]] | None = None
-        """Admits further bytes of a body of unknown size; raises to refuse them."""
 
     def _new_hasher(self, algorithm: str) -> checksums.Hasher:
         if algorithm == "MD5" and self._md5 is not None:  # the slowest hash is not computed twice
@@ -112,6 +116,8 @@ class RequestBody:
         Raises IncompleteBody, and the errors of chunks. The piece with the last byte is returned only after the end of
         the body, trailers included.
         """
+        if self._whole is not None:
+            return await self._take_whole(self._whole)
         self._settle()
         self._held_bytes.append(0)
         pieces: list[Buffer] = []
@@ -146,13 +152,15 @@ class RequestBody:
                 self._decoder.finish()
         return pieces[0] if len(pieces) == 1 else b"".join(pieces)
 
-    def take_whole(self, data: bytes) -> Buffer:
-        """Return a complete body, in place of `read`; the caller holds and counts its bytes."""
-        self._ended = True
+    async def _take_whole(self, data: bytes) -> Buffer:
+        """Return a complete body, whose bytes the server holds and counts."""
+        self._ended, self._whole = True, None
         piece: Buffer = data if self._decoder is None else b"".join(self._decoder.feed(data))
         self._received = len(piece)
         if self.size is None:
             self._check_size(self._received)
+            if self.admit is not None:
+                await self.admit(self._received)
             self.size = self._received
         elif self._received > self.size:
             raise IncompleteBody("The request body is longer than it says.")
@@ -186,8 +194,9 @@ class RequestBody:
 
     def close(self) -> None:
         """Release all memory at the end of the request."""
-        self._memory.release(sum(self._held_bytes))
-        self._held_bytes.clear()
+        if self._held_bytes:
+            self._memory.release(sum(self._held_bytes))
+            self._held_bytes.clear()
 
     def _check_size(self, size: int) -> None:
         if size > self._largest:

@@ -6,9 +6,8 @@ An operation without its permission cannot be registered (law 7). Sub-resources 
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from sluice_s3.app.access.policy.actions import KNOWN
 from sluice_s3.app.s3.errors import InvalidArgument, MethodNotAllowed, NotImplemented
@@ -20,15 +19,6 @@ if TYPE_CHECKING:
 
 Level = Literal["service", "bucket", "key"]
 Handler = Callable[["Services", S3Request], Awaitable[Response]]
-StartHandler = Callable[["Services", S3Request, bytes], "PendingResult"]
-TryHandler = Callable[["Services", S3Request], Response]
-
-
-class PendingResult(NamedTuple):
-    """A started operation. `future` is what it waits for; `answer` turns that into a response, or raises."""
-
-    future: asyncio.Future[Any]
-    answer: Callable[[asyncio.Future[Any]], Response]
 
 
 class Operation(NamedTuple):
@@ -42,10 +32,6 @@ class Operation(NamedTuple):
     """The bucket must exist, and the permission applies to it."""
     streams: bool
     """Takes an object body, and so the aws-chunked forms."""
-    try_handler: TryHandler | None = None
-    """The same operation on the fast path. Raises WouldBlock where it would have to wait."""
-    start_handler: StartHandler | None = None
-    """The same for a change: it takes the whole body, and completes without a task."""
     authorized_per_object: bool = False
     """With a policy, `authorize_object_in_body` checks the permission after the body is read.
 
@@ -148,8 +134,6 @@ def operation(
     action: str,
     on_bucket: bool = True,
     streams: bool = False,
-    try_handler: TryHandler | None = None,
-    start_handler: StartHandler | None = None,
     authorized_per_object: bool = False,
     signed_by_form: bool = False,
     anonymous_error: str = "",
@@ -169,8 +153,6 @@ def operation(
             handler,
             in_bucket,
             streams,
-            try_handler,
-            start_handler,
             authorized_per_object,
             signed_by_form,
             anonymous_error,

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import itertools
 import secrets
+from collections.abc import Awaitable
 
 from sluice_s3.app.access.lookup_cache import LookupCache
-from sluice_s3.app.errors import WouldBlock
-from sluice_s3.app.index.rows import AccessKey, Bucket, Version
+from sluice_s3.app.index.buckets.rows import Bucket
+from sluice_s3.app.index.objects.rows import Version
 from sluice_s3.app.s3.wire import target
 from sluice_s3.app.s3.wire.request import MemoryBudget, S3Request
 from sluice_s3.app.settings import Settings
@@ -34,11 +35,8 @@ class Services:
         self.memory = memory
         self.archives = store.archives
         self.plain_file_stores = frozenset(name for name, one in store.all.items() if one.tree is not None)
-        self._ids = map("%X".__mod__, itertools.count((1 << 63) + secrets.randbits(62)))
-
-    def next_id(self) -> str:
-        """Return a new request id."""
-        return next(self._ids)
+        self.next_id = map("%X".__mod__, itertools.count((1 << 63) + secrets.randbits(62))).__next__
+        """Returns a new request id."""
 
     def store_of(self, request: S3Request, storage_class: str = "STANDARD") -> Store:
         """Return the store for a new object of that class in the request's bucket."""
@@ -49,22 +47,19 @@ class Services:
 
     def tree_of(self, bucket: Bucket) -> PlainFiles | None:
         """Return the plain files of a bucket; None for another layout."""
-        return self.store.of(bucket.store).tree
+        return self.store.of(bucket.store).tree if bucket.store in self.plain_file_stores else None
 
     async def bucket(self, name: str) -> Bucket:
         """Return the bucket of that name. Raises InvalidBucketName, NoSuchBucket."""
         return target.require_bucket(name, await self.cache.bucket(name))
 
-    async def access_key(self, name: str) -> AccessKey | None:
-        """Return the access key of that name; None if there is none."""
-        try:
-            return self.cache.try_key(name)
-        except WouldBlock:
-            return await self.cache.key(name)
+    def look_up(self, bucket: Bucket, key: str, version_id: str | None) -> Awaitable[Version | None]:
+        """Return the current object of a key, or the version of that id; None if there is none."""
+        tree = self.tree_of(bucket) if self.plain_file_stores else None
+        if tree is None:
+            return self.index.version(bucket.id, key, version_id)
+        return tree.find(bucket, key, version_id)
 
     async def find(self, bucket: Bucket, key: str, version_id: str | None) -> Version:
-        """Return the current object of a key, or the version of that id. Raises NoSuchKey, NoSuchVersion."""
-        tree = self.tree_of(bucket)
-        if tree is None:
-            return await objects.find(self.store, bucket.id, key, version_id)
-        return objects.require_version(await tree.find(bucket, key, version_id), key, version_id)
+        """Return the same. Raises NoSuchKey, NoSuchVersion when there is none."""
+        return objects.require_version(await self.look_up(bucket, key, version_id), key, version_id)

@@ -159,7 +159,7 @@ class Settings(StoreDefaults, LimitSettings, FeatureSettings):
     )
     server_timing: bool = Field(False, description="Send phases as `Server-Timing` on successful authorised answers.")
     fast_lane: bool = Field(
-        True, description="Answer HEAD, small cached GETs, small PUTs and DELETEs without a task; off only to compare."
+        True, description="Start requests eagerly, without a task until they first wait; off only to compare."
     )
     access_log: bool = Field(True, description="One JSON line a request on standard output.")
     lifecycle_day_seconds: int = Field(

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 
 from sluice_s3.app.errors import CommitUnknown, ConditionalRequestConflict, SourceGone
-from sluice_s3.app.index.rewrites import Appended
-from sluice_s3.app.index.rows import CommitResult, Conditions, NewVersion, Version
+from sluice_s3.app.index.objects.conditions import Conditions
+from sluice_s3.app.index.objects.rows import Appended, CommitResult, NewVersion, Version
 from sluice_s3.app.store import recovery_headers
 from sluice_s3.app.store.objects import MAX_SOURCE_RETRIES
 from sluice_s3.app.store.store import Store
@@ -39,22 +39,22 @@ async def append(
         # An appended blob cannot be restored without the object before it, so it is listed like a conditional write.
         return recovery_headers.object_header(bucket_id, key, describe(found)._replace(size=size, parts=0), True)
 
-    kept = await store.keep(source, make_header)
+    blob = await store.write_blob(source, make_header)
     try:
         for _ in range(MAX_SOURCE_RETRIES):
             new = describe(found)
-            more = Appended(kept.locator, size, checksum(), new.parts)
+            more = Appended(blob.locator, size, checksum(), new.parts)
             try:
                 committed = await store.index.append(bucket_id, key, found, new, more, conditions)
             except SourceGone:
                 found = await find()
                 continue
-            await store.settle(kept)
+            await store.confirm_blob(blob)
             return new, committed
         raise ConditionalRequestConflict()
     except CommitUnknown:
         raise  # the orphan sweeper asks the index for the outcome
     except BaseException as error:
         if isinstance(error, Exception):
-            await store.drop(kept)
+            await store.discard_blob(blob)
         raise

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import asyncio
 
-from sluice_s3.app.errors import DomainError, WouldBlock
+from sluice_s3.app.errors import DomainError
+from sluice_s3.app.index.cluster.rows import IdRange
 from sluice_s3.app.index.interface import Index
-from sluice_s3.app.index.upkeep_rows import IdRange
 
 RANGE = 1024
 """Ids reserved at a time."""
@@ -62,18 +62,6 @@ class BlobIds:
         current.next += 1
         return taken
 
-    def try_take_for_record(self) -> int:
-        """Return an id for a record without waiting.
-
-        Raises WouldBlock when a new range must be reserved.
-        """
-        current = self._current
-        if current is None or current.next > current.ids.last:
-            raise WouldBlock
-        taken = current.next
-        current.next += 1
-        return taken
-
     async def _range(self) -> _Range:
         while (current := self._current) is None or current.next > current.ids.last:
             async with self._lock:
@@ -98,12 +86,12 @@ class BlobIds:
             self._current = None
             await self._retire(current)
 
-    async def _retire(self, done: _Range) -> None:
+    async def _retire(self, exhausted: _Range) -> None:
         """Delete a range from the index.
 
         Failure does not concern the caller that settled its last id.
         """
         try:
-            await self._index.retire_range(done.ids)
+            await self._index.retire_range(exhausted.ids)
         except DomainError:
             pass  # the orphan sweeper looks for it

@@ -6,7 +6,7 @@ On a store of layout *tree* a bucket is also a directory.
 from __future__ import annotations
 
 from sluice_s3.app.errors import BucketAlreadyExists, BucketNotEmpty
-from sluice_s3.app.index.rows import Bucket
+from sluice_s3.app.index.buckets.rows import Bucket
 from sluice_s3.app.store.driver_errors import translate_driver_errors
 from sluice_s3.app.store.plain_files.reconcile import ReconcileReport, adopt, forget_vanished
 from sluice_s3.app.store.plain_files.writes import PlainFiles
@@ -42,20 +42,20 @@ async def create_bucket(
                 raise BucketAlreadyExists() from None
         if not with_files and await _has_files(tree, name) and await index.bucket(name) is None:
             raise BucketAlreadyExists()
-    made = await index.create_bucket(name, owner_id, region, maximum, store.name, settings, versioning)
+    bucket = await index.create_bucket(name, owner_id, region, maximum, store.name, settings, versioning)
     if tree is not None:
         with translate_driver_errors():
             await tree.files.make_bucket(name)  # again: a late delete may have removed it
-    return made
+    return bucket
 
 
 async def _has_files(tree: PlainFiles, name: str) -> bool:
-    seen = SkippedCounts()
+    counts = SkippedCounts()
     with translate_driver_errors():
-        async for batch in tree.files.scan(name, seen):
+        async for batch in tree.files.scan(name, counts):
             if batch:
                 return True
-    return seen.unreadable > 0  # unreadable names count as files
+    return counts.unreadable > 0  # unreadable names count as files
 
 
 async def delete_bucket(store: Store, bucket: Bucket) -> None:
@@ -76,12 +76,12 @@ async def delete_bucket(store: Store, bucket: Bucket) -> None:
 
 
 async def _check_empty(tree: PlainFiles, bucket: Bucket) -> None:
-    scanned = ReconcileReport()
+    report = ReconcileReport()
     with translate_driver_errors():
-        async for batch in tree.files.scan(bucket.name, scanned.seen):
+        async for batch in tree.files.scan(bucket.name, report.counts):
             if batch:
-                await adopt(tree, bucket, batch, scanned)
+                await adopt(tree, bucket, batch, report)
                 raise BucketNotEmpty()
-    if scanned.seen.unreadable:
+    if report.counts.unreadable:
         raise BucketNotEmpty()
     await forget_vanished(tree, bucket, ReconcileReport())

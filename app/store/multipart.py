@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Sequence
 
 from sluice_s3.app.errors import ConditionalRequestConflict, EntityTooSmall, InvalidPart, NoSuchUpload, SourceGone
-from sluice_s3.app.index.rows import CommitResult, Conditions, Extent, NewVersion, Part, Upload, Version, extents_of
+from sluice_s3.app.index.multipart.rows import Extent, Part, Upload, extents_of
+from sluice_s3.app.index.objects.conditions import Conditions
+from sluice_s3.app.index.objects.rows import CommitResult, NewVersion, Version
 from sluice_s3.app.store import recovery_headers
 from sluice_s3.app.store.driver_errors import Timings
 from sluice_s3.app.store.objects import MAX_SOURCE_RETRIES
@@ -35,8 +37,8 @@ async def put_part(
     """
 
     def part(locator: str) -> Part:
-        made = describe(())
-        return made._replace(extents=extents_of(locator, made.size))  # an encrypted blob has more bytes
+        described = describe(())
+        return described._replace(extents=extents_of(locator, described.size))  # an encrypted blob has more bytes
 
     return await store.write(
         source,
@@ -61,8 +63,8 @@ async def copy_part(
     for _ in range(MAX_SOURCE_RETRIES):
         found = await source()
         part, offset, length = await describe(found)
-        held = tuple([extent async for extent in extents(store, found, offset, length)])
-        part = part._replace(extents=held)
+        copied_extents = tuple([extent async for extent in extents(store, found, offset, length)])
+        part = part._replace(extents=copied_extents)
         try:
             committed = await timed(store.index.copy_part(found.seq, upload, part), timings)
         except SourceGone:

@@ -133,12 +133,12 @@ class NamedDriver:
         """See `Driver`."""
         on_done = entry.on_done
 
-        def done(entry: AppendRequest) -> None:
+        def complete_entry(entry: AppendRequest) -> None:
             if entry.error is None:
                 entry.locator = self.prefix + entry.locator
             on_done(entry)
 
-        entry.on_done = done
+        entry.on_done = complete_entry
         self.driver.append(entry)
 
     async def put(

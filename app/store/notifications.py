@@ -15,9 +15,10 @@ from urllib.parse import quote_plus
 
 import orjson
 
+from sluice_s3.app.index.buckets.rows import Bucket
 from sluice_s3.app.index.engine.outbox import DELETED, EXPIRED, MARKED, PUT, STORAGE_CLASS_CHANGED, ObjectChange
-from sluice_s3.app.index.outbox_rows import NewMessage
-from sluice_s3.app.index.rows import Bucket, Version
+from sluice_s3.app.index.notifications.rows import NewMessage
+from sluice_s3.app.index.objects.rows import Version
 
 SETTING = "notification"
 """Name of the bucket's setting."""
@@ -53,14 +54,14 @@ class Rule(NamedTuple):
     prefix: str = ""
     suffix: str = ""
 
-    def wants(self, event: str, key: str) -> bool:
+    def matches(self, event: str, key: str) -> bool:
         """Return whether the rule covers an event (without `s3:`) of a key."""
         return (
             key.startswith(self.prefix)
             and key.endswith(self.suffix)
             and any(
-                one == PREFIX + event or (one.endswith(":*") and (PREFIX + event).startswith(one[:-1]))
-                for one in self.events
+                pattern == PREFIX + event or (pattern.endswith(":*") and (PREFIX + event).startswith(pattern[:-1]))
+                for pattern in self.events
             )
         )
 
@@ -102,13 +103,13 @@ class S3EventBuilder:
     def messages(self, change: ObjectChange) -> Sequence[NewMessage]:
         """See `app.index.engine.outbox.EventBuilder`."""
         event = self._event(change)
-        made = []
+        new_messages = []
         for rule in rules_of(self.bucket) if event else ():
-            if rule.wants(event, change.key):
+            if rule.matches(event, change.key):
                 record = self._record(rule, event, change)
                 text = orjson.dumps({"Records": [record]}).decode()
-                made.append(NewMessage(rule.target, self.bucket.id, change.key, text))
-        return made
+                new_messages.append(NewMessage(rule.target, self.bucket.id, change.key, text))
+        return new_messages
 
     def _event(self, change: ObjectChange) -> str:
         if self.cause.event == LIFECYCLE and change.kind == STORAGE_CLASS_CHANGED:

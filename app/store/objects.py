@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 
 from sluice_s3.app.errors import ConditionalRequestConflict, NoSuchKey, NoSuchVersion, SourceGone
 from sluice_s3.app.index.engine.declared import DeferredCommit
-from sluice_s3.app.index.rows import NULL_VERSION, CommitResult, Conditions, NewVersion, Version
-from sluice_s3.app.index.version_rows import DeleteResult, Deletion, Done
+from sluice_s3.app.index.objects.conditions import Conditions
+from sluice_s3.app.index.objects.rows import NULL_VERSION, CommitResult, NewVersion, Version
+from sluice_s3.app.index.versioning.rows import DeleteResult, Deletion, Done
 from sluice_s3.app.store import recovery_headers
 from sluice_s3.app.store.driver_errors import Timings
 from sluice_s3.app.store.store import Store, timed
-from sluice_s3.storage_drivers.base import BodySource, Buffer
+from sluice_s3.storage_drivers.base import BodySource
 
 MAX_SOURCE_RETRIES = 10
 UNCONDITIONAL = Conditions()
@@ -49,38 +49,14 @@ async def put(
     `describe` is called with the blob's locator once the body is durable and its hashes are known. Raises what the
     source raises, NoSuchBucket, PreconditionFailed, NoSuchKey, Overloaded, StoreUnavailable, StoreFull.
     """
-    begin, make_header = _change(store, bucket_id, key, describe, conditions)
-    return await store.write(source, timings, begin, make_header)
 
-
-def start_put(
-    store: Store,
-    bucket_id: int,
-    key: str,
-    piece: Buffer,
-    source: BodySource,
-    describe: Callable[[str], NewVersion],
-    conditions: Conditions | None,
-    timings: Timings,
-) -> asyncio.Future[CommitResult]:
-    """Start `put` of a small body that is complete, without an await.
-
-    Raises WouldBlock; then nothing has happened.
-    """
-    begin, make_header = _change(store, bucket_id, key, describe, conditions)
-    return store.start_write(piece, source, timings, begin, make_header)
-
-
-def _change(
-    store: Store, bucket_id: int, key: str, describe: Callable[[str], NewVersion], conditions: Conditions | None
-) -> tuple[Callable[[], DeferredCommit], Callable[[], bytes]]:
     def begin() -> DeferredCommit:
         return store.index.start_put(bucket_id, key, describe, conditions)
 
     def make_header() -> bytes:
         return recovery_headers.object_header(bucket_id, key, describe(""), conditions not in (None, UNCONDITIONAL))
 
-    return begin, make_header
+    return await store.write(source, timings, begin, make_header)
 
 
 async def copy(
@@ -123,13 +99,6 @@ async def delete(
     ObjectLocked.
     """
     return await timed(store.index.delete_version(bucket_id, key, version_id, conditions, bypass), timings)
-
-
-def start_delete(
-    store: Store, bucket_id: int, key: str, version_id: str | None, conditions: Conditions | None, bypass: bool
-) -> asyncio.Future[CommitResult | DeleteResult | None]:
-    """Start `delete` without an await and without timings. Raises WouldBlock."""
-    return store.index.start_delete(bucket_id, key, version_id, conditions, bypass)
 
 
 async def delete_many(store: Store, bucket_id: int, entries: Sequence[Deletion], timings: Timings) -> list[Done]:

@@ -29,7 +29,7 @@ class OfflineStore:
         contents: OfflineStoreReader | RemoteContents,
         known: Identity | None,
         raise_generation: Callable[[], Identity],
-        held: int | None = None,
+        lock_fd: int | None = None,
     ) -> None:
         if known is None:
             raise StoreFailed(f"store {name}: there is no store here")
@@ -44,13 +44,13 @@ class OfflineStore:
         self.pack_size = contents.pack_size
         self._contents = contents
         self._prefix = locator_prefix(name)
-        self._lock_fd = held
+        self._lock_fd = lock_fd
 
     def close(self) -> None:
         """Release the lock."""
-        held, self._lock_fd = self._lock_fd, None
-        if held is not None:
-            os.close(held)
+        lock_fd, self._lock_fd = self._lock_fd, None
+        if lock_fd is not None:
+            os.close(lock_fd)
 
     def records(self, pack_id: int) -> Iterator[Blob]:
         """See `Contents.records`."""
@@ -102,8 +102,8 @@ def open_offline(name: str, settings: StoreSettings) -> OfflineStore:
     root = settings.directory
     assert root is not None
     known = identity.read_identity(root)
-    held = None if known is None else identity.lock_store(root, alone=True)
-    return OfflineStore(name, OfflineStoreReader(root), known, partial(identity.raise_generation, root), held)
+    lock_fd = None if known is None else identity.lock_store(root, alone=True)
+    return OfflineStore(name, OfflineStoreReader(root), known, partial(identity.raise_generation, root), lock_fd)
 
 
 def _open_remote(name: str, settings: StoreSettings) -> OfflineStore:
@@ -125,7 +125,7 @@ def open_offline_stores(settings: Settings) -> list[OfflineStore]:
         for name, store in settings.named_stores.items():
             opened.append(open_offline(name, store))
     except BaseException:
-        for one in opened:
-            one.close()
+        for opened_store in opened:
+            opened_store.close()
         raise
     return opened

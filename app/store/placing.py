@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from sluice_s3.app.index import restore_state
-from sluice_s3.app.index.rows import PIECES, Bucket, Version
+from sluice_s3.app.index.buckets.rows import Bucket
+from sluice_s3.app.index.multipart.rows import PIECES
+from sluice_s3.app.index.objects.rows import Version
+from sluice_s3.app.index.restore import state as restore_state
 from sluice_s3.app.store.named_driver import store_of_locator
 from sluice_s3.app.store.store import Store
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 
-from sluice_s3.app.errors import DataDamaged, WouldBlock
+from sluice_s3.app.errors import DataDamaged
 from sluice_s3.app.index.interface import Index
 
 logger = logging.getLogger("sluice.store")
@@ -17,13 +17,6 @@ class Quarantine:
         self._index = index
         self._generation = -1
         self._damaged: frozenset[str] = frozenset()
-
-    def try_check(self, locator: str) -> None:
-        """Raise DataDamaged for a damaged blob, WouldBlock when the list must be read first."""
-        if self._index.generation != self._generation:
-            raise WouldBlock
-        if locator in self._damaged:
-            self._alarm(locator)
 
     async def check(self, locator: str) -> None:
         """Raise DataDamaged for a damaged blob."""

@@ -16,9 +16,9 @@ from typing import NamedTuple, Protocol
 import orjson
 
 from sluice_s3.app.errors import QuotaExceeded
+from sluice_s3.app.index.buckets.queries import Usage
+from sluice_s3.app.index.buckets.rows import Bucket
 from sluice_s3.app.index.interface import Index
-from sluice_s3.app.index.rows import Bucket
-from sluice_s3.app.index.usage import Usage
 
 SETTING = "quota"
 """Name of the bucket's setting."""
@@ -197,5 +197,5 @@ class QuotaReservation:
             count.stored_since = _plus(count.stored_since, reserved)
 
 
-def _plus(one: Usage, other: Usage, sign: int = 1) -> Usage:
-    return Usage(one.bytes + sign * other.bytes, one.objects + sign * other.objects)
+def _plus(usage: Usage, other: Usage, sign: int = 1) -> Usage:
+    return Usage(usage.bytes + sign * other.bytes, usage.objects + sign * other.objects)

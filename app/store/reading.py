@@ -8,9 +8,11 @@ from typing import Protocol
 
 from sluice_s3.app.encryption.scheme import SEALED, parse_scheme
 from sluice_s3.app.encryption.sse_c import CustomerKey
-from sluice_s3.app.errors import DataDamaged, KeyUnavailable, StoreUnavailable, WouldBlock
-from sluice_s3.app.index.rows import PIECES, Extent, Part, Version, is_plain_file
-from sluice_s3.app.store.driver_errors import Timings, translate_driver_errors
+from sluice_s3.app.errors import DataDamaged, KeyUnavailable
+from sluice_s3.app.index.multipart.rows import PIECES, Extent, Part
+from sluice_s3.app.index.objects.rows import Version
+from sluice_s3.app.index.plain_files.rows import is_plain_file
+from sluice_s3.app.store.driver_errors import Timings, to_domain_error, translate_driver_errors
 from sluice_s3.app.store.encryption.decryption import ciphertext_needed, decrypt_range, decrypt_stream, keys_of
 from sluice_s3.app.store.store import Store
 from sluice_s3.storage_drivers.base import Buffer, FileSlice
@@ -75,8 +77,10 @@ async def read_body(
             return await _opened_body(store, version, offset, length, customer)
         if length <= SMALL_BODY_BYTES and not version.body.startswith(PIECES):
             await store.quarantine.check(version.body)
-            with translate_driver_errors():
+            try:
                 data = store.at(version.body).driver.try_read(version.body, offset, length)
+            except DriverError as error:
+                raise to_domain_error(error) from error
             if data is not None:
                 return data
         return await _begun(_slices(store, version, offset, length), length)
@@ -141,51 +145,6 @@ async def _windows(
     async for extent, size in _of_pieces(store, version, offset, length):
         async for data in decrypt_stream(store, extent, size, keys, take):
             yield data
-
-
-def try_read_body(
-    store: Store, version: Version, offset: int, length: int, timings: Timings, customer: CustomerKey | None = None
-) -> bytes:
-    """Return the same bytes without an await.
-
-    Raises WouldBlock when they are many, in pieces, not cached or damaged.
-    """
-    if not length:
-        return b""
-    if length > SMALL_BODY_BYTES or version.body.startswith(PIECES) or is_plain_file(version.body):
-        raise WouldBlock
-    started = perf_counter()
-    try:
-        store.quarantine.try_check(version.body)
-        if SEALED in version.headers:
-            data = _try_opened(store, version, offset, length, customer)
-        else:
-            data = store.at(version.body).driver.try_read(version.body, offset, length)
-    except (StoreUnavailable, DriverError):
-        data = None  # the async variant reads again and raises the error
-    if data is None:
-        raise WouldBlock
-    timings["open"] = perf_counter() - started
-    return data
-
-
-def is_single_record(store: Store, version: Version, length: int) -> bool:
-    """Return whether these bytes of a version are in one record of a pack."""
-    body = version.body
-    if not 0 < length <= SMALL_BODY_BYTES or body.startswith(PIECES) or is_plain_file(body):
-        return False
-    return store.at(body).driver.packed(body) is not None
-
-
-async def read_record(store: Store, version: Version, offset: int, length: int, timings: Timings) -> bytes:
-    """Return bytes of an unencrypted version that is a record. Raises DataDamaged, StoreUnavailable."""
-    started = perf_counter()
-    await store.quarantine.check(version.body)
-    with translate_driver_errors():
-        data = await store.at(version.body).driver.read(version.body, offset, length)
-    assert isinstance(data, bytes)
-    timings["open"] = perf_counter() - started
-    return data
 
 
 async def _slices(store: Store, version: Version, offset: int, length: int) -> AsyncGenerator[FileSlice | bytes, None]:

@@ -9,8 +9,9 @@ import time
 
 import orjson
 
-from sluice_s3.app.index.rows import NewVersion, Part, Upload
-from sluice_s3.app.index.upkeep_rows import ReferenceHint
+from sluice_s3.app.index.multipart.rows import Part, Upload
+from sluice_s3.app.index.objects.rows import NewVersion
+from sluice_s3.app.index.reclaim.rows import ReferenceHint
 
 PUT, PART, MOVED = "put", "part", "moved"
 

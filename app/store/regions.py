@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from sluice_s3.app.index.rows import Bucket
+from sluice_s3.app.index.buckets.rows import Bucket
 
 ANY = "auto"
 """The setting that accepts signatures of any region."""

@@ -14,10 +14,10 @@ from time import perf_counter
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from sluice_s3.app.crash import crash_point
-from sluice_s3.app.errors import CommitUnknown, DomainError, StoreFull, StoreUnavailable, WouldBlock
+from sluice_s3.app.errors import CommitUnknown, DomainError, StoreFull, StoreUnavailable
 from sluice_s3.app.index.engine.declared import DeferredCommit
 from sluice_s3.app.index.interface import Index
-from sluice_s3.app.index.rows import CommitResult
+from sluice_s3.app.index.objects.rows import CommitResult
 from sluice_s3.app.index.schema.tables import DEFAULT
 from sluice_s3.app.index.sql.transaction import of_store
 from sluice_s3.app.store.availability.circuit_breaker import CircuitBreaker
@@ -38,7 +38,7 @@ logger = logging.getLogger("sluice.store")
 
 REGISTRY_TIMEOUT_SECONDS = 30.0
 """Seconds that a new pack waits for the index before its records fail."""
-REFUSED_AT_ONCE = 1000
+REJECTED_PER_BATCH = 1000
 
 T = TypeVar("T")
 
@@ -65,7 +65,7 @@ class IndexPackRegistry:
 
 
 class StoredBlob(NamedTuple):
-    """A blob that `Store.keep` wrote."""
+    """A blob that `Store.write_blob` wrote."""
 
     locator: str
     blob_id: int
@@ -93,7 +93,7 @@ class Store:
         index: Index,
         driver: Driver,
         name: str = DEFAULT,
-        beside: Store | None = None,
+        sibling: Store | None = None,
         breaker: CircuitBreaker | None = None,
     ) -> None:
         self.name = name
@@ -101,14 +101,14 @@ class Store:
         """The circuit breaker of the mount; None for commands and tests."""
         self.index = index
         self.driver = driver
-        self.ids: BlobIds = BlobIds(index) if beside is None else beside.ids
-        self.quarantine: Quarantine = Quarantine(index) if beside is None else beside.quarantine
-        self.keyring: Keyring = Keyring(index) if beside is None else beside.keyring
-        self.all: dict[str, Store] = {} if beside is None else beside.all
+        self.ids: BlobIds = BlobIds(index) if sibling is None else sibling.ids
+        self.quarantine: Quarantine = Quarantine(index) if sibling is None else sibling.quarantine
+        self.keyring: Keyring = Keyring(index) if sibling is None else sibling.keyring
+        self.all: dict[str, Store] = {} if sibling is None else sibling.all
         """Every store of this process by name, including this one."""
-        self.classes: dict[str, str] = {} if beside is None else beside.classes
+        self.classes: dict[str, str] = {} if sibling is None else sibling.classes
         """Stores of storage classes that have one; all other classes use the bucket's store."""
-        self.journal_failures: dict[str, JournalFailure] = {} if beside is None else beside.journal_failures
+        self.journal_failures: dict[str, JournalFailure] = {} if sibling is None else sibling.journal_failures
         """By store name, why its journals cannot be written."""
         self.all[name] = self
         self.stored_note = of_store("stored", name)
@@ -119,7 +119,7 @@ class Store:
         """Wakes its journal writer; None for commands and tests."""
         self.tree: PlainFiles | None = None
         """The plain files of a store of layout *tree*; its driver holds the blobs of no key."""
-        self._refused: list[tuple[str, int, int]] = []
+        self._rejected: list[tuple[str, int, int]] = []
 
     async def start(self) -> None:
         """Open the backing store. Raises DriverError."""
@@ -191,22 +191,22 @@ class Store:
         try:
             await self.report_rejected_records()
         except DomainError as error:
-            logger.warning("%d refused records stay uncounted: %s", len(self._refused), type(error).__name__)
+            logger.warning("%d refused records stay uncounted: %s", len(self._rejected), type(error).__name__)
 
     async def report_rejected_records(self) -> None:
         """Report records whose commit was refused, so that the index counts their space as dead."""
-        refused = self._refused[:REFUSED_AT_ONCE]
-        if not refused:
+        rejected = self._rejected[:REJECTED_PER_BATCH]
+        if not rejected:
             return
-        del self._refused[: len(refused)]  # in place: threads append
+        del self._rejected[: len(rejected)]  # in place: threads append
         try:
-            await self.index.refuse_blobs(refused, self.name)
+            await self.index.refuse_blobs(rejected, self.name)
         except CommitUnknown:
             # They must be counted, but never twice.
-            self._refused += [(locator, pack_id, 0) for locator, pack_id, _ in refused]
+            self._rejected += [(locator, pack_id, 0) for locator, pack_id, _ in rejected]
             raise
         except BaseException:
-            self._refused += refused
+            self._rejected += rejected
             raise
 
     async def write(
@@ -253,26 +253,6 @@ class Store:
         await self.ids.settle(blob_id)
         return committed
 
-    def start_write(
-        self,
-        piece: Buffer,
-        source: BodySource,
-        timings: Timings,
-        begin: Callable[[], DeferredCommit],
-        make_header: Callable[[], bytes],
-    ) -> asyncio.Future[CommitResult]:
-        """Start `write` of a complete body without an await. Raises WouldBlock; then nothing has happened."""
-        if not piece:
-            source.verify()
-            chained = begin()
-            chained.proceed("")
-            return chained.future
-        if self.full:
-            raise StoreFull()
-        if len(piece) > self.driver.capabilities.append_limit:
-            raise WouldBlock
-        return self._append(self.ids.try_take_for_record(), piece, source, timings, begin, make_header).future
-
     def _append(
         self,
         blob_id: int,
@@ -283,33 +263,34 @@ class Store:
         make_header: Callable[[], bytes],
     ) -> DeferredCommit:
         """Write a small body as a record; the writer of its group queues the commit."""
-        chained = begin()
-        came: dict[str, str] = {}
+        deferred = begin()
+        first_outcome: dict[str, str] = {}
 
-        def done(entry: AppendRequest) -> None:
+        def on_written(entry: AppendRequest) -> None:
             if entry.error is None:
                 crash_point("store.durable")
-                chained.proceed(entry.locator)
-                if came.setdefault("first", "done") != "done":
-                    self._refuse(entry)
+                deferred.proceed(entry.locator)
+                if first_outcome.setdefault("first", "done") != "done":
+                    self._reject(entry)
             else:
-                chained.fail(to_domain_error(entry.error))
+                deferred.fail(to_domain_error(entry.error))
 
-        entry = AppendRequest(blob_id, piece, source, make_header, done, timings)
+        entry = AppendRequest(blob_id, piece, source, make_header, on_written, timings)
         try:
-            with translate_driver_errors():
-                self.driver.append(entry)
-        except BaseException:
-            chained.abandon()
+            self.driver.append(entry)
+        except BaseException as error:
+            deferred.abandon()
+            if isinstance(error, DriverError):
+                raise to_domain_error(error) from error
             raise
-        chained.future.add_done_callback(partial(self._ended, entry, chained, came, perf_counter()))
-        return chained
+        deferred.future.add_done_callback(partial(self._finish_record, entry, deferred, first_outcome, perf_counter()))
+        return deferred
 
-    def _ended(
+    def _finish_record(
         self,
         entry: AppendRequest,
-        chained: DeferredCommit,
-        came: dict[str, str],
+        deferred: DeferredCommit,
+        first_outcome: dict[str, str],
         started: float,
         future: asyncio.Future[CommitResult],
     ) -> None:
@@ -317,32 +298,32 @@ class Store:
         timings = entry.timings
         timings["commit"] = perf_counter() - started - timings.get("write", 0.0) - timings.get("sync", 0.0)
         if future.cancelled():  # the commit of a cancelled request may still happen
-            never = chained.abandon()
+            never_commits = deferred.abandon()
         else:
             error = future.exception()
             if error is None:
                 crash_point("store.committed")
-            never = error is not None and not isinstance(error, CommitUnknown)
-        if never and came.setdefault("first", "refused") != "refused":
-            self._refuse(entry)
+            never_commits = error is not None and not isinstance(error, CommitUnknown)
+        if never_commits and first_outcome.setdefault("first", "refused") != "refused":
+            self._reject(entry)
 
-    def _refuse(self, entry: AppendRequest) -> None:
+    def _reject(self, entry: AppendRequest) -> None:
         """Note a written record that no row will ever reference. Called in any thread."""
-        packed = self.driver.packed(entry.locator)
-        if packed is not None:
-            self._refused.append((entry.locator, *packed))
+        location = self.driver.packed(entry.locator)
+        if location is not None:
+            self._rejected.append((entry.locator, *location))
 
     # blobs with a commit of their own
-    async def keep(self, source: BodySource, make_header: Callable[[], bytes]) -> StoredBlob:
+    async def write_blob(self, source: BodySource, make_header: Callable[[], bytes]) -> StoredBlob:
         """Write a blob that no row references yet.
 
-        The caller calls `settle` once a row does, else `drop`.
+        The caller calls `confirm_blob` once a row does, else `discard_blob`.
         """
         if self.full:
             raise StoreFull()
         piece = await source.read()
         if len(piece) == source.size and len(piece) <= self.driver.capabilities.append_limit:
-            return StoredBlob(await self._keep_record(piece, source, make_header), 0)
+            return StoredBlob(await self._write_record(piece, source, make_header), 0)
         blob_id = await self.ids.take()
         try:
             with translate_driver_errors():
@@ -352,14 +333,14 @@ class Store:
                 await self.ids.settle(blob_id)
             raise
 
-    async def _keep_record(self, piece: Buffer, source: BodySource, make_header: Callable[[], bytes]) -> str:
+    async def _write_record(self, piece: Buffer, source: BodySource, make_header: Callable[[], bytes]) -> str:
         loop = asyncio.get_running_loop()
         written = asyncio.Event()
 
-        def done(_: AppendRequest) -> None:
+        def on_written(_: AppendRequest) -> None:
             loop.call_soon_threadsafe(written.set)
 
-        entry = AppendRequest(await self.ids.take_for_record(), piece, source, make_header, done, {})
+        entry = AppendRequest(await self.ids.take_for_record(), piece, source, make_header, on_written, {})
         with translate_driver_errors():
             self.driver.append(entry)
         await written.wait()
@@ -367,18 +348,18 @@ class Store:
             raise to_domain_error(entry.error)
         return entry.locator
 
-    async def settle(self, kept: StoredBlob) -> None:
+    async def confirm_blob(self, blob: StoredBlob) -> None:
         """Note that a row references the blob."""
-        if kept.blob_id:
-            await self.ids.settle(kept.blob_id)
+        if blob.blob_id:
+            await self.ids.settle(blob.blob_id)
 
-    async def drop(self, kept: StoredBlob) -> None:
+    async def discard_blob(self, blob: StoredBlob) -> None:
         """Remove a blob that no row references or ever will."""
-        packed = self.driver.packed(kept.locator)
-        if packed is not None:
-            self._refused.append((kept.locator, *packed))
+        location = self.driver.packed(blob.locator)
+        if location is not None:
+            self._rejected.append((blob.locator, *location))
         else:
-            await self._take_back(kept.blob_id, kept.locator)
+            await self._take_back(blob.blob_id, blob.locator)
 
     async def _is_gone(self, blob_id: int) -> bool:
         """Remove what may exist under an id; return False when the orphan sweeper must do that."""
@@ -396,9 +377,9 @@ class Store:
         await self.ids.settle(blob_id)
 
 
-async def _committed(chained: DeferredCommit, locator: str, timings: Timings) -> CommitResult:
-    chained.proceed(locator)
-    return await timed(chained.future, timings)
+async def _committed(deferred: DeferredCommit, locator: str, timings: Timings) -> CommitResult:
+    deferred.proceed(locator)
+    return await timed(deferred.future, timings)
 
 
 async def timed(commit: Awaitable[T], timings: Timings) -> T:

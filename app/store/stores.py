@@ -93,15 +93,15 @@ def make_stores(index: Index, settings: Settings, known: Mapping[str, object] | 
     """
     first: Store | None = None
     for name, store in settings.named_stores.items():
-        made = known is not None and name not in known
+        is_new = known is not None and name not in known
         fleeting = store.url is not None and is_in_memory(store.url)
-        place = make_named_driver(name, store, create=made or fleeting)
+        place = make_named_driver(name, store, create=is_new or fleeting)
         assert store.hang_timeout is not None
         breaker = CircuitBreaker(place, partial(new_driver, name, store, create=fleeting), store.hang_timeout)
         first = Store(index, place, name, first, breaker)
         if store.layout == "tree":
             first.tree = make_plain_files(first, store)
-            breaker.also(first.tree)
+            breaker.watch_plain_files(first.tree)
     assert first is not None
     first.keyring.master = partial(read_master, settings)
     first.classes.update(settings.class_stores)
@@ -114,7 +114,7 @@ def make_plain_files(store: Store, settings: StoreSettings) -> PlainFiles:
     assert settings.io_threads is not None
     threads = StoreThreadPool(settings.io_threads, "tree")
     durability = Durability(settings.durability or "full")
-    files = TreeFiles(settings.path, threads, durability=durability, at=crash_point)
+    files = TreeFiles(settings.path, threads, durability=durability, crash_hook=crash_point)
     return PlainFiles(store.index, files, threads, store.ids, locator_prefix(store.name), lambda: store.full)
 
 

@@ -5,13 +5,32 @@ from __future__ import annotations
 import hashlib
 import hmac
 import time
+from collections.abc import Mapping
+from typing import NamedTuple
 
 UNSIGNED = "UNSIGNED-PAYLOAD"
 SIGNED_HEADERS = "host;x-amz-content-sha256;x-amz-date"
+EMPTY = hashlib.sha256(b"").hexdigest()
 
 
 def _hmac(key: bytes, text: str) -> bytes:
     return hmac.digest(key, text.encode(), "sha256")
+
+
+class Signed(NamedTuple):
+    """A signed head, and what the chunks of its body are signed with."""
+
+    head: bytes
+    signature: str
+    date: str
+    scope: str
+    key: bytes
+
+    def sign_chunk(self, previous: str, data: bytes) -> str:
+        """Return the signature of a chunk after one (or a head) with the signature `previous`."""
+        digest = hashlib.sha256(data).hexdigest()
+        text = f"AWS4-HMAC-SHA256-PAYLOAD\n{self.date}\n{self.scope}\n{previous}\n{EMPTY}\n{digest}"
+        return _hmac(self.key, text).hex()
 
 
 class Signer:
@@ -64,3 +83,37 @@ class Signer:
             f"Authorization: AWS4-HMAC-SHA256 Credential={self._access_key}/{self._scope}, "
             f"SignedHeaders={SIGNED_HEADERS}, Signature={signature}\r\n{body}\r\n"
         ).encode()
+
+    def sign(
+        self,
+        method: str,
+        path: str,
+        query: str,
+        payload: str,
+        fields: Mapping[str, str],
+        unsigned: Mapping[str, str],
+        *,
+        now: float | None = None,
+    ) -> Signed:
+        """Return a head with more signed `fields`, and others that are sent `unsigned`.
+
+        Names of `fields` are in lower case. `payload` is the value of `x-amz-content-sha256`; the rest is as for
+        `head`.
+        """
+        self._at(int(time.time() if now is None else now))
+        values = {**fields, "host": self._host, "x-amz-content-sha256": payload, "x-amz-date": self._date}
+        names = ";".join(sorted(values))
+        lines = "".join(f"{name}:{value}\n" for name, value in sorted(values.items()))
+        canonical = f"{method}\n{path}\n{query}\n{lines}\n{names}\n{payload}"
+        digest = hashlib.sha256(canonical.encode()).hexdigest()
+        signature = _hmac(self._key, f"AWS4-HMAC-SHA256\n{self._date}\n{self._scope}\n{digest}").hex()
+        sent = {
+            **unsigned,
+            **values,
+            "authorization": f"AWS4-HMAC-SHA256 Credential={self._access_key}/{self._scope}, "
+            f"SignedHeaders={names}, Signature={signature}",
+        }
+        target = f"{path}?{query}" if query else path
+        rest = "".join(f"{name}: {value}\r\n" for name, value in sent.items())
+        head = f"{method} {target} HTTP/1.1\r\n{rest}\r\n".encode()
+        return Signed(head, signature, self._date, self._scope, self._key)

@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 import os
 import secrets
+import sys
 import tempfile
-import time
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 from rich.console import Console
@@ -18,9 +19,11 @@ from sluice_s3.loadtests.common import targets
 from sluice_s3.loadtests.common.s3_calls import S3CallError
 from sluice_s3.loadtests.common.scratch import scratch
 from sluice_s3.loadtests.cpu import report
+from sluice_s3.loadtests.cpu.bench import Bench
+from sluice_s3.loadtests.cpu.callgrind_requests import OPERATIONS as COUNTED
+from sluice_s3.loadtests.cpu.callgrind_requests import USUAL
 from sluice_s3.loadtests.cpu.client import Stalled
-from sluice_s3.loadtests.cpu.measurement import Measure, Meter
-from sluice_s3.loadtests.cpu.target_run import MIX, OBJECT_OPERATIONS, Plan, TargetRun
+from sluice_s3.loadtests.cpu.target_run import OBJECT_OPERATIONS, Plan
 from sluice_s3.loadtests.mounts.workloads import linux_tree
 
 UNITS = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
@@ -53,6 +56,20 @@ def _parse_words(text: str, allowed: tuple[str, ...]) -> tuple[str, ...]:
 
 def _pids(texts: list[str]) -> dict[str, int]:
     return {name: int(pid) for name, _, pid in (text.partition("=") for text in texts)}
+
+
+def _server_core(number: int) -> int | None:
+    """Return the core of an option; None for any."""
+    return number if number >= 0 else None
+
+
+def _claim_cores(server: int, client: int) -> int | None:
+    """Pin this process, the client, to its core, and return the server's. Raises ValueError if they share one."""
+    named = {core for core in (server, client) if core >= 0}
+    if named - os.sched_getaffinity(0) or client < 0 or server == client:
+        raise ValueError("server and client want a core each")
+    os.sched_setaffinity(0, {client})
+    return _server_core(server)
 
 
 @cli.command()
@@ -99,14 +116,10 @@ def run(
             mix_bytes=size_of(mix_size),
             mix_clients=mix_clients,
         )
-        named = {core for core in (server_core, client_core) if core >= 0}
-        if named - os.sched_getaffinity(0) or client_core < 0 or server_core == client_core:
-            raise ValueError("server and client want a core each")
+        core = _claim_cores(server_core, client_core)
     except ValueError as error:
         raise typer.BadParameter(str(error)) from error
-    os.sched_setaffinity(0, {client_core})
-    core = server_core if server_core >= 0 else None
-    bench = Bench(plan, chosen, core, client_core, directory, output, data_directory, beside)
+    bench = Bench(plan, chosen, core, client_core, directory, output, data_directory, beside, console)
     try:
         bench.run(rounds)
     except (S3CallError, Stalled, OSError) as error:
@@ -171,7 +184,7 @@ def hang(
     found = []
     for _ in range(rounds):
         with scratch("sluice-hang-", directory) as parent:
-            found.append(stuck_mount.measure(parent, keys, server_core if server_core >= 0 else None, seconds))
+            found.append(stuck_mount.measure(parent, keys, _server_core(server_core), seconds))
     Console(width=None if console.is_terminal else 120).print(stuck_mount.table(found))
 
 
@@ -187,10 +200,56 @@ def features(
     from sluice_s3.loadtests.cpu import features
 
     keys = targets.Keys("GK" + secrets.token_hex(12), secrets.token_hex(32))
-    core = server_core if server_core >= 0 else None
+    core = _server_core(server_core)
     with scratch("sluice-features-", directory) as parent:
         found = features.measure(parent, keys, core, objects, size_of(size), rounds)
     Console(width=None if console.is_terminal else 170).print(features.table(found))
+
+
+@cli.command("callgrind")
+def callgrind_command(
+    ops: Annotated[str, typer.Option(help="Any of the operations of the README, or all.")] = ",".join(USUAL).lower(),
+    count: Annotated[int, typer.Option(min=3, help="Small requests of an operation; fewer of slow ones.")] = 300,
+    rounds: Annotated[int, typer.Option(min=1, help="Rounds, each with fresh workers; their order turns.")] = 3,
+    idle: Annotated[float, typer.Option(min=1, help="Seconds that the idle worker is counted in a round.")] = 10.0,
+    python: Annotated[
+        str, typer.Option(help="Interpreter of the worker, with Sluice's dependencies.")
+    ] = sys.executable,
+    against: Annotated[
+        Path | None, typer.Option(exists=True, help="Another checkout, measured in turns, or an earlier JSON.")
+    ] = None,
+    directory: Annotated[Path | None, typer.Option(help="Where the stores are made.")] = None,
+    output: Annotated[Path, typer.Option(help="JSON to write.")] = Path("callgrind.json"),
+) -> None:
+    """Count the instructions an operation by callgrind, where the machine has no counter."""
+    from sluice_s3.loadtests.cpu import callgrind, callgrind_costs, callgrind_report
+
+    try:
+        callgrind.require_tools()
+        chosen = tuple(COUNTED) if ops == "all" else _parse_words(ops, tuple(COUNTED))
+        plan = callgrind_costs.Plan(chosen, count, idle)
+        sides = [callgrind_costs.Side("this", str(targets.ROOT), report.commit_of(targets.ROOT))]
+        if against is not None and against.is_dir():
+            other = against.resolve()
+            sides.append(callgrind_costs.Side(other.name or "other", str(other), report.commit_of(other)))
+        earlier = [callgrind_report.read_side(against)] if against is not None and against.is_file() else []
+    except callgrind.ToolsMissing as error:
+        console.print(f"[red]cannot count:[/red] {error}", highlight=False, soft_wrap=True)
+        raise typer.Exit(2) from error
+    except ValueError as error:
+        raise typer.BadParameter(str(error)) from error
+    tell = partial(console.print, highlight=False, soft_wrap=True)
+    result = callgrind_report.Result([*sides, *earlier], plan, rounds)
+    try:
+        callgrind_costs.measure(sides, python, plan, rounds, directory, tell)
+    except (callgrind.CallgrindError, S3CallError, OSError) as error:
+        console.print(f"[red]gave up:[/red] {error}", highlight=False, soft_wrap=True)
+        raise typer.Exit(1) from error
+    result.write(output)
+    printer = Console(width=None if console.is_terminal else 170)
+    printer.print(result.table())
+    for line in result.lines():
+        printer.print(line, highlight=False, soft_wrap=True)
 
 
 @cli.command("small-files")
@@ -220,7 +279,7 @@ def small_files_command(
     with tempfile.TemporaryDirectory(prefix="sluice-local-") as local:
         for text in target or []:
             parsed = targets.with_workers(targets.with_driver(targets.parse_target(text, "full", {}), driver), workers)
-            core = server_core if server_core >= 0 else None
+            core = _server_core(server_core)
             os.sched_setaffinity(0, {client_core} if client_core >= 0 else own)
             with targets.Running(parsed, keys, Path(local), core, directory.resolve()) as running:
                 found.append(small_files.through(running, tree, clients, chosen, mount_pid))
@@ -233,89 +292,6 @@ def small_files_command(
     printer = Console(width=None if console.is_terminal else 120)
     printer.print(small_files.table(found))
     printer.print(small_files.cpu_table(found))
-
-
-class Bench:
-    """All rounds of a run, and what was measured so far (written after every turn)."""
-
-    def __init__(
-        self,
-        plan: Plan,
-        chosen: list[targets.Target],
-        server_core: int | None,
-        client_core: int,
-        directory: Path | None,
-        output: Path,
-        data_directory: Path | None = None,
-        beside: int | None = None,
-    ) -> None:
-        self._beside = beside
-        self.measures: list[Measure] = []
-        self._plan = plan
-        self._targets = chosen
-        self._server_core = server_core
-        self._client_core = client_core
-        self._directory = directory
-        self._output = output
-        self._data_directory = data_directory and data_directory.resolve()
-        self._keys = targets.Keys(
-            os.environ.get("AWS_ACCESS_KEY_ID", "GK" + secrets.token_hex(12)),
-            os.environ.get("AWS_SECRET_ACCESS_KEY", secrets.token_hex(32)),
-            os.environ.get("AWS_REGION", "us-east-1"),
-        )
-        self._servers: dict[str, str] = {}
-        self._head = self._describe()
-
-    def run(self, rounds: int) -> None:
-        """Every target has its turn in every round, in turned order every other time."""
-        with scratch("sluice-bench-", self._directory) as parent:
-            targets.spread_children(parent)
-            for number in range(rounds):
-                for target in self._targets if number % 2 == 0 else reversed(self._targets):
-                    self._run_target(number, target, parent)
-                    report.write(self._output, {**self._head, "server_headers": self._servers}, self.measures)
-
-    def _run_target(self, number: int, target: targets.Target, parent: Path) -> None:
-        def report_measure(measure: Measure) -> None:
-            self.measures.append(measure)
-            cpu = "" if measure.cpu_us is None else f"{measure.cpu_us:,.0f} µs"
-            errors = f"  {measure.errors}" if measure.errors else ""
-            console.print(
-                f"round {number + 1}  {target.name:16} {measure.cell.name:22} {measure.rate:10,.1f}/s  {cpu}{errors}",
-                highlight=False,
-                markup=False,
-            )
-
-        with targets.Running(target, self._keys, parent, self._server_core, self._data_directory) as running:
-            self._servers[target.name] = running.server
-            meter = Meter(running.pid, running.directory, self._server_core, self._client_core, self._beside)
-            turn = TargetRun(running, self._plan, meter, number, f"bench-{secrets.token_hex(4)}")
-            try:
-                turn.run(report_measure)
-            except (S3CallError, Stalled, OSError) as error:
-                raise S3CallError(f"{target.name}: {error}\n{running.printed()}") from error
-            finally:
-                if not target.launched:
-                    turn.clean()
-
-    def _describe(self) -> dict[str, Any]:
-        return {
-            "format": 1,
-            "begun": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
-            "machine": report.machine(),
-            "settings": {
-                **asdict(self._plan),
-                "mix": MIX,
-                "server_core": self._server_core,
-                "client_core": self._client_core,
-                "environment": {
-                    name: value
-                    for name, value in sorted(os.environ.items())
-                    if name.startswith("SLUICE_") and "SECRET" not in name and "TOKEN" not in name
-                },
-            },
-            "targets": [{**asdict(target), "version": targets.version(target.command)} for target in self._targets],
-        }
 
 
 if __name__ == "__main__":

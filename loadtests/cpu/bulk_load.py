@@ -14,7 +14,7 @@ from pathlib import Path
 from rich.console import Console
 
 from sluice_s3.app.index import open_index
-from sluice_s3.app.index.rows import NewVersion
+from sluice_s3.app.index.objects.rows import NewVersion
 from sluice_s3.app.settings import Settings
 from sluice_s3.app.store import objects
 from sluice_s3.app.store.store import Store

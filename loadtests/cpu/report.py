@@ -180,15 +180,15 @@ def machine() -> dict[str, Any]:
         "memory_bytes": os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"),
         "python": sys.version.split()[0],
         "sluice": __version__,
-        "commit": _commit(),
+        "commit": commit_of(Path(__file__).parent),
     }
 
 
-def _commit() -> str:
-    """Return the checkout's commit, with `+` if it has changes; empty outside a checkout."""
+def commit_of(directory: Path) -> str:
+    """Return a checkout's commit, with `+` if it has changes; empty outside a checkout."""
     command = ["git", "describe", "--always", "--dirty=+", "--abbrev=12"]
     try:
-        done = subprocess.run(command, cwd=Path(__file__).parent, capture_output=True, text=True, check=False)
+        done = subprocess.run(command, cwd=directory, capture_output=True, text=True, check=False)
     except OSError:
         return ""
     return done.stdout.strip()

@@ -42,7 +42,7 @@ END $$
 """
 
 # Whole groups of the two most frequent changes in one call, each key once. They do the same as
-# app/index/transactions/objects.py, except for shared bodies and plain files, which they leave to it (`slow`). Each
+# app/index/objects/transactions.py, except for shared bodies and plain files, which they leave to it (`slow`). Each
 # entry gets two numbers. The settings are for cached plans: one that was made when the tables were small must not scan
 # them when they have grown
 SETTINGS = "SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off"

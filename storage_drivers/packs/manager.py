@@ -12,8 +12,9 @@ from time import monotonic
 from sluice_s3.storage_drivers.base import AppendRequest, Durability, PackRegistry, RecordInfo
 from sluice_s3.storage_drivers.errors import BlobDamaged, BlobMissing, DriverError, StoreFailed, map_errors
 from sluice_s3.storage_drivers.packs import format, holes, relocation
+from sluice_s3.storage_drivers.packs.outcomes import fail
 from sluice_s3.storage_drivers.packs.reader import OPEN, PREFIX, PackReader, parse_locator
-from sluice_s3.storage_drivers.packs.writer import NO_CHECKS, PackWriter, WriteChecks, fail
+from sluice_s3.storage_drivers.packs.writer import NO_CHECKS, PackWriter, WriteChecks
 
 SIZE = 256 << 20
 """Bytes at which a pack is sealed and the next one begun."""

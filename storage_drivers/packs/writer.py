@@ -7,7 +7,6 @@ it fails what is not synced yet, and seals the pack for ever (law 4); the next g
 from __future__ import annotations
 
 import errno
-import logging
 import os
 import queue
 import secrets
@@ -20,9 +19,8 @@ from sluice_s3.storage_drivers.base import AppendRequest, Buffer, PackRegistry
 from sluice_s3.storage_drivers.errors import DriverError, StoreFailed, map_errors
 from sluice_s3.storage_drivers.fsutil import FILE_MODE, read_exactly, write_all, write_buffers
 from sluice_s3.storage_drivers.packs import format
+from sluice_s3.storage_drivers.packs.outcomes import Outcomes, fail
 from sluice_s3.storage_drivers.packs.reader import parse_locator
-
-logger = logging.getLogger("sluice.store")
 
 LARGEST_GROUP = 256
 GROUP_BYTES = 8 << 20
@@ -96,17 +94,12 @@ class PackWriter:
         self._written: queue.SimpleQueue[Written] = queue.SimpleQueue()
         self._pack: Pack | None = None
         self._closed = False
-        self._abandon_error: DriverError | None = None
-        self._lock = threading.Lock()
-        self._under_way: set[AppendRequest] = set()
-        """Entries taken from the queue whose outcome is not reported. Guarded by the lock, like `_abandon_error`."""
+        self._outcomes = Outcomes()
         self._writing: object = None
         self._syncing: object = None
         """What each thread does, a new object for each group."""
         self._spare = 0
         """A registered pack without a file, because the mount refused to create it."""
-        self.troubles = 0
-        """The number of groups that failed by the mount."""
         self._writer = threading.Thread(target=self._write, name="sluice-pack", daemon=True)
         self._syncer = threading.Thread(target=self._sync, name="sluice-pack-sync", daemon=True)
         self._writer.start()
@@ -131,7 +124,12 @@ class PackWriter:
     @property
     def load(self) -> int:
         """The approximate number of entries without an outcome."""
-        return self._queue.qsize() + len(self._under_way)
+        return self._queue.qsize() + len(self._outcomes)
+
+    @property
+    def troubles(self) -> int:
+        """The number of groups that failed by the mount."""
+        return self._outcomes.troubles
 
     def running(self) -> list[object]:
         """Return the groups that are being written and synced now."""
@@ -143,10 +141,7 @@ class PackWriter:
         Never waits.
         """
         self._closed = True
-        with self._lock:
-            self._abandon_error = error
-            entries = list(self._under_way)
-            self._under_way.clear()
+        entries = self._outcomes.abandon(error)
         while True:
             try:
                 entry = self._queue.get_nowait()
@@ -157,36 +152,12 @@ class PackWriter:
         self._queue.put(None)
         fail(entries, error)
 
-    def _begin(self, group: list[AppendRequest]) -> bool:
-        with self._lock:
-            if self._abandon_error is None:
-                self._under_way.update(group)
-                return True
-        fail(group, StoreFailed("the store was given up"))
-        return False
-
-    def _is_ours(self, entries: list[AppendRequest]) -> bool:
-        """Return whether the caller must report the entries' outcome."""
-        with self._lock:
-            self._under_way.difference_update(entries)
-            return self._abandon_error is None
-
-    def _finish(self, entries: list[AppendRequest]) -> None:
-        if self._is_ours(entries):
-            _tell(entries)
-
-    def _fail(self, entries: list[AppendRequest], error: Exception) -> None:
-        if isinstance(error, DriverError):
-            self.troubles += 1
-        if self._is_ours(entries):
-            fail(entries, error)
-
     # the writing thread
     def _write(self) -> None:
         _let_others_finish()
         while (first := self._queue.get()) is not None:
             group = self._take(first)
-            if self._begin(group):
+            if self._outcomes.begin(group):
                 self._writing = object()
                 self._write_group(group)
                 self._writing = None
@@ -211,7 +182,7 @@ class PackWriter:
         try:
             pack = self._current(sum(len(entry.piece) for entry in group))
         except Exception as error:
-            self._fail(group, error)
+            self._outcomes.fail(group, error)
             return
         started = perf_counter()
         entries, buffers = self._records(pack, group)
@@ -227,7 +198,7 @@ class PackWriter:
                     self._look_again(pack, entries, pack.offset)
         except DriverError as error:
             pack.full = True
-            self._fail(entries, error)
+            self._outcomes.fail(entries, error)
             return
         pack.written = pack.offset
         spent = perf_counter() - started
@@ -236,7 +207,7 @@ class PackWriter:
         self._at("pack.written")
         if self._sync_entry is None:
             pack.synced = pack.written
-            self._finish(entries)
+            self._outcomes.finish(entries)
         else:
             self._written.put((pack, entries, pack.written))
 
@@ -251,7 +222,7 @@ class PackWriter:
                 entry.source.verify()
                 header = entry.make_header()
             except Exception as error:
-                self._fail([entry], error)
+                self._outcomes.fail([entry], error)
                 continue
             offset = pack.offset
             head = format.record_head(format.BLOB, entry.blob_id, offset, header, body, pack.salt)
@@ -334,18 +305,18 @@ class PackWriter:
             with map_errors():
                 os.fdatasync(pack.fd)
                 self._look_again(pack, entries, end)
-            if self._abandon_error is not None:  # their outcome is not reported: the pack ends before them
-                raise self._abandon_error
+            if self._outcomes.abandon_error is not None:  # nobody waits for them: the pack ends before them
+                raise self._outcomes.abandon_error
         except DriverError as error:
             pack.failed = True
-            self._fail(entries, error)
+            self._outcomes.fail(entries, error)
             return
         pack.synced = end
         self._at("pack.synced")
         spent = perf_counter() - started
         for entry in entries:
             entry.timings["sync"] = spent
-        self._finish(entries)
+        self._outcomes.finish(entries)
 
     def _look_again(self, pack: Pack, entries: list[AppendRequest], end: int) -> None:
         """Check a group on a mount that is not trusted. Raises StoreFailed, BlobDamaged."""
@@ -388,19 +359,3 @@ def _close_quietly(fd: int) -> None:
         os.close(fd)
     except OSError:
         pass
-
-
-def _tell(entries: list[AppendRequest]) -> None:
-    for entry in entries:
-        try:
-            entry.on_done(entry)
-        except Exception:
-            logger.exception("packs: the callback of a record failed")
-
-
-def fail(entries: list[AppendRequest], error: Exception) -> None:
-    """Report an error for these entries."""
-    for entry in entries:
-        entry.error = error
-        entry.locator = ""
-    _tell(entries)

@@ -22,7 +22,7 @@ from sluice_s3.storage_drivers.tree.openat2 import DIRECTORY, open_beneath, open
 from sluice_s3.storage_drivers.tree.trials import Traits, flag_is_set
 from sluice_s3.storage_drivers.tree.types import PRIVATE, Collision, refused
 
-KNOWN = 16_384
+MAX_VERIFIED = 16_384
 """Directories that are known to be durable and to have no twins."""
 BLOCKING_ERRNOS = frozenset({errno.ENOTDIR, errno.ELOOP, errno.EISDIR, errno.EEXIST, errno.ENOTEMPTY})
 NO_SUCH_NAME = frozenset({errno.ENAMETOOLONG, errno.EINVAL, errno.EILSEQ, errno.EMLINK})
@@ -67,13 +67,13 @@ class Directories:
     With `full`, new directories survive a power cut, with all their parents.
     """
 
-    def __init__(self, root: Path, full: bool, at: Callable[[str], None]) -> None:
+    def __init__(self, root: Path, full: bool, crash_hook: Callable[[str], None]) -> None:
         self.traits = Traits()
         self._root = os.fsencode(root)
         self._full = full
-        self._at = at
+        self._crash_hook = crash_hook
         self._identity: bytes | None = None
-        self._known: OrderedDict[bytes, tuple[int, int]] = OrderedDict()
+        self._verified: OrderedDict[bytes, tuple[int, int]] = OrderedDict()
         self._lock = threading.Lock()
 
     # the store
@@ -88,10 +88,10 @@ class Directories:
         """Return whether the files are accessible through this machine only."""
         return mount_of(os.fsdecode(self._root)).driver == "local"
 
-    def remember(self) -> None:
+    def record_identity(self) -> None:
         """Note which store is mounted now."""
         with self.root() as root:
-            self._identity = _identity(root)
+            self._identity = _read_identity(root)
 
     def check_mounted(self, root: int, path: bytes) -> None:
         """Raise StoreFailed unless the store of the start is mounted and has the bucket's directory.
@@ -99,11 +99,11 @@ class Directories:
         It is called for a missing file: only then was the file really removed.
         """
         try:
-            found = _identity(root)
+            identity = _read_identity(root)
             os.stat(PRIVATE, dir_fd=root, follow_symlinks=False)
         except (FileNotFoundError, NotADirectoryError):
-            found = b""
-        if found != self._identity:
+            identity = b""
+        if identity != self._identity:
             raise StoreFailed("another store than at the start is here, or none: is the mount missing?")
         self.check_bucket(root, path)
 
@@ -117,14 +117,14 @@ class Directories:
                 raise StoreFailed(f"the directory of bucket {bucket.decode()} is missing, or is none") from error
             raise
 
-    def raise_unless_absent(self, error: OSError, root: int, way: bytes) -> None:
+    def raise_unless_absent(self, error: OSError, root: int, path: bytes) -> None:
         """Return if an error means a missing file on a mounted store.
 
         Raises Unreadable too.
         """
         if not (isinstance(error, FileNotFoundError) or error.errno in BLOCKING_ERRNOS or error.errno in NO_SUCH_NAME):
             raise refused(error) from error
-        self.check_mounted(root, way)
+        self.check_mounted(root, path)
 
     # on the way to a file
     def parent(self, root: int, path: bytes) -> int:
@@ -142,45 +142,45 @@ class Directories:
             try:
                 fd = open_beneath(root, directory, DIRECTORY)
             except FileNotFoundError:
-                return self._make(root, directory, new_bucket)
-            if self._is_known(directory, fd):
+                return self._make_path(root, directory, new_bucket)
+            if self._is_verified(directory, fd):
                 return fd
             os.close(fd)
-            return self._make(root, directory, new_bucket)
+            return self._make_path(root, directory, new_bucket)
 
     def forget(self, path: bytes) -> None:
         """Forget the directories of a path, some of which were missing."""
         with self._lock:
             while path := path.rpartition(b"/")[0]:
-                self._known.pop(path, None)
+                self._verified.pop(path, None)
 
     def forget_bucket(self, bucket: bytes) -> None:
         """Forget the directories of a bucket that is being removed."""
         with self._lock:
-            for way in [way for way in self._known if way.split(b"/", 1)[0] == bucket]:
-                del self._known[way]
+            for path in [path for path in self._verified if path.split(b"/", 1)[0] == bucket]:
+                del self._verified[path]
 
     def is_exact(self, root: int, path: bytes) -> bool:
         """Return whether a path exists under exactly these names."""
         if not (self.traits.folds or self.traits.has_flags):
             return True
-        at = os.open(b".", DIRECTORY, dir_fd=root)
+        parent = os.open(b".", DIRECTORY, dir_fd=root)
         try:
-            for part in path.split(b"/"):
-                if self.folds(at) and not _lists(at, part):
+            for name in path.split(b"/"):
+                if self.folds(parent) and not _has_entry(parent, name):
                     try:
-                        os.stat(part, dir_fd=at, follow_symlinks=False)
+                        os.stat(name, dir_fd=parent, follow_symlinks=False)
                     except FileNotFoundError:
                         return True
                     return False
                 try:
-                    below = os.open(part, DIRECTORY, dir_fd=at)
+                    child = os.open(name, DIRECTORY, dir_fd=parent)
                 except (FileNotFoundError, NotADirectoryError):
                     return True
-                os.close(at)
-                at = below
+                os.close(parent)
+                parent = child
         finally:
-            os.close(at)
+            os.close(parent)
         return True
 
     def folds(self, directory: int) -> bool:
@@ -191,7 +191,7 @@ class Directories:
 
     def has_exactly(self, directory: int, name: bytes) -> bool:
         """Return whether a directory lists exactly this name."""
-        return _lists(directory, name)
+        return _has_entry(directory, name)
 
     def sync(self, directory: int) -> None:
         """Sync the entries of a directory, if durability requires it."""
@@ -204,68 +204,68 @@ class Directories:
                 raise
 
     # one by one
-    def _make(self, root: int, directory: bytes, new_bucket: bool) -> int:
+    def _make_path(self, root: int, directory: bytes, new_bucket: bool) -> int:
         if not new_bucket:
             self.check_bucket(root, directory)
-        at = os.open(b".", DIRECTORY, dir_fd=root)
+        parent = os.open(b".", DIRECTORY, dir_fd=root)
         try:
-            way = b""
-            for part in directory.split(b"/"):
-                way = way + b"/" + part if way else part
-                below = self._enter(at, part, way, make=new_bucket or b"/" in way)
-                os.close(at)
-                at = below
-            return os.dup(at)
+            path = b""
+            for name in directory.split(b"/"):
+                path = path + b"/" + name if path else name
+                child = self._open_child(parent, name, path, make=new_bucket or b"/" in path)
+                os.close(parent)
+                parent = child
+            return os.dup(parent)
         finally:
-            os.close(at)
+            os.close(parent)
 
-    def _enter(self, at: int, part: bytes, way: bytes, *, make: bool) -> int:
+    def _open_child(self, parent: int, name: bytes, path: bytes, *, make: bool) -> int:
         """Open one directory in another; with `make`, create it if it is missing."""
         try:
-            below, known = os.open(part, DIRECTORY, dir_fd=at), True
+            child, existed = os.open(name, DIRECTORY, dir_fd=parent), True
         except FileNotFoundError:
             if not make:
                 raise StoreFailed("the directory of the bucket went away") from None
-            below, known = self._made(at, part), False  # its inode may have been a known one
+            child, existed = self._make_directory(parent, name), False  # its inode may have been a known one
         try:
-            if not (known and self._is_known(way, below)):
-                if self.folds(at) and not _lists(at, part):
+            if not (existed and self._is_verified(path, child)):
+                if self.folds(parent) and not _has_entry(parent, name):
                     raise Collision("a directory of another key differs in case or form only")
-                self.sync(at)  # also for another's directory: it may not be synced yet
-                self._know(way, below)
+                self.sync(parent)  # also for another's directory: it may not be synced yet
+                self._remember_verified(path, child)
         except BaseException:
-            os.close(below)
+            os.close(child)
             raise
-        return below
+        return child
 
-    def _made(self, at: int, part: bytes) -> int:
-        mode = os.fstat(at).st_mode & 0o7777
+    def _make_directory(self, parent: int, name: bytes) -> int:
+        mode = os.fstat(parent).st_mode & 0o7777
         try:
-            os.mkdir(part, mode | 0o700, dir_fd=at)
+            os.mkdir(name, mode | 0o700, dir_fd=parent)
         except FileExistsError:
-            return os.open(part, DIRECTORY, dir_fd=at)
-        below = os.open(part, DIRECTORY, dir_fd=at)
+            return os.open(name, DIRECTORY, dir_fd=parent)
+        child = os.open(name, DIRECTORY, dir_fd=parent)
         try:
-            set_mode(below, mode | 0o700)
-            self._at("publish.made")
+            set_mode(child, mode | 0o700)
+            self._crash_hook("publish.made")
         except BaseException:
-            os.close(below)
+            os.close(child)
             raise
-        return below
+        return child
 
-    def _is_known(self, way: bytes, fd: int) -> bool:
-        known = self._known.get(way)
-        if known is None:
+    def _is_verified(self, path: bytes, fd: int) -> bool:
+        verified = self._verified.get(path)
+        if verified is None:
             return False
         status = os.fstat(fd)
-        return known == (status.st_dev, status.st_ino)
+        return verified == (status.st_dev, status.st_ino)
 
-    def _know(self, way: bytes, fd: int) -> None:
+    def _remember_verified(self, path: bytes, fd: int) -> None:
         status = os.fstat(fd)
         with self._lock:
-            self._known[way] = (status.st_dev, status.st_ino)
-            if len(self._known) > KNOWN:
-                self._known.popitem(last=False)
+            self._verified[path] = (status.st_dev, status.st_ino)
+            if len(self._verified) > MAX_VERIFIED:
+                self._verified.popitem(last=False)
 
 
 def set_mode(fd: int, mode: int) -> None:
@@ -278,7 +278,7 @@ def set_mode(fd: int, mode: int) -> None:
                 raise
 
 
-def _identity(root: int) -> bytes | None:
+def _read_identity(root: int) -> bytes | None:
     try:
         with opened(root, f"{PRIVATE}/{IDENTITY}".encode(), os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC) as fd:
             return os.read(fd, 4096)
@@ -286,7 +286,7 @@ def _identity(root: int) -> bytes | None:
         return None
 
 
-def _lists(directory: int, name: bytes) -> bool:
+def _has_entry(directory: int, name: bytes) -> bool:
     wanted = os.fsdecode(name)
     with os.scandir(directory) as entries:
         return any(entry.name == wanted for entry in entries)

@@ -31,9 +31,9 @@ from sluice_s3.storage_drivers.types import no_crash_hook
 P = ParamSpec("P")
 T = TypeVar("T")
 
-STAGED = f"{PRIVATE}/staged"
+STAGED_DIRECTORY = f"{PRIVATE}/staged"
 """Below the root: the directory of staged files, each under its blob's id."""
-TRIED = f"{PRIVATE}/{PROBES}"
+TRIAL_DIRECTORY = f"{PRIVATE}/{PROBES}"
 """The directory where the mount is tried."""
 
 RETRY_DELAYS_SECONDS = (0.0, 0.5, 1.0, 2.0)
@@ -44,8 +44,8 @@ class TreeFiles(StreamingWriteMixin):
     """The plain files of one store.
 
     A *path* is relative to `root` and begins with the bucket; `threads` is shared. New files and directories get the
-    permissions of their directory. Every method raises `storage_drivers.errors.DriverError`, never an OSError. `at` is
-    called with the name of every completed step of stage, publish and remove (crash tests).
+    permissions of their directory. Every method raises `storage_drivers.errors.DriverError`, never an OSError.
+    `crash_hook` is called with the name of every completed step of stage, publish and remove (crash tests).
     """
 
     def __init__(
@@ -54,15 +54,15 @@ class TreeFiles(StreamingWriteMixin):
         threads: StoreThreadPool,
         *,
         durability: Durability = Durability.FULL,
-        at: Callable[[str], None] = no_crash_hook,
+        crash_hook: Callable[[str], None] = no_crash_hook,
     ) -> None:
         self.root = root
         self._threads = threads
         self._full = durability is Durability.FULL
-        self._at = at
-        self._directories = Directories(root, self._full, at)
-        self._placing = Publisher(self._directories, at)
-        self._reading = PlainFileLookup(self._directories)
+        self._crash_hook = crash_hook
+        self._directories = Directories(root, self._full, crash_hook)
+        self._publisher = Publisher(self._directories, crash_hook)
+        self._lookup = PlainFileLookup(self._directories)
 
     @property
     def traits(self) -> Traits:
@@ -76,10 +76,10 @@ class TreeFiles(StreamingWriteMixin):
         of a second: then no stamp can be trusted.
         """
         progress = Progress()
-        self._directories.traits = await run_with_timeout(progress, lambda: self._begin(progress))
+        self._directories.traits = await run_with_timeout(progress, lambda: self._prepare_mount(progress))
 
-    def _begin(self, progress: Progress) -> Traits:
-        for directory in (PRIVATE, STAGED, TRIED):
+    def _prepare_mount(self, progress: Progress) -> Traits:
+        for directory in (PRIVATE, STAGED_DIRECTORY, TRIAL_DIRECTORY):
             try:
                 os.mkdir(self.root / directory, DIRECTORY_MODE)
             except FileExistsError:
@@ -87,8 +87,8 @@ class TreeFiles(StreamingWriteMixin):
             except OSError as error:
                 if error.errno != errno.EROFS:
                     raise
-        self._directories.remember()
-        return try_mount(self.root, f"{self.root}/{TRIED}", progress)
+        self._directories.record_identity()
+        return try_mount(self.root, f"{self.root}/{TRIAL_DIRECTORY}", progress)
 
     # staging
     async def stage(
@@ -100,16 +100,16 @@ class TreeFiles(StreamingWriteMixin):
         """
         if piece is None:
             piece = await source.read()
-        file = self._staged_file(blob_id, source, {} if timings is None else timings)
+        file = self._new_staged_file(blob_id, source, {} if timings is None else timings)
         await self._stream(file, source, piece)
-        return _stamp(file)
+        return _require_stamp(file)
 
     async def stage_pieces(self, blob_id: int, pieces: AsyncIterator[FileSlice | bytes]) -> Stamp:
         """Stage pieces that need no verification, copied within the mount if possible.
 
         The iterator owns its slices: it releases each at the next one, or when closed.
         """
-        file = self._staged_file(blob_id, Unverified(), {})
+        file = self._new_staged_file(blob_id, Unverified(), {})
         try:
             await self._run_in_thread(file.begin, b"")
             async for piece in pieces:
@@ -121,25 +121,25 @@ class TreeFiles(StreamingWriteMixin):
         except BaseException:
             await self._abandon(file)
             raise
-        return _stamp(file)
+        return _require_stamp(file)
 
-    def _staged_file(self, blob_id: int, source: BodySource, timings: dict[str, float]) -> StagedFile:
-        path = f"{self.root}/{_staged(blob_id).decode()}"
-        return StagedFile(path, blob_id, source, timings, self._at, self._full, self.traits)
+    def _new_staged_file(self, blob_id: int, source: BodySource, timings: dict[str, float]) -> StagedFile:
+        path = f"{self.root}/{_staged_path(blob_id).decode()}"
+        return StagedFile(path, blob_id, source, timings, self._crash_hook, self._full, self.traits)
 
     async def unstage(self, blob_id: int) -> bool:
         """Delete a staged file; return whether there was one."""
-        return await self._run_in_thread(self._placing.unstage, _staged(blob_id))
+        return await self._run_in_thread(self._publisher.unstage, _staged_path(blob_id))
 
     # publishing
-    async def place(self, bucket: str, key: str) -> str:
+    async def path_for(self, bucket: str, key: str) -> str:
         """Return the path of a new key: its own if free, else the escaped one."""
         path = paths.direct_path(bucket, key, self.traits.careful)
-        if path is None or await self._run_in_thread(self._placing.is_taken, path):
+        if path is None or await self._run_in_thread(self._publisher.is_taken, path):
             return paths.escaped_path(bucket, key)
         return path
 
-    def escaped(self, bucket: str, key: str) -> str:
+    def escaped_path(self, bucket: str, key: str) -> str:
         """Return the path of a key that cannot be at its own; always possible."""
         return paths.escaped_path(bucket, key)
 
@@ -149,7 +149,7 @@ class TreeFiles(StreamingWriteMixin):
         Raises Collision when that has become impossible: the staged file remains, use the escaped path. After any other
         error it is unknown whether the file was renamed.
         """
-        await self._run_in_thread(self._placing.publish, _staged(blob_id), path)
+        await self._run_in_thread(self._publisher.publish, _staged_path(blob_id), path)
 
     async def is_published(self, blob_id: int, path: str, stamp: Stamp) -> bool:
         """Return whether a staged file came to its path before a failure of `publish`.
@@ -158,20 +158,20 @@ class TreeFiles(StreamingWriteMixin):
         takes some seconds when the file is in neither place: a mount that answered a rename with an error may have done
         it, and cache the old names for a while.
         """
-        for pause in RETRY_DELAYS_SECONDS:
-            await asyncio.sleep(pause)
-            published = await self._run_in_thread(self._is_published, _staged(blob_id), path, stamp)
-            if published is not None:
-                return published
+        for delay in RETRY_DELAYS_SECONDS:
+            await asyncio.sleep(delay)
+            outcome = await self._run_in_thread(self._is_published, _staged_path(blob_id), path, stamp)
+            if outcome is not None:
+                return outcome
         return False
 
     def _is_published(self, staged: bytes, path: str, stamp: Stamp) -> bool | None:
-        is_there = self._reading.find(path) == stamp
-        if not (is_there and self.traits.inodes) and self._placing.is_staged(staged):
+        is_at_path = self._lookup.find(path) == stamp
+        if not (is_at_path and self.traits.inodes) and self._publisher.is_staged(staged):
             return False
-        if not is_there:
+        if not is_at_path:
             return None
-        self._placing.sync(path)
+        self._publisher.sync(path)
         return True
 
     async def remove(self, path: str, stamp: Stamp | None = None) -> bool:
@@ -180,7 +180,7 @@ class TreeFiles(StreamingWriteMixin):
         Either way it stays deleted after a power cut. Raises FileChanged when the file has another stamp; that file
         stays.
         """
-        return await self._run_in_thread(self._placing.remove, path, stamp)
+        return await self._run_in_thread(self._publisher.remove, path, stamp)
 
     # reading
     def locator(self, path: str, stamp: Stamp) -> str:
@@ -196,11 +196,11 @@ class TreeFiles(StreamingWriteMixin):
 
         Raises FileChanged, FileGone; StoreFailed when not mounted.
         """
-        opening = self._run_in_thread(self._reading.open, locator, offset, length)
+        opening = self._run_in_thread(self._lookup.open, locator, offset, length)
         try:
             return await opening
         except asyncio.CancelledError:
-            opening.add_done_callback(_release)
+            opening.add_done_callback(_release_opened)
             raise
 
     async def read(self, locator: str, offset: int, length: int) -> bytes:
@@ -208,11 +208,11 @@ class TreeFiles(StreamingWriteMixin):
 
         Raises as `open`.
         """
-        return await self._run_in_thread(self.read_here, locator, offset, length)
+        return await self._run_in_thread(self.read_blocking, locator, offset, length)
 
-    def read_here(self, locator: str, offset: int, length: int) -> bytes:
+    def read_blocking(self, locator: str, offset: int, length: int) -> bytes:
         """Do the same in this thread. Blocks."""
-        opened = self._reading.open(locator, offset, length)
+        opened = self._lookup.open(locator, offset, length)
         try:
             with map_errors():
                 try:
@@ -221,14 +221,14 @@ class TreeFiles(StreamingWriteMixin):
                     piece = b""
                 except OSError as error:
                     raise types.refused(error) from error
-                now = stamp_of(os.fstat(opened.fd), self.traits.inodes)
+                current = stamp_of(os.fstat(opened.fd), self.traits.inodes)
         finally:
             opened.release()
-        if len(piece) < length or now != types.parse(locator)[1]:
-            raise FileChanged(now)
+        if len(piece) < length or current != types.parse(locator)[1]:
+            raise FileChanged(current)
         return piece
 
-    def still(self, opened: FileSlice, locator: str) -> bool:
+    def is_unchanged(self, opened: FileSlice, locator: str) -> bool:
         """Return whether an open slice's file still has the locator's stamp.
 
         Blocks: call it in a thread.
@@ -241,14 +241,14 @@ class TreeFiles(StreamingWriteMixin):
 
         Raises StoreFailed when the store is not mounted.
         """
-        return await self._run_in_thread(self._reading.find, path)
+        return await self._run_in_thread(self._lookup.find, path)
 
     async def find_all(self, paths: Sequence[str]) -> list[Stamp | None]:
         """Find many paths in one call to a thread.
 
         A path that cannot be checked has `base.UNKNOWN`, which no file has.
         """
-        return await self._run_in_thread(lambda: list(map(self._reading.find_any, paths)))
+        return await self._run_in_thread(lambda: list(map(self._lookup.find_any, paths)))
 
     async def find_key(self, bucket: str, key: str) -> ScannedFile | None:
         """Return the file of an unindexed key: at its own path or the escaped one."""
@@ -256,12 +256,12 @@ class TreeFiles(StreamingWriteMixin):
 
     def _find_key(self, bucket: str, key: str) -> ScannedFile | None:
         for path in (paths.direct_path(bucket, key), paths.escaped_path(bucket, key)):
-            stamp = self._reading.find(path) if path else None
+            stamp = self._lookup.find(path) if path else None
             if path and stamp:
                 return ScannedFile(key, path, stamp)
         return None
 
-    def settled(self, stamp: Stamp) -> bool:
+    def is_settled(self, stamp: Stamp) -> bool:
         """Return whether any later change would give another stamp, by the mount's time granularity."""
         return abs(time.time_ns() - stamp.mtime_ns) > self.traits.grain_ns
 
@@ -271,14 +271,14 @@ class TreeFiles(StreamingWriteMixin):
         return paths.key_of(bucket, path)
 
     def scan(
-        self, bucket: str, seen: SkippedCounts | None = None, width: int = scanner.WIDTH
+        self, bucket: str, counts: SkippedCounts | None = None, width: int = scanner.WIDTH
     ) -> AsyncIterator[list[ScannedFile]]:
-        """Yield every file of a bucket in batches, in no order; count into `seen`.
+        """Yield every file of a bucket in batches, in no order; count into `counts`.
 
         Files that vanish meanwhile are left out. A key may be found at two paths, its own and the escaped one: the one
         in the index counts.
         """
-        pending = scanner.Pending(self._directories, bucket, seen or SkippedCounts())
+        pending = scanner.Pending(self._directories, bucket, counts or SkippedCounts())
         return scanner.walk(pending, self._run_in_thread, width)
 
     def watch(self, bucket: str) -> AsyncIterator[Changes]:
@@ -304,17 +304,17 @@ class TreeFiles(StreamingWriteMixin):
         return await self._run_in_thread(buckets.remove, self._directories, bucket.encode())
 
 
-def _staged(blob_id: int) -> bytes:
-    return f"{STAGED}/{blob_id:016x}".encode()
+def _staged_path(blob_id: int) -> bytes:
+    return f"{STAGED_DIRECTORY}/{blob_id:016x}".encode()
 
 
-def _stamp(file: StagedFile) -> Stamp:
+def _require_stamp(file: StagedFile) -> Stamp:
     if file.stamp is None:
         raise StoreFailed("the file was given up")
     return file.stamp
 
 
-def _release(opening: asyncio.Future[FileSlice]) -> None:
+def _release_opened(opening: asyncio.Future[FileSlice]) -> None:
     """Close what a cancelled reader will not receive."""
     if not opening.cancelled() and opening.exception() is None:
         opening.result().release()

@@ -23,14 +23,14 @@ from sluice_s3.storage_drivers.tree.openat2 import DIRECTORY, opened
 from sluice_s3.storage_drivers.tree.types import UNREADABLE_ERRNOS
 
 T = TypeVar("T")
-Hop = Callable[[Callable[[], T]], asyncio.Future[T]]
+RunInThread = Callable[[Callable[[], T]], asyncio.Future[T]]
 
 ATTRIB, CLOSE_WRITE, MOVED_FROM, MOVED_TO, CREATE, DELETE = 0x4, 0x8, 0x40, 0x80, 0x100, 0x200
 OVERFLOW, IGNORED, IS_DIRECTORY, ONLY_DIRECTORIES = 0x4000, 0x8000, 0x40000000, 0x01000000
 WATCHED = ATTRIB | CLOSE_WRITE | MOVED_FROM | MOVED_TO | CREATE | DELETE | ONLY_DIRECTORIES
 """linux/inotify.h"""
 EVENT = struct.Struct("iIII")
-READ = 64 * 1024
+READ_BYTES = 64 * 1024
 PAUSE_SECONDS = 0.2
 """Seconds for which changes are collected: programs often write several files."""
 MAX_PENDING = 10_000
@@ -59,7 +59,7 @@ class Watcher:
         self.fd = -1
         self._directories = directories
         self._bucket = bucket.encode()
-        self._ways: dict[int, bytes] = {}
+        self._paths: dict[int, bytes] = {}
         self._lock = threading.Lock()
 
     def start(self) -> Changes:
@@ -70,10 +70,10 @@ class Watcher:
         if not self._directories.is_local():
             raise StoreFailed("only a local mount tells what others do")
         with self._lock, map_errors():
-            self.fd = _called(_libc.inotify_init1(os.O_NONBLOCK | os.O_CLOEXEC))
+            self.fd = _check_result(_libc.inotify_init1(os.O_NONBLOCK | os.O_CLOEXEC))
             changes = Changes()
             self._add(self._bucket, changes)
-        if not self._ways:
+        if not self._paths:
             raise StoreFailed("the bucket cannot be watched")
         return Changes(missed=changes.missed)
 
@@ -95,71 +95,71 @@ class Watcher:
         with self._lock, map_errors():
             while self.fd >= 0:
                 try:
-                    events = os.read(self.fd, READ)
+                    events = os.read(self.fd, READ_BYTES)
                 except BlockingIOError:
                     break
-                at = 0
-                while at < len(events):
-                    watch, mask, _, length = EVENT.unpack_from(events, at)
-                    at += EVENT.size + length
-                    self._take(watch, mask, events[at - length : at].rstrip(b"\0"), changes)
+                position = 0
+                while position < len(events):
+                    watch, mask, _, length = EVENT.unpack_from(events, position)
+                    position += EVENT.size + length
+                    self._handle_event(watch, mask, events[position - length : position].rstrip(b"\0"), changes)
         return changes
 
-    def _take(self, watch: int, mask: int, name: bytes, changes: Changes) -> None:
+    def _handle_event(self, watch: int, mask: int, name: bytes, changes: Changes) -> None:
         if mask & OVERFLOW:
             changes.missed = True
         if mask & IGNORED:
-            self._ways.pop(watch, None)
-        way = self._ways.get(watch)
-        if way is None or not name:
+            self._paths.pop(watch, None)
+        directory = self._paths.get(watch)
+        if directory is None or not name:
             return
-        path = way + b"/" + name
+        path = directory + b"/" + name
         if not mask & IS_DIRECTORY:
-            _note(path, changes)
+            _add_changed(path, changes)
         elif mask & (CREATE | MOVED_TO):
             self._add(path, changes)
         elif mask & MOVED_FROM:
             self._forget(path)
             changes.missed = True
 
-    def _add(self, top: bytes, changes: Changes) -> None:
+    def _add(self, start: bytes, changes: Changes) -> None:
         """Watch a directory and all below it.
 
         Files that are there may have been created before the watch.
         """
-        pending = [top]
+        pending = [start]
         with self._directories.root() as root:
             while pending:
-                way = pending.pop()
+                directory = pending.pop()
                 try:
-                    with opened(root, way, DIRECTORY) as fd:
+                    with opened(root, directory, DIRECTORY) as fd:
                         watch = _libc.inotify_add_watch(self.fd, f"/proc/self/fd/{fd}".encode(), WATCHED)
-                        self._ways[_called(watch)] = way
+                        self._paths[_check_result(watch)] = directory
                         with os.scandir(fd) as entries:
                             for entry in entries:
-                                path = way + b"/" + os.fsencode(entry.name)
+                                path = directory + b"/" + os.fsencode(entry.name)
                                 if entry.is_dir(follow_symlinks=False):
                                     pending.append(path)
                                 else:
-                                    _note(path, changes)
+                                    _add_changed(path, changes)
                 except OSError as error:
                     if error.errno == errno.ENOSPC:  # no watch left: fs.inotify.max_user_watches
                         changes.missed = True
                         return
-                    if error.errno in UNREADABLE_ERRNOS and way != self._bucket:  # the others can be watched
+                    if error.errno in UNREADABLE_ERRNOS and directory != self._bucket:  # the others can be watched
                         changes.missed = True
                         continue
                     if error.errno != errno.ENOENT and error.errno not in BLOCKING_ERRNOS:
                         raise
 
-    def _forget(self, top: bytes) -> None:
-        for watch, way in list(self._ways.items()):
-            if way == top or way.startswith(top + b"/"):
+    def _forget(self, start: bytes) -> None:
+        for watch, directory in list(self._paths.items()):
+            if directory == start or directory.startswith(start + b"/"):
                 _libc.inotify_rm_watch(self.fd, watch)
-                del self._ways[watch]
+                del self._paths[watch]
 
 
-async def watch(directories: Directories, bucket: str, hop: Hop[Changes]) -> AsyncIterator[Changes]:
+async def watch(directories: Directories, bucket: str, run_in_thread: RunInThread[Changes]) -> AsyncIterator[Changes]:
     """Yield the changes of a bucket, in bundles, until closed.
 
     Raises StoreFailed where the mount does not report them.
@@ -168,14 +168,14 @@ async def watch(directories: Directories, bucket: str, hop: Hop[Changes]) -> Asy
     loop = asyncio.get_running_loop()
     readable = asyncio.Event()
     try:
-        yield await hop(watcher.start)
+        yield await run_in_thread(watcher.start)
         loop.add_reader(watcher.fd, readable.set)
         while True:
             await readable.wait()
             loop.remove_reader(watcher.fd)
             await asyncio.sleep(PAUSE_SECONDS)
             readable.clear()
-            changes = await hop(watcher.read)
+            changes = await run_in_thread(watcher.read)
             loop.add_reader(watcher.fd, readable.set)
             if changes:
                 yield changes
@@ -183,12 +183,12 @@ async def watch(directories: Directories, bucket: str, hop: Hop[Changes]) -> Asy
         if watcher.fd >= 0:
             loop.remove_reader(watcher.fd)
         try:
-            hop(watcher.end)
+            run_in_thread(watcher.end)
         except StoreFailed:  # the threads have ended
             watcher.close()
 
 
-def _note(path: bytes, changes: Changes) -> None:
+def _add_changed(path: bytes, changes: Changes) -> None:
     if len(changes.paths) >= MAX_PENDING:
         changes.missed = True
         return
@@ -198,7 +198,7 @@ def _note(path: bytes, changes: Changes) -> None:
         pass
 
 
-def _called(result: int) -> int:
+def _check_result(result: int) -> int:
     if result < 0:
         number = ctypes.get_errno()
         raise OSError(number, os.strerror(number))

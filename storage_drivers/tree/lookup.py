@@ -23,20 +23,20 @@ class PlainFileLookup:
         Raises FileChanged, FileGone, Unreadable.
         """
         path, stamp = types.parse(locator)
-        way = paths.validated_key(path)
+        encoded = paths.validated_key(path)
         with self._directories.root() as root:
             try:
-                found = open_regular(root, way)
+                found = open_regular(root, encoded)
             except OSError as error:
-                self._directories.raise_unless_absent(error, root, way)
+                self._directories.raise_unless_absent(error, root, encoded)
                 raise FileGone(locator) from error
         if found is None:
             raise FileGone(f"{locator}: no regular file")
         opened_slice = FileSlice(found[0], offset, max(0, min(length, stamp.size - offset)))
-        now = stamp_of(found[1], self._directories.traits.inodes)
-        if now != stamp:
+        current = stamp_of(found[1], self._directories.traits.inodes)
+        if current != stamp:
             opened_slice.release()
-            raise FileChanged(now)
+            raise FileChanged(current)
         return opened_slice
 
     def find_any(self, path: str) -> Stamp | None:
@@ -48,13 +48,13 @@ class PlainFileLookup:
 
     def find(self, path: str) -> Stamp | None:
         """Return the stamp of the regular file at exactly this path. Raises Unreadable."""
-        way = paths.validated_key(path)
+        encoded = paths.validated_key(path)
         with self._directories.root() as root:
             try:
-                status = status_of(root, way)
+                status = status_of(root, encoded)
             except OSError as error:
-                self._directories.raise_unless_absent(error, root, way)
+                self._directories.raise_unless_absent(error, root, encoded)
                 return None
-            if not stat.S_ISREG(status.st_mode) or not self._directories.is_exact(root, way):
+            if not stat.S_ISREG(status.st_mode) or not self._directories.is_exact(root, encoded):
                 return None
         return stamp_of(status, self._directories.traits.inodes)

@@ -20,7 +20,7 @@ RENAMEAT2 = {"x86_64": 316, "aarch64": 276, "riscv64": 276, "ppc64le": 357, "s39
 NO_MAGICLINKS, NO_SYMLINKS, BENEATH = 0x02, 0x04, 0x08
 NOREPLACE = 1
 """linux/openat2.h, linux/fs.h"""
-TRIES = 8
+MAX_ATTEMPTS = 8
 """Attempts: openat2(2) returns EAGAIN while another process renames a directory."""
 PATH = os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC
 DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -41,7 +41,7 @@ def open_beneath(root: int, path: bytes, flags: int) -> int:
     opened as the link it is. No `..` may be in the path.
     """
     if has_openat2():
-        for _ in range(TRIES):
+        for _ in range(MAX_ATTEMPTS):
             try:
                 return _openat2(root, path, flags)
             except OSError as error:
@@ -59,19 +59,19 @@ def open_regular(root: int, path: bytes) -> tuple[int, os.stat_result] | None:
     try:
         if not stat.S_ISREG(os.fstat(fd).st_mode):
             return None
-        found = os.open(f"/proc/self/fd/{fd}", READ) if _has_proc() else open_beneath(root, path, READ | os.O_NOFOLLOW)
+        file = os.open(f"/proc/self/fd/{fd}", READ) if _has_proc() else open_beneath(root, path, READ | os.O_NOFOLLOW)
     finally:
         os.close(fd)
     try:
-        status = os.fstat(found)
+        status = os.fstat(file)
         regular = stat.S_ISREG(status.st_mode)
     except OSError:
-        os.close(found)
+        os.close(file)
         raise
     if not regular:
-        os.close(found)
+        os.close(file)
         return None
-    return found, status
+    return file, status
 
 
 def status_of(root: int, path: bytes) -> os.stat_result:
@@ -101,7 +101,9 @@ def rename_new(source_fd: int, source: bytes, target_fd: int, target: bytes) -> 
     number = RENAMEAT2.get(os.uname().machine)
     if number is None:
         raise OSError(errno.EINVAL, os.strerror(errno.EINVAL))
-    _called(_libc.syscall(number, source_fd, ctypes.c_char_p(source), target_fd, ctypes.c_char_p(target), NOREPLACE))
+    _check_result(
+        _libc.syscall(number, source_fd, ctypes.c_char_p(source), target_fd, ctypes.c_char_p(target), NOREPLACE)
+    )
 
 
 @functools.cache
@@ -125,10 +127,10 @@ def _has_proc() -> bool:
 def _openat2(root: int, path: bytes, flags: int) -> int:
     how = _How(flags, 0, BENEATH | NO_SYMLINKS | NO_MAGICLINKS)
     size = ctypes.c_size_t(ctypes.sizeof(how))
-    return _called(_libc.syscall(OPENAT2, root, ctypes.c_char_p(path), ctypes.byref(how), size))
+    return _check_result(_libc.syscall(OPENAT2, root, ctypes.c_char_p(path), ctypes.byref(how), size))
 
 
-def _called(result: int) -> int:
+def _check_result(result: int) -> int:
     if result < 0:
         number = ctypes.get_errno()
         raise OSError(number, os.strerror(number))
@@ -137,14 +139,14 @@ def _called(result: int) -> int:
 
 def _by_components(root: int, path: bytes, flags: int) -> int:
     *parents, name = path.split(b"/")
-    at = root
+    directory = root
     try:
         for parent in parents:
-            below = os.open(parent, PATH | os.O_DIRECTORY, dir_fd=at)
-            if at != root:
-                os.close(at)
-            at = below
-        return os.open(name, flags | os.O_NOFOLLOW, dir_fd=at)
+            child = os.open(parent, PATH | os.O_DIRECTORY, dir_fd=directory)
+            if directory != root:
+                os.close(directory)
+            directory = child
+        return os.open(name, flags | os.O_NOFOLLOW, dir_fd=directory)
     finally:
-        if at != root:
-            os.close(at)
+        if directory != root:
+            os.close(directory)

@@ -23,9 +23,9 @@ PIECE_ENCODED_BYTES = 199
 """Bytes of the encoding in one piece, without its `+`."""
 
 _CODES = tuple(chr(byte) if re.match(r"[a-z0-9_-]", chr(byte)) else f"%{byte:02x}" for byte in range(256))
-_DECODED = re.compile(rb"%([0-9a-f]{2})")
-_CAREFUL = re.compile(r"[a-z0-9_-][a-z0-9._-]*(?<!\.)")
-_LEFTOVER = re.compile(r"\.nfs[0-9a-f]{16,}|\.fuse_hidden[0-9a-f]{16,}")
+_ESCAPE = re.compile(rb"%([0-9a-f]{2})")
+_PORTABLE_NAME = re.compile(r"[a-z0-9_-][a-z0-9._-]*(?<!\.)")
+_SILLY_RENAME = re.compile(r"\.nfs[0-9a-f]{16,}|\.fuse_hidden[0-9a-f]{16,}")
 
 
 def direct_path(bucket: str, key: str, careful: bool = False) -> str | None:
@@ -38,7 +38,7 @@ def direct_path(bucket: str, key: str, careful: bool = False) -> str | None:
     for segment in key.split("/"):
         if segment in ("", ".", "..") or len(segment.encode()) > MAX_NAME or is_reserved(segment):
             return None
-        if careful and not _CAREFUL.fullmatch(segment):
+        if careful and not _PORTABLE_NAME.fullmatch(segment):
             return None
     return f"{bucket}/{key}"
 
@@ -46,7 +46,7 @@ def direct_path(bucket: str, key: str, careful: bool = False) -> str | None:
 def escaped_path(bucket: str, key: str) -> str:
     """Return the path of a key that is not at its own."""
     encoded = "".join(_CODES[byte] for byte in key.encode())
-    pieces = [encoded[at : at + PIECE_ENCODED_BYTES] for at in range(0, len(encoded), PIECE_ENCODED_BYTES)]
+    pieces = [encoded[start : start + PIECE_ENCODED_BYTES] for start in range(0, len(encoded), PIECE_ENCODED_BYTES)]
     return f"{bucket}/{ESCAPED}/{'+/'.join(pieces)}"
 
 
@@ -60,8 +60,8 @@ def key_of(bucket: str, path: str) -> str | None:
     inside = path.removeprefix(f"{bucket}/")
     if inside == path or not inside:
         return None
-    key = _decoded(inside.removeprefix(f"{ESCAPED}/")) if is_escaped(path) else inside
-    if key is None or not 0 < _length(key) <= MAX_KEY:
+    key = _decode(inside.removeprefix(f"{ESCAPED}/")) if is_escaped(path) else inside
+    if key is None or not 0 < _encoded_length(key) <= MAX_KEY:
         return None
     return key if path in (direct_path(bucket, key), escaped_path(bucket, key)) else None
 
@@ -70,8 +70,10 @@ def is_reserved(segment: str) -> bool:
     """Return whether a name begins with ours, ignoring case, normalisation and invisible letters."""
     if segment.isascii():
         return segment[: len(RESERVED)].lower() == RESERVED
-    seen = "".join(letter for letter in unicodedata.normalize("NFKC", segment) if unicodedata.category(letter) != "Cf")
-    return unicodedata.normalize("NFKC", seen).casefold().startswith(RESERVED)
+    visible = "".join(
+        letter for letter in unicodedata.normalize("NFKC", segment) if unicodedata.category(letter) != "Cf"
+    )
+    return unicodedata.normalize("NFKC", visible).casefold().startswith(RESERVED)
 
 
 def is_silly_rename(name: str) -> bool:
@@ -79,7 +81,7 @@ def is_silly_rename(name: str) -> bool:
 
     NFS and FUSE create such names.
     """
-    return _LEFTOVER.fullmatch(name) is not None
+    return _SILLY_RENAME.fullmatch(name) is not None
 
 
 def validated_key(path: str) -> bytes:
@@ -97,15 +99,15 @@ def validated_key(path: str) -> bytes:
     return encoded
 
 
-def _decoded(encoded: str) -> str | None:
+def _decode(encoded: str) -> str | None:
     whole = encoded.replace("+/", "")
     try:
-        return _DECODED.sub(lambda found: bytes([int(found[1], 16)]), whole.encode()).decode()
+        return _ESCAPE.sub(lambda match: bytes([int(match[1], 16)]), whole.encode()).decode()
     except UnicodeError:
         return None
 
 
-def _length(key: str) -> int:
+def _encoded_length(key: str) -> int:
     """Return the bytes of a key, -1 for a name that is no UTF-8."""
     try:
         return len(key.encode())

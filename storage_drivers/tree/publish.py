@@ -20,12 +20,12 @@ MAX_ATTEMPTS = 10
 class Publisher:
     """Publisher of one store.
 
-    `staged` is the path of a staged file, relative to the root; `at` the crash hook.
+    `staged` is the path of a staged file, relative to the root; `crash_hook` is called after each step.
     """
 
-    def __init__(self, directories: Directories, at: Callable[[str], None]) -> None:
+    def __init__(self, directories: Directories, crash_hook: Callable[[str], None]) -> None:
         self._directories = directories
-        self._at = at
+        self._crash_hook = crash_hook
 
     def unstage(self, staged: bytes) -> bool:
         """Delete a staged file; return False when there was none."""
@@ -55,30 +55,30 @@ class Publisher:
 
         Raises StoreFailed when the directory of the bucket is missing.
         """
-        way = paths.validated_key(path)
+        encoded = paths.validated_key(path)
         with self._directories.root() as root:
             try:
-                if not stat.S_ISREG(status_of(root, way).st_mode):
+                if not stat.S_ISREG(status_of(root, encoded).st_mode):
                     return True
             except FileNotFoundError:
-                self._directories.check_bucket(root, way)
+                self._directories.check_bucket(root, encoded)
             except OSError as error:
                 if error.errno in BLOCKING_ERRNOS or error.errno in NO_SUCH_NAME:
                     return True
                 raise
-            return not self._directories.is_exact(root, way)
+            return not self._directories.is_exact(root, encoded)
 
     def publish(self, staged: bytes, path: str) -> None:
         """Rename a file to its path, over what is there. Raises Collision."""
-        way = paths.validated_key(path)
+        encoded = paths.validated_key(path)
         try:
             with self._directories.root() as root:
                 with collisions():
-                    parent = self._renamed(root, staged, way)
+                    parent = self._rename_into_place(root, staged, encoded)
                 try:
-                    self._at("publish.renamed")
+                    self._crash_hook("publish.renamed")
                     self._directories.sync(parent)
-                    self._at("publish.synced")
+                    self._crash_hook("publish.synced")
                 finally:
                     os.close(parent)
         except Collision as error:
@@ -86,20 +86,20 @@ class Publisher:
                 raise StoreFailed(f"{error} at an escaped path") from error
             raise
 
-    def _renamed(self, root: int, staged: bytes, way: bytes) -> int:
+    def _rename_into_place(self, root: int, staged: bytes, encoded: bytes) -> int:
         """Rename; return a descriptor of the file's new directory."""
-        for tries in range(MAX_ATTEMPTS):
+        for attempt in range(MAX_ATTEMPTS):
             try:
-                parent = self._directories.make_parent(root, way)
+                parent = self._directories.make_parent(root, encoded)
                 try:
-                    self._rename(root, staged, parent, way.rpartition(b"/")[2])
+                    self._rename(root, staged, parent, encoded.rpartition(b"/")[2])
                 except BaseException:
                     os.close(parent)
                     raise
             except FileNotFoundError:
-                if tries == MAX_ATTEMPTS - 1:
+                if attempt == MAX_ATTEMPTS - 1:
                     raise
-                self._directories.forget(way)  # another process removed an empty directory
+                self._directories.forget(encoded)  # another process removed an empty directory
             else:
                 return parent
         raise AssertionError("unreachable")
@@ -117,15 +117,15 @@ class Publisher:
                     pass
                 else:
                     return
-            if _is_there(parent, name) and not self._directories.has_exactly(parent, name):
+            if _exists(parent, name) and not self._directories.has_exactly(parent, name):
                 raise Collision("the file of another key differs in case or form only")
         os.rename(staged, name, src_dir_fd=root, dst_dir_fd=parent)
 
     def sync(self, path: str) -> None:
         """Make a file that is at its path durable there."""
-        way = paths.validated_key(path)
+        encoded = paths.validated_key(path)
         with self._directories.root() as root:
-            parent = self._directories.make_parent(root, way)
+            parent = self._directories.make_parent(root, encoded)
             try:
                 self._directories.sync(parent)
             finally:
@@ -136,38 +136,38 @@ class Publisher:
 
         The directory is synced in any case. Raises FileChanged, and leaves the file, when its stamp differs.
         """
-        way = paths.validated_key(path)
+        encoded = paths.validated_key(path)
         with self._directories.root() as root:
             try:
-                parent = self._directories.parent(root, way)
+                parent = self._directories.parent(root, encoded)
             except OSError as error:
-                self._directories.raise_unless_absent(error, root, way)
+                self._directories.raise_unless_absent(error, root, encoded)
                 return False
             try:
-                gone = self._unlinked(root, parent, way, stamp)
+                removed = self._unlink(root, parent, encoded, stamp)
                 self._directories.sync(parent)  # also another's unlink: it may not be durable yet
-                self._at("remove.synced")
+                self._crash_hook("remove.synced")
             finally:
                 os.close(parent)
-        return gone
+        return removed
 
-    def _unlinked(self, root: int, parent: int, way: bytes, stamp: Stamp | None) -> bool:
-        name = way.rpartition(b"/")[2]
+    def _unlink(self, root: int, parent: int, encoded: bytes, stamp: Stamp | None) -> bool:
+        name = encoded.rpartition(b"/")[2]
         try:
             if stamp is not None:
                 status = os.stat(name, dir_fd=parent, follow_symlinks=False)
-                found = stamp_of(status, self._directories.traits.inodes)
-                if stat.S_ISREG(status.st_mode) and found != stamp:
-                    raise FileChanged(found)
+                current = stamp_of(status, self._directories.traits.inodes)
+                if stat.S_ISREG(status.st_mode) and current != stamp:
+                    raise FileChanged(current)
             os.unlink(name, dir_fd=parent)
         except OSError as error:
-            self._directories.raise_unless_absent(error, root, way)
+            self._directories.raise_unless_absent(error, root, encoded)
             return False
-        self._at("remove.unlinked")
+        self._crash_hook("remove.unlinked")
         return True
 
 
-def _is_there(directory: int, path: bytes) -> bool:
+def _exists(directory: int, path: bytes) -> bool:
     try:
         os.stat(path, dir_fd=directory, follow_symlinks=False)
     except FileNotFoundError:

@@ -17,16 +17,16 @@ FILES_PER_BATCH = 500
 WIDTH = 2
 """Directories read concurrently: enough to hide some latency of a slow mount, few enough to leave its threads free."""
 
-Hop = Callable[[Callable[[], list[ScannedFile]]], asyncio.Future[list[ScannedFile]]]
+RunInThread = Callable[[Callable[[], list[ScannedFile]]], asyncio.Future[list[ScannedFile]]]
 
 
 class Pending:
     """Directories of a bucket that are not read yet, relative to the store's root."""
 
-    def __init__(self, directories: Directories, bucket: str, seen: SkippedCounts) -> None:
+    def __init__(self, directories: Directories, bucket: str, counts: SkippedCounts) -> None:
         self.directories = directories
         self.bucket = bucket
-        self.seen = seen
+        self.counts = counts
         self.paths = [bucket.encode()]
 
 
@@ -47,9 +47,9 @@ class Walker:
 
         Blocks; raises DriverError.
         """
-        found: list[ScannedFile] = []
+        files: list[ScannedFile] = []
         with map_errors():
-            while len(found) < FILES_PER_BATCH:
+            while len(files) < FILES_PER_BATCH:
                 if self._files is None:
                     try:
                         path = self._pending.paths.pop()
@@ -57,10 +57,10 @@ class Walker:
                         break
                     self._files = self._read(path)
                 try:
-                    found.append(next(self._files))
+                    files.append(next(self._files))
                 except StopIteration:
                     self._files = None
-        return found
+        return files
 
     def close(self) -> None:
         """Close the open directory."""
@@ -68,20 +68,20 @@ class Walker:
             self._files.close()
 
     def _read(self, path: bytes) -> Generator[ScannedFile, None, None]:
-        pending, seen = self._pending, self._pending.seen
+        pending, counts = self._pending, self._pending.counts
         directories = pending.directories
         with directories.root() as root:
             try:
                 with opened(root, path, DIRECTORY) as fd, os.scandir(fd) as entries:
-                    seen.directories += 1
+                    counts.directories += 1
                     for entry in entries:
-                        found = self._looked_at(path, entry)
-                        if found is not None:
-                            seen.files += 1
-                            yield found
+                        file = self._examine(path, entry)
+                        if file is not None:
+                            counts.files += 1
+                            yield file
             except OSError as error:
                 if error.errno in UNREADABLE_ERRNOS and b"/" in path:
-                    seen.unreadable += 1
+                    counts.unreadable += 1
                     return
                 if not isinstance(error, FileNotFoundError) and error.errno not in BLOCKING_ERRNOS:
                     raise
@@ -89,23 +89,23 @@ class Walker:
                     directories.check_mounted(root, path)
                     raise
 
-    def _looked_at(self, path: bytes, entry: os.DirEntry[str]) -> ScannedFile | None:
-        pending, seen = self._pending, self._pending.seen
+    def _examine(self, path: bytes, entry: os.DirEntry[str]) -> ScannedFile | None:
+        pending, counts = self._pending, self._pending.counts
         name = os.fsencode(entry.name)
-        below = path + b"/" + name
+        child = path + b"/" + name
         if entry.is_dir(follow_symlinks=False):
-            pending.paths.append(below)
+            pending.paths.append(child)
             return None
         if not entry.is_file(follow_symlinks=False):
-            seen.not_files += 1
+            counts.not_files += 1
             return None
         try:
-            text = below.decode()
+            key_path = child.decode()
         except UnicodeDecodeError:
-            text = ""
-        key = None if paths.is_silly_rename(entry.name) else paths.key_of(pending.bucket, text)
+            key_path = ""
+        key = None if paths.is_silly_rename(entry.name) else paths.key_of(pending.bucket, key_path)
         if key is None:
-            seen.not_keys += 1
+            counts.not_keys += 1
             return None
         try:
             status = entry.stat(follow_symlinks=False)
@@ -114,12 +114,12 @@ class Walker:
         except OSError as error:
             if error.errno not in UNREADABLE_ERRNOS:
                 raise
-            seen.unreadable += 1
+            counts.unreadable += 1
             return None
-        return ScannedFile(key, text, stamp_of(status, pending.directories.traits.inodes))
+        return ScannedFile(key, key_path, stamp_of(status, pending.directories.traits.inodes))
 
 
-async def walk(pending: Pending, hop: Hop, width: int) -> AsyncIterator[list[ScannedFile]]:
+async def walk(pending: Pending, run_in_thread: RunInThread, width: int) -> AsyncIterator[list[ScannedFile]]:
     """Yield batches of a bucket's files, read by `width` threads."""
     idle = [Walker(pending) for _ in range(width)]
     running: dict[asyncio.Future[list[ScannedFile]], Walker] = {}
@@ -127,15 +127,15 @@ async def walk(pending: Pending, hop: Hop, width: int) -> AsyncIterator[list[Sca
         while True:
             for walker in [walker for walker in idle if walker.has_work]:
                 idle.remove(walker)
-                running[hop(walker.batch)] = walker
+                running[run_in_thread(walker.batch)] = walker
             if not running:
                 return
             await asyncio.wait(running, return_when=asyncio.FIRST_COMPLETED)
-            for done in [future for future in running if future.done()]:
-                idle.append(running.pop(done))
-                found = done.result()
-                if found:
-                    yield found
+            for finished in [future for future in running if future.done()]:
+                idle.append(running.pop(finished))
+                files = finished.result()
+                if files:
+                    yield files
     finally:
         if running:  # a thread still reads a directory
             await asyncio.wait(running)
@@ -145,12 +145,12 @@ async def walk(pending: Pending, hop: Hop, width: int) -> AsyncIterator[list[Sca
 
 def directories_of(directories: Directories, root: int, bucket: bytes) -> list[bytes]:
     """Return every directory of a bucket, each after its parent. Blocks; raises OSError."""
-    found = [bucket]
-    for path in found:  # grows meanwhile
+    directory_paths = [bucket]
+    for path in directory_paths:  # grows meanwhile
         try:
             with opened(root, path, DIRECTORY) as fd, os.scandir(fd) as entries:
-                inside = (entry.name for entry in entries if entry.is_dir(follow_symlinks=False))
-                found.extend(path + b"/" + os.fsencode(name) for name in inside)
+                names = (entry.name for entry in entries if entry.is_dir(follow_symlinks=False))
+                directory_paths.extend(path + b"/" + os.fsencode(name) for name in names)
         except (FileNotFoundError, NotADirectoryError):
             continue
-    return found
+    return directory_paths

@@ -19,10 +19,10 @@ from sluice_s3.storage_drivers.tree.types import Stamp, stamp_of
 
 NO_COPY = frozenset({errno.EXDEV, errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP, errno.EPERM, errno.EBADF, errno.EIO})
 """Errors of copy_file_range(2) where it is unsupported; reading and writing then report the real error."""
-COPIED = 64 << 20
+MAX_COPY_BYTES = 64 << 20
 """Bytes of one copy_file_range(2)."""
-PIECE = 1 << 20
-MARKED = 1_000_000
+PIECE_BYTES = 1 << 20
+MARK_WINDOW_NS = 1_000_000
 """Nanoseconds of an mtime that do not state the time."""
 
 
@@ -74,27 +74,27 @@ class StagedFile(BlobFileWriter):
         with self._lock, map_errors():
             offset, left = piece.offset, piece.count
             while left and not self._abandoned:
-                done = self._copied(piece.fd, offset, min(left, COPIED))
-                offset += done
-                left -= done
-                self._written += done
+                copied = self._copy_range(piece.fd, offset, min(left, MAX_COPY_BYTES))
+                offset += copied
+                left -= copied
+                self._written += copied
 
-    def _copied(self, fd: int, offset: int, count: int) -> int:
+    def _copy_range(self, fd: int, offset: int, count: int) -> int:
         started = perf_counter()
         try:
-            done = os.copy_file_range(fd, self._fd, count, offset)
+            copied = os.copy_file_range(fd, self._fd, count, offset)
         except OSError as error:
             if error.errno not in NO_COPY:
                 raise
-            done = 0
-        if not done:
-            piece = os.pread(fd, min(count, PIECE), offset)
+            copied = 0
+        if not copied:
+            piece = os.pread(fd, min(count, PIECE_BYTES), offset)
             if not piece:
                 raise BlobDamaged(f"a file ends {count} bytes early")
             write_all(self._fd, piece)
-            done = len(piece)
+            copied = len(piece)
         self._spent("write", started)
-        return done
+        return copied
 
     def _write(self, piece: Buffer) -> None:
         started = perf_counter()
@@ -134,7 +134,7 @@ class StagedFile(BlobFileWriter):
         """
         step = self._traits.time_step
         if step:
-            window = max(MARKED, 1000 * step)
-            found = os.fstat(self._fd)
-            marked = found.st_mtime_ns - found.st_mtime_ns % window + self._blob_id * step % window
-            os.utime(self._fd, ns=(found.st_atime_ns, marked))
+            window = max(MARK_WINDOW_NS, 1000 * step)
+            status = os.fstat(self._fd)
+            marked = status.st_mtime_ns - status.st_mtime_ns % window + self._blob_id * step % window
+            os.utime(self._fd, ns=(status.st_atime_ns, marked))

@@ -24,8 +24,8 @@ GET_FLAGS, SET_FLAGS, CASEFOLD = 0x80086601, 0x40086602, 0x40000000
 """FS_IOC_GETFLAGS, FS_IOC_SETFLAGS and FS_CASEFOLD_FL of linux/fs.h."""
 LASTING_INODES = frozenset({"local", "efs"})
 """Drivers of mounts with lasting inode numbers; FUSE filesystems often invent them at each lookup."""
-MADE_UP_INODES = frozenset({"vfat", "msdos", "exfat"})
-LEAST_GRAIN = 20_000_000
+UNSTABLE_INODES = frozenset({"vfat", "msdos", "exfat"})
+MIN_GRAIN_NS = 20_000_000
 """Minimum granularity in nanoseconds: Linux stamps files by a clock that ticks every 1 to 10 ms."""
 NAMES = (
     "Name",
@@ -58,7 +58,7 @@ class Traits:
     """Whether inode numbers last, and survive a rename."""
     rmdir: bool = False
     """Whether rmdir(2) was seen to refuse a directory that is not empty."""
-    grain_ns: int = LEAST_GRAIN
+    grain_ns: int = MIN_GRAIN_NS
     time_step: int = 0
     """Granularity in nanoseconds of the mtimes that can be set; 0 where that is not worth it or does not work."""
 
@@ -71,7 +71,7 @@ def try_mount(root: Path, directory: str, progress: Progress) -> Traits:
     """
     scratch = Scratch(directory, progress)
     try:
-        return _tried(root, scratch)
+        return _run_trials(root, scratch)
     except OSError as error:
         if error.errno not in NOT_TRIED:
             raise
@@ -82,7 +82,7 @@ def try_mount(root: Path, directory: str, progress: Progress) -> Traits:
         scratch.clear()
 
 
-def _tried(root: Path, scratch: Scratch) -> Traits:
+def _run_trials(root: Path, scratch: Scratch) -> Traits:
     for trial in (rename_over, rename_across):
         works, detail = _outcome(trial, scratch)
         if not works:
@@ -94,12 +94,12 @@ def _tried(root: Path, scratch: Scratch) -> Traits:
     driver, step = mount_of(root).driver, time_step(scratch)
     if not step and not inodes:
         raise StoreUnfit("stamps", "neither inode numbers nor fine times tell files apart; the layout tree needs one")
-    given, apart = names_given(scratch)
+    preserved, distinct = names_given(scratch)
     claims, _ = _outcome(claiming, scratch)
     return Traits(
-        folds=not apart,
+        folds=not distinct,
         has_flags=mount_of(root).kind in WITH_FLAGS and _outcome(flags_can_be_set, scratch)[0],
-        careful=not given or (not apart and not claims),
+        careful=not preserved or (not distinct and not claims),
         claims=claims,
         inodes=inodes,
         rmdir=_outcome(rmdir_refuses, scratch)[0],
@@ -119,7 +119,7 @@ def _outcome(trial: Callable[[Scratch], Outcome], scratch: Scratch) -> Outcome:
 
 def _inodes_last(root: Path) -> bool:
     mount = mount_of(root)
-    return mount.driver in LASTING_INODES and mount.kind not in MADE_UP_INODES
+    return mount.driver in LASTING_INODES and mount.kind not in UNSTABLE_INODES
 
 
 def stamps_survive(scratch: Scratch) -> tuple[bool, bool]:
@@ -149,28 +149,28 @@ def time_step(scratch: Scratch) -> int:
         return 0
     finally:
         os.close(fd)
-    kept = os.stat(path).st_mtime_ns
-    return next((step for step in (1, 100, 1000, 10**6) if kept == wanted - wanted % step), 0)
+    stored = os.stat(path).st_mtime_ns
+    return next((step for step in (1, 100, 1000, 10**6) if stored == wanted - wanted % step), 0)
 
 
 def names_given(scratch: Scratch) -> tuple[bool, bool]:
     """Return whether a directory lists names unchanged, and whether it distinguishes them all."""
     directory = scratch.make_directory("names")
-    made, apart = set(), True
+    created, distinct = set(), True
     for name in NAMES:
         path = scratch.inside(directory, name)
         try:
             scratch.write(path, b"")
         except FileExistsError:
-            apart = False
+            distinct = False
         except OSError as error:
             if error.errno in NOT_TRIED:
                 raise
         else:
-            made.add(name)
+            created.add(name)
     for twin in ("name", "NAME"):
-        apart = apart and not os.path.lexists(f"{directory}/{twin}")
-    return set(os.listdir(directory)) == made, apart
+        distinct = distinct and not os.path.lexists(f"{directory}/{twin}")
+    return set(os.listdir(directory)) == created, distinct
 
 
 def claiming(scratch: Scratch) -> Outcome:
@@ -230,4 +230,4 @@ def grain(scratch: Scratch) -> int:
         time.sleep(0.003)
     step = next((unit for unit in (10**9, 10**6) if all(at % unit == 0 for at in times)), 1)
     behind = max(0, started - times[0])
-    return max(LEAST_GRAIN, 2 * step) + behind
+    return max(MIN_GRAIN_NS, 2 * step) + behind

@@ -102,10 +102,10 @@ def locator(path: str, stamp: Stamp) -> str:
 
 def parse(text: str) -> tuple[str, Stamp]:
     """Return path and stamp of a locator. Raises BlobMissing for any other text."""
-    found = LOCATOR.fullmatch(text)
-    if found is None:
+    match = LOCATOR.fullmatch(text)
+    if match is None:
         raise BlobMissing(f"{text!r} is no locator of a tree")
-    size, mtime_ns, inode, path = found.groups()
+    size, mtime_ns, inode, path = match.groups()
     return path, Stamp(int(size, 16), int(mtime_ns, 16), int(inode, 16))
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -15,6 +14,7 @@ import pytest
 from tests.clients.files import MIB, NAMES, digest, digests, stored
 from tests.support.environment import need
 from tests.support.gateway import ACCESS_KEY, SECRET_KEY, Gateway
+from tests.support.waiting import eventually
 
 pytestmark = pytest.mark.clients
 MOUNT_SECONDS = 30.0
@@ -38,11 +38,8 @@ def mounted(gateway: Gateway, bucket: str, tmp_path: Path) -> Iterator[Path]:
             ["s3fs", bucket, place, "-f", "-o", ",".join(options)], stdout=log, stderr=subprocess.STDOUT
         )
     try:
-        deadline = time.monotonic() + MOUNT_SECONDS
-        while not os.path.ismount(place):
-            if process.poll() is not None or time.monotonic() > deadline:
-                pytest.fail(f"s3fs did not mount:\n{(tmp_path / 's3fs.log').read_text()}")
-            time.sleep(0.05)
+        eventually(lambda: os.path.ismount(place) or process.poll() is not None, "s3fs mounts", MOUNT_SECONDS)
+        assert os.path.ismount(place), (tmp_path / "s3fs.log").read_text()
         yield place
     finally:
         subprocess.run(["umount", "--lazy", place], check=False, capture_output=True)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
+import socket
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from typing import TypeVar
 
 T = TypeVar("T")
@@ -26,15 +28,27 @@ def eventually(look: Callable[[], T], what: str = "", seconds: float = PATIENCE_
     raise AssertionError("there is always another pause")
 
 
-async def eventually_async(look: Callable[[], T], what: str = "", seconds: float = PATIENCE_SECONDS) -> T:
-    """Do the same as `eventually`, while the loop goes on."""
+async def eventually_async(
+    look: Callable[[], T | Awaitable[T]], what: str = "", seconds: float = PATIENCE_SECONDS
+) -> T:
+    """Do the same as `eventually`, while the loop goes on; `look` may be a coroutine function."""
     deadline = time.monotonic() + seconds
     for pause in _pauses():
-        if found := look():
+        answer = look()
+        if found := await answer if inspect.isawaitable(answer) else answer:
             return found
         assert time.monotonic() < deadline, _never(what, found, seconds)
         await asyncio.sleep(pause)
     raise AssertionError("there is always another pause")
+
+
+def is_listening(port: int) -> bool:
+    """Tell whether somebody takes connections at a port of this machine."""
+    try:
+        socket.create_connection(("127.0.0.1", port), 1).close()
+    except OSError:
+        return False
+    return True
 
 
 def _pauses() -> Iterator[float]:

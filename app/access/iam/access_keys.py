@@ -6,7 +6,7 @@ from sluice_s3.app.access.iam import generate
 from sluice_s3.app.access.iam.actions import Call, Result, identity_resource, operation
 from sluice_s3.app.access.iam.paging import list_page
 from sluice_s3.app.access.iam.users import MAX_KEYS, require_identity, require_user_name
-from sluice_s3.app.index.identity_rows import USER
+from sluice_s3.app.index.iam.rows import USER
 
 STATES = {"Active": False, "Inactive": True}
 

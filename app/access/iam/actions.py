@@ -18,7 +18,7 @@ from sluice_s3.app.access.policy.variables import Values
 from sluice_s3.app.access.principal import Principal
 from sluice_s3.app.errors import DomainError
 from sluice_s3.app.index import Index
-from sluice_s3.app.index.identity_rows import Identity
+from sluice_s3.app.index.iam.rows import Identity
 
 Result = dict[str, Any]
 """Names and values of a response: strings, numbers, booleans, `Document`, nested results, lists."""

@@ -14,7 +14,7 @@ from typing import Any
 
 import orjson
 
-from sluice_s3.app.index.identity_rows import Identity
+from sluice_s3.app.index.iam.rows import Identity
 
 MAX_SESSION = 3600
 """Seconds of `MaxSessionDuration` unless the role sets another."""

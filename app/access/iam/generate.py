@@ -5,7 +5,7 @@ from __future__ import annotations
 import secrets
 import time
 
-from sluice_s3.app.index.identity_rows import GROUP, ROLE, TEMPORARY, USER
+from sluice_s3.app.index.iam.rows import GROUP, ROLE, TEMPORARY, USER
 
 _SIGNS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567"
 PREFIXES = {USER: "AIDA", GROUP: "AGPA", ROLE: "AROA"}

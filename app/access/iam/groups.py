@@ -22,7 +22,7 @@ from sluice_s3.app.access.iam.users import (
     require_identity,
 )
 from sluice_s3.app.access.iam.users import render_user as shown_user
-from sluice_s3.app.index.identity_rows import GROUP, USER, Identity
+from sluice_s3.app.index.iam.rows import GROUP, USER, Identity
 
 
 def render_group(group: Identity) -> Result:

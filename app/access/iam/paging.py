@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import TypeVar
 
 from sluice_s3.app.access.iam.actions import Call, Result
-from sluice_s3.app.index.identity_rows import Identity
+from sluice_s3.app.index.iam.rows import Identity
 
 T = TypeVar("T")
 

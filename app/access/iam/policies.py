@@ -12,7 +12,7 @@ from sluice_s3.app.access.iam.users import require_identity
 from sluice_s3.app.access.policy import Malformed, parse_identity
 from sluice_s3.app.access.policy.managed import MANAGED
 from sluice_s3.app.errors import NoSuchIdentity, TooManyIdentities
-from sluice_s3.app.index.identity_rows import GROUP, ROLE, USER
+from sluice_s3.app.index.iam.rows import GROUP, ROLE, USER
 
 MAX_CHARACTERS = {USER: 2048, GROUP: 5120, ROLE: 10240}
 """Characters, without white space, of all inline policies of an identity.

@@ -15,7 +15,7 @@ from sluice_s3.app.access.iam.policies import MAX_SENT_CHARACTERS
 from sluice_s3.app.access.iam.users import MAX_ROLES, check_unused, created, require_identity
 from sluice_s3.app.access.policy import Malformed, parse_trust
 from sluice_s3.app.access.policy.errors import UnknownPrincipal
-from sluice_s3.app.index.identity_rows import ROLE, Identity
+from sluice_s3.app.index.iam.rows import ROLE, Identity
 
 MAX_TRUST = 2048
 """Characters of a trust policy, without white space."""

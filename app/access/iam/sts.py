@@ -21,7 +21,7 @@ from sluice_s3.app.access.policy.variables import Values
 from sluice_s3.app.access.policy_principals import find_identity_by_arn
 from sluice_s3.app.access.principal import Principal
 from sluice_s3.app.errors import TooManyIdentities
-from sluice_s3.app.index.identity_rows import ROLE, Identity, Session
+from sluice_s3.app.index.iam.rows import ROLE, Identity, Session
 
 MAX_SESSIONS = 5000
 """Open sessions of one user or role, and of the account itself."""

@@ -18,7 +18,7 @@ from sluice_s3.app.access.iam.actions import (
 from sluice_s3.app.access.iam.errors import ValidationError
 from sluice_s3.app.access.iam.paging import list_identities
 from sluice_s3.app.errors import IdentityInUse, NoSuchIdentity
-from sluice_s3.app.index.identity_rows import GROUP, ROLE, USER, Identity
+from sluice_s3.app.index.iam.rows import GROUP, ROLE, USER, Identity
 
 MAX_USERS = 5000
 """"IAM and AWS STS quotas", IAM User Guide, as for the next ones."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from sluice_s3.app.index.buckets.rows import Bucket
 from sluice_s3.app.index.engine.outbox import (
     DELETED,
     EXPIRED,
@@ -17,11 +18,11 @@ from sluice_s3.app.index.engine.outbox import (
     STORAGE_CLASS_CHANGED,
     ObjectChange,
 )
-from sluice_s3.app.index.lifecycle_scan import OBJECT, ExpireEntry
-from sluice_s3.app.index.rewrites import Rename
-from sluice_s3.app.index.rows import Bucket, CommitResult, NewVersion, Upload
-from sluice_s3.app.index.transition_rows import TransitionEntry
-from sluice_s3.app.index.version_rows import DeleteResult, Deletion
+from sluice_s3.app.index.lifecycle.rows import OBJECT, ExpireEntry
+from sluice_s3.app.index.multipart.rows import Upload
+from sluice_s3.app.index.objects.rows import CommitResult, NewVersion, Rename
+from sluice_s3.app.index.relocation.rows import TransitionEntry
+from sluice_s3.app.index.versioning.rows import DeleteResult, Deletion
 
 
 def put(result: CommitResult, bucket_id: int, key: str, new: NewVersion, *_: object) -> list[ObjectChange]:
@@ -53,12 +54,12 @@ def delete(
 
 def deletes(result: Sequence[Any], bucket_id: int, entries: Sequence[Deletion]) -> list[ObjectChange]:
     """Return the changes of many deleted keys."""
-    found = zip(result, entries, strict=True)
+    results = zip(result, entries, strict=True)
     return [
         change
-        for one, entry in found
-        if not isinstance(one, Exception)
-        for change in delete(one, bucket_id, entry.key, entry.version_id)
+        for outcome, entry in results
+        if not isinstance(outcome, Exception)
+        for change in delete(outcome, bucket_id, entry.key, entry.version_id)
     ]
 
 
@@ -70,8 +71,8 @@ def expire(
         ObjectChange(
             EXPIRED if entry.states == OBJECT else DELETED, bucket_id, entry.key, entry.seq, entry.version_id, 0
         )
-        for entry, gone in zip(entries, result or (), strict=result is not None)
-        if gone
+        for entry, removed in zip(entries, result or (), strict=result is not None)
+        if removed
     ]
 
 
@@ -102,7 +103,7 @@ def set_headers(result: int, bucket_id: int, key: str, *_: object) -> list[Objec
 
 
 def append(
-    result: CommitResult, bucket_id: int, key: str, found: object, new: NewVersion, *_: object
+    result: CommitResult, bucket_id: int, key: str, current: object, new: NewVersion, *_: object
 ) -> list[ObjectChange]:
     """Return the change of a version with more bytes."""
     return put(result, bucket_id, key, new)
@@ -115,5 +116,5 @@ def rename(result: CommitResult | None, bucket_id: int, rename: Rename) -> list[
     """
     if result is None:
         return []
-    made = ObjectChange(PUT, bucket_id, rename.target, result.seq, result.version_id, result.modified)
-    return [made, made._replace(kind=DELETED, key=rename.source)]
+    created = ObjectChange(PUT, bucket_id, rename.target, result.seq, result.version_id, result.modified)
+    return [created, created._replace(kind=DELETED, key=rename.source)]

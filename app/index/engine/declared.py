@@ -15,7 +15,7 @@ from typing import Any, Concatenate, Generic, ParamSpec, Protocol, Self, TypeVar
 from sluice_s3.app.index.engine.lock_keys import Discovery
 from sluice_s3.app.index.engine.outbox import BUILDER, ObjectChange, OutboxTransaction
 from sluice_s3.app.index.engine.procedures import Procedure
-from sluice_s3.app.index.rows import CommitResult
+from sluice_s3.app.index.objects.rows import CommitResult
 from sluice_s3.app.index.sql.transaction import Transaction
 
 P = ParamSpec("P")
@@ -81,10 +81,6 @@ class Engine(ABC):
         """Run a long read-only transaction beside the other work of the event loop."""
 
     @abstractmethod
-    def _submit(self, write: Write[..., T], arguments: tuple[Any, ...]) -> asyncio.Future[T]:
-        """Queue a transaction, and return the future of its result."""
-
-    @abstractmethod
     def _start(self, write: Write[..., CommitResult], arguments: Callable[[str], tuple[Any, ...]]) -> DeferredCommit:
         """Prepare a transaction whose arguments are known once its blob has a locator."""
 
@@ -137,8 +133,8 @@ class Declared(ABC, Generic[P, T]):
             head.append(parameter.name + default)
             passed.append(f"{parameter.name}={parameter.name}" if keyword else parameter.name)
         source = f"lambda {', '.join(head)}: {self.run(', '.join(passed))}"
-        made: Callable[P, Coroutine[Any, Any, T]] = eval(source, namespace)  # noqa: S307 - our own names
-        return made
+        function: Callable[P, Coroutine[Any, Any, T]] = eval(source, namespace)  # noqa: S307 - our own names
+        return function
 
     @abstractmethod
     def run(self, passed: str) -> str:

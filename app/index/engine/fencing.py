@@ -11,9 +11,9 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import TypeVar
 
-from sluice_s3.app.index.cluster_rows import Lease
+from sluice_s3.app.index.cluster.rows import Lease
+from sluice_s3.app.index.cluster.transactions import check_lease
 from sluice_s3.app.index.sql.transaction import Transaction
-from sluice_s3.app.index.transactions.cluster import check_lease
 
 T = TypeVar("T")
 

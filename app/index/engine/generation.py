@@ -18,12 +18,9 @@ class Generation:
 
     def __init__(self, path: Path) -> None:
         self._file = MappedWords(path, 1)
-        self._value = self._file.words
+        self.words = self._file.words
+        """The counter, at its only place."""
         self.close = self._file.close
-
-    def read(self) -> int:
-        """Return the counter."""
-        return self._value[0]
 
     def bump(self) -> None:
         """Increment the counter.
@@ -31,4 +28,4 @@ class Generation:
         Other processes may do so at the same time.
         """
         with self._file.locked():
-            self._value[0] = (self._value[0] + 1) % (1 << 64)
+            self.words[0] = (self.words[0] + 1) % (1 << 64)

@@ -13,15 +13,16 @@ from typing import Any, NamedTuple
 import xxhash
 from sqlalchemy import select
 
-from sluice_s3.app.index.lifecycle_scan import ExpireEntry
-from sluice_s3.app.index.rewrites import Rename
-from sluice_s3.app.index.rows import PIECES, ExternalFile, Upload, Version, is_plain_file
+from sluice_s3.app.index.lifecycle.rows import ExpireEntry
+from sluice_s3.app.index.multipart.rows import PIECES, Upload
+from sluice_s3.app.index.multipart.transactions import pieces_number
+from sluice_s3.app.index.objects.rows import Rename, Version
+from sluice_s3.app.index.plain_files.rows import ExternalFile, is_plain_file
+from sluice_s3.app.index.reclaim.rows import QueuedDiscard
 from sluice_s3.app.index.schema.tables import intents, versions
 from sluice_s3.app.index.sql.builder import columns, number
 from sluice_s3.app.index.sql.transaction import Row, Statement
-from sluice_s3.app.index.transactions.multipart import pieces_number
-from sluice_s3.app.index.upkeep_rows import QueuedDiscard
-from sluice_s3.app.index.version_rows import Deletion
+from sluice_s3.app.index.versioning.rows import Deletion
 
 _UPLOAD, _NAMED = 1 << 62, 1 << 61
 
@@ -94,9 +95,9 @@ def expired_lock(bucket_id: int, settings: str, entries: Sequence[ExpireEntry]) 
     return {lock_of_key(bucket_id, entry.key) for entry in entries}
 
 
-def found_lock(bucket_id: int, owner_id: str, since: int, found: Sequence[ExternalFile]) -> Iterable[int]:
+def adopted_lock(bucket_id: int, owner_id: str, since: int, files: Sequence[ExternalFile]) -> Iterable[int]:
     """Return the locks of the keys of all files."""
-    return {lock_of_key(bucket_id, file.key) for file in found}
+    return {lock_of_key(bucket_id, file.key) for file in files}
 
 
 def vanished_lock(bucket_id: int, vanished: Sequence[tuple[str, int]]) -> Iterable[int]:
@@ -109,10 +110,10 @@ def rename_lock(bucket_id: int, rename: Rename) -> Iterable[int]:
     return lock_of_key(bucket_id, rename.source), lock_of_key(bucket_id, rename.target)
 
 
-def append_lock(bucket_id: int, key: str, found: Version, *_: object) -> Iterable[int]:
+def append_lock(bucket_id: int, key: str, current: Version, *_: object) -> Iterable[int]:
     """Return the lock of the key, and of the pieces that were found there."""
-    pieces = found.body.startswith(PIECES)
-    return (lock_of_key(bucket_id, key), *([lock_of_upload(pieces_number(found.body))] if pieces else []))
+    pieces = current.body.startswith(PIECES)
+    return (lock_of_key(bucket_id, key), *([lock_of_upload(pieces_number(current.body))] if pieces else []))
 
 
 def upload_lock(upload: Upload, *_: object) -> Iterable[int]:
@@ -155,33 +156,35 @@ class Discovery(NamedTuple):
     locks: Callable[[list[Row]], set[int]]
 
 
-def _of_source(rows: list[Row]) -> set[int]:
+def _locks_of_source(rows: list[Row]) -> set[int]:
     """Return the locks of the version's key and of its pieces.
 
     The key's lock lets the version keep its body. The second is for the pieces, which compaction moves.
     """
-    found: set[int] = set()
+    locks: set[int] = set()
     for bucket_id, key, body in rows:
-        found.add(lock_of_key(bucket_id, key))
+        locks.add(lock_of_key(bucket_id, key))
         if is_plain_file(body) or body.startswith(PIECES):
-            found.add(lock_of_upload(pieces_number(body)))
-    return found
+            locks.add(lock_of_upload(pieces_number(body)))
+    return locks
 
 
-def _of_intent(rows: list[Row]) -> set[int]:
-    found: set[int] = set()
+def _locks_of_intent(rows: list[Row]) -> set[int]:
+    locks: set[int] = set()
     for bucket_id, key, upload in rows:
-        found.add(lock_of_key(bucket_id, key))
+        locks.add(lock_of_key(bucket_id, key))
         if upload:
-            found.add(lock_of_upload(upload))
-    return found
+            locks.add(lock_of_upload(upload))
+    return locks
 
 
-def _find(table: Any, names: tuple[str, ...], wanted: Any) -> Statement:
-    return Statement(select(*columns(table, names)).where(wanted))
+def _lookup(table: Any, names: tuple[str, ...], condition: Any) -> Statement:
+    return Statement(select(*columns(table, names)).where(condition))
 
 
-SOURCE = Discovery(_find(versions, ("bucket_id", "key", "body"), versions.c.seq == number("version")), _of_source)
+SOURCE = Discovery(
+    _lookup(versions, ("bucket_id", "key", "body"), versions.c.seq == number("version")), _locks_of_source
+)
 """Locks of a version of which only the number is known."""
-INTENT = Discovery(_find(intents, ("bucket_id", "key", "upload"), intents.c.id == number("intent")), _of_intent)
+INTENT = Discovery(_lookup(intents, ("bucket_id", "key", "upload"), intents.c.id == number("intent")), _locks_of_intent)
 """Locks of a write intent."""

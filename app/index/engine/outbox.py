@@ -7,14 +7,15 @@ writes none.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
 from contextvars import ContextVar
 from typing import Any, NamedTuple, Protocol
 
-from sluice_s3.app.index.outbox_rows import NewMessage
+from sluice_s3.app.eager_task import enter_task
+from sluice_s3.app.index.notifications.rows import NewMessage
+from sluice_s3.app.index.notifications.transactions import add_messages
 from sluice_s3.app.index.sql.transaction import Draw, Transaction
-from sluice_s3.app.index.transactions.outbox import add_messages
 
 PUT, DELETED, MARKED, EXPIRED, RENEWED = "put", "deleted", "marked", "expired", "renewed"
 STORAGE_CLASS_CHANGED = "reclassed"
@@ -57,9 +58,10 @@ BUILDER: ContextVar[EventBuilder | None] = ContextVar("builder", default=None)
 """The builder for changes that begin now."""
 
 
-@contextmanager
-def emit_events(builder: EventBuilder | None) -> Iterator[None]:
-    """Write the change events of changes that begin inside."""
+@asynccontextmanager
+async def emit_events(builder: EventBuilder | None) -> AsyncIterator[None]:
+    """Write the change events of changes that begin inside, in a task: only there a context variable is private."""
+    await enter_task()
     token = BUILDER.set(builder)
     try:
         yield
@@ -73,21 +75,24 @@ class OutboxTransaction:
     `changes` is the function without them.
     """
 
-    __slots__ = ("_builder", "_of", "changes")
+    __slots__ = ("_builder", "_changes_of", "changes")
 
     def __init__(
-        self, changes: Callable[..., Transaction[Any]], of: Callable[..., list[ObjectChange]], builder: EventBuilder
+        self,
+        changes: Callable[..., Transaction[Any]],
+        changes_of: Callable[..., list[ObjectChange]],
+        builder: EventBuilder,
     ) -> None:
         self.changes = changes
-        self._of = of
+        self._changes_of = changes_of
         self._builder = builder
 
     def __call__(self, *arguments: Any) -> Transaction[Any]:
         """Run the transaction."""
         result = yield from self.changes(*arguments)
-        found = self._of(result, *arguments)
-        if found:
-            first = yield Draw(len(found))  # numbers after those of all earlier events of these keys
-            with_outbox = [change._replace(seq=seq) for seq, change in enumerate(found, first)]
+        changes = self._changes_of(result, *arguments)
+        if changes:
+            first = yield Draw(len(changes))  # numbers after those of all earlier events of these keys
+            with_outbox = [change._replace(seq=seq) for seq, change in enumerate(changes, first)]
             yield from add_messages([message for change in with_outbox for message in self._builder.messages(change)])
         return result

@@ -8,8 +8,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from enum import IntEnum
 
-from sluice_s3.app.index.rows import Conditions, NewVersion
-from sluice_s3.app.index.version_rows import Deletion
+from sluice_s3.app.index.objects.conditions import Conditions
+from sluice_s3.app.index.objects.rows import NewVersion
+from sluice_s3.app.index.versioning.rows import Deletion
 
 
 class Procedure(IntEnum):

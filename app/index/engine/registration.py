@@ -53,7 +53,7 @@ class RegisteredIndex(Index):
     @property
     def generation(self) -> int:
         """See `Index.generation`."""
-        return self._generation.read()
+        return self._generation.words[0]
 
     async def forget_writer(self, incarnation: int) -> None:
         """See `Index.forget_writer`."""

@@ -16,13 +16,13 @@ MAX_LOCKS = 128
 Locks = tuple[int, ...]
 
 
-def locks_of(write: Write[..., Any], arguments: tuple[Any, ...], also: Iterable[int] = ()) -> Locks | None:
+def locks_of(write: Write[..., Any], arguments: tuple[Any, ...], more: Iterable[int] = ()) -> Locks | None:
     """Return the locks of an operation in ascending order.
 
     Returns None for an operation that must run alone.
     """
-    named = write.locks(*arguments)
-    if named is None:
+    declared = write.locks(*arguments)
+    if declared is None:
         return None
-    found = sorted({*named, *also})
-    return tuple(found) if len(found) <= MAX_LOCKS else None
+    locks = sorted({*declared, *more})
+    return tuple(locks) if len(locks) <= MAX_LOCKS else None

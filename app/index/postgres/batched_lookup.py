@@ -10,9 +10,9 @@ from collections import deque
 from typing import NamedTuple
 
 from sluice_s3.app.errors import DomainError
+from sluice_s3.app.index.objects.rows import Version
 from sluice_s3.app.index.postgres.database import Connection, Database, Pool, query_with_retry
 from sluice_s3.app.index.postgres.dialect import ESCAPE, escape, unescape
-from sluice_s3.app.index.rows import Version
 
 CONCURRENCY = 2
 """Maximum number of queries in flight. While they run, the next batch grows."""
@@ -29,7 +29,7 @@ JOIN LATERAL (
 """  # noqa: S608 - names of columns
 
 
-class _Wanted(NamedTuple):
+class _Lookup(NamedTuple):
     bucket_id: int
     key: str
     future: asyncio.Future[Version | None]
@@ -38,63 +38,65 @@ class _Wanted(NamedTuple):
 class VersionLoader:
     """Loads the current versions of one index."""
 
-    def __init__(self, link: Database, pool: Pool) -> None:
-        self._link = link
+    def __init__(self, database: Database, pool: Pool) -> None:
+        self._database = database
         self._pool = pool
-        self._wanted: deque[_Wanted] = deque()
+        self._pending: deque[_Lookup] = deque()
         self._running: set[asyncio.Task[None]] = set()
-        self._soon = False
+        self._scheduled = False
 
     def find(self, bucket_id: int, key: str) -> asyncio.Future[Version | None]:
         """Return a future of the current object of a key.
 
         The future raises DomainError.
         """
-        if self._link.away:
-            raise self._link.unavailable()
+        if self._database.is_down:
+            raise self._database.unavailable()
         loop = asyncio.get_running_loop()
-        wanted = _Wanted(bucket_id, escape(key), loop.create_future())
-        self._wanted.append(wanted)
-        if not self._soon:
-            self._soon = True
-            loop.call_soon(self._begin)
-        return wanted.future
+        lookup = _Lookup(bucket_id, escape(key), loop.create_future())
+        self._pending.append(lookup)
+        if not self._scheduled:
+            self._scheduled = True
+            loop.call_soon(self._start_batches)
+        return lookup.future
 
-    def _begin(self) -> None:
-        self._soon = False
-        while self._wanted and len(self._running) < CONCURRENCY:
-            batch = [self._wanted.popleft() for _ in range(min(len(self._wanted), MAX_KEYS))]
+    def _start_batches(self) -> None:
+        self._scheduled = False
+        while self._pending and len(self._running) < CONCURRENCY:
+            batch = [self._pending.popleft() for _ in range(min(len(self._pending), MAX_KEYS))]
             self._running.add(asyncio.get_running_loop().create_task(self._run(batch)))
 
-    async def _run(self, batch: list[_Wanted]) -> None:
+    async def _run(self, batch: list[_Lookup]) -> None:
         try:
-            found = await query_with_retry(self._link, self._pool, lambda connection: self._ask(connection, batch))
+            versions = await query_with_retry(
+                self._database, self._pool, lambda connection: self._query(connection, batch)
+            )
         except DomainError as error:
-            for wanted in batch:
-                if not wanted.future.done():
-                    wanted.future.set_exception(type(error)(**error.detail))
+            for lookup in batch:
+                if not lookup.future.done():
+                    lookup.future.set_exception(type(error)(**error.detail))
         else:
-            for wanted, version in zip(batch, found, strict=True):
-                if not wanted.future.done():
-                    wanted.future.set_result(version)
+            for lookup, version in zip(batch, versions, strict=True):
+                if not lookup.future.done():
+                    lookup.future.set_result(version)
         finally:
             task = asyncio.current_task()
             if task is not None:
                 self._running.discard(task)
-            self._begin()
+            self._start_batches()
 
-    async def _ask(self, connection: Connection, batch: list[_Wanted]) -> list[Version | None]:
-        timeout = self._link.timeout
+    async def _query(self, connection: Connection, batch: list[_Lookup]) -> list[Version | None]:
+        timeout = self._database.timeout
         if len(batch) == 1:
             rows = await connection.fetch(SELECT_ONE, batch[0].bucket_id, batch[0].key, timeout=timeout)
         else:
-            buckets = [wanted.bucket_id for wanted in batch]
-            rows = await connection.fetch(SELECT_MANY, buckets, [wanted.key for wanted in batch], timeout=timeout)
-        answers: list[Version | None] = [None] * len(batch)
-        for place, *row in rows:
+            buckets = [lookup.bucket_id for lookup in batch]
+            rows = await connection.fetch(SELECT_MANY, buckets, [lookup.key for lookup in batch], timeout=timeout)
+        versions: list[Version | None] = [None] * len(batch)
+        for position, *row in rows:
             version = Version._make(row)
-            answers[place - 1] = version._replace(key=unescape(version.key)) if ESCAPE in version.key else version
-        return answers
+            versions[position - 1] = version._replace(key=unescape(version.key)) if ESCAPE in version.key else version
+        return versions
 
     async def close(self) -> None:
         """Wait for the queries in flight."""

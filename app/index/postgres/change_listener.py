@@ -27,8 +27,8 @@ class ChangeListener:
     Also calls it when changes may have been missed.
     """
 
-    def __init__(self, link: Database, changed: Callable[[], None]) -> None:
-        self._link = link
+    def __init__(self, database: Database, changed: Callable[[], None]) -> None:
+        self._database = database
         self._changed = changed
         self._known: str | None = None
 
@@ -36,7 +36,7 @@ class ChangeListener:
         """Listen until cancelled."""
         while True:
             try:
-                connection = await self._link.connect()
+                connection = await self._database.connect()
             except DomainError:
                 await asyncio.sleep(POLL_SECONDS / 4)
                 continue
@@ -45,7 +45,7 @@ class ChangeListener:
             except Exception as error:
                 logger.warning("index: the watch for changes ended: %s", type(error).__name__)
                 if isinstance(error, TimeoutError):
-                    self._link.failed()
+                    self._database.mark_down()
             finally:
                 connection.terminate()
                 self._changed()
@@ -53,13 +53,13 @@ class ChangeListener:
     async def _watch(self, connection: Connection) -> None:
         ended = asyncio.Event()
         connection.add_termination_listener(lambda _: ended.set())
-        if not self._link.pooler:  # a pooler assigns another session each time
+        if not self._database.pooler:  # a pooler assigns another session each time
             await connection.add_listener(CHANNEL, lambda *_: self._changed())
         while not ended.is_set():
-            async with asyncio.timeout(SILENCE_SECONDS), self._link.transaction(connection):
-                found = await connection.fetchval(COUNTER)
-            if found != self._known:
-                self._known = found
+            async with asyncio.timeout(SILENCE_SECONDS), self._database.transaction(connection):
+                generation = await connection.fetchval(COUNTER)
+            if generation != self._known:
+                self._known = generation
                 self._changed()
             try:
                 await asyncio.wait_for(ended.wait(), POLL_SECONDS)

@@ -68,7 +68,7 @@ class CommitScheduler(CommitQueue):
         self._slots = slots
         self._arrived: deque[Queued] = deque()
         self._woken = False
-        self._soon = False
+        self._scheduled = False
         self._held: set[int] = set()
         self._running: set[asyncio.Task[None]] = set()
 
@@ -88,8 +88,8 @@ class CommitScheduler(CommitQueue):
         job.kind = procedure_of(job)
         self._enter(job, len(self._queue))
         self._queue.append(job)
-        if not self._soon:
-            self._soon = True
+        if not self._scheduled:
+            self._scheduled = True
             self._loop.call_soon(self._dispatch)
         return job.future
 
@@ -125,21 +125,21 @@ class CommitScheduler(CommitQueue):
             self._timer.cancel()
 
     def _dispatch(self) -> None:
-        self._soon = False
+        self._scheduled = False
         while self._queue and len(self._running) < self._slots:
-            group, locks, kind = self._take()
+            group, locks, kind = self._next_group()
             if not group:
                 return
             self._held.update(locks)
             task = self._loop.create_task(self._run(group, locks, kind))
             self._running.add(task)
 
-    def _take(self) -> tuple[list[Queued], set[int], Procedure]:
+    def _next_group(self) -> tuple[list[Queued], set[int], Procedure]:
         """Return the next group: the first runnable job, and later ones that can join."""
         group: list[Queued] = []
         skipped: list[Queued] = []
         locks: set[int] = set()
-        met: set[int] = set()
+        blocked: set[int] = set()
         """Locks of skipped jobs. A later job that needs one of them must not overtake."""
         kind = Procedure.NONE
         looked = 0
@@ -148,16 +148,16 @@ class CommitScheduler(CommitQueue):
             looked += 1
             if job.state is not State.QUEUED:
                 continue
-            wanted = (GLOBAL_LOCK,) if job.locks is None else job.locks
+            needed = (GLOBAL_LOCK,) if job.locks is None else job.locks
             refused = not self._fits(group, locks, kind, job)
-            if refused or any(lock in self._held or lock in met for lock in wanted):
+            if refused or any(lock in self._held or lock in blocked for lock in needed):
                 skipped.append(job)
-                met.update(wanted)
+                blocked.update(needed)
                 continue
             if not self._claimed(job):
                 continue
             group.append(job)
-            locks.update(wanted)
+            locks.update(needed)
             kind = job.kind
             if job.locks is None:
                 break

@@ -16,6 +16,7 @@ from urllib.parse import urlsplit
 
 import asyncpg
 
+from sluice_s3.app.eager_task import enter_task
 from sluice_s3.app.errors import DomainError, Overloaded, StoreUnavailable
 from sluice_s3.app.index.postgres.errors import is_lost, state_of, to_domain_error
 
@@ -55,7 +56,7 @@ class Database:
         self.begin = "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE"
         if pooler:
             self.begin += "".join(f"; SET LOCAL {name} = '{value}'" for name, value in local.items())
-        self.away = False
+        self.is_down = False
         self._reason = "the index is away"
         self._task: asyncio.Task[None] | None = None
         self._pools: list[Pool] = []
@@ -69,16 +70,17 @@ class Database:
 
         `hot` is for statements that find their rows by a key. Raises DomainError.
         """
-        if self.away:
+        if self.is_down:
             raise self.unavailable()
         try:
             return await self._connect(hot)
         except Exception as error:
             if state_of(error) != TOO_MANY:
-                self.failed()
+                self.mark_down()
             raise to_domain_error(error) from None
 
     async def _connect(self, hot: bool = False) -> Connection:
+        await enter_task()
         async with asyncio.timeout(CONNECT_SECONDS):
             return await asyncpg.connect(
                 self._url,
@@ -109,19 +111,19 @@ class Database:
         task, self._task = self._task, None
         if task is not None:
             task.cancel()
-        self.away, self._reason = True, reason
+        self.is_down, self._reason = True, reason
         logger.error("index: %s", reason)
         for pool in self._pools:
             pool.refuse_waiting()
 
-    def failed(self) -> None:
+    def mark_down(self) -> None:
         """Record that Postgres does not answer.
 
         All requests are refused until it does.
         """
-        if self._task is not None or self.away:
+        if self._task is not None or self.is_down:
             return
-        self.away = True
+        self.is_down = True
         logger.error("index: Postgres does not answer")
         for pool in self._pools:
             pool.refuse_waiting()
@@ -140,14 +142,14 @@ class Database:
                 logger.debug("index: still away: %s", type(error).__name__)
                 continue
             break
-        self.away, self._task = False, None
+        self.is_down, self._task = False, None
         logger.warning("index: Postgres answers again")
 
     def pool(self, size: int, *, hot: bool = True) -> Pool:
         """Return a new pool of at most `size` connections."""
-        made = Pool(self, size, hot)
-        self._pools.append(made)
-        return made
+        new_pool = Pool(self, size, hot)
+        self._pools.append(new_pool)
+        return new_pool
 
     async def close(self) -> None:
         """Close all idle connections and stop retrying."""
@@ -155,7 +157,7 @@ class Database:
         if task is not None:
             task.cancel()
             await asyncio.gather(task, return_exceptions=True)
-        self.away = True
+        self.is_down = True
         for pool in self._pools:
             pool.refuse_waiting()
             await pool.close()
@@ -167,8 +169,8 @@ class Pool:
     The most recently used connection is handed out first.
     """
 
-    def __init__(self, link: Database, size: int, hot: bool) -> None:
-        self._link = link
+    def __init__(self, database: Database, size: int, hot: bool) -> None:
+        self._database = database
         self._hot = hot
         self._size = size
         self._open = 0
@@ -186,8 +188,8 @@ class Pool:
                 if not connection.is_closed():
                     return connection
                 self._open -= 1
-            if self._link.away:
-                raise self._link.unavailable()
+            if self._database.is_down:
+                raise self._database.unavailable()
             if self._open < self._size:
                 break
             connection = await self._wait(first)
@@ -196,10 +198,10 @@ class Pool:
             self._open -= connection is not None
         self._open += 1
         try:
-            return await self._link.connect(hot=self._hot)
+            return await self._database.connect(hot=self._hot)
         except BaseException:
             self._open -= 1
-            self._hand_on(None)
+            self._hand_over(None)
             raise
 
     async def _wait(self, first: bool) -> Connection | None:
@@ -210,11 +212,12 @@ class Pool:
         future: asyncio.Future[Connection | None] = asyncio.get_running_loop().create_future()
         (self._waiting.appendleft if first else self._waiting.append)(future)
         try:
-            async with asyncio.timeout(self._link.timeout):
+            await enter_task()
+            async with asyncio.timeout(self._database.timeout):
                 return await future
         except (TimeoutError, asyncio.CancelledError) as error:
             if future.done() and not future.cancelled() and future.exception() is None:
-                self._hand_on(future.result())  # it was this waiter's turn: pass it on
+                self._hand_over(future.result())  # it was this waiter's turn: pass it on
             if isinstance(error, TimeoutError):
                 raise Overloaded(reason="no connection to the index is free") from None
             raise
@@ -223,17 +226,17 @@ class Pool:
         """Give back a connection that is in no transaction."""
         if connection.is_closed():
             self._open -= 1
-            self._hand_on(None)
+            self._hand_over(None)
         else:
-            self._hand_on(connection)
+            self._hand_over(connection)
 
     def drop(self, connection: Connection) -> None:
         """Give back a connection that broke or whose state is unknown."""
         connection.terminate()
         self._open -= 1
-        self._hand_on(None)
+        self._hand_over(None)
 
-    def _hand_on(self, connection: Connection | None) -> None:
+    def _hand_over(self, connection: Connection | None) -> None:
         """Give a connection to the longest waiter, so that later ones cannot overtake it."""
         while self._waiting:
             future = self._waiting.popleft()
@@ -248,7 +251,7 @@ class Pool:
         waiting, self._waiting = self._waiting, deque()
         for future in waiting:
             if not future.done():
-                future.set_exception(self._link.unavailable())
+                future.set_exception(self._database.unavailable())
 
     async def close(self) -> None:
         """Close idle connections."""
@@ -262,13 +265,13 @@ class Pool:
 
 
 async def query_with_retry(
-    link: Database, pool: Pool, ask: Callable[[Connection], Awaitable[T]], *, first: bool = False
+    database: Database, pool: Pool, ask: Callable[[Connection], Awaitable[T]], *, first: bool = False
 ) -> T:
     """Run a read, and retry it on another connection when an old one had broken.
 
     With `first`, it is served before all others that wait for a connection. Raises DomainError.
     """
-    for left in reversed(range(MAX_ATTEMPTS)):
+    for attempts_left in reversed(range(MAX_ATTEMPTS)):
         connection = await pool.acquire(first=first)
         try:
             answer = await ask(connection)
@@ -278,8 +281,8 @@ async def query_with_retry(
         except Exception as error:
             pool.drop(connection)
             if isinstance(error, TimeoutError):
-                link.failed()
-            elif left and is_lost(error):
+                database.mark_down()
+            elif attempts_left and is_lost(error):
                 continue
             raise to_domain_error(error) from None
         except BaseException:

@@ -42,27 +42,27 @@ def prepare(statement: Statement | Query) -> Prepared:
 
     It is compiled at its first use.
     """
-    found = _prepared.get(statement)
-    if found is None:
-        made = _of_query(statement) if isinstance(statement, Query) else _compiled(statement)
-        found = _prepared[statement] = made
-    return found
+    prepared = _prepared.get(statement)
+    if prepared is None:
+        compiled = _compile_query(statement) if isinstance(statement, Query) else _compile(statement)
+        prepared = _prepared[statement] = compiled
+    return prepared
 
 
-def _compiled(statement: Statement) -> Prepared:
+def _compile(statement: Statement) -> Prepared:
     compiled: Any = statement.postgres.compile(dialect=_POSTGRES)
     if tuple(compiled.positiontup or ()) != statement.names:
         raise AssertionError(f"parameters in another order than SQLite's: {compiled}")
-    given = getattr(statement.postgres, "selected_columns", ())
-    keys = tuple(at for at, column in enumerate(given) if getattr(column, "name", "") in KEYS)
+    selected = getattr(statement.postgres, "selected_columns", ())
+    keys = tuple(position for position, column in enumerate(selected) if getattr(column, "name", "") in KEYS)
     return Prepared(str(compiled), partial(unescape_rows, keys) if keys else None)
 
 
-def _of_query(query: Query) -> Prepared:
-    one = unescape_json if query.documents else unescape
+def _compile_query(query: Query) -> Prepared:
+    unescape_text = unescape_json if query.documents else unescape
 
     def plain(rows: Rows) -> Rows:
-        return [tuple([one(value) if type(value) is str else value for value in row]) for row in rows]
+        return [tuple([unescape_text(value) if type(value) is str else value for value in row]) for row in rows]
 
     return Prepared(query.postgres, plain)
 
@@ -85,7 +85,7 @@ def escape_all(parameters: Sequence[Any]) -> Sequence[Any]:
     """Return the parameters of a statement with their texts escaped."""
     for value in parameters:
         if type(value) is str and (NUL in value or ESCAPE in value):
-            return [escape(one) if type(one) is str else one for one in parameters]
+            return [escape(parameter) if type(parameter) is str else parameter for parameter in parameters]
     return parameters
 
 
@@ -95,9 +95,12 @@ def unescape_rows(keys: tuple[int, ...], rows: Rows) -> Rows:
     `keys` are the positions of the columns of keys.
     """
     for row in rows:
-        for at in keys:
-            if row[at] is not None and ESCAPE in row[at]:
-                return [tuple(unescape(one) if type(one) is str else one for one in each) for each in rows]
+        for position in keys:
+            if row[position] is not None and ESCAPE in row[position]:
+                return [
+                    tuple(unescape(value) if type(value) is str else value for value in result_row)
+                    for result_row in rows
+                ]
     return rows
 
 
@@ -110,9 +113,9 @@ def unescape_json(document: str) -> str:
         if isinstance(value, str):
             return unescape(value)
         if isinstance(value, list):
-            return [walk(one) for one in value]
+            return [walk(item) for item in value]
         if isinstance(value, dict):
-            return {name: walk(one) for name, one in value.items()}
+            return {name: walk(item) for name, item in value.items()}
         return value
 
     return orjson.dumps(walk(orjson.loads(document))).decode()

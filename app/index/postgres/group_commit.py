@@ -40,7 +40,7 @@ NOTIFY_CHANGE = """WITH counted AS (
 RETAINED_GROUPS = 1 << 12
 """Number of recent operations of this process to keep, and the minimum number to delete at a time."""
 BITS = 20
-KEPT_MS = 86_400_000
+OPERATION_RETENTION_MS = 86_400_000
 LOCK_TIMEOUT_MS = 1000
 """Milliseconds that a group waits for the exclusive global lock, and so delays all groups behind it, before it
 retries."""
@@ -55,14 +55,14 @@ class GroupCommitter:
 
     def __init__(
         self,
-        link: Database,
+        database: Database,
         pool: Pool,
         *,
         timeout: float,
         changed: Callable[[], None],
         lost: Callable[[], None] | None,
     ) -> None:
-        self._link = link
+        self._database = database
         self._pool = pool
         self._timeout = timeout
         self._changed = changed
@@ -110,10 +110,10 @@ class GroupCommitter:
 
         Returns the jobs that the function left untouched.
         """
-        wanted = build_call(kind, jobs)
-        if self._link.pooler:
-            wanted = wanted._replace(must_know=True)
-        for left in (1, 0):
+        call = build_call(kind, jobs)
+        if self._database.pooler:
+            call = call._replace(must_know=True)
+        for retries in (1, 0):
             try:
                 connection = await self._pool.acquire()
             except DomainError as error:
@@ -122,17 +122,17 @@ class GroupCommitter:
             operation = self._next_operation()
             common = (operation, now_ms(), GLOBAL_LOCK, self.incarnation, locks)
             crash_point("index.commit", jobs)
-            asked = asyncio.shield(self._called(connection, kind, jobs, wanted, common))
-            if not isinstance(again := await asked, Exception):
+            task = asyncio.shield(self._call_procedure(connection, kind, jobs, call, common))
+            if not isinstance(untouched := await task, Exception):
                 crash_point("index.committed", jobs)
-                return again
-            if not left or not is_lost(again):
-                fail(jobs, again)
+                return untouched
+            if not retries or not is_lost(untouched):
+                fail(jobs, untouched)
                 return ()
         raise AssertionError("unreachable")
 
-    async def _called(
-        self, connection: Connection, kind: Procedure, jobs: Sequence[Job], wanted: Call, common: tuple[Any, ...]
+    async def _call_procedure(
+        self, connection: Connection, kind: Procedure, jobs: Sequence[Job], call: Call, common: tuple[Any, ...]
     ) -> Sequence[Job] | Exception:
         """Make the call for `_call`.
 
@@ -140,22 +140,22 @@ class GroupCommitter:
         """
         timeout = self._timeout
         try:
-            if wanted.must_know:
-                await connection.execute(self._link.begin, timeout=timeout)
-            rows = await connection.fetch(wanted.sql, *common, *wanted.arrays, timeout=timeout)
+            if call.must_know:
+                await connection.execute(self._database.begin, timeout=timeout)
+            rows = await connection.fetch(call.sql, *common, *call.arrays, timeout=timeout)
         except Exception as error:
-            if wanted.must_know:
+            if call.must_know:
                 await self._undo(connection, error)
                 return jobs if state_of(error) and not is_lost(error) and state_of(error) != DEAD else self._dead(error)
-            return await self._lost_call(connection, kind, jobs, common[0], error)
-        left = apply_results(kind, jobs, rows)
-        if wanted.must_know:
-            await self._end(connection, common[0], [job for job in jobs if job not in left])
+            return await self._recover_lost_call(connection, kind, jobs, common[0], error)
+        untouched = apply_results(kind, jobs, rows)
+        if call.must_know:
+            await self._end(connection, common[0], [job for job in jobs if job not in untouched])
         else:
             self._pool.release(connection)
-        return left
+        return untouched
 
-    async def _lost_call(
+    async def _recover_lost_call(
         self, connection: Connection, kind: Procedure, jobs: Sequence[Job], operation: int, error: Exception
     ) -> Sequence[Job] | Exception:
         """Find the outcome of a self-committing call that ended with an error."""
@@ -167,14 +167,14 @@ class GroupCommitter:
             return jobs
         self._pool.drop(connection)
         if isinstance(error, TimeoutError):
-            self._link.failed()
+            self._database.mark_down()
         try:
-            number = await self._number_of(operation)
+            number = await self._resolve_number(operation)
             if number < 0:
                 return error
             connection = await self._pool.acquire()
             try:
-                async with self._link.transaction(connection):
+                async with self._database.transaction(connection):
                     await recover_results(kind, jobs, number, connection)
             finally:
                 self._pool.drop(connection)
@@ -204,7 +204,7 @@ class GroupCommitter:
             return None
         except Exception as error:
             if isinstance(error, TimeoutError):
-                self._link.failed()
+                self._database.mark_down()
             return error
         crash_point("index.commit", jobs)
         # COMMIT is sent: from here on only its answer, or a later look at `operations`, tells the outcome
@@ -236,10 +236,10 @@ class GroupCommitter:
 
         Retries on a stale connection. Raises the error that prevented the begin.
         """
-        for left in (2, 1, 0):
+        for retries in (2, 1, 0):
             connection = await self._pool.acquire()
             operation = self._next_operation()
-            begin = self._link.begin
+            begin = self._database.begin
             if locks is None:
                 begin += f"; SET LOCAL lock_timeout = {LOCK_TIMEOUT_MS}"
             try:
@@ -249,7 +249,7 @@ class GroupCommitter:
                 )
             except Exception as error:
                 await self._undo(connection, error)
-                if left and is_lost(error):
+                if retries and is_lost(error):
                     continue
                 raise
             except BaseException:
@@ -284,9 +284,9 @@ class GroupCommitter:
             logger.error("index: COMMIT failed: %s", type(error).__name__)
             self._pool.drop(connection)
             if isinstance(error, TimeoutError):
-                self._link.failed()
+                self._database.mark_down()
             try:
-                took_effect = await self._number_of(operation) >= 0
+                took_effect = await self._resolve_number(operation) >= 0
             except Exception as second:
                 logger.error("index: and its outcome is unknown: %s", type(second).__name__)
                 fail(jobs, CommitUnknown())
@@ -303,7 +303,7 @@ class GroupCommitter:
         if any(job.notifies and job.error is None for job in jobs):
             self._changed()
 
-    async def _number_of(self, operation: int) -> int:
+    async def _resolve_number(self, operation: int) -> int:
         """Return the number that the group of an operation drew.
 
         Returns -1 when it is not committed, nor ever will be.
@@ -314,7 +314,7 @@ class GroupCommitter:
                 connection = await self._pool.acquire()
                 try:
                     async with asyncio.timeout(max(deadline - time.monotonic(), 0.1)):
-                        async with self._link.transaction(connection):
+                        async with self._database.transaction(connection):
                             number = await connection.fetchval(RESOLVE, operation, now_ms())
                 except BaseException:
                     self._pool.drop(connection)
@@ -343,9 +343,9 @@ class GroupCommitter:
             return
         connection = await self._pool.acquire()
         try:
-            async with self._link.transaction(connection):
+            async with self._database.transaction(connection):
                 await connection.execute(FORGET, self._forgotten, until)
-                await connection.execute(FORGET_OLD, now_ms() - KEPT_MS)
+                await connection.execute(FORGET_OLD, now_ms() - OPERATION_RETENTION_MS)
         except BaseException:
             self._pool.drop(connection)
             raise

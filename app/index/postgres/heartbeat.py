@@ -21,8 +21,8 @@ from collections import deque
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 
 from sluice_s3.app.errors import DomainError
-from sluice_s3.app.index.cluster_rows import Beat
-from sluice_s3.app.index.transactions.cluster import LIVE
+from sluice_s3.app.index.cluster.rows import Beat
+from sluice_s3.app.index.cluster.transactions import LIVE
 
 logger = logging.getLogger("sluice.index")
 
@@ -70,7 +70,7 @@ class Heartbeat:
         self._started_beats: deque[tuple[int, int]] = deque()
         """Heartbeats that are not settled yet, and the begin of each in milliseconds of CLOCK_BOOTTIME."""
         self._confirmed = True
-        self._looked = now()
+        self._observed_at = now()
         self._moved: dict[int, tuple[int, float]] = {}
         """The number of each writer, and the time at which it was first observed."""
         self._horizon = 0
@@ -108,7 +108,7 @@ class Heartbeat:
         self._confirmed = False
         beats = list(await self._beat(self._number, self._settled))
         self._confirmed = True
-        self._look(beats, began)
+        self._observe(beats, began)
 
     def is_silent(self, incarnation: int) -> bool:
         """Return whether a writer has timed out.
@@ -126,12 +126,12 @@ class Heartbeat:
         return self._horizon
 
     def _looked_away(self) -> bool:
-        return self._now() - self._looked > MAX_GAP_SECONDS
+        return self._now() - self._observed_at > MAX_GAP_SECONDS
 
-    def _look(self, beats: list[Beat], began: int) -> None:
+    def _observe(self, beats: list[Beat], began: int) -> None:
         now = self._now()
         known = {} if self._looked_away() else self._moved
-        self._looked = now
+        self._observed_at = now
         self._moved = {}
         for beat in beats:
             before = known.get(beat.incarnation)

@@ -10,16 +10,23 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from sluice_s3.app.errors import DomainError, WouldBlock
-from sluice_s3.app.index import change_feed
-from sluice_s3.app.index.cluster_rows import Beat
-from sluice_s3.app.index.cluster_statements import BEAT
+from sluice_s3.app.errors import DomainError
+from sluice_s3.app.index.cluster import transactions as cluster
+from sluice_s3.app.index.cluster.rows import Beat
+from sluice_s3.app.index.cluster.rows import Writer as WriterRow
+from sluice_s3.app.index.cluster.statements import BEAT
 from sluice_s3.app.index.engine.declared import DeferredCommit, Write
 from sluice_s3.app.index.engine.fencing import fenced
 from sluice_s3.app.index.engine.generation import Generation
 from sluice_s3.app.index.engine.liveness_lock import is_unlocked
 from sluice_s3.app.index.engine.registration import RegisteredIndex
 from sluice_s3.app.index.interface import Index
+from sluice_s3.app.index.journals import queries as journal_queries
+from sluice_s3.app.index.journals.rows import Changes
+from sluice_s3.app.index.meta import transactions as meta
+from sluice_s3.app.index.objects import transactions as objects
+from sluice_s3.app.index.objects.rows import CommitResult
+from sluice_s3.app.index.packs.rows import Pack
 from sluice_s3.app.index.postgres import lock_discovery, migrate, runner
 from sluice_s3.app.index.postgres.advisory_locks import MAX_LOCKS, locks_of
 from sluice_s3.app.index.postgres.batched_lookup import VersionLoader
@@ -30,17 +37,13 @@ from sluice_s3.app.index.postgres.errors import to_domain_error
 from sluice_s3.app.index.postgres.group_commit import GroupCommitter
 from sluice_s3.app.index.postgres.heartbeat import Heartbeat
 from sluice_s3.app.index.postgres.scans import Scans
-from sluice_s3.app.index.rows import CommitResult
 from sluice_s3.app.index.schema.tables import DEFAULT, REVISION
 from sluice_s3.app.index.sql.transaction import Transaction
-from sluice_s3.app.index.transactions import cluster, objects
-from sluice_s3.app.index.upkeep_rows import Pack
-from sluice_s3.app.index.upkeep_rows import Writer as WriterRow
-from sluice_s3.app.index.version_rows import Deletion, Done
+from sluice_s3.app.index.versioning.rows import Deletion, Done
 from sluice_s3.app.private_files import make_directory
 
 if TYPE_CHECKING:
-    from sluice_s3.app.index.rows import Version
+    from sluice_s3.app.index.objects.rows import Version
 
 R = TypeVar("R")
 T = TypeVar("T")
@@ -74,7 +77,7 @@ class PostgresIndex(RegisteredIndex):
         limit: float = 15,
     ) -> None:
         super().__init__(run_dir)
-        self.link = Database(url, durability=durability, pooler=pooler, timeout=timeout)
+        self.database = Database(url, durability=durability, pooler=pooler, timeout=timeout)
         self._durability = durability
         self._commit_timeout = commit_timeout
         self._commit_queue = commit_queue
@@ -83,15 +86,15 @@ class PostgresIndex(RegisteredIndex):
         self._limit = limit
         self._heartbeat: Heartbeat | None = None
         writing = WRITING if writer else 1
-        self.reads = self.link.pool(max(connections - writing - LONG - 1, 1))
-        self._scans = Scans(self.link, self.link.pool(LONG, hot=False))
-        self._writes = self.link.pool(writing)
+        self.reads = self.database.pool(max(connections - writing - LONG - 1, 1))
+        self._scans = Scans(self.database, self.database.pool(LONG, hot=False))
+        self._writes = self.database.pool(writing)
         self._slots = writing
-        self._lookups = VersionLoader(self.link, self.reads)
+        self._lookups = VersionLoader(self.database, self.reads)
         self._settled = 0
 
     def __repr__(self) -> str:
-        return f"PostgresIndex({self.link!r})"
+        return f"PostgresIndex({self.database!r})"
 
     # life cycle
 
@@ -113,24 +116,24 @@ class PostgresIndex(RegisteredIndex):
 
     async def _open(self, upgrade: bool) -> None:
         make_directory(self._run_dir)
-        self._opened.push_async_callback(self.link.close)
+        self._opened.push_async_callback(self.database.close)
         self._opened.push_async_callback(self._lookups.close)
-        connection = await self.link.connect()
+        connection = await self.database.connect()
         try:
-            async with self.link.transaction(connection):
+            async with self.database.transaction(connection):
                 await migrate.require_server(connection, durability=self._durability)
                 due = upgrade and await migrate.revision(connection) != REVISION
             if due:
-                await migrate.upgrade(self.link)
-            async with self.link.transaction(connection):
+                await migrate.upgrade(self.database)
+            async with self.database.transaction(connection):
                 await migrate.check_revision(connection)
         finally:
             await connection.close()
         self._generation = Generation(self._run_dir / "generation")
         self._opened.callback(self._generation.close)
-        timeout = max(self._commit_timeout, self.link.timeout)
+        timeout = max(self._commit_timeout, self.database.timeout)
         self._committer = GroupCommitter(
-            self.link, self._writes, timeout=timeout, changed=self._generation.bump, lost=self._report_lost
+            self.database, self._writes, timeout=timeout, changed=self._generation.bump, lost=self._report_lost
         )
         self._writer = CommitScheduler(
             self._committer, slots=self._slots, timeout=self._commit_timeout, queue_limit=self._commit_queue
@@ -139,17 +142,17 @@ class PostgresIndex(RegisteredIndex):
 
     async def check(self) -> None:
         """See `Index.check`."""
-        await self._read(objects.any_row())
+        await self._read(meta.any_row())
 
     def refuse(self, reason: str) -> None:
         """See `Index.refuse`."""
-        self.link.refuse(reason)
+        self.database.refuse(reason)
 
     async def _register(self) -> None:
         await super()._register()
         self._committer.incarnation = self.incarnation
         self._heartbeat = Heartbeat(self.incarnation, self._beat, self._limit, self._report_lost)
-        for job in (self._heartbeat.run(), ChangeListener(self.link, self._generation.bump).run(), self._tidy()):
+        for job in (self._heartbeat.run(), ChangeListener(self.database, self._generation.bump).run(), self._tidy()):
             task = asyncio.create_task(job)
             self._opened.push_async_callback(_ended, task)
 
@@ -157,12 +160,12 @@ class PostgresIndex(RegisteredIndex):
         sign = BEAT, (self.incarnation, number, settled)
 
         async def give(connection: Connection) -> list[Beat]:
-            async with self.link.transaction(connection):
-                await runner.rows_of(connection, *sign, self.link.timeout)
-                return await runner.read(connection, cluster.beats(), self.link.timeout)
+            async with self.database.transaction(connection):
+                await runner.rows_of(connection, *sign, self.database.timeout)
+                return await runner.read(connection, cluster.beats(), self.database.timeout)
 
         # a heartbeat that waits behind requests for too long lets its writer count as dead
-        return await query_with_retry(self.link, self.reads, give, first=True)
+        return await query_with_retry(self.database, self.reads, give, first=True)
 
     def _report_lost(self) -> None:
         lost, self._lost = self._lost, None
@@ -180,12 +183,14 @@ class PostgresIndex(RegisteredIndex):
     # how transactions run
 
     async def _read(self, transaction: Transaction[T]) -> T:
-        if self.link.pooler:
+        if self.database.pooler:
             return await self._read_snapshot(transaction)
-        return await query_with_retry(self.link, self.reads, runner.Reading(transaction, self.link.timeout).run)
+        return await query_with_retry(self.database, self.reads, runner.Reading(transaction, self.database.timeout).run)
 
     async def _read_snapshot(self, transaction: Transaction[T]) -> T:
-        return await query_with_retry(self.link, self.reads, runner.Reading(transaction, self.link.timeout).together)
+        return await query_with_retry(
+            self.database, self.reads, runner.Reading(transaction, self.database.timeout).together
+        )
 
     async def _scan(self, transaction: Transaction[T], *, snapshot: bool = False) -> T:
         return await self._scans.run(transaction, snapshot=snapshot)
@@ -203,31 +208,27 @@ class PostgresIndex(RegisteredIndex):
         write: Write[..., T],
         function: Callable[..., Transaction[T]],
         arguments: tuple[Any, ...],
-        also: Iterable[int] = (),
+        more_locks: Iterable[int] = (),
     ) -> asyncio.Future[T]:
-        """Commit `function` under the locks of `write` and those in `also`."""
-        self._refuse_away()
-        return self._writer.submit(write, fenced(function), arguments, locks_of(write, arguments, also))
+        """Commit `function` under the locks of `write` and those in `more_locks`."""
+        self._require_up()
+        return self._writer.submit(write, fenced(function), arguments, locks_of(write, arguments, more_locks))
 
-    def _refuse_away(self) -> None:
-        if self.link.away:
-            raise self.link.unavailable()
+    def _require_up(self) -> None:
+        if self.database.is_down:
+            raise self.database.unavailable()
 
     def _start(self, write: Write[..., CommitResult], arguments: Callable[[str], tuple[Any, ...]]) -> DeferredCommit:
-        self._refuse_away()
+        self._require_up()
         return self._writer.begin(write, arguments)
 
     # overrides of `Index`
 
     async def version(self, bucket_id: int, key: str, version_id: str | None = None) -> Version | None:
         """See `Index.version`."""
-        if version_id is None and not self.link.pooler:
+        if version_id is None and not self.database.pooler:
             return await self._lookups.find(bucket_id, key)
         return await self._read(objects.version(bucket_id, key, version_id))
-
-    def try_version(self, bucket_id: int, key: str) -> Version | None:
-        """See `Index.try_version`."""
-        raise WouldBlock
 
     def is_writer_dead(self, writer: WriterRow) -> bool:
         """See `Index.is_writer_dead`.
@@ -246,7 +247,7 @@ class PostgresIndex(RegisteredIndex):
         if self._durability != "full":
             connection = await self._writes.acquire()
             try:
-                await connection.execute(f"{self.link.begin}; SET LOCAL synchronous_commit = on")
+                await connection.execute(f"{self.database.begin}; SET LOCAL synchronous_commit = on")
                 await connection.execute("SELECT pg_current_xact_id()")
                 await connection.execute("COMMIT")
             except BaseException as error:
@@ -261,20 +262,19 @@ class PostgresIndex(RegisteredIndex):
 
         It takes several transactions, because each may hold at most `MAX_LOCKS` locks.
         """
-        answers: list[Done] = []
+        results: list[Done] = []
         for first in range(0, len(entries), MAX_LOCKS):
-            some = entries[first : first + MAX_LOCKS]
+            batch = entries[first : first + MAX_LOCKS]
             try:
-                done: list[Done] = await self._commit(Index.delete_versions, (bucket_id, some))
-                answers += done
+                outcomes: list[Done] = await self._commit(Index.delete_versions, (bucket_id, batch))
+                results += outcomes
             except DomainError as error:
-                if not answers:
+                if not results:
                     raise
-                answers += [type(error)(**error.detail) for _ in some]
-        return answers
+                results += [type(error)(**error.detail) for _ in batch]
+        return results
 
     many_hosts = True
-    at_once = False
 
     def across(self, oldest: Callable[[], int]) -> Callable[[], int]:
         """See `Index.across`."""
@@ -286,23 +286,23 @@ class PostgresIndex(RegisteredIndex):
 
     async def barrier(self) -> int:
         """Return the last number drawn, once all groups with numbers up to it have ended."""
-        self._settled = max(self._settled, await lock_discovery.sequence_barrier(self.link, self.reads))
+        self._settled = max(self._settled, await lock_discovery.sequence_barrier(self.database, self.reads))
         return self._settled
 
     async def _read_settled(self, read: Callable[[], Transaction[list[R]]], number: Callable[[R], int]) -> list[R]:
-        found = await self._read(read())
-        if found and number(found[-1]) > self._settled:
+        rows = await self._read(read())
+        if rows and number(rows[-1]) > self._settled:
             await self.barrier()
-            found = await self._read(read())
-        return [row for row in found if number(row) <= self._settled]
+            rows = await self._read(read())
+        return [row for row in rows if number(row) <= self._settled]
 
     async def changes(
         self, after: int, until: int | None = None, store: str = DEFAULT, completed: int | None = None
-    ) -> change_feed.Changes:
+    ) -> Changes:
         """See `Index.changes`."""
         if until is None:
             until = await self.barrier()
-        return await self._scan(change_feed.changes_since(after, until, store, completed), snapshot=True)
+        return await self._scan(journal_queries.changes_since(after, until, store, completed), snapshot=True)
 
     # reads whose rows do not fit into memory
 

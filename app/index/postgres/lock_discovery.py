@@ -22,29 +22,33 @@ LOCK_TIMEOUT_MS = 1000
 POSITION = f"SELECT ((last_value << {GROUP_BITS}) | {(1 << GROUP_BITS) - 1})::bigint FROM commit_sequence"  # noqa: S608
 BARRIER = f"BEGIN; SET LOCAL lock_timeout = {LOCK_TIMEOUT_MS}; SELECT pg_advisory_xact_lock({GLOBAL_LOCK}); COMMIT"
 
-Look = Callable[[Transaction[list[Row]]], Awaitable[list[Row]]]
+Read = Callable[[Transaction[list[Row]]], Awaitable[list[Row]]]
 
 
 class Commit(Protocol):
     """Commits a function under the locks of a declaration, and additional locks."""
 
     def __call__(
-        self, write: Write[..., Any], function: Callable[..., Transaction[Any]], arguments: Any, also: Iterable[int]
+        self,
+        write: Write[..., Any],
+        function: Callable[..., Transaction[Any]],
+        arguments: Any,
+        more_locks: Iterable[int],
     ) -> Awaitable[Any]:
         """Commit the function, and return its result."""
         ...
 
 
-class _Moved(DomainError):
+class _LocksChanged(DomainError):
     """The rows that determine the locks have changed."""
 
 
-def _rows(statement: Statement, at: int) -> Transaction[list[Row]]:
-    rows: list[Row] = yield statement, (at,)
+def _rows(statement: Statement, number: int) -> Transaction[list[Row]]:
+    rows: list[Row] = yield statement, (number,)
     return rows
 
 
-async def commit_discovered(look: Look, commit: Commit, write: Write[..., T], arguments: tuple[Any, ...]) -> T:
+async def commit_discovered(read: Read, commit: Commit, write: Write[..., T], arguments: tuple[Any, ...]) -> T:
     """Commit a transaction whose locks are found in the index.
 
     See `app.index.engine.lock_keys.Discovery`.
@@ -52,30 +56,30 @@ async def commit_discovered(look: Look, commit: Commit, write: Write[..., T], ar
     assert write.discovers is not None
     statement, locks = write.discovers
     function = write.transaction()
-    at = arguments[0]
+    number = arguments[0]
     for _ in range(MAX_ATTEMPTS):
-        also = locks(await look(_rows(statement, at)))
+        discovered = locks(await read(_rows(statement, number)))
 
-        def guarded(*arguments: Any, held: Iterable[int] = frozenset(also)) -> Transaction[T]:
-            if not locks((yield statement, (at,))).issubset(held):
-                raise _Moved()
+        def checked(*arguments: Any, locked: Iterable[int] = frozenset(discovered)) -> Transaction[T]:
+            if not locks((yield statement, (number,))).issubset(locked):
+                raise _LocksChanged()
             return (yield from function(*arguments))
 
         try:
-            answer: T = await commit(write, guarded, arguments, also)
-            return answer
-        except _Moved:
+            result: T = await commit(write, checked, arguments, discovered)
+            return result
+        except _LocksChanged:
             continue
     raise Overloaded(reason="what a change needs does not stay as it is")
 
 
-async def sequence_barrier(link: Database, pool: Pool) -> int:
+async def sequence_barrier(database: Database, pool: Pool) -> int:
     """Return the last number drawn, once all groups with numbers up to it have ended."""
 
-    async def ask(connection: Connection) -> int:
-        async with link.transaction(connection):
-            found = await connection.fetchval(POSITION)
+    async def read(connection: Connection) -> int:
+        async with database.transaction(connection):
+            last_drawn = await connection.fetchval(POSITION)
         await connection.execute(BARRIER)
-        return int(found)
+        return int(last_drawn)
 
-    return await query_with_retry(link, pool, ask)
+    return await query_with_retry(database, pool, read)

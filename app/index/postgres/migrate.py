@@ -52,14 +52,14 @@ async def check_revision(connection: Connection) -> None:
         raise StoreUnavailable(reason=f"the index is of revision {found} and this version needs {REVISION}")
 
 
-async def upgrade(link: Database) -> None:
+async def upgrade(database: Database) -> None:
     """Create or upgrade the tables.
 
     Of several concurrent callers, one does it. Raises StoreUnavailable through a pooler.
     """
-    if link.pooler:
+    if database.pooler:
         raise StoreUnavailable(reason="the tables are missing or old: `sluice migrate` with a URL of the server itself")
-    await _run_alembic(link.connect)
+    await _run_alembic(database.connect)
 
 
 async def _run_alembic(connect: Callable[[], Awaitable[Connection]]) -> None:

@@ -1,7 +1,7 @@
 """Runs a group of PUTs or DELETEs by one call of a server function.
 
 Migration 0005 creates the functions. A call is one round trip per group. The functions do the same as
-`app.index.transactions.objects`. They leave some entries untouched (bodies that several rows hold, plain files, buckets
+`app.index.objects.transactions`. They leave some entries untouched (bodies that several rows hold, plain files, buckets
 that keep versions), which then run as transactions.
 """
 
@@ -14,8 +14,8 @@ from typing import Any, NamedTuple
 from sluice_s3.app.errors import CommitUnknown, DomainError, NoSuchBucket, NoSuchKey, PreconditionFailed
 from sluice_s3.app.index.engine.commit_queue import Job
 from sluice_s3.app.index.engine.procedures import Procedure
+from sluice_s3.app.index.objects.rows import NULL_VERSION, CommitResult
 from sluice_s3.app.index.postgres.dialect import escape
-from sluice_s3.app.index.rows import NULL_VERSION, CommitResult
 from sluice_s3.app.index.schema.tables import GROUP_BITS
 
 DEAD = "SL001"
@@ -29,11 +29,11 @@ $10::text[], $11::text[], $12::text[], $13::text[], $14::text[], $15::text[], $1
 $19::boolean[])"""  # noqa: S608 - constants
 DELETE = f"""SELECT gone, version_id, modified, failed FROM sluice_delete({_COMMON}, $6::bigint[], $7::text[])"""  # noqa: S608
 
-MADE = "SELECT modified FROM versions WHERE seq = $1::bigint"
-GONE = "SELECT at FROM removals WHERE seq = $1::bigint"
+VERSION_TIME = "SELECT modified FROM versions WHERE seq = $1::bigint"
+TOMBSTONE_TIME = "SELECT at FROM removals WHERE seq = $1::bigint"
 
 
-LEFT = frozenset({"slow", "versions"})
+UNTOUCHED = frozenset({"slow", "versions"})
 """Failure values of entries that the functions left untouched."""
 MAX_CACHED = 10_000
 
@@ -94,8 +94,8 @@ def _delete(jobs: Sequence[Job]) -> Call:
 
 def _keys(job: Job) -> list[str]:
     """Return the keys of a DELETE: of one object, or of the entries of many."""
-    given = job.arguments[1]
-    return [given] if isinstance(given, str) else [entry.key for entry in given]
+    key_or_entries = job.arguments[1]
+    return [key_or_entries] if isinstance(key_or_entries, str) else [entry.key for entry in key_or_entries]
 
 
 def apply_results(kind: Procedure, jobs: Sequence[Job], rows: Sequence[Any]) -> list[Job]:
@@ -103,38 +103,40 @@ def apply_results(kind: Procedure, jobs: Sequence[Job], rows: Sequence[Any]) -> 
 
     Returns the jobs that were left untouched.
     """
-    left: list[Job] = []
+    untouched: list[Job] = []
     if kind is Procedure.PUT:
         for job, (seq, modified, failed) in zip(jobs, rows, strict=True):
-            if failed in LEFT:
-                left.append(job)
-                _learn(job, failed)
+            if failed in UNTOUCHED:
+                untouched.append(job)
+                _remember_versioned(job, failed)
             elif failed:
-                job.error = _refusal(failed)
+                job.error = _error_of(failed)
             else:
                 job.result = CommitResult(seq, NULL_VERSION, modified)
-        return left
-    given = iter(rows)
+        return untouched
+    results = iter(rows)
     for job in jobs:
-        mine = [next(given) for _ in _keys(job)]
+        own_rows = [next(results) for _ in _keys(job)]
         # the other keys of DeleteObjects are deleted, and are no longer there when the whole job runs again
-        done = [None if failed else CommitResult(seq, version, modified) for seq, version, modified, failed in mine]
-        reasons = LEFT.intersection(failed for *_, failed in mine)
+        outcomes = [
+            None if failed else CommitResult(seq, version, modified) for seq, version, modified, failed in own_rows
+        ]
+        reasons = UNTOUCHED.intersection(failed for *_, failed in own_rows)
         if reasons:
-            left.append(job)
-            _learn(job, *reasons)
-        job.result = done[0] if isinstance(job.arguments[1], str) else done
-    return left
+            untouched.append(job)
+            _remember_versioned(job, *reasons)
+        job.result = outcomes[0] if isinstance(job.arguments[1], str) else outcomes
+    return untouched
 
 
-def _learn(job: Job, *reasons: str) -> None:
+def _remember_versioned(job: Job, *reasons: str) -> None:
     if "versions" in reasons:
         _versioned[job.arguments[0]] = None
         if len(_versioned) > MAX_CACHED:
             _versioned.popitem(last=False)
 
 
-def _refusal(failed: str) -> DomainError:
+def _error_of(failed: str) -> DomainError:
     if failed == "bucket":
         return NoSuchBucket()
     return NoSuchKey() if failed == "key" else PreconditionFailed(condition=failed)
@@ -146,18 +148,18 @@ async def recover_results(kind: Procedure, jobs: Sequence[Job], number: int, con
     See `Call.must_know`. A row with the number that a job was given proves that the job took effect. Without such a
     row, the job was left untouched, its row was replaced since, or it never ran: it ends with CommitUnknown.
     """
-    place = 0
+    position = 0
     for job in jobs:
-        given = [1] if kind is Procedure.PUT else _keys(job)
-        found: list[Any] = []
-        for _ in given:
-            seq = (number << GROUP_BITS) + 2 * place
-            modified = await connection.fetchval(MADE if kind is Procedure.PUT else GONE, seq)
-            found.append(CommitUnknown() if modified is None else CommitResult(seq, NULL_VERSION, modified))
-            place += 1
+        keys = [1] if kind is Procedure.PUT else _keys(job)
+        outcomes: list[Any] = []
+        for _ in keys:
+            seq = (number << GROUP_BITS) + 2 * position
+            modified = await connection.fetchval(VERSION_TIME if kind is Procedure.PUT else TOMBSTONE_TIME, seq)
+            outcomes.append(CommitUnknown() if modified is None else CommitResult(seq, NULL_VERSION, modified))
+            position += 1
         if not isinstance(job.arguments[1], str):
-            job.result = found
-        elif isinstance(found[0], CommitUnknown):
-            job.error = found[0]
+            job.result = outcomes
+        elif isinstance(outcomes[0], CommitUnknown):
+            job.error = outcomes[0]
         else:
-            job.result = found[0]
+            job.result = outcomes[0]

@@ -116,7 +116,7 @@ class OpenTransaction:
                     answer = None
                     if parameters:
                         sql = prepare(statement).sql
-                        await connection.executemany(sql, [escape_all(one) for one in parameters])
+                        await connection.executemany(sql, [escape_all(row) for row in parameters])
                 else:
                     answer = await rows_of(connection, statement, parameters, None)
         except StopIteration as stop:

@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Callable, Sequence
 from typing import Any, TypeVar
 
-from sluice_s3.app.index import reference_queries
+from sluice_s3.app.index.packs.rows import Pack
+from sluice_s3.app.index.packs.transactions import all_packs
 from sluice_s3.app.index.postgres import runner
 from sluice_s3.app.index.postgres.database import Connection, Database, Pool
 from sluice_s3.app.index.postgres.dialect import escape_all, prepare
 from sluice_s3.app.index.postgres.errors import to_domain_error
+from sluice_s3.app.index.reclaim import queries as reference_queries
 from sluice_s3.app.index.schema.tables import SEALED, SWEPT
 from sluice_s3.app.index.sql.dialect import Query
 from sluice_s3.app.index.sql.transaction import Row, Transaction
-from sluice_s3.app.index.transactions.packs import all_packs
-from sluice_s3.app.index.upkeep_rows import Pack
 
 T = TypeVar("T")
 
@@ -25,8 +25,8 @@ ROWS_PER_BATCH = 500
 class Scans:
     """Runs long reads on the connections of `pool`, which are reserved for them."""
 
-    def __init__(self, link: Database, pool: Pool) -> None:
-        self._link = link
+    def __init__(self, database: Database, pool: Pool) -> None:
+        self._database = database
         self._pool = pool
 
     async def _on(self, ask: Callable[[Connection], Any], *, alone: bool = False) -> Any:
@@ -39,7 +39,7 @@ class Scans:
             if alone:
                 answer = await ask(connection)
             else:
-                async with self._link.transaction(connection):
+                async with self._database.transaction(connection):
                     answer = await ask(connection)
         except Exception as error:
             self._pool.drop(connection)
@@ -72,22 +72,22 @@ class Scans:
 
     async def referenced_bytes(self, prefixes: Sequence[str], size_of: Callable[[str], int]) -> dict[str, int]:
         """See `Index.referenced_bytes`."""
-        found: dict[str, int] = {}
+        sizes: dict[str, int] = {}
 
-        async def ask(connection: Connection) -> None:
+        async def read(connection: Connection) -> None:
             async with connection.transaction(isolation="repeatable_read", readonly=True):
-                wanted = reference_queries.REFERENCED_LOCATORS.bind(prefixes=prefixes)
-                async for prefix, locator in self._stream(connection, *wanted):
-                    found[prefix] = found.get(prefix, 0) + size_of(locator)
+                bound = reference_queries.REFERENCED_LOCATORS.bind(prefixes=prefixes)
+                async for prefix, locator in self._stream(connection, *bound):
+                    sizes[prefix] = sizes.get(prefix, 0) + size_of(locator)
 
-        await self._on(ask, alone=True)
-        return found
+        await self._on(read, alone=True)
+        return sizes
 
     async def live_bytes(self, packed: Callable[[str], tuple[int, int] | None]) -> list[tuple[Pack, int]]:
         """See `Index.live_bytes`."""
-        found: list[tuple[Pack, int]] = []
+        live_packs: list[tuple[Pack, int]] = []
 
-        async def ask(connection: Connection) -> None:
+        async def read(connection: Connection) -> None:
             live: dict[int, int] = {}
             async with connection.transaction(isolation="repeatable_read", readonly=True):
                 written = {number for (number,) in await connection.fetch(prepare(reference_queries.WRITTEN).sql)}
@@ -96,7 +96,7 @@ class Scans:
                     location = packed(locator)
                     if location is not None:
                         live[location[0]] = live.get(location[0], 0) + location[1]
-            found.extend((pack, live.get(pack.id, 0)) for pack in packs if pack.id not in written)
+            live_packs.extend((pack, live.get(pack.id, 0)) for pack in packs if pack.id not in written)
 
-        await self._on(ask, alone=True)
-        return found
+        await self._on(read, alone=True)
+        return live_packs

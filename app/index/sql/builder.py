@@ -43,19 +43,19 @@ def new_values(table: Table, *names: str) -> dict[str, Any]:
     return {name: bindparam(f"new_{name}", type_=table.c[name].type) for name in names}
 
 
-def upsertion(table: Table, keys: tuple[str, ...], update: dict[str, Any] | None = None, **given: Any) -> Statement:
+def upsertion(table: Table, keys: tuple[str, ...], update: dict[str, Any] | None = None, **values: Any) -> Statement:
     """Return a statement that adds a row or updates the row with its keys.
 
     An empty `update` leaves that row unchanged.
     """
 
-    def built(kind: Any) -> Any:
-        made = kind(table).values(**given) if given else kind(table)
+    def build(kind: Any) -> Any:
+        statement = kind(table).values(**values) if values else kind(table)
         if not update:
-            return made.on_conflict_do_nothing(index_elements=keys)
-        return made.on_conflict_do_update(index_elements=keys, set_=update)
+            return statement.on_conflict_do_nothing(index_elements=keys)
+        return statement.on_conflict_do_update(index_elements=keys, set_=update)
 
-    return Statement(built(sqlite.insert), built(postgresql.insert))
+    return Statement(build(sqlite.insert), build(postgresql.insert))
 
 
 def excluded(*names: str) -> dict[str, Any]:

@@ -1,9 +1,9 @@
 """Statements of long reads, written once and rendered in the dialect of each engine.
 
-Statements that SQLAlchemy builds (`app.index.statements`) serve requests. Long reads take apart JSON inside of rows and
-turn rows into JSON, which SQLAlchemy can express for one engine at a time only. So such a statement is a function of
-`SqlDialect`, which supplies the parts that differ between the engines and the typed parameters. All other SQL in it
-must mean the same to both engines: tests let each engine parse every statement.
+Statements that SQLAlchemy builds (`statements.py` of each room) serve requests. Long reads take apart JSON inside of
+rows and turn rows into JSON, which SQLAlchemy can express for one engine at a time only. So such a statement is a
+function of `SqlDialect`, which supplies the parts that differ between the engines and the typed parameters. All other
+SQL in it must mean the same to both engines: tests let each engine parse every statement.
 """
 # ruff: noqa: S608 - these texts are composed only of constants and parameter positions
 
@@ -183,8 +183,8 @@ class Query:
 
         Ignores values that the query does not use.
         """
-        given = [_json(values[name]) if kind is ARRAY else values[name] for name, kind in self.types.items()]
-        return self, tuple(given)
+        bound = [_json(values[name]) if kind is ARRAY else values[name] for name, kind in self.types.items()]
+        return self, tuple(bound)
 
     def __repr__(self) -> str:
         return f"Query({self.sql!r}, types={self.types!r})"

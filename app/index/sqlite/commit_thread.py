@@ -19,12 +19,12 @@ from sluice_s3.app.crash import crash_point
 from sluice_s3.app.errors import CommitUnknown, DomainError, StoreFull, WriterDead
 from sluice_s3.app.index.engine.commit_queue import CommitQueue, Job, State
 from sluice_s3.app.index.engine.declared import Write
+from sluice_s3.app.index.meta.statements import SEQUENCE
 from sluice_s3.app.index.sqlite.commit_witness import CommitWitness
 from sluice_s3.app.index.sqlite.connection import is_corrupt, to_domain_error
 from sluice_s3.app.index.sqlite.disk_reserve import DiskReserve
 from sluice_s3.app.index.sqlite.files import IndexFiles
 from sluice_s3.app.index.sqlite.runner import OpenTransaction
-from sluice_s3.app.index.statements import SEQUENCE
 from sluice_s3.app.private_files import open_file
 
 logger = logging.getLogger("sluice.index")

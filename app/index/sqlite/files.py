@@ -21,13 +21,13 @@ class IndexFiles:
 
     def __init__(self, path: Path) -> None:
         self._paths = (str(path), f"{os.path.realpath(path)}{WAL_SUFFIX}")
-        self._seen: dict[str, tuple[int, int]] = {}
+        self._identities: dict[str, tuple[int, int]] = {}
         self._lost = ""
 
     def require(self) -> None:
         """Raise StoreUnavailable when one of the files was removed or replaced."""
         if not self._lost:
-            self._lost = next(filter(None, map(self._look, self._paths)), "")
+            self._lost = next(filter(None, map(self._check, self._paths)), "")
         if self._lost:
             raise StoreUnavailable(reason=self._lost)
 
@@ -35,15 +35,15 @@ class IndexFiles:
         """Refuse the files from now on."""
         self._lost = reason
 
-    def _look(self, path: str) -> str:
+    def _check(self, path: str) -> str:
         """Return why a file is not the one first seen, or an empty text."""
         try:
             found = os.stat(path)
         except FileNotFoundError:
-            if path not in self._seen:
+            if path not in self._identities:
                 return ""  # the first change creates the log
             return f"{os.path.basename(path)} of the index was removed"
         identity = found.st_dev, found.st_ino
-        if self._seen.setdefault(path, identity) != identity:
+        if self._identities.setdefault(path, identity) != identity:
             return f"{os.path.basename(path)} of the index was replaced"
         return ""

@@ -14,11 +14,17 @@ from typing import Any, NoReturn, TypeVar
 import apsw
 
 from sluice_s3.app.errors import DomainError, IndexBehind, StoreUnavailable
+from sluice_s3.app.index.cluster.rows import Writer as WriterRow
 from sluice_s3.app.index.engine.declared import DeferredCommit, Write
 from sluice_s3.app.index.engine.generation import Generation
 from sluice_s3.app.index.engine.liveness_lock import is_unlocked
 from sluice_s3.app.index.engine.registration import RegisteredIndex
-from sluice_s3.app.index.rows import AccessKey, Bucket, CommitResult, Version
+from sluice_s3.app.index.meta import transactions as meta
+from sluice_s3.app.index.meta.statements import SEQUENCE
+from sluice_s3.app.index.objects import transactions as objects
+from sluice_s3.app.index.objects.rows import CommitResult, Version
+from sluice_s3.app.index.objects.statements import VERSION
+from sluice_s3.app.index.packs.rows import Pack
 from sluice_s3.app.index.sql.transaction import Transaction
 from sluice_s3.app.index.sqlite import checkpoint, migrate, runner, scans
 from sluice_s3.app.index.sqlite.commit_thread import CommitThread
@@ -33,10 +39,6 @@ from sluice_s3.app.index.sqlite.connection import (
 )
 from sluice_s3.app.index.sqlite.disk_reserve import DiskReserve
 from sluice_s3.app.index.sqlite.files import IndexFiles
-from sluice_s3.app.index.statements import SEQUENCE, VERSION
-from sluice_s3.app.index.transactions import accounts, buckets, objects
-from sluice_s3.app.index.upkeep_rows import Pack
-from sluice_s3.app.index.upkeep_rows import Writer as WriterRow
 from sluice_s3.app.private_files import check_owners, make_directory
 
 T = TypeVar("T")
@@ -133,12 +135,12 @@ class SqliteIndex(RegisteredIndex):
         A new commit would hide the loss.
         """
         witnessed = self._witness.read()  # read first: a running server may commit meanwhile
-        (held,) = one_row(reader, SEQUENCE.sql)
-        if held < witnessed:
+        (last_sequence,) = one_row(reader, SEQUENCE.sql)
+        if last_sequence < witnessed:
             self._behind = (
-                f"the index lacks acknowledged writes: it ends at commit {held}, and commit {witnessed} was made. Its "
-                "write-ahead log was removed or cut, or an older copy took its place. `sluice recover` brings it up "
-                "to date"
+                f"the index lacks acknowledged writes: it ends at commit {last_sequence}, and commit {witnessed} "
+                "was made. Its write-ahead log was removed or cut, or an older copy took its place. `sluice recover` "
+                "brings it up to date"
             )
             self._files.lose(self._behind)
 
@@ -161,7 +163,7 @@ class SqliteIndex(RegisteredIndex):
         self._files.require()
         if self._corrupt or self._writer.corrupt:
             raise StoreUnavailable(reason="the index is damaged")
-        self._now(objects.any_row())
+        self._now(meta.any_row())
 
     def _require_newest(self) -> None:
         if self._behind:
@@ -190,9 +192,6 @@ class SqliteIndex(RegisteredIndex):
     async def _commit(self, write: Write[..., T], arguments: tuple[Any, ...]) -> T:
         answer: T = await self._writer.submit(write, arguments)
         return answer
-
-    def _submit(self, write: Write[..., T], arguments: tuple[Any, ...]) -> asyncio.Future[T]:
-        return self._writer.submit(write, arguments)
 
     def _start(self, write: Write[..., CommitResult], arguments: Callable[[str], tuple[Any, ...]]) -> DeferredCommit:
         return self._writer.begin(write, arguments)
@@ -229,30 +228,18 @@ class SqliteIndex(RegisteredIndex):
         except apsw.Error as error:
             raise self._translated(error) from error
 
-    def try_access_key(self, access_key: str) -> AccessKey | None:
-        """See `Index.try_access_key`."""
-        return self._now(accounts.access_key(access_key))
+    async def version(self, bucket_id: int, key: str, version_id: str | None = None) -> Version | None:
+        """See `Index.version`.
 
-    def try_bucket(self, name: str) -> Bucket | None:
-        """See `Index.try_bucket`."""
-        return self._now(buckets.bucket(name))
-
-    def try_version(self, bucket_id: int, key: str) -> Version | None:
-        """See `Index.try_version`.
-
-        It bypasses the transaction runner, which would cost as much as the query.
+        The current object bypasses the transaction runner, which would cost as much as the query.
         """
+        if version_id is not None:
+            return self._now(objects.version(bucket_id, key, version_id))
         try:
             rows = self._cursor.execute(VERSION.sql, (bucket_id, key)).fetchall()
         except apsw.Error as error:
             raise self._translated(error) from error
-        return Version._make(rows[0]) if rows else None
-
-    async def version(self, bucket_id: int, key: str, version_id: str | None = None) -> Version | None:
-        """See `Index.version`."""
-        if version_id is None:
-            return self.try_version(bucket_id, key)
-        return self._now(objects.version(bucket_id, key, version_id))
+        return tuple.__new__(Version, rows[0]) if rows else None
 
     def is_writer_dead(self, writer: WriterRow) -> bool:
         """See `Index.is_writer_dead`."""

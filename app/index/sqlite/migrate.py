@@ -28,8 +28,8 @@ logger = logging.getLogger("sluice.index")
 
 def revision(connection: apsw.Connection) -> str | None:
     """Return the revision of an index, or None when it has no tables yet."""
-    known = one_row(connection, "SELECT 1 FROM sqlite_master WHERE name = 'alembic_version'")
-    if known is None:
+    versioned = one_row(connection, "SELECT 1 FROM sqlite_master WHERE name = 'alembic_version'")
+    if versioned is None:
         return None
     row = one_row(connection, "SELECT version_num FROM alembic_version")
     return None if row is None else str(row[0])
@@ -37,9 +37,9 @@ def revision(connection: apsw.Connection) -> str | None:
 
 def require_revision(connection: apsw.Connection) -> None:
     """Raise StoreUnavailable unless the index has the revision that this code needs."""
-    found = revision(connection)
-    if found != REVISION:
-        raise StoreUnavailable(reason=f"the index is of revision {found} and this version needs {REVISION}")
+    current = revision(connection)
+    if current != REVISION:
+        raise StoreUnavailable(reason=f"the index is of revision {current} and this version needs {REVISION}")
 
 
 def upgrade(path: Path, lock_path: Path) -> None:
@@ -53,8 +53,8 @@ def upgrade(path: Path, lock_path: Path) -> None:
         new = not path.exists()
         if new:  # it will hold secret keys; SQLite gives its log the same mode
             commit_witness.forget(lock_path.parent)
-            made = os.path.realpath(path)  # the owner of this link was checked; a link at its target is refused
-            os.close(os.open(made, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
+            real_path = os.path.realpath(path)  # the owner of this link was checked; a link at its target is refused
+            os.close(os.open(real_path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
         with closing(open_connection(path, create=True)) as connection:
             if revision(connection) == REVISION:
                 return

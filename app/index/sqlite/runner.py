@@ -9,8 +9,8 @@ from typing import Any, TypeVar
 
 import apsw
 
+from sluice_s3.app.index.meta.statements import SEQUENCE_AND_WRITER, SET_SEQUENCE
 from sluice_s3.app.index.sql.transaction import Draw, Transaction
-from sluice_s3.app.index.statements import BEGIN_AS, SET_SEQUENCE
 
 T = TypeVar("T")
 
@@ -59,7 +59,7 @@ class OpenTransaction:
         Returns False when the incarnation (if not 0) is not live.
         """
         self._cursor.execute("BEGIN IMMEDIATE")
-        rows: list[Any] = self._cursor.execute(BEGIN_AS.sql, (incarnation,)).fetchall()
+        rows: list[Any] = self._cursor.execute(SEQUENCE_AND_WRITER.sql, (incarnation,)).fetchall()
         self.sequence, state = rows[0]
         return not incarnation or state == "live"
 

@@ -6,23 +6,23 @@ from collections.abc import Callable, Sequence
 
 import apsw
 
-from sluice_s3.app.index import reference_queries
+from sluice_s3.app.index.packs.rows import Pack
+from sluice_s3.app.index.packs.transactions import all_packs
+from sluice_s3.app.index.reclaim import queries as reference_queries
 from sluice_s3.app.index.schema.tables import SEALED, SWEPT
 from sluice_s3.app.index.sqlite import runner
 from sluice_s3.app.index.sqlite.connection import all_rows
-from sluice_s3.app.index.transactions.packs import all_packs
-from sluice_s3.app.index.upkeep_rows import Pack
 
 
 def referenced_bytes(
     connection: apsw.Connection, prefixes: Sequence[str], size_of: Callable[[str], int]
 ) -> dict[str, int]:
     """Return the referenced bytes of packs by the prefix of their locators."""
-    found: dict[str, int] = {}
-    query, wanted = reference_queries.REFERENCED_LOCATORS.bind(prefixes=prefixes)
-    for prefix, locator in connection.execute(query.sql, wanted):
-        found[prefix] = found.get(prefix, 0) + size_of(locator)
-    return found
+    sizes: dict[str, int] = {}
+    query, values = reference_queries.REFERENCED_LOCATORS.bind(prefixes=prefixes)
+    for prefix, locator in connection.execute(query.sql, values):
+        sizes[prefix] = sizes.get(prefix, 0) + size_of(locator)
+    return sizes
 
 
 def live_bytes_per_pack(

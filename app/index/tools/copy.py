@@ -17,6 +17,7 @@ import xxhash
 from sqlalchemy import Table
 
 from sluice_s3.app.errors import StoreUnavailable
+from sluice_s3.app.index.meta.statements import POSITION
 from sluice_s3.app.index.postgres import migrate as postgres_migrate
 from sluice_s3.app.index.postgres.database import Connection, Database
 from sluice_s3.app.index.postgres.dialect import escape, unescape
@@ -24,7 +25,6 @@ from sluice_s3.app.index.postgres.runner import SNAPSHOT
 from sluice_s3.app.index.schema.tables import GROUP_BITS, REVISION, metadata, operations, sequence
 from sluice_s3.app.index.sqlite import migrate
 from sluice_s3.app.index.sqlite.connection import database_files, one_row, open_connection, refuse_network
-from sluice_s3.app.index.statements import POSITION
 from sluice_s3.app.private_files import check_owners, make_directory
 
 ROWS_PER_BATCH = 2000
@@ -191,9 +191,9 @@ def copy_file(path: Path, target: Path) -> None:
     The upgrade is to the revision of this code. Raises DomainError, apsw.Error.
     """
     with (
-        closing(open_connection(path)) as one,
-        closing(apsw.Connection(str(target))) as other,
-        other.backup("main", one, "main") as backup,
+        closing(open_connection(path)) as source,
+        closing(apsw.Connection(str(target))) as copy,
+        copy.backup("main", source, "main") as backup,
     ):
         backup.step(-1)
     migrate.upgrade(target, target.with_name("lock"))
@@ -204,7 +204,7 @@ async def digest_tables(end: CopyEndpoint, table: Table) -> TableDigest:
     counted = _Counted()
     async for rows in end.rows(table):
         counted.add(rows)
-    return counted.held
+    return counted.digest
 
 
 class _Counted:
@@ -218,7 +218,7 @@ class _Counted:
             self._hash.update(orjson.dumps(list(row)))
 
     @property
-    def held(self) -> TableDigest:
+    def digest(self) -> TableDigest:
         return TableDigest(self._rows, self._hash.hexdigest())
 
 
@@ -241,19 +241,19 @@ async def replace(source: CopyEndpoint, target: CopyEndpoint, progress: Progress
 
 
 async def _copy_rows(source: CopyEndpoint, target: CopyEndpoint, progress: Progress) -> dict[str, TableDigest]:
-    found: dict[str, TableDigest] = {}
+    digests: dict[str, TableDigest] = {}
     for table in TABLES:
         counted = _Counted()
         async for rows in source.rows(table):
             if rows:
                 await target.add(table, rows)
                 counted.add(rows)
-                progress(table.name, counted.held.rows)
-        found[table.name] = counted.held
+                progress(table.name, counted.digest.rows)
+        digests[table.name] = counted.digest
     await target.finish(await source.position())
-    return found
+    return digests
 
 
-async def compare(one: CopyEndpoint, other: CopyEndpoint) -> dict[str, tuple[TableDigest, TableDigest]]:
+async def compare(first: CopyEndpoint, second: CopyEndpoint) -> dict[str, tuple[TableDigest, TableDigest]]:
     """Return the digests of both indexes, by table."""
-    return {table.name: (await digest_tables(one, table), await digest_tables(other, table)) for table in TABLES}
+    return {table.name: (await digest_tables(first, table), await digest_tables(second, table)) for table in TABLES}

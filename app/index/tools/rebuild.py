@@ -12,9 +12,11 @@ from typing import Any, NamedTuple
 
 from sqlalchemy import Table, Text
 
-from sluice_s3.app.index import version_ids
-from sluice_s3.app.index.change_feed import KEYRING, WATERMARK
-from sluice_s3.app.index.rows import NULL_VERSION, PIECES, TREE, NewVersion
+from sluice_s3.app.index.journals.rows import KEYRING, WATERMARK
+from sluice_s3.app.index.meta.transactions import STORE_IDENTITY_NOTE
+from sluice_s3.app.index.multipart.rows import PIECES
+from sluice_s3.app.index.objects.rows import NULL_VERSION, NewVersion
+from sluice_s3.app.index.plain_files.rows import TREE
 from sluice_s3.app.index.schema.tables import (
     CURRENT,
     DEFAULT,
@@ -31,9 +33,8 @@ from sluice_s3.app.index.schema.tables import (
 from sluice_s3.app.index.sql.transaction import of_store
 from sluice_s3.app.index.sqlite import migrate
 from sluice_s3.app.index.sqlite.connection import one_row, open_connection
-from sluice_s3.app.index.tools.rebuild_pieces import ALIASES, SUMMED
-from sluice_s3.app.index.tools.remembering import KEPT, REMEMBERED
-from sluice_s3.app.index.transactions.accounts import IDENTITY
+from sluice_s3.app.index.tools.rebuild_sql import ALIASES, KEEP_RECORDS, RESTORE_NOTES, SUMMED
+from sluice_s3.app.index.versioning import version_ids
 
 MARGIN = 1 << 20
 """Numbers of the commit sequence to skip, because some were drawn and left no trace."""
@@ -85,7 +86,7 @@ _OLDER_REMOVAL = ("",) * 6 + (NULL_VERSION,)
 KEEP_REMOVAL = "INSERT OR IGNORE INTO main.removals VALUES (?, ?, ?, ?, ?, ?, ?)"
 
 _IS_TREE = f"'{TREE}' IN (substr({{0}}, 1, 2), substr({{0}}, instr({{0}}, '/') + 1, 2))"
-"""`app.index.rows.is_plain_file` in SQL. The next scan finds the current state of a plain file."""
+"""`app.index.plain_files.rows.is_plain_file` in SQL. The next scan finds the current state of a plain file."""
 REASONS = f"""
 INSERT INTO scratch.judged
 SELECT decided.seq AS seq, CASE
@@ -236,13 +237,13 @@ class IndexRebuild:
         """Add deleted versions: (number, bucket, key, milliseconds since the epoch, version id)."""
         empty = dict.fromkeys(VERSION, "") | {"state": 0, "size": 0, "parts": 0}
         names = ("seq", "bucket_id", "key", "modified", "version_id")
-        rows = (empty | dict(zip(names, one, strict=True)) for one in removed)
+        rows = (empty | dict(zip(names, removal, strict=True)) for removal in removed)
         self._connection.executemany(ADD_DECIDED, ((*row.values(), None, 1) for row in rows))
 
     def keep_removals(self, rows: Iterable[Row]) -> None:
         """Copy tombstones, which a later rebuild needs while recovery headers exist."""
-        whole = ((*row, *_OLDER_REMOVAL[len(row) :]) for row in rows)
-        self._connection.executemany(KEEP_REMOVAL, whole)
+        complete_rows = ((*row, *_OLDER_REMOVAL[len(row) :]) for row in rows)
+        self._connection.executemany(KEEP_REMOVAL, complete_rows)
 
     def add_voids(self, blobs: Iterable[int]) -> None:
         """Add blobs whose commit was refused."""
@@ -333,7 +334,7 @@ class IndexRebuild:
 
     def build(self, *, whole: bool) -> None:
         """Create the rows of the new index; unless `whole`, no record counts as dead."""
-        for script in (SUMMED, REASONS, STATES, MAKE, REMEMBERED, "" if whole else KEPT):
+        for script in (SUMMED, REASONS, STATES, MAKE, RESTORE_NOTES, "" if whole else KEEP_RECORDS):
             self._script(script)
         self._connection.execute(
             "INSERT INTO scratch.lost SELECT bucket_id, key, size, at, reason FROM scratch.claims WHERE reason != ''"
@@ -353,7 +354,7 @@ class IndexRebuild:
     def add_store(self, name: str, uuid: str, generation: int, watermark: int, journals: Iterable[Row]) -> None:
         """Add a store with its journals (id, bytes), complete up to the watermark."""
         self._replace("main.journals", 5, ((number, 0, size, 0, name) for number, size in journals))
-        self._note(of_store(IDENTITY, name), f"{uuid} {generation}")
+        self._note(of_store(STORE_IDENTITY_NOTE, name), f"{uuid} {generation}")
         self._note(of_store(WATERMARK, name), str(watermark))
 
     def finish(self, sequence: int) -> None:

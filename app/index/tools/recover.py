@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 
 from sqlalchemy import Table
 
-from sluice_s3.app.index.change_feed import ANNOUNCED, KEYRING, ROOT_NOTE, WATERMARK
-from sluice_s3.app.index.rows import PIECES
+from sluice_s3.app.index.journals.rows import ANNOUNCED, KEYRING, ROOT_NOTE, WATERMARK
+from sluice_s3.app.index.multipart.rows import PIECES
 from sluice_s3.app.index.schema.tables import (
     access_keys,
     accounts,
@@ -180,7 +180,9 @@ class IndexRecovery(IndexRebuild):
     def seed(self, replaced: Sequence[int]) -> None:
         """Copy the rows of the base, except versions of buckets that the journals contain completely."""
         self._script(SEED)
-        self._connection.executemany("DELETE FROM scratch.decided WHERE bucket_id = ?", ((one,) for one in replaced))
+        self._connection.executemany(
+            "DELETE FROM scratch.decided WHERE bucket_id = ?", ((bucket_id,) for bucket_id in replaced)
+        )
         self._script(SEED_BLOBS)
 
     def build(self, *, whole: bool) -> None:

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, fields
 
-from sluice_s3.app.index.retention_clock import clock
-from sluice_s3.app.index.rows import PIECES, is_plain_file
+from sluice_s3.app.index.multipart.rows import PIECES
+from sluice_s3.app.index.object_lock.retention_clock import clock
+from sluice_s3.app.index.plain_files.rows import is_plain_file
 from sluice_s3.app.jobs.journals.live_blobs import find_id, find_journaled
 from sluice_s3.app.store.driver_errors import translate_driver_errors
 from sluice_s3.app.store.named_driver import store_of_locator

@@ -17,10 +17,10 @@ from dataclasses import dataclass, field, fields
 import orjson
 
 from sluice_s3.app.errors import DomainError
-from sluice_s3.app.index.change_feed import SCAN_START, ScanPosition
-from sluice_s3.app.index.rows import is_plain_file
+from sluice_s3.app.index.integrity.scrub import KINDS, ScrubItem
+from sluice_s3.app.index.journals.queries import SCAN_START, ScanPosition
+from sluice_s3.app.index.plain_files.rows import is_plain_file
 from sluice_s3.app.index.schema.tables import DEFAULT
-from sluice_s3.app.index.scrub_queries import KINDS, ScrubItem
 from sluice_s3.app.store.driver_errors import to_domain_error, translate_driver_errors
 from sluice_s3.app.store.named_driver import store_of_locator
 from sluice_s3.app.store.store import Store
@@ -147,8 +147,8 @@ class Scrubber:
             else:
                 await self._judge(row, await self._read_file(row, report), report)
         for first in range(0, len(records), ITEMS_PER_BATCH):
-            some = records[first : first + ITEMS_PER_BATCH]
-            for row, reason in zip(some, await self._read_records(some, report), strict=True):
+            batch = records[first : first + ITEMS_PER_BATCH]
+            for row, reason in zip(batch, await self._read_records(batch, report), strict=True):
                 await self._judge(row, reason, report)
 
     async def _judge(self, row: ScrubItem, reason: str, report: Report) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Collection, Set
 from typing import Any
 
-from sluice_s3.app.index.rows import PIECES
+from sluice_s3.app.index.multipart.rows import PIECES
 from sluice_s3.app.store.driver_errors import translate_driver_errors
 from sluice_s3.app.store.journals import encoding
 from sluice_s3.app.store.offline import locate
@@ -70,15 +70,15 @@ def _numbers(locator: str) -> set[int]:
 async def _records(store: Store) -> AsyncIterator[dict[str, Any]]:
     """Yield the bodies of all records of all journals, in order."""
     found: list[tuple[int, Store]] = []
-    for one in store.all.values():
+    for backing_store in store.all.values():
         with translate_driver_errors():
-            listed = await one.driver.journal_sizes()
-        entered = [journal.id for journal in await store.index.journals(one.name)]
-        found += [(number, one) for number in {*listed, *entered}]
-    for number, one in sorted(found, key=lambda pair: pair[0]):
+            listed = await backing_store.driver.journal_sizes()
+        entered = [journal.id for journal in await store.index.journals(backing_store.name)]
+        found += [(number, backing_store) for number in {*listed, *entered}]
+    for number, backing_store in sorted(found, key=lambda pair: pair[0]):
         with translate_driver_errors():
             try:
-                async for record in one.driver.read_journal(number):
+                async for record in backing_store.driver.read_journal(number):
                     if record is not None:
                         yield _fields(record)
             except BlobMissing:

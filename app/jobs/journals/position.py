@@ -59,15 +59,15 @@ async def compare(store: Store) -> Position:
     tails = {number: await _read_tail(store, number, recorded.get(number, 0)) for number in longer}
     # Read the index last: each batch in a journal was announced before it was written.
     announced = await index.announced(store.name)
-    unknown_records = [one for headings in tails.values() for one in headings if one.until > announced]
-    foreign = any(one.until < announced for number in tails.keys() - recorded.keys() for one in tails[number])
+    unknown_records = [heading for headings in tails.values() for heading in headings if heading.until > announced]
+    foreign = any(heading.until < announced for number in tails.keys() - recorded.keys() for heading in tails[number])
     without_file = [number for number in recorded.keys() - sizes.keys() if recorded[number] and number >= replaced]
     cut += [number for number in without_file if await _is_missing(store, number)]
     if foreign:
         return Position("foreign", cut=tuple(cut))
     if not unknown_records:
         return Position("current", cut=tuple(cut))
-    times = [one.at for one in unknown_records]
+    times = [heading.at for heading in unknown_records]
     return Position("behind", len(unknown_records), min(times), max(times), tuple(cut))
 
 

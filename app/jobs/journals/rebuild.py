@@ -18,8 +18,9 @@ from typing import Any
 import orjson
 
 from sluice_s3.app.encryption.keyring import parse_ring_number
-from sluice_s3.app.index.change_feed import KEYRING
-from sluice_s3.app.index.rows import NULL_VERSION, Bucket, NewVersion
+from sluice_s3.app.index.buckets.rows import Bucket
+from sluice_s3.app.index.journals.rows import KEYRING
+from sluice_s3.app.index.objects.rows import NULL_VERSION, NewVersion
 from sluice_s3.app.index.tools.rebuild import IndexRebuild, RecoveredBlob
 from sluice_s3.app.jobs.journals.rebuild_source import Journals, Report, label
 from sluice_s3.app.jobs.journals.writer import RETAINED_MS
@@ -116,7 +117,7 @@ class Rebuild:
 
     def _choose_settings(self, journals: dict[str, Journals]) -> dict[str, Any]:
         """Return the last accounts, keys and buckets in the journals."""
-        _, settings = max((found.settings for found in journals.values()), key=lambda one: one[0])
+        _, settings = max((found.settings for found in journals.values()), key=lambda entry: entry[0])
         ring = max((found.keyring for found in journals.values()), key=parse_ring_number)
         return {**settings, KEYRING: ring}
 
@@ -176,8 +177,8 @@ class Rebuild:
         """
         numbers = [(number, found) for found in journals.values() for number in found.ids]
         since = min(found.decided_at for found in journals.values()) - RETAINED_MS
-        done = 0
-        for number, found in sorted(numbers, key=lambda one: one[0]):
+        replayed = 0
+        for number, found in sorted(numbers, key=lambda entry: entry[0]):
             others = self._journaled_elsewhere[found.store.name]
             for fields in found.records(number):
                 versions = [row for row in fields.get("versions", ()) if row[1] not in others]
@@ -185,8 +186,8 @@ class Rebuild:
                 self._replay_removals(fields.get("removals", ()), since)
                 self._index.add_uploads(fields.get("uploads", ()))
                 self._index.add_pieces((row, blob_id(row[4])) for row in fields.get("pieces", ()))
-                done += 1
-                self._progress("decisions", done, 0)
+                replayed += 1
+                self._progress("decisions", replayed, 0)
 
     def _replay_removals(self, rows: Any, since: int) -> None:
         # older journals describe no other versions
@@ -199,8 +200,8 @@ class Rebuild:
     # blobs
     def _read_packs(self, store: OfflineStore, report: Report, horizon: JournalWatermark) -> None:
         found = self._packs_to_read(store)
-        for done, pack in enumerate(found):
-            self._progress("packs", done, len(found))
+        for position, pack in enumerate(found):
+            self._progress("packs", position, len(found))
             batch: list[Blob] = []
             try:
                 for blob in store.records(pack):

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from sluice_s3.app.encryption.keyring import parse_ring_number
-from sluice_s3.app.index.change_feed import KEYRING
+from sluice_s3.app.index.journals.rows import KEYRING
 from sluice_s3.app.index.schema.tables import DEFAULT
 from sluice_s3.app.store.journals import encoding
 from sluice_s3.app.store.journals.encoding import CHANGES, END, SNAPSHOT, SUPPLEMENT, RecordHeader

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from sluice_s3.app.encryption.keyring import parse_ring_number
-from sluice_s3.app.index.change_feed import KEYRING
+from sluice_s3.app.index.journals.rows import KEYRING
 from sluice_s3.app.index.tools import copy
 from sluice_s3.app.index.tools.recover import BlobLocation, IndexRecovery
 from sluice_s3.app.jobs.journals.rebuild import MOVED_COLUMN, SOURCE_COLUMN, STORE_COLUMN, Progress, Rebuild
@@ -65,7 +65,7 @@ class Recovery(Rebuild):
         """Return the settings of the base, or newer ones from the journals."""
         base = self._index.settings()
         newer = [found.settings for name, found in journals.items() if found.settings[0] > self._position[name][1]]
-        settings = max(newer, key=lambda one: one[0])[1] if newer else base
+        settings = max(newer, key=lambda entry: entry[0])[1] if newer else base
         ring = max((base[KEYRING], *(found.keyring for found in journals.values())), key=parse_ring_number)
         return {**settings, KEYRING: ring}
 

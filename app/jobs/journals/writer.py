@@ -19,9 +19,9 @@ from xxhash import xxh3_64_intdigest
 
 from sluice_s3.app.crash import crash_point
 from sluice_s3.app.encryption.keyring import parse_ring_number
-from sluice_s3.app.index.change_feed import KEYRING, KEYRING_JOURNALED, SCAN_START, Changes, ScanPosition
+from sluice_s3.app.index.journals.queries import SCAN_START, ScanPosition
+from sluice_s3.app.index.journals.rows import KEYRING, KEYRING_JOURNALED, Changes, Journal
 from sluice_s3.app.index.sql.transaction import of_store
-from sluice_s3.app.index.upkeep_rows import Journal
 from sluice_s3.app.jobs.journals.health import JournalHealth
 from sluice_s3.app.jobs.journals.position import require_current
 from sluice_s3.app.store.driver_errors import translate_driver_errors

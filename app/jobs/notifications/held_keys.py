@@ -9,7 +9,7 @@ import time
 from collections.abc import Collection
 from dataclasses import dataclass
 
-from sluice_s3.app.index.outbox_rows import Message
+from sluice_s3.app.index.notifications.rows import Message
 
 PAUSE_SECONDS, LONGEST_PAUSE_SECONDS = 2.0, 60.0
 """Seconds that a key waits, at first and at most: longer than its target, which meanwhile tries other keys."""

@@ -16,7 +16,7 @@ import orjson
 
 from sluice_s3.app.crash import crash_point
 from sluice_s3.app.index.interface import Index
-from sluice_s3.app.index.outbox_rows import EXPIRED, REFUSED, Message, given_up_note, note_of
+from sluice_s3.app.index.notifications.rows import EXPIRED, REFUSED, Message, given_up_note, note_of
 from sluice_s3.app.index.sql.transaction import now_ms
 from sluice_s3.app.jobs.notifications.held_keys import HeldKey, HeldKeys, Key, key_of
 from sluice_s3.app.jobs.notifications.targets import MessageRefused, Target, TargetError, open_target
@@ -88,29 +88,29 @@ class NotificationSender:
 
     async def run_once(self) -> None:
         """Begin deliveries to each idle target. Raises no error of a target."""
-        for one in self._serving:
-            if one.task is None and time.monotonic() >= one.next:
-                one.task = asyncio.create_task(self._serve(one))
+        for delivery in self._serving:
+            if delivery.task is None and time.monotonic() >= delivery.next:
+                delivery.task = asyncio.create_task(self._serve(delivery))
         if time.monotonic() >= self._checked_at + UNCONFIGURED_CHECK_SECONDS and await self._delete_unconfigured():
             self._checked_at = time.monotonic()
-        running = [one.task for one in self._serving if one.task is not None]
+        running = [delivery.task for delivery in self._serving if delivery.task is not None]
         if running:
             await asyncio.wait(running, timeout=ROUND_SECONDS)
-        for one in self._serving:
-            if one.task is not None and one.task.done():
-                task, one.task = one.task, None
+        for delivery in self._serving:
+            if delivery.task is not None and delivery.task.done():
+                task, delivery.task = delivery.task, None
                 if not task.cancelled() and (error := task.exception()) is not None:
                     logger.warning("notifications: %s, to be tried again", type(error).__name__)
 
     async def close(self) -> None:
         """Stop; the next leader sends what is left."""
-        tasks = [one.task for one in self._serving if one.task is not None]
+        tasks = [delivery.task for delivery in self._serving if delivery.task is not None]
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
-        for one in self._serving:
-            one.task = None
-            await self._disconnect(one)
+        for delivery in self._serving:
+            delivery.task = None
+            await self._disconnect(delivery)
 
     async def _delete_unconfigured(self) -> bool:
         """Delete messages of targets that are no longer configured, since rules may still name them.
@@ -151,8 +151,8 @@ class NotificationSender:
         delivery.blocked = delivery.keys.find_waiting()
         began = time.monotonic()
         while found := await self._find(delivery):
-            left = await self._delete_expired(delivery.name, found)
-            if not await self._send_all(delivery, left) or (
+            remaining = await self._delete_expired(delivery.name, found)
+            if not await self._send_all(delivery, remaining) or (
                 delivery.blocked and time.monotonic() > began + PASS_SECONDS
             ):
                 return

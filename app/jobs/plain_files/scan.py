@@ -7,7 +7,7 @@ from collections.abc import Callable
 from time import monotonic
 
 from sluice_s3.app.errors import DomainError
-from sluice_s3.app.index.rows import PendingHash
+from sluice_s3.app.index.plain_files.rows import PendingHash
 from sluice_s3.app.jobs.plain_files.watch import PlainFileWatcher
 from sluice_s3.app.store.named_driver import store_of_locator
 from sluice_s3.app.store.plain_files.hashing import hash_files
@@ -60,9 +60,9 @@ class PlainFileScanner:
         hashed, after, unreadable = 0, self._first, list[PendingHash]()
         while rows := await self._tree.index.unhashed(after, FILES_PER_BATCH):
             after = rows[-1].seq
-            some = [row for row in rows if self._is_ours(row)]
+            own_rows = [row for row in rows if self._is_ours(row)]
             unreadable.clear()
-            hashed += await hash_files(self._tree, some, unreadable=unreadable.append)
+            hashed += await hash_files(self._tree, own_rows, unreadable=unreadable.append)
             if unreadable:
                 if not self._first:
                     self._retry = self._now() + RETRY_SECONDS
@@ -77,18 +77,18 @@ class PlainFileScanner:
     async def _scan(self) -> None:
         for bucket in await self._tree.index.buckets_on(self._store.name):
             try:
-                scanned = await reconcile_bucket(self._tree, bucket)
+                report = await reconcile_bucket(self._tree, bucket)
             except DomainError as error:
                 logger.warning("scan of bucket %s: %s, to be tried again", bucket.name, type(error).__name__)
                 continue
-            if scanned.seen.unreadable:
+            if report.counts.unreadable:
                 logger.warning(
-                    "scan of bucket %s: %d files and directories cannot be read", bucket.name, scanned.seen.unreadable
+                    "scan of bucket %s: %d files and directories cannot be read", bucket.name, report.counts.unreadable
                 )
-            if scanned.adopted or scanned.vanished:
+            if report.adopted or report.vanished:
                 logger.info(
                     "scan of bucket %s: %d files that others made or changed, %d gone",
                     bucket.name,
-                    scanned.adopted,
-                    scanned.vanished,
+                    report.adopted,
+                    report.vanished,
                 )

@@ -11,7 +11,8 @@ import logging
 from collections.abc import Sequence
 
 from sluice_s3.app.errors import DomainError
-from sluice_s3.app.index.rows import Bucket, is_plain_file
+from sluice_s3.app.index.buckets.rows import Bucket
+from sluice_s3.app.index.plain_files.rows import is_plain_file
 from sluice_s3.app.store.driver_errors import translate_driver_errors
 from sluice_s3.app.store.plain_files.reconcile import FILES_PER_BATCH, ReconcileReport, adopt, reconcile_bucket
 from sluice_s3.app.store.plain_files.writes import PlainFiles
@@ -68,47 +69,47 @@ class PlainFileWatcher:
                     if changes.missed:
                         await reconcile_bucket(self._tree, bucket)
                     else:
-                        await self._look(bucket, sorted(changes.paths))
+                        await self._reconcile(bucket, sorted(changes.paths))
             except (DomainError, DriverError) as error:
                 logger.info("bucket %s is not watched: %s", bucket.name, error)
             except Exception:
                 logger.exception("watch of bucket %s failed, to be tried again", bucket.name)
             await asyncio.sleep(RETRY_SECONDS)
 
-    async def _look(self, bucket: Bucket, paths: Sequence[str]) -> None:
+    async def _reconcile(self, bucket: Bucket, paths: Sequence[str]) -> None:
         for first in range(0, len(paths), FILES_PER_BATCH):
-            scanned = ReconcileReport()
-            await look(self._tree, bucket, paths[first : first + FILES_PER_BATCH], scanned)
-            if scanned.later:  # being changed just now
+            report = ReconcileReport()
+            await reconcile_paths(self._tree, bucket, paths[first : first + FILES_PER_BATCH], report)
+            if report.deferred:  # being changed just now
                 await asyncio.sleep(CHECK_SECONDS)
-                await look(self._tree, bucket, paths[first : first + FILES_PER_BATCH], scanned)
-            if scanned.adopted or scanned.vanished:
+                await reconcile_paths(self._tree, bucket, paths[first : first + FILES_PER_BATCH], report)
+            if report.adopted or report.vanished:
                 logger.info(
                     "bucket %s: %d files that others made or changed, %d gone",
                     bucket.name,
-                    scanned.adopted,
-                    scanned.vanished,
+                    report.adopted,
+                    report.vanished,
                 )
 
 
-async def look(tree: PlainFiles, bucket: Bucket, paths: Sequence[str], scanned: ReconcileReport) -> None:
+async def reconcile_paths(tree: PlainFiles, bucket: Bucket, paths: Sequence[str], report: ReconcileReport) -> None:
     """Make the rows of the keys at some paths match the present files."""
     keys = [(path, key) for path in paths if (key := tree.files.key_of(bucket.name, path)) is not None]
     with translate_driver_errors():
         stamps = await tree.files.find_all([path for path, _ in keys])
-    found, absent = [], []
+    files, absent = [], []
     for (path, key), stamp in zip(keys, stamps, strict=True):
         if stamp is not None:
             if stamp != UNKNOWN:
-                found.append(ScannedFile(key, path, stamp))
+                files.append(ScannedFile(key, path, stamp))
             continue
         version = await tree.index.version(bucket.id, key)
         if version is not None and is_plain_file(version.body) and tree.parse(version.body)[0] == path:
             absent.append((path, key, version.seq))
-    await adopt(tree, bucket, found, scanned)
+    await adopt(tree, bucket, files, report)
     if not absent:
         return
     with translate_driver_errors():  # read the row first: otherwise the file of that row might appear in between
         stamps = await tree.files.find_all([path for path, _, _ in absent])
-    gone = [(key, seq) for (_, key, seq), stamp in zip(absent, stamps, strict=True) if stamp is None]
-    scanned.vanished += sum(await tree.index.forget_vanished(bucket.id, gone))
+    missing = [(key, seq) for (_, key, seq), stamp in zip(absent, stamps, strict=True) if stamp is None]
+    report.vanished += sum(await tree.index.forget_vanished(bucket.id, missing))

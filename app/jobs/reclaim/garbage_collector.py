@@ -12,9 +12,9 @@ from collections.abc import Awaitable, Callable
 from typing import NamedTuple
 
 from sluice_s3.app.crash import crash_point
-from sluice_s3.app.index.retention_clock import clock
-from sluice_s3.app.index.rows import PIECES
-from sluice_s3.app.index.upkeep_rows import QueuedDiscard
+from sluice_s3.app.index.multipart.rows import PIECES
+from sluice_s3.app.index.object_lock.retention_clock import clock
+from sluice_s3.app.index.reclaim.rows import QueuedDiscard
 from sluice_s3.app.store.driver_errors import translate_driver_errors
 from sluice_s3.app.store.named_driver import store_of_locator
 from sluice_s3.app.store.store import Store
@@ -26,8 +26,8 @@ MAX_WAITING = 100_000
 """Entries held in memory; the rest wait in the index."""
 
 
-class _Seen(NamedTuple):
-    at: int
+class _Batch(NamedTuple):
+    seen_at: int
     entries: list[QueuedDiscard]
 
 
@@ -60,49 +60,51 @@ class GarbageCollector:
         self._elsewhere = elsewhere
         self._blobs = blobs
         self._pieces = pieces
-        self._waiting: deque[_Seen] = deque()
+        self._waiting: deque[_Batch] = deque()
         self._quarantined: list[QueuedDiscard] = []
         """Quarantined entries that are not due yet."""
-        self._count = 0
-        self._last = 0
+        self._waiting_entries = 0
+        self._last_id = 0
 
     async def run_once(self) -> int:
         """Read new entries and remove those that have waited long enough; return how many."""
-        await self._look()
+        await self._read_queue()
         self._release_quarantined()
-        gone = 0
+        removed = 0
         while (
-            self._waiting and self._waiting[0].at + self._grace <= self._now() and self._waiting[0].at < self._oldest()
+            self._waiting
+            and self._waiting[0].seen_at + self._grace <= self._now()
+            and self._waiting[0].seen_at < self._oldest()
         ):
-            seen = self._waiting.popleft()
+            batch = self._waiting.popleft()
             try:
-                gone += await self._discard(seen.entries)
+                removed += await self._discard(batch.entries)
             except BaseException:
-                self._waiting.append(seen)  # after the others, so that an entry that always fails does not block them
+                self._waiting.append(batch)  # after the others, so that an entry that always fails does not block them
                 raise
-            self._count -= len(seen.entries)
-        return gone
+            self._waiting_entries -= len(batch.entries)
+        return removed
 
-    async def _look(self) -> None:
-        while self._count < MAX_WAITING:
-            found = await self._store.index.discards(self._last, BLOBS_PER_BATCH)
+    async def _read_queue(self) -> None:
+        while self._waiting_entries < MAX_WAITING:
+            entries = await self._store.index.discards(self._last_id, BLOBS_PER_BATCH)
             now = self._now()  # after the query: before it, a request may still have found them in rows
             if self._journaled_until is not None:
                 bound = self._journaled_until()
-                found = [entry for entry in found if entry.id <= bound]
-            if found and self._elsewhere is not None:
+                entries = [entry for entry in entries if entry.id <= bound]
+            if entries and self._elsewhere is not None:
                 bound = await self._elsewhere()
-                found = [entry for entry in found if entry.id <= bound]
-            if not found:
+                entries = [entry for entry in entries if entry.id <= bound]
+            if not entries:
                 return
-            self._last = found[-1].id
-            found = [entry for entry in found if self._is_ours(entry.body)]
+            self._last_id = entries[-1].id
+            entries = [entry for entry in entries if self._is_ours(entry.body)]
             now_ms = clock.now_ms()
-            self._quarantined += [entry for entry in found if entry.quarantined_until_ms > now_ms]
-            found = [entry for entry in found if entry.quarantined_until_ms <= now_ms]
-            if found:
-                self._waiting.append(_Seen(now, found))
-                self._count += len(found)
+            self._quarantined += [entry for entry in entries if entry.quarantined_until_ms > now_ms]
+            entries = [entry for entry in entries if entry.quarantined_until_ms <= now_ms]
+            if entries:
+                self._waiting.append(_Batch(now, entries))
+                self._waiting_entries += len(entries)
 
     def _release_quarantined(self) -> None:
         """Release entries that `fsck --repair` queued, once due; then they wait like all others."""
@@ -110,8 +112,8 @@ class GarbageCollector:
         due = [entry for entry in self._quarantined if entry.quarantined_until_ms <= now_ms]
         if due:
             self._quarantined = [entry for entry in self._quarantined if entry.quarantined_until_ms > now_ms]
-            self._waiting.append(_Seen(self._now(), due))
-            self._count += len(due)
+            self._waiting.append(_Batch(self._now(), due))
+            self._waiting_entries += len(due)
 
     def _is_ours(self, body: str) -> bool:
         if body.startswith(PIECES):
@@ -124,14 +126,14 @@ class GarbageCollector:
             with translate_driver_errors():
                 await self._store.driver.discard_many([entry.body for entry in blobs])
             crash_point("garbage.discarded")
-            await self._store.index.forget_discards([self._make_gone(entry) for entry in blobs])
+            await self._store.index.forget_discards([self._discarded_entry(entry) for entry in blobs])
         for entry in entries:
             if entry.body.startswith(PIECES):
                 while not await self._store.index.expand_discard(entry, BLOBS_PER_BATCH):
                     pass
         return len(entries)
 
-    def _make_gone(self, entry: QueuedDiscard) -> tuple[int, int, int]:
+    def _discarded_entry(self, entry: QueuedDiscard) -> tuple[int, int, int]:
         """Return the entry, its pack, and the bytes that die there; see `Index.forget_discards`."""
         driver = self._store.driver
         pack_id, size = driver.packed(entry.body) or (driver.whole_pack(entry.body), 0)

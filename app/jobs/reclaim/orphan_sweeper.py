@@ -7,8 +7,8 @@ import logging
 from collections.abc import Callable
 
 from sluice_s3.app.crash import crash_point
-from sluice_s3.app.index.rows import is_plain_file
-from sluice_s3.app.index.upkeep_rows import IdRange, Writer
+from sluice_s3.app.index.cluster.rows import IdRange, Writer
+from sluice_s3.app.index.plain_files.rows import is_plain_file
 from sluice_s3.app.store.driver_errors import translate_driver_errors
 from sluice_s3.app.store.named_driver import store_of_locator
 from sluice_s3.app.store.store import Store
@@ -32,22 +32,22 @@ class OrphanSweeper:
         self._is_dead = is_dead
         self._swept: dict[int, set[str]] = {}
         """By dead writer, the stores without anything of it."""
-        self._done: set[tuple[str, IdRange]] = set()
+        self._swept_ranges: set[tuple[str, IdRange]] = set()
 
     async def run_once(self) -> int:
         """Sweep every dead writer incarnation; return how many blobs were removed.
 
         It sweeps all stores that are in service. Raises an error of one of them after the others are swept.
         """
-        await self.declare()
-        found = await asyncio.gather(*map(self.sweep, self._store.all.values()), return_exceptions=True)
-        await self.forget()
-        for one in found:
-            if isinstance(one, BaseException):
-                raise one
-        return sum(one for one in found if isinstance(one, int))
+        await self.declare_dead()
+        results = await asyncio.gather(*map(self.sweep, self._store.all.values()), return_exceptions=True)
+        await self.forget_swept_writers()
+        for result in results:
+            if isinstance(result, BaseException):
+                raise result
+        return sum(result for result in results if isinstance(result, int))
 
-    async def declare(self) -> None:
+    async def declare_dead(self) -> None:
         """Declare writers dead whose process is gone, each in its own transaction.
 
         From then on they cannot commit, and only then are their blobs touched. What they were doing in the index alone
@@ -79,15 +79,15 @@ class OrphanSweeper:
         return swept
 
     async def _sweep_writer(self, store: Store, incarnation: int) -> int:
-        await _end_intents(store, incarnation)
+        await _recover_intents(store, incarnation)
         # One sequence numbers ids and rows: no row older than a range can reference a blob of it, unless its bucket
         # moved.
-        old = await self._index.ever_moved()
+        any_moved = await self._index.ever_moved()
         swept = 0
         for ids in await self._index.ranges(incarnation):
-            if (store.name, ids) not in self._done:
-                swept += await _sweep_range(store, ids, 0 if old else ids.first)
-                self._done.add((store.name, ids))
+            if (store.name, ids) not in self._swept_ranges:
+                swept += await _sweep_range(store, ids, 0 if any_moved else ids.first)
+                self._swept_ranges.add((store.name, ids))
         for pack in await self._index.packs_of(incarnation):
             if pack.store == store.name and not pack.sealed:
                 await _seal(store, pack.id)
@@ -95,16 +95,16 @@ class OrphanSweeper:
         self._swept.setdefault(incarnation, set()).add(store.name)
         return swept
 
-    async def forget(self) -> None:
+    async def forget_swept_writers(self) -> None:
         """Delete writers that have left nothing on any store."""
         for incarnation, stores in list(self._swept.items()):
-            if stores < self._store.all.keys() or await self._left(incarnation):
+            if stores < self._store.all.keys() or await self._has_leftovers(incarnation):
                 continue
             await self._index.forget_writer(incarnation)
             del self._swept[incarnation]
-            self._done = {(name, ids) for name, ids in self._done if ids.incarnation != incarnation}
+            self._swept_ranges = {(name, ids) for name, ids in self._swept_ranges if ids.incarnation != incarnation}
 
-    async def _left(self, incarnation: int) -> bool:
+    async def _has_leftovers(self, incarnation: int) -> bool:
         """Return whether something of it is on a store that the settings do not name."""
         packs = await self._index.packs_of(incarnation)
         return any(not pack.sealed for pack in packs) or bool(await self._index.intents_of(incarnation))
@@ -115,7 +115,7 @@ async def sweep(store: Store, is_dead: Callable[[Writer], bool]) -> int:
     return await OrphanSweeper(store, is_dead).run_once()
 
 
-async def _end_intents(store: Store, incarnation: int) -> None:
+async def _recover_intents(store: Store, incarnation: int) -> None:
     """Finish or undo a dead writer's changes of plain files, before its temporary files go."""
     for intent in await store.index.intents_of(incarnation):
         if is_plain_file(intent.body) and store_of_locator(intent.body) == store.name:
@@ -136,14 +136,14 @@ async def _seal(store: Store, pack_id: int) -> None:
 async def _sweep_range(store: Store, ids: IdRange, since: int) -> int:
     locators = {store.driver.locator(blob_id): blob_id for blob_id in range(ids.first, ids.last + 1)}
     referenced = await store.index.find_referenced(list(locators), since)
-    left = [blob_id for locator, blob_id in locators.items() if locator not in referenced]
+    orphans = [blob_id for locator, blob_id in locators.items() if locator not in referenced]
     swept = 0
     with translate_driver_errors():
-        for first in range(0, len(left), CONCURRENCY):
-            swept += sum(await asyncio.gather(*map(store.driver.discard_id, left[first : first + CONCURRENCY])))
+        for first in range(0, len(orphans), CONCURRENCY):
+            swept += sum(await asyncio.gather(*map(store.driver.discard_id, orphans[first : first + CONCURRENCY])))
         if store.tree is not None:
             unstage = store.tree.files.unstage
             for first in range(ids.first, ids.last + 1, CONCURRENCY):
-                some = range(first, min(first + CONCURRENCY, ids.last + 1))
-                swept += sum(await asyncio.gather(*map(unstage, some)))
+                batch = range(first, min(first + CONCURRENCY, ids.last + 1))
+                swept += sum(await asyncio.gather(*map(unstage, batch)))
     return swept

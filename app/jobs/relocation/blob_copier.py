@@ -8,8 +8,8 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Itera
 from itertools import groupby
 from typing import Any, NamedTuple
 
-from sluice_s3.app.index.rows import Bucket
-from sluice_s3.app.index.upkeep_rows import BlobReference
+from sluice_s3.app.index.buckets.rows import Bucket
+from sluice_s3.app.index.reclaim.rows import BlobReference
 from sluice_s3.app.store import recovery_headers
 from sluice_s3.app.store.driver_errors import to_domain_error, translate_driver_errors
 from sluice_s3.app.store.named_driver import store_of_locator
@@ -94,9 +94,9 @@ class StreamedSource:
 
 async def gather_all(calls: Iterable[Coroutine[Any, Any, None]]) -> None:
     """Await all calls, even if one fails; then raise the first error."""
-    for done in await asyncio.gather(*calls, return_exceptions=True):
-        if done is not None:
-            raise done
+    for outcome in await asyncio.gather(*calls, return_exceptions=True):
+        if outcome is not None:
+            raise outcome
 
 
 def _groups(source: Store, requests: Iterable[CopyRequest]) -> Iterator[list[CopyRequest]]:
@@ -131,7 +131,7 @@ class BlobCopier:
     async def copy(self, requests: Sequence[CopyRequest]) -> dict[str, StoredBlob]:
         """Copy the blobs; return the copies by old locator, without unreadable blobs.
 
-        The caller must call `settle`. Raises DomainError.
+        The caller must call `discard_unused`. Raises DomainError.
         """
         copies: dict[str, StoredBlob] = {}
         try:
@@ -140,25 +140,25 @@ class BlobCopier:
             for request in requests:
                 source = self._store.at(request.body)
                 (files if source.driver.packed(request.body) is None else packed).append(request)
-            for name, some in groupby(
+            for name, run in groupby(
                 sorted(packed, key=lambda request: request.body), lambda request: store_of_locator(request.body)
             ):
-                for group in _groups(self._store.of(name), some):
+                for group in _groups(self._store.of(name), run):
                     await self._copy_records(self._store.of(name), group, copies)
             for first in range(0, len(files), FILES_AT_ONCE):
                 await gather_all(self._copy_file(request, copies) for request in files[first : first + FILES_AT_ONCE])
         except BaseException:
-            await self.settle(copies, set())
+            await self.discard_unused(copies, set())
             raise
         return copies
 
-    async def settle(self, copies: dict[str, StoredBlob], referenced: set[str]) -> None:
+    async def discard_unused(self, copies: dict[str, StoredBlob], referenced: set[str]) -> None:
         """Note that rows reference the copies of `referenced`, and never will the others."""
         for old, copy in copies.items():
             if old in referenced:
-                await self._target.settle(copy)
+                await self._target.confirm_blob(copy)
             else:
-                await self._target.drop(copy)
+                await self._target.discard_blob(copy)
 
     async def _copy_records(
         self, source: Store, requests: Sequence[CopyRequest], copies: dict[str, StoredBlob]
@@ -194,7 +194,7 @@ class BlobCopier:
     async def _keep(self, request: CopyRequest, source: StreamedSource, copies: dict[str, StoredBlob]) -> None:
         old = self._store.at(request.body).driver.blob_id(request.body)
         header = recovery_headers.moved_header(self._bucket.id, request.key, request.upload, request.part, old)
-        copies[request.body] = await self._target.keep(source, lambda: header)
+        copies[request.body] = await self._target.write_blob(source, lambda: header)
         self.bytes += source.count
 
     def _set_aside(self, request: CopyRequest, error: DriverError) -> None:

@@ -17,9 +17,12 @@ import orjson
 
 from sluice_s3.app.crash import crash_point
 from sluice_s3.app.errors import CommitUnknown, DomainError
-from sluice_s3.app.index.move_queries import BlobRow, BodyRow
-from sluice_s3.app.index.rows import PIECES, Bucket, is_plain_file
-from sluice_s3.app.index.upkeep_rows import BlobReference, ReferenceSwap
+from sluice_s3.app.index.buckets.rows import Bucket
+from sluice_s3.app.index.multipart.rows import PIECES
+from sluice_s3.app.index.plain_files.rows import is_plain_file
+from sluice_s3.app.index.reclaim.rows import BlobReference
+from sluice_s3.app.index.relocation.queries import BlobRow, BodyRow
+from sluice_s3.app.index.relocation.rows import ReferenceSwap
 from sluice_s3.app.jobs.relocation.blob_copier import RECORDS_PER_BATCH, BlobCopier, CopyRequest, gather_all
 from sluice_s3.app.store.named_driver import store_of_locator
 from sluice_s3.app.store.store import Store, StoredBlob
@@ -59,92 +62,94 @@ class BucketMigrator:
     async def run_once(self) -> None:
         """Continue every move. Raises DomainError when one fails; it is tried again."""
         buckets = await self._store.index.moving()
-        known, self._moves = self._moves, {}
+        previous, self._moves = self._moves, {}
         for bucket in buckets:
-            name = bucket.id, bucket.moved
-            self._moves[name] = known.get(name) or BucketMigration(self._store, bucket, self._now() + self._stale)
+            move_id = bucket.id, bucket.moved
+            self._moves[move_id] = previous.get(move_id) or BucketMigration(
+                self._store, bucket, self._now() + self._stale
+            )
         await gather_all(move.run_once(self._oldest()) for move in self._moves.values())
 
 
 class BucketMigration:
-    """The move of one bucket, known to every request that begins after `seen`."""
+    """The move of one bucket, known to every request that begins after `visible_since`."""
 
-    def __init__(self, store: Store, bucket: Bucket, seen: int) -> None:
+    def __init__(self, store: Store, bucket: Bucket, visible_since: int) -> None:
         self._store = store
         self._index = store.index
         self._bucket = bucket
         self._target = store.of(bucket.store)
-        self._seen = seen
-        self._clean = False
+        self._visible_since = visible_since
+        self._found_nothing = False
         """The last pass found nothing left."""
-        self._over = False
+        self._is_finished = False
         """Nothing can be left."""
-        self._twins: dict[str, tuple[str, BlobReference]] = {}
+        self._cached_copies: dict[str, tuple[str, BlobReference]] = {}
         self._copier = BlobCopier(store, bucket, self._target)
         self._reported_at = 0.0
-        self._rows = self._of = 0
+        self._rows = self._total_rows = 0
 
     async def run_once(self, oldest: int) -> None:
         """Make a pass over all rows, and end the move if it was the last."""
-        if self._over:
-            await self._end()
+        if self._is_finished:
+            await self._finish()
             return
-        last = self._seen < oldest
-        if self._clean and not last:
+        is_last = self._visible_since < oldest
+        if self._found_nothing and not is_last:
             return  # only requests that began before the change can still leave something
         if self._copier.stuck and time.monotonic() < self._reported_at + RETRY_SECONDS:
             return
-        self._rows, (self._of, _) = 0, await self._index.bucket_size(self._bucket.id)
+        self._rows, (self._total_rows, _) = 0, await self._index.bucket_size(self._bucket.id)
         self._copier.stuck.clear()
-        self._clean = await self._pass()
-        await self._tell(always=True)
-        self._over = self._clean and last
-        if self._over:
-            await self._end()
+        self._found_nothing = await self._scan_rows()
+        await self._record_progress(always=True)
+        self._is_finished = self._found_nothing and is_last
+        if self._is_finished:
+            await self._finish()
 
-    async def _end(self) -> None:
+    async def _finish(self) -> None:
         await self._index.make_durable()
         if await self._index.end_move(self._bucket):
             crash_point("move.ended")
             logger.info("bucket %s: all of it is on store %s", self._bucket.name, self._bucket.store)
 
-    async def _pass(self) -> bool:
+    async def _scan_rows(self) -> bool:
         """Move blobs that are on other stores; return whether there were none."""
         # The journals of neither store have a newer row yet, so its blob's recovery header may be needed.
-        until = await self._index.watermark(self._target.name)
+        journaled_until = await self._index.watermark(self._target.name)
         # parts before versions, the direction in which blobs pass: an upload may be completed at any time
-        wants = [
+        requests = [
             CopyRequest(
-                BlobReference("part", held.first, held.second),
-                held.locator,
+                BlobReference("part", blob.first, blob.second),
+                blob.locator,
                 key,
-                held.first,
-                held.second,
-                held.holders > 1,
+                blob.first,
+                blob.second,
+                blob.holders > 1,
             )
-            for key, held in await self._index.find_part_blobs(self._bucket.id)
-            if self._is_elsewhere(held.locator, held.storage_class)
+            for key, blob in await self._index.find_part_blobs(self._bucket.id)
+            if self._is_elsewhere(blob.locator, blob.storage_class)
         ]
-        await self._move_all(wants)
-        clean = not wants
+        await self._move_all(requests)
+        nothing_left = not requests
         after = 0
         while rows := await self._index.bodies(self._bucket.id, after):
             after = rows[-1].seq
-            wants = []
+            requests = []
             for row in rows:
                 if row.body.startswith(PIECES):
-                    there = await self._move_pieces(row, young=row.seq > until)
-                    clean = clean and there
+                    is_complete = await self._move_pieces(row, unjournaled=row.seq > journaled_until)
+                    nothing_left = nothing_left and is_complete
                 elif self._is_elsewhere(row.body, row.storage_class):
-                    clean = False
-                    if row.seq <= until:
-                        wants.append(
+                    nothing_left = False
+                    if row.seq <= journaled_until:
+                        requests.append(
                             CopyRequest(BlobReference("version", row.seq), row.body, row.key, 0, 0, row.holders > 1)
                         )
-            await self._move_all(wants)
+            await self._move_all(requests)
             self._rows += len(rows)
-            await self._tell()
-        return clean
+            await self._record_progress()
+        return nothing_left
 
     def _is_elsewhere(self, body: str, storage_class: str) -> bool:
         """Return whether a body must move.
@@ -155,105 +160,107 @@ class BucketMigration:
         return name != self._target.name and name != self._store.classes.get(storage_class) and not is_plain_file(body)
 
     # multipart objects
-    async def _move_pieces(self, row: BodyRow, *, young: bool) -> bool:
+    async def _move_pieces(self, row: BodyRow, *, unjournaled: bool) -> bool:
         """Move the pieces of a multipart object; return whether none is on another store."""
         seq, key, body, _, holders, storage_class = row
         upload = int(body.removeprefix(PIECES))
-        held = await self._index.find_piece_blobs(upload)
-        wants = [
+        blobs = await self._index.find_piece_blobs(upload)
+        requests = [
             CopyRequest(
-                BlobReference("piece", upload, one.first, one.second),
-                one.locator,
+                BlobReference("piece", upload, blob.first, blob.second),
+                blob.locator,
                 key,
                 upload,
-                one.second,
-                one.holders > 1,
+                blob.second,
+                blob.holders > 1,
             )
-            for one in held
-            if self._is_elsewhere(one.locator, storage_class)
+            for blob in blobs
+            if self._is_elsewhere(blob.locator, storage_class)
         ]
-        if not wants:
+        if not requests:
             return True
-        if young:
+        if unjournaled:
             return False
         if holders == 1:
-            await self._move_all(wants)
-        elif (twin := self._twins.get(body)) is not None:
-            await self._index.swap([ReferenceSwap(BlobReference("version", seq), body, *twin)])
+            await self._move_all(requests)
+        elif (copy := self._cached_copies.get(body)) is not None:
+            await self._index.swap([ReferenceSwap(BlobReference("version", seq), body, *copy)])
         else:
-            await self._split(seq, key, body, held)
+            await self._unshare(seq, key, body, blobs)
         return False
 
-    async def _split(self, seq: int, key: str, body: str, held: Sequence[BlobRow]) -> None:
+    async def _unshare(self, seq: int, key: str, body: str, blobs: Sequence[BlobRow]) -> None:
         """Make copies of pieces for this version alone.
 
         Other versions with the same pieces may be in buckets that stay.
         """
         upload = int(body.removeprefix(PIECES))
-        wants = {
-            one.locator: CopyRequest(BlobReference("version", seq), one.locator, key, upload, one.second, False)
-            for one in held
+        requests = {
+            blob.locator: CopyRequest(BlobReference("version", seq), blob.locator, key, upload, blob.second, False)
+            for blob in blobs
         }
-        kept = await self._copier.copy(list(wants.values()))
+        copies = await self._copier.copy(list(requests.values()))
         new = None
-        if len(kept) == len(wants):
-            places = {locator: copy.locator for locator, copy in kept.items()}
-            new = await self._commit(self._index.split(seq, self._bucket.id, key, body, places), kept)
+        if len(copies) == len(requests):
+            locators = {locator: copy.locator for locator, copy in copies.items()}
+            new = await self._commit(self._index.split(seq, self._bucket.id, key, body, locators), copies)
             crash_point("move.swapped")
-        await self._copier.settle(kept, set(kept) if new else set())
+        await self._copier.discard_unused(copies, set(copies) if new else set())
         if new:
-            self._remember(body, new, BlobReference("version", seq))
+            self._cache_copy(body, new, BlobReference("version", seq))
 
     # blobs
-    async def _move_all(self, wants: Sequence[CopyRequest]) -> None:
-        for first in range(0, len(wants), RECORDS_PER_BATCH):
-            await self._move_some(wants[first : first + RECORDS_PER_BATCH])
+    async def _move_all(self, requests: Sequence[CopyRequest]) -> None:
+        for first in range(0, len(requests), RECORDS_PER_BATCH):
+            await self._move_batch(requests[first : first + RECORDS_PER_BATCH])
 
-    async def _move_some(self, wants: Sequence[CopyRequest]) -> None:
-        copied = {want.body: want for want in wants if want.body not in self._twins}
-        kept = await self._copier.copy(list(copied.values()))
+    async def _move_batch(self, requests: Sequence[CopyRequest]) -> None:
+        to_copy = {request.body: request for request in requests if request.body not in self._cached_copies}
+        copies = await self._copier.copy(list(to_copy.values()))
         crash_point("move.copied")
         swaps: list[ReferenceSwap] = []
-        first: dict[str, BlobReference] = {}
-        for want in wants:
-            if want.body in kept:
-                twin = first.get(want.body)
-                first.setdefault(want.body, want.holder)
-                swaps.append(ReferenceSwap(want.holder, want.body, kept[want.body].locator, twin))
-            elif want.body in self._twins:
-                swaps.append(ReferenceSwap(want.holder, want.body, *self._twins[want.body]))
+        first_holder: dict[str, BlobReference] = {}
+        for request in requests:
+            if request.body in copies:
+                existing_copy = first_holder.get(request.body)
+                first_holder.setdefault(request.body, request.holder)
+                swaps.append(ReferenceSwap(request.holder, request.body, copies[request.body].locator, existing_copy))
+            elif request.body in self._cached_copies:
+                swaps.append(ReferenceSwap(request.holder, request.body, *self._cached_copies[request.body]))
         if not swaps:
             return
-        done = await self._commit(self._index.swap(swaps), kept)
+        moved_flags = await self._commit(self._index.swap(swaps), copies)
         crash_point("move.swapped")
-        shared = {want.body for want in wants if want.shared}
-        for swap, moved in zip(swaps, done, strict=True):
+        shared = {request.body for request in requests if request.shared}
+        for swap, moved in zip(swaps, moved_flags, strict=True):
             if moved and swap.old in shared:
-                self._remember(swap.old, swap.new, swap.holder)
+                self._cache_copy(swap.old, swap.new, swap.holder)
             elif not moved:
-                self._twins.pop(swap.old, None)
-        await self._copier.settle(kept, {swap.old for swap, moved in zip(swaps, done, strict=True) if moved})
+                self._cached_copies.pop(swap.old, None)
+        await self._copier.discard_unused(
+            copies, {swap.old for swap, moved in zip(swaps, moved_flags, strict=True) if moved}
+        )
 
-    def _remember(self, old: str, new: str, holder: BlobReference) -> None:
-        if len(self._twins) < MAX_CACHED:
-            self._twins[old] = new, holder
+    def _cache_copy(self, old: str, new: str, holder: BlobReference) -> None:
+        if len(self._cached_copies) < MAX_CACHED:
+            self._cached_copies[old] = new, holder
 
-    async def _commit(self, change: Awaitable[T], kept: dict[str, StoredBlob]) -> T:
+    async def _commit(self, change: Awaitable[T], copies: dict[str, StoredBlob]) -> T:
         try:
             return await change
         except CommitUnknown:
             raise  # the orphan sweeper asks the index for the outcome
         except DomainError:
-            await self._copier.settle(kept, set())
+            await self._copier.discard_unused(copies, set())
             raise
 
-    async def _tell(self, *, always: bool = False) -> None:
+    async def _record_progress(self, *, always: bool = False) -> None:
         now = time.monotonic()
         if always or now >= self._reported_at + REPORT_SECONDS:
             self._reported_at = now
             progress = {
                 "rows": self._rows,
-                "of": self._of,
+                "of": self._total_rows,
                 "bytes": self._copier.bytes,
                 "stuck": len(self._copier.stuck),
             }

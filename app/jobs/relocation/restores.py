@@ -1,7 +1,7 @@
 """Restores of archived versions: temporary copies on the bucket's store, removed when they expire.
 
 A restored version is read on the bucket's store, its class is still an archive, and its archived blobs stay referenced
-(`app.index.transactions.body_relocation`). After expiry it uses those again. It is copied only if that is impossible,
+(`app.index.relocation.body_relocation`). After expiry it uses those again. It is copied only if that is impossible,
 because its class has another store by now or a blob was lost.
 """
 
@@ -12,11 +12,12 @@ from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 
 from sluice_s3.app.errors import DomainError, StoreUnavailable
-from sluice_s3.app.index import restore_state
-from sluice_s3.app.index.restore_state import DueRestore, RestoreState, restore_meta_value
-from sluice_s3.app.index.retention_clock import clock
-from sluice_s3.app.index.rows import Bucket, Version
-from sluice_s3.app.index.transition_rows import EITHER, MetaUpdate
+from sluice_s3.app.index.buckets.rows import Bucket
+from sluice_s3.app.index.object_lock.retention_clock import clock
+from sluice_s3.app.index.objects.rows import Version
+from sluice_s3.app.index.relocation.rows import EITHER, MetaUpdate
+from sluice_s3.app.index.restore import state as restore_state
+from sluice_s3.app.index.restore.state import DueRestore, RestoreState, restore_meta_value
 from sluice_s3.app.jobs.relocation.versions import RateLimiter, Relocation, SettingsChanged, VersionRelocator
 from sluice_s3.app.store.lifecycle.calendar import LifecycleCalendar
 from sluice_s3.app.store.notifications import MARK, RESTORED, EventContext, S3EventBuilder
@@ -46,16 +47,16 @@ class RestoreRunner:
         found = await self._index.restores_due(self._now(), ROWS_PER_BATCH)
         failed: list[DomainError] = []
         for first in range(0, len(found), CONCURRENCY):
-            some = found[first : first + CONCURRENCY]
-            for done in await asyncio.gather(*map(self._look, some), return_exceptions=True):
-                if isinstance(done, DomainError):
-                    failed.append(done)
-                elif done is not None:
-                    raise done
+            batch = found[first : first + CONCURRENCY]
+            for outcome in await asyncio.gather(*map(self._check, batch), return_exceptions=True):
+                if isinstance(outcome, DomainError):
+                    failed.append(outcome)
+                elif outcome is not None:
+                    raise outcome
         if failed:
             raise failed[0]
 
-    async def _look(self, pending: DueRestore) -> None:
+    async def _check(self, pending: DueRestore) -> None:
         try:
             await self._do(pending)
         except DomainError:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import groupby
 
+from sluice_s3.app.index.buckets.rows import Bucket
 from sluice_s3.app.index.engine.outbox import EventBuilder
-from sluice_s3.app.index.rows import Bucket
-from sluice_s3.app.index.transition_rows import OBJECT, OLDER
+from sluice_s3.app.index.relocation.rows import OBJECT, OLDER
 from sluice_s3.app.jobs.relocation.versions import RateLimiter, Relocation, VersionRelocator
 from sluice_s3.app.store.lifecycle.evaluator import TRANSITION, DueAction
 from sluice_s3.app.store.store import Store
@@ -24,7 +24,7 @@ async def transition_versions(
     for storage_class, group in groupby(sorted(due, key=_class), _class):
         target = store.of(store.classes[storage_class])
         relocator = VersionRelocator(store, bucket, target, pace, settings=bucket.settings, event_builder=event_builder)
-        new_seqs |= await relocator.relocate([_make_relocation(one) for one in group])
+        new_seqs |= await relocator.relocate([_make_relocation(entry) for entry in group])
     return new_seqs
 
 

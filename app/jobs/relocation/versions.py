@@ -14,12 +14,15 @@ from typing import NamedTuple
 
 from sluice_s3.app.crash import crash_point
 from sluice_s3.app.errors import CommitUnknown, DomainError
-from sluice_s3.app.index import restore_state
+from sluice_s3.app.index.buckets.rows import Bucket
 from sluice_s3.app.index.engine.outbox import EventBuilder, emit_events
-from sluice_s3.app.index.restore_state import ARCHIVE_OFFSET
-from sluice_s3.app.index.rows import PIECES, Bucket, Version, is_plain_file
-from sluice_s3.app.index.transition_rows import Archive, MetaUpdate, TransitionEntry
-from sluice_s3.app.index.upkeep_rows import BlobReference
+from sluice_s3.app.index.multipart.rows import PIECES
+from sluice_s3.app.index.objects.rows import Version
+from sluice_s3.app.index.plain_files.rows import is_plain_file
+from sluice_s3.app.index.reclaim.rows import BlobReference
+from sluice_s3.app.index.relocation.rows import Archive, MetaUpdate, TransitionEntry
+from sluice_s3.app.index.restore import state as restore_state
+from sluice_s3.app.index.restore.state import ARCHIVE_OFFSET
 from sluice_s3.app.jobs.relocation.blob_copier import RECORDS_PER_BATCH, BlobCopier, CopyRequest
 from sluice_s3.app.store.named_driver import store_of_locator
 from sluice_s3.app.store.store import Store, StoredBlob
@@ -66,7 +69,7 @@ class Relocation(NamedTuple):
     """Whether its old blobs stay referenced, until another relocation of the version uses them again."""
 
 
-class _Found(NamedTuple):
+class _LocatedVersion(NamedTuple):
     """The version, and its blobs on other stores, each with its part number."""
 
     relocation: Relocation
@@ -105,38 +108,38 @@ class VersionRelocator:
         """
         new_seqs: dict[int, int] = {}
         for first in range(0, len(relocations), RECORDS_PER_BATCH):
-            some = relocations[first : first + RECORDS_PER_BATCH]
+            batch = relocations[first : first + RECORDS_PER_BATCH]
             for _ in range(MAX_ATTEMPTS):
-                left = deque(one for one in some if one.seq not in new_seqs)
+                remaining = deque(relocation for relocation in batch if relocation.seq not in new_seqs)
                 any_found = False
-                while left:
-                    if group := await self._take_group(left):
+                while remaining:
+                    if group := await self._take_group(remaining):
                         new_seqs |= await self._move(group)
                         any_found = True
                 if not any_found:
                     break
         return new_seqs
 
-    async def _take_group(self, left: deque[Relocation]) -> list[_Found]:
-        """Remove from `left` the next versions of one step, and return them.
+    async def _take_group(self, remaining: deque[Relocation]) -> list[_LocatedVersion]:
+        """Remove from `remaining` the next versions of one step, and return them.
 
         A version of many blobs is a step of its own: its rows, at most 10,000, change in one transaction as at its
         completion, because readers must find all its blobs.
         """
-        group: list[_Found] = []
+        group: list[_LocatedVersion] = []
         size = blobs = 0
-        while left and size < STEP_BYTES:
-            one = await self._find(left[0])
-            if one is not None and group and blobs + len(one.blobs) > RECORDS_PER_BATCH:
+        while remaining and size < STEP_BYTES:
+            located = await self._find(remaining[0])
+            if located is not None and group and blobs + len(located.blobs) > RECORDS_PER_BATCH:
                 break
-            left.popleft()
-            if one is not None:
-                group.append(one)
-                size += one.version.size
-                blobs += len(one.blobs)
+            remaining.popleft()
+            if located is not None:
+                group.append(located)
+                size += located.version.size
+                blobs += len(located.blobs)
         return group
 
-    async def _find(self, relocation: Relocation) -> _Found | None:
+    async def _find(self, relocation: Relocation) -> _LocatedVersion | None:
         """Return the version if it is unchanged since the request."""
         version = await self._index.version(self._bucket.id, relocation.key, relocation.version_id)
         if version is None or version.seq != relocation.seq or is_plain_file(version.body):
@@ -148,55 +151,65 @@ class VersionRelocator:
             blobs: Iterable[tuple[str, int]] = [(version.body, 0)] if version.body else []
         else:
             references = await self._index.find_piece_blobs(int(version.body.removeprefix(PIECES)))
-            archived = {one.first - ARCHIVE_OFFSET: one.locator for one in references if one.first >= ARCHIVE_OFFSET}
-            references = [one for one in references if one.first < ARCHIVE_OFFSET]
-            whole = archived.keys() == {one.first for one in references}
-            if archived and whole and all(store_of_locator(blob) == self._target.name for blob in archived.values()):
-                return _Found(relocation, version, (), Archive.LEFT)
-            blobs = {one.locator: one.second for one in references}.items()
+            archived = {
+                reference.first - ARCHIVE_OFFSET: reference.locator
+                for reference in references
+                if reference.first >= ARCHIVE_OFFSET
+            }
+            references = [reference for reference in references if reference.first < ARCHIVE_OFFSET]
+            is_complete = archived.keys() == {reference.first for reference in references}
+            if (
+                archived
+                and is_complete
+                and all(store_of_locator(blob) == self._target.name for blob in archived.values())
+            ):
+                return _LocatedVersion(relocation, version, (), Archive.LEFT)
+            blobs = {reference.locator: reference.second for reference in references}.items()
         if self._copier.stuck.intersection(blob for blob, _ in blobs):
             return None
         if not archived and all(store_of_locator(blob) == self._target.name for blob, _ in blobs):
             blobs = ()
-        return _Found(relocation, version, tuple(blobs), Archive.KEPT if relocation.keeps_archive else Archive.NONE)
+        return _LocatedVersion(
+            relocation, version, tuple(blobs), Archive.KEPT if relocation.keeps_archive else Archive.NONE
+        )
 
-    async def _move(self, found: Sequence[_Found]) -> dict[int, int]:
+    async def _move(self, found: Sequence[_LocatedVersion]) -> dict[int, int]:
         """Copy the blobs and switch the references to the copies."""
-        requests = {request.body: request for one in found for request in _make_requests(one)}
+        requests = {request.body: request for version in found for request in _make_requests(version)}
         copies = await self._copier.copy(list(requests.values()))
         crash_point("transition.copied")
-        copied = [one for one in found if all(blob in copies for blob, _ in one.blobs)]
-        seqs = await self._commit([_make_entry(one, copies) for one in copied], copies)
+        copied = [version for version in found if all(blob in copies for blob, _ in version.blobs)]
+        seqs = await self._commit([_make_entry(version, copies) for version in copied], copies)
         crash_point("transition.moved")
-        referenced = {blob for one, seq in zip(copied, seqs, strict=True) if seq for blob, _ in one.blobs}
-        await self._copier.settle(copies, referenced)
-        return {one.relocation.seq: seq for one, seq in zip(copied, seqs, strict=True) if seq}
+        referenced = {blob for version, seq in zip(copied, seqs, strict=True) if seq for blob, _ in version.blobs}
+        await self._copier.discard_unused(copies, referenced)
+        return {version.relocation.seq: seq for version, seq in zip(copied, seqs, strict=True) if seq}
 
     async def _commit(self, entries: Sequence[TransitionEntry], copies: dict[str, StoredBlob]) -> list[int]:
         if not entries:
             return []
         try:
-            with emit_events(self._event_builder):
+            async with emit_events(self._event_builder):
                 seqs = await self._index.reclass(self._bucket, self._settings, entries)
         except CommitUnknown:
             raise  # the orphan sweeper asks the index for the outcome
         except DomainError:
-            await self._copier.settle(copies, set())
+            await self._copier.discard_unused(copies, set())
             raise
         if seqs is None:
-            await self._copier.settle(copies, set())
+            await self._copier.discard_unused(copies, set())
             raise SettingsChanged
         return seqs
 
 
-def _make_requests(found: _Found) -> Iterator[CopyRequest]:
+def _make_requests(found: _LocatedVersion) -> Iterator[CopyRequest]:
     version = found.version
     upload = int(version.body.removeprefix(PIECES)) if version.body.startswith(PIECES) else 0
     for blob, part in found.blobs:
         yield CopyRequest(BlobReference("version", version.seq), blob, version.key, upload, part, shared=False)
 
 
-def _make_entry(found: _Found, copies: dict[str, StoredBlob]) -> TransitionEntry:
+def _make_entry(found: _LocatedVersion, copies: dict[str, StoredBlob]) -> TransitionEntry:
     relocation, version = found.relocation, found.version
     locators = {blob: copies[blob].locator for blob, _ in found.blobs}
     current = (version.body, relocation.storage_class, locators, version.size, version.etag)

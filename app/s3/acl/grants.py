@@ -20,7 +20,6 @@ from sluice_s3.app.access.acl import (
     canned_grants,
 )
 from sluice_s3.app.access.bucket_access import PREFERRED, BucketAccess, access_of
-from sluice_s3.app.errors import WouldBlock
 from sluice_s3.app.s3.auth import authorization
 from sluice_s3.app.s3.errors import (
     AccessControlListNotSupported,
@@ -80,10 +79,10 @@ def _find_canned_acl(request: S3Request) -> str | None:
     return request.headers.get("x-amz-acl") or None
 
 
-def try_ownership_of_new_object(request: S3Request) -> NewObjectOwnership:
+async def ownership_of_new_object(services: Services, request: S3Request) -> NewObjectOwnership:
     """Return owner and ACL of an object that the request writes.
 
-    Raises WouldBlock when accounts must be looked up.
+    Raises AccessControlListNotSupported, AccessDenied, InvalidArgument.
     """
     bucket = request.bucket_row
     if not bucket.settings and (COMMON_HEADERS.issuperset(request.amazon) or not has_acl_headers(request)):
@@ -92,20 +91,8 @@ def try_ownership_of_new_object(request: S3Request) -> NewObjectOwnership:
     if not access.has_acls:
         require_bucket_owner_acl(request)
         return NewObjectOwnership(bucket.owner_id, None)
-    if _named(request):
-        raise WouldBlock
-    return _build_ownership(request, access, None)
-
-
-async def ownership_of_new_object(services: Services, request: S3Request) -> NewObjectOwnership:
-    """Return the same, and look up accounts.
-
-    Raises AccessControlListNotSupported, AccessDenied, InvalidArgument.
-    """
-    try:
-        return try_ownership_of_new_object(request)
-    except WouldBlock:
-        return _build_ownership(request, access_of(request.bucket_row), await resolve(services, _named(request)))
+    named = _named(request)
+    return _build_ownership(request, access, await resolve(services, named) if named else None)
 
 
 def _build_ownership(request: S3Request, access: BucketAccess, grants: Grants | None) -> NewObjectOwnership:

@@ -6,7 +6,7 @@ import time
 from typing import TYPE_CHECKING
 
 from sluice_s3.app.access.principal import build_principal
-from sluice_s3.app.index.rows import AccessKey
+from sluice_s3.app.index.iam.rows import AccessKey
 from sluice_s3.app.s3.auth import session_tokens, signatures
 from sluice_s3.app.s3.errors import InvalidAccessKeyId, InvalidRequest
 from sluice_s3.app.s3.wire import metadata, query_parameters
@@ -28,13 +28,11 @@ def parse_signature(services: Services, request: S3Request) -> signatures.Reques
     return signature
 
 
-async def authenticate(services: Services, request: S3Request, signature: signatures.RequestSignature) -> None:
-    """Verify a signature. Raises InvalidAccessKeyId, SignatureDoesNotMatch, InvalidToken, ExpiredToken."""
-    verify(request, signature, await services.access_key(signature.access_key))
-
-
 def verify(request: S3Request, signature: signatures.RequestSignature, key: AccessKey | None) -> None:
-    """Verify a signature by its access key, None for an unknown one. Raises as `authenticate`."""
+    """Verify a signature by its access key, None for an unknown one.
+
+    Raises InvalidAccessKeyId, SignatureDoesNotMatch, InvalidToken, ExpiredToken.
+    """
     if key is None:
         raise InvalidAccessKeyId(AWSAccessKeyId=signature.access_key[:128])
     signature.verify(key.secret)

@@ -1,7 +1,7 @@
 """Authorization of requests by `app.access.authorize` (law 7).
 
 A verdict that depends on the object's own ACL stays open in the request until the object is found. A response whose
-permission is still open is never sent: see `ensure_authorized`.
+permission is still open is never sent: see `require_authorized`.
 """
 
 from __future__ import annotations
@@ -23,13 +23,14 @@ from sluice_s3.app.access.authorize import (
 from sluice_s3.app.access.policy import ALLOWED, Work
 from sluice_s3.app.access.policy.condition_keys import ON_TAGGED
 from sluice_s3.app.errors import NoSuchKey, NoSuchVersion
-from sluice_s3.app.index.rows import Bucket, Upload, Version
+from sluice_s3.app.index.buckets.rows import Bucket
+from sluice_s3.app.index.multipart.rows import Upload
+from sluice_s3.app.index.objects.rows import Version
 from sluice_s3.app.s3.auth.condition_context import TAGS_NOT_LOADED, ConditionContext
 from sluice_s3.app.s3.errors import AccessDenied
 from sluice_s3.app.s3.routing import Operation, action_for_version
-from sluice_s3.app.s3.wire import conditions, metadata
+from sluice_s3.app.s3.wire import metadata
 from sluice_s3.app.s3.wire.request import S3Request
-from sluice_s3.app.s3.wire.response import Response
 
 if TYPE_CHECKING:
     from sluice_s3.app.s3.services import Services
@@ -272,29 +273,20 @@ def _check_found(
         raise AccessDenied()
 
 
-def precondition_needs_lookup(request: S3Request) -> bool:
-    """Return whether `authorize_precondition` may have to look the object up."""
-    has_policies = request.principal is not None or request.bucket_row.settings
-    return bool(has_policies) and not conditions.REVEALING_HEADERS.isdisjoint(request.headers)
-
-
 async def authorize_precondition(
     services: Services,
     request: S3Request,
     key: str | None = None,
     version_id: str | None = None,
     *,
-    reveals_state: bool,
     upload_headers: str = "",
 ) -> None:
     """Authorize reading the object that a conditional write or delete compares.
 
-    Needed only if the outcome reveals the object's state (`reveals_state`). `upload_headers` are the headers of the
-    upload that becomes the object. Raises AccessDenied ("How to prevent object overwrites with conditional writes" and
+    Needed only if the outcome reveals the object's state. `upload_headers` are the headers of the upload that becomes
+    the object. Raises AccessDenied ("How to prevent object overwrites with conditional writes" and
     "How to perform conditional deletes", Amazon S3 User Guide).
     """
-    if not reveals_state:
-        return
     bucket, key = request.bucket_row, request.key or "" if key is None else key
     open_right = _action_to_compare(request, key, version_id, upload_headers)
     if open_right is not None:
@@ -365,12 +357,11 @@ def require_list_permission(request: S3Request, bucket: Bucket, key: str) -> Non
         raise AccessDenied()
 
 
-def ensure_authorized(request: S3Request, response: Response) -> Response:
-    """Fail closed: raise AccessDenied if a permission is still open. Otherwise returns the response."""
+def require_authorized(request: S3Request) -> None:
+    """Fail closed: raise AccessDenied if a permission is still open. Before a change, and before any response."""
     if request.authorization_pending:
-        logger.error("%s answered without deciding who may", request.operation)
+        logger.error("%s was refused: nothing has decided its permission", request.operation)
         raise AccessDenied()
-    return response
 
 
 def _check_owner(bucket: Bucket, expected: str | None) -> None:

@@ -16,8 +16,8 @@ from sluice_s3.app.access.account import account_number, caller_of
 from sluice_s3.app.access.authorize import ConditionNotLoaded
 from sluice_s3.app.access.policy.condition_keys import EXISTING_TAG, REQUEST_TAG, REQUEST_TAG_KEYS
 from sluice_s3.app.encryption.scheme import CUSTOMER, KMS, Scheme, scheme_of
-from sluice_s3.app.index.object_lock import MODES, Lock
-from sluice_s3.app.index.rows import Bucket
+from sluice_s3.app.index.buckets.rows import Bucket
+from sluice_s3.app.index.object_lock.protection import MODES, Lock
 from sluice_s3.app.s3.encryption.customer_keys import SSE
 from sluice_s3.app.s3.object_lock import xml as documents
 from sluice_s3.app.s3.objects.copy_source import policy_resource

@@ -6,7 +6,7 @@ import hmac
 import time
 from enum import Enum
 
-from sluice_s3.app.index.rows import AccessKey
+from sluice_s3.app.index.iam.rows import AccessKey
 from sluice_s3.app.s3.errors import ExpiredToken, InvalidAccessKeyId, InvalidToken
 
 HEADER = "x-amz-security-token"

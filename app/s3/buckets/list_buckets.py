@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from sluice_s3.app.index.rows import Bucket
+from sluice_s3.app.index.buckets.rows import Bucket
 from sluice_s3.app.s3.errors import InvalidArgument
 from sluice_s3.app.s3.routing import operation
 from sluice_s3.app.s3.wire import xml

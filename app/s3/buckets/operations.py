@@ -9,7 +9,7 @@ import orjson
 from sluice_s3.app import errors as domain
 from sluice_s3.app.access.bucket_access import ENFORCED, OWNERSHIPS, initial_settings
 from sluice_s3.app.errors import BucketAlreadyOwnedByYou
-from sluice_s3.app.index.object_lock import SETTING
+from sluice_s3.app.index.object_lock.protection import SETTING
 from sluice_s3.app.index.schema.tables import ENABLED, UNVERSIONED
 from sluice_s3.app.s3.acl import grants as acls
 from sluice_s3.app.s3.auth import authorization

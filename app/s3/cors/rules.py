@@ -12,7 +12,7 @@ from xml.etree.ElementTree import Element
 
 import orjson
 
-from sluice_s3.app.index.rows import Bucket
+from sluice_s3.app.index.buckets.rows import Bucket
 from sluice_s3.app.s3.errors import AccessForbidden, BadRequest, InvalidRequest, MalformedXML
 from sluice_s3.app.s3.wire import xml
 from sluice_s3.app.s3.wire.request import S3Request

@@ -14,8 +14,10 @@ from sluice_s3.app.access.bucket_access import ENCRYPTION
 from sluice_s3.app.encryption.keyring import OF_KMS, OF_S3
 from sluice_s3.app.encryption.scheme import CUSTOMER, KMS, S3, SEALED, Scheme, parse_scheme, scheme_of
 from sluice_s3.app.encryption.sse_c import CustomerKey
-from sluice_s3.app.errors import CustomerKeyNeeded, CustomerKeyWrong, WouldBlock
-from sluice_s3.app.index.rows import Bucket, Upload, Version
+from sluice_s3.app.errors import CustomerKeyNeeded, CustomerKeyWrong
+from sluice_s3.app.index.buckets.rows import Bucket
+from sluice_s3.app.index.multipart.rows import Upload
+from sluice_s3.app.index.objects.rows import Version
 from sluice_s3.app.s3.auth import authorization
 from sluice_s3.app.s3.encryption import customer_keys
 from sluice_s3.app.s3.encryption.customer_keys import OBJECT_HEADERS, SOURCE_HEADERS, SSE
@@ -132,12 +134,6 @@ async def require_possible(services: Services, bucket: Bucket) -> None:
     services.store.keyring.ring  # noqa: B018 - raises NoKeyRing
 
 
-def require_keyring_loaded(services: Services, request: S3Request) -> None:
-    """Raise WouldBlock where `load_keyring` would wait."""
-    if (request.sse or _SETTING in request.bucket_row.settings) and not services.store.keyring.is_fresh:
-        raise WouldBlock
-
-
 def encryption_of_new_object(services: Services, request: S3Request) -> ObjectEncryption | None:
     """Return the encryption of the object that a request writes; None without. Needs `load_keyring` first.
 
@@ -229,12 +225,6 @@ async def wait_until_key_journaled(services: Services, request: S3Request, seal:
         await services.store.keyring.wait_until_journaled(request.bucket_row.store)
 
 
-def require_key_journaled(services: Services, request: S3Request, seal: ObjectEncryption | None) -> None:
-    """Raise WouldBlock where `wait_until_key_journaled` would wait."""
-    if seal is not None and seal.scheme.method != CUSTOMER:
-        services.store.keyring.require_journaled(request.bucket_row.store)
-
-
 def response_headers(request: S3Request, scheme: Scheme | None) -> Headers:
     """Return the response headers for an object's encryption."""
     if scheme is None:
@@ -250,13 +240,13 @@ async def check_read(services: Services, request: S3Request, version: Version) -
     """
     if SEALED in version.headers:
         await services.store.keyring.refresh()
-    return try_check_read(services, request, version)
+    return _check_read(services, request, version)
 
 
-def try_check_read(
+def _check_read(
     services: Services, request: S3Request, version: Version, *, source: bool = False
 ) -> CustomerKey | None:
-    """Return the same without waiting, with the key ring as last loaded."""
+    """Return the same with the key ring as last loaded."""
     if not request.sse and not source and SEALED in version.headers and parse_scheme(version.headers).method == S3:
         return None
     scheme = parse_scheme(version.headers) if SEALED in version.headers else None
@@ -279,7 +269,7 @@ def try_check_read(
 # copies
 def source_key(services: Services, request: S3Request, found: Version) -> CustomerKey | None:
     """Return the customer's key for reading the source of a copy. Raises as `check_read`."""
-    return try_check_read(services, request, found, source=True)
+    return _check_read(services, request, found, source=True)
 
 
 def is_same_key(services: Services, request: S3Request, seal: ObjectEncryption | None, found: Version) -> bool:

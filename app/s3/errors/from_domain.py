@@ -1,4 +1,4 @@
-"""Maps each domain error to its S3 error, in one place."""
+"""The S3 error of any exception; maps each domain error in one place."""
 
 from __future__ import annotations
 
@@ -79,8 +79,16 @@ MESSAGES: dict[type[domain.DomainError], str] = {
 """Messages where AWS's differ from the error's usual one."""
 
 
-def to_s3_error(error: domain.DomainError) -> S3Error:
-    """Return the S3 error for a domain error; InternalError for an unknown one."""
+def to_s3_error(error: Exception) -> S3Error:
+    """Return the S3 error of an exception.
+
+    An S3 error is its own, a domain error has one in the table, and all others are InternalError. That does not log: a
+    caller that must tell of a fault of the server does so for what is neither an S3 error nor a domain error.
+    """
+    if isinstance(error, S3Error):
+        return error
+    if not isinstance(error, domain.DomainError):
+        return InternalError()
     answer = _OF_DOMAIN.get(type(error), InternalError)
     if answer.status >= 500:
         return answer(MESSAGES.get(type(error)))

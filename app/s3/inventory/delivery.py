@@ -22,9 +22,10 @@ from sluice_s3.app.access.account import account_number
 from sluice_s3.app.access.authorize import authorize_service
 from sluice_s3.app.crash import crash_point
 from sluice_s3.app.errors import DomainError
-from sluice_s3.app.index.rows import Bucket, ListedVersion
+from sluice_s3.app.index.buckets.rows import Bucket
+from sluice_s3.app.index.objects.rows import ListedVersion
 from sluice_s3.app.index.schema.tables import CURRENT
-from sluice_s3.app.index.version_rows import ListedVersionEntry
+from sluice_s3.app.index.versioning.rows import ListedVersionEntry
 from sluice_s3.app.s3.errors import AccessDenied, S3Error
 from sluice_s3.app.s3.inventory.rows import NEEDS_VERSION, Entry, inventory_columns, render_file, row_values, snake_case
 from sluice_s3.app.s3.inventory.xml import ARN, CSV, MARK, WEEKLY, Inventory, inventories_of

@@ -17,9 +17,10 @@ import orjson
 
 from sluice_s3.app.access.acl import FULL_CONTROL, GROUPS, Grant
 from sluice_s3.app.encryption.scheme import scheme_of
-from sluice_s3.app.index.rows import Bucket, Version
+from sluice_s3.app.index.buckets.rows import Bucket
+from sluice_s3.app.index.objects.rows import Version
 from sluice_s3.app.index.schema.tables import CURRENT, MARKER, OLD_MARKER
-from sluice_s3.app.index.version_rows import ListedVersionEntry
+from sluice_s3.app.index.versioning.rows import ListedVersionEntry
 from sluice_s3.app.s3.inventory.xml import CSV, Inventory
 from sluice_s3.app.s3.wire import metadata, xml
 

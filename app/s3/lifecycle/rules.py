@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from urllib.parse import quote
 from xml.etree.ElementTree import Element
 
-from sluice_s3.app.index.rows import Bucket
+from sluice_s3.app.index.buckets.rows import Bucket
 from sluice_s3.app.s3.errors import InvalidArgument, InvalidRequest, MalformedXML, NotImplemented
 from sluice_s3.app.s3.lifecycle import transitions
 from sluice_s3.app.s3.lifecycle.transitions import Readers

@@ -10,10 +10,9 @@ import asyncio
 import logging
 from typing import NamedTuple
 
-from sluice_s3.app.access.lookup_cache import LookupCache
-from sluice_s3.app.errors import DomainError, WouldBlock
+from sluice_s3.app.errors import DomainError
+from sluice_s3.app.index.buckets.rows import Bucket
 from sluice_s3.app.index.interface import Index
-from sluice_s3.app.index.rows import Bucket
 from sluice_s3.app.s3.logging import record
 from sluice_s3.app.s3.logging.xml import MARK
 from sluice_s3.app.s3.wire.request import S3Request
@@ -39,9 +38,8 @@ class _BucketLines(NamedTuple):
 class Collector:
     """The buffered lines of one worker."""
 
-    def __init__(self, index: Index, cache: LookupCache) -> None:
+    def __init__(self, index: Index) -> None:
         self._index = index
-        self._cache = cache
         self._pending: dict[int, _BucketLines] = {}
         self._size = 0
         self._lost_lines = 0
@@ -56,20 +54,11 @@ class Collector:
         response_seconds: float,
     ) -> None:
         """Add the lines of an answered request, if its bucket has a log."""
-        bucket = request.bucket_row or self._find(request)
+        bucket = request.bucket_row or request.named_bucket
         if bucket is not None and MARK in bucket.settings:
             self._add_line(bucket, record.format_line(request, bucket, response, code, sent, seconds, response_seconds))
         for secondary in request.secondary_records:
             self._add_line(secondary.bucket, record.secondary_line(request, secondary, response, seconds))
-
-    def _find(self, request: S3Request) -> Bucket | None:
-        """Return the bucket of a request that was refused before its bucket was looked up."""
-        if request.bucket is None:
-            return None
-        try:
-            return self._cache.try_bucket(request.bucket)
-        except (WouldBlock, DomainError):
-            return None
 
     def _add_line(self, bucket: Bucket, line: str) -> None:
         if self._size + len(line) > MAX_PENDING:

@@ -15,8 +15,8 @@ from sluice_s3.app.access.authorize import account_number, authorize_service
 from sluice_s3.app.access.bucket_access import access_of
 from sluice_s3.app.crash import crash_point
 from sluice_s3.app.errors import DomainError
-from sluice_s3.app.index.outbox_rows import Waiting
-from sluice_s3.app.index.rows import Bucket
+from sluice_s3.app.index.buckets.rows import Bucket
+from sluice_s3.app.index.logging.rows import Waiting
 from sluice_s3.app.index.sql.transaction import now_ms
 from sluice_s3.app.s3.errors import InvalidTargetBucketForLogging, S3Error
 from sluice_s3.app.s3.logging.xml import EVENT_TIME, SIMPLE, Logging, logging_of

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from sluice_s3.app.access.bucket_access import access_of
 from sluice_s3.app.encryption.scheme import S3
-from sluice_s3.app.index.rows import Bucket
+from sluice_s3.app.index.buckets.rows import Bucket
 from sluice_s3.app.s3.acl import grants as acls
 from sluice_s3.app.s3.encryption import headers as encryption
 from sluice_s3.app.s3.errors import (

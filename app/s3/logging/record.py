@@ -11,10 +11,9 @@ from typing import NamedTuple
 from urllib.parse import quote
 
 from sluice_s3.app.access.authorize import rests_on_acl
-from sluice_s3.app.index.rows import Bucket
+from sluice_s3.app.index.buckets.rows import Bucket
 from sluice_s3.app.s3 import routing
 from sluice_s3.app.s3.auth.condition_context import ConditionContext
-from sluice_s3.app.s3.request_body import RequestBody
 from sluice_s3.app.s3.wire.request import S3Request
 from sluice_s3.app.s3.wire.response import Response
 
@@ -214,8 +213,8 @@ def _encoded(found: re.Match[str]) -> str:
 
 def _object_size(request: S3Request, response: Response | None) -> int | None:
     """Return the bytes of the whole object that was read or written."""
-    if isinstance(request.body, RequestBody) and request.operation in ("PutObject", "PostObject", "UploadPart"):
-        return request.body.size
+    if request.operation in ("PutObject", "PostObject", "UploadPart"):
+        return request.body_size
     if response is None or response.status >= 300 or request.operation not in ("GetObject", "HeadObject"):
         return None
     for name, value in response.headers:

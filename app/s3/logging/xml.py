@@ -12,7 +12,7 @@ from xml.etree.ElementTree import Element
 import orjson
 
 from sluice_s3.app.access.acl import FULL_CONTROL, GROUPS, MAX_GRANTS, READ, WRITE
-from sluice_s3.app.index.rows import Bucket
+from sluice_s3.app.index.buckets.rows import Bucket
 from sluice_s3.app.s3.acl.grants import INSTANCE, RequestedGrant
 from sluice_s3.app.s3.errors import MalformedXML
 from sluice_s3.app.s3.wire import xml

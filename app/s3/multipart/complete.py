@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 from xml.etree.ElementTree import Element
 
 from sluice_s3.app.encryption.scheme import CUSTOMER, scheme_of
-from sluice_s3.app.index.rows import NULL_VERSION, NewVersion, Part, Upload
+from sluice_s3.app.index.multipart.rows import Part, Upload
+from sluice_s3.app.index.objects.rows import NULL_VERSION, NewVersion
 from sluice_s3.app.s3.auth import authorization
 from sluice_s3.app.s3.encryption import headers as encryption
 from sluice_s3.app.s3.errors import (
@@ -58,9 +59,8 @@ async def complete_multipart_upload(services: Services, request: S3Request) -> R
     authorization.authorize_upload(request, upload)
     if upload is None:
         raise NoSuchUpload(UploadId=upload_id)
-    await authorization.authorize_precondition(
-        services, request, reveals_state=conditions.reveals_object_state(preconditions), upload_headers=upload.headers
-    )
+    if conditions.reveals_object_state(preconditions):
+        await authorization.authorize_precondition(services, request, upload_headers=upload.headers)
     named = _named(document, request.query.get("uploadId"))
     if upload.completed_seq:
         return await _repeat_result(services, request, upload, named)

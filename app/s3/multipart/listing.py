@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from sluice_s3.app.index.rows import Part, Upload
+from sluice_s3.app.index.multipart.rows import Part, Upload
 from sluice_s3.app.s3.acl import grants as acls
 from sluice_s3.app.s3.lifecycle import rules as lifecycle
 from sluice_s3.app.s3.multipart.uploads import require_open_upload

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 
 from sluice_s3.app.encryption.scheme import SEALED
 from sluice_s3.app.encryption.sse_c import CustomerKey
-from sluice_s3.app.index.rows import CommitResult, Extent, Part, Upload, Version
+from sluice_s3.app.index.multipart.rows import Extent, Part, Upload
+from sluice_s3.app.index.objects.rows import CommitResult, Version
 from sluice_s3.app.s3.encryption import headers as encryption
 from sluice_s3.app.s3.multipart.uploads import (
     part_checksum_algorithm,

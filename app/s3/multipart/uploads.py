@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from sluice_s3.app import errors as domain
 from sluice_s3.app.encryption.scheme import SEALED
-from sluice_s3.app.index.rows import Extent, Part, Upload
+from sluice_s3.app.index.multipart.rows import Extent, Part, Upload
 from sluice_s3.app.s3.acl import grants as acls
 from sluice_s3.app.s3.auth import authorization
 from sluice_s3.app.s3.encryption import headers as encryption

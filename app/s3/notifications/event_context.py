@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from sluice_s3.app.index.engine.outbox import EventBuilder
-from sluice_s3.app.index.rows import Version
+from sluice_s3.app.index.objects.rows import Version
 from sluice_s3.app.s3.wire.request import S3Request
 from sluice_s3.app.store.notifications import MARK, EventContext, S3EventBuilder
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from sluice_s3.app.index.rows import Bucket
+from sluice_s3.app.index.buckets.rows import Bucket
 from sluice_s3.app.s3.errors import NotImplemented
 from sluice_s3.app.s3.notifications import xml as configuration
 from sluice_s3.app.s3.notifications.event_context import event_context

@@ -1,6 +1,6 @@
 """Object lock in requests: locks of new objects, a bucket's default retention, and governance bypass.
 
-"How S3 Object Lock works", Amazon S3 User Guide. `app.index.object_lock` enforces the locks.
+"How S3 Object Lock works", Amazon S3 User Guide. `app.index.object_lock.protection` enforces the locks.
 """
 
 from __future__ import annotations
@@ -11,8 +11,9 @@ from functools import lru_cache
 
 import orjson
 
-from sluice_s3.app.index.object_lock import MODES, NONE, SETTING, Lock
-from sluice_s3.app.index.rows import Bucket, Version
+from sluice_s3.app.index.buckets.rows import Bucket
+from sluice_s3.app.index.object_lock.protection import MODES, NONE, SETTING, Lock
+from sluice_s3.app.index.objects.rows import Version
 from sluice_s3.app.s3.auth import authorization
 from sluice_s3.app.s3.errors import InvalidArgument, InvalidRequest
 from sluice_s3.app.s3.object_lock.xml import (

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from sluice_s3.app.index.object_lock import Lock
-from sluice_s3.app.index.rows import Version
+from sluice_s3.app.index.object_lock.protection import Lock
+from sluice_s3.app.index.objects.rows import Version
 from sluice_s3.app.s3.auth import authorization
 from sluice_s3.app.s3.errors import (
     NoSuchObjectLockConfiguration,

@@ -11,7 +11,7 @@ from datetime import datetime
 from typing import NamedTuple
 from xml.etree.ElementTree import Element
 
-from sluice_s3.app.index.object_lock import MODES, NONE, Lock
+from sluice_s3.app.index.object_lock.protection import MODES, NONE, Lock
 from sluice_s3.app.s3.errors import InvalidArgument, InvalidRetentionPeriod, MalformedXML, NotImplemented
 from sluice_s3.app.s3.wire import xml
 

@@ -10,8 +10,8 @@ import hashlib
 from typing import TYPE_CHECKING
 
 from sluice_s3.app.encryption.scheme import SEALED, scheme_of
-from sluice_s3.app.index import restore_state
-from sluice_s3.app.index.rows import NewVersion, Version
+from sluice_s3.app.index.objects.rows import NewVersion, Version
+from sluice_s3.app.index.restore import state as restore_state
 from sluice_s3.app.s3.auth import authorization
 from sluice_s3.app.s3.encryption import headers as encryption
 from sluice_s3.app.s3.errors import (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from sluice_s3.app.index.rows import Version
+from sluice_s3.app.index.objects.rows import Version
 from sluice_s3.app.s3.auth import authorization
 from sluice_s3.app.s3.encryption import headers as encryption
 from sluice_s3.app.s3.errors import InvalidArgument

@@ -10,8 +10,9 @@ import hashlib
 from typing import TYPE_CHECKING
 
 from sluice_s3.app.encryption.scheme import scheme_of
-from sluice_s3.app.index.object_lock import NONE
-from sluice_s3.app.index.rows import CommitResult, NewVersion, Version, is_plain_file
+from sluice_s3.app.index.object_lock.protection import NONE
+from sluice_s3.app.index.objects.rows import CommitResult, NewVersion, Version
+from sluice_s3.app.index.plain_files.rows import is_plain_file
 from sluice_s3.app.s3.acl import grants as acls
 from sluice_s3.app.s3.auth import authorization
 from sluice_s3.app.s3.encryption import headers as encryption
@@ -88,9 +89,8 @@ class ObjectCopy:
     async def prepare(self) -> None:
         """Parse and authorize everything that does not depend on the source's version. Raises S3Error."""
         services, request = self._services, self._request
-        await authorization.authorize_precondition(
-            services, request, reveals_state=conditions.reveals_object_state(self._preconditions)
-        )
+        if conditions.reveals_object_state(self._preconditions):
+            await authorization.authorize_precondition(services, request)
         self._replaces_metadata = _directive(request, "x-amz-metadata-directive")
         _directive(request, tags.DIRECTIVE)
         self._tags = tags.requested_tags(request)

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 from xml.etree.ElementTree import Element
 
-from sluice_s3.app.errors import DomainError, NoSuchKey
-from sluice_s3.app.index.rows import Conditions
-from sluice_s3.app.index.version_rows import DeleteResult, Deletion, Done
+from sluice_s3.app.errors import NoSuchKey
+from sluice_s3.app.index.objects.conditions import Conditions
+from sluice_s3.app.index.versioning.rows import DeleteResult, Deletion, Done
 from sluice_s3.app.s3.auth import authorization
-from sluice_s3.app.s3.errors import AccessDenied, InternalError, InvalidRequest, MalformedXML, NoSuchVersion, S3Error
+from sluice_s3.app.s3.errors import AccessDenied, InvalidRequest, MalformedXML, NoSuchVersion, S3Error
 from sluice_s3.app.s3.errors.from_domain import to_s3_error
 from sluice_s3.app.s3.logging.record import SecondaryRecord
 from sluice_s3.app.s3.logging.xml import MARK
@@ -106,10 +106,8 @@ async def _authorization_error(services: Services, request: S3Request, entry: De
         authorization.authorize_object_in_body(request, "s3:DeleteObject", entry.key, entry.version_id)
         if entry.version_id is not None and not version_headers.may_exist(request.bucket_row, entry.version_id):
             raise NoSuchVersion()
-        reveals_state = conditions.reveals_object_state(entry.conditions)
-        await authorization.authorize_precondition(
-            services, request, entry.key, entry.version_id, reveals_state=reveals_state
-        )
+        if conditions.reveals_object_state(entry.conditions):
+            await authorization.authorize_precondition(services, request, entry.key, entry.version_id)
     except S3Error as error:
         return error
     return None
@@ -126,8 +124,7 @@ def _error(entry: Deletion, result: Done) -> S3Error | None:
     """Return the error of an entry. None for success, and for an object that did not exist."""
     if not isinstance(result, Exception) or (isinstance(result, NoSuchKey) and entry.conditions == Conditions()):
         return None
-    error = to_s3_error(result) if isinstance(result, DomainError) else result
-    return error if isinstance(error, S3Error) else InternalError()
+    return to_s3_error(result)
 
 
 def _answer(entry: Deletion, result: Done, quiet: bool) -> str:

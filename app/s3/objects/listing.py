@@ -7,7 +7,7 @@ from itertools import repeat
 from time import perf_counter
 from typing import TYPE_CHECKING
 
-from sluice_s3.app.index.rows import Page
+from sluice_s3.app.index.objects.rows import Page
 from sluice_s3.app.s3.errors import InvalidArgument
 from sluice_s3.app.s3.restore import archives
 from sluice_s3.app.s3.routing import operation

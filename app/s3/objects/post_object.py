@@ -11,7 +11,7 @@ from urllib.parse import quote, urlsplit
 
 from sluice_s3.app.s3.acl import grants as acls
 from sluice_s3.app.s3.auth import authorization, session_tokens
-from sluice_s3.app.s3.auth.authentication import authenticate
+from sluice_s3.app.s3.auth.authentication import verify
 from sluice_s3.app.s3.auth.signatures.form import V4, parse_form
 from sluice_s3.app.s3.auth.signatures.hoist import TOKEN
 from sluice_s3.app.s3.encryption import headers as encryption
@@ -92,7 +92,7 @@ async def _authenticate_form(services: Services, request: S3Request, fields: dic
     signature = parse_form(fields, region=services.regions.required, sigv2=services.settings.sigv2)
     if signature is None:
         return None
-    await authenticate(services, request, signature)
+    verify(request, signature, await services.cache.key(signature.access_key))
     found = policy.parse_post_policy(fields["policy"])
     found.check({**fields, "bucket": request.bucket or ""}, time.time())
     return found
@@ -140,7 +140,7 @@ def _become_put_request(request: S3Request, form: UploadForm) -> None:
     request.amazon = tuple(name for name in headers if name.startswith("x-amz-"))
     request.repeated = frozenset()
     request.content_length = None
-    request.receive = form.receive_file
+    request.replace_body(form.receive_file)
 
 
 def _answer(request: S3Request, fields: dict[str, str], etag: str, described: Headers) -> Response:

@@ -2,24 +2,23 @@
 
 from __future__ import annotations
 
-import asyncio
-from functools import partial
 from typing import TYPE_CHECKING
 
 from sluice_s3.app.encryption.scheme import SEALED
-from sluice_s3.app.encryption.sse_c import CustomerKey
-from sluice_s3.app.errors import SourceGone, WouldBlock
-from sluice_s3.app.index.object_lock import LOCKED
-from sluice_s3.app.index.rows import NULL_VERSION, Bucket, ObjectPart, Version
+from sluice_s3.app.errors import SourceGone
+from sluice_s3.app.index.buckets.rows import Bucket
+from sluice_s3.app.index.multipart.rows import ObjectPart
+from sluice_s3.app.index.object_lock.protection import LOCKED
+from sluice_s3.app.index.objects.rows import NULL_VERSION, Version
 from sluice_s3.app.s3.auth import authorization
 from sluice_s3.app.s3.encryption import customer_keys
 from sluice_s3.app.s3.encryption import headers as encryption
 from sluice_s3.app.s3.errors import InvalidArgument, InvalidPartNumber, InvalidRequest, ServiceUnavailable
 from sluice_s3.app.s3.lifecycle import rules as lifecycle
 from sluice_s3.app.s3.object_lock import headers as lock_headers
-from sluice_s3.app.s3.objects.find import find_version, try_find_version
+from sluice_s3.app.s3.objects.find import find_version
 from sluice_s3.app.s3.restore import archives
-from sluice_s3.app.s3.routing import PendingResult, operation
+from sluice_s3.app.s3.routing import operation
 from sluice_s3.app.s3.wire import conditions, metadata
 from sluice_s3.app.s3.wire.dates import http_date
 from sluice_s3.app.s3.wire.ranges import parse_range
@@ -34,51 +33,18 @@ if TYPE_CHECKING:
 MAX_PARTS = 10_000
 
 
-def try_get_object(services: Services, request: S3Request) -> Response:
-    """Answer GetObject for a small cached body. Raises WouldBlock."""
-    version = try_find_version(services, request)
-    customer = None
-    if SEALED in version.headers or request.sse:
-        customer = _try_check_encryption(services, request, version)
-    if version.storage_class in services.archives:
-        archives.require_restored(services, version)
-    response, offset, length = _build_response(services, request, version, _try_part(request, version))
-    if response.status in (200, 206):
-        try:
-            response.body = reading.try_read_body(services.store, version, offset, length, request.timings, customer)
-        except WouldBlock:
-            if SEALED not in version.headers and reading.is_single_record(services.store, version, length):
-                request.start_pending = partial(_start_body, services, request, version, response, offset)
-            raise
-    return response
-
-
-def _start_body(
-    services: Services, request: S3Request, version: Version, response: Response, offset: int
-) -> PendingResult:
-    reads = reading.read_record(services.store, version, offset, response.length or 0, request.timings)
-
-    def answer(future: asyncio.Future[bytes]) -> Response:
-        response.body = future.result()
-        return authorization.ensure_authorized(request, response)
-
-    return PendingResult(asyncio.ensure_future(reads), answer)
-
-
-def _try_check_encryption(services: Services, request: S3Request, version: Version) -> CustomerKey | None:
-    if SEALED in version.headers and not services.store.keyring.is_fresh:
-        raise WouldBlock
-    return encryption.try_check_read(services, request, version)
-
-
-@operation("GET", "key", name="GetObject", action="s3:GetObject", try_handler=try_get_object)
+@operation("GET", "key", name="GetObject", action="s3:GetObject")
 async def get_object(services: Services, request: S3Request) -> Response:
     """Handle GetObject (https://docs.aws.amazon.com/AmazonS3/latest/API/API_GetObject.html)."""
     for _ in range(objects.MAX_SOURCE_RETRIES):
         version = await find_version(services, request)
-        customer = await encryption.check_read(services, request, version)
-        archives.require_restored(services, version)
-        response, offset, length = _build_response(services, request, version, await _part(services, request, version))
+        customer = None
+        if request.sse or SEALED in version.headers:
+            customer = await encryption.check_read(services, request, version)
+        if version.storage_class in services.archives:
+            archives.require_restored(services, version)
+        part = await _find_part(services, request, version) if version.parts else None
+        response, offset, length = _build_response(services, request, version, part)
         if response.status not in (200, 206):
             return response
         try:
@@ -89,21 +55,14 @@ async def get_object(services: Services, request: S3Request) -> Response:
     raise ServiceUnavailable()
 
 
-def try_head_object(services: Services, request: S3Request) -> Response:
-    """Answer HeadObject without waiting. Raises WouldBlock."""
-    version = try_find_version(services, request)
-    if SEALED in version.headers or request.sse:
-        _try_check_encryption(services, request, version)
-    response, _, _ = _build_response(services, request, version, _try_part(request, version))
-    return response
-
-
-@operation("HEAD", "key", name="HeadObject", action="s3:GetObject", try_handler=try_head_object)
+@operation("HEAD", "key", name="HeadObject", action="s3:GetObject")
 async def head_object(services: Services, request: S3Request) -> Response:
     """Handle HeadObject (https://docs.aws.amazon.com/AmazonS3/latest/API/API_HeadObject.html)."""
     version = await find_version(services, request)
-    await encryption.check_read(services, request, version)
-    response, _, _ = _build_response(services, request, version, await _part(services, request, version))
+    if request.sse or SEALED in version.headers:
+        await encryption.check_read(services, request, version)
+    part = await _find_part(services, request, version) if version.parts else None
+    response, _, _ = _build_response(services, request, version, part)
     return response
 
 
@@ -197,21 +156,15 @@ def _overrides(request: S3Request) -> Headers:
 
 
 def _wants_checksum(request: S3Request) -> bool:
-    return request.headers.get("x-amz-checksum-mode", "").upper() == "ENABLED"
+    return request.headers.get(encryption.CHECKSUMS, "").upper() == "ENABLED"
 
 
-async def _part(services: Services, request: S3Request, version: Version) -> ObjectPart | None:
+async def _find_part(services: Services, request: S3Request, version: Version) -> ObjectPart | None:
     """Return the requested part of a multipart object; None without."""
     text = request.query.get("partNumber")
-    if text is None or not version.parts or not _is_part_number(text):
+    if text is None or not _is_part_number(text):
         return None
     return await services.index.object_part(version.body, int(text))
-
-
-def _try_part(request: S3Request, version: Version) -> ObjectPart | None:
-    if version.parts and "partNumber" in request.query:
-        raise WouldBlock
-    return None
 
 
 def _is_part_number(text: str) -> bool:

@@ -8,9 +8,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from sluice_s3.app.errors import NoSuchKey
-from sluice_s3.app.index import restore_state
 from sluice_s3.app.index.engine.outbox import emit_events
-from sluice_s3.app.index.rewrites import Rename, Wanted
+from sluice_s3.app.index.objects.conditions import Wanted
+from sluice_s3.app.index.objects.rows import Rename
+from sluice_s3.app.index.restore import state as restore_state
 from sluice_s3.app.s3.auth import authorization
 from sluice_s3.app.s3.errors import InvalidArgument, InvalidObjectState, InvalidRequest, NotImplemented
 from sluice_s3.app.s3.notifications.event_context import event_builder_for
@@ -43,9 +44,8 @@ async def rename_object(services: Services, request: S3Request) -> Response:
         raise InvalidRequest("An object cannot be renamed to its own key.")
     there = _parse_conditions(request, "")
     preconditions = Rename(source, key, _parse_conditions(request, SOURCE + "-"), there, _token(request))
-    await authorization.authorize_precondition(
-        services, request, reveals_state=any(one not in (None, "*") for one in there)
-    )
+    if any(one not in (None, "*") for one in there):
+        await authorization.authorize_precondition(services, request)
     authorization.require_action(request, "s3:DeleteObject", bucket, source)
     authorization.require_action(request, "s3:GetObject", bucket, source)
     version = None
@@ -57,7 +57,7 @@ async def rename_object(services: Services, request: S3Request) -> Response:
         # this request may have renamed it before
     if version is not None and restore_state.restore_state(version.headers) is not None:
         raise InvalidObjectState(StorageClass=version.storage_class)  # its restore is recorded under this key
-    with emit_events(event_builder_for(request, version)):
+    async with emit_events(event_builder_for(request, version)):
         await services.index.rename_object(bucket.id, preconditions)
     return Response(200)
 

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, TypeVar
 
 from sluice_s3.app.encryption.scheme import SEALED
 from sluice_s3.app.errors import ConditionalRequestConflict, SourceGone
-from sluice_s3.app.index.rows import Bucket, Version
+from sluice_s3.app.index.buckets.rows import Bucket
+from sluice_s3.app.index.objects.rows import Version
 from sluice_s3.app.s3.auth import authorization
 from sluice_s3.app.s3.errors import InvalidRequest, MethodNotAllowed
 from sluice_s3.app.s3.logging.record import SecondaryRecord

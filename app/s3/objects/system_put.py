@@ -11,8 +11,9 @@ from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any
 
 from sluice_s3.app.access.acl import Grants
+from sluice_s3.app.index.buckets.rows import Bucket
 from sluice_s3.app.index.engine.outbox import emit_events
-from sluice_s3.app.index.rows import Bucket, CommitResult
+from sluice_s3.app.index.objects.rows import CommitResult
 from sluice_s3.app.s3.acl.grants import NewObjectOwnership
 from sluice_s3.app.s3.encryption import headers as encryption
 from sluice_s3.app.s3.notifications.event_context import event_builder_for
@@ -52,10 +53,10 @@ async def put_as_owner(
     request.account_id = bucket.owner_id
     request.scheme, request.client, request.request_id = "https", "", services.next_id()
     request.content_length, request.timings, request.memory = len(data), {}, services.memory
-    request.receive = _receive_once(data)
+    request.replace_body(_receive_once(data))
     try:
         await encryption.load_keyring(services, request)
-        with emit_events(event_builder_for(request)):
+        async with emit_events(event_builder_for(request)):
             return await store_object(
                 services, request, PutObject(services, request, NewObjectOwnership(bucket.owner_id, grants))
             )

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from sluice_s3.app.errors import ConditionalRequestConflict
 from sluice_s3.app.index.engine.outbox import emit_events
-from sluice_s3.app.index.rows import Version
+from sluice_s3.app.index.objects.rows import Version
 from sluice_s3.app.s3.notifications.event_context import event_builder_for
 from sluice_s3.app.s3.objects.find import find_version
 from sluice_s3.app.s3.wire.request import S3Request
@@ -32,7 +32,7 @@ async def update_version_headers(
             return version
         try:
             address = (request.bucket_row.id, version.key)
-            with emit_events(event_builder_for(request, version)):
+            async with emit_events(event_builder_for(request, version)):
                 seq = await services.index.set_headers(*address, version.seq, stored_headers, bypass)
         except ConditionalRequestConflict:
             continue

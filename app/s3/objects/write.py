@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
-from time import perf_counter
 from typing import TYPE_CHECKING
 
-from sluice_s3.app.errors import PreconditionFailed, WouldBlock
-from sluice_s3.app.index.object_lock import NONE
-from sluice_s3.app.index.rows import CommitResult, NewVersion
-from sluice_s3.app.index.version_rows import DeleteResult
+from sluice_s3.app.errors import PreconditionFailed
+from sluice_s3.app.index.object_lock.protection import LOCKED, NONE
+from sluice_s3.app.index.objects.conditions import Conditions
+from sluice_s3.app.index.objects.rows import CommitResult, NewVersion
 from sluice_s3.app.s3.acl import grants as acls
 from sluice_s3.app.s3.auth import authorization
 from sluice_s3.app.s3.encryption import headers as encryption
@@ -18,18 +16,17 @@ from sluice_s3.app.s3.lifecycle import rules as lifecycle
 from sluice_s3.app.s3.object_lock import headers as lock_headers
 from sluice_s3.app.s3.objects import append
 from sluice_s3.app.s3.request_body import RequestBody
-from sluice_s3.app.s3.routing import PendingResult, operation
+from sluice_s3.app.s3.routing import operation
 from sluice_s3.app.s3.tagging import tags
 from sluice_s3.app.s3.versioning import headers as version_headers
 from sluice_s3.app.s3.wire import conditions, metadata, xml
 from sluice_s3.app.s3.wire.request import S3Request
 from sluice_s3.app.s3.wire.response import Headers, Response
 from sluice_s3.app.store import objects
-from sluice_s3.app.store.encryption.encrypted_source import EncryptingSource
 from sluice_s3.app.store.journals.wait import wait_until_journaled
 from sluice_s3.app.store.lifecycle.evaluator import MARK
 from sluice_s3.app.store.quotas import quota_of
-from sluice_s3.storage_drivers.base import BodySource, Buffer
+from sluice_s3.storage_drivers.base import BodySource
 
 if TYPE_CHECKING:
     from sluice_s3.app.s3.services import Services
@@ -39,12 +36,18 @@ class PutObject:
     """One PutObject: the steps that all paths share. Raises the errors of its headers."""
 
     def __init__(
-        self, services: Services, request: S3Request, written: acls.NewObjectOwnership, body: RequestBody | None = None
+        self,
+        services: Services,
+        request: S3Request,
+        written: acls.NewObjectOwnership,
+        body: RequestBody | None = None,
+        *,
+        preconditions: Conditions | None = None,
     ) -> None:
         self._services = services
         self._request = request
         self.owner_id = written.owner_id
-        self.conditions = conditions.write_conditions(request)
+        self.conditions = preconditions or conditions.write_conditions(request)
         object_tags = tags.requested_tags(request)
         if object_tags:
             authorization.authorize_tags(request)
@@ -70,11 +73,6 @@ class PutObject:
         """The ETag, available with the body's hashes."""
         etag = self.body.etag
         return etag if self.seal is None else self.seal.etag(etag)
-
-    def encrypt_complete(self, piece: Buffer) -> Buffer:
-        """Encrypt a body that is complete."""
-        assert isinstance(self.source, EncryptingSource)
-        return self.source.whole(piece)
 
     def describe(self, locator: str) -> NewVersion:
         """Return the version, once the body's hashes are known."""
@@ -102,41 +100,19 @@ class PutObject:
         return Response(200, headers + version_headers.headers_of_put(committed.version_id))
 
 
-def _start_put(services: Services, request: S3Request, data: bytes) -> PendingResult:
-    assert request.key is not None
-    if authorization.precondition_needs_lookup(request):
-        raise WouldBlock
-    if (
-        request.appends
-        or quota_of(request.bucket_row) is not None
-        or lock_headers.default_retention(request.bucket_row) is not None
-    ):
-        raise WouldBlock  # to wait for journals or for quota, or to read the object first
-    if request.sse or request.bucket_row.settings:
-        encryption.require_keyring_loaded(services, request)
-    put = PutObject(services, request, acls.try_ownership_of_new_object(request))
-    if put.seal is not None:
-        encryption.require_key_journaled(services, request, put.seal)
-    piece = put.body.take_whole(data)
-    if put.seal is not None:
-        piece = put.encrypt_complete(piece)
-    address = (services.store_of(request, put.storage_class), request.bucket_row.id, request.key)
-    future = objects.start_put(*address, piece, put.source, put.describe, put.conditions, request.timings)
-    return PendingResult(future, lambda done: put.answer(done.result()))
-
-
-@operation("PUT", "key", name="PutObject", action="s3:PutObject", streams=True, start_handler=_start_put)
+@operation("PUT", "key", name="PutObject", action="s3:PutObject", streams=True)
 async def put_object(services: Services, request: S3Request) -> Response:
     """Handle PutObject (https://docs.aws.amazon.com/AmazonS3/latest/API/API_PutObject.html)."""
-    await authorization.authorize_precondition(
-        services, request, reveals_state=conditions.reveals_object_state(conditions.write_conditions(request))
-    )
+    authorization.require_authorized(request)
+    preconditions = conditions.write_conditions(request)
+    if conditions.reveals_object_state(preconditions):
+        await authorization.authorize_precondition(services, request)
     found = await append.object_to_append_to(services, request) if request.appends else None
     if found is not None:
         return await append.append(services, request, found)
     written = await acls.ownership_of_new_object(services, request)
     await encryption.load_keyring(services, request)
-    put = PutObject(services, request, written)
+    put = PutObject(services, request, written, preconditions=preconditions)
     if request.appends:  # there was no object, and there must still be none
         put.conditions = put.conditions._replace(if_none_match=True)
         try:
@@ -147,21 +123,30 @@ async def put_object(services: Services, request: S3Request) -> Response:
 
 
 async def store_object(services: Services, request: S3Request, put: PutObject) -> CommitResult:
-    """Write the object, and make it the current version of the request's key."""
-    key = request.key or ""
-    tree = services.tree_of(request.bucket_row)
-    put_arguments = (put.source, put.describe, put.conditions, request.timings)
+    """Write the object within its bucket's quota, and make it the current version of the request's key."""
+    bucket = request.bucket_row
     if put.seal is not None:
         await encryption.wait_until_key_journaled(services, request, put.seal)
-    async with services.quotas.room(request.bucket_row) as room:
-        put.body.admit = room.take
-        await room.take(put.body.size)
-        if tree is not None:
-            return await tree.put(request.bucket_row, key, *put_arguments)
-        store = services.store_of(request, put.storage_class)
-        committed = await objects.put(store, request.bucket_row.id, key, *put_arguments)
-    await wait_until_journaled(services.store_of(request), request.bucket_row, key, committed, put.stored_headers)
+    if quota_of(bucket) is None:
+        committed = await _write(services, request, put)
+    else:
+        async with services.quotas.room(bucket) as room:
+            put.body.admit = room.take
+            await room.take(put.body.size)
+            committed = await _write(services, request, put)
+    if LOCKED in put.stored_headers:
+        await wait_until_journaled(services.store_of(request), bucket, request.key or "", committed, put.stored_headers)
     return committed
+
+
+async def _write(services: Services, request: S3Request, put: PutObject) -> CommitResult:
+    bucket, key = request.bucket_row, request.key or ""
+    put_arguments = (put.source, put.describe, put.conditions, request.timings)
+    tree = services.tree_of(bucket)
+    if tree is not None:
+        return await tree.put(bucket, key, *put_arguments)
+    store = services.store_of(request, put.storage_class)
+    return await objects.put(store, bucket.id, key, *put_arguments)
 
 
 def url_of(request: S3Request) -> str:
@@ -170,30 +155,13 @@ def url_of(request: S3Request) -> str:
     return f"{request.scheme}://{request.headers.get('host', '')}{path}/{xml.url_encode(request.key or '')}"
 
 
-def _start_delete(services: Services, request: S3Request, data: bytes) -> PendingResult:
-    if data or authorization.precondition_needs_lookup(request):
-        raise WouldBlock
-    version_id, preconditions = version_headers.requested_version_id(request), conditions.write_conditions(request)
-    address = (services.store, request.bucket_row.id, request.key or "")
-    bypass = version_id is not None and lock_headers.bypasses_governance(request, address[2], version_id)
-    started = perf_counter()
-    future = objects.start_delete(*address, version_id, preconditions, bypass)
-
-    def answer(future: asyncio.Future[CommitResult | DeleteResult | None]) -> Response:
-        # here, since a callback of its own costs a hundredth of a DELETE
-        request.timings["commit"] = perf_counter() - started
-        return Response(204, version_headers.headers_of_delete(version_id, future.result()))
-
-    return PendingResult(future, answer)
-
-
-@operation("DELETE", "key", name="DeleteObject", action="s3:DeleteObject", start_handler=_start_delete)
+@operation("DELETE", "key", name="DeleteObject", action="s3:DeleteObject")
 async def delete_object(services: Services, request: S3Request) -> Response:
     """Handle DeleteObject (https://docs.aws.amazon.com/AmazonS3/latest/API/API_DeleteObject.html)."""
+    authorization.require_authorized(request)
     version_id, preconditions = version_headers.requested_version_id(request), conditions.write_conditions(request)
-    await authorization.authorize_precondition(
-        services, request, version_id=version_id, reveals_state=conditions.reveals_object_state(preconditions)
-    )
+    if conditions.reveals_object_state(preconditions):
+        await authorization.authorize_precondition(services, request, version_id=version_id)
     tree = services.tree_of(request.bucket_row)
     if tree is not None:
         await tree.delete(request.bucket_row, request.key or "", version_id, preconditions, request.timings)

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from sluice_s3.app.index import restore_state
-from sluice_s3.app.index.retention_clock import clock
-from sluice_s3.app.index.rows import Version, is_plain_file
+from sluice_s3.app.index.object_lock.retention_clock import clock
+from sluice_s3.app.index.objects.rows import Version
+from sluice_s3.app.index.plain_files.rows import is_plain_file
+from sluice_s3.app.index.restore import state as restore_state
 from sluice_s3.app.s3.errors import InvalidArgument, InvalidObjectState, MalformedXML, NotImplemented
 from sluice_s3.app.s3.wire import xml
 from sluice_s3.app.s3.wire.request import S3Request

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from sluice_s3.app.errors import ConditionalRequestConflict
-from sluice_s3.app.index import restore_state
 from sluice_s3.app.index.engine.outbox import emit_events
-from sluice_s3.app.index.restore_state import RestoreState, restore_meta_key, restore_meta_value
-from sluice_s3.app.index.retention_clock import clock
-from sluice_s3.app.index.rows import Version
+from sluice_s3.app.index.object_lock.retention_clock import clock
+from sluice_s3.app.index.objects.rows import Version
+from sluice_s3.app.index.restore import state as restore_state
+from sluice_s3.app.index.restore.state import RestoreState, restore_meta_key, restore_meta_value
 from sluice_s3.app.s3.errors import InvalidArgument, InvalidObjectState, NotImplemented, RestoreAlreadyInProgress
 from sluice_s3.app.s3.notifications.event_context import event_builder_for
 from sluice_s3.app.s3.objects.find import find_version
@@ -45,7 +45,7 @@ async def restore_object(services: Services, request: S3Request) -> Response:
         new_state = RestoreState(restore_request.days, restore_request.tier, now, until)
         version_fields = (bucket_id, version.key, version.version_id, version.seq, version.headers)
         try:
-            with emit_events(None if until else event_builder_for(request, version)):
+            async with emit_events(None if until else event_builder_for(request, version)):
                 await services.index.ask_restore(*version_fields, new_state)
         except ConditionalRequestConflict:
             continue

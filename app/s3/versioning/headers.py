@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from sluice_s3.app.index import version_ids
-from sluice_s3.app.index.rows import NULL_VERSION, Bucket, CommitResult, Version
-from sluice_s3.app.index.version_rows import DeleteResult
+from sluice_s3.app.index.buckets.rows import Bucket
+from sluice_s3.app.index.objects.rows import NULL_VERSION, CommitResult, Version
+from sluice_s3.app.index.versioning import version_ids
+from sluice_s3.app.index.versioning.rows import DeleteResult
 from sluice_s3.app.s3.errors import InvalidArgument, MethodNotAllowed, NoSuchKey, S3Error
 from sluice_s3.app.s3.routing import ACTIONS_WITH_VERSION_ID, Operation
 from sluice_s3.app.s3.wire.dates import http_date

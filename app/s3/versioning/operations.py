@@ -7,7 +7,7 @@ from time import perf_counter
 from typing import TYPE_CHECKING
 
 from sluice_s3.app.index.schema.tables import CURRENT, ENABLED, MARKER, OLD_MARKER, SUSPENDED, UNVERSIONED
-from sluice_s3.app.index.version_rows import ListedVersionEntry, VersionsPage
+from sluice_s3.app.index.versioning.rows import ListedVersionEntry, VersionsPage
 from sluice_s3.app.s3.errors import (
     AccessDenied,
     IllegalVersioningConfigurationException,

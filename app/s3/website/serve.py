@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 from sluice_s3.app.errors import DomainError
-from sluice_s3.app.index.rows import Bucket
+from sluice_s3.app.index.buckets.rows import Bucket
 from sluice_s3.app.s3 import routing
 from sluice_s3.app.s3.auth import authorization
 from sluice_s3.app.s3.cors import rules as cors
@@ -54,7 +54,6 @@ def website_bucket(request: S3Request, domains: tuple[str, ...]) -> str | None:
 
 async def handle(services: Services, request: S3Request, name: str) -> Response:
     """Answer a request whose Host names a website."""
-    request.request_id, request.timings = services.next_id(), {}
     request.website, request.bucket, request.key, request.query = True, name, None, {}
     try:
         path = target.decode(request.raw_path[1:])
@@ -73,11 +72,7 @@ async def handle(services: Services, request: S3Request, name: str) -> Response:
             raise MethodNotAllowed(Method=request.method, ResourceType="OBJECT")
         return await _page(services, request, bucket, site, path)
     except (S3Error, DomainError) as error:
-        return pages.error_page(request, _s3(error))
-
-
-def _s3(error: S3Error | DomainError) -> S3Error:
-    return to_s3_error(error) if isinstance(error, DomainError) else error
+        return pages.error_page(request, to_s3_error(error))
 
 
 async def _page(services: Services, request: S3Request, bucket: Bucket, site: Website, path: str) -> Response:
@@ -90,7 +85,7 @@ async def _page(services: Services, request: S3Request, bucket: Bucket, site: We
     try:
         return await _object(services, request, bucket, _document_of(path, site))
     except (S3Error, DomainError) as raised:
-        error = _s3(raised)
+        error = to_s3_error(raised)
     if path and not path.endswith("/") and await _is_missing(services, bucket, path, error):
         beneath = f"{path}/"
         if await _may_be_read(services, request, bucket, _document_of(beneath, site)):
@@ -110,7 +105,8 @@ async def _object(services: Services, request: S3Request, bucket: Bucket, key: s
     request.operation = operation.name
     authorization.authorize_request(request, operation, bucket)
     read = object_read.get_object if request.method == "GET" else object_read.head_object
-    response = authorization.ensure_authorized(request, await read(services, request))
+    response = await read(services, request)
+    authorization.require_authorized(request)
     _, found, rest = response.head.partition(LOCATION)
     if not found:
         return response
@@ -154,7 +150,7 @@ async def _failed(
     try:
         response = await _object(services, request, bucket, site.error)
     except (S3Error, DomainError) as second:
-        return pages.error_page(request, error, _s3(second))
+        return pages.error_page(request, error, to_s3_error(second))
     if response.status == 200:
         response.status = error.status
         response.headers += pages.error_headers(error)

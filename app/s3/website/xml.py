@@ -11,7 +11,7 @@ from xml.etree.ElementTree import Element
 
 import orjson
 
-from sluice_s3.app.index.rows import Bucket
+from sluice_s3.app.index.buckets.rows import Bucket
 from sluice_s3.app.s3.errors import InvalidArgument, InvalidRequest, MalformedXML
 from sluice_s3.app.s3.wire import xml
 

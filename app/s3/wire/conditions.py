@@ -8,7 +8,7 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping
 
-from sluice_s3.app.index.rows import Conditions
+from sluice_s3.app.index.objects.conditions import Conditions
 from sluice_s3.app.s3 import errors
 from sluice_s3.app.s3.wire.dates import parse_http, parse_iso
 from sluice_s3.app.s3.wire.request import S3Request

@@ -12,9 +12,10 @@ from sluice_s3.app.access.acl import Grants, from_json, to_json
 from sluice_s3.app.encryption.scheme import CUSTOMER, Scheme, scheme_of
 from sluice_s3.app.encryption.scheme import NAME as ENCRYPTION
 from sluice_s3.app.encryption.scheme import to_json as to_json_scheme
-from sluice_s3.app.index import object_lock, restore_state
-from sluice_s3.app.index.object_lock import LOCK, NONE, Lock
-from sluice_s3.app.index.restore_state import RESTORE, RestoreState, with_restore
+from sluice_s3.app.index.object_lock import protection as object_lock
+from sluice_s3.app.index.object_lock.protection import LOCK, NONE, Lock
+from sluice_s3.app.index.restore import state as restore_state
+from sluice_s3.app.index.restore.state import RESTORE, RestoreState, with_restore
 from sluice_s3.app.s3.errors import InvalidArgument, InvalidStorageClass, MetadataTooLarge
 from sluice_s3.app.s3.wire.dates import http_date
 from sluice_s3.app.s3.wire.request import S3Request

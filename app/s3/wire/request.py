@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 REQUEST = "sluice.request"
-"""Key of the scope under which the server passes the parsed request."""
+"""Key of the scope under which an ASGI application finds the parsed request."""
 
 
 class MemoryBudget(Protocol):
@@ -66,14 +66,20 @@ def intern_header_names(raw: tuple[bytes, ...]) -> HeaderNames:
     return header_names
 
 
-class S3Request:
-    """The head of a request and the stream of its body.
+async def receive_nothing() -> dict[str, Any]:
+    """Return the message of a client that sends no more."""
+    return {"type": "http.disconnect"}
 
-    `raw_path` and `raw_query` are the bytes of the request line. `headers` maps lower-case names to values decoded as
-    latin-1; the values of a repeated field are joined by ", ", and its name is in `repeated`. `query` maps decoded
-    names to the first decoded value.
+
+class S3Request:
+    """One request: its head as the server parsed it, and what the steps of its response note.
+
+    Handlers only read the head, the target and the caller. `raw_path` and `raw_query` are the bytes of the request
+    line. `headers` maps lower-case names to values decoded as latin-1; the values of a repeated field are joined by
+    ", ", and its name is in `repeated`. `query` maps decoded names to the first decoded value.
     """
 
+    # the head
     method: str
     raw_path: bytes
     raw_query: bytes
@@ -84,21 +90,26 @@ class S3Request:
     repeated: Set[str]
     amazon: tuple[str, ...] = ()
     """The names of `headers` that start with `x-amz-`."""
+    scheme: str
+    client: str
+    content_length: int | None = None
+    website = False
+    """It is to a website, by its Host or its port."""
+    # the target
+    request_id: str
     query: dict[str, str]
     bucket: str | None = None
     key: str | None = None
     virtual_host = False
     """The bucket came from the Host header."""
-    scheme: str
-    client: str
-    request_id: str
-    receive: Receive
-    memory: MemoryBudget
-    body: Any = None
-    """The `app.s3.request_body.RequestBody` that the operation reads it with, or None."""
-    is_document = False
-    """The time limit of documents applies to its body at present."""
-    content_length: int | None = None
+    operation = "Unknown"
+    bucket_row: Any = None
+    """The bucket of the operation, authorized."""
+    named_bucket: Any = None
+    """The bucket of that name, where the request was refused before it was looked up; for CORS and access logs."""
+    region = ""
+    """The requested region, where there is no bucket."""
+    # the caller
     account_id: str | None = None
     """The authenticated account; None while the request is anonymous."""
     principal: Any = None
@@ -109,43 +120,59 @@ class S3Request:
     """The key of the signature, for signed chunks; never logged."""
     signature: Any = None
     """The verified `app.s3.auth.signatures.RequestSignature`, or None."""
+    # the body
     payload = "UNSIGNED-PAYLOAD"
     """The announcement of `x-amz-content-sha256` for the body, or `UNSIGNED-PAYLOAD`."""
-    start_pending: Any = None
-    """Starts what the fast path waits for, and returns the `app.s3.routing.PendingResult`; None: nothing to do."""
-    operation = "Unknown"
-    timings: dict[str, float]
-    """Seconds by phase: auth, index, open, write, sync, commit, read."""
-    region = ""
-    """The requested region, where there is no bucket."""
-    bucket_row: Any = None
-    """The bucket of the operation, authorized."""
-    sse = False
-    """Its headers contain encryption of its object."""
-    charged = False
-    """Its caller pays for it."""
-    tags: dict[str, str] | None = None
-    """The tags in it for an object, once parsed: see `app.s3.tagging.tags`."""
-    lock: Any = None
-    """The `app.index.object_lock.Lock` in its document, once parsed."""
-    location: str | None = None
-    """The LocationConstraint of its new bucket, empty for none; None: not yet parsed."""
-    bucket_tags: dict[str, str] | None = None
-    """The tags of its new bucket; None: not yet parsed."""
-    website = False
-    """It is to a website, by its Host or its port."""
-    secondary_records: Sequence[Any] = ()
-    """Its further lines in access logs: each an `app.s3.logging.record.SecondaryRecord`."""
-    storage_class_store = ""
-    """The store of a storage class that it wrote to, instead of its bucket's."""
-    appends = False
-    """It is a PutObject that appends: see `app.s3.objects.append`."""
+    receive: Receive = staticmethod(receive_nothing)
+    """Returns the next message with its body."""
+    whole_body: bytes | None = None
+    """Its body, where the server had received all of it; else `receive` returns it."""
+    memory: MemoryBudget
+    body: Any = None
+    """The `app.s3.request_body.RequestBody` that the operation reads it with, or None."""
+    body_size: int | None = None
+    """Bytes of that body, once its response is finished; None: it was not read, or its size is unknown."""
+    is_document = False
+    """The time limit of documents applies to its body at present."""
+    # the permission
     work: Any = None
     """The remaining budget of its policies, an `app.access.policy.Work`; None: none was evaluated yet."""
     authorization_pending = False
     """Its permission is still open. It depends on the object's ACL, or on each object of the body."""
     pending_permissions: tuple[tuple[str, Any, Any], ...] = ()
     """Actions that depend on the object's ACL or tags. Each has its open verdict and condition keys."""
+    charged = False
+    """Its caller pays for it."""
+    # what its headers or its document say of the new object or bucket, once parsed
+    sse = False
+    """Its headers contain encryption of its object."""
+    appends = False
+    """It is a PutObject that appends: see `app.s3.objects.append`."""
+    tags: dict[str, str] | None = None
+    """The tags in it for an object: see `app.s3.tagging.tags`."""
+    lock: Any = None
+    """The `app.index.object_lock.protection.Lock` in its document."""
+    location: str | None = None
+    """The LocationConstraint of its new bucket, empty for none."""
+    bucket_tags: dict[str, str] | None = None
+    """The tags of its new bucket."""
+    # for the epilogue: headers, access log, metrics
+    started: float
+    """When its response began, by `time.perf_counter`."""
+    responded: float
+    """When its response was finished."""
+    timings: dict[str, float]
+    """Seconds by phase: auth, index, open, write, sync, commit, read."""
+    error_code = ""
+    """The S3 error code of its response."""
+    storage_class_store = ""
+    """The store of a storage class that it wrote to, instead of its bucket's."""
+    secondary_records: Sequence[Any] = ()
+    """Its further lines in access logs: each an `app.s3.logging.record.SecondaryRecord`."""
+
+    def replace_body(self, receive: Receive) -> None:
+        """Set the body that the operation reads to another one."""
+        self.receive, self.whole_body = receive, None
 
     def set_headers(self, names: list[bytes], values: list[bytes]) -> None:
         """Set what follows from the fields of the head."""

@@ -1,27 +1,24 @@
-"""Renders responses to ASGI. The one place that writes a head, and that releases slices of files."""
+"""Finishes responses, and sends those of file slices. The one place that releases the slices."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Awaitable, Callable, MutableMapping
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 from sluice_s3.app.s3.errors import S3Error
 from sluice_s3.app.s3.wire.request import S3Request
 from sluice_s3.app.s3.wire.response import Response, render_headers
 from sluice_s3.app.s3.wire.xml import error_document
+from sluice_s3.app.store.reading import BodyStream
 from sluice_s3.storage_drivers.base import FileSlice
 
-Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
+Send = Callable[[dict[str, Any]], Awaitable[None]]
+"""ASGI's `send`. `http.response.start` may have `head`, rendered lines, and `length` in place of `headers`."""
 
 CHUNK_BYTES = 256 * 1024
 """Bytes read at a time where the connection cannot send a file (TLS)."""
 ZERO_COPY = "http.response.zerocopysend"
-RENDERED = "sluice.response.rendered"
-"""An extension of this server: `http.response.start` may have `head`, rendered lines, and `length`.
-
-They replace `headers`; `body` in it is then the whole body.
-"""
 NO_BODY = frozenset({204, 304})
 
 
@@ -75,26 +72,12 @@ def _region_for_client(request: S3Request, error: S3Error) -> str:
     return error.extra.get("Region", "")
 
 
-async def send_response(response: Response, scope: dict[str, Any], send: Send) -> int:
-    """Send a complete response; returns the bytes of its body. Always releases its slices."""
-    body = response.body
-    start: dict[str, Any] = {"type": "http.response.start", "status": response.status}
-    if RENDERED in scope["extensions"]:
-        start |= {"head": response.head, "length": response.length}
-    else:
-        start["headers"] = [tuple(line.split(b": ", 1)) for line in response.head.split(b"\r\n")[:-1]]
-    if isinstance(body, bytes):
-        if "head" in start:
-            start["body"] = body
-            await send(start)
-        else:
-            await send(start)
-            await send({"type": "http.response.body", "body": body})
-        return len(body)
-    zero_copy = ZERO_COPY in scope["extensions"]
+async def send_stream(response: Response, body: BodyStream, send: Send, *, zero_copy: bool) -> int:
+    """Send a response whose body is file slices; return the bytes of its body. Always releases the slices."""
+    start = {"type": "http.response.start", "status": response.status}
     sent = 0
     try:
-        await send(start)
+        await send({**start, "head": response.head, "length": response.length})
         async for piece in body:
             sent += await _send_slice(piece, zero_copy, send)
         await send({"type": "http.response.body", "body": b""})

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from urllib.parse import unquote_to_bytes
 
-from sluice_s3.app.index.rows import Bucket
+from sluice_s3.app.index.buckets.rows import Bucket
 from sluice_s3.app.s3.errors import InvalidArgument, InvalidBucketName, InvalidURI, KeyTooLongError, NoSuchBucket
 
 MAX_KEY_BYTES = 1024
 """Longest key in bytes of UTF-8 (Amazon S3 User Guide, "Naming Amazon S3 objects")."""
 
+MAX_HOST = 261
+"""Longest name of a host with a port (RFC 1035, 2.3.4)."""
 PERCENT = ord("%")
 """An int: a search for one byte takes a tenth of the time."""
 _BUCKET_NAME = re.compile(r"[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]")
@@ -62,6 +65,13 @@ def host_name(host: str) -> str:
 
 def bucket_of_host(host: str, domains: tuple[str, ...]) -> str | None:
     """Return the bucket of a Host header under one of `domains`. None for the service itself."""
+    if len(host) > MAX_HOST:  # it would stay in memory
+        return _find_bucket.__wrapped__(host, domains)
+    return _find_bucket(host, domains)
+
+
+@lru_cache(maxsize=1024)
+def _find_bucket(host: str, domains: tuple[str, ...]) -> str | None:
     name = host_name(host)
     for domain in domains:
         if name.endswith("." + domain):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 
+from sluice_s3.app.eager_task import enter_task
 from sluice_s3.app.errors import Overloaded
 
 MEMORY_WAIT_SECONDS = 20.0
@@ -50,6 +51,7 @@ class BodyMemoryBudget:
         entry = (size, future)
         self._waiting.append(entry)
         try:
+            await enter_task()
             async with asyncio.timeout(timeout):
                 await future
         except BaseException as error:

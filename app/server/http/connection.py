@@ -22,20 +22,21 @@ from sluice_s3.app.s3.errors import (
     SlowDown,
 )
 from sluice_s3.app.s3.wire.request import S3Request
+from sluice_s3.app.server.http.at_once import answer_at_once
 from sluice_s3.app.server.http.cycle import RequestCycle
 from sluice_s3.app.server.http.error_response import render_error
-from sluice_s3.app.server.http.fast_path import may_take_fast_path, start_deferred, try_respond
 from sluice_s3.app.server.http.flow_control import FlowControl
 from sluice_s3.app.server.http.ignored_upgrade import body_parser
-from sluice_s3.app.server.http.interfaces import Application, RunningRequest, TryHandle, TryStart
+from sluice_s3.app.server.http.interfaces import Application, Responder, RunningRequest
 from sluice_s3.app.server.http.limits import check_limits, is_mostly_framing
-from sluice_s3.app.server.http.request_head import MAX_TARGET, METHODS, split_target, validate_head
+from sluice_s3.app.server.http.request_head import MAX_TARGET, METHODS, Framing, split_target, validate_head
 from sluice_s3.app.server.http.scope import scope_template
 from sluice_s3.app.server.http.state import HttpState
 from sluice_s3.app.server.http.trusted_proxies import TrustedProxies
 
 logger = logging.getLogger("sluice.server")
 
+BODILESS = ("GET", "HEAD")
 DIRECT_BODY_BYTES = 256 * 1024
 """Bytes left of a body above which it bypasses the parser."""
 REFUSED_CONNECTIONS = 256
@@ -49,17 +50,18 @@ class Connection(FlowControl):
         self,
         state: HttpState,
         application: Application,
-        try_handle: TryHandle | None = None,
-        try_start: TryStart | None = None,
+        responder: Responder | None = None,
+        *,
+        starts_eagerly: bool = False,
     ) -> None:
         super().__init__(state)
         self.application = application
-        self.try_handle = try_handle
-        self.try_start = try_start
-        self.fast_path_cycle: RequestCycle | None = None
-        """The cycle that may take the fast path, if its bytes are complete."""
-        self.fast_path_open = False
-        """The fast path has not answered a request of these bytes yet."""
+        self.responder = responder
+        self._starts_eagerly = starts_eagerly
+        self._answers_at_once = False
+        """No request of this read was answered at once; a client that sends thousands must not keep the loop."""
+        self._unstarted: RequestCycle | None = None
+        """The active cycle, until the read with its head is parsed."""
         self.parser = httptools.HttpRequestParser(self)
         self.template: dict[str, Any] = {}
         self.client = ""
@@ -72,8 +74,8 @@ class Connection(FlowControl):
         """A cycle with a body at whose head the parser stopped."""
         self.pipeline: deque[RequestCycle] = deque()
         self.target = b""
-        self.names: list[bytes] = []
-        self.values: list[bytes] = []
+        self.fields: list[bytes] = []
+        """Names and values of the head, by turns."""
         self.in_head = False
         """Part of a head has arrived."""
         self.head_bytes = 0
@@ -141,7 +143,7 @@ class Connection(FlowControl):
             if not data:
                 return
         self.fresh = False
-        self.fast_path_open = self.try_handle is not None
+        self._answers_at_once = self._starts_eagerly
         was_in_head = self.in_head
         limit = self.state.max_header_bytes
         self.suspect = was_in_head or len(data) > limit
@@ -151,14 +153,20 @@ class Connection(FlowControl):
                 self.refuse(self.error)
                 return
         self._parse_read(data, was_in_head, limit)
-        if self.fast_path_cycle is not None:
-            cycle, self.fast_path_cycle = self.fast_path_cycle, None
-            start_deferred(cycle, self.try_start, self.application)
+        if self._unstarted is not None:
+            cycle, self._unstarted = self._unstarted, None
+            cycle.start(eagerly=self._starts_eagerly)
 
     def _parse_read(self, data: bytes, was_in_head: bool, limit: int) -> None:
         """Parse bytes; `was_in_head`: part of a head had arrived before."""
         try:
-            self._parse(data)
+            self.parser.feed_data(data)
+        except httptools.HttpParserUpgrade as upgrade:
+            # upgrades are ignored: what follows is the body or the next request
+            if self.cut_off is not None:
+                self.parsed, self.cut_off = self.cut_off, None
+                self.parser = body_parser(self, self.parsed.length)
+            self._parse_read(data[upgrade.args[0] :], was_in_head, limit)
         except httptools.HttpParserInvalidURLError:
             self._malformed(InvalidURI())
         except httptools.HttpParserError as error:
@@ -167,7 +175,7 @@ class Connection(FlowControl):
                 self.error = InternalError()
             self._malformed(self.error or BadRequest())
         else:
-            if self.in_head and len(self.names) > self.state.max_headers:
+            if self.in_head and len(self.fields) > 2 * self.state.max_headers:
                 self._malformed(RequestHeaderSectionTooLarge())
             elif self.in_head and was_in_head:
                 self.head_bytes += len(data)
@@ -185,26 +193,13 @@ class Connection(FlowControl):
         self.head_bytes = 0
         self.since = self.state.now
 
-    def _parse(self, data: bytes) -> None:
-        try:
-            self.parser.feed_data(data)
-        except httptools.HttpParserUpgrade as upgrade:
-            # upgrades are ignored: what follows is the body or the next request
-            if self.cut_off is not None:
-                self.parsed, self.cut_off = self.cut_off, None
-                self.parser = body_parser(self, self.parsed.length)
-            rest = data[upgrade.args[0] :]
-            if rest:
-                self._parse(rest)
-
     # parser callbacks
     def on_message_begin(self) -> None:
         """Start a request."""
         if not self.in_head:
             self._begin_head()
         self.target = b""
-        self.names = []
-        self.values = []
+        self.fields = []
 
     def on_url(self, url: bytes) -> None:
         """Take a fragment of the target."""
@@ -215,15 +210,15 @@ class Connection(FlowControl):
     def on_header(self, name: bytes, value: bytes) -> None:
         """Take one field; fields after the body are trailers and are dropped."""
         if self.in_head:
-            self.names.append(name)
-            self.values.append(value.rstrip())
+            self.fields += name, value
 
     def on_headers_complete(self) -> None:
         """Check the whole head, and start the application or queue behind the running request."""
         state, parser = self.state, self.parser
         method, version = parser.get_method(), parser.get_http_version()
         request = S3Request()
-        request.set_headers(self.names, self.values)
+        fields = self.fields
+        request.set_headers(fields[::2], list(map(bytes.rstrip, fields[1::2])))
         upgrade = parser.should_upgrade()
         try:
             path, query = split_target(self.target)
@@ -239,29 +234,37 @@ class Connection(FlowControl):
         if self.proxies is not None and (forwarded := request.headers.get("x-forwarded-for")):
             request.client = self.proxies.client(self.client, forwarded)
         keep_alive = version == "1.1" and parser.should_keep_alive()
+        rest = None
         if (
-            self.fast_path_open
+            self._answers_at_once
             and framing.length == 0
-            and (method == b"GET" or method == b"HEAD")
+            and request.method in BODILESS
             and keep_alive
-            and not upgrade
-            and try_respond(self, request)
+            and not (upgrade or state.draining or self.write_paused)
+            and self.active is None
+            and self.responder is not None
         ):
-            return
-        cycle = self.parsed = RequestCycle(self, state, request, version, framing, keep_alive)
+            self._answers_at_once = False
+            rest = answer_at_once(self, self.responder, request)
+            if rest is None:
+                self.parsed, self.in_head = None, False
+                self.since = self.progress = state.now
+                return
+        cycle = RequestCycle(self, state, request, version, framing, keep_alive)
+        cycle.rest = rest
+        self._add_cycle(cycle, framing, upgrade)
+
+    def _add_cycle(self, cycle: RequestCycle, framing: Framing, upgrade: bool) -> None:
+        """Make a request the active one, or queue it behind that."""
+        self.parsed = cycle
         self.in_head = False
-        self.progress = state.now
+        self.progress = self.state.now
         if framing.length is None:
             self.chunked_bytes = 0
         elif framing.length > DIRECT_BODY_BYTES:
             self.direct = framing.length
         if self.active is None:
-            self.active = cycle
-            small = request.start_pending is not None or may_take_fast_path(method, framing)
-            if small and keep_alive and not upgrade and self.try_start is not None:
-                self.fast_path_cycle = cycle
-            else:
-                cycle.start(self.application)
+            self.active = self._unstarted = cycle
         else:
             self.pipeline.append(cycle)
             self.pause_reading()
@@ -278,7 +281,7 @@ class Connection(FlowControl):
     def on_message_complete(self) -> None:
         """End the body."""
         cycle = self.parsed
-        if cycle is None:  # the fast path has answered, or a body is still to come
+        if cycle is None:  # it was answered at once, or a body is still to come
             return
         cycle.finish()
         self.direct = 0  # one read may hold all of a long body and more
@@ -335,11 +338,12 @@ class Connection(FlowControl):
         self.since = self.progress = self.state.now
         if self.pipeline:
             self.active = self.pipeline.popleft()
-            self.active.start(self.application)
+            self.active.start()
         elif self.error is not None:
             self.refuse(self.error)
             return
-        self.resume_reading()
+        if self.read_paused:
+            self.resume_reading()
 
     def application_failed(self, cycle: RunningRequest) -> None:
         """Handle an application that ended without a complete answer."""
@@ -386,7 +390,7 @@ class Connection(FlowControl):
         for cycle in (self.active, self.parsed, *self.pipeline):
             if cycle is not None and not cycle.disconnected:
                 cycle.abandon()
-        self.active = self.parsed = self.fast_path_cycle = None
+        self.active = self.parsed = self._unstarted = None
         self.pipeline.clear()
         self.cut_file()
 

@@ -5,16 +5,18 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
+from collections.abc import Coroutine
 from typing import Any
 
+from sluice_s3.app.eager_task import enter_task, start_eagerly
 from sluice_s3.app.errors import StoreUnavailable
 from sluice_s3.app.s3.errors import S3Error, SlowDown
 from sluice_s3.app.s3.wire.request import S3Request
 from sluice_s3.app.s3.wire.response import Response
-from sluice_s3.app.s3.wire.response_writer import ZERO_COPY
-from sluice_s3.app.server.http.interfaces import Application, Message, RequestConnection, TryStart
+from sluice_s3.app.s3.wire.response_writer import ZERO_COPY, send_stream
+from sluice_s3.app.server.http.interfaces import Message, RequestConnection
 from sluice_s3.app.server.http.request_head import Framing
-from sluice_s3.app.server.http.response_head import JOINED, render_head
+from sluice_s3.app.server.http.response_head import NO_FIELDS, render_head, write_joined, write_response
 from sluice_s3.app.server.http.scope import build_scope
 from sluice_s3.app.server.http.state import HttpState
 from sluice_s3.app.server.http.zerocopy import ClientGone, send_file
@@ -24,10 +26,16 @@ logger = logging.getLogger("sluice.server")
 HIGH_WATER_BYTES = 1024 * 1024
 """Bytes of a body that a connection reads ahead of the application."""
 LOW_WATER_BYTES = 256 * 1024
+WHOLE_BODY_BYTES = 160 * 1024
+"""Bytes of a body that the application gets in one piece, if it is complete before the application runs.
+
+A small object fits, with the framing of signed chunks.
+"""
 JOINED_FRAGMENT_BYTES = 1024
 """Bytes below which a fragment of a body is joined to the one before."""
 DRAINED = 64 * 1024
 """Bytes of an unread body that are dropped after an early answer. A longer body closes the connection."""
+CONNECTION_CLOSE = (b"connection", b"close")
 FRAMING = frozenset((b"content-length", b"connection", b"transfer-encoding"))
 
 
@@ -51,6 +59,8 @@ class RequestCycle:
     disconnected = False
     waiter: asyncio.Future[None] | None = None
     task: asyncio.Task[None] | None = None
+    rest: Coroutine[Any, Any, Response | None] | None = None
+    """The rest of its response, where the connection has begun it: see `answer_at_once`."""
     head: bytes | None = None
     """The head of the answer, written together with the start of its body."""
     started = False
@@ -79,56 +89,50 @@ class RequestCycle:
         self.keep_alive = keep_alive
 
     # life
-    def start(self, application: Application) -> None:
-        """Run the application."""
-        self.state.running[self] = self.state.boot_ms
-        self.task = self.state.loop.create_task(self._run(application))
+    def start(self, *, eagerly: bool = False) -> None:
+        """Run the application, eagerly or in the next turn of the event loop.
 
-    def try_fast_path(self, try_start: TryStart) -> bool:
-        """Try the fast path with a complete body; False when the request must be awaited.
-
-        Counts as running until its answer: what it changes must see it as it sees a task.
+        It counts as running until its answer, so that a change that it starts sees it.
         """
-        chunks = self.chunks
-        body = b"".join(chunks) if chunks else b""
+        request = self.request
+        request.receive = self.receive
+        if self.complete and self.received <= WHOLE_BODY_BYTES:
+            request.whole_body = b"".join(self.chunks) if self.chunks else b""
+            if self.chunks is not None and len(self.chunks) > 1:
+                self.chunks = deque((request.whole_body,))  # not the pieces too: memory counts them once
         self.state.running[self] = self.state.boot_ms
-        try:
-            is_started = try_start(self.request, body, self._answer)
-        except Exception:
-            logger.exception("exception in the application")
-            self.state.running.pop(self, None)
-            self._report_failure()
-            return True
-        if not is_started:
-            self.state.running.pop(self, None)
-        return is_started
+        if eagerly:
+            self.task = start_eagerly(self.state.loop, self._run())
+        else:
+            self.task = self.state.loop.create_task(self._run())
 
-    def _answer(self, response: Response) -> None:
-        """Send the complete answer of the fast path."""
-        self.state.running.pop(self, None)
-        self._drop_buffered()
-        if self.disconnected:
-            return
-        body = response.body
-        assert isinstance(body, bytes)
+    async def _run(self) -> None:
+        request, responder = self.request, self.connection.responder
+        response, sent = None, 0
         try:
-            self._start(response.status, (), response.head, response.length)
-            self._body(body, False)
-        except (RuntimeError, ValueError):
-            logger.exception("exception in an answer")
-            self._report_failure()
-
-    async def _run(self, application: Application) -> None:
-        try:
-            await application(
-                build_scope(self.connection.template, self.request, self.version), self.receive, self.send
-            )
+            try:
+                if responder is not None:
+                    response = await (self.rest or responder.respond(request))
+                if response is None:
+                    responder = None
+                    await self._call_application()
+                elif isinstance(response.body, bytes):
+                    if self.connection.write_paused:
+                        await self.connection.wait_until_drained()
+                    self._write(response, response.body)
+                    sent = len(response.body)
+                else:
+                    zero_copy = ZERO_COPY in self.connection.template["extensions"]
+                    sent = await send_stream(response, response.body, self.send, zero_copy=zero_copy)
+            finally:
+                if responder is not None:
+                    responder.record(request, response, sent)
         except ClientGone:
             pass
         except asyncio.CancelledError:
             self.connection.abort()
         except StoreUnavailable as error:  # in the middle of a body: before it, there is an error response
-            logger.warning("%s: an answer was cut off: %s", self.request.request_id, error.__cause__ or error)
+            logger.warning("%s: an answer was cut off: %s", request.request_id, error.__cause__ or error)
             self._report_failure()
         except Exception:
             logger.exception("exception in the application")
@@ -138,9 +142,38 @@ class RequestCycle:
                 logger.error("the application returned without completing its answer")
                 self._report_failure()
         finally:
+            del request.receive  # a reference cycle, which would wait for the garbage collector
             self.state.running.pop(self, None)
-            self._drop_buffered()
-            self._release_slot()
+            if self.chunks is not None:
+                self._drop_buffered()
+            if self.has_slot:
+                self._release_slot()
+
+    async def _call_application(self) -> None:
+        await enter_task()  # FastAPI needs one
+        scope = build_scope(self.connection.template, self.request, self.version)
+        await self.connection.application(scope, self.receive, self.send)
+
+    def _write(self, response: Response, body: bytes) -> None:
+        """Write a complete response, whose head says how long its body is. Raises ClientGone."""
+        if self.disconnected:
+            raise ClientGone
+        if not self.complete:
+            self._close_unless_read()
+        elif self.state.draining:
+            self.keep_alive = False
+        connection, fields = self.connection, NO_FIELDS if self.keep_alive else [CONNECTION_CLOSE]
+        write_response(connection.transport, response, body, self.state.default_head, fields)
+        self.started = self.response_complete = True
+        if self.waiter is not None:
+            self._wake()
+        connection.complete_cycle(self)
+
+    def _close_unless_read(self) -> None:
+        """Close the connection after the answer when too much of the request body is unread."""
+        unread = 0 if self.complete else DRAINED + 1 if self.length is None else self.length - self.received
+        if self.state.draining or unread > DRAINED or (unread and self.expects_continue):
+            self.keep_alive = False
 
     def _report_failure(self) -> None:
         if not self.disconnected and not self.response_complete:
@@ -192,7 +225,8 @@ class RequestCycle:
     def finish(self) -> None:
         """Mark the body as complete."""
         self.complete = True
-        self._release_slot()
+        if self.has_slot:
+            self._release_slot()
         if self.waiter is not None:
             self._wake()
 
@@ -289,8 +323,6 @@ class RequestCycle:
         kind = message["type"]
         if kind == "http.response.start":
             self._start(message["status"], message.get("headers", ()), message.get("head", b""), message.get("length"))
-            if "body" in message:
-                self._body(message["body"], False)
         elif not self.started or self.response_complete:
             raise RuntimeError(f"unexpected ASGI message {kind!r}")
         elif kind == "http.response.body":
@@ -303,9 +335,7 @@ class RequestCycle:
     def _start(self, status: int, headers: Any, rendered: bytes, length: int | None) -> None:
         if self.started:
             raise RuntimeError("the answer has started already")
-        unread = 0 if self.complete else DRAINED + 1 if self.length is None else self.length - self.received
-        if self.state.draining or unread > DRAINED or (unread and self.expects_continue):
-            self.keep_alive = False
+        self._close_unless_read()
         fields = []
         for field in headers:
             name = field[0]
@@ -328,7 +358,7 @@ class RequestCycle:
                 self.keep_alive = False
                 self.left = -1
         if not self.keep_alive:
-            fields.append((b"connection", b"close"))
+            fields.append(CONNECTION_CLOSE)
         self.head = render_head(status, self.state.default_head, rendered, fields)
         self.started = True
 
@@ -345,10 +375,8 @@ class RequestCycle:
         if head is None:
             if body:
                 transport.write(body)
-        elif len(body) <= JOINED:
-            transport.write(head + body)
         else:
-            transport.writelines((head, body))
+            write_joined(transport, head, body)
         if not more:
             self._complete()
 
@@ -374,6 +402,8 @@ class RequestCycle:
         if self.left > 0:
             raise RuntimeError("the answer is shorter than its content-length")
         self.response_complete = True
-        self._drop_buffered()
-        self._wake()
+        if self.chunks is not None:
+            self._drop_buffered()
+        if self.waiter is not None:
+            self._wake()
         self.connection.complete_cycle(self)

@@ -21,8 +21,8 @@ class IncomingHead(Protocol):
     """A head that the parser has read, and the requests before it."""
 
     target: bytes
-    names: list[bytes]
-    values: list[bytes]
+    fields: list[bytes]
+    """Names and values, by turns."""
     suspect: bool
     """The head may exceed its limit."""
 
@@ -34,11 +34,11 @@ class IncomingHead(Protocol):
 
 def check_limits(head: IncomingHead, framing: Framing, state: HttpState) -> None:
     """Require room for one more request. Raises RequestHeaderSectionTooLarge, SlowDown."""
-    names = head.names
-    if len(names) > state.max_headers:
+    fields = head.fields
+    if len(fields) > 2 * state.max_headers:
         raise RequestHeaderSectionTooLarge
     if head.suspect:
-        size = len(head.target) + sum(map(len, names)) + sum(map(len, head.values)) + 4 * len(names)
+        size = len(head.target) + sum(map(len, fields)) + 2 * len(fields)
         if size > state.max_header_bytes:
             raise RequestHeaderSectionTooLarge
     waiting = len(head.pipeline)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 from functools import lru_cache
 from http import HTTPStatus
 
-from sluice_s3.app.s3.wire.response import Headers, render_headers
+from sluice_s3.app.s3.wire.response import Headers, Response, render_headers
 
+NO_FIELDS: Headers = []
 JOINED = 64 * 1024
 """Bytes of a body that is copied behind its head, to need one write."""
 
@@ -19,6 +21,21 @@ def status_line(status: int) -> bytes:
     except ValueError:
         phrase = ""
     return f"HTTP/1.1 {status} {phrase}\r\n".encode()
+
+
+def write_response(
+    transport: asyncio.Transport, response: Response, body: bytes, default_head: bytes, fields: Headers = NO_FIELDS
+) -> None:
+    """Write a finished response and its body, with `fields` after those of its head."""
+    write_joined(transport, render_head(response.status, default_head, response.head, fields), body)
+
+
+def write_joined(transport: asyncio.Transport, head: bytes, body: bytes) -> None:
+    """Write a head and its body, or the start of that, in one system call."""
+    if len(body) <= JOINED:
+        transport.write(head + body)
+    else:
+        transport.writelines((head, body))
 
 
 def render_head(status: int, default_head: bytes, rendered: bytes, fields: Headers) -> bytes:

@@ -7,10 +7,9 @@ from typing import Any
 from urllib.parse import unquote
 
 from sluice_s3.app.s3.wire.request import REQUEST, S3Request
-from sluice_s3.app.s3.wire.response_writer import RENDERED, ZERO_COPY
+from sluice_s3.app.s3.wire.response_writer import ZERO_COPY
 
-TLS_EXTENSIONS: dict[str, dict[str, Any]] = {RENDERED: {}}
-EXTENSIONS: dict[str, dict[str, Any]] = {ZERO_COPY: {}, RENDERED: {}}
+EXTENSIONS: dict[str, dict[str, Any]] = {ZERO_COPY: {}}
 
 
 def scope_template(transport: asyncio.BaseTransport) -> dict[str, Any]:
@@ -25,7 +24,7 @@ def scope_template(transport: asyncio.BaseTransport) -> dict[str, Any]:
         "scheme": "https" if tls else "http",
         "client": peer[:2] if isinstance(peer, tuple) else None,
         "server": own[:2] if isinstance(own, tuple) else None,
-        "extensions": TLS_EXTENSIONS if tls else EXTENSIONS,
+        "extensions": {} if tls else EXTENSIONS,
     }
 
 

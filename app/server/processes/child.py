@@ -11,7 +11,7 @@ import time
 from dataclasses import dataclass, field
 from functools import partial
 
-from sluice_s3.app.index.retention_clock import clock
+from sluice_s3.app.index.object_lock.retention_clock import clock
 from sluice_s3.app.server.processes.spawn import Process, spawn_forked, spawn_fresh
 from sluice_s3.app.server.processes.worker import DRAIN_SIGNAL, PRE_STOP_SIGNAL, READY, WorkerSpec, run_worker
 from sluice_s3.app.settings import Settings

@@ -21,12 +21,12 @@ from typing import Any, BinaryIO, cast
 import uvicorn
 import uvloop
 
-from sluice_s3.app.index import retention_clock
+from sluice_s3.app.index.object_lock import retention_clock
 from sluice_s3.app.s3.wire.request import S3Request
 from sluice_s3.app.server.http.access_log import AccessLog
 from sluice_s3.app.server.http.body_memory import BodyMemoryBudget
 from sluice_s3.app.server.http.connection import REFUSED_CONNECTIONS, Connection
-from sluice_s3.app.server.http.interfaces import Application, TryHandle, TryStart
+from sluice_s3.app.server.http.interfaces import Application, Responder
 from sluice_s3.app.server.http.state import HttpState
 from sluice_s3.app.server.http.sweeper import Sweeper
 from sluice_s3.app.server.processes.lifespan import Lifespan
@@ -71,7 +71,10 @@ class WorkerSpec:
     parent: int
     tls: bool
     clock: tuple[int, int] | None = None
-    """When the server started; see `app.index.retention_clock`. None from a launcher older than this code."""
+    """When the server started; see `app.index.object_lock.retention_clock`.
+
+    None from a launcher older than this code.
+    """
 
 
 class WorkerContext:
@@ -172,40 +175,32 @@ class AlarmCounter(logging.Handler):
             self._count()
 
 
-class Server(uvicorn.Server):
-    """uvicorn's server with this package's connections. Its end loses no request, and it does not poll."""
+class Server:
+    """Serves one application on the listeners of a worker. Its end loses no request, and it does not poll."""
 
     def __init__(self, config: uvicorn.Config, spec: WorkerSpec, context: WorkerContext, ready: RawIOBase) -> None:
-        super().__init__(config)
+        self._config = config
+        self._listening: list[asyncio.Server] = []
         self._ready = ready
         self._spec = spec
         self._context = context
 
-    async def serve(self, sockets: list[socket.socket] | None = None) -> None:
-        """Run until SIGTERM, or the drain signal (the same, patiently)."""
-        assert sockets is not None
-        settings = self._spec.settings
-        stopping: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
+    async def serve(self, sockets: list[socket.socket]) -> None:
+        """Run until SIGTERM, or the drain signal (the same, patiently).
+
+        The first socket is that of S3 or of the admin listener, the second one that of websites, if there is one.
+        """
         loop = asyncio.get_running_loop()
-
-        def stop(patient: bool) -> None:
-            if not stopping.done():
-                stopping.set_result(patient)
-
-        loop.add_signal_handler(signal.SIGTERM, stop, False)
-        loop.add_signal_handler(DRAIN_SIGNAL, stop, True)
-        loop.add_signal_handler(PRE_STOP_SIGNAL, self._context.leave)
-        state = HttpState(settings, self._context.memory, on_refused=self._context.record_refusal)
+        stopping = self._handle_signals(loop)
+        state = HttpState(self._spec.settings, self._context.memory, on_refused=self._context.record_refusal)
         sweeper = Sweeper(state, publish=self._context.publish)
-        application = cast(Application, self.config.loaded_app)
-        self.lifespan = cast(Any, Lifespan(application))
-        try_handle: TryHandle | None = getattr(application, "try_respond", None)
-        try_start: TryStart | None = getattr(application, "try_start", None)
-        self.config.http_protocol_class = cast(Any, lambda **_: Connection(state, application, try_handle, try_start))
+        application = cast(Application, self._config.loaded_app)
+        lifespan = Lifespan(application)
         self._context.gather_log(loop.call_soon)
-        await self.startup(sockets=sockets[:1])
-        await self._serve_websites(state, application, sockets[1:])
-        sweeper.start()
+        await lifespan.startup()
+        sweeper.start()  # before the first connection: without it none has a time limit
+        for listener, responder in zip(sockets, ("gateway", "websites"), strict=False):
+            await self._listen(listener, state, application, getattr(application, responder, None))
         watch = LoopWatch(self._context.counters.count_loop_hold)
         watch.start()
         # what exists now stays: the collector need not scan it again
@@ -214,28 +209,37 @@ class Server(uvicorn.Server):
         with self._ready:
             self._ready.write(READY)
         patient = await stopping
-        for server in self.servers:
+        for server in self._listening:
             server.close()
         for listener in sockets:
             listener.close()
         sweeper.drain(patient)
         await self._wait_until_idle(state)
-        await self.lifespan.shutdown()
+        await lifespan.shutdown()
         watch.stop()
         sweeper.stop()
         state.close()
 
-    async def _serve_websites(self, state: HttpState, application: Application, sockets: list[socket.socket]) -> None:
-        """Listen on the website port, where no request takes the fast path."""
-        if not sockets:
-            return
-        website: Application = application.website  # type: ignore[attr-defined]
-        for listener in sockets:
-            make = partial(Connection, state, website)
-            loop = asyncio.get_running_loop()
-            self.servers.append(
-                await loop.create_server(make, sock=listener, ssl=self.config.ssl, backlog=self.config.backlog)
-            )
+    def _handle_signals(self, loop: asyncio.AbstractEventLoop) -> asyncio.Future[bool]:
+        """Return what the signals that stop this worker complete: with True for the patient one."""
+        stopping: asyncio.Future[bool] = loop.create_future()
+
+        def stop(patient: bool) -> None:
+            if not stopping.done():
+                stopping.set_result(patient)
+
+        loop.add_signal_handler(signal.SIGTERM, stop, False)
+        loop.add_signal_handler(DRAIN_SIGNAL, stop, True)
+        loop.add_signal_handler(PRE_STOP_SIGNAL, self._context.leave)
+        return stopping
+
+    async def _listen(
+        self, listener: socket.socket, state: HttpState, application: Application, responder: Responder | None
+    ) -> None:
+        """Accept connections, whose requests the responder answers, or the application where there is none."""
+        make = partial(Connection, state, application, responder, starts_eagerly=self._spec.settings.fast_lane)
+        loop, config = asyncio.get_running_loop(), self._config
+        self._listening.append(await loop.create_server(make, sock=listener, ssl=config.ssl, backlog=config.backlog))
 
     async def _wait_until_idle(self, state: HttpState) -> None:
         """Wait until all connections are closed and all requests done, at most the graceful time."""

@@ -128,7 +128,7 @@ class CircuitBreaker:
         self.refused: DriverError | None = None
         """The error that kept the store out of service at the start."""
 
-    def also(self, tree: PlainFiles) -> None:
+    def watch_plain_files(self, tree: PlainFiles) -> None:
         """Include plain files that lie on the same mount."""
         self._tree = tree
 

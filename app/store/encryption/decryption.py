@@ -10,7 +10,7 @@ from sluice_s3.app.encryption.envelope import HEADER, Keys, unwrap
 from sluice_s3.app.encryption.scheme import CUSTOMER, Scheme
 from sluice_s3.app.encryption.sse_c import CustomerKey
 from sluice_s3.app.errors import CustomerKeyNeeded, DataDamaged, DomainError, KeyUnavailable
-from sluice_s3.app.index.rows import Extent
+from sluice_s3.app.index.multipart.rows import Extent
 from sluice_s3.app.store.driver_errors import translate_driver_errors
 from sluice_s3.app.store.store import Store
 from sluice_s3.storage_drivers.base import Buffer

@@ -70,20 +70,14 @@ class EncryptingSource:
                 break
         return self._seal(taken)
 
-    def whole(self, piece: Buffer) -> Buffer:
-        """Return the complete ciphertext at once, when all of the source's bytes are present."""
-        self._ended = True
-        self._read = len(piece)
-        return self._seal([piece] if piece else [])
-
     def _seal(self, taken: list[Buffer]) -> Buffer:
         if self._is_done or not self._read:
             return b""
         self._is_done = self._ended
-        made = self._sealer.seal(taken, self._before, last=self._ended)
+        ciphertext = self._sealer.seal(taken, self._before, last=self._ended)
         self._before = b""
         self._taken.append(taken)
-        return made
+        return ciphertext
 
     def digest(self, piece: Buffer) -> None:
         """Hash the plain bytes of the piece."""

@@ -22,9 +22,9 @@ from sluice_s3.app.encryption.master_key import (
     read_master,
 )
 from sluice_s3.app.encryption.master_key_file import ensure_master
-from sluice_s3.app.errors import KeyUnavailable, NoKeyRing, StoreUnavailable, WouldBlock
-from sluice_s3.app.index.change_feed import KEYRING, KEYRING_JOURNALED
+from sluice_s3.app.errors import KeyUnavailable, NoKeyRing, StoreUnavailable
 from sluice_s3.app.index.interface import Index
+from sluice_s3.app.index.journals.rows import KEYRING, KEYRING_JOURNALED
 from sluice_s3.app.index.sql.transaction import of_store
 
 logger = logging.getLogger("sluice.store")
@@ -106,11 +106,6 @@ class Keyring:
         return self._ring.unwrapping(kind, key)
 
     # whether the ring is journaled
-    def require_journaled(self, store: str) -> None:
-        """Raise WouldBlock unless the journals of a store are known to contain the ring."""
-        if (store, self.ring.number) not in self._journaled:
-            raise WouldBlock
-
     async def wait_until_journaled(self, store: str, timeout: float = WAIT_SECONDS) -> None:
         """Wait until the journals of a store contain the cached ring.
 
@@ -152,11 +147,11 @@ async def make_ring(index: Index, sources: Sources) -> None:
     elif is_automatic(sources):
         path = automatic_file(sources)
         try:
-            master, made = ensure_master(path)
+            master, created = ensure_master(path)
         except OSError as error:
             logger.warning("encryption: no master key in %s, AES256 answers 501: %s", path, error.strerror)
             return
-        where = f"{'a new' if made else 'the'} master key in {path}"
+        where = f"{'a new' if created else 'the'} master key in {path}"
     else:
         return
     await index.change_keyring("", KeyRing.new(time.time_ns() // 1_000_000).seal(master))

@@ -6,8 +6,9 @@ import asyncio
 import time
 
 from sluice_s3.app.errors import StoreUnavailable
-from sluice_s3.app.index import object_lock
-from sluice_s3.app.index.rows import Bucket, CommitResult, Version
+from sluice_s3.app.index.buckets.rows import Bucket
+from sluice_s3.app.index.object_lock import protection as object_lock
+from sluice_s3.app.index.objects.rows import CommitResult, Version
 from sluice_s3.app.store.store import Store
 
 WAIT_SECONDS = 30.0

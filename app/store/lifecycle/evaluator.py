@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import orjson
 
-from sluice_s3.app.index.rows import Bucket
+from sluice_s3.app.index.buckets.rows import Bucket
 from sluice_s3.app.store.lifecycle.calendar import LifecycleCalendar
 from sluice_s3.app.store.lifecycle.storage_classes import COLDNESS, Transition, is_due, large_enough, may_transition
 
@@ -118,9 +118,9 @@ def _parsed(settings: str) -> Rules:
     return Rules(tuple(map(_rule, found["rules"])), found["minimum"])
 
 
-def _rule(one: dict[str, Any]) -> Rule:
-    moves = {name: tuple(Transition(*move) for move in one.get(name, ())) for name in TRANSITIONS}
-    return Rule(**{**one, **moves, "tags": tuple(map(tuple, one.get("tags", ())))})
+def _rule(fields: dict[str, Any]) -> Rule:
+    moves = {name: tuple(Transition(*move) for move in fields.get(name, ())) for name in TRANSITIONS}
+    return Rule(**{**fields, **moves, "tags": tuple(map(tuple, fields.get("tags", ())))})
 
 
 def to_setting(rules: Rules) -> dict[str, Any]:
@@ -181,7 +181,7 @@ def expiry(
         for rule in rules
         if rule.enabled and (when := _when(rule, day, modified)) is not None and rule.covers(key, size, tags)
     ]
-    return min(found, key=lambda one: one[0], default=None)
+    return min(found, key=lambda item: item[0], default=None)
 
 
 def abort(rules: Iterable[Rule], day: LifecycleCalendar, key: str, initiated: int) -> tuple[int, str] | None:
@@ -191,7 +191,7 @@ def abort(rules: Iterable[Rule], day: LifecycleCalendar, key: str, initiated: in
         for rule in rules
         if rule.enabled and rule.abort_days is not None and key.startswith(rule.prefix or "")
     ]
-    return min(found, key=lambda one: one[0], default=None)
+    return min(found, key=lambda item: item[0], default=None)
 
 
 def _when(rule: Rule, day: LifecycleCalendar, modified: int) -> int | None:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from awscrt.checksums import crc64nvme
 
 from sluice_s3.app.errors import SourceGone, StoreUnavailable
-from sluice_s3.app.index.rows import PendingHash
+from sluice_s3.app.index.plain_files.rows import PendingHash
 from sluice_s3.app.store.driver_errors import translate_driver_errors
 from sluice_s3.app.store.plain_files.reads import SMALL_FILE_BYTES
 from sluice_s3.app.store.plain_files.writes import PlainFiles
@@ -29,7 +29,7 @@ class Hashes:
         self._md5 = hashlib.md5(usedforsecurity=False)
         self._crc = 0
 
-    def take(self, piece: Buffer) -> None:
+    def update(self, piece: Buffer) -> None:
         """Hash the next bytes. Runs in a thread."""
         self._md5.update(piece)
         self._crc = crc64nvme(piece, self._crc)
@@ -62,19 +62,19 @@ async def hash_files(
     """
     hashed = 0
     for first in range(0, len(rows), FILES_PER_BATCH):
-        some = rows[first : first + FILES_PER_BATCH]
-        gone = [row.seq for row in some if not row.bucket_id]
-        if gone:
-            await tree.index.forget_unhashed(gone)
-        there = [row for row in some if row.bucket_id]
-        done = await _hash(tree, there)
+        batch = rows[first : first + FILES_PER_BATCH]
+        deleted = [row.seq for row in batch if not row.bucket_id]
+        if deleted:
+            await tree.index.forget_unhashed(deleted)
+        present = [row for row in batch if row.bucket_id]
+        hashes_by_seq = await _hash(tree, present)
         commits = []
-        for row in there:
-            hashes = done.get(row.seq)
+        for row in present:
+            hashes = hashes_by_seq.get(row.seq)
             if hashes is UNREADABLE:
                 unreadable(row)
             elif hashes is None:
-                await _look_again(tree, row)
+                await _refresh_row(tree, row)
             else:
                 commits.append(tree.index.set_hashes(row.seq, row.body, hashes.etag, ALGORITHM, hashes.checksum))
                 progress(row)
@@ -89,39 +89,39 @@ async def _hash(tree: PlainFiles, rows: Sequence[PendingHash]) -> dict[int, Hash
     """
     small = [row for row in rows if row.size <= SMALL_FILE_BYTES]
     with translate_driver_errors():
-        done = await tree.in_thread(_hash_here, tree, small) if small else {}
+        hashes_by_seq = await tree.in_thread(_hash_small_files, tree, small) if small else {}
     for row in rows:
         if row.size <= SMALL_FILE_BYTES:
             continue
         hashes = Hashes()
         try:
-            await tree.feed(row.body, 0, row.size, hashes.take)
+            await tree.feed(row.body, 0, row.size, hashes.update)
         except SourceGone:
             continue
         except StoreUnavailable as error:
             if not isinstance(error.__cause__, Unreadable):
                 raise
             hashes = UNREADABLE
-        done[row.seq] = hashes
-    return done
+        hashes_by_seq[row.seq] = hashes
+    return hashes_by_seq
 
 
-def _hash_here(tree: PlainFiles, rows: Sequence[PendingHash]) -> dict[int, Hashes]:
-    done = {}
+def _hash_small_files(tree: PlainFiles, rows: Sequence[PendingHash]) -> dict[int, Hashes]:
+    hashes_by_seq = {}
     for row in rows:
         try:
-            body = tree.files.read_here(tree.locator(row.body), 0, row.size)
+            body = tree.files.read_blocking(tree.locator(row.body), 0, row.size)
         except (FileChanged, FileGone):
             continue
         except Unreadable:
-            done[row.seq] = UNREADABLE
+            hashes_by_seq[row.seq] = UNREADABLE
             continue
-        done[row.seq] = Hashes()
-        done[row.seq].take(body)
-    return done
+        hashes_by_seq[row.seq] = Hashes()
+        hashes_by_seq[row.seq].update(body)
+    return hashes_by_seq
 
 
-async def _look_again(tree: PlainFiles, row: PendingHash) -> None:
+async def _refresh_row(tree: PlainFiles, row: PendingHash) -> None:
     bucket = await tree.index.bucket(tree.parse(row.body)[0].partition("/")[0])
     if bucket is not None and bucket.id == row.bucket_id:
         await tree.find(bucket, row.key)

@@ -18,8 +18,10 @@ import orjson
 from xxhash import xxh3_128_hexdigest
 
 from sluice_s3.app.errors import Overloaded, SourceGone, StoreUnavailable
+from sluice_s3.app.index.buckets.rows import Bucket
 from sluice_s3.app.index.interface import Index
-from sluice_s3.app.index.rows import Bucket, ExternalFile, Version, is_plain_file, without_upload
+from sluice_s3.app.index.objects.rows import Version
+from sluice_s3.app.index.plain_files.rows import ExternalFile, is_plain_file, without_upload
 from sluice_s3.app.store.driver_errors import translate_driver_errors
 from sluice_s3.storage_drivers.base import Buffer, FileSlice
 from sluice_s3.storage_drivers.errors import BlobDamaged, map_errors
@@ -32,7 +34,7 @@ STABLE_WAIT_SECONDS = 10.0
 """Seconds that a request waits for another change of the same key."""
 PIECE_BYTES = 512 * 1024
 """Bytes of a file in memory at a time."""
-FED_BYTES = 16 << 20
+FEED_BYTES = 16 << 20
 """Bytes hashed in one call to a thread."""
 SMALL_FILE_BYTES = 256 * 1024
 """Bytes up to which an answer is one bytes object."""
@@ -156,49 +158,49 @@ class PlainFileReader:
 
         Raises Overloaded when a change of the key takes too long, StoreUnavailable when the store is not mounted.
         """
-        pause = Backoff()
+        backoff = Backoff()
         while True:
             version = await self.index.version(bucket.id, key, version_id)
             if version is None and version_id not in (None, "null"):
                 return None
             if version is not None and not is_plain_file(version.body):
                 return version
-            stamp = await self._stamp(bucket, key, version)
-            if version is None and stamp is None:
+            location = await self._locate(bucket, key, version)
+            if version is None and location is None:
                 return None
-            if version is not None and stamp is not None and stamp == self.parse(version.body):
+            if version is not None and location is not None and location == self.parse(version.body):
                 return version
-            again = await self.index.version(bucket.id, key, version_id)
-            if (again and again.seq) != (version and version.seq):
+            latest = await self.index.version(bucket.id, key, version_id)
+            if (latest and latest.seq) != (version and version.seq):
                 continue
             busy = await self.index.intent_on(bucket.id, key) is not None
-            if (busy or not await self._correct(bucket, key, version, stamp)) and not await pause.wait():
+            if (busy or not await self._correct(bucket, key, version, location)) and not await backoff.wait():
                 raise Overloaded(reason="the file is being changed")
 
-    async def _stamp(self, bucket: Bucket, key: str, version: Version | None) -> tuple[str, Stamp] | None:
+    async def _locate(self, bucket: Bucket, key: str, version: Version | None) -> tuple[str, Stamp] | None:
         """Return path and stamp of a key's file; None when there is none."""
         with translate_driver_errors():
             if version is None:
-                found = await self.files.find_key(bucket.name, key)
-                return None if found is None else (found.path, found.stamp)
+                file = await self.files.find_key(bucket.name, key)
+                return None if file is None else (file.path, file.stamp)
             path = self.parse(version.body)[0]
             stamp = await self.files.find(path)
             return None if stamp is None else (path, stamp)
 
     async def _correct(
-        self, bucket: Bucket, key: str, version: Version | None, found: tuple[str, Stamp] | None
+        self, bucket: Bucket, key: str, version: Version | None, location: tuple[str, Stamp] | None
     ) -> bool:
         """Correct the row to match the file; return False to check again later."""
-        if found is None:
+        if location is None:
             assert version is not None
             return (await self.index.forget_vanished(bucket.id, [(key, version.seq)]))[0]
-        if not self.files.settled(found[1]):
+        if not self.files.is_settled(location[1]):
             return False
         position = await self.index.position()
-        if await self._stamp(bucket, key, version) != found:
+        if await self._locate(bucket, key, version) != location:
             return False
         seen = version.seq if version is not None else 0
-        new = external_file_row(key, self.body_of(*found), found[1], seen)
+        new = external_file_row(key, self.body_of(*location), location[1], seen)
         return (await self.index.adopt(bucket.id, bucket.owner_id, position, [new]))[0] != 0
 
     # bytes
@@ -252,10 +254,10 @@ class PlainFileReader:
                 return None
             except OSError as error:
                 raise refused(error) from error
-        return piece if self.files.still(opened, self.locator(body)) else None
+        return piece if self.files.is_unchanged(opened, self.locator(body)) else None
 
-    async def feed(self, body: str, offset: int, length: int, take: Callable[[Buffer], None]) -> None:
-        """Read bytes once and pass them in order to `take`, in a thread.
+    async def feed(self, body: str, offset: int, length: int, update: Callable[[Buffer], None]) -> None:
+        """Read bytes once and pass them in order to `update`, in a thread.
 
         Raises SourceGone when they changed.
         """
@@ -264,19 +266,21 @@ class PlainFileReader:
         try:
             while offset < end:
                 with translate_driver_errors():
-                    count = await self.in_thread(self._feed, opened, body, offset, min(FED_BYTES, end - offset), take)
+                    count = await self.in_thread(
+                        self._feed, opened, body, offset, min(FEED_BYTES, end - offset), update
+                    )
                 if not count:
                     raise SourceGone()
                 offset += count
         finally:
             opened.release()
 
-    def _feed(self, opened: FileSlice, body: str, offset: int, length: int, take: Callable[[Buffer], None]) -> int:
+    def _feed(self, opened: FileSlice, body: str, offset: int, length: int, update: Callable[[Buffer], None]) -> int:
         for start in range(offset, offset + length, PIECE_BYTES):
             piece = self._read(opened, body, start, min(PIECE_BYTES, offset + length - start))
             if piece is None:
                 return 0
-            take(piece)
+            update(piece)
         return length
 
     async def slices(self, body: str, size: int) -> AsyncGenerator[FileSlice | bytes, None]:
@@ -288,7 +292,7 @@ class PlainFileReader:
         try:
             yield opened
             with translate_driver_errors():
-                if not await self.in_thread(self.files.still, opened, self.locator(body)):
+                if not await self.in_thread(self.files.is_unchanged, opened, self.locator(body)):
                     raise SourceGone()
         finally:
             opened.release()

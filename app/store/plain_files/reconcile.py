@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from sluice_s3.app.index.rows import Bucket, is_plain_file
-from sluice_s3.app.index.rows import ExternalFile as NewRow
+from sluice_s3.app.index.buckets.rows import Bucket
+from sluice_s3.app.index.plain_files.rows import ExternalFile as NewRow
+from sluice_s3.app.index.plain_files.rows import is_plain_file
 from sluice_s3.app.store.driver_errors import translate_driver_errors
 from sluice_s3.app.store.plain_files.reads import external_file_row
 from sluice_s3.app.store.plain_files.writes import PlainFiles
@@ -20,12 +21,12 @@ FILES_PER_BATCH = 500
 class ReconcileReport:
     """The result of a scan."""
 
-    seen: SkippedCounts = field(default_factory=SkippedCounts)
+    counts: SkippedCounts = field(default_factory=SkippedCounts)
     adopted: int = 0
     """Files that other programs wrote, now with rows."""
     vanished: int = 0
     """Rows deleted because other programs removed the file."""
-    later: int = 0
+    deferred: int = 0
     """Files that are being changed now: the next scan or the next reader handles them."""
 
 
@@ -37,38 +38,38 @@ async def reconcile_bucket(tree: PlainFiles, bucket: Bucket, progress: Progress 
 
     Raises StoreUnavailable when the store is not mounted.
     """
-    scanned = ReconcileReport()
+    report = ReconcileReport()
     with translate_driver_errors():
-        async for batch in tree.files.scan(bucket.name, scanned.seen):
+        async for batch in tree.files.scan(bucket.name, report.counts):
             for first in range(0, len(batch), FILES_PER_BATCH):
-                await adopt(tree, bucket, batch[first : first + FILES_PER_BATCH], scanned)
-            progress(scanned)
-    await forget_vanished(tree, bucket, scanned)
-    progress(scanned)
-    return scanned
+                await adopt(tree, bucket, batch[first : first + FILES_PER_BATCH], report)
+            progress(report)
+    await forget_vanished(tree, bucket, report)
+    progress(report)
+    return report
 
 
-async def adopt(tree: PlainFiles, bucket: Bucket, found: Sequence[ScannedFile], scanned: ReconcileReport) -> None:
+async def adopt(tree: PlainFiles, bucket: Bucket, files: Sequence[ScannedFile], report: ReconcileReport) -> None:
     """Correct the rows of some keys to match their files."""
     position = await tree.index.position()
     new: list[NewRow] = []
-    for file in found:
+    for file in files:
         version = await tree.index.version(bucket.id, file.key)
         if version is not None and not is_plain_file(version.body):
             continue
         path, stamp = (file.path, None) if version is None else tree.parse(version.body)
         if path != file.path or stamp == file.stamp:
             continue  # the index says which of two files for one key counts
-        if not tree.files.settled(file.stamp):
-            scanned.later += 1
+        if not tree.files.is_settled(file.stamp):
+            report.deferred += 1
             continue
         seen = 0 if version is None else version.seq
         new.append(external_file_row(file.key, tree.body_of(file.path, file.stamp), file.stamp, seen))
     new = await _unchanged(tree, new)
     if new:
-        made = await tree.index.adopt(bucket.id, bucket.owner_id, position, new)
-        scanned.adopted += sum(1 for seq in made if seq)
-        scanned.later += made.count(0)
+        sequences = await tree.index.adopt(bucket.id, bucket.owner_id, position, new)
+        report.adopted += sum(1 for seq in sequences if seq)
+        report.deferred += sequences.count(0)
 
 
 async def _unchanged(tree: PlainFiles, new: list[NewRow]) -> list[NewRow]:
@@ -76,12 +77,12 @@ async def _unchanged(tree: PlainFiles, new: list[NewRow]) -> list[NewRow]:
 
     The row was read after the file, so both existed at the same time.
     """
-    places = [tree.parse(row.body) for row in new]
-    stamps = await tree.files.find_all([path for path, _ in places]) if new else []
-    return [row for row, (_, expected), stamp in zip(new, places, stamps, strict=True) if stamp == expected]
+    locations = [tree.parse(row.body) for row in new]
+    stamps = await tree.files.find_all([path for path, _ in locations]) if new else []
+    return [row for row, (_, expected), stamp in zip(new, locations, stamps, strict=True) if stamp == expected]
 
 
-async def forget_vanished(tree: PlainFiles, bucket: Bucket, scanned: ReconcileReport) -> None:
+async def forget_vanished(tree: PlainFiles, bucket: Bucket, report: ReconcileReport) -> None:
     """Delete the rows of a bucket whose files do not exist."""
     after = ""
     while rows := await tree.index.current_after(bucket.id, after, FILES_PER_BATCH):
@@ -89,6 +90,6 @@ async def forget_vanished(tree: PlainFiles, bucket: Bucket, scanned: ReconcileRe
         plain = [(key, seq, tree.parse(body)[0]) for key, seq, body in rows if is_plain_file(body)]
         with translate_driver_errors():
             stamps = await tree.files.find_all([path for _, _, path in plain])
-        gone = [(key, seq) for (key, seq, _), stamp in zip(plain, stamps, strict=True) if stamp is None]
-        if gone:
-            scanned.vanished += sum(await tree.index.forget_vanished(bucket.id, gone))
+        missing = [(key, seq) for (key, seq, _), stamp in zip(plain, stamps, strict=True) if stamp is None]
+        if missing:
+            report.vanished += sum(await tree.index.forget_vanished(bucket.id, missing))

@@ -1,18 +1,16 @@
 """Changes of plain files (layout `tree`).
 
 Steps: write intent (key locked, conditions checked) → file renamed or unlinked, directory synced → commit. A change
-that has begun runs to its end even if the client disconnects. `settle` finishes a change that fails in the middle; the
-orphan sweeper does if the process dies.
+that has begun runs to its end even if the client disconnects. One that stops in the middle is finished later: see
+`interrupted.py`.
 """
 
 from __future__ import annotations
 
 import asyncio
-import logging
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Sequence
 from time import perf_counter
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 from weakref import WeakValueDictionary
 
 from sluice_s3.app.crash import crash_point
@@ -25,20 +23,22 @@ from sluice_s3.app.errors import (
     StoreFull,
     StoreUnavailable,
 )
+from sluice_s3.app.index.buckets.rows import Bucket
 from sluice_s3.app.index.interface import Index
-from sluice_s3.app.index.rows import Bucket, CommitResult, Conditions, Intent, NewVersion, Part, Upload, is_plain_file
-from sluice_s3.app.index.version_rows import Deletion
+from sluice_s3.app.index.multipart.rows import Part, Upload
+from sluice_s3.app.index.objects.conditions import Conditions
+from sluice_s3.app.index.objects.rows import CommitResult, NewVersion
+from sluice_s3.app.index.plain_files.rows import Intent, is_plain_file
+from sluice_s3.app.index.versioning.rows import Deletion
 from sluice_s3.app.store.blob_ids import BlobIds
 from sluice_s3.app.store.driver_errors import Timings, translate_driver_errors
+from sluice_s3.app.store.plain_files.interrupted import Change, InterruptedChanges
 from sluice_s3.app.store.plain_files.reads import Backoff, PlainFileReader
 from sluice_s3.storage_drivers.base import BodySource, FileSlice
 from sluice_s3.storage_drivers.errors import DriverError
 from sluice_s3.storage_drivers.threads import StoreThreadPool
 from sluice_s3.storage_drivers.tree import Collision, FileChanged, Stamp, TreeFiles
 
-logger = logging.getLogger("sluice.store")
-
-DELETE = "delete"
 CONCURRENCY = 16
 """Files of one request that are deleted concurrently."""
 FINISH_SECONDS = 10.0
@@ -49,16 +49,6 @@ UNCONDITIONAL = (None, Conditions())
 
 T = TypeVar("T")
 Pieces = AsyncIterator[FileSlice | bytes]
-
-
-class _Change(NamedTuple):
-    """One change of a key."""
-
-    bucket: Bucket
-    key: str
-    blob_id: int
-    """The id of the temporary file; 0 for a delete."""
-    conditions: Conditions | None
 
 
 class PlainFiles(PlainFileReader):
@@ -79,7 +69,7 @@ class PlainFiles(PlainFileReader):
         self._is_full = is_full
         self._locks: WeakValueDictionary[tuple[int, str], asyncio.Lock] = WeakValueDictionary()
         self._running: set[asyncio.Task[Any]] = set()
-        self._left: list[_Change] = []
+        self._interrupted = InterruptedChanges(self, ids, self._lock)
 
     async def start(self) -> None:
         """Try the mount. Raises DriverError if it cannot hold plain files."""
@@ -105,6 +95,14 @@ class PlainFiles(PlainFileReader):
         """Stop the threads after changes under way are finished."""
         await self.finish()
         self._threads.shutdown()
+
+    async def finish_interrupted(self) -> int:
+        """See `InterruptedChanges.finish_all`."""
+        return await self._interrupted.finish_all()
+
+    async def recover(self, intent: Intent) -> None:
+        """See `InterruptedChanges.recover`."""
+        await self._interrupted.recover(intent)
 
     # operations
     async def put(
@@ -154,14 +152,14 @@ class PlainFiles(PlainFileReader):
         conditions: Conditions | None,
         timings: Timings,
     ) -> CommitResult:
-        await self._look(bucket, key, conditions)
-        change = _Change(bucket, key, await self._ids.take(), conditions)
-        stamp = await self._staged(change, lambda: stage(change.blob_id))
+        await self._refresh_row(bucket, key, conditions)
+        change = Change(bucket, key, await self._ids.take(), conditions)
+        stamp = await self._stage(change, lambda: stage(change.blob_id))
 
-        def begin(body: str) -> Awaitable[Intent]:
+        def open_intent(body: str) -> Awaitable[Intent]:
             return self.index.begin_tree_put(bucket.id, key, change.blob_id, describe(body), conditions)
 
-        return await self._whole(self._replace(change, stamp, begin), timings)
+        return await self._run_to_completion(self._replace(change, stamp, open_intent), timings)
 
     async def complete(
         self,
@@ -174,14 +172,14 @@ class PlainFiles(PlainFileReader):
         timings: Timings,
     ) -> CommitResult:
         """Make the bytes of the chosen parts the key's file. Raises as `app.store.multipart.complete`."""
-        await self._look(bucket, upload.key, conditions)
-        change = _Change(bucket, upload.key, await self._ids.take(), conditions)
-        stamp = await self._staged(change, lambda: self.files.stage_pieces(change.blob_id, pieces))
+        await self._refresh_row(bucket, upload.key, conditions)
+        change = Change(bucket, upload.key, await self._ids.take(), conditions)
+        stamp = await self._stage(change, lambda: self.files.stage_pieces(change.blob_id, pieces))
 
-        def begin(body: str) -> Awaitable[Intent | CommitResult]:
+        def open_intent(body: str) -> Awaitable[Intent | CommitResult]:
             return self.index.begin_tree_complete(upload, chosen, change.blob_id, new._replace(body=body), conditions)
 
-        return await self._whole(self._replace(change, stamp, begin), timings)
+        return await self._run_to_completion(self._replace(change, stamp, open_intent), timings)
 
     async def delete(
         self, bucket: Bucket, key: str, version_id: str | None, conditions: Conditions | None, timings: Timings
@@ -191,7 +189,7 @@ class PlainFiles(PlainFileReader):
         Raises PreconditionFailed, NoSuchKey (If-Match).
         """
         await self.find(bucket, key, version_id)  # the condition applies to the present file
-        return await self._whole(self._delete(_Change(bucket, key, 0, conditions), version_id), timings)
+        return await self._run_to_completion(self._delete(Change(bucket, key, 0, conditions), version_id), timings)
 
     async def delete_many(
         self, bucket: Bucket, entries: Sequence[Deletion], timings: Timings
@@ -200,10 +198,10 @@ class PlainFiles(PlainFileReader):
 
         A failed entry has its error in its place.
         """
-        gate = asyncio.Semaphore(CONCURRENCY)
+        semaphore = asyncio.Semaphore(CONCURRENCY)
 
         async def delete(entry: Deletion) -> CommitResult | Exception | None:
-            async with gate:
+            async with semaphore:
                 try:
                     return await self.delete(bucket, *entry[:3], timings)
                 except DomainError as error:
@@ -211,13 +209,13 @@ class PlainFiles(PlainFileReader):
 
         return await asyncio.gather(*map(delete, entries))
 
-    async def _look(self, bucket: Bucket, key: str, conditions: Conditions | None) -> None:
+    async def _refresh_row(self, bucket: Bucket, key: str, conditions: Conditions | None) -> None:
         """Correct the row to match the file, since conditions are checked against the row."""
         if conditions not in UNCONDITIONAL:
             await self.find(bucket, key)
 
     # steps
-    async def _staged(self, change: _Change, stage: Callable[[], Awaitable[Stamp]]) -> Stamp:
+    async def _stage(self, change: Change, stage: Callable[[], Awaitable[Stamp]]) -> Stamp:
         try:
             if self._is_full():
                 raise StoreFull()
@@ -229,18 +227,18 @@ class PlainFiles(PlainFileReader):
         crash_point("tree.staged")
         return stamp
 
-    async def _whole(self, change: Coroutine[Any, Any, T], timings: Timings) -> T:
+    async def _run_to_completion(self, change: Coroutine[Any, Any, T], timings: Timings) -> T:
         """Run a change to its end, even if the request ends before."""
         started = perf_counter()
         task = asyncio.create_task(change)
         self._running.add(task)
-        task.add_done_callback(self._done)
+        task.add_done_callback(self._on_completion)
         try:
             return await asyncio.shield(task)
         finally:
             timings["commit"] = perf_counter() - started
 
-    def _done(self, task: asyncio.Task[Any]) -> None:
+    def _on_completion(self, task: asyncio.Task[Any]) -> None:
         self._running.discard(task)
         if not task.cancelled():
             task.exception()  # the waiting request has the error
@@ -256,27 +254,27 @@ class PlainFiles(PlainFileReader):
         return lock
 
     async def _replace(
-        self, change: _Change, stamp: Stamp, begin: Callable[[str], Awaitable[Intent | CommitResult]]
+        self, change: Change, stamp: Stamp, open_intent: Callable[[str], Awaitable[Intent | CommitResult]]
     ) -> CommitResult:
         """Replace the key's file with the temporary file."""
         async with self._lock(change.bucket.id, change.key):
-            path = await self._path(change)
+            path = await self._path_of(change)
             for _ in range(PATH_ATTEMPTS):
                 body = self.body_of(path, stamp)
-                intent = await self._begun(change, lambda body=body: begin(body))  # type: ignore[misc]
+                intent = await self._open_intent(change, lambda body=body: open_intent(body))  # type: ignore[misc]
                 if isinstance(intent, CommitResult):
-                    await self._take_back(change)
+                    await self._interrupted.discard_staged(change)
                     return intent
                 crash_point("tree.begun")
-                with self._unknown_on_error(change):
-                    made = await self._publish(change, intent, path)
-                if made is not None:
-                    return made
-                path = self.files.escaped(change.bucket.name, change.key)
-            await self._take_back(change)
+                with self._interrupted.keep_on_error(change):
+                    result = await self._publish(change, intent, path)
+                if result is not None:
+                    return result
+                path = self.files.escaped_path(change.bucket.name, change.key)
+            await self._interrupted.discard_staged(change)
             raise StoreUnavailable(reason="no path for the key")
 
-    async def _path(self, change: _Change) -> str:
+    async def _path_of(self, change: Change) -> str:
         """Return the path of the key's present or future file.
 
         It does not change unless another key has taken the path.
@@ -286,42 +284,33 @@ class PlainFiles(PlainFileReader):
             with translate_driver_errors():
                 if version is not None and is_plain_file(version.body):
                     path = self.parse(version.body)[0]
-                    if path == self.files.escaped(change.bucket.name, change.key):
+                    if path == self.files.escaped_path(change.bucket.name, change.key):
                         return path
-                return await self.files.place(change.bucket.name, change.key)
+                return await self.files.path_for(change.bucket.name, change.key)
         except BaseException:
-            await self._take_back(change)
+            await self._interrupted.discard_staged(change)
             raise
 
-    async def _begun(self, change: _Change, begin: Callable[[], Awaitable[T]]) -> T:
-        pause = Backoff()
+    async def _open_intent(self, change: Change, open_intent: Callable[[], Awaitable[T]]) -> T:
+        backoff = Backoff()
         while True:
             try:
-                return await begin()
+                return await open_intent()
             except CommitUnknown:
-                self._left.append(change)
+                self._interrupted.add(change)
                 raise
             except KeyBusy:
-                if await pause.wait():
+                if await backoff.wait():
                     continue
-                await self._take_back(change)
+                await self._interrupted.discard_staged(change)
                 if change.conditions in UNCONDITIONAL:
                     raise Overloaded(reason="the key is being changed") from None
                 raise ConditionalRequestConflict() from None
             except BaseException:
-                await self._take_back(change)
+                await self._interrupted.discard_staged(change)
                 raise
 
-    @contextmanager
-    def _unknown_on_error(self, change: _Change) -> Iterator[None]:
-        try:
-            yield
-        except BaseException as error:
-            self._left.append(change)
-            logger.warning("tree: a change of a file is left in the middle (%s), to be settled", type(error).__name__)
-            raise
-
-    async def _publish(self, change: _Change, intent: Intent, path: str) -> CommitResult | None:
+    async def _publish(self, change: Change, intent: Intent, path: str) -> CommitResult | None:
         """Rename and commit; return None when the path is taken, and then nothing has begun."""
         with translate_driver_errors():
             try:
@@ -330,30 +319,30 @@ class PlainFiles(PlainFileReader):
                 await self.index.drop_intent(intent.id)
                 return None
         crash_point("tree.published")
-        made = await self.index.commit_intent(intent.id)
+        result = await self.index.commit_intent(intent.id)
         crash_point("tree.committed")
         await self._ids.settle(change.blob_id)
-        assert made is not None  # only its writer finishes the change while that writer lives
-        return made
+        assert result is not None  # only its writer finishes the change while that writer lives
+        return result
 
-    async def _delete(self, change: _Change, version_id: str | None) -> CommitResult | None:
-        place = (change.bucket.id, change.key)
-        async with self._lock(*place):
+    async def _delete(self, change: Change, version_id: str | None) -> CommitResult | None:
+        bucket_and_key = (change.bucket.id, change.key)
+        async with self._lock(*bucket_and_key):
             for _ in range(PATH_ATTEMPTS):
-                intent = await self._begun(
-                    change, lambda: self.index.begin_tree_delete(*place, version_id, change.conditions)
+                intent = await self._open_intent(
+                    change, lambda: self.index.begin_tree_delete(*bucket_and_key, version_id, change.conditions)
                 )
                 if intent is None:
                     return None
                 crash_point("tree.begun")
-                with self._unknown_on_error(change):
-                    if await self._removed(intent):
+                with self._interrupted.keep_on_error(change):
+                    if await self._remove_file(intent):
                         crash_point("tree.removed")
                         return await self.index.commit_intent(intent.id)
                 await self.find(change.bucket, change.key)  # the conditions apply to the present file
             raise Overloaded(reason="the file is being changed")
 
-    async def _removed(self, intent: Intent) -> bool:
+    async def _remove_file(self, intent: Intent) -> bool:
         """Delete the file of an intent; return False when another file has replaced it.
 
         Then nothing has begun. The other file may be acknowledged: this gateway may have stopped, and been declared
@@ -367,58 +356,3 @@ class PlainFiles(PlainFileReader):
                     await self.index.drop_intent(intent.id)
                     return False
         return True
-
-    async def _take_back(self, change: _Change) -> None:
-        """Delete the temporary file of a change that did not begin."""
-        if change.blob_id:
-            with suppress(DriverError):  # left for the orphan sweeper
-                await self.files.unstage(change.blob_id)
-                await self._ids.settle(change.blob_id)
-
-    # interrupted changes
-    async def settle(self) -> int:
-        """Finish the interrupted changes of this process; return how many.
-
-        Raises DomainError: try again later.
-        """
-        settled = 0
-        failed: StoreUnavailable | None = None
-        for change in list(self._left):
-            try:
-                async with self._lock(change.bucket.id, change.key):
-                    intent = await self.index.intent_on(change.bucket.id, change.key)
-                    if intent is not None and intent.incarnation == self.index.incarnation:
-                        await self.recover(intent)
-            except StoreUnavailable as error:  # perhaps of this bucket only
-                failed = error
-                continue
-            await self._take_back(change)
-            self._left.remove(change)
-            settled += 1
-        if failed is not None:
-            raise failed
-        return settled
-
-    async def recover(self, intent: Intent) -> None:
-        """Finish the change of a writer that is gone.
-
-        The file shows whether the change took place. Raises StoreUnavailable when the store is not mounted.
-        """
-        done = True
-        if is_plain_file(intent.body):
-            path, stamp = self.parse(intent.body)
-            with translate_driver_errors():
-                if intent.kind == DELETE:
-                    done = await self.files.find(path) is None
-                    if done:
-                        with suppress(FileChanged):  # another file has just taken its place
-                            await self.files.remove(path, stamp)  # again, so that it stays deleted after a power cut
-                else:
-                    done = await self.files.is_published(intent.blob_id, path, stamp)
-                    if not done:
-                        await self.files.unstage(intent.blob_id)
-        if done:
-            await self.index.commit_intent(intent.id)
-        else:
-            await self.index.drop_intent(intent.id)
-        logger.info("tree: a %s that was left in the middle is %s", intent.kind, "done" if done else "undone")

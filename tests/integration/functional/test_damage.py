@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import http.client
 import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
 import pytest
 
 from tests.support.gateway import Gateway, client
+from tests.support.raw_http import Client, ConnectionEnded, make_request
 
 BUCKET = "damaged"
 MIB = 1 << 20
@@ -41,17 +40,15 @@ def flip(path: Path, at: int) -> None:
 
 def get(s3: Any, gateway: Gateway, key: str, headers: dict[str, str] | None = None) -> tuple[int, int, bytes, bool]:
     """Status, promised length, what came, and whether it came whole, of a GET that nothing retries."""
-    url = urlsplit(s3.generate_presigned_url("get_object", Params={"Bucket": BUCKET, "Key": key}))
-    connection = http.client.HTTPConnection(url.hostname or "", url.port)
-    connection.request("GET", f"{url.path}?{url.query}", headers=headers or {})
-    answer = connection.getresponse()
-    promised = int(answer.headers["content-length"])
-    try:
-        return answer.status, promised, answer.read(), True
-    except http.client.IncompleteRead as error:
-        return answer.status, promised, error.partial, False
-    finally:
-        connection.close()
+    url = s3.generate_presigned_url("get_object", Params={"Bucket": BUCKET, "Key": key})
+    with Client(url) as asking:
+        asking.begin(make_request("GET", url, *(headers or {}).items()))
+        head = asking.connection.head()
+        promised = int(head.headers["content-length"])
+        try:
+            return head.status, promised, asking.connection.take(promised), True
+        except ConnectionEnded as error:
+            return head.status, promised, error.partial, False
 
 
 @pytest.mark.parametrize("read_before", [False, True])

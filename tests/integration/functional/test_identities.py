@@ -13,7 +13,7 @@ import pytest
 from botocore.exceptions import ClientError
 
 from sluice_s3.app.index import open_index
-from sluice_s3.app.index.identity_rows import Session
+from sluice_s3.app.index.iam.rows import Session
 from sluice_s3.app.settings import Settings
 from tests.integration.functional.identities import User, assume, policy, role, service, session
 from tests.integration.functional.test_objects import code_of

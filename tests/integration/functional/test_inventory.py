@@ -9,7 +9,6 @@ import io
 import itertools
 import json
 import re
-import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -22,6 +21,7 @@ from pyarrow import parquet
 from tests.integration.functional.conftest import MASTER
 from tests.support.gateway import Gateway, client
 from tests.support.places import kinds_for, placed
+from tests.support.waiting import eventually
 
 _numbers = itertools.count(1)
 
@@ -83,17 +83,14 @@ def configure(s3: Any, source: str, found: dict[str, Any]) -> None:
 
 def delivered(s3: Any, target: str, source: str, name: str = "list") -> dict[str, Any]:
     """The manifest, checked."""
-    deadline = time.monotonic() + 60
-    while True:
-        keys = [
-            one["Key"]
-            for one in s3.list_objects_v2(Bucket=target, Prefix=f"reports/{source}/{name}/").get("Contents", ())
-        ]
-        checksums = [key for key in keys if key.endswith("/manifest.checksum")]
-        if checksums:
-            break
-        assert time.monotonic() < deadline, keys
-        time.sleep(0.2)
+
+    def keys_of_report() -> list[str]:
+        listed = s3.list_objects_v2(Bucket=target, Prefix=f"reports/{source}/{name}/").get("Contents", ())
+        keys = [one["Key"] for one in listed]
+        return keys if any(key.endswith("/manifest.checksum") for key in keys) else []
+
+    keys = eventually(keys_of_report, f"a manifest of {source}")
+    checksums = [key for key in keys if key.endswith("/manifest.checksum")]
     assert re.fullmatch(rf"reports/{source}/{name}/\d{{4}}-\d\d-\d\dT\d\d-\d\dZ/manifest.checksum", checksums[0])
     text = read(s3, target, checksums[0].replace(".checksum", ".json"))
     assert read(s3, target, checksums[0]).decode() == hashlib.md5(text).hexdigest()

@@ -19,6 +19,7 @@ from botocore.exceptions import ClientError
 
 from tests.support.gateway import ACCESS_KEY, SECRET_KEY, Gateway, client
 from tests.support.places import kinds_for, placed
+from tests.support.waiting import eventually
 
 SERVICE = "logging.s3.amazonaws.com"
 FIELDS = (  # noqa: SIM905 - as the documentation lists them
@@ -69,14 +70,13 @@ def logged(
     s3: Any, target: str, found: Callable[[list[dict[str, str]]], bool]
 ) -> tuple[list[str], list[dict[str, str]]]:
     """The keys of the log and its lines, once `found` holds for these."""
-    deadline = time.monotonic() + 60
-    while True:
+
+    def whole_log() -> tuple[list[str], list[dict[str, str]]] | None:
         keys = [one["Key"] for one in s3.list_objects_v2(Bucket=target).get("Contents", ())]
         lines = [line for key in keys for line in read(s3, target, key)]
-        if found(lines):
-            return keys, lines
-        assert time.monotonic() < deadline, lines
-        time.sleep(0.2)
+        return (keys, lines) if found(lines) else None
+
+    return eventually(whole_log, f"the log in {target}")
 
 
 def read(s3: Any, target: str, key: str) -> list[dict[str, str]]:

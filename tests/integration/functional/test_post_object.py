@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import hmac
 import json
 import time
 from collections.abc import Mapping
@@ -15,11 +14,11 @@ import httpx
 import pytest
 from botocore.exceptions import ClientError
 
-from sluice_s3.app.s3.auth.signatures.request_signature import sign
 from tests.integration.functional.test_acl import writers  # noqa: F401 - a fixture
 from tests.integration.functional.test_objects import code_of
 from tests.integration.functional.test_policy import OTHER, put, statement
 from tests.support.gateway import ACCESS_KEY, SECRET_KEY, Gateway, client
+from tests.support.signing import ALGORITHM, Key, sign_policy_v2, sign_text, stamp
 
 BOUNDARY = "----form"
 
@@ -54,9 +53,7 @@ def policy_of(*conditions: Any, seconds: float = 600, **more: Any) -> str:
 
 
 def signed_v2(policy: str, key: str = ACCESS_KEY, secret: str = SECRET_KEY) -> dict[str, str]:
-    text = base64.b64encode(policy.encode()).decode()
-    digest = hmac.digest(secret.encode(), text.encode(), hashlib.sha1)
-    return {"AWSAccessKeyId": key, "policy": text, "signature": base64.b64encode(digest).decode()}
+    return sign_policy_v2(policy, Key(key, secret))
 
 
 def uploaded(s3: Any, bucket: str, key: str) -> bytes:
@@ -340,16 +337,17 @@ def test_a_policy_says_how_old_a_signature_may_be(gateway: Gateway, s3: Any, buc
     put(s3, bucket, statement(bucket, "s3:PutObject", **old))
 
     def form(age: float) -> tuple[int, str]:
-        text = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime(time.time() - age))
+        text = stamp(-age)
+        scope = f"{text[:8]}/us-east-1/s3/aws4_request"
         fields = {
             "key": "k",
-            "x-amz-algorithm": "AWS4-HMAC-SHA256",
-            "x-amz-credential": f"{ACCESS_KEY}/{text[:8]}/us-east-1/s3/aws4_request",
+            "x-amz-algorithm": ALGORITHM,
+            "x-amz-credential": f"{ACCESS_KEY}/{scope}",
             "x-amz-date": text,
         }
         policy = policy_of({"bucket": bucket}, *({name: value} for name, value in fields.items()))
         fields["policy"] = base64.b64encode(policy.encode()).decode()
-        fields["x-amz-signature"] = sign(SECRET_KEY, text[:8], "us-east-1", fields["policy"])
+        fields["x-amz-signature"] = sign_text(SECRET_KEY, scope, fields["policy"])
         answer = post(gateway, bucket, fields)
         return (204, "") if answer.status_code == 204 else error(answer)[:2]
 

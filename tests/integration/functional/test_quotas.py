@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -16,6 +15,7 @@ from botocore.exceptions import ClientError
 from tests.integration.functional.test_post_object import error, post
 from tests.integration.functional.test_tagging import refused
 from tests.support.gateway import Gateway, client
+from tests.support.waiting import eventually
 
 pytestmark = pytest.mark.place
 
@@ -43,17 +43,18 @@ def quota(gateway: Gateway, **wanted: int) -> dict[str, Any]:
 
 
 def wait_for(call: Callable[[], Any]) -> None:
-    """Call until the worker has counted anew."""
-    deadline = time.monotonic() + 60
-    while True:
+    """Call until the worker has counted again."""
+
+    def fits() -> bool:
         try:
             call()
         except ClientError as refusal:
-            if refusal.response["Error"]["Code"] != "QuotaExceeded" or time.monotonic() > deadline:
+            if refusal.response["Error"]["Code"] != "QuotaExceeded":
                 raise
-            time.sleep(0.1)
-        else:
-            return
+            return False
+        return True
+
+    eventually(fits, "the worker has counted again")
 
 
 def test_bytes_and_objects(alone: Gateway) -> None:

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import http.client
 import threading
 from collections import Counter
 from collections.abc import Callable
 from typing import Any
-from urllib.parse import urlsplit
 
 import pytest
 
 from tests.support.gateway import Gateway
+from tests.support.raw_http import Client, make_request
 
 pytestmark = pytest.mark.place
 
@@ -22,24 +21,18 @@ class Writers:
     """32 connections that send at one moment, so that all workers are asked."""
 
     def __init__(self, gateway: Gateway) -> None:
-        address = urlsplit(gateway.endpoint)
-        self._connections = [http.client.HTTPConnection(address.hostname or "", address.port) for _ in range(WRITERS)]
+        self._clients = [Client(gateway.endpoint) for _ in range(WRITERS)]
 
     def put(self, url: str, headers: dict[str, str], body_of: Callable[[int], bytes]) -> list[int]:
         """The statuses of 32 PUTs of one presigned URL, each with a body of its own."""
-        target = urlsplit(url)
-        path = f"{target.path}?{target.query}"
         statuses = [0] * WRITERS
         barrier = threading.Barrier(WRITERS)
 
         def write(number: int) -> None:
-            connection = self._connections[number]
-            connection.connect() if connection.sock is None else None
+            request = make_request("PUT", url, *headers.items(), body=body_of(number))
+            self._clients[number].connect()
             barrier.wait()
-            connection.request("PUT", path, body_of(number), headers)
-            answer = connection.getresponse()
-            answer.read()
-            statuses[number] = answer.status
+            statuses[number] = self._clients[number].ask(request).status
 
         threads = [threading.Thread(target=write, args=(number,)) for number in range(WRITERS)]
         for thread in threads:
@@ -50,8 +43,8 @@ class Writers:
 
     def close(self) -> None:
         """Close all connections."""
-        for connection in self._connections:
-            connection.close()
+        for client in self._clients:
+            client.close()
 
 
 def presigned(s3: Any, bucket: str, key: str) -> str:

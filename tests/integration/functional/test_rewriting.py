@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError
 
-from sluice_s3.app.index.rows import Version
+from sluice_s3.app.index.objects.rows import Version
 from sluice_s3.app.s3.errors import TooManyParts
 from sluice_s3.app.s3.objects import append
 from sluice_s3.app.s3.wire import checksums

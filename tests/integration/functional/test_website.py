@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import json
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -15,6 +14,7 @@ from botocore.exceptions import ClientError
 
 from tests.support.gateway import Gateway, client
 from tests.support.places import kinds_for, placed
+from tests.support.waiting import eventually
 
 DOMAIN = "website.test"
 _numbers = itertools.count(1)
@@ -227,7 +227,5 @@ def test_a_port_of_its_own(tmp_path: Path) -> None:
         assert ordinary.status_code == 403, "on the other port it is the service"
         before = gateway.children()
         gateway.hup()
-        until = time.monotonic() + 30
-        while set(before) & set(gateway.children()) and time.monotonic() < until:
-            time.sleep(0.1)
+        eventually(lambda: not set(before) & set(gateway.children()), "all workers were replaced")
         assert get("/", name).text == "home"

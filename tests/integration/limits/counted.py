@@ -10,7 +10,8 @@ from dataclasses import dataclass
 
 import apsw
 
-from sluice_s3.app.index.rows import Bucket, NewVersion
+from sluice_s3.app.index.buckets.rows import Bucket
+from sluice_s3.app.index.objects.rows import NewVersion
 from sluice_s3.app.index.sqlite.index import SqliteIndex
 
 TOGETHER = 5000

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import random
 import threading
-import time
 from collections.abc import Callable
-from http.client import HTTPException
 
-from tests.integration.limits.wire import MIB, Answer, Wire
+from tests.integration.limits.wire import MIB, Wire
 from tests.support.gateway import Gateway
+from tests.support.raw_http import Answer
+from tests.support.waiting import eventually
 
 SIZES = (0, 1, 4096, 100_000, 400_000)
 LARGE = 8 * MIB
@@ -42,8 +42,7 @@ class Load:
     def wait_for(self, more: int) -> None:
         """Return once so many more requests were answered."""
         goal = self.requests + more
-        while self.requests < goal and not self.failures:
-            time.sleep(0.01)
+        eventually(lambda: self.requests >= goal or self.failures, f"{more} more requests")
 
     # kinds of clients
     def _kept(self, number: int) -> None:
@@ -87,7 +86,7 @@ class Load:
             what = f"{method} of {len(body)} bytes, client {number}"
             try:
                 answer = self._ask(wire(), method, f"/{self._bucket}/key-{number}", sent)
-            except (OSError, HTTPException) as error:
+            except OSError as error:
                 self.failures.append(f"{what}: {error!r}")
                 self._stop.set()
                 return
@@ -95,8 +94,8 @@ class Load:
                 self.failures.append(f"{what}: {answer.status} {answer.code} {len(answer.body)} bytes")
 
     def _ask(self, wire: Wire, method: str, path: str, body: bytes | None) -> Answer:
-        opened = wire.http.sock is None
-        answer = wire.ask(method, path, body=body)
+        opened = not wire.is_open
+        answer = wire.ask_signed(method, path, body=body)
         with self._lock:
             self.requests += 1
             self.connections += opened

@@ -12,9 +12,10 @@ from pathlib import Path
 import pytest
 
 from tests.integration.limits.memory import Memory
-from tests.integration.limits.wire import MIB, Answer, Content, Wire
+from tests.integration.limits.wire import MIB, Content, Wire
 from tests.support.environment import sized
 from tests.support.gateway import Gateway
+from tests.support.raw_http import Answer
 
 pytestmark = pytest.mark.xdist_group("limits")
 
@@ -30,7 +31,7 @@ def gateway(tmp_path: Path) -> Iterator[Gateway]:
     """Takes objects of 10 GiB in one PUT, and gives deleted space back at once."""
     with Gateway(tmp_path / "data", env={"SLUICE_MAX_PUT": str(16 * 1024 * MIB), "SLUICE_DISCARD_GRACE": "0"}) as made:
         with Wire(made.endpoint) as wire:
-            assert wire.ask("PUT", "/large").status == 200
+            assert wire.ask_signed("PUT", "/large").status == 200
         yield made
 
 
@@ -46,7 +47,7 @@ def read_back(gateway: Gateway, path: str, content: Content) -> None:
     with Wire(gateway.endpoint) as wire:
         wire.get(path, content)
         tell("GET", time.monotonic() - started, memory)
-        assert wire.ask("DELETE", path).status == 204
+        assert wire.ask_signed("DELETE", path).status == 204
 
 
 def test_by_one_put(gateway: Gateway) -> None:
@@ -89,6 +90,6 @@ def test_by_multipart(gateway: Gateway) -> None:
 def ask(gateway: Gateway, path: str, query: str, document: bytes) -> Answer:
     """One POST on a connection of its own: parts may take longer than an idle one is kept."""
     with Wire(gateway.endpoint) as wire:
-        answer = wire.ask("POST", path, query, document)
+        answer = wire.ask_signed("POST", path, query, document)
         assert answer.status == 200, answer
         return answer

@@ -11,7 +11,7 @@ from urllib.parse import quote
 
 import pytest
 
-from sluice_s3.app.index.rows import Page
+from sluice_s3.app.index.objects.rows import Page
 from sluice_s3.app.index.sqlite.index import SqliteIndex
 from sluice_s3.loadtests.common.procfs import cpu_seconds
 from tests.integration.limits.counted import Cost, counting, fill
@@ -43,7 +43,7 @@ def gateway(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gateway]:
     """Has a bucket of few and a bucket of many keys, put behind its back into its index."""
     with Gateway(tmp_path_factory.mktemp("listing") / "data", workers=1) as made:
         with Wire(made.endpoint) as wire:
-            assert wire.ask("PUT", "/few").status == wire.ask("PUT", "/many").status == 200
+            assert wire.ask_signed("PUT", "/few").status == wire.ask_signed("PUT", "/many").status == 200
         asyncio.run(fill_both(made))
         yield made
 
@@ -152,6 +152,6 @@ def walk(wire: Wire, bucket: str, pages: int) -> list[bytes]:
 
 
 def one_page(wire: Wire, bucket: str, query: str) -> list[bytes]:
-    answer = wire.ask("GET", f"/{bucket}", f"list-type=2&max-keys={PAGE}{query}")
+    answer = wire.ask_signed("GET", f"/{bucket}", f"list-type=2&max-keys={PAGE}{query}")
     assert answer.status == 200
     return re.findall(rb"<Key>([^<]*)</Key>", answer.body)

@@ -42,7 +42,7 @@ def all_at_once(transfer: Callable[[int], None]) -> float:
 def test_64_transfers(tmp_path: Path) -> None:
     with Gateway(tmp_path / "data") as gateway:
         with Wire(gateway.endpoint) as wire:
-            assert wire.ask("PUT", "/many").status == 200
+            assert wire.ask_signed("PUT", "/many").status == 200
 
         def put(number: int) -> None:
             with Wire(gateway.endpoint) as wire:

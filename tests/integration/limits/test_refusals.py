@@ -12,8 +12,9 @@ from pathlib import Path
 import pytest
 
 from tests.integration.limits.memory import Memory
-from tests.integration.limits.wire import MIB, Answer, Content, Wire
+from tests.integration.limits.wire import MIB, Content, Wire
 from tests.support.gateway import Gateway
+from tests.support.raw_http import Answer
 from tests.support.waiting import eventually
 
 pytestmark = pytest.mark.xdist_group("limits")
@@ -28,15 +29,15 @@ def limited(tmp_path: Path, **limits: float) -> Iterator[Gateway]:
     env = {f"SLUICE_{name.upper()}": str(value) for name, value in limits.items()}
     with Gateway(tmp_path / "data", workers=1, env=env) as gateway:
         with Wire(gateway.endpoint) as wire:
-            assert wire.ask("PUT", "/box").status == 200
-            assert wire.ask("PUT", "/box/small", body=b"small").status == 200
+            assert wire.ask_signed("PUT", "/box").status == 200
+            assert wire.ask_signed("PUT", "/box/small", body=b"small").status == 200
         yield gateway
 
 
 def ask(gateway: Gateway, method: str = "GET", path: str = "/box/small", body: bytes | None = None) -> Answer:
     """One request on a connection of its own."""
     with Wire(gateway.endpoint) as wire:
-        return wire.ask(method, path, body=body)
+        return wire.ask_signed(method, path, body=body)
 
 
 def slow_down(answer: Answer) -> bool:
@@ -54,14 +55,14 @@ def test_more_connections_than_the_limit(tmp_path: Path) -> None:
     with limited(tmp_path, max_connections=8) as gateway, ExitStack() as stack:
         held = [stack.enter_context(Wire(gateway.endpoint)) for _ in range(8)]
         eventually(
-            lambda: not slow_down(held[0].ask("GET", "/box/small"))
+            lambda: not slow_down(held[0].ask_signed("GET", "/box/small"))
         )  # the connection that made the bucket is gone
         for wire in held:
-            assert wire.ask("GET", "/box/small").body == b"small"
+            assert wire.ask_signed("GET", "/box/small").body == b"small"
         for _ in range(3):
             assert slow_down(ask(gateway))
         for wire in held:
-            assert wire.ask("GET", "/box/small").body == b"small"
+            assert wire.ask_signed("GET", "/box/small").body == b"small"
         held.pop().close()
         eventually(lambda: not slow_down(ask(gateway)))
 
@@ -69,16 +70,16 @@ def test_more_connections_than_the_limit(tmp_path: Path) -> None:
 def test_more_requests_than_the_limit(tmp_path: Path) -> None:
     with limited(tmp_path, max_requests=4) as gateway, ExitStack() as stack:
         idle = stack.enter_context(Wire(gateway.endpoint))
-        assert idle.ask("GET", "/box/small").status == 200
+        assert idle.ask_signed("GET", "/box/small").status == 200
         running = [stack.enter_context(Wire(gateway.endpoint)) for _ in range(4)]
         for number, wire in enumerate(running):
-            wire.begin("PUT", f"/box/{number}", length=10)
-            wire.http.send(b"12345")
+            wire.begin_signed("PUT", f"/box/{number}", length=10)
+            wire.send(b"12345")
         eventually(lambda: slow_down(ask(gateway)))
-        assert slow_down(idle.ask("GET", "/box/small"))
+        assert slow_down(idle.ask_signed("GET", "/box/small"))
         assert slow_down(ask(gateway, "PUT", "/box/refused", b"refused"))
         for wire in running:
-            wire.http.send(b"67890")
+            wire.send(b"67890")
             assert wire.answer().status == 200
         assert ask(gateway).body == b"small"
         assert ask(gateway, path="/box/3").body == b"1234567890"
@@ -95,12 +96,9 @@ def test_more_bodies_than_fit_into_memory(tmp_path: Path) -> None:
 
         def put(number: int) -> None:
             with Wire(gateway.endpoint) as wire:
-                wire.begin("PUT", f"/box/{number}", length=content.size)
+                wire.begin_signed("PUT", f"/box/{number}", length=content.size)
                 for offset in range(0, content.size, MIB):
-                    try:
-                        wire.http.send(pieces[offset])
-                    except (BrokenPipeError, ConnectionResetError):
-                        break  # refused: the answer says why
+                    wire.send(pieces[offset])
                 try:
                     answers.append(wire.answer())
                 except ConnectionResetError:
@@ -122,45 +120,34 @@ def test_a_stuck_reader_is_cut_off(tmp_path: Path) -> None:
     with limited(tmp_path, max_requests=1, body_timeout=1) as gateway, Wire(gateway.endpoint) as stuck:
         with Wire(gateway.endpoint) as wire:
             wire.put("/box/large", LARGE)
-        stuck.begin("GET", "/box/large")
-        assert stuck.socket.recv(1, socket.MSG_PEEK)
+        stuck.begin_signed("GET", "/box/large")
+        assert stuck.connection.socket.recv(1, socket.MSG_PEEK)
         assert slow_down(ask(gateway))
         eventually(lambda: not slow_down(ask(gateway)))
-        assert 0 < received(stuck.socket) < LARGE.size
-
-
-def received(connection: socket.socket) -> int:
-    """Bytes until the connection ends, which it must, one way or the other."""
-    count = 0
-    try:
-        while piece := connection.recv(MIB):
-            count += len(piece)
-    except ConnectionResetError:
-        pass
-    return count
+        assert 0 < len(stuck.connection.rest()) < LARGE.size
 
 
 def test_a_slow_reader_is_not_cut_off(tmp_path: Path) -> None:
     """It takes much less in `body_timeout` than the server's kernel wants to be free of before it takes more."""
     content, piece = Content(32 * MIB, seed=5), 64 * 1024
-    with limited(tmp_path, body_timeout=4) as gateway, Wire(gateway.endpoint) as slow:
-        slow.put("/box/large", content)
-        slow.close()
-        slow.connect_with_buffer(2 * piece)
-        slow.begin("GET", "/box/large")
-        response = slow.http.getresponse()
+    with limited(tmp_path, body_timeout=4) as gateway, Wire(gateway.endpoint, buffer=2 * piece) as slow:
+        with Wire(gateway.endpoint) as wire:
+            wire.put("/box/large", content)
+        slow.begin_signed("GET", "/box/large")
+        assert slow.connection.head().status == 200
         for offset in range(0, 32 * piece, piece):
-            assert response.read(piece) == content.some(offset, offset + piece)
+            assert slow.connection.take(piece) == content.some(offset, offset + piece)
             time.sleep(0.5)
-        assert len(response.read()) == content.size - 32 * piece
+        left = content.size - 32 * piece
+        assert len(slow.connection.take(left)) == left
 
 
 def test_a_stuck_writer_is_cut_off(tmp_path: Path) -> None:
     """It is told so, and nothing of its body stays."""
     with limited(tmp_path, max_requests=1, body_timeout=1) as gateway, Wire(gateway.endpoint) as stuck:
         before = files(gateway)
-        stuck.begin("PUT", "/box/stuck", length=LARGE.size)
-        stuck.http.send(LARGE.some(0, MIB))
+        stuck.begin_signed("PUT", "/box/stuck", length=LARGE.size)
+        stuck.send(LARGE.some(0, MIB))
         answer = stuck.answer()
         assert (answer.status, answer.code, answer.headers["connection"]) == (400, "RequestTimeout", "close")
         eventually(lambda: not slow_down(ask(gateway)))

@@ -35,7 +35,7 @@ def restart(gateway: Gateway) -> None:
 def test_no_request_fails(tmp_path: Path) -> None:
     with Gateway(tmp_path / "data") as gateway:
         with Wire(gateway.endpoint) as wire:
-            assert wire.ask("PUT", "/restarted").status == 200
+            assert wire.ask_signed("PUT", "/restarted").status == 200
         started = time.monotonic()
         with Load(gateway, "restarted", kept=4, fresh=2, large=1) as load:
             load.wait_for(50)

@@ -6,15 +6,14 @@ import socket
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack
-from http.client import HTTPConnection
 from pathlib import Path
-from urllib.parse import urlsplit
 
 import pytest
 
 from tests.integration.limits.memory import Memory
 from tests.integration.limits.wire import MIB, Content, Wire
 from tests.support.gateway import Gateway
+from tests.support.raw_http import Client, Request
 
 pytestmark = pytest.mark.xdist_group("limits")
 
@@ -37,14 +36,14 @@ def gateway(tmp_path: Path) -> Iterator[Gateway]:
     """Waits for stuck clients longer than this test runs."""
     with Gateway(tmp_path / "data", env={"SLUICE_BODY_TIMEOUT": "600"}) as made:
         with Wire(made.endpoint) as wire:
-            assert wire.ask("PUT", "/stalled").status == 200
+            assert wire.ask_signed("PUT", "/stalled").status == 200
             wire.put("/stalled/large", LARGE)
         yield made
 
 
 def begin_read(wire: Wire) -> None:
-    wire.begin("GET", "/stalled/large")
-    assert wire.socket.recv(1, socket.MSG_PEEK)  # the answer has begun
+    wire.begin_signed("GET", "/stalled/large")
+    assert wire.connection.socket.recv(1, socket.MSG_PEEK)  # the answer has begun
 
 
 def body_of(number: int) -> Content:
@@ -57,26 +56,24 @@ def begun(number: int) -> int:
 
 def start_write(wire: Wire, number: int) -> None:
     content = body_of(number)
-    wire.begin("PUT", f"/stalled/{number}", length=content.size)
-    wire.http.send(content.some(0, begun(number)))
+    wire.begin_signed("PUT", f"/stalled/{number}", length=content.size)
+    wire.send(content.some(0, begun(number)))
 
 
 def end_write(wire: Wire, number: int) -> None:
     content = body_of(number)
-    wire.http.send(content.some(begun(number), content.size))
+    wire.send(content.some(begun(number), content.size))
     assert wire.answer().status == 200
 
 
 def connected(wire: Wire) -> bool:
-    return wire.socket.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 1)[0] == ESTABLISHED
+    return wire.connection.socket.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 1)[0] == ESTABLISHED
 
 
 def others(gateway: Gateway, number: int) -> None:
     """What everybody else does."""
-    health = HTTPConnection(urlsplit(gateway.endpoint).netloc, timeout=BOUND)
-    health.request("GET", "/-/health/ready")
-    assert health.getresponse().status == 200
-    health.close()
+    with Client(gateway.endpoint, patience=BOUND) as health:
+        assert health.ask(Request("GET", "/-/health/ready")).status == 200
     path, body = f"/stalled/other-{number}", b"other" * 1000
     for method, query, sent, status, got in (
         ("PUT", "", body, 200, b""),
@@ -85,10 +82,10 @@ def others(gateway: Gateway, number: int) -> None:
         ("DELETE", "", None, 204, b""),
     ):
         with Wire(gateway.endpoint, timeout=BOUND) as wire:
-            answer = wire.ask(method, path, query, sent)
+            answer = wire.ask_signed(method, path, query, sent)
             assert (answer.status, answer.body) == (status, got)
     with Wire(gateway.endpoint, timeout=BOUND) as wire:
-        assert wire.ask("GET", "/stalled", "list-type=2").status == 200
+        assert wire.ask_signed("GET", "/stalled", "list-type=2").status == 200
 
 
 def test_200_stalled_readers_and_200_stalled_writers(gateway: Gateway) -> None:
@@ -112,4 +109,4 @@ def test_200_stalled_readers_and_200_stalled_writers(gateway: Gateway) -> None:
         for number, writer in enumerate(writers):
             end_write(writer, number)
         for reader in readers[:3]:
-            LARGE.read(reader.http.getresponse())
+            LARGE.read(reader.connection)

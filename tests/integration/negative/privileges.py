@@ -7,9 +7,9 @@ import json
 from typing import Any
 from urllib.parse import urlencode
 
-from tests.integration.negative.signer import Key
 from tests.integration.negative.site import Site
-from tests.integration.negative.wire import Answer, Request
+from tests.support.raw_http import Answer, Request
+from tests.support.signing import Key
 
 FORM = ("content-type", "application/x-www-form-urlencoded")
 _numbers = itertools.count(1)

@@ -9,10 +9,11 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote, unquote
 
-from tests.integration.negative.signer import Key, Signed, Way, presign, sign_full
-from tests.integration.negative.wire import Answer, Connection, Request, Watch, xml
+from tests.integration.negative.checks import Watch, xml
 from tests.support.environment import ROOT
 from tests.support.gateway import ACCESS_KEY, SECRET_KEY, Gateway
+from tests.support.raw_http import Answer, Connection, Request
+from tests.support.signing import Key, Signed, Way, presign, sign_full
 from tests.support.waiting import eventually
 
 GROUND = "ground"
@@ -72,7 +73,7 @@ class Site:
 
     # asking
     def connect(self) -> Connection:
-        return Connection(self.address, self.watch)
+        return Connection(self.address, self.watch.look)
 
     def way(self, **changes: Any) -> Way:
         return Way(**{"host": self.host, **changes})
@@ -98,7 +99,7 @@ class Site:
 
     def ask_anything(self, request: Request) -> Answer:
         """The same where the answer may come from another plane than S3's, and so need not be an S3 document."""
-        with Connection(self.address, Watch(self.watch.forbidden, s3=False)) as connection:
+        with Connection(self.address, Watch(self.watch.forbidden, s3=False).look) as connection:
             connection.send(request.wire(self.host))
             return connection.answer(request.method)
 

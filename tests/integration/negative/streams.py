@@ -7,7 +7,9 @@ from collections.abc import Callable
 from dataclasses import replace
 from zlib import crc32
 
-from tests.integration.negative.signer import (
+from tests.integration.negative.site import GROUND, Site, path_of, put
+from tests.support.raw_http import Answer, Request
+from tests.support.signing import (
     SIGNED_CHUNKS,
     UNSIGNED_CHUNKS_TRAILER,
     Chunk,
@@ -16,8 +18,6 @@ from tests.integration.negative.signer import (
     plain_chunks,
     trailer_signature,
 )
-from tests.integration.negative.site import GROUND, Site, path_of, put
-from tests.integration.negative.wire import Answer, Request
 
 PIECES = [b"a" * 70_000, b"b" * 8192, b"c" * 9000, b"tail"]
 WHOLE = b"".join(PIECES)

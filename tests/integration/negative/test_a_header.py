@@ -9,9 +9,10 @@ from dataclasses import replace
 
 import pytest
 
-from tests.integration.negative.signer import Key, sign_v2, stamp
+from tests.integration.negative.checks import cases
 from tests.integration.negative.site import GROUND, Site, path_of, put
-from tests.integration.negative.wire import Request, cases
+from tests.support.raw_http import Request
+from tests.support.signing import Key, sign_v2, stamp
 
 GET = Request("GET", path_of(GROUND, "keep/small"))
 DELETE = Request("DELETE", path_of(GROUND, "keep/small"))

@@ -7,10 +7,11 @@ from hashlib import sha256
 
 import pytest
 
-from tests.integration.negative.signer import SIGNED_CHUNKS, Key
+from tests.integration.negative.checks import cases, xml
 from tests.integration.negative.site import GROUND, OTHERS, Site, delete_many, path_of, put
-from tests.integration.negative.wire import Request, cases, xml
 from tests.support.gateway import Gateway
+from tests.support.raw_http import Request
+from tests.support.signing import SIGNED_CHUNKS, Key
 
 GET = Request("GET", path_of(GROUND, "keep/small"))
 DIGESTS = {

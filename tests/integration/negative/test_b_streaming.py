@@ -7,15 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from tests.integration.negative.signer import (
-    SIGNED_CHUNKS,
-    SIGNED_CHUNKS_TRAILER,
-    UNSIGNED_CHUNKS_TRAILER,
-    Chunk,
-    chunk_signature,
-    chunks_of,
-    plain_chunks,
-)
+from tests.integration.negative.checks import cases
 from tests.integration.negative.site import GROUND, Site, delete_many, path_of, put
 from tests.integration.negative.streams import (
     GOOD,
@@ -32,7 +24,16 @@ from tests.integration.negative.streams import (
     wire_data,
     with_signed_chunks,
 )
-from tests.integration.negative.wire import Request, cases
+from tests.support.raw_http import Request
+from tests.support.signing import (
+    SIGNED_CHUNKS,
+    SIGNED_CHUNKS_TRAILER,
+    UNSIGNED_CHUNKS_TRAILER,
+    Chunk,
+    chunk_signature,
+    chunks_of,
+    plain_chunks,
+)
 
 
 def test_b21_the_forms_are_right_to_begin_with(site: Site) -> None:

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import base64
-import hmac
 import re
 import time
 from dataclasses import replace
-from hashlib import sha1
 from urllib.parse import quote
 
 import pytest
 
-from tests.integration.negative.signer import stamp
+from tests.integration.negative.checks import cases
 from tests.integration.negative.site import GROUND, OTHERS, SMALL, Site, path_of, put
-from tests.integration.negative.wire import Request, cases
+from tests.support.raw_http import Request
+from tests.support.signing import presign_v2, stamp
 
 GET = Request("GET", path_of(GROUND, "keep/small"))
 DELETE = Request("DELETE", path_of(GROUND, "keep/small"))
@@ -272,12 +270,7 @@ def test_c39_the_same_as_parameters(site: Site, name: str) -> None:
 
 def version_2(site: Site, method: str, path: str, expires: int, query: str = "", signed_query: str = "") -> Request:
     """A presigned URL of version 2; `signed_query` is what the signature covers."""
-    resource = path + (f"?{signed_query}" if signed_query else "")
-    text = f"{method}\n\n\n{expires}\n{resource}"
-    mac = hmac.new(site.root.secret.encode(), text.encode(), sha1).digest()
-    signature = quote(base64.b64encode(mac).decode(), safe="")
-    parameters = f"AWSAccessKeyId={site.root.access}&Expires={expires}&Signature={signature}"
-    return Request(method, path, f"{query}&{parameters}" if query else parameters)
+    return presign_v2(Request(method, path, query), site.root, expires, signed_query)
 
 
 def test_c34_version_2_expired(site: Site) -> None:

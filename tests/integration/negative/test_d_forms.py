@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import base64
-import hmac
 import json
 import time
 from collections.abc import Callable, Sequence
@@ -11,10 +9,11 @@ from typing import Any
 
 import pytest
 
+from tests.integration.negative.checks import cases
 from tests.integration.negative.privileges import iam, user_with
-from tests.integration.negative.signer import Key
 from tests.integration.negative.site import GROUND, OTHERS, Site, path_of
-from tests.integration.negative.wire import Request, cases
+from tests.support.raw_http import Request
+from tests.support.signing import Key, Way, sign_policy
 
 BOUNDARY = "b0undary"
 FORM = ("content-type", f"multipart/form-data; boundary={BOUNDARY}")
@@ -29,19 +28,7 @@ def text_of(conditions: Sequence[Any], seconds: float = 600) -> str:
 
 def signed(policy: str, key: Key, **scope: str) -> Fields:
     """The fields that sign a policy with version 4."""
-    stamp = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime())
-    day, region = scope.get("day", stamp[:8]), scope.get("region", "us-east-1")
-    text = base64.b64encode(policy.encode()).decode()
-    secret = b"AWS4" + key.secret.encode()
-    for part in (day, region, scope.get("service", "s3"), "aws4_request", text):
-        secret = hmac.digest(secret, part.encode(), "sha256")
-    return {
-        "policy": text,
-        "x-amz-algorithm": "AWS4-HMAC-SHA256",
-        "x-amz-credential": f"{key.access}/{day}/{region}/{scope.get('service', 's3')}/aws4_request",
-        "x-amz-date": stamp,
-        "x-amz-signature": secret.hex(),
-    }
+    return sign_policy(policy, key, Way("", **scope))
 
 
 def part(name: str, value: str, filename: str | None = None) -> bytes:

@@ -9,8 +9,9 @@ from urllib.parse import unquote
 
 import pytest
 
+from tests.integration.negative.checks import cases
 from tests.integration.negative.site import CLIMBING, GROUND, Site, path_of, put
-from tests.integration.negative.wire import Request, cases
+from tests.support.raw_http import Request
 
 ODD = [
     *(".", "./x", "a/./b", "a/..", "a/../b", "a/b/../../c", "...", "..a", "a..", "a/...", "~", "~root"),

@@ -10,8 +10,9 @@ from urllib.parse import quote, unquote
 
 import pytest
 
+from tests.integration.negative.checks import cases
 from tests.integration.negative.site import CLIMBING, GROUND, OTHERS, SMALL, Site, delete_many, path_of, put
-from tests.integration.negative.wire import Request, cases
+from tests.support.raw_http import Request
 
 LARGE = 20_000
 """So often a few words are a body with a file of its own."""

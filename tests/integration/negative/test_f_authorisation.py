@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from tests.integration.negative.signer import Key
+from tests.integration.negative.checks import cases, xml
 from tests.integration.negative.site import (
     GROUND,
     OTHERS,
@@ -19,7 +19,8 @@ from tests.integration.negative.site import (
     path_of,
     put,
 )
-from tests.integration.negative.wire import Request, cases, xml
+from tests.support.raw_http import Request
+from tests.support.signing import Key
 
 COMPLETE = xml("CompleteMultipartUpload", f"<Part><PartNumber>1</PartNumber><ETag>{PART_ETAG}</ETag></Part>")
 

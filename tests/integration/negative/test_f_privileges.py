@@ -8,10 +8,11 @@ from urllib.parse import quote
 import pytest
 
 from sluice_s3.app.access.iam.service import IAM, NAMES, STS
+from tests.integration.negative.checks import cases, xml
 from tests.integration.negative.privileges import call, iam, policy, user_with
-from tests.integration.negative.signer import Key
 from tests.integration.negative.site import GROUND, OTHERS, SMALL, Site, content_md5, delete_many, path_of, put
-from tests.integration.negative.wire import Request, cases, xml
+from tests.support.raw_http import Request
+from tests.support.signing import Key
 
 ALL = f"arn:aws:s3:::{GROUND}", f"arn:aws:s3:::{GROUND}/*"
 

@@ -8,8 +8,9 @@ from dataclasses import replace
 
 import pytest
 
+from tests.integration.negative.checks import cases
 from tests.integration.negative.site import GROUND, SMALL, Site, path_of, put
-from tests.integration.negative.wire import Request, cases
+from tests.support.raw_http import Request
 
 Edit = Callable[[bytes], bytes]
 CHUNKED = ("transfer-encoding", "chunked")

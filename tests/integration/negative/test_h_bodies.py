@@ -8,8 +8,9 @@ from hashlib import md5, sha256
 
 import pytest
 
+from tests.integration.negative.checks import cases, xml
 from tests.integration.negative.site import GROUND, PART_ETAG, SMALL, Site, content_md5, path_of, put
-from tests.integration.negative.wire import Request, cases, xml
+from tests.support.raw_http import Request
 
 MIB = 1 << 20
 

@@ -6,8 +6,9 @@ from collections.abc import Callable
 
 import pytest
 
+from tests.integration.negative.checks import cases, xml
 from tests.integration.negative.site import GROUND, PART_ETAG, Site, content_md5, path_of, put
-from tests.integration.negative.wire import Request, cases, xml
+from tests.support.raw_http import Request
 
 MIB = 1 << 20
 NAMESPACE = 'xmlns="http://s3.amazonaws.com/doc/2006-03-01/"'

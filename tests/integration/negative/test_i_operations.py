@@ -20,14 +20,15 @@ from urllib.request import urlopen
 import pytest
 
 from sluice_s3.app.access.root_credentials import Credentials, WeakCredentials, root_credentials
-from sluice_s3.app.index.rows import AccessKey
+from sluice_s3.app.index.iam.rows import AccessKey
 from sluice_s3.app.settings import Settings
-from tests.integration.negative.signer import SIGNED_CHUNKS, Key, chunks_of
+from tests.integration.negative.checks import Watch, cases
 from tests.integration.negative.site import GROUND, SMALL, Site, path_of, put
 from tests.integration.negative.test_c_presigned import version_2
-from tests.integration.negative.wire import Request, Watch, cases
 from tests.support.environment import ROOT
 from tests.support.gateway import ACCESS_KEY, SECRET_KEY, Gateway
+from tests.support.raw_http import Request
+from tests.support.signing import SIGNED_CHUNKS, Key, chunks_of
 
 WEAK = {
     "MinIO's": ("minioadmin", "minioadmin"),

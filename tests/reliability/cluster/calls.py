@@ -3,35 +3,18 @@
 from __future__ import annotations
 
 import hashlib
-import http.client
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from math import inf
-from typing import NamedTuple
-from urllib.parse import urlsplit
-
-from botocore.auth import S3SigV4Auth
-from botocore.awsrequest import AWSRequest
-from botocore.credentials import Credentials
 
 from tests.reliability.cluster.histories import ABSENT, IF_NONE_MATCH, Kind, ObjectChange, Operation
 from tests.reliability.cluster.site import BUCKET
 from tests.support.gateway import ACCESS_KEY, SECRET_KEY
+from tests.support.raw_http import Answer, Client, Request
+from tests.support.signing import Key, Way, sign_full
 
-TIMEOUT = 60.0
-
-
-class Answer(NamedTuple):
-    """What a gateway said; status 0 when it did not."""
-
-    status: int
-    headers: Mapping[str, str]
-    body: bytes
-
-    @property
-    def etag(self) -> str:
-        """Without its quotes."""
-        return self.headers.get("etag", "").strip('"')
+ROOT = Key(ACCESS_KEY, SECRET_KEY)
 
 
 class Wrong(AssertionError):
@@ -42,39 +25,25 @@ class Wire:
     """Connections of one thread to every gateway."""
 
     def __init__(self, endpoints: Sequence[str]) -> None:
-        self._endpoints = endpoints
-        self._open: dict[int, http.client.HTTPConnection] = {}
-        self._signer = S3SigV4Auth(Credentials(ACCESS_KEY, SECRET_KEY), "s3", "us-east-1")
+        self._clients = [Client(endpoint) for endpoint in endpoints]
 
     def call(
         self, gateway: int, method: str, where: str, headers: Mapping[str, str] | None = None, body: bytes = b""
     ) -> Answer:
-        """Call one gateway; `where` is path and query behind the bucket."""
-        url = f"{self._endpoints[gateway]}/{BUCKET}/{where}"
-        request = AWSRequest(method, url, {**(headers or {}), "host": urlsplit(url).netloc}, body)
-        self._signer.add_auth(request)
-        connection = self._open.get(gateway)
-        found = None
+        """Call one gateway; `where` is path and query behind the bucket. The status is 0 when it did not answer."""
+        client = self._clients[gateway]
+        path, _, query = where.partition("?")
+        request = Request(method, f"/{BUCKET}/{path}", query, tuple((headers or {}).items()), body)
         try:
-            if connection is None:
-                host = urlsplit(url).netloc
-                connection = self._open[gateway] = http.client.HTTPConnection(host, timeout=TIMEOUT)
-            connection.request(method, f"/{BUCKET}/{where}", body, dict(request.headers.items()))
-            found = connection.getresponse()
-            content = found.read()
-        except (OSError, http.client.HTTPException):
-            if found is not None:
-                found.close()
-            self.close(gateway)
-            return Answer(0, {}, b"")
-        return Answer(found.status, {name.lower(): value for name, value in found.getheaders()}, content)
+            return client.ask(sign_full(request, ROOT, Way(client.host)).request)
+        except OSError:
+            client.close()
+            return Answer(0, {})
 
-    def close(self, gateway: int | None = None) -> None:
-        """Close one connection, or all."""
-        for number in list(self._open) if gateway is None else [gateway]:
-            connection = self._open.pop(number, None)
-            if connection is not None:
-                connection.close()
+    def close(self) -> None:
+        """Close all connections."""
+        for client in self._clients:
+            client.close()
 
 
 def condition_headers(condition: str | None) -> dict[str, str]:
@@ -150,7 +119,7 @@ class Caller:
         where = f"{key}?uploadId={upload}"
         answer = self.wire.call(gateway, "POST", where, condition_headers(condition), document.encode())
         if answer.status == 200 and b"<Error>" in answer.body:
-            answer = answer._replace(status=503)
+            answer = replace(answer, status=503)
         return self._written(begun, answer, Kind.WRITE, etag, condition, "Complete")
 
     def know(self, body: bytes, parts: int = 0) -> str:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import hashlib
-import http.client
 import time
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
-from urllib.parse import urlsplit
+from contextlib import contextmanager
 
 from tests.reliability.cluster.site import BUCKET, Cluster
 from tests.support.environment import sized
+from tests.support.raw_http import Client, Connection, make_request
 
 LARGE = sized(ci=24 << 20, soak=256 << 20)
 PART = 5 << 20
@@ -18,14 +17,14 @@ SMALL = 8000
 
 
 @contextmanager
-def slow_get(found: Cluster, gateway: int, key: str) -> Iterator[http.client.HTTPResponse]:
-    """A GET whose body nobody reads yet: sockets hold some hundred kilobytes of it."""
-    url = urlsplit(found.s3(gateway).generate_presigned_url("get_object", {"Bucket": BUCKET, "Key": key}))
-    with closing(http.client.HTTPConnection(str(url.hostname), url.port or 0, timeout=60)) as connection:
-        connection.request("GET", f"{url.path}?{url.query}")
-        with connection.getresponse() as answer:
-            assert answer.status == 200
-            yield answer
+def slow_get(found: Cluster, gateway: int, key: str, size: int) -> Iterator[Connection]:
+    """A GET of so many bytes that nobody reads yet: sockets hold some hundred kilobytes of them."""
+    url = found.s3(gateway).generate_presigned_url("get_object", {"Bucket": BUCKET, "Key": key})
+    with Client(url) as client:
+        client.begin(make_request("GET", url))
+        head = client.connection.head()
+        assert (head.status, head.headers["content-length"]) == (200, str(size))
+        yield client.connection
 
 
 def queued(found: Cluster) -> int:
@@ -46,14 +45,15 @@ def test_what_is_being_read_stays(shared: Cluster) -> None:
         parts.append({"PartNumber": number, "ETag": etag})
         whole += piece
     s3.complete_multipart_upload(Bucket=BUCKET, Key="long/parts", UploadId=upload, MultipartUpload={"Parts": parts})
-    with slow_get(shared, 2, "long/file") as first, slow_get(shared, 2, "long/parts") as second:
+    reading = slow_get(shared, 2, "long/file", len(body)), slow_get(shared, 2, "long/parts", len(whole))
+    with reading[0] as first, reading[1] as second:
         time.sleep(1)
         for key in ("long/file", "long/parts"):
             shared.s3(0).delete_object(Bucket=BUCKET, Key=key)
         time.sleep(10)  # longer than anything waits that no request holds back
         assert queued(shared) > 0, "what is being read waits"
-        assert first.read() == body
-        assert second.read() == whole
+        assert first.take(len(body)) == body
+        assert second.take(len(whole)) == whole
     shared.wait_until(lambda: queued(shared) == 0, "it goes once nobody reads it")
 
 

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import http.client
 import random
 import time
 from collections.abc import Callable, Iterator
-from contextlib import closing
 from pathlib import Path
-from urllib.parse import urlsplit
 
 import pytest
 
@@ -16,6 +13,8 @@ from tests.reliability.cluster.calls import Caller, Wire
 from tests.reliability.cluster.histories import ABSENT, ObjectChange, Operation
 from tests.reliability.cluster.site import BUCKET, LIMIT, Cluster, cluster
 from tests.support.environment import sized
+from tests.support.raw_http import Client, make_request
+from tests.support.waiting import eventually
 
 pytestmark = pytest.mark.crash
 
@@ -54,12 +53,12 @@ class Work:
 
     def insist(self, call: Callable[[int], Operation], gateways: list[int]) -> Operation:
         """Until it is answered: on a busy machine also a gateway that lives may be taken for dead, and begin anew."""
-        for _ in range(100):
+
+        def done() -> Operation | None:
             made = call(self.rng.choice(gateways))
-            if made.told is ObjectChange.DONE:
-                return made
-            time.sleep(0.2)
-        raise AssertionError(f"never answered: {made}")
+            return made if made.told is ObjectChange.DONE else None
+
+        return eventually(done, "an answer")
 
     def check(self, gateways: list[int]) -> None:
         for number, (key, etag) in enumerate(sorted(self.held.items())):
@@ -126,12 +125,9 @@ def test_the_holder_is_stopped_and_goes_on(found: Cluster) -> None:
 @pytest.mark.parametrize("size", [1000, 3_000_000], ids=["record", "file"])
 def test_what_a_stopped_gateway_was_writing_is_never_committed(found: Cluster, size: int) -> None:
     """Its writer was declared dead and swept before the rest of the body came (law 5)."""
-    url = urlsplit(found.s3(2).generate_presigned_url("put_object", {"Bucket": BUCKET, "Key": "late"}))
-    with closing(http.client.HTTPConnection(str(url.hostname), url.port or 0, timeout=120)) as connection:
-        connection.putrequest("PUT", f"{url.path}?{url.query}")
-        connection.putheader("content-length", str(size))
-        connection.endheaders()
-        connection.send(b"x" * (size // 2))
+    url = found.s3(2).generate_presigned_url("put_object", {"Bucket": BUCKET, "Key": "late"})
+    with Client(url, patience=120) as late:
+        late.begin(make_request("PUT", url, body=b"x" * (size // 2), length=size))
         time.sleep(1)  # most likely the worker waits for the rest by now; any other moment must do too
         names = {path.name for path in (found.runtime(found.gateways[2]) / "writers").glob("*.lock")}
         found.freeze(2)
@@ -141,9 +137,9 @@ def test_what_a_stopped_gateway_was_writing_is_never_committed(found: Cluster, s
         )
         found.thaw(2)
         try:
-            connection.send(b"x" * (size - size // 2))
-            status = connection.getresponse().status
-        except (OSError, http.client.HTTPException):
+            late.send(b"x" * (size - size // 2))
+            status = late.answer().status
+        except OSError:
             status = 503
         assert status == 503
     found.wait_until(lambda: is_new(found, 2), "its workers were replaced")

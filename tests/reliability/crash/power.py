@@ -11,10 +11,11 @@ import fcntl
 import os
 import struct
 import subprocess
-import time
 from contextlib import ExitStack
 from pathlib import Path
 from types import TracebackType
+
+from tests.support.waiting import eventually
 
 FS_IOC_SHUTDOWN = 0x8004587D
 NOLOGFLUSH = 2
@@ -66,13 +67,14 @@ class Disk:
         subprocess.run(["mount", "-o", "loop", str(self.image), str(self.mount)], check=True, capture_output=True)
 
     def _unmount(self) -> None:
-        for _ in range(100):
+        def unmounted() -> bool:
             done = subprocess.run(["umount", str(self.mount)], capture_output=True, text=True, check=False)
-            if "busy" not in done.stderr:
-                done.check_returncode()
-                return
-            time.sleep(0.1)  # a killed process closes its files in its own time
-        done.check_returncode()
+            if "busy" in done.stderr:
+                return False  # a killed process closes its files in its own time
+            done.check_returncode()
+            return True
+
+        eventually(unmounted, f"nobody uses {self.mount}", 10)
 
 
 class ClonedDisk(Disk):

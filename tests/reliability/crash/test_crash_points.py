@@ -228,7 +228,7 @@ def test_every_point_has_its_test() -> None:
         point
         for package in ("app", "storage_drivers")
         for path in (ROOT / package).rglob("*.py")
-        for point in re.findall(r"(?:crash_point|_at)\(\"([a-z._]+)\"[,)]", path.read_text())
+        for point in re.findall(r"(?:crash_point|_at|_crash_hook)\(\"([a-z._]+)\"[,)]", path.read_text())
     }
     tested = (
         {point for _, point in (*CASES, *TREE_CASES)}

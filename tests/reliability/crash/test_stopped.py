@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import fcntl
-import http.client
 import os
 import signal
 import time
 from pathlib import Path
-from urllib.parse import urlsplit
 
 import pytest
 
@@ -23,6 +21,8 @@ from sluice_s3.app.store.store import Store
 from sluice_s3.app.store.stores import make_driver
 from tests.reliability.crash.scene import BUCKET, Scene
 from tests.support import postgres
+from tests.support.raw_http import Client, make_request
+from tests.support.waiting import eventually
 
 pytestmark = pytest.mark.crash
 
@@ -38,15 +38,18 @@ def body(key: str) -> bytes:
 def stop(scene: Scene, pid: int) -> None:
     """Stop a worker at a time when it does not hold the index's lock, which would keep everybody else from it too."""
     lock = os.open(scene.gateway.data / "index" / "run" / "index.lock", os.O_RDWR)
+
+    def stopped() -> bool:
+        os.kill(pid, signal.SIGSTOP)
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            os.kill(pid, signal.SIGCONT)
+            return False
+        return True
+
     try:
-        while True:
-            os.kill(pid, signal.SIGSTOP)
-            try:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                return
-            except BlockingIOError:
-                os.kill(pid, signal.SIGCONT)
-                time.sleep(0.01)
+        eventually(stopped, "stopped without the index's lock")
     finally:
         os.close(lock)
 
@@ -90,24 +93,21 @@ def test_stopped_swept_and_continued(tmp_path: Path, size: int) -> None:
         for key in KEYS:
             scene.s3.put_object(Bucket=BUCKET, Key=key, Body=body(key))
         (worker,) = scene.gateway.children()
-        url = urlsplit(scene.s3.generate_presigned_url("put_object", {"Bucket": BUCKET, "Key": "late"}))
-        connection = http.client.HTTPConnection(str(url.hostname), url.port or 0, timeout=60)
-        connection.putrequest("PUT", f"{url.path}?{url.query}")
-        connection.putheader("content-length", str(size))
-        connection.endheaders()
-        connection.send(b"x" * (size // 2))
+        url = scene.s3.generate_presigned_url("put_object", {"Bucket": BUCKET, "Key": "late"})
+        late = Client(url)
+        late.begin(make_request("PUT", url, body=b"x" * (size // 2), length=size))
         time.sleep(0.5)  # most likely the worker waits for the rest by now; any other moment must do too
         stop(scene, worker)
         settings = Settings(data=scene.gateway.data, pack_size=1 << 20)
         assert asyncio.run(take_over(settings)) >= 1, "what the stopped worker wrote was given back"
         os.kill(worker, signal.SIGCONT)
         try:
-            connection.send(b"x" * (size - size // 2))
-            status = connection.getresponse().status
-        except (ConnectionError, http.client.HTTPException):
+            late.send(b"x" * (size - size // 2))
+            status = late.answer().status
+        except ConnectionError:
             status = 503
         assert status == 503
-        connection.close()
+        late.close()
         scene.wait_until(lambda: worker not in scene.gateway.children(), "the worker that was declared dead ended")
         scene.wait_until(lambda: bool(scene.gateway.children()), "another took its place")
         scene.s3.put_object(Bucket=BUCKET, Key="after", Body=b"served on")

@@ -10,7 +10,6 @@ import signal
 import socket
 import subprocess
 import sys
-import time
 from contextlib import ExitStack, suppress
 from pathlib import Path
 
@@ -18,6 +17,7 @@ import pytest
 
 from sluice_s3.loadtests.compare.trial import master_arguments
 from sluice_s3.loadtests.mounts.mount import ROOT
+from tests.support.waiting import eventually
 
 LOCUST_PORT = 5557
 """Where the processes of a run meet by default: those of others may be there."""
@@ -122,9 +122,7 @@ def test_a_run_that_is_ended_by_a_signal_before_it_measured_fails(tmp_path: Path
     running = subprocess.Popen(
         [sys.executable, "-m", "locust", *words], cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
     )
-    deadline = time.monotonic() + 30
-    while not (tmp_path / "data").exists() and time.monotonic() < deadline:
-        time.sleep(0.05)
+    eventually((tmp_path / "data").exists, "it has begun")
     running.send_signal(signal.SIGTERM)
     _, said = running.communicate(timeout=60)
     assert running.returncode == NOTHING_MEASURED, said

@@ -20,7 +20,7 @@ from sluice_s3.app.access.acl import (
 from sluice_s3.app.access.authorize import Verdict, authorize, authorize_object
 from sluice_s3.app.access.bucket_access import access_of
 from sluice_s3.app.access.policy.actions import KNOWN
-from sluice_s3.app.index.rows import Bucket
+from sluice_s3.app.index.buckets.rows import Bucket
 from sluice_s3.app.s3 import routing
 
 OWNER, ANNA, NOBODY = "owner", "anna", None

@@ -14,7 +14,7 @@ from pydantic import SecretStr
 from sluice_s3.app.access import root_credentials as credentials
 from sluice_s3.app.access.authorize import authorize
 from sluice_s3.app.access.root_credentials import WeakCredentials, root_credentials
-from sluice_s3.app.index.rows import Bucket
+from sluice_s3.app.index.buckets.rows import Bucket
 from sluice_s3.app.settings import Settings
 
 

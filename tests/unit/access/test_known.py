@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from sluice_s3.app.access.lookup_cache import LookupCache
-from sluice_s3.app.errors import WouldBlock
-from sluice_s3.app.index.rows import AccessKey, Bucket
+from sluice_s3.app.index.buckets.rows import Bucket
+from sluice_s3.app.index.iam.rows import AccessKey
 
 KEY = AccessKey("KEY", "secret", "account", "name", False)
 BUCKET = Bucket(1, "bucket", "account", "us-east-1", 0)
@@ -18,26 +18,13 @@ class Index:
     def __init__(self) -> None:
         self.generation = 7
         self.asked: list[str] = []
-        self.immediate = True
         self.there = True
 
     async def access_key(self, access_key: str) -> AccessKey | None:
         self.asked.append(access_key)
         return KEY if self.there else None
 
-    def try_access_key(self, access_key: str) -> AccessKey | None:
-        if not self.immediate:
-            raise WouldBlock
-        self.asked.append(access_key)
-        return KEY if self.there else None
-
     async def bucket(self, name: str) -> Bucket | None:
-        self.asked.append(name)
-        return BUCKET if self.there else None
-
-    def try_bucket(self, name: str) -> Bucket | None:
-        if not self.immediate:
-            raise WouldBlock
         self.asked.append(name)
         return BUCKET if self.there else None
 
@@ -54,23 +41,24 @@ def known(index: Index) -> LookupCache:
 
 async def test_asked_once(index: Index, known: LookupCache) -> None:
     for _ in range(3):
-        assert await known.key("KEY") == known.try_key("KEY") == KEY
-        assert await known.bucket("bucket") == known.try_bucket("bucket") == BUCKET
+        assert await known.key("KEY") == KEY
+        assert await known.bucket("bucket") == BUCKET
     assert index.asked == ["KEY", "bucket"]
+    assert known.entries() == ({"KEY": KEY}, {"bucket": BUCKET})
 
 
 async def test_asked_again_when_the_generation_moves(index: Index, known: LookupCache) -> None:
-    assert known.try_key("KEY")
+    assert await known.key("KEY")
     assert await known.bucket("bucket")
     index.generation += 1
     index.there = False
-    assert known.try_key("KEY") is None
-    assert known.try_bucket("bucket") is None
+    assert await known.key("KEY") is None
+    assert await known.bucket("bucket") is None
 
 
 async def test_asked_again_when_it_is_old(index: Index, known: LookupCache, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert known.try_key("KEY")
-    assert known.try_bucket("bucket")
+    assert await known.key("KEY")
+    assert await known.bucket("bucket")
     monkeypatch.setattr("sluice_s3.app.access.lookup_cache.monotonic", lambda: 1e12)
     assert await known.key("KEY")
     assert await known.bucket("bucket")
@@ -80,9 +68,9 @@ async def test_asked_again_when_it_is_old(index: Index, known: LookupCache, monk
 async def test_what_is_not_there_is_not_remembered(index: Index, known: LookupCache) -> None:
     index.there = False
     assert await known.bucket("bucket") is None
-    assert known.try_key("KEY") is None
+    assert await known.key("KEY") is None
     index.there = True
-    assert known.try_bucket("bucket") == BUCKET
+    assert await known.bucket("bucket") == BUCKET
     assert await known.key("KEY") == KEY
 
 
@@ -91,25 +79,16 @@ async def test_what_was_read_before_a_change_is_not_remembered_after_it(index: I
 
     async def slow(name: str) -> Bucket | None:
         index.generation += 1
-        index.there = False
-        assert known.try_bucket(name) is None
+        assert known.entries() == ({}, {})
         return BUCKET
 
     index.bucket = slow  # type: ignore[method-assign]
     assert await known.bucket("bucket") == BUCKET
-    assert known.try_bucket("bucket") is None
-
-
-async def test_an_engine_that_must_wait(index: Index, known: LookupCache) -> None:
-    index.immediate = False
-    with pytest.raises(WouldBlock):
-        known.try_bucket("bucket")
-    assert await known.bucket("bucket") == BUCKET
-    assert known.try_bucket("bucket") == BUCKET
+    assert known.entries() == ({}, {})
 
 
 async def test_no_more_than_so_many(index: Index, known: LookupCache, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sluice_s3.app.access.lookup_cache.MAX_ENTRIES", 2)
     for name in ("a", "b", "c", "c"):
-        assert known.try_bucket(name)
+        assert await known.bucket(name)
     assert index.asked == ["a", "b", "c", "c"]

@@ -14,7 +14,8 @@ import pytest
 from sluice_s3.app.admin.app import create_admin
 from sluice_s3.app.admin.bodies import MAX_BODY
 from sluice_s3.app.settings import Settings
-from tests.unit.store.site import prepare, settings_for
+from tests.support.settings import make_settings
+from tests.unit.store.site import prepare
 
 pytestmark = pytest.mark.slow
 
@@ -42,7 +43,7 @@ class Alone:
 
 @pytest.fixture
 def settings(tmp_path: Path) -> Settings:
-    made = settings_for(tmp_path)
+    made = make_settings(tmp_path)
     prepare(made)
     return made
 

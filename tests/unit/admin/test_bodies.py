@@ -10,9 +10,10 @@ import pytest
 
 from sluice_s3.app.admin.app import create_admin
 from sluice_s3.app.settings import Settings
+from tests.support.settings import make_settings
 from tests.unit.admin.test_admin import Alone
 from tests.unit.server.tools import serving
-from tests.unit.store.site import prepare, settings_for
+from tests.unit.store.site import prepare
 
 POST = b"POST /api/v1/accounts HTTP/1.1\r\nHost: h\r\nContent-Type: application/json\r\n"
 TOKEN = b"Authorization: Bearer sesame-sesame\r\n"
@@ -20,7 +21,7 @@ TOKEN = b"Authorization: Bearer sesame-sesame\r\n"
 
 @pytest.fixture
 async def settings(tmp_path: Path) -> Settings:
-    made = settings_for(tmp_path, admin_token="sesame-sesame", document_timeout=0.3)
+    made = make_settings(tmp_path, admin_token="sesame-sesame", document_timeout=0.3)
     await asyncio.to_thread(prepare, made)
     return made
 

@@ -11,7 +11,8 @@ from typer.testing import CliRunner, Result
 
 from sluice_s3.app.cli.main import cli
 from sluice_s3.app.index import open_index
-from sluice_s3.app.index.rows import Account, Version
+from sluice_s3.app.index.iam.rows import Account
+from sluice_s3.app.index.objects.rows import Version
 from sluice_s3.app.settings import Settings
 from tests.support import postgres
 from tests.unit.index.tools import OWNER, new, part

@@ -6,7 +6,7 @@ import asyncio
 import sys
 from pathlib import Path
 
-from sluice_s3.app.index.rows import Account
+from sluice_s3.app.index.iam.rows import Account
 from tests.unit.index.tools import OWNER, new, open_at
 
 CALLERS = 8

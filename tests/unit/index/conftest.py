@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from sluice_s3.app.index.rows import Bucket
+from sluice_s3.app.index.buckets.rows import Bucket
 from sluice_s3.app.index.sqlite import migrate
 from sluice_s3.app.index.sqlite.index import SqliteIndex
 from tests.support import postgres

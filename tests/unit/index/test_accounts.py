@@ -3,7 +3,7 @@
 import pytest
 
 from sluice_s3.app.errors import AccountExists, NoSuchAccount
-from sluice_s3.app.index.rows import AccessKey, Account
+from sluice_s3.app.index.iam.rows import AccessKey, Account
 from sluice_s3.app.index.sqlite.index import SqliteIndex
 from tests.unit.index.tools import OTHER, OWNER
 

@@ -9,7 +9,8 @@ from sluice_s3.app.errors import (
     NoSuchBucket,
     TooManyBuckets,
 )
-from sluice_s3.app.index.rows import PIECES, Bucket
+from sluice_s3.app.index.buckets.rows import Bucket
+from sluice_s3.app.index.multipart.rows import PIECES
 from sluice_s3.app.index.sqlite.index import SqliteIndex
 from tests.unit.index.tools import OTHER, OWNER, new, part
 

@@ -9,7 +9,9 @@ from pathlib import Path
 import pytest
 
 from sluice_s3.app.errors import NoSuchBucket, Overloaded, PreconditionFailed, StoreUnavailable
-from sluice_s3.app.index.rows import Bucket, Conditions, NewVersion
+from sluice_s3.app.index.buckets.rows import Bucket
+from sluice_s3.app.index.objects.conditions import Conditions
+from sluice_s3.app.index.objects.rows import NewVersion
 from sluice_s3.app.index.sqlite.index import SqliteIndex
 from tests.unit.index.tools import OWNER, new, open_at
 

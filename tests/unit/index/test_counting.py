@@ -10,11 +10,15 @@ from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, invariant, multiple, rule
 
 from sluice_s3.app.errors import InvalidPart, NoSuchUpload, PreconditionFailed, SourceGone
-from sluice_s3.app.index import reference_queries
-from sluice_s3.app.index.rows import PIECES, Conditions, Extent, Part, Upload
-from sluice_s3.app.index.transactions import buckets, discards, multipart, objects
-from sluice_s3.app.index.upkeep_rows import QueuedDiscard
-from sluice_s3.app.index.version_rows import Deletion
+from sluice_s3.app.index.buckets import transactions as buckets
+from sluice_s3.app.index.multipart import transactions as multipart
+from sluice_s3.app.index.multipart.rows import PIECES, Extent, Part, Upload
+from sluice_s3.app.index.objects import transactions as objects
+from sluice_s3.app.index.objects.conditions import Conditions
+from sluice_s3.app.index.reclaim import discards
+from sluice_s3.app.index.reclaim import queries as reference_queries
+from sluice_s3.app.index.reclaim.rows import QueuedDiscard
+from sluice_s3.app.index.versioning.rows import Deletion
 from tests.support.environment import sized
 from tests.unit.index.tools import OWNER, Memory, new
 

@@ -8,9 +8,10 @@ from typing import Any
 import pytest
 
 from sluice_s3.app.index import Index
+from sluice_s3.app.index.buckets.rows import Bucket
 from sluice_s3.app.index.engine.declared import Declared, OwnWrite, Read, Write
 from sluice_s3.app.index.engine.lock_keys import global_lock, key_lock, no_lock
-from sluice_s3.app.index.rows import Bucket, Conditions
+from sluice_s3.app.index.objects.conditions import Conditions
 from sluice_s3.app.index.sql.transaction import Transaction
 from sluice_s3.app.index.sqlite.index import SqliteIndex
 from tests.unit.index.tools import new

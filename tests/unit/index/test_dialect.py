@@ -12,7 +12,7 @@ import asyncpg
 import pytest
 
 import sluice_s3.app.index
-from sluice_s3.app.index.rows import Bucket
+from sluice_s3.app.index.buckets.rows import Bucket
 from sluice_s3.app.index.sql.dialect import Query, SqlDialect
 from sluice_s3.app.index.sqlite.index import SqliteIndex
 from tests.support import postgres
@@ -22,8 +22,7 @@ from tests.unit.index.tools import OWNER, Memory, new, open_at, part
 def _place(name: str) -> tuple[str, str]:
     """The module of a query's name, and what is behind it."""
     parts = name.split(".")
-    count = 2 if parts[0] == "transactions" else 1
-    return ".".join(parts[:count]), ".".join(parts[count:])
+    return ".".join(parts[:2]), ".".join(parts[2:])
 
 
 def _queries() -> Iterator[tuple[str, Query]]:
@@ -96,7 +95,7 @@ def test_what_one_engine_alone_says_is_nowhere_else() -> None:
     """Which the other would not always refuse: what it calls the same may be something else there."""
     engines = re.compile(r"json_\w+\(|\bGLOB\b|\bLIKE\b|\binstr\(|\bstrpos\(|::")
     modules = {module for module, _ in map(_place, ALL)}
-    assert "reference_queries" in modules
+    assert "reclaim.queries" in modules
     for module in modules:
         file = Path(sluice_s3.app.index.__file__).parent / f"{module.replace('.', '/')}.py"
         found = engines.findall(file.read_text())

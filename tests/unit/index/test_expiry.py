@@ -5,20 +5,13 @@ from __future__ import annotations
 import orjson
 import pytest
 
-from sluice_s3.app.index import object_lock
-from sluice_s3.app.index.lifecycle_scan import (
-    COLUMNS,
-    LONE,
-    OBJECT,
-    OLDER,
-    ROWS_PER_BATCH,
-    ExpireEntry,
-    ScanPosition,
-    scan_start,
-)
-from sluice_s3.app.index.listing import successor
-from sluice_s3.app.index.object_lock import COMPLIANCE, Lock
-from sluice_s3.app.index.rows import Bucket, CommitResult
+from sluice_s3.app.index.buckets.rows import Bucket
+from sluice_s3.app.index.lifecycle.queries import COLUMNS, ROWS_PER_BATCH, ScanPosition, scan_start
+from sluice_s3.app.index.lifecycle.rows import LONE, OBJECT, OLDER, ExpireEntry
+from sluice_s3.app.index.object_lock import protection as object_lock
+from sluice_s3.app.index.object_lock.protection import COMPLIANCE, Lock
+from sluice_s3.app.index.objects.listing import successor
+from sluice_s3.app.index.objects.rows import CommitResult
 from sluice_s3.app.index.schema.tables import CURRENT, ENABLED, MARKER, NONCURRENT, SUSPENDED
 from sluice_s3.app.index.sqlite.index import SqliteIndex
 from tests.unit.index.test_versions import discarded, states

@@ -5,10 +5,11 @@ from __future__ import annotations
 import pytest
 
 from sluice_s3.app.errors import LeaseLost
-from sluice_s3.app.index.cluster_rows import Lease
+from sluice_s3.app.index.cluster import transactions as cluster
+from sluice_s3.app.index.cluster import writers
+from sluice_s3.app.index.cluster.rows import Lease
 from sluice_s3.app.index.engine.fencing import fenced, with_lease
 from sluice_s3.app.index.sql.transaction import Transaction
-from sluice_s3.app.index.transactions import cluster, writers
 from tests.unit.index.tools import Memory
 
 

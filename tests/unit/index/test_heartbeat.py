@@ -9,7 +9,7 @@ from contextlib import suppress
 import pytest
 
 from sluice_s3.app.errors import StoreUnavailable
-from sluice_s3.app.index.cluster_rows import Beat
+from sluice_s3.app.index.cluster.rows import Beat
 from sluice_s3.app.index.postgres.heartbeat import Heartbeat
 from tests.support.environment import sized
 

@@ -11,7 +11,7 @@ from sluice_s3.app.errors import (
     NoSuchIdentity,
     TooManyIdentities,
 )
-from sluice_s3.app.index.identity_rows import GROUP, ROLE, USER, Account, Identity, KeyOwner, Session, UserKey
+from sluice_s3.app.index.iam.rows import GROUP, ROLE, USER, Account, Identity, KeyOwner, Session, UserKey
 from sluice_s3.app.index.sqlite.index import SqliteIndex
 from tests.unit.index.tools import OTHER, OWNER
 

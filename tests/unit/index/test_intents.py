@@ -16,20 +16,21 @@ from sluice_s3.app.errors import (
     SourceGone,
     WriterDead,
 )
-from sluice_s3.app.index.rows import (
-    CommitResult,
-    Conditions,
+from sluice_s3.app.index.buckets import transactions as buckets
+from sluice_s3.app.index.multipart import transactions as multipart
+from sluice_s3.app.index.multipart.rows import Upload
+from sluice_s3.app.index.objects import transactions as objects
+from sluice_s3.app.index.objects.conditions import Conditions
+from sluice_s3.app.index.objects.rows import CommitResult, NewVersion, Version
+from sluice_s3.app.index.plain_files import transactions as plain_files
+from sluice_s3.app.index.plain_files.rows import (
     ExternalFile,
     Intent,
-    NewVersion,
-    Upload,
-    Version,
     is_plain_file,
     tree_upload,
     with_upload,
     without_upload,
 )
-from sluice_s3.app.index.transactions import buckets, multipart, objects, plain_files
 from tests.unit.index.tools import OWNER, Memory, new, part
 
 ME = 7

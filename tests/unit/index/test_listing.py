@@ -9,11 +9,14 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from sluice_s3.app.index.listing import END, list_current, successor, uploads
-from sluice_s3.app.index.rows import Page
+from sluice_s3.app.index.buckets import transactions as buckets
+from sluice_s3.app.index.multipart import transactions as multipart
+from sluice_s3.app.index.multipart.listing import uploads
+from sluice_s3.app.index.objects import transactions as objects
+from sluice_s3.app.index.objects.listing import END, list_current, successor
+from sluice_s3.app.index.objects.rows import Page
 from sluice_s3.app.index.sql.transaction import Transaction
 from sluice_s3.app.index.sqlite.runner import read
-from sluice_s3.app.index.transactions import buckets, multipart, objects
 from tests.support.environment import sized
 from tests.unit.index.tools import OWNER, Memory, new
 

@@ -12,14 +12,19 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from sluice_s3.app.errors import BucketNotEmpty, InvalidBucketState, ObjectLocked
-from sluice_s3.app.index import object_lock
-from sluice_s3.app.index.lifecycle_scan import LONE, OBJECT, OLDER, ExpireEntry
-from sluice_s3.app.index.object_lock import COMPLIANCE, GOVERNANCE, LOCK, NONE, SETTING, Lock
-from sluice_s3.app.index.rewrites import Rename
-from sluice_s3.app.index.rows import Conditions
+from sluice_s3.app.index.buckets import transactions as buckets
+from sluice_s3.app.index.lifecycle import transactions as lifecycle
+from sluice_s3.app.index.lifecycle.rows import LONE, OBJECT, OLDER, ExpireEntry
+from sluice_s3.app.index.multipart import transactions as multipart
+from sluice_s3.app.index.object_lock import protection as object_lock
+from sluice_s3.app.index.object_lock.protection import COMPLIANCE, GOVERNANCE, LOCK, NONE, SETTING, Lock
+from sluice_s3.app.index.objects import renames
+from sluice_s3.app.index.objects import transactions as objects
+from sluice_s3.app.index.objects.conditions import Conditions
+from sluice_s3.app.index.objects.rows import Rename
 from sluice_s3.app.index.schema.tables import ENABLED, SUSPENDED
-from sluice_s3.app.index.transactions import buckets, lifecycle, multipart, objects, renames, versions
-from sluice_s3.app.index.version_rows import Deletion
+from sluice_s3.app.index.versioning import transactions as versions
+from sluice_s3.app.index.versioning.rows import Deletion
 from tests.support.environment import sized
 from tests.unit.index.tools import OWNER, Memory, new, part
 

@@ -9,14 +9,17 @@ import orjson
 import pytest
 
 from sluice_s3.app.errors import BucketNotEmpty, InvalidBucketState, NoSuchBucket, ObjectLocked
-from sluice_s3.app.index import object_lock, retention_clock
-from sluice_s3.app.index.object_lock import COMPLIANCE, GOVERNANCE, LOCK, NONE, SETTING, Lock
-from sluice_s3.app.index.retention_clock import TOLERANCE_MS, RetentionClock
-from sluice_s3.app.index.rows import NULL_VERSION, Bucket, CommitResult, Conditions
+from sluice_s3.app.index.buckets.rows import Bucket
+from sluice_s3.app.index.object_lock import protection as object_lock
+from sluice_s3.app.index.object_lock import retention_clock
+from sluice_s3.app.index.object_lock.protection import COMPLIANCE, GOVERNANCE, LOCK, NONE, SETTING, Lock
+from sluice_s3.app.index.object_lock.retention_clock import TOLERANCE_MS, RetentionClock
+from sluice_s3.app.index.objects.conditions import Conditions
+from sluice_s3.app.index.objects.rows import NULL_VERSION, CommitResult
 from sluice_s3.app.index.schema.tables import ENABLED, SUSPENDED
 from sluice_s3.app.index.sql.transaction import now_ms
 from sluice_s3.app.index.sqlite.index import SqliteIndex
-from sluice_s3.app.index.version_rows import DeleteResult, Deletion
+from sluice_s3.app.index.versioning.rows import DeleteResult, Deletion
 from tests.unit.index.tools import OWNER, new
 
 HOUR = 3_600_000

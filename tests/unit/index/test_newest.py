@@ -6,13 +6,13 @@ from collections.abc import Sequence
 
 import pytest
 
+from sluice_s3.app.index.buckets.rows import Bucket
 from sluice_s3.app.index.engine.declared import Write
 from sluice_s3.app.index.engine.lock_keys import global_lock
-from sluice_s3.app.index.rows import Bucket
 from sluice_s3.app.index.schema.tables import CURRENT, ENABLED, MARKER, NONCURRENT, OLD_MARKER
 from sluice_s3.app.index.sql.transaction import Transaction
 from sluice_s3.app.index.sqlite.index import SqliteIndex
-from sluice_s3.app.index.version_statements import SET_STATE
+from sluice_s3.app.index.versioning.statements import SET_STATE
 from tests.unit.index.test_versions import states
 from tests.unit.index.tools import new
 

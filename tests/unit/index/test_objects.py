@@ -4,11 +4,13 @@ import itertools
 
 import pytest
 
-from sluice_s3.app.errors import NoSuchKey, PreconditionFailed, SourceGone, WouldBlock
-from sluice_s3.app.index.rows import NULL_VERSION, Bucket, CommitResult, Conditions
+from sluice_s3.app.errors import NoSuchKey, PreconditionFailed, SourceGone
+from sluice_s3.app.index.buckets.rows import Bucket
+from sluice_s3.app.index.objects.conditions import Conditions
+from sluice_s3.app.index.objects.rows import NULL_VERSION, CommitResult
 from sluice_s3.app.index.sql import transaction
 from sluice_s3.app.index.sqlite.index import SqliteIndex
-from sluice_s3.app.index.version_rows import Deletion
+from sluice_s3.app.index.versioning.rows import Deletion
 from tests.unit.index.tools import OWNER, Memory, new
 
 
@@ -28,11 +30,6 @@ async def test_a_version_is_what_was_put(index: SqliteIndex, bucket: Bucket) -> 
     described = {name: getattr(found, name) for name in put._fields}
     assert described == put._asdict()
     assert await index.version(bucket.id, "key", NULL_VERSION) == found
-    if isinstance(index, SqliteIndex):
-        assert index.try_version(bucket.id, "key") == found
-    else:
-        with pytest.raises(WouldBlock):
-            index.try_version(bucket.id, "key")
 
 
 async def test_what_is_not_there_is_none(index: SqliteIndex, bucket: Bucket) -> None:
@@ -73,7 +70,8 @@ async def test_a_delete_answers_what_it_removed(index: SqliteIndex, bucket: Buck
 async def test_modified_goes_up_for_a_key_even_when_the_clock_goes_back(
     memory: Memory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from sluice_s3.app.index.transactions import buckets, objects
+    from sluice_s3.app.index.buckets import transactions as buckets
+    from sluice_s3.app.index.objects import transactions as objects
 
     bucket_id = memory.run(buckets.create_bucket("b", OWNER, "r", 10)).id
     clock = itertools.count(1_000_000, -1000)

@@ -10,7 +10,7 @@ from sluice_s3.app.index import Index
 from sluice_s3.app.index.engine import outbox
 from sluice_s3.app.index.engine.declared import Write
 from sluice_s3.app.index.engine.outbox import ObjectChange, OutboxTransaction
-from sluice_s3.app.index.outbox_rows import NewMessage
+from sluice_s3.app.index.notifications.rows import NewMessage
 
 WRITES = {name: one for name, one in vars(Index).items() if isinstance(one, Write)}
 ANNOUNCED = {
@@ -38,8 +38,8 @@ def test_what_changes_keys_is_declared_with_what_it_announces() -> None:
 
 
 @pytest.mark.parametrize("name", WRITES)
-def test_messages_are_written_within_emit_events_alone(name: str) -> None:
+async def test_messages_are_written_within_emit_events_alone(name: str) -> None:
     one = WRITES[name]
     assert one.transaction() is one.function
-    with outbox.emit_events(EventBuilder()):
+    async with outbox.emit_events(EventBuilder()):
         assert isinstance(one.transaction(), OutboxTransaction) == (name in ANNOUNCED)

@@ -17,6 +17,7 @@ import pytest
 from sluice_s3.app.index.sqlite.connection import open_connection
 from sluice_s3.app.index.sqlite.index import SqliteIndex
 from tests.support.environment import ROOT, sized
+from tests.support.waiting import eventually_async
 from tests.unit.index.tools import OWNER, open_at
 
 pytestmark = pytest.mark.slow
@@ -91,10 +92,12 @@ async def until_stopped(process: Child) -> list[str]:
 
 async def stop_at(commits: int, directory: Path, one: Child, two: Child) -> None:
     """Stop both once each has made so many commits."""
-    made = Counter[str]()
-    while min(made["one"], made["two"]) < commits:
-        await asyncio.sleep(0.05)
+
+    def has_made_them() -> bool:
         made = Counter(name for (name,) in rows(directory, "SELECT substr(key, 1, 3) FROM versions"))
+        return min(made["one"], made["two"]) >= commits
+
+    await eventually_async(has_made_them)
     for process in (one, two):
         assert process.stdin is not None
         process.stdin.close()

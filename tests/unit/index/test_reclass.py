@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from sluice_s3.app.index.rows import PIECES, Bucket, Part, Version, extents_of
+from sluice_s3.app.index.buckets.rows import Bucket
+from sluice_s3.app.index.multipart.rows import PIECES, Part, extents_of
+from sluice_s3.app.index.objects.rows import Version
+from sluice_s3.app.index.relocation.rows import OBJECT, Archive, TransitionEntry
 from sluice_s3.app.index.sqlite.index import SqliteIndex
-from sluice_s3.app.index.transition_rows import OBJECT, Archive, TransitionEntry
 from tests.unit.index.tools import OWNER, new
 
 

@@ -15,8 +15,9 @@ from sluice_s3.app.errors import (
     SourceGone,
     TokenReused,
 )
-from sluice_s3.app.index.rewrites import Appended, Rename, Wanted
-from sluice_s3.app.index.rows import Bucket, CommitResult, Conditions, Version
+from sluice_s3.app.index.buckets.rows import Bucket
+from sluice_s3.app.index.objects.conditions import Conditions, Wanted
+from sluice_s3.app.index.objects.rows import Appended, CommitResult, Rename, Version
 from sluice_s3.app.index.schema.tables import ENABLED
 from sluice_s3.app.index.sqlite.index import SqliteIndex
 from tests.unit.index.test_versions import discarded

@@ -2,53 +2,47 @@
 
 from __future__ import annotations
 
+import importlib
+import pkgutil
+from collections.abc import Iterator
+
 import pytest
 
-from sluice_s3.app.index import (
-    identity_statements,
-    outbox_statements,
-    plain_file_statements,
-    statements,
-    upkeep_statements,
-    version_statements,
-)
+import sluice_s3.app.index
 from sluice_s3.app.index.sql.transaction import Statement
 from tests.unit.index.tools import Memory
 
-ALL = {
-    name: value
-    for module in (
-        statements,
-        identity_statements,
-        upkeep_statements,
-        plain_file_statements,
-        version_statements,
-        outbox_statements,
-    )
-    for name, value in vars(module).items()
-    if isinstance(value, Statement)
-}
+
+def _statements() -> Iterator[tuple[str, Statement]]:
+    for found in pkgutil.walk_packages(sluice_s3.app.index.__path__, "sluice_s3.app.index."):
+        if found.name.endswith(".statements"):
+            for name, value in vars(importlib.import_module(found.name)).items():
+                if isinstance(value, Statement):
+                    yield name, value
+
+
+ALL = dict(_statements())
 
 PLANS = {
     "VERSION": ["SEARCH versions USING INDEX versions_current (bucket_id=? AND key=?)"],
     "LIST_CURRENT": ["SEARCH versions USING COVERING INDEX versions_current (bucket_id=? AND key>? AND key<?)"],
     "LIST_CURRENT_WITH_HEADERS": ["SEARCH versions USING INDEX versions_current (bucket_id=? AND key>? AND key<?)"],
-    "REPLACED": [
+    "CURRENT_FOR_WRITE": [
         "SEARCH buckets USING INTEGER PRIMARY KEY (rowid=?)",
         "SEARCH versions USING INDEX versions_current (bucket_id=? AND key=?) LEFT-JOIN",
     ],
     "REPLACE_VERSION": ["SEARCH versions USING INTEGER PRIMARY KEY (rowid=?)"],
     "REMOVE_VERSION": ["SEARCH versions USING INTEGER PRIMARY KEY (rowid=?)"],
-    "UNSHARE": ["SEARCH shared USING PRIMARY KEY (body=?)"],
+    "DROP_REFERENCE": ["SEARCH shared USING PRIMARY KEY (body=?)"],
     "ACCESS_KEY": [
         "SEARCH access_keys USING PRIMARY KEY (access_key=?)",
         "SEARCH accounts USING PRIMARY KEY (id=?)",
     ],
     "SESSION": ["SEARCH sessions USING PRIMARY KEY (access_key=?)", "SEARCH accounts USING PRIMARY KEY (id=?)"],
-    "BY_ID": ["SEARCH identities USING PRIMARY KEY (id=?)"],
-    "BY_NAME": ["SEARCH identities USING INDEX identities_name (kind=? AND folded=? AND account_id=?)"],
-    "NAMED": ["SEARCH identities USING INDEX identities_name (kind=? AND folded=?)"],
-    "PAGE": ["SEARCH identities USING INDEX identities_account (account_id=? AND kind=? AND folded>?)"],
+    "IDENTITY_BY_ID": ["SEARCH identities USING PRIMARY KEY (id=?)"],
+    "IDENTITY_BY_NAME": ["SEARCH identities USING INDEX identities_name (kind=? AND folded=? AND account_id=?)"],
+    "IDENTITIES_NAMED": ["SEARCH identities USING INDEX identities_name (kind=? AND folded=?)"],
+    "IDENTITIES_PAGE": ["SEARCH identities USING INDEX identities_account (account_id=? AND kind=? AND folded>?)"],
     "REMOVE_OLD_SESSIONS": ["SEARCH sessions USING INDEX sessions_expires (expires<?)"],
     "BUCKET": ["SEARCH buckets USING INDEX buckets_name (name=?)"],
     "BUCKETS": ["SEARCH buckets USING INDEX buckets_owner (owner_id=? AND name>? AND name<?)"],
@@ -63,7 +57,7 @@ PLANS = {
     "LIST_OTHERS": ["SEARCH versions USING INDEX versions_others (bucket_id=? AND key>? AND key<?)"],
     "LIST_OTHERS_OF_KEY": ["SEARCH versions USING INDEX versions_others (bucket_id=? AND key=? AND modified<?)"],
     "LIST_CURRENT_VERSIONS": ["SEARCH versions USING INDEX versions_current (bucket_id=? AND key>? AND key<?)"],
-    "TO_DELETE": [
+    "CURRENT_FOR_DELETE": [
         "SEARCH buckets USING INTEGER PRIMARY KEY (rowid=?)",
         "SEARCH versions USING INDEX versions_current (bucket_id=? AND key=?) LEFT-JOIN",
         "CORRELATED SCALAR SUBQUERY 1",
@@ -77,7 +71,7 @@ PLANS = {
 }
 
 
-FOR_PEOPLE = {"ACCOUNTS", "ACCESS_KEYS", "STORES_IN_USE", "KEYS_OF", "GROUPS_OF", "MEMBERS_OF", "WAITING"}
+FOR_PEOPLE = {"ACCOUNTS", "ACCESS_KEYS", "STORES_IN_USE", "KEYS_OF", "GROUPS_OF", "MEMBERS_OF", "WAITING_BUCKETS"}
 """Few rows each, or not for requests."""
 
 
@@ -102,5 +96,5 @@ def test_no_statement_sorts_or_reads_a_whole_large_table(memory: Memory, name: s
 
 
 def test_a_number_that_is_no_literal_would_not_use_a_partial_index() -> None:
-    assert "versions.state = 1" in statements.VERSION.sql
-    assert "uploads.completed_seq = 0" in statements.UPLOADS.sql
+    assert "versions.state = 1" in ALL["VERSION"].sql
+    assert "uploads.completed_seq = 0" in ALL["UPLOADS"].sql

@@ -9,12 +9,16 @@ from collections.abc import AsyncIterator
 import pytest
 
 from sluice_s3.app.errors import BucketNotEmpty, NoSuchBucket, NoSuchKey, PreconditionFailed
-from sluice_s3.app.index import listing_versions, version_ids
-from sluice_s3.app.index.rows import NULL_VERSION, Bucket, CommitResult, Conditions, Part, extents_of
+from sluice_s3.app.index.buckets.rows import Bucket
+from sluice_s3.app.index.multipart.rows import Part, extents_of
+from sluice_s3.app.index.objects.conditions import Conditions
+from sluice_s3.app.index.objects.rows import NULL_VERSION, CommitResult
 from sluice_s3.app.index.schema.tables import CURRENT, ENABLED, MARKER, NONCURRENT, OLD_MARKER, SUSPENDED
 from sluice_s3.app.index.sql import transaction
 from sluice_s3.app.index.sqlite.index import SqliteIndex
-from sluice_s3.app.index.version_rows import DeleteResult, Deletion, VersionsPage
+from sluice_s3.app.index.versioning import listing as listing_versions
+from sluice_s3.app.index.versioning import version_ids
+from sluice_s3.app.index.versioning.rows import DeleteResult, Deletion, VersionsPage
 from tests.unit.index.tools import OWNER, new
 
 
@@ -172,7 +176,7 @@ async def test_while_suspended_writes_take_the_place_of_null(index: SqliteIndex,
 async def test_a_clock_that_is_set_back_changes_no_order(
     index: SqliteIndex, versioned: Bucket, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from sluice_s3.app.index.transactions import versions
+    from sluice_s3.app.index.versioning import transactions as versions
 
     monkeypatch.setattr(versions, "now_ms", itertools.count(10**12, -1000).__next__)
     assert transaction.now_ms() > 10**12

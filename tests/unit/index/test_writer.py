@@ -14,13 +14,13 @@ import apsw
 import pytest
 
 from sluice_s3.app.errors import CommitUnknown, Overloaded, PreconditionFailed, StoreFull, StoreUnavailable, WriterDead
+from sluice_s3.app.index.cluster import writers
 from sluice_s3.app.index.engine.declared import Write
 from sluice_s3.app.index.engine.lock_keys import global_lock
-from sluice_s3.app.index.rewrites import Appended
-from sluice_s3.app.index.rows import Conditions
+from sluice_s3.app.index.objects.conditions import Conditions
+from sluice_s3.app.index.objects.rows import Appended
 from sluice_s3.app.index.sql.transaction import Transaction
 from sluice_s3.app.index.sqlite.index import SqliteIndex
-from sluice_s3.app.index.transactions import writers
 from tests.unit.index.tools import OWNER, FaultyIndex, broken, new, open_at
 
 COMMIT = "COMMIT"
@@ -331,7 +331,7 @@ async def test_errors_of_reads_are_translated(faulty: FaultyIndex) -> None:
     with pytest.raises(StoreUnavailable):
         await faulty.list_current(1, "", "/", "", 10)
     with pytest.raises(StoreUnavailable):
-        faulty.try_version(1, "k")
+        await faulty.version(1, "k")
 
 
 async def test_a_failed_page_leaves_no_snapshot_open(faulty: FaultyIndex) -> None:

@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 
 from sluice_s3.app.errors import WriterDead
-from sluice_s3.app.index.reference_queries import Reference
-from sluice_s3.app.index.rows import Bucket
+from sluice_s3.app.index.buckets.rows import Bucket
+from sluice_s3.app.index.cluster.rows import IdRange
+from sluice_s3.app.index.reclaim.queries import Reference
 from sluice_s3.app.index.sqlite.index import SqliteIndex
-from sluice_s3.app.index.upkeep_rows import IdRange
 from tests.unit.index.tools import OWNER, by_hand, new, open_at, part
 
 
@@ -146,7 +146,7 @@ async def test_references_name_every_blob_once_a_row(index: SqliteIndex, bucket:
 
 
 async def test_references_of_many_rows(index: SqliteIndex, bucket: Bucket, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("sluice_s3.app.index.reference_queries.ROWS_PER_BATCH", 3)
+    monkeypatch.setattr("sluice_s3.app.index.reclaim.queries.ROWS_PER_BATCH", 3)
     await fill(index, bucket)
     for number in range(10):
         await index.put_version(bucket.id, f"k{number}", new(f"more{number}"))

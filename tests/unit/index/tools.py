@@ -9,8 +9,9 @@ from typing import Any, TypeVar
 import apsw
 from sqlalchemy import create_mock_engine
 
+from sluice_s3.app.index.multipart.rows import Extent, Part
+from sluice_s3.app.index.objects.rows import NewVersion
 from sluice_s3.app.index.postgres.index import PostgresIndex
-from sluice_s3.app.index.rows import Extent, NewVersion, Part
 from sluice_s3.app.index.schema.tables import metadata
 from sluice_s3.app.index.sql.transaction import Transaction
 from sluice_s3.app.index.sqlite.index import SqliteIndex
@@ -167,7 +168,7 @@ def open_at(directory: Path, kind: type[SqliteIndex] = SqliteIndex, **settings: 
 
 async def by_hand(index: Any, sql: str) -> None:
     """Change the tables behind the index's back."""
-    connection = await index.link.connect() if isinstance(index, PostgresIndex) else index._connect()
+    connection = await index.database.connect() if isinstance(index, PostgresIndex) else index._connect()
     try:
         answer = connection.execute(sql)
         if isinstance(index, PostgresIndex):

@@ -10,8 +10,10 @@ from pydantic import SecretStr
 from sluice_s3.app.encryption.keyring import OF_S3, KeyRing
 from sluice_s3.app.encryption.scheme import CUSTOMER, KMS, S3, Scheme, scheme_of
 from sluice_s3.app.encryption.sse_c import CustomerKey
-from sluice_s3.app.index.change_feed import KEYRING
-from sluice_s3.app.index.rows import Bucket, Extent, NewVersion, Part, Upload
+from sluice_s3.app.index.buckets.rows import Bucket
+from sluice_s3.app.index.journals.rows import KEYRING
+from sluice_s3.app.index.multipart.rows import Extent, Part, Upload
+from sluice_s3.app.index.objects.rows import NewVersion
 from sluice_s3.app.s3.wire import metadata
 from sluice_s3.app.settings import Settings
 from sluice_s3.app.store import multipart, objects, reading

@@ -11,7 +11,10 @@ from pathlib import Path
 from typing import Any
 
 from sluice_s3.app.errors import DomainError
-from sluice_s3.app.index.rows import Bucket, Conditions, Extent, NewVersion, Part, Version
+from sluice_s3.app.index.buckets.rows import Bucket
+from sluice_s3.app.index.multipart.rows import Extent, Part
+from sluice_s3.app.index.objects.conditions import Conditions
+from sluice_s3.app.index.objects.rows import NewVersion, Version
 from sluice_s3.app.index.sqlite.connection import open_connection
 from sluice_s3.app.settings import Settings
 from sluice_s3.app.store import multipart, objects

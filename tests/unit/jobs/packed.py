@@ -7,8 +7,9 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from sluice_s3.app.index.rows import Bucket, Extent, Part, Upload
-from sluice_s3.app.index.upkeep_rows import Pack
+from sluice_s3.app.index.buckets.rows import Bucket
+from sluice_s3.app.index.multipart.rows import Extent, Part, Upload
+from sluice_s3.app.index.packs.rows import Pack
 from sluice_s3.app.jobs.reclaim.compaction import Compactor
 from sluice_s3.app.jobs.reclaim.garbage_collector import GarbageCollector
 from sluice_s3.app.settings import Settings

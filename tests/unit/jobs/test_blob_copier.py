@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from sluice_s3.app.index.rows import Bucket
+from sluice_s3.app.index.buckets.rows import Bucket
 from sluice_s3.app.jobs.relocation import blob_copier, versions
 from sluice_s3.app.settings import Settings
 from sluice_s3.app.store.store import Store
@@ -46,9 +46,9 @@ class Watched:
     def __init__(self, store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
         self.now = self.most = self.all = self.records = 0
         self._reread = store.of("fast").driver.reread_records
-        self._keep = store.of("slow").keep
+        self._keep = store.of("slow").write_blob
         monkeypatch.setattr(store.of("fast").driver, "reread_records", self.reread)
-        monkeypatch.setattr(store.of("slow"), "keep", self.keep)
+        monkeypatch.setattr(store.of("slow"), "write_blob", self.keep)
 
     async def reread(self, locators: Any, take: Any) -> Any:
         def taken(number: int, body: Any) -> None:

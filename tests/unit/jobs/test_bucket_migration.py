@@ -11,7 +11,9 @@ from pathlib import Path
 import pytest
 
 from sluice_s3.app.errors import BucketBusy, NoSuchBucket, NoSuchKey
-from sluice_s3.app.index.rows import PIECES, Bucket, NewVersion
+from sluice_s3.app.index.buckets.rows import Bucket
+from sluice_s3.app.index.multipart.rows import PIECES
+from sluice_s3.app.index.objects.rows import NewVersion
 from sluice_s3.app.index.schema.tables import ENABLED
 from sluice_s3.app.jobs.integrity.fsck import fsck
 from sluice_s3.app.jobs.journals.writer import JournalWriter

@@ -8,18 +8,19 @@ from pathlib import Path
 import pytest
 
 from sluice_s3.app.errors import StoreFull
-from sluice_s3.app.index.rows import Bucket
+from sluice_s3.app.index.buckets.rows import Bucket
 from sluice_s3.app.jobs.integrity.capacity import CapacityMonitor
 from sluice_s3.app.settings import Settings, StoreSettings
 from sluice_s3.app.store import objects
 from sluice_s3.app.store.store import Store
+from tests.support.settings import make_settings
 from tests.unit.jobs.packed import packed, put_part, start_upload
-from tests.unit.store.site import prepare, put, settings_for
+from tests.unit.store.site import prepare, put
 
 
 @pytest.fixture
 def settings(tmp_path: Path) -> Settings:
-    settings = settings_for(tmp_path)
+    settings = make_settings(tmp_path)
     prepare(settings)
     return settings
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from sluice_s3.app.errors import DataDamaged, Overloaded
-from sluice_s3.app.index.rows import Bucket
+from sluice_s3.app.index.buckets.rows import Bucket
 from sluice_s3.app.jobs.integrity.fsck import fsck
 from sluice_s3.app.jobs.reclaim.compaction import Compactor
 from sluice_s3.app.jobs.reclaim.orphan_sweeper import sweep
@@ -17,6 +17,7 @@ from sluice_s3.app.settings import Settings
 from sluice_s3.app.store import objects
 from sluice_s3.app.store.store import Store
 from sluice_s3.storage_drivers.base import AppendRequest
+from tests.support.settings import make_settings
 from tests.unit.jobs.packed import (
     BODY,
     PACK,
@@ -37,14 +38,14 @@ from tests.unit.jobs.packed import (
     put_part,
     start_upload,
 )
-from tests.unit.store.site import Bytes, prepare, put, settings_for
+from tests.unit.store.site import Bytes, prepare, put
 
 pytestmark = pytest.mark.slow
 
 
 @pytest.fixture
 def settings(tmp_path: Path) -> Settings:
-    made = settings_for(tmp_path, pack_size=PACK)
+    made = make_settings(tmp_path, pack_size=PACK)
     prepare(made)
     return made
 

@@ -11,8 +11,9 @@ from typing import Any
 import pytest
 
 from sluice_s3.app.errors import CommitUnknown, DataDamaged, NoSuchUpload, PreconditionFailed
-from sluice_s3.app.index.retention_clock import RetentionClock
-from sluice_s3.app.index.rows import Bucket, Conditions
+from sluice_s3.app.index.buckets.rows import Bucket
+from sluice_s3.app.index.object_lock.retention_clock import RetentionClock
+from sluice_s3.app.index.objects.conditions import Conditions
 from sluice_s3.app.index.sql.transaction import now_ms
 from sluice_s3.app.jobs.integrity.fsck import fsck
 from sluice_s3.app.jobs.reclaim.garbage_collector import GarbageCollector
@@ -21,6 +22,7 @@ from sluice_s3.app.settings import Settings
 from sluice_s3.app.store import objects
 from sluice_s3.app.store.store import Store
 from sluice_s3.storage_drivers.packs.reader import parse_locator
+from tests.support.settings import make_settings
 from tests.unit.jobs.packed import (
     PACK,
     allocated,
@@ -39,14 +41,14 @@ from tests.unit.jobs.packed import (
     put_part,
     start_upload,
 )
-from tests.unit.store.site import Bytes, opened, prepare, put, settings_for
+from tests.unit.store.site import Bytes, opened, prepare, put
 
 pytestmark = pytest.mark.slow
 
 
 @pytest.fixture
 def settings(tmp_path: Path) -> Settings:
-    made = settings_for(tmp_path, pack_size=PACK)
+    made = make_settings(tmp_path, pack_size=PACK)
     prepare(made)
     return made
 

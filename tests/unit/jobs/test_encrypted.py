@@ -10,8 +10,9 @@ from pathlib import Path
 import pytest
 
 from sluice_s3.app.errors import KeyUnavailable
-from sluice_s3.app.index.change_feed import KEYRING
-from sluice_s3.app.index.rows import Bucket, NewVersion, Version
+from sluice_s3.app.index.buckets.rows import Bucket
+from sluice_s3.app.index.journals.rows import KEYRING
+from sluice_s3.app.index.objects.rows import NewVersion, Version
 from sluice_s3.app.jobs.integrity.fsck import fsck
 from sluice_s3.app.jobs.integrity.scrub import Scrubber
 from sluice_s3.app.jobs.journals.writer import JournalWriter
@@ -19,6 +20,7 @@ from sluice_s3.app.settings import Settings
 from sluice_s3.app.store import objects
 from sluice_s3.app.store.encryption.keyring import change_ring
 from sluice_s3.app.store.store import Store
+from tests.support.settings import make_settings
 from tests.unit.jobs.encrypted import (
     MASTER,
     content,
@@ -31,14 +33,14 @@ from tests.unit.jobs.encrypted import (
 from tests.unit.jobs.mixed import LARGE, THRESHOLD, writing
 from tests.unit.jobs.packed import PACK, collect, compact, delete, packed
 from tests.unit.jobs.test_rebuild import lose_index, rebuilt
-from tests.unit.store.site import prepare, put, settings_for
+from tests.unit.store.site import prepare, put
 
 pytestmark = pytest.mark.slow
 
 
 @pytest.fixture
 def settings(tmp_path: Path) -> Settings:
-    made = settings_for(tmp_path, pack_size=PACK, pack_threshold=THRESHOLD)
+    made = make_settings(tmp_path, pack_size=PACK, pack_threshold=THRESHOLD)
     prepare(made)
     return made
 

@@ -13,9 +13,9 @@ import orjson
 import pytest
 
 from sluice_s3.app.admin.notifications import target_samples
-from sluice_s3.app.index.outbox_rows import Message, NewMessage, note_of
+from sluice_s3.app.index.notifications import transactions as outbox
+from sluice_s3.app.index.notifications.rows import Message, NewMessage, note_of
 from sluice_s3.app.index.sqlite.index import SqliteIndex
-from sluice_s3.app.index.transactions import outbox
 from sluice_s3.app.jobs.notifications import held_keys, sender
 from sluice_s3.app.jobs.notifications.sender import NotificationSender
 from sluice_s3.app.jobs.notifications.targets import MessageRefused, Target, TargetError

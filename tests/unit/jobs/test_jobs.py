@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from sluice_s3.app.errors import PreconditionFailed
-from sluice_s3.app.index.rows import Conditions
+from sluice_s3.app.index.objects.conditions import Conditions
 from sluice_s3.app.jobs import runner
 from sluice_s3.app.jobs.integrity.fsck import fsck
 from sluice_s3.app.jobs.journals.writer import JournalWriter
@@ -20,15 +20,16 @@ from sluice_s3.app.jobs.reclaim.orphan_sweeper import sweep
 from sluice_s3.app.jobs.runner import Jobs, StoreJobs
 from sluice_s3.app.settings import Settings
 from sluice_s3.app.store import objects
+from tests.support.settings import make_settings
 from tests.support.waiting import eventually_async
-from tests.unit.store.site import Bytes, files, opened, prepare, put, settings_for
+from tests.unit.store.site import Bytes, files, opened, prepare, put
 
 pytestmark = pytest.mark.slow
 
 
 @pytest.fixture
 def settings(tmp_path: Path) -> Settings:
-    made = settings_for(tmp_path)
+    made = make_settings(tmp_path)
     prepare(made)
     return made
 

@@ -14,7 +14,7 @@ from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
 from sluice_s3.app.errors import StoreFull, StoreUnavailable
-from sluice_s3.app.index.rows import Bucket
+from sluice_s3.app.index.buckets.rows import Bucket
 from sluice_s3.app.index.sqlite.connection import open_connection
 from sluice_s3.app.jobs.journals import writer as job
 from sluice_s3.app.jobs.journals.writer import NO_BOUND, JournalWriter
@@ -23,15 +23,16 @@ from sluice_s3.app.settings import Settings
 from sluice_s3.app.store import objects
 from sluice_s3.app.store.journals.encoding import CHANGES, END
 from sluice_s3.app.store.store import Store
+from tests.support.settings import make_settings
 from tests.unit.jobs.journals import names, records, replayed
-from tests.unit.store.site import opened, prepare, put, settings_for
+from tests.unit.store.site import opened, prepare, put
 
 pytestmark = pytest.mark.slow
 
 
 @pytest.fixture
 def settings(tmp_path: Path) -> Settings:
-    made = settings_for(tmp_path)
+    made = make_settings(tmp_path)
     prepare(made)
     return made
 
@@ -90,7 +91,7 @@ async def test_accounts_keys_and_buckets_are_written_when_they_change(settings: 
 async def test_batches_are_bounded(
     settings: Settings, store: Store, bucket: Bucket, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("sluice_s3.app.index.change_feed.ROWS_PER_BATCH", 4)
+    monkeypatch.setattr("sluice_s3.app.index.journals.queries.ROWS_PER_BATCH", 4)
     journal_writer = JournalWriter(store)
     for number in range(11):
         await put(store, bucket, f"k{number}", b"x")
@@ -116,7 +117,7 @@ async def test_a_snapshot_replaces_what_is_out_of_date(
 ) -> None:
     monkeypatch.setattr(job, "MIN_SNAPSHOT_ROWS", 20)
     monkeypatch.setattr(job, "SLICE_SECONDS", 0.0)
-    monkeypatch.setattr("sluice_s3.app.index.change_feed.ROWS_PER_BATCH", 3)
+    monkeypatch.setattr("sluice_s3.app.index.journals.queries.ROWS_PER_BATCH", 3)
     journal_writer = JournalWriter(store)
     for turn in range(12):
         for number in range(7):
@@ -207,7 +208,7 @@ async def test_a_journal_that_failed_is_not_written_to_again(
 
 
 async def test_a_failed_sync_moves_nothing(settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    settings = settings_for(tmp_path, durability="full")
+    settings = make_settings(tmp_path, durability="full")
     async with opened(settings) as store:
         bucket = await store.index.create_bucket("decided", "owner", "us-east-1", 10)
         journal_writer = JournalWriter(store)

@@ -21,9 +21,10 @@ from sluice_s3.app.jobs.reclaim.garbage_collector import GarbageCollector
 from sluice_s3.app.jobs.runner import Jobs, StoreJobs
 from sluice_s3.app.settings import Settings
 from sluice_s3.app.store.store import Store
+from tests.support.settings import make_settings
 from tests.support.waiting import eventually_async
 from tests.unit.s3.test_fast_path import two
-from tests.unit.store.site import opened, prepare, settings_for
+from tests.unit.store.site import opened, prepare
 
 pytestmark = pytest.mark.slow
 
@@ -31,7 +32,7 @@ pytestmark = pytest.mark.slow
 @pytest.fixture
 def settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Settings:
     monkeypatch.setattr(runner, "ROUND_SECONDS", 0.01)
-    made = settings_for(tmp_path)
+    made = make_settings(tmp_path)
     prepare(made)
     return made
 

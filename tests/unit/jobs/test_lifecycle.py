@@ -13,9 +13,9 @@ import orjson
 import pytest
 
 from sluice_s3.app.errors import StoreUnavailable
-from sluice_s3.app.index import object_lock
-from sluice_s3.app.index.object_lock import COMPLIANCE, Lock
-from sluice_s3.app.index.rows import Bucket
+from sluice_s3.app.index.buckets.rows import Bucket
+from sluice_s3.app.index.object_lock import protection as object_lock
+from sluice_s3.app.index.object_lock.protection import COMPLIANCE, Lock
 from sluice_s3.app.index.schema.tables import ENABLED
 from sluice_s3.app.jobs import lifecycle as job
 from sluice_s3.app.jobs.journals.writer import JournalWriter
@@ -24,8 +24,9 @@ from sluice_s3.app.settings import Settings
 from sluice_s3.app.store.lifecycle.calendar import LifecycleCalendar
 from sluice_s3.app.store.lifecycle.evaluator import BASE, FILTER, SETTING, Rule, Rules, to_setting
 from sluice_s3.app.store.store import Store
+from tests.support.settings import make_settings
 from tests.unit.jobs.test_rebuild import lose_index, rebuilt
-from tests.unit.store.site import opened, prepare, put, settings_for
+from tests.unit.store.site import opened, prepare, put
 
 pytestmark = pytest.mark.slow
 
@@ -45,7 +46,7 @@ class Clock:
 
 @pytest.fixture
 def settings(tmp_path: Path) -> Settings:
-    made = settings_for(tmp_path)
+    made = make_settings(tmp_path)
     prepare(made)
     return made
 
@@ -139,7 +140,7 @@ async def test_rules_that_are_taken_away_stop_at_once(store: Store, monkeypatch:
 
 
 async def test_it_goes_on_where_it_was_killed(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("sluice_s3.app.index.lifecycle_scan.ROWS_PER_BATCH", 10)
+    monkeypatch.setattr("sluice_s3.app.index.lifecycle.queries.ROWS_PER_BATCH", 10)
     monkeypatch.setattr(job, "NOTE_SECONDS", -1.0)
     bucket = await bucket_with(store, Rule("r", True, FILTER, days=1))
     for number in range(35):

@@ -9,8 +9,8 @@ import orjson
 import pytest
 
 from sluice_s3.app.errors import ObjectLocked, StoreUnavailable
-from sluice_s3.app.index import object_lock
-from sluice_s3.app.index.object_lock import COMPLIANCE, GOVERNANCE, SETTING, Lock
+from sluice_s3.app.index.object_lock import protection as object_lock
+from sluice_s3.app.index.object_lock.protection import COMPLIANCE, GOVERNANCE, SETTING, Lock
 from sluice_s3.app.index.schema.tables import ENABLED
 from sluice_s3.app.jobs import runner
 from sluice_s3.app.jobs.integrity.fsck import fsck
@@ -22,10 +22,11 @@ from sluice_s3.app.settings import Settings
 from sluice_s3.app.store import objects
 from sluice_s3.app.store.journals.wait import wait_until_journaled
 from sluice_s3.app.store.journals.wakeup import JournalWakeup
+from tests.support.settings import make_settings
 from tests.unit.jobs.mixed import THRESHOLD, writing
 from tests.unit.jobs.test_rebuild import lose_index, rebuilt
 from tests.unit.jobs.versioned import contents
-from tests.unit.store.site import opened, prepare, put, settings_for
+from tests.unit.store.site import opened, prepare, put
 
 pytestmark = pytest.mark.slow
 
@@ -34,7 +35,7 @@ FAR = 4_102_444_800_000
 
 @pytest.fixture
 def settings(tmp_path: Path) -> Settings:
-    made = settings_for(tmp_path, pack_size=1 << 20, pack_threshold=THRESHOLD)
+    made = make_settings(tmp_path, pack_size=1 << 20, pack_threshold=THRESHOLD)
     prepare(made)
     return made
 

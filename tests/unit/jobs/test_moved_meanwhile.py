@@ -11,9 +11,10 @@ import orjson
 import pytest
 
 from sluice_s3.app.errors import StoreUnavailable
-from sluice_s3.app.index import object_lock
-from sluice_s3.app.index.object_lock import COMPLIANCE
-from sluice_s3.app.index.rows import Bucket, Upload
+from sluice_s3.app.index.buckets.rows import Bucket
+from sluice_s3.app.index.multipart.rows import Upload
+from sluice_s3.app.index.object_lock import protection as object_lock
+from sluice_s3.app.index.object_lock.protection import COMPLIANCE
 from sluice_s3.app.jobs.journals.writer import JournalWriter
 from sluice_s3.app.jobs.reclaim.orphan_sweeper import sweep
 from sluice_s3.app.jobs.relocation import versions
@@ -153,7 +154,7 @@ async def test_what_a_dead_mover_copied_is_held_by_whoever_copied_it_from_a_buck
         await complete(store.of("fast"), bucket, upload)
         await store.ids.close()
         # what it copies is never settled, as when the process is killed behind the commit
-        monkeypatch.setattr(BlobCopier, "settle", lambda *_: asyncio.sleep(0))
+        monkeypatch.setattr(BlobCopier, "discard_unused", lambda *_: asyncio.sleep(0))
         await move(store, bucket, "slow")
         mover = store.index.incarnation  # type: ignore[attr-defined]
         store.ids._current = None

@@ -20,6 +20,7 @@ from sluice_s3.app.store import objects, recovery_headers
 from sluice_s3.app.store.offline import open_offline_stores
 from sluice_s3.storage_drivers.errors import StoreFailed
 from tests.support.environment import sized
+from tests.support.settings import make_settings
 from tests.unit.jobs.mixed import THRESHOLD, Past, tables, writing
 from tests.unit.jobs.packed import (
     PACK,
@@ -35,7 +36,7 @@ from tests.unit.jobs.packed import (
     put_part,
     start_upload,
 )
-from tests.unit.store.site import Bytes, opened, prepare, put, settings_for
+from tests.unit.store.site import Bytes, opened, prepare, put
 
 pytestmark = pytest.mark.slow
 
@@ -44,7 +45,7 @@ Lost = list[tuple[str, str, int, int, str]]
 
 @pytest.fixture
 def settings(tmp_path: Path) -> Settings:
-    made = settings_for(tmp_path, pack_size=1 << 20, pack_threshold=THRESHOLD)
+    made = make_settings(tmp_path, pack_size=1 << 20, pack_threshold=THRESHOLD)
     prepare(made)
     return made
 
@@ -127,7 +128,7 @@ async def test_parts_of_what_was_copied_away_between_two_batches(
     settings: Settings, monkeypatch: pytest.MonkeyPatch, again: bool
 ) -> None:
     """The Complete is in the first batch, all that holds its parts in the second, which another process may write."""
-    monkeypatch.setattr("sluice_s3.app.index.change_feed.ROWS_PER_BATCH", 4)
+    monkeypatch.setattr("sluice_s3.app.index.journals.queries.ROWS_PER_BATCH", 4)
     async with writing(settings) as store:
         bucket = await store.index.create_bucket("parts", "owner", "us-east-1", 10)
         upload = await start_upload(store, bucket, "from")
@@ -266,7 +267,7 @@ def test_claims_have_the_fields_that_rebuild_reads() -> None:
 @pytest.mark.parametrize("torn", [False, True])
 async def test_what_compaction_moved_is_found_where_it_is(tmp_path: Path, torn: bool) -> None:
     """Journals name the place a blob had; with `torn` compaction died before it gave the old places up."""
-    settings = settings_for(tmp_path, pack_size=PACK)
+    settings = make_settings(tmp_path, pack_size=PACK)
     await asyncio.to_thread(prepare, settings)
     async with packed(settings) as store:
         bucket = await store.index.create_bucket("packed", "owner", "us-east-1", 10)
@@ -305,7 +306,7 @@ async def test_the_work_grows_with_the_store_and_no_faster(tmp_path: Path, decid
     """Counted in steps of SQLite's machine, which do not depend on what else runs."""
     steps = []
     for number in (100, 800):
-        settings = settings_for(tmp_path / str(number))
+        settings = make_settings(tmp_path / str(number))
         await asyncio.to_thread(prepare, settings)
         async with writing(settings) as store:
             bucket = await store.index.create_bucket("b", "owner", "us-east-1", 10)

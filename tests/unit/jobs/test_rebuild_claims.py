@@ -6,26 +6,28 @@ from pathlib import Path
 
 import pytest
 
-from sluice_s3.app.index.rewrites import Rename
-from sluice_s3.app.index.rows import Conditions
+from sluice_s3.app.index.objects import renames
+from sluice_s3.app.index.objects import transactions as objects_transactions
+from sluice_s3.app.index.objects.conditions import Conditions
+from sluice_s3.app.index.objects.rows import Rename
 from sluice_s3.app.index.schema.tables import ENABLED
 from sluice_s3.app.index.sqlite.connection import open_connection
-from sluice_s3.app.index.transactions import objects as objects_transactions
-from sluice_s3.app.index.transactions import renames, versions
+from sluice_s3.app.index.versioning import transactions as versions
 from sluice_s3.app.jobs.integrity.fsck import fsck
 from sluice_s3.app.jobs.journals.writer import JournalWriter
 from sluice_s3.app.settings import Settings
 from sluice_s3.app.store import objects
+from tests.support.settings import make_settings
 from tests.unit.jobs.mixed import THRESHOLD, writing
 from tests.unit.jobs.test_rebuild import lose_index, rebuilt
-from tests.unit.store.site import Bytes, opened, prepare, put, settings_for
+from tests.unit.store.site import Bytes, opened, prepare, put
 
 pytestmark = pytest.mark.slow
 
 
 @pytest.fixture
 def settings(tmp_path: Path) -> Settings:
-    made = settings_for(tmp_path, pack_size=1 << 20, pack_threshold=THRESHOLD)
+    made = make_settings(tmp_path, pack_size=1 << 20, pack_threshold=THRESHOLD)
     prepare(made)
     return made
 

@@ -20,17 +20,18 @@ from sluice_s3.app.store.journals.encoding import parse_header
 from sluice_s3.app.store.offline import open_offline_stores
 from sluice_s3.storage_drivers.base import JournalRecord
 from sluice_s3.storage_drivers.packs import format
+from tests.support.settings import make_settings
 from tests.unit.jobs.mixed import THRESHOLD, writing
 from tests.unit.jobs.packed import Counts, collect, compact, packed
 from tests.unit.jobs.test_rebuild import bodies, lose_index, rebuilt
-from tests.unit.store.site import prepare, put, settings_for
+from tests.unit.store.site import prepare, put
 
 pytestmark = pytest.mark.slow
 
 
 @pytest.fixture
 def settings(tmp_path: Path) -> Settings:
-    made = settings_for(tmp_path, pack_size=1 << 20, pack_threshold=THRESHOLD)
+    made = make_settings(tmp_path, pack_size=1 << 20, pack_threshold=THRESHOLD)
     prepare(made)
     return made
 
@@ -39,7 +40,7 @@ async def test_a_batch_of_many_does_not_tell_of_what_comes_behind_it(
     settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Journals could not be written for a minute; the index is lost when the first batch since then is there."""
-    monkeypatch.setattr("sluice_s3.app.index.change_feed.ROWS_PER_BATCH", 4)
+    monkeypatch.setattr("sluice_s3.app.index.journals.queries.ROWS_PER_BATCH", 4)
     async with writing(settings) as store:
         bucket = await store.index.create_bucket("behind", "owner", "us-east-1", 10)
         early = JournalWriter(store)
@@ -89,7 +90,7 @@ def records(path: Path) -> list[tuple[format.Record, str]]:
 async def test_a_damaged_snapshot_costs_no_more_than_what_is_damaged(
     settings: Settings, monkeypatch: pytest.MonkeyPatch, which: str
 ) -> None:
-    monkeypatch.setattr("sluice_s3.app.index.change_feed.ROWS_PER_BATCH", 4)
+    monkeypatch.setattr("sluice_s3.app.index.journals.queries.ROWS_PER_BATCH", 4)
     async with writing(settings) as store:
         bucket = await store.index.create_bucket("kept", "owner", "us-east-1", 10)
         journal_writer = JournalWriter(store, now=lambda: now_ms() + 60_000)  # no claim is young

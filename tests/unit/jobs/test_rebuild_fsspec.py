@@ -11,6 +11,7 @@ from sluice_s3.app.jobs.integrity.scrub import Scrubber
 from sluice_s3.app.jobs.journals.writer import JournalWriter
 from sluice_s3.app.settings import Settings
 from sluice_s3.app.store import objects
+from tests.support.settings import make_settings
 from tests.unit.jobs.mixed import THRESHOLD
 from tests.unit.jobs.packed import content
 from tests.unit.jobs.test_rebuild_stores import LARGE, fill, make, rebuilt, stores
@@ -20,12 +21,10 @@ from tests.unit.store.site import prepare, put
 @pytest.fixture
 def settings(tmp_path: Path) -> Settings:
     far = {"driver": "fsspec", "url": f"file://{tmp_path}/far", "durability": "relaxed", "io_threads": 4}
-    settings = Settings(  # type: ignore[call-arg]
-        root_access_key="ROOTKEY",
-        root_secret_key="root-secret-key",  # type: ignore[arg-type]
-        durability="relaxed",
+    settings = make_settings(
+        tmp_path,
         pack_threshold=THRESHOLD,
-        stores={"near": {"path": tmp_path / "near"}, "far": far},  # type: ignore[dict-item]
+        stores={"near": {"path": tmp_path / "near"}, "far": far},
         index=f"sqlite:///{tmp_path}/index/sluice.db",
     )
     prepare(settings)

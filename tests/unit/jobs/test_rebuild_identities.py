@@ -6,13 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from sluice_s3.app.index.identity_rows import GROUP, ROLE, USER, Account, Identity, Session
+from sluice_s3.app.index.iam.rows import GROUP, ROLE, USER, Account, Identity, Session
 from sluice_s3.app.index.schema.tables import access_keys
 from sluice_s3.app.jobs.journals.writer import JournalWriter
 from sluice_s3.app.settings import Settings
+from tests.support.settings import make_settings
 from tests.unit.jobs.mixed import writing
 from tests.unit.jobs.test_rebuild import lose_index, rebuilt
-from tests.unit.store.site import opened, prepare, settings_for
+from tests.unit.store.site import opened, prepare
 
 ACCOUNT = Account("ours", "ours", "", False, 1000)
 POLICY = '{"policies":{"p":"{}"}}'
@@ -20,7 +21,7 @@ POLICY = '{"policies":{"p":"{}"}}'
 
 @pytest.fixture
 def settings(tmp_path: Path) -> Settings:
-    made = settings_for(tmp_path)
+    made = make_settings(tmp_path)
     prepare(made)
     return made
 

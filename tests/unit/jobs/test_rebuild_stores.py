@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from sluice_s3.app.index.change_feed import KEYRING
+from sluice_s3.app.index.journals.rows import KEYRING
 from sluice_s3.app.jobs.integrity.fsck import fsck
 from sluice_s3.app.jobs.journals.writer import JournalWriter
 from sluice_s3.app.settings import Settings

@@ -28,10 +28,11 @@ from sluice_s3.app.store import objects
 from sluice_s3.app.store.offline import open_offline_stores
 from sluice_s3.app.store.store import Store
 from tests.support.environment import sized
+from tests.support.settings import make_settings
 from tests.unit.jobs.mixed import THRESHOLD, Past, tables, writing
 from tests.unit.jobs.packed import PACK, collect, compact, complete, put_part, start_upload
 from tests.unit.jobs.test_rebuild import bodies
-from tests.unit.store.site import opened, put, settings_for
+from tests.unit.store.site import opened, put
 
 pytestmark = pytest.mark.slow
 
@@ -40,7 +41,7 @@ Lost = list[tuple[str, str, int, int, str]]
 
 @pytest.fixture
 def settings(tmp_path: Path) -> Settings:
-    made = settings_for(tmp_path, pack_size=PACK, pack_threshold=THRESHOLD, durability="full")
+    made = make_settings(tmp_path, pack_size=PACK, pack_threshold=THRESHOLD, durability="full")
     prepare(made)
     return made
 
@@ -205,7 +206,7 @@ async def test_an_index_that_lost_its_log_is_refused(settings: Settings) -> None
 async def test_a_relaxed_index_that_lost_its_log_is_brought_up_to_date(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    settings = settings_for(tmp_path, pack_size=PACK, pack_threshold=THRESHOLD)
+    settings = make_settings(tmp_path, pack_size=PACK, pack_threshold=THRESHOLD)
     await prepared(settings)
     hashes = await in_the_log_alone(settings)
     await prepared(settings)
@@ -334,7 +335,7 @@ async def test_journals_of_another_index_are_foreign(settings: Settings, tmp_pat
 async def test_a_relaxed_index_after_a_power_cut_is_brought_up_to_date(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    settings = settings_for(tmp_path, pack_threshold=THRESHOLD)
+    settings = make_settings(tmp_path, pack_threshold=THRESHOLD)
     await prepared(settings)
     async with writing(settings) as store:
         bucket = await store.index.create_bucket("bucket", "owner", "us-east-1", 10)
@@ -350,7 +351,7 @@ async def test_a_relaxed_index_after_a_power_cut_is_brought_up_to_date(
 
 
 async def test_a_relaxed_index_that_is_much_older_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    settings = settings_for(tmp_path)
+    settings = make_settings(tmp_path)
     await prepared(settings)
     async with opened(settings) as store:
         bucket = await store.index.create_bucket("bucket", "owner", "us-east-1", 10)

@@ -9,9 +9,10 @@ from typing import Any
 import pytest
 
 from sluice_s3.app.errors import ConditionalRequestConflict, StoreUnavailable
-from sluice_s3.app.index import restore_state
-from sluice_s3.app.index.restore_state import RestoreState
-from sluice_s3.app.index.rows import Bucket, NewVersion
+from sluice_s3.app.index.buckets.rows import Bucket
+from sluice_s3.app.index.objects.rows import NewVersion
+from sluice_s3.app.index.restore import state as restore_state
+from sluice_s3.app.index.restore.state import RestoreState
 from sluice_s3.app.index.schema.tables import ENABLED
 from sluice_s3.app.jobs.reclaim.orphan_sweeper import sweep
 from sluice_s3.app.jobs.relocation import versions
@@ -218,7 +219,7 @@ async def test_a_store_that_is_down_is_tried_again(settings: Settings, monkeypat
         bucket = await archived(store)
         await ask(store, bucket, "large")
         await ask(store, bucket, "small")
-        keep = store.of("fast").keep
+        keep = store.of("fast").write_blob
 
         async def down(source: Any, claim: Any) -> Any:
             if source.size is None or source.size > 1000:
@@ -226,7 +227,7 @@ async def test_a_store_that_is_down_is_tried_again(settings: Settings, monkeypat
             return await keep(source, claim)
 
         with monkeypatch.context() as patch:
-            patch.setattr(store.of("fast"), "keep", down)
+            patch.setattr(store.of("fast"), "write_blob", down)
             with pytest.raises(StoreUnavailable):
                 await job(store).run_once()
         assert await state(store, bucket, "small") == ("GLACIER", True, True)

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from sluice_s3.app.index.rewrites import Rename
-from sluice_s3.app.index.rows import Bucket, NewVersion, Version
+from sluice_s3.app.index.buckets.rows import Bucket
+from sluice_s3.app.index.objects.rows import NewVersion, Rename, Version
 from sluice_s3.app.jobs.integrity.fsck import fsck
 from sluice_s3.app.jobs.journals.writer import JournalWriter
 from sluice_s3.app.jobs.reclaim.garbage_collector import GarbageCollector
@@ -16,14 +16,15 @@ from sluice_s3.app.settings import Settings
 from sluice_s3.app.store import append as appending
 from sluice_s3.app.store import objects, reading
 from sluice_s3.app.store.store import Store
+from tests.support.settings import make_settings
 from tests.unit.jobs.mixed import THRESHOLD, writing
 from tests.unit.jobs.test_rebuild import lose_index, rebuilt
-from tests.unit.store.site import Bytes, opened, prepare, put, settings_for
+from tests.unit.store.site import Bytes, opened, prepare, put
 
 
 @pytest.fixture
 def settings(tmp_path: Path) -> Settings:
-    made = settings_for(tmp_path, pack_size=1 << 20, pack_threshold=THRESHOLD)
+    made = make_settings(tmp_path, pack_size=1 << 20, pack_threshold=THRESHOLD)
     prepare(made)
     return made
 

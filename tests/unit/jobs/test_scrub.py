@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from sluice_s3.app.errors import DataDamaged, WouldBlock
-from sluice_s3.app.index.rows import Bucket
+from sluice_s3.app.errors import DataDamaged
+from sluice_s3.app.index.buckets.rows import Bucket
 from sluice_s3.app.index.sqlite.connection import open_connection
 from sluice_s3.app.jobs.integrity import scrub
 from sluice_s3.app.jobs.integrity.scrub import Scrubber
@@ -19,15 +19,16 @@ from sluice_s3.app.jobs.reclaim.garbage_collector import GarbageCollector
 from sluice_s3.app.settings import Settings
 from sluice_s3.app.store import objects, reading
 from sluice_s3.app.store.store import Store
+from tests.support.settings import make_settings
 from tests.unit.jobs.mixed import LARGE, THRESHOLD, Past, writing
-from tests.unit.store.site import prepare, put, settings_for
+from tests.unit.store.site import prepare, put
 
 pytestmark = pytest.mark.slow
 
 
 @pytest.fixture
 def settings(tmp_path: Path) -> Settings:
-    made = settings_for(tmp_path, pack_threshold=THRESHOLD)
+    made = make_settings(tmp_path, pack_threshold=THRESHOLD)
     prepare(made)
     return made
 
@@ -128,24 +129,21 @@ async def test_a_missing_blob_is_found_until_nobody_holds_it(settings: Settings,
     assert await store.index.quarantine() == []
 
 
-async def test_the_fast_lane_asks_the_quarantine_too(settings: Settings, store: Store, bucket: Bucket) -> None:
+async def test_a_read_checks_the_quarantine(settings: Settings, store: Store, bucket: Bucket) -> None:
     await put(store, bucket, "k", b"body")
     assert await read(store, bucket, "k") == b"body"
     version = await objects.find(store, bucket.id, "k")
-    assert reading.try_read_body(store, version, 0, 4, {}) == b"body"
+    assert await reading.read_body(store, version, 0, 4, {}) == b"body"
     await store.index.add_quarantine(version.body, "for a test")
-    with pytest.raises(WouldBlock):
-        reading.try_read_body(store, version, 0, 4, {})
-    with pytest.raises(DataDamaged):
-        await reading.read_body(store, version, 0, 4, {})
-    with pytest.raises(WouldBlock):
-        reading.try_read_body(store, version, 0, 4, {})
+    for _ in range(2):
+        with pytest.raises(DataDamaged):
+            await reading.read_body(store, version, 0, 4, {})
 
 
 async def test_a_pass_goes_on_where_it_ended(
     settings: Settings, store: Store, bucket: Bucket, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("sluice_s3.app.index.scrub_queries.ROWS_PER_BATCH", 3)
+    monkeypatch.setattr("sluice_s3.app.index.integrity.scrub.ROWS_PER_BATCH", 3)
     for number in range(10):
         await put(store, bucket, f"k{number}", b"x%d" % number)
     scrubber = Scrubber(store, 0)

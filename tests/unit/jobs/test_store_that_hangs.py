@@ -15,6 +15,7 @@ from sluice_s3.app.jobs.runner import Jobs, StoreJobs
 from sluice_s3.app.settings import Settings
 from sluice_s3.app.store import objects
 from sluice_s3.app.store.store import Store
+from tests.support.waiting import eventually_async
 from tests.unit.jobs.two import LARGE, make, settings_of, stores
 from tests.unit.store.site import Bytes, prepare, put
 
@@ -63,8 +64,11 @@ async def test_others_go_on(settings: Settings, tmp_path: Path, monkeypatch: pyt
             await hung.wait()
             await put(store.of("fast"), buckets["fast"], "k", LARGE)
             await put(store.of("fast"), buckets["fast"], "k", LARGE)
-            while await files(store.of("fast")) > 1 or (await store.index.journal_lag("fast"))[0]:  # noqa: ASYNC110
-                await asyncio.sleep(0.01)
+
+            async def is_collected() -> bool:
+                return await files(store.of("fast")) <= 1 and not (await store.index.journal_lag("fast"))[0]
+
+            await eventually_async(is_collected)
         assert await files(slow) == 1
         running.cancel()
         await asyncio.gather(running, return_exceptions=True)
@@ -93,8 +97,11 @@ async def test_others_are_swept(settings: Settings, tmp_path: Path, monkeypatch:
         running = asyncio.create_task(jobs.run())
         async with asyncio.timeout(60):
             await hung.wait()
-            while await files(fast):  # noqa: ASYNC110
-                await asyncio.sleep(0.01)
+
+            async def is_empty() -> bool:
+                return not await files(fast)
+
+            await eventually_async(is_empty)
             assert await files(slow) == 1
             assert incarnation in {writer.incarnation for writer in await store.index.writers()}
             # both stores' other jobs go on, that of the one which hangs too
@@ -102,11 +109,16 @@ async def test_others_are_swept(settings: Settings, tmp_path: Path, monkeypatch:
                 bucket = await make(store, one.name)
                 await put(one, bucket, "k", LARGE)
                 await put(one, bucket, "k", LARGE)
-            while await files(fast) > 1 or await files(slow) > 2:  # noqa: ASYNC110
-                await asyncio.sleep(0.01)
+
+            async def is_collected() -> bool:
+                return await files(fast) <= 1 and await files(slow) <= 2
+
+            async def is_forgotten() -> bool:
+                return incarnation not in {writer.incarnation for writer in await store.index.writers()}
+
+            await eventually_async(is_collected)
             answers.set()
-            while incarnation in {writer.incarnation for writer in await store.index.writers()}:  # noqa: ASYNC110
-                await asyncio.sleep(0.01)
+            await eventually_async(is_forgotten)
             assert await files(slow) == 1
         running.cancel()
         await asyncio.gather(running, return_exceptions=True)

@@ -12,9 +12,10 @@ import orjson
 import pytest
 
 from sluice_s3.app.errors import StoreUnavailable
-from sluice_s3.app.index import object_lock
-from sluice_s3.app.index.object_lock import COMPLIANCE, Lock
-from sluice_s3.app.index.rows import Bucket, NewVersion, Version
+from sluice_s3.app.index.buckets.rows import Bucket
+from sluice_s3.app.index.object_lock import protection as object_lock
+from sluice_s3.app.index.object_lock.protection import COMPLIANCE, Lock
+from sluice_s3.app.index.objects.rows import NewVersion, Version
 from sluice_s3.app.index.schema.tables import ENABLED
 from sluice_s3.app.jobs import lifecycle as job
 from sluice_s3.app.jobs.integrity.fsck import fsck
@@ -279,7 +280,7 @@ async def test_a_store_that_is_down_holds_up_nothing_else(store: Store, monkeypa
     monkeypatch.setattr(job, "RETRY_SECONDS", 0.0)
     made, counted = running(store, 40)
     with monkeypatch.context() as patch:
-        patch.setattr(slow, "keep", down)
+        patch.setattr(slow, "write_blob", down)
         with pytest.raises(StoreUnavailable):
             await made.run_once()
     assert counted == {"object": 1}

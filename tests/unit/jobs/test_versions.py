@@ -15,19 +15,20 @@ from sluice_s3.app.jobs.reclaim.garbage_collector import GarbageCollector
 from sluice_s3.app.settings import Settings
 from sluice_s3.app.store import objects
 from tests.support.environment import sized
+from tests.support.settings import make_settings
 from tests.unit.index.test_newest import set_states
 from tests.unit.jobs.mixed import THRESHOLD, tables, writing
 from tests.unit.jobs.packed import PACK, Counts, body, compact, packed
 from tests.unit.jobs.test_rebuild import lose_index, rebuilt
 from tests.unit.jobs.versioned import VersionedPast, contents, every_version
-from tests.unit.store.site import opened, prepare, put, settings_for
+from tests.unit.store.site import opened, prepare, put
 
 pytestmark = pytest.mark.slow
 
 
 @pytest.fixture
 def settings(tmp_path: Path) -> Settings:
-    made = settings_for(tmp_path, pack_size=1 << 20, pack_threshold=THRESHOLD)
+    made = make_settings(tmp_path, pack_size=1 << 20, pack_threshold=THRESHOLD)
     prepare(made)
     return made
 

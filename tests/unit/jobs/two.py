@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 from sluice_s3.app.index import open_index
-from sluice_s3.app.index.rows import Bucket
+from sluice_s3.app.index.buckets.rows import Bucket
 from sluice_s3.app.jobs.journals.rebuild import Rebuild
 from sluice_s3.app.jobs.journals.rebuild_source import Report
 from sluice_s3.app.settings import Settings
@@ -17,6 +17,7 @@ from sluice_s3.app.store import objects
 from sluice_s3.app.store.offline import open_offline_stores
 from sluice_s3.app.store.store import Store
 from sluice_s3.app.store.stores import make_stores
+from tests.support.settings import make_settings
 from tests.unit.jobs.mixed import THRESHOLD
 from tests.unit.jobs.packed import complete, put_part, start_upload
 from tests.unit.store.site import put
@@ -25,13 +26,10 @@ LARGE = b"large " * THRESHOLD
 
 
 def settings_of(path: Path) -> Settings:
-    return Settings(  # type: ignore[call-arg]
-        root_access_key="ROOTKEY",
-        root_secret_key="root-secret-key",  # type: ignore[arg-type]
-        durability="relaxed",
-        master_key_auto=False,
+    return make_settings(
+        path,
         pack_threshold=THRESHOLD,
-        stores={"fast": {"path": path / "fast"}, "slow": {"path": path / "slow"}},  # type: ignore[dict-item]
+        stores={"fast": {"path": path / "fast"}, "slow": {"path": path / "slow"}},
         index=f"sqlite:///{path}/index/sluice.db",
     )
 

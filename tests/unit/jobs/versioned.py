@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from sluice_s3.app.index.rows import Bucket
+from sluice_s3.app.index.buckets.rows import Bucket
 from sluice_s3.app.index.schema.tables import ENABLED, SUSPENDED
-from sluice_s3.app.index.version_rows import ListedVersionEntry
+from sluice_s3.app.index.versioning.rows import ListedVersionEntry
 from sluice_s3.app.store import objects, reading
 from sluice_s3.app.store.store import Store
 from tests.unit.jobs.mixed import Past

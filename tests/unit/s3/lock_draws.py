@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from hypothesis import strategies as st
 
-from sluice_s3.app.index.object_lock import COMPLIANCE, GOVERNANCE, NONE, Lock
+from sluice_s3.app.index.object_lock.protection import COMPLIANCE, GOVERNANCE, NONE, Lock
 from tests.unit.s3.lock_stores import THRESHOLD
 
 KEYS = st.sampled_from(["a", "b/c"])

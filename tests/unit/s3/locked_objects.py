@@ -25,15 +25,16 @@ import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from sluice_s3.app.index import object_lock
-from sluice_s3.app.index.object_lock import COMPLIANCE, GOVERNANCE, Lock
-from sluice_s3.app.index.retention_clock import RetentionClock
+from sluice_s3.app.index.object_lock import protection as object_lock
+from sluice_s3.app.index.object_lock.protection import COMPLIANCE, GOVERNANCE, Lock
+from sluice_s3.app.index.object_lock.retention_clock import RetentionClock
 from sluice_s3.app.store import multipart, reading
 from sluice_s3.app.store.journals import wait
-from tests.integration.negative.signer import Key
+from tests.support.raw_http import Answer
+from tests.support.signing import Key
 from tests.unit.s3.lock_draws import BODIES, CALLERS, CLASSES, KEYS, LOCKS, PICKS, Who, when
 from tests.unit.s3.lock_stores import HOME, THRESHOLD, prepared
-from tests.unit.s3.plane import ROOT, Answer, Plane, plane
+from tests.unit.s3.plane import ROOT, Plane, plane
 
 HOUR = 3_600_000
 DAY = 24 * HOUR

@@ -3,47 +3,32 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import Any, NamedTuple
+from functools import partial
+from typing import Any
 
 import orjson
 
 from sluice_s3.app.access.lookup_cache import LookupCache
-from sluice_s3.app.index.identity_rows import USER, Identity
-from sluice_s3.app.index.rows import Bucket
+from sluice_s3.app.index.buckets.rows import Bucket
+from sluice_s3.app.index.iam.rows import USER, Identity
 from sluice_s3.app.jobs.journals.writer import JournalWriter
 from sluice_s3.app.s3.gateway import Gateway
 from sluice_s3.app.s3.services import Services
-from sluice_s3.app.s3.wire.request import REQUEST, S3Request
+from sluice_s3.app.s3.wire.request import S3Request
 from sluice_s3.app.server.http.body_memory import BodyMemoryBudget
 from sluice_s3.app.settings import Settings
+from sluice_s3.app.store.reading import BodyStream
 from sluice_s3.app.store.store import Store
-from tests.integration.negative.signer import Key, Way, sign_full
-from tests.integration.negative.wire import Request
+from tests.support.raw_http import Answer, Request
+from tests.support.settings import ROOT
+from tests.support.signing import Key, Way, sign_full
 from tests.unit.jobs.two import stores
 
 HOST = "gateway.test"
 WAY = Way(HOST)
-ROOT = Key("ROOTKEY", "root-secret-key")
-"""The keys of `tests.unit.store.site.settings_for`."""
-
-
-class Answer(NamedTuple):
-    """An answer, read whole."""
-
-    status: int
-    headers: dict[str, str]
-    body: bytes
-
-    @property
-    def version_id(self) -> str:
-        return self.headers["x-amz-version-id"]
-
-    @property
-    def code(self) -> str:
-        """The error, empty for none."""
-        return self.body.partition(b"<Code>")[2].partition(b"</Code>")[0].decode()
 
 
 class Plane:
@@ -55,7 +40,9 @@ class Plane:
         self.dies = False
         """Whether nothing more is written down when it ends."""
         memory = BodyMemoryBudget(1 << 24)
-        self.gateway = Gateway(Services(settings, store, LookupCache(store.index), memory), lambda *_: None)
+        self.gateway = Gateway(
+            Services(settings, store, LookupCache(store.index), memory), lambda *_: None, _no_health_check
+        )
         self._writing: asyncio.Task[None] | None = None
         for one in store.all.values():
             one.journal_wakeup = self  # type: ignore[assignment]
@@ -109,17 +96,35 @@ class Plane:
             fields.insert(0, ("host", HOST))
         request.set_headers([name.encode() for name, _ in fields], [value.encode() for _, value in fields])
         request.scheme, request.client = "http", "192.0.2.1"
-        told: list[dict[str, Any]] = []
+        request.receive, request.whole_body = partial(_receive, asked.body), asked.body
+        response = await self.gateway.respond(request)
+        assert response is not None
+        body = response.body if isinstance(response.body, bytes) else await _read(response.body)
+        self.gateway.record(request, response, len(body))
+        lines = response.head.decode().split("\r\n")[:-1]
+        return Answer(
+            response.status, {name: value for name, _, value in (line.partition(": ") for line in lines)}, body
+        )
 
-        async def receive() -> dict[str, Any]:
-            return {"type": "http.request", "body": asked.body, "more_body": False}
 
-        async def send(message: Any) -> None:
-            told.append(message)
+async def _receive(body: bytes) -> dict[str, Any]:
+    return {"type": "http.request", "body": body, "more_body": False}
 
-        await self.gateway({REQUEST: request, "extensions": {}}, receive, send)
-        headers = {name.decode(): value.decode() for name, value in told[0]["headers"]}
-        return Answer(told[0]["status"], headers, b"".join(one.get("body", b"") for one in told[1:]))
+
+async def _read(body: BodyStream) -> bytes:
+    pieces = []
+    async for piece in body:
+        if isinstance(piece, bytes):
+            pieces.append(piece)
+        else:
+            pieces.append(os.pread(piece.fd, piece.count, piece.offset))
+            piece.release()
+    await body.aclose()
+    return b"".join(pieces)
+
+
+async def _no_health_check(_: S3Request) -> bool:
+    return False
 
 
 @asynccontextmanager

@@ -9,11 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from sluice_s3.app.index.rows import Account
-from tests.integration.negative.signer import Key
-from tests.integration.negative.wire import Request
-from tests.unit.s3.plane import ROOT, Answer, Plane, plane
-from tests.unit.store.site import prepare, settings_for
+from sluice_s3.app.index.iam.rows import Account
+from tests.support.raw_http import Answer, Request
+from tests.support.settings import make_settings
+from tests.support.signing import Key
+from tests.unit.s3.plane import ROOT, Plane, plane
+from tests.unit.store.site import prepare
 
 SECRET = b"four-digit PIN: 4711"
 OFFSETS = (0, 1, len(SECRET), 999)
@@ -24,7 +25,7 @@ TELLING = ("x-amz-object-size", "x-amz-checksum-crc32", "x-amz-checksum-crc64nvm
 @pytest.fixture
 async def s3(tmp_path: Path) -> AsyncIterator[Plane]:
     """Bucket `bkt` with the object `secret`, where policies and ACLs can let the public in."""
-    settings = settings_for(tmp_path, default_public_access_block=False)
+    settings = make_settings(tmp_path, default_public_access_block=False)
     await asyncio.to_thread(prepare, settings)
     async with plane(settings) as made:
         assert (await made.ask("PUT", "/bkt")).status == 200

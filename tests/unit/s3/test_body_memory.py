@@ -21,7 +21,7 @@ SOME = 16 * 1024
 """Bytes of a piece where a piece has very many."""
 
 
-def request_of(size: int, memory: BodyMemoryBudget, payload: str = "UNSIGNED-PAYLOAD") -> S3Request:
+def make_request(size: int, memory: BodyMemoryBudget, payload: str = "UNSIGNED-PAYLOAD") -> S3Request:
     """The head of an upload."""
     request = S3Request()
     request.headers = {"x-amz-decoded-content-length": str(size)}
@@ -40,7 +40,7 @@ class Upload:
         for piece in pieces:
             self.coming.put_nowait(piece)
         self._left = sum(map(len, pieces)) if size is None else size
-        request = request_of(self._left, memory)
+        request = make_request(self._left, memory)
         request.receive = self._receive
         self.body = RequestBody(request)
         assert request.body is self.body
@@ -197,7 +197,7 @@ def test_a_body_in_very_small_pieces_takes_little_more_than_others(
 ) -> None:
     """As a client sends it that has every two bytes in a packet, or in a chunk, of their own."""
     monkeypatch.setattr(body, "READ_BYTES", SOME)
-    request = request_of(2 * READ_BYTES, BodyMemoryBudget(BUDGET), payload)
+    request = make_request(2 * READ_BYTES, BodyMemoryBudget(BUDGET), payload)
     sent = b"xy" if payload == "UNSIGNED-PAYLOAD" else b"2\r\nxy\r\n" * 20
 
     async def receive() -> MutableMapping[str, Any]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from sluice_s3.app.index.rows import Conditions
+from sluice_s3.app.index.objects.conditions import Conditions
 from sluice_s3.app.s3 import errors
 from sluice_s3.app.s3.wire import conditions
 from sluice_s3.app.s3.wire.conditions import check_copy_source, check_read

@@ -11,9 +11,11 @@ from xml.sax.saxutils import escape
 
 import pytest
 
-from tests.integration.negative.signer import Key
-from tests.unit.s3.plane import ROOT, Answer, Plane, plane
-from tests.unit.store.site import prepare, settings_for
+from tests.support.raw_http import Answer
+from tests.support.settings import make_settings
+from tests.support.signing import Key
+from tests.unit.s3.plane import ROOT, Plane, plane
+from tests.unit.store.site import prepare
 
 TAGS = b"<Tagging><TagSet><Tag><Key>a</Key><Value>b</Value></Tag></TagSet></Tagging>"
 UNUSABLE = {"../x": b"InvalidURI", "a/../../b": b"InvalidURI", "k" * 1025: b"KeyTooLongError"}
@@ -22,7 +24,7 @@ UNUSABLE = {"../x": b"InvalidURI", "a/../../b": b"InvalidURI", "k" * 1025: b"Key
 @pytest.fixture
 async def s3(tmp_path: Path) -> AsyncIterator[Plane]:
     """Bucket `bkt` with a setting, so that rights are asked for each key, and the object `good`."""
-    settings = settings_for(tmp_path)
+    settings = make_settings(tmp_path)
     await asyncio.to_thread(prepare, settings)
     async with plane(settings) as made:
         for path, query, body in (("/bkt", "", b""), ("/bkt", "tagging", TAGS), ("/bkt/good", "", b"x")):

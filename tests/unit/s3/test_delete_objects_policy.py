@@ -14,8 +14,10 @@ import pytest
 
 from sluice_s3.app.access.policy import ALLOWED
 from sluice_s3.app.s3.auth import authorization
-from tests.unit.s3.plane import Answer, Plane, plane
-from tests.unit.store.site import prepare, settings_for
+from tests.support.raw_http import Answer
+from tests.support.settings import make_settings
+from tests.unit.s3.plane import Plane, plane
+from tests.unit.store.site import prepare
 
 COSTLY = [f"arn:aws:s3:::costly/*{'a?' * 400}b{number:02}" for number in range(22)]
 POLICY = {
@@ -27,7 +29,7 @@ KEYS = 100
 
 @pytest.fixture
 async def s3(tmp_path: Path) -> AsyncIterator[Plane]:
-    settings = settings_for(tmp_path)
+    settings = make_settings(tmp_path)
     await asyncio.to_thread(prepare, settings)
     async with plane(settings) as found:
         assert (await found.ask("PUT", "/costly")).status == 200

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from sluice_s3.app import errors
-from sluice_s3.app.s3.errors import InternalError, S3Error
+from sluice_s3.app.s3.errors import AccessDenied, InternalError, S3Error
 from sluice_s3.app.s3.errors.from_domain import to_s3_error
 
 
@@ -40,3 +40,12 @@ def test_each_has_an_answer(kind: type[errors.DomainError]) -> None:
         assert answer.extra == {"Key": "k"}
     else:
         assert answer.extra == {}
+
+
+def test_other_exceptions() -> None:
+    """An S3 error is its own answer; what nobody foresaw shows nothing of itself."""
+    denied = AccessDenied(Key="k")
+    assert to_s3_error(denied) is denied
+    unforeseen = to_s3_error(ValueError("/secret/path"))
+    assert type(unforeseen) is InternalError
+    assert "/secret/" not in f"{unforeseen.text} {unforeseen.extra}"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from sluice_s3.app.index.rows import Bucket
+from sluice_s3.app.index.buckets.rows import Bucket
 from sluice_s3.app.s3.auth.condition_context import GLOBAL_KEYS, TARGET_KEYS, ConditionContext
 from sluice_s3.app.s3.errors import InvalidArgument
 from sluice_s3.app.s3.wire.request import S3Request

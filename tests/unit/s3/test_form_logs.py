@@ -7,9 +7,10 @@ from pathlib import Path
 
 import orjson
 
-from tests.integration.negative.wire import Request
+from tests.support.raw_http import Request
+from tests.support.settings import make_settings
 from tests.unit.s3.plane import plane
-from tests.unit.store.site import prepare, settings_for
+from tests.unit.store.site import prepare
 
 LOGGED = (
     b"<BucketLoggingStatus><LoggingEnabled><TargetBucket>logs</TargetBucket><TargetPrefix>x</TargetPrefix>"
@@ -28,7 +29,7 @@ def may_put(bucket: str, principal: object) -> bytes:
 
 
 async def test_a_form_of_somebody_else_is_told_of(tmp_path: Path) -> None:
-    settings = settings_for(tmp_path)
+    settings = make_settings(tmp_path)
     await asyncio.to_thread(prepare, settings)
     async with plane(settings) as s3:
         for answer in [

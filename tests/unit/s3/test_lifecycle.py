@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from sluice_s3.app.index.rows import Bucket
+from sluice_s3.app.index.buckets.rows import Bucket
 from sluice_s3.app.s3.errors import InvalidArgument, InvalidRequest, MalformedXML, NotImplemented, S3Error
 from sluice_s3.app.s3.lifecycle import rules as lifecycle
 from sluice_s3.app.store.lifecycle.evaluator import BASE, FILTER, Rule, Rules, to_setting

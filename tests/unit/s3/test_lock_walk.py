@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import rule
 
-from sluice_s3.app.index.rows import PIECES
+from sluice_s3.app.index.multipart.rows import PIECES
 from tests.support.environment import sized
 from tests.unit.s3.lock_draws import PICKS, when
 from tests.unit.s3.lock_jobs import Jobs, admin, damage, sluice

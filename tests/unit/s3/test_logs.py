@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from sluice_s3.app.errors import StoreUnavailable
-from sluice_s3.app.index.outbox_rows import Lines, Waiting
-from sluice_s3.app.index.rows import Bucket
+from sluice_s3.app.index.buckets.rows import Bucket
+from sluice_s3.app.index.logging.rows import Lines, Waiting
 from sluice_s3.app.index.sql.transaction import now_ms
 from sluice_s3.app.s3.errors import MalformedXML
 from sluice_s3.app.s3.logging import record
@@ -209,7 +209,7 @@ class Failing(Rows):
 
 async def test_what_nobody_foresaw_does_not_end_the_collecting() -> None:
     index: Any = Failing()
-    collector = Collector(index, cache=None)  # type: ignore[arg-type]
+    collector = Collector(index)
     collector._add_line(SOURCE, "a\n")
     await collector._try_flush()
     await collector._try_flush()
@@ -261,7 +261,7 @@ async def test_a_log_that_fails_holds_up_no_other(
 
 async def test_lines_are_kept_until_they_are_written_down() -> None:
     index: Any = Rows()
-    collector = Collector(index, cache=None)  # type: ignore[arg-type]
+    collector = Collector(index)
     collector._add_line(SOURCE, "a\n")
     index.away = True
     with pytest.raises(StoreUnavailable):
@@ -275,7 +275,7 @@ async def test_lines_are_kept_until_they_are_written_down() -> None:
 
 async def test_no_more_wait_than_may() -> None:
     index: Any = Rows()
-    collector = Collector(index, cache=None)  # type: ignore[arg-type]
+    collector = Collector(index)
     line = "x" * (1024 * 1024)
     for _ in range(20):
         collector._add_line(SOURCE, line)

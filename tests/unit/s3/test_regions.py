@@ -14,10 +14,11 @@ from urllib.parse import quote
 import pytest
 
 from sluice_s3.app.store.regions import Regions
-from tests.integration.negative.signer import SIGNED_CHUNKS, Key, Way, chunks_of, presign, sign_full
-from tests.integration.negative.wire import Request
-from tests.unit.s3.plane import HOST, ROOT, Answer, Plane, plane
-from tests.unit.store.site import prepare, settings_for
+from tests.support.raw_http import Answer, Request
+from tests.support.settings import make_settings
+from tests.support.signing import SIGNED_CHUNKS, Key, Way, chunks_of, presign, sign_full
+from tests.unit.s3.plane import HOST, ROOT, Plane, plane
+from tests.unit.store.site import prepare
 
 pytestmark = pytest.mark.slow
 
@@ -39,7 +40,7 @@ CHUNKS = [b"a" * 8192, b"b" * 100]
 async def opened(path: Path, region: str) -> AsyncIterator[Plane]:
     """A gateway that has the bucket `bkt` with the object `key`."""
     targets = {"hook": {"url": "http://127.0.0.1:9/"}}
-    settings = settings_for(path, region=region, notify_targets=targets)
+    settings = make_settings(path, region=region, notify_targets=targets)
     await asyncio.to_thread(prepare, settings)
     async with plane(settings) as made:
         for name in ("/bkt", "/bkt/key"):
@@ -108,7 +109,7 @@ async def test_what_is_in_no_bucket_has_no_region_of_one(fixed: Plane) -> None:
 async def test_a_bucket_follows_its_gateway_to_another_region(tmp_path: Path) -> None:
     async with opened(tmp_path, "auto") as s3:
         assert (await sign(s3, Request("PUT", "/old", body=constraint("eu-west-1")), "us-east-1")).status == 200
-    async with plane(settings_for(tmp_path, region="eu-north-1")) as s3:
+    async with plane(make_settings(tmp_path, region="eu-north-1")) as s3:
         assert (await sign(s3, Request("HEAD", "/old"), "eu-north-1")).headers[HEADER] == "eu-north-1"
         assert b">eu-north-1<" in (await sign(s3, Request("GET", "/old", "location"), "eu-north-1")).body
         assert (await sign(s3, Request("HEAD", "/old"), "eu-west-1")).headers[HEADER] == "eu-north-1"

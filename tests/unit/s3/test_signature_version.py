@@ -11,11 +11,12 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from tests.integration.negative.signer import sign_v2
-from tests.integration.negative.wire import Request
 from tests.support.gateway import client
-from tests.unit.s3.plane import HOST, ROOT, Answer, Plane, plane
-from tests.unit.store.site import prepare, settings_for
+from tests.support.raw_http import Answer, Request
+from tests.support.settings import make_settings
+from tests.support.signing import sign_v2
+from tests.unit.s3.plane import HOST, ROOT, Plane, plane
+from tests.unit.store.site import prepare
 
 RESOURCES = ["arn:aws:s3:::bkt", "arn:aws:s3:::bkt/*"]
 
@@ -31,7 +32,7 @@ ALLOWED = {"Effect": "Allow", "Principal": "*", "Action": "s3:GetObject", "Resou
 @pytest.fixture
 async def s3(tmp_path: Path) -> AsyncIterator[Plane]:
     """The bucket `bkt` with the object `key`, for everybody to read, and both versions of signatures."""
-    settings = settings_for(tmp_path, default_public_access_block=False, sigv2="on")
+    settings = make_settings(tmp_path, default_public_access_block=False, sigv2="on")
     await asyncio.to_thread(prepare, settings)
     async with plane(settings) as made:
         assert (await made.ask("PUT", "/bkt")).status == 200

@@ -10,13 +10,14 @@ from typing import Any
 
 import pytest
 
-from tests.integration.negative.signer import presign, sign_full
-from tests.integration.negative.wire import Request
+from tests.support.raw_http import AsyncConnection, Request
+from tests.support.settings import make_settings
+from tests.support.signing import presign, sign_full
 from tests.support.waiting import eventually_async
 from tests.unit.s3.plane import HOST, ROOT, WAY, Plane, plane
 from tests.unit.s3.test_form_logs import may_put
-from tests.unit.server.tools import Client, Site, serving
-from tests.unit.store.site import prepare, settings_for
+from tests.unit.server.tools import Site, serving
+from tests.unit.store.site import prepare
 
 pytestmark = pytest.mark.slow
 
@@ -29,7 +30,7 @@ IAM = (("content-type", "application/x-www-form-urlencoded"),)
 
 @pytest.fixture
 async def s3(tmp_path: Path) -> AsyncIterator[Plane]:
-    settings = settings_for(tmp_path)
+    settings = make_settings(tmp_path)
     await asyncio.to_thread(prepare, settings)
     async with plane(settings) as found:
         assert (await found.ask("PUT", "/open")).status == 200
@@ -39,7 +40,7 @@ async def s3(tmp_path: Path) -> AsyncIterator[Plane]:
 class Sending:
     """A client in the middle of a body."""
 
-    def __init__(self, site: Site, client: Client) -> None:
+    def __init__(self, site: Site, client: AsyncConnection) -> None:
         self.site, self.client = site, client
         (self.cycle,) = site.state.running
 
@@ -55,7 +56,7 @@ class Sending:
         for _ in range(3):
             await self.send(bytes(40_000), 10)
         self.site.later(1)
-        return await self.client.response()
+        return await self.client.answer()
 
 
 @asynccontextmanager
@@ -81,7 +82,7 @@ async def test_the_fields_of_a_form(s3: Plane) -> None:
         for _ in range(2):
             await form.send(b"a" * 5_000, 10)
         form.site.later(1)
-        assert (await form.client.response()).code == "RequestTimeout"
+        assert (await form.client.answer()).code == "RequestTimeout"
         await eventually_async(lambda: not form.site.state.unauthenticated)
 
 
@@ -108,7 +109,7 @@ async def test_an_object_of_a_known_sender(s3: Plane) -> None:
         for _ in range(3):
             await put.send(b"x", 10)
         put.site.later(1)
-        assert (await put.client.response()).code == "RequestTimeout"
+        assert (await put.client.answer()).code == "RequestTimeout"
     assert (await s3.ask("GET", "/open/key")).status == 404
 
 
@@ -117,7 +118,7 @@ async def test_an_object_at_a_slow_rate(s3: Plane) -> None:
         for _ in range(8):
             await put.send(bytes(SIZE // 10), 50)
         await put.client.send(bytes(SIZE // 10))
-        assert (await put.client.response()).status == 200
+        assert (await put.client.answer()).status == 200
 
 
 async def test_an_iam_form(s3: Plane) -> None:

@@ -9,16 +9,18 @@ from typing import Any
 
 import pytest
 
-from tests.integration.negative.signer import Key
-from tests.unit.s3.plane import ROOT, Answer, Plane, plane
-from tests.unit.store.site import prepare, settings_for
+from tests.support.raw_http import Answer
+from tests.support.settings import make_settings
+from tests.support.signing import Key
+from tests.unit.s3.plane import ROOT, Plane, plane
+from tests.unit.store.site import prepare
 
 pytestmark = pytest.mark.slow
 
 
 @pytest.fixture
 async def s3(tmp_path: Path) -> AsyncIterator[Plane]:
-    settings = settings_for(tmp_path)
+    settings = make_settings(tmp_path)
     await asyncio.to_thread(prepare, settings)
     async with plane(settings) as made:
         yield made

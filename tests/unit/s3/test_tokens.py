@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from sluice_s3.app.index.rows import AccessKey
+from sluice_s3.app.index.iam.rows import AccessKey
 from sluice_s3.app.s3.auth.session_tokens import ExpiredToken, TokenState, check, check_session_token
 from sluice_s3.app.s3.errors import InvalidAccessKeyId, InvalidToken
 

@@ -10,14 +10,15 @@ from urllib.parse import quote, unquote
 import orjson
 import pytest
 
-from sluice_s3.app.index.rows import NewVersion
+from sluice_s3.app.index.objects.rows import NewVersion
 from sluice_s3.app.s3.wire import metadata
 from sluice_s3.app.store import objects
 from sluice_s3.storage_drivers.base import BodySource
-from tests.integration.negative.signer import presign
-from tests.integration.negative.wire import Request
-from tests.unit.s3.plane import ROOT, WAY, Answer, Plane, plane
-from tests.unit.store.site import Bytes, prepare, settings_for
+from tests.support.raw_http import Answer, Request
+from tests.support.settings import make_settings
+from tests.support.signing import presign
+from tests.unit.s3.plane import ROOT, WAY, Plane, plane
+from tests.unit.store.site import Bytes, prepare
 
 pytestmark = pytest.mark.slow
 
@@ -31,7 +32,7 @@ PUBLIC = (
 @pytest.fixture
 async def s3(tmp_path: Path) -> AsyncIterator[Plane]:
     """The bucket `site` is a website."""
-    settings = settings_for(tmp_path, website_domain="web.test")
+    settings = make_settings(tmp_path, website_domain="web.test")
     await asyncio.to_thread(prepare, settings)
     async with plane(settings) as made:
         assert (await made.ask("PUT", "/site")).status == 200

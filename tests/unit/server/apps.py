@@ -7,7 +7,7 @@ import os
 import time
 from typing import Any
 
-from sluice_s3.app.index import retention_clock
+from sluice_s3.app.index.object_lock import retention_clock
 
 
 async def lifespan(receive: Any, send: Any) -> None:

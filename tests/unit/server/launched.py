@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import http.client
 import json
 import subprocess
 import sys
@@ -10,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from tests.support.environment import ROOT
+from tests.support.raw_http import PATIENCE, Client, Request
 
 APP = "tests.unit.server.apps:create"
-PATIENCE = 60.0
 
 
 class Launched:
@@ -33,7 +32,7 @@ class Launched:
                 text=True,
             )
         self.port = self.admin_port = 0
-        self.connections: list[http.client.HTTPConnection] = []
+        self.connections: list[Client] = []
         self.host = "127.0.0.1"
 
     def ready(self) -> Launched:
@@ -48,18 +47,17 @@ class Launched:
         self.admin_port = int(self.process.stdout.readline().rpartition(":")[2])
         return self
 
-    def connect(self) -> http.client.HTTPConnection:
-        connection = http.client.HTTPConnection(self.host, self.port, timeout=PATIENCE)
+    def connect(self) -> Client:
+        connection = Client(f"http://{self.host}:{self.port}")
         self.connections.append(connection)
         return connection
 
-    def get(self, path: str, connection: http.client.HTTPConnection | None = None) -> bytes:
-        own = connection or http.client.HTTPConnection(self.host, self.port, timeout=PATIENCE)
+    def get(self, path: str, connection: Client | None = None) -> bytes:
+        own = connection or Client(f"http://{self.host}:{self.port}")
         try:
-            own.request("GET", path)
-            response = own.getresponse()
-            assert response.status == 200
-            return response.read()
+            answer = own.ask(Request("GET", path))
+            assert answer.status == 200
+            return answer.body
         finally:
             if connection is None:
                 own.close()

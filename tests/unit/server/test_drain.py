@@ -9,9 +9,10 @@ from typing import Any
 import pytest
 
 from sluice_s3.app.server.http.timeouts import DRAIN_IDLE_SECONDS, FIRST_REQUEST_GRACE_SECONDS
+from tests.support.raw_http import PATIENCE
 from tests.support.waiting import eventually_async
 from tests.unit.server.apps import answer
-from tests.unit.server.tools import PATIENCE, Recorder, serving
+from tests.unit.server.tools import Recorder, serving
 
 pytestmark = pytest.mark.slow
 
@@ -94,7 +95,7 @@ async def test_a_running_request_is_answered_with_close() -> None:
         await eventually_async(lambda: site.state.running)
         site.sweeper.drain(patient=False)
         go.set()
-        got = await client.response()
+        got = await client.answer()
         assert (got.status, got.headers["connection"]) == (200, "close")
         assert await client.rest() == b""
 
@@ -106,5 +107,5 @@ async def test_a_request_in_the_socket_is_not_cut_off() -> None:
         await client.ask(GET)
         client.writer.write(GET)  # uvloop writes at once, and nothing is awaited before the drain
         site.sweeper.drain(patient=False)
-        got = await client.response()
+        got = await client.answer()
         assert (got.status, got.headers["connection"]) == (200, "close")

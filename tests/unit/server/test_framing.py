@@ -107,7 +107,7 @@ async def test_refused_head(name: str, pieces: str) -> None:
             await client.send(raw[:half])
             await asyncio.sleep(0.01)
             await client.send(raw[half:])
-        answer = await client.response()
+        answer = await client.answer()
         assert (answer.code, answer.status) == (code, 405 if code == "MethodNotAllowed" else 400)
         assert answer.headers["content-type"] == "application/xml"
         assert answer.headers["connection"] == "close"
@@ -145,14 +145,14 @@ async def test_a_chunk_extension_without_end_is_refused() -> None:
     async with serving(Recorder()) as site:
         client = await site.connect()
         client.writer.write(CHUNKED + b"5;" + b"x" * 1_000_000 + b"\r\naaaaa\r\n0\r\n\r\n")
-        assert (await client.response()).code == "BadRequest"
+        assert (await client.answer()).code == "BadRequest"
 
 
 async def test_trailers_without_end_are_refused() -> None:
     async with serving(Recorder()) as site:
         client = await site.connect()
         client.writer.write(CHUNKED + b"0\r\n" + b"X-T: 1\r\n" * 200_000)
-        assert (await client.response()).code == "BadRequest"
+        assert (await client.answer()).code == "BadRequest"
 
 
 @pytest.mark.parametrize(
@@ -199,7 +199,7 @@ async def test_an_upgrade_is_not_taken_and_the_connection_goes_on() -> None:
     async with serving(app) as site:
         client = await site.connect()
         first = await client.ask(GET + b"Connection: upgrade\r\nUpgrade: h2c\r\n\r\n" + GET + b"\r\n")
-        assert (first.status, (await client.response()).status) == (200, 200)
+        assert (first.status, (await client.answer()).status) == (200, 200)
         assert (await client.ask(GET + b"\r\n")).status == 200
         assert len(app.scopes) == 3
 
@@ -224,7 +224,7 @@ async def test_a_body_is_taken_and_its_upgrade_is_not(size: int, chunked: bool, 
         for at in range(0, len(raw), piece):
             client.writer.write(raw[at : at + piece])
             await asyncio.sleep(0)
-        assert [(await client.response()).status for _ in range(2)] == [200, 200]
+        assert [(await client.answer()).status for _ in range(2)] == [200, 200]
         assert (await client.ask(GET + b"\r\n")).status == 200
         assert (app.bodies[0], len(app.scopes)) == (body, 3)
 
@@ -236,7 +236,7 @@ async def test_pipelined_requests_are_answered_in_order() -> None:
         requests = [b"PUT /%d HTTP/1.1\r\nHost: h\r\nContent-Length: 3\r\n\r\nabc" % number for number in range(20)]
         await client.send(b"".join(requests))
         for _ in requests:
-            assert (await client.response()).status == 200
+            assert (await client.answer()).status == 200
         assert [scope["raw_path"] for scope in app.scopes] == [b"/%d" % number for number in range(20)]
         assert app.bodies == [b"abc"] * 20
         assert (await client.ask(GET + b"\r\n")).status == 200, "reading goes on behind the pipeline"
@@ -247,7 +247,7 @@ async def test_a_bad_request_behind_good_ones_is_answered_in_its_turn() -> None:
     async with serving(app) as site:
         client = await site.connect()
         await client.send(GET + b"\r\n" + GET + b"\r\n" + b"GET /b HTTP/1.1\r\n\r\n" + NEXT)
-        answers = [await client.response() for _ in range(3)]
+        answers = [await client.answer() for _ in range(3)]
         assert [answer.status for answer in answers] == [200, 200, 400]
         assert await client.rest() == b""
         assert len(app.scopes) == 2
@@ -270,7 +270,7 @@ async def test_a_flood_of_pipelined_requests_is_refused() -> None:
         await client.send((GET + b"\r\n") * 1000)
         statuses = []
         while not statuses or statuses[-1] == 200:
-            statuses.append((await client.response()).status)
+            statuses.append((await client.answer()).status)
         assert statuses[-1] == 503
         assert len(statuses) < 100
         assert await client.rest() == b""
@@ -292,5 +292,5 @@ async def test_bytes_behind_the_length_are_another_request() -> None:
     async with serving(app) as site:
         client = await site.connect()
         assert (await client.ask(PUT + b"Content-Length: 3\r\n\r\nabcdef\r\n\r\n")).status == 200
-        assert (await client.response()).status == 400
+        assert (await client.answer()).status == 400
         assert app.bodies == [b"abc"]

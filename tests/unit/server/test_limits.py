@@ -34,7 +34,7 @@ async def test_a_head_by_drops_is_measured_from_its_first_byte() -> None:
     async with serving(Recorder(), header_timeout=0.3) as site:
         client = await site.connect()
         dropping = asyncio.create_task(_drops(client))
-        assert (await client.response()).code == "RequestTimeout"
+        assert (await client.answer()).code == "RequestTimeout"
         dropping.cancel()
 
 
@@ -89,7 +89,7 @@ async def test_a_body_that_goes_on_is_not_cut_off() -> None:
             site.later(site.state.settings.body_timeout - 1)
             await client.send(b"x")
             await eventually_async(lambda received=number: connection.parsed and connection.parsed.received == received)
-        assert (await client.response()).status == 200
+        assert (await client.answer()).status == 200
 
 
 async def test_an_application_that_thinks_is_not_cut_off() -> None:
@@ -107,7 +107,7 @@ async def test_an_application_that_thinks_is_not_cut_off() -> None:
         for _ in range(10):
             site.later(50)
         go.set()
-        assert (await client.response()).body == b"abc"
+        assert (await client.answer()).body == b"abc"
 
 
 async def test_a_reader_that_stops() -> None:
@@ -206,7 +206,7 @@ async def test_requests_past_the_limit_are_told_to_slow_down() -> None:
         assert (got.status, got.code) == (503, "SlowDown")
         go.set()
         for client in running:
-            assert (await client.response()).status == 200
+            assert (await client.answer()).status == 200
         assert (await site.ask(GET)).status == 200
 
 

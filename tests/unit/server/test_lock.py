@@ -6,7 +6,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -14,6 +13,7 @@ import pytest
 
 from sluice_s3.app.server.processes import instance_lock
 from sluice_s3.app.server.processes.instance_lock import NAME, InstanceLock, acquire, is_dead_or_dying
+from tests.support.waiting import eventually
 
 HOLD = "import sys, time; from pathlib import Path; from sluice_s3.app.server.processes.instance_lock import acquire; "
 HOLD += "held = acquire(Path(sys.argv[1])); print(held is not None, flush=True); time.sleep(600)"
@@ -85,9 +85,7 @@ def test_who_is_doomed() -> None:
     os.kill(process.pid, signal.SIGSTOP)
     assert not is_dead_or_dying(process.pid)
     process.kill()
-    deadline = time.monotonic() + 60
-    while not is_dead_or_dying(process.pid):  # killed; then a zombie
-        assert time.monotonic() < deadline
+    eventually(lambda: is_dead_or_dying(process.pid), "killed; then a zombie")
     process.wait()
     assert is_dead_or_dying(process.pid)
     assert not is_dead_or_dying(os.getpid())

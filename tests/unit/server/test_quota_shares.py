@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from sluice_s3.app.index.usage import Usage
+from sluice_s3.app.index.buckets.queries import Usage
 from sluice_s3.app.server.shared_memory.quota_ledger import PROBES, SLOTS, QuotaLedger
 
 NOTHING = Usage(0, 0)

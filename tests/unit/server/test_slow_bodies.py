@@ -8,9 +8,10 @@ from typing import Any
 from sluice_s3.app.s3.wire.request import REQUEST
 from sluice_s3.app.server.http.cycle import HIGH_WATER_BYTES
 from sluice_s3.app.server.http.unauthenticated import CROWDED_GRACE_SECONDS
+from tests.support.raw_http import AsyncConnection
 from tests.support.waiting import eventually_async
 from tests.unit.server.apps import answer, read_body
-from tests.unit.server.tools import Client, Recorder, Site, serving
+from tests.unit.server.tools import Recorder, Site, serving
 
 GET = b"GET /b/k HTTP/1.1\r\nHost: h\r\n\r\n"
 PUT = b"PUT /b/k HTTP/1.1\r\nHost: h\r\n"
@@ -34,7 +35,7 @@ class Believing:
         await answer(send, b"ok")
 
 
-async def begin(site: Site, data: bytes = BEGUN) -> Client:
+async def begin(site: Site, data: bytes = BEGUN) -> AsyncConnection:
     """A client whose request has come as far as `data`."""
     client, known = await site.connect(), set(site.state.running)
     await client.send(data)
@@ -42,7 +43,7 @@ async def begin(site: Site, data: bytes = BEGUN) -> Client:
     return client
 
 
-async def drip(site: Site, client: Client, data: bytes) -> None:
+async def drip(site: Site, client: AsyncConnection, data: bytes) -> None:
     """Send some of a body, and wait until the application has it and waits for more."""
     cycle = next(iter(site.state.running))
     before = cycle.received
@@ -58,7 +59,7 @@ async def test_a_body_by_drops_is_cut_off() -> None:
             site.later(10)
             await drip(site, client, b"x")
         site.later(1)
-        got = await client.response()
+        got = await client.answer()
         assert (got.status, got.code, got.headers["connection"]) == (400, "RequestTimeout", "close")
 
 
@@ -69,7 +70,7 @@ async def test_chunks_by_drops_are_cut_off() -> None:
             site.later(10)
             await drip(site, client, b"1\r\na\r\n")
         site.later(1)
-        assert (await client.response()).code == "RequestTimeout"
+        assert (await client.answer()).code == "RequestTimeout"
 
 
 async def test_a_slow_body_is_not_cut_off() -> None:
@@ -78,7 +79,7 @@ async def test_a_slow_body_is_not_cut_off() -> None:
         for _ in range(20):
             site.later(1.9)
             await drip(site, client, bytes(2000))
-        assert (await client.response()).status == 200
+        assert (await client.answer()).status == 200
 
 
 async def test_a_body_may_pause_after_much_of_it() -> None:
@@ -88,7 +89,7 @@ async def test_a_body_may_pause_after_much_of_it() -> None:
             site.later(50)
             await drip(site, client, b"x")
         await client.send(bytes(50_000 - 3))
-        assert (await client.response()).status == 200
+        assert (await client.answer()).status == 200
 
 
 async def test_the_rate_can_be_turned_off() -> None:
@@ -97,7 +98,7 @@ async def test_the_rate_can_be_turned_off() -> None:
         for _ in range(10):
             site.later(59)
             await drip(site, client, b"x")
-        assert (await client.response()).status == 200
+        assert (await client.answer()).status == 200
 
 
 async def test_what_the_gateway_takes_time_for_does_not_count() -> None:
@@ -117,7 +118,7 @@ async def test_what_the_gateway_takes_time_for_does_not_count() -> None:
         for _ in range(1000):
             site.later(10)
         go.set()
-        assert int((await client.response()).body) > size // 2
+        assert int((await client.answer()).body) > size // 2
         await sending
 
 
@@ -134,7 +135,7 @@ async def test_time_before_100_continue_does_not_count() -> None:
         await eventually_async(lambda: site.state.running)
         site.later(1000)
         go.set()
-        assert (await client.response()).status == 100
+        assert (await client.answer()).status == 100
         assert (await client.ask(b"abc")).body == b"abc"
 
 
@@ -147,7 +148,7 @@ async def test_a_document_has_a_total_time() -> None:
             site.later(10)
             await drip(site, client, bytes(50_000))
         site.later(1)
-        assert (await client.response()).code == "RequestTimeout"
+        assert (await client.answer()).code == "RequestTimeout"
 
 
 # places
@@ -179,13 +180,13 @@ async def test_places_are_given_back() -> None:
         await eventually_async(lambda: not site.state.unauthenticated)
         client = await begin(site)
         await client.send(bytes(999_997))
-        assert (await client.response()).status == 200
+        assert (await client.answer()).status == 200
         assert not site.state.unauthenticated
         client = await begin(site, BEGUN.replace(b"/b/k", b"/later", 1))
         await eventually_async(lambda: not site.state.unauthenticated)
         assert len(site.state.running) == 1
         await client.send(bytes(999_997))
-        assert (await client.response()).status == 200
+        assert (await client.answer()).status == 200
 
 
 async def test_slow_ones_make_room() -> None:
@@ -196,10 +197,10 @@ async def test_slow_ones_make_room() -> None:
         assert (await site.ask(BEGUN)).code == "SlowDown"
         site.later(3)
         await begin(site)
-        assert (await slow.response()).code == "SlowDown"
+        assert (await slow.answer()).code == "SlowDown"
         assert len(site.state.unauthenticated) == 2
         await fast.send(bytes(899_997))
-        assert (await fast.response()).status == 200
+        assert (await fast.answer()).status == 200
 
 
 async def test_places_of_one_client() -> None:

@@ -12,9 +12,10 @@ from typing import Any
 import pytest
 
 from sluice_s3.app.server.http import zerocopy
+from tests.support.raw_http import AsyncConnection
 from tests.support.waiting import eventually_async
 from tests.unit.server.apps import answer
-from tests.unit.server.tools import Client, Site, serving
+from tests.unit.server.tools import Site, serving
 
 MIB = 1024 * 1024
 EXTENSION = "http.response.zerocopysend"
@@ -77,13 +78,13 @@ def get(path: str) -> bytes:
     return f"GET {path} HTTP/1.1\r\nHost: h\r\n\r\n".encode()
 
 
-async def slow_client(site: Site, buffer: int = 4096) -> Client:
+async def slow_client(site: Site, buffer: int = 4096) -> AsyncConnection:
     """A client whose socket takes little, so that the server has to wait for it."""
     sock = socket.socket()
     sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, buffer)
     sock.setblocking(False)
     await asyncio.get_running_loop().sock_connect(sock, ("127.0.0.1", site.port))
-    client = Client(*await asyncio.open_connection(sock=sock, limit=buffer))
+    client = AsyncConnection(*await asyncio.open_connection(sock=sock, limit=buffer))
     site.clients.append(client)
     return client
 
@@ -108,15 +109,15 @@ async def test_slices_and_bytes_in_one_answer(files: Files, content: bytes) -> N
         client = await site.connect()
         await client.send(get("/parts") * 5 + get("/quick"))
         for _ in range(5):
-            assert (await client.response()).body == expected
-        assert (await client.response()).body == b"ok"
+            assert (await client.answer()).body == expected
+        assert (await client.answer()).body == b"ok"
 
 
 async def test_head_sends_no_file(files: Files) -> None:
     async with serving(files) as site:
         client = await site.connect()
         await client.send(b"HEAD /0/1000 HTTP/1.1\r\nHost: h\r\n\r\n")
-        got = await client.response(head=True)
+        got = await client.answer("HEAD")
         assert got.headers["content-length"] == "1000"
         assert (await client.ask(get("/quick"))).body == b"ok"
 
@@ -125,8 +126,7 @@ async def test_a_slow_reader_gets_everything(files: Files, content: bytes) -> No
     async with serving(files) as site:
         client = await slow_client(site)
         await client.send(get("/0/3000000"))
-        head = await client.reader.readuntil(b"\r\n\r\n")
-        assert b"content-length: 3000000" in head
+        assert (await client.head()).headers["content-length"] == "3000000"
         body = bytearray()
         while len(body) < 3_000_000:
             body += await client.reader.read(50_000)
@@ -173,7 +173,7 @@ async def test_a_reader_that_goes_on_is_not_cut_off(files: Files, content: bytes
         await client.send(get(f"/0/{24 * MIB}"))
         (connection,) = site.state.connections
         await eventually_async(lambda: connection.out_waiter is not None)
-        await client.reader.readuntil(b"\r\n\r\n")
+        await client.head()
         body = bytearray()
         while len(body) < 24 * MIB:
             if connection.out is not None:

@@ -8,7 +8,6 @@ import shutil
 import signal
 import socket
 import subprocess
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -20,6 +19,7 @@ import fsspec
 from fsspec.implementations.memory import MemoryFileSystem
 
 from tests.support.environment import lack
+from tests.support.waiting import eventually, is_listening
 
 SSHD = "/usr/sbin/sshd"
 CONFIG = """\
@@ -100,15 +100,10 @@ class SshServer:
     def start(self) -> None:
         with (self.directory / "log").open("ab") as log:
             self.process = subprocess.Popen([SSHD, "-D", "-e", "-f", str(self.directory / "config")], stderr=log)
-        deadline = time.monotonic() + 30
-        while time.monotonic() < deadline:
-            try:
-                socket.create_connection(("127.0.0.1", self.port), 1).close()
-            except OSError:
-                time.sleep(0.02)
-            else:
-                return
-        raise RuntimeError((self.directory / "log").read_text())
+        try:
+            eventually(lambda: is_listening(self.port), "sshd listens", 30)
+        except AssertionError as error:
+            raise RuntimeError((self.directory / "log").read_text()) from error
 
     def stop(self) -> None:
         """Take no more sessions, and end those that there are."""

@@ -13,6 +13,7 @@ import pytest
 from sluice_s3.storage_drivers.errors import DriverError, ReadOnlyStore, StoreFailed, StoreFull, map_errors
 from sluice_s3.storage_drivers.local import LocalDriver
 from sluice_s3.storage_drivers.objects.driver import ObjectsDriver
+from tests.support.waiting import eventually_async
 from tests.unit.storage_drivers.conftest import HastyFuse, MakeDriver
 from tests.unit.storage_drivers.tools import Pieces, content, fail_nth, stored
 
@@ -215,9 +216,7 @@ async def test_a_cancelled_read_keeps_no_descriptor(driver: ObjectsDriver, monke
     with pytest.raises(asyncio.CancelledError):
         await read
     go_on.set()
-    async with asyncio.timeout(30):
-        while len(os.listdir("/proc/self/fd")) != before:  # noqa: ASYNC110 - nothing tells
-            await asyncio.sleep(0.01)
+    await eventually_async(lambda: len(os.listdir("/proc/self/fd")) == before)
 
 
 async def test_a_reader_that_raises_keeps_no_descriptor(driver: ObjectsDriver) -> None:

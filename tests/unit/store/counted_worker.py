@@ -13,9 +13,12 @@ from typing import Any
 import sluice_s3.app.crash
 import sluice_s3.app.index.sqlite.index  # so that processes find it loaded when they are forked
 from sluice_s3.app.errors import DomainError
-from sluice_s3.app.index.rows import PIECES, Bucket, Conditions, Extent, NewVersion, Part, Upload, Version
+from sluice_s3.app.index.buckets.rows import Bucket
+from sluice_s3.app.index.multipart.rows import PIECES, Extent, Part, Upload
+from sluice_s3.app.index.objects.conditions import Conditions
+from sluice_s3.app.index.objects.rows import NewVersion, Version
 from sluice_s3.app.index.sqlite.connection import open_connection
-from sluice_s3.app.index.version_rows import Deletion
+from sluice_s3.app.index.versioning.rows import Deletion
 from sluice_s3.app.jobs.integrity.fsck import fsck
 from sluice_s3.app.jobs.reclaim.compaction import Compactor
 from sluice_s3.app.jobs.reclaim.garbage_collector import GarbageCollector

@@ -5,10 +5,10 @@ from __future__ import annotations
 import hashlib
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from pathlib import Path
 
 from sluice_s3.app.index import open_index
-from sluice_s3.app.index.rows import Bucket, CommitResult, NewVersion
+from sluice_s3.app.index.buckets.rows import Bucket
+from sluice_s3.app.index.objects.rows import CommitResult, NewVersion
 from sluice_s3.app.settings import Settings
 from sluice_s3.app.startup import prepare
 from sluice_s3.app.store import objects
@@ -46,14 +46,6 @@ class Bytes:
         return NewVersion(size, self._md5.hexdigest(), "{}", "STANDARD", "", "", "", locator, 0, "owner")
 
 
-def settings_for(path: Path, **options: object) -> Settings:
-    """Settings on a directory, with keys given; a test that wants a key ring makes it (`tests.unit.jobs.encrypted`)."""
-    given: dict[str, object] = {"root_access_key": "ROOTKEY", "root_secret_key": "root-secret-key"}
-    given |= {"durability": "relaxed", "master_key_auto": False}
-    place = {} if "stores" in options else {"data": path / "data"}
-    return Settings(**{**place, **given, **options})  # type: ignore[arg-type]
-
-
 @asynccontextmanager
 async def opened(settings: Settings) -> AsyncIterator[Store]:
     """A store that was prepared before, with a writer of its own."""
@@ -79,4 +71,4 @@ def files(settings: Settings) -> list[str]:
     return sorted(path.name for path in (settings.data / "data").glob("*/*"))
 
 
-__all__ = ["Bytes", "files", "opened", "prepare", "put", "settings_for"]
+__all__ = ["Bytes", "files", "opened", "prepare", "put"]

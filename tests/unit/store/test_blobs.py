@@ -9,12 +9,13 @@ import pytest
 from sluice_s3.app.errors import StoreUnavailable
 from sluice_s3.app.settings import Settings
 from sluice_s3.app.store import blob_ids
-from tests.unit.store.site import opened, prepare, put, settings_for
+from tests.support.settings import make_settings
+from tests.unit.store.site import opened, prepare, put
 
 
 @pytest.fixture
 def settings(tmp_path: Path) -> Settings:
-    made = settings_for(tmp_path)
+    made = make_settings(tmp_path)
     prepare(made)
     return made
 

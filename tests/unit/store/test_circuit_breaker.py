@@ -16,6 +16,7 @@ from sluice_s3.storage_drivers.base import Durability
 from sluice_s3.storage_drivers.errors import StoreFull, StoreSilent
 from sluice_s3.storage_drivers.identity import Identity
 from sluice_s3.storage_drivers.local import LocalDriver
+from tests.support.waiting import eventually_async
 
 pytestmark = pytest.mark.slow
 
@@ -57,10 +58,13 @@ async def place(make: Callable[[], LocalDriver]) -> AsyncIterator[NamedDriver]:
 
 async def until(made: CircuitBreaker, happened: Callable[[], bool]) -> None:
     """Look until it has happened."""
-    async with asyncio.timeout(30):
-        while not happened():
+
+    async def has_happened() -> bool:
+        if not happened():
             await made.look()
-            await asyncio.sleep(0.01)
+        return happened()
+
+    await eventually_async(has_happened)
 
 
 async def test_a_slow_call_alone_takes_nothing_out_of_service(

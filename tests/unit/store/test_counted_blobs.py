@@ -19,11 +19,13 @@ from hypothesis import HealthCheck, Phase, event, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule, run_state_machine_as_test
 
-from sluice_s3.app.index.rows import Conditions, Upload
+from sluice_s3.app.index.multipart.rows import Upload
+from sluice_s3.app.index.objects.conditions import Conditions
 from tests.support.environment import sized
+from tests.support.settings import make_settings
 from tests.unit.store.counted_model import Body, Extent, Name, State, digest, written
 from tests.unit.store.counted_worker import Died, Refused, Worker
-from tests.unit.store.site import opened, prepare, settings_for
+from tests.unit.store.site import opened, prepare
 
 pytestmark = pytest.mark.slow
 
@@ -73,7 +75,7 @@ class CountedBlobs(RuleBasedStateMachine):
     def start(self, durability: str, mortal: bool, holes: bool) -> None:
         """When nobody dies every dead record must be counted; so that half of the runs looks closer."""
         self.mortal = mortal
-        made = settings_for(self.directory, durability=durability).model_copy(update={"pack_size": PACK})
+        made = make_settings(self.directory, durability=durability).model_copy(update={"pack_size": PACK})
         self.workers = [Worker(made, holes=holes), Worker(made, holes=holes)]
         self.put(0, 0, ("one", "a"), 200_000, False)
         self.put(1, 0, ("one", "b"), 5000, False)
@@ -371,12 +373,12 @@ class CountedBlobs(RuleBasedStateMachine):
 def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A prepared store."""
     path = tmp_path_factory.mktemp("counted") / "template"
-    prepare(settings_for(path))
+    prepare(make_settings(path))
     return path
 
 
 async def test_every_row_has_its_bytes_and_nothing_else_is_left(template: Path) -> None:
-    async with opened(settings_for(template)) as store:
+    async with opened(make_settings(template)) as store:
         for name in ("one", "two"):
             await store.index.create_bucket(name, "owner", "us-east-1", 10)
     run_state_machine_as_test(

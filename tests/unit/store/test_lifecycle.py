@@ -7,7 +7,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from sluice_s3.app.index.rows import Bucket
+from sluice_s3.app.index.buckets.rows import Bucket
 from sluice_s3.app.index.schema.tables import CURRENT, MARKER, NONCURRENT, OLD_MARKER
 from sluice_s3.app.s3.wire import metadata
 from sluice_s3.app.store.lifecycle import evaluator

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from sluice_s3.app.errors import QuotaExceeded
-from sluice_s3.app.index.rows import Bucket
-from sluice_s3.app.index.usage import Usage
+from sluice_s3.app.index.buckets.queries import Usage
+from sluice_s3.app.index.buckets.rows import Bucket
 from sluice_s3.app.server.shared_memory.quota_ledger import SLOTS, QuotaLedger
 from sluice_s3.app.store.quotas import Quota, Quotas, quota_of, to_setting
 

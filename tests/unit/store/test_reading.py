@@ -8,18 +8,19 @@ from pathlib import Path
 import pytest
 
 from sluice_s3.app.errors import DataDamaged
-from sluice_s3.app.index.rows import Bucket
+from sluice_s3.app.index.buckets.rows import Bucket
 from sluice_s3.app.settings import Settings
 from sluice_s3.app.store import objects, reading
 from sluice_s3.app.store.store import Store
-from tests.unit.store.site import opened, prepare, put, settings_for
+from tests.support.settings import make_settings
+from tests.unit.store.site import opened, prepare, put
 
 SIZE = 300_000
 
 
 @pytest.fixture
 def settings(tmp_path: Path) -> Settings:
-    made = settings_for(tmp_path)
+    made = make_settings(tmp_path)
     prepare(made)
     return made
 

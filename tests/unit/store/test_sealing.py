@@ -15,8 +15,9 @@ from hypothesis import strategies as st
 from sluice_s3.app.encryption.chunked_aead import CHUNK, ENCRYPTED_CHUNK_BYTES
 from sluice_s3.app.encryption.envelope import HEADER
 from sluice_s3.app.encryption.scheme import S3, Scheme
-from sluice_s3.app.errors import CustomerKeyNeeded, DataDamaged, KeyUnavailable, NoKeyRing, StoreUnavailable, WouldBlock
-from sluice_s3.app.index.rows import Bucket, NewVersion, Version
+from sluice_s3.app.errors import CustomerKeyNeeded, DataDamaged, KeyUnavailable, NoKeyRing, StoreUnavailable
+from sluice_s3.app.index.buckets.rows import Bucket
+from sluice_s3.app.index.objects.rows import NewVersion, Version
 from sluice_s3.app.jobs.journals.writer import JournalWriter
 from sluice_s3.app.s3.wire import metadata
 from sluice_s3.app.settings import Settings
@@ -26,9 +27,10 @@ from sluice_s3.app.store.encryption.keyring import Keyring, change_ring
 from sluice_s3.app.store.store import Store
 from sluice_s3.storage_drivers.base import Buffer
 from tests.support.environment import sized
+from tests.support.settings import make_settings
 from tests.unit.jobs.encrypted import MASTER, content, of_customer, put_sealed, with_ring
 from tests.unit.jobs.mixed import writing
-from tests.unit.store.site import Bytes, prepare, settings_for
+from tests.unit.store.site import Bytes, prepare
 
 pytestmark = pytest.mark.slow
 
@@ -43,7 +45,7 @@ def settings(tmp_path: Path, driver: str) -> Settings:
     stores = {"default": {"driver": driver, "path": str(tmp_path / "store")}}
     index = f"sqlite:///{tmp_path}/index/sluice.db"
     (tmp_path / "store").mkdir()
-    made = settings_for(tmp_path, stores=stores, index=index)
+    made = make_settings(tmp_path, stores=stores, index=index)
     prepare(made)
     return made
 
@@ -185,7 +187,11 @@ async def test_what_was_tampered_with_is_never_given_out(store: Store, bucket: B
     """By somebody who made the store's own checks right again."""
     seal = await with_ring(store)
     plain = Bytes(body_of(size))
-    sealed = bytes(seal.source(Bytes(body_of(size))).whole(body_of(size)))
+    source = seal.source(Bytes(body_of(size)))
+    pieces = []
+    while piece := await source.read():
+        pieces.append(bytes(piece))
+    sealed = b"".join(pieces)
     told_size = size
     if name == "cut off":
         told_size = 2 * CHUNK
@@ -205,8 +211,6 @@ async def test_what_was_tampered_with_is_never_given_out(store: Store, bucket: B
     assert body_of(size).startswith(bytes(taken)), "what came before it is right"
     with pytest.raises((DataDamaged, KeyUnavailable)):
         await whole(store, version)
-    with pytest.raises(WouldBlock):
-        reading.try_read_body(store, version, 0, told_size, {})
 
 
 async def test_a_customers_key_is_needed(store: Store, bucket: Bucket) -> None:
@@ -214,8 +218,6 @@ async def test_a_customers_key_is_needed(store: Store, bucket: Bucket) -> None:
     version = await objects.find(store, bucket.id, "k")
     with pytest.raises(CustomerKeyNeeded):
         await reading.read_body(store, version, 0, 4, {})
-    with pytest.raises(CustomerKeyNeeded):
-        reading.try_read_body(store, version, 0, 4, {})
     assert await content(store, bucket, "k") == b"body"
 
 
@@ -240,14 +242,11 @@ async def test_a_key_that_another_process_made_is_found(store: Store, bucket: Bu
 
 async def test_a_new_key_waits_until_it_is_written_down(store: Store) -> None:
     await with_ring(store)
-    with pytest.raises(WouldBlock):
-        store.keyring.require_journaled(store.name)
     with pytest.raises(StoreUnavailable):
         await store.keyring.wait_until_journaled(store.name, 0)
     journal_writer = JournalWriter(store)
     await journal_writer.run_once()
     await store.keyring.wait_until_journaled(store.name, 0)
-    store.keyring.require_journaled(store.name)
     await change_ring(store.index, MASTER, lambda ring: ring.with_new_key("one", 2))
     await store.keyring.refresh()
     with pytest.raises(StoreUnavailable):

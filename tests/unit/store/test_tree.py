@@ -22,7 +22,8 @@ from sluice_s3.app.errors import (
     WriterDead,
 )
 from sluice_s3.app.index import open_index
-from sluice_s3.app.index.rows import Bucket, Conditions
+from sluice_s3.app.index.buckets.rows import Bucket
+from sluice_s3.app.index.objects.conditions import Conditions
 from sluice_s3.app.jobs.plain_files.scan import PlainFileScanner
 from sluice_s3.app.jobs.reclaim.orphan_sweeper import sweep
 from sluice_s3.app.settings import Settings
@@ -33,6 +34,7 @@ from sluice_s3.app.store.plain_files.writes import PlainFiles
 from sluice_s3.app.store.store import Store
 from sluice_s3.app.store.stores import make_stores
 from sluice_s3.storage_drivers.errors import StoreFailed
+from tests.support.settings import make_settings
 from tests.unit.store.site import Bytes
 
 pytestmark = pytest.mark.slow
@@ -40,12 +42,7 @@ pytestmark = pytest.mark.slow
 
 @pytest.fixture
 def settings(tmp_path: Path) -> Settings:
-    made = Settings(
-        stores={"default": {"path": tmp_path / "tree", "layout": "tree"}},
-        root_access_key="ROOTKEY",
-        root_secret_key="root-secret-key",
-        durability="relaxed",
-    )
+    made = make_settings(tmp_path, stores={"default": {"path": tmp_path / "tree", "layout": "tree"}})
     prepare(made)
     return made
 
@@ -125,13 +122,13 @@ async def test_a_put_that_fails_in_the_middle(
         monkeypatch.setattr(target, name, failing(getattr(target, name), error, after=after))
         with pytest.raises((StoreUnavailable, Overloaded, CommitUnknown)):
             await put(tree, bucket, "k", b"new")
-        await tree.settle()
+        await tree.finish_interrupted()
         wanted = b"new" if done else b"old"
         assert await read(store, tree, bucket, "k") == (md5(wanted), wanted)
         assert staged(settings) == []
         await put(tree, bucket, "k", b"again")
         assert await read(store, tree, bucket, "k") == (md5(b"again"), b"again")
-        assert await tree.settle() == 0
+        assert await tree.finish_interrupted() == 0
         await tree.index.retire_range((await tree.index.ranges(tree.index.incarnation))[0])
 
 
@@ -154,7 +151,7 @@ async def test_a_delete_that_fails_in_the_middle(
         monkeypatch.setattr(target, name, failing(getattr(target, name), error, after=after))
         with pytest.raises((StoreUnavailable, CommitUnknown)):
             await tree.delete(bucket, "k", None, None, {})
-        await tree.settle()
+        await tree.finish_interrupted()
         assert (await tree.find(bucket, "k") is None) == done
         await tree.delete(bucket, "k", None, None, {})
         assert await tree.find(bucket, "k") is None
@@ -313,7 +310,7 @@ async def test_a_put_makes_no_directory_of_a_bucket_that_is_away(settings: Setti
             await jobs.run_once()
         assert not directory.exists()
         directory.with_name("away").rename(directory)
-        await tree.settle()
+        await tree.finish_interrupted()
         assert (await read(store, tree, bucket, "d/k"))[1] == b"old"
         assert await tree.find(bucket, "new") is None
         await put(tree, bucket, "x//y", b"new")
@@ -362,10 +359,10 @@ async def test_what_cannot_be_settled_keeps_nothing_else_waiting(settings: Setti
         directory = tree.files.root / "bucket"
         directory.rename(directory.with_name("away"))
         with pytest.raises(StoreUnavailable):
-            await tree.settle()
+            await tree.finish_interrupted()
         assert await read(store, tree, other, "k") == (md5(b"new"), b"new")
         directory.with_name("away").rename(directory)
-        assert await tree.settle() == 1
+        assert await tree.finish_interrupted() == 1
         assert await read(store, tree, bucket, "k") == (md5(b"new"), b"new")
 
 

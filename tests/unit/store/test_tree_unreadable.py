@@ -14,7 +14,7 @@ from sluice_s3.app.cli.import_ import import_command
 from sluice_s3.app.errors import BucketAlreadyExists, BucketNotEmpty, StoreUnavailable
 from sluice_s3.app.jobs.plain_files import scan as tree_jobs
 from sluice_s3.app.jobs.plain_files.scan import PlainFileScanner
-from sluice_s3.app.jobs.plain_files.watch import look
+from sluice_s3.app.jobs.plain_files.watch import reconcile_paths
 from sluice_s3.app.settings import Settings
 from sluice_s3.app.store import buckets
 from sluice_s3.app.store.plain_files.reads import SMALL_FILE_BYTES, is_provisional_etag
@@ -67,10 +67,10 @@ async def test_a_directory_that_cannot_be_read_hides_no_other(settings: Settings
         make(tree.files.root, "a", "closed/in/a", "z/a")
         close("bucket/closed", number=number)
         scanned = await reconcile_bucket(tree, bucket)
-        assert (scanned.adopted, scanned.vanished, scanned.seen.unreadable) == (2, 0, 1)
+        assert (scanned.adopted, scanned.vanished, scanned.counts.unreadable) == (2, 0, 1)
         with pytest.raises(StoreUnavailable):
             await tree.find(bucket, "closed/ours")
-        await look(tree, bucket, ["bucket/closed/ours", "bucket/closed/in/a", "bucket/a"], scanned)
+        await reconcile_paths(tree, bucket, ["bucket/closed/ours", "bucket/closed/in/a", "bucket/a"], scanned)
         assert (scanned.adopted, scanned.vanished) == (2, 0)
         close("bucket/closed", again=True)
         assert await read(store, tree, bucket, "closed/ours") == (md5(b"ours"), b"ours")

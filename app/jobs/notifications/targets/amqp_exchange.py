@@ -10,7 +10,7 @@ from typing import Any
 
 import aio_pika
 
-from sluice_s3.app.index.outbox_rows import Message
+from sluice_s3.app.index.notifications.rows import Message
 from sluice_s3.app.jobs.notifications.targets.base import Target
 from sluice_s3.app.settings import NotifyTarget
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from sluice_s3.app.index.outbox_rows import Message
+from sluice_s3.app.index.notifications.rows import Message
 
 
 class TargetError(Exception):

@@ -12,7 +12,7 @@ from typing import Any
 from aiokafka import AIOKafkaProducer
 from aiokafka.errors import MessageSizeTooLargeError
 
-from sluice_s3.app.index.outbox_rows import Message
+from sluice_s3.app.index.notifications.rows import Message
 from sluice_s3.app.jobs.notifications.targets.base import MessageRefused, Target
 from sluice_s3.app.settings import NotifyTarget
 

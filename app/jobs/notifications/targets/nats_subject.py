@@ -11,7 +11,7 @@ from typing import Any
 import nats
 from nats.errors import MaxPayloadError
 
-from sluice_s3.app.index.outbox_rows import Message
+from sluice_s3.app.index.notifications.rows import Message
 from sluice_s3.app.jobs.notifications.targets.base import MessageRefused, Target
 from sluice_s3.app.settings import NotifyTarget
 

@@ -13,7 +13,7 @@ from urllib.parse import unquote, urlsplit
 import h11
 
 from sluice_s3.app import __version__
-from sluice_s3.app.index.outbox_rows import Message
+from sluice_s3.app.index.notifications.rows import Message
 from sluice_s3.app.jobs.notifications.targets.base import MessageRefused, Target, TargetError
 from sluice_s3.app.settings import NotifyTarget
 

@@ -30,6 +30,7 @@ __all__ = [
     "parse_signature",
 ]
 
+V4_SCHEME = sigv4.ALGORITHM + " "
 _USE_V4 = "The authorization mechanism you have provided is not supported. Please use AWS4-HMAC-SHA256."
 _V4_QUERY = ("X-Amz-Algorithm", "X-Amz-Signature", "X-Amz-Credential")
 _V2_QUERY = ("AWSAccessKeyId", "Signature")
@@ -62,7 +63,10 @@ def parse_signature(
             raise errors.InvalidArgument(
                 "Authorization header is invalid -- one and only one is allowed.", ArgumentName="Authorization"
             )
-        signature = _parse_header(request, authorization, now, region, clock_skew, sigv2)
+        if authorization.startswith(V4_SCHEME) or authorization == sigv4.ALGORITHM:
+            signature = sigv4.parse_header(request, authorization, now=now, region=region, clock_skew=clock_skew)
+        else:
+            signature = _parse_other_scheme(request, authorization, now, clock_skew, sigv2)
     elif v4_query:
         signature = sigv4.parse_query(request, now=now, region=region, clock_skew=clock_skew)
         hoist(request)
@@ -76,12 +80,10 @@ def parse_signature(
     return signature
 
 
-def _parse_header(
-    request: S3Request, authorization: str, now: float, region: str | None, clock_skew: float, sigv2: str
+def _parse_other_scheme(
+    request: S3Request, authorization: str, now: float, clock_skew: float, sigv2: str
 ) -> RequestSignature:
     scheme, space, rest = authorization.partition(" ")
-    if scheme == sigv4.ALGORITHM:
-        return sigv4.parse_header(request, authorization, now=now, region=region, clock_skew=clock_skew)
     if scheme == "AWS":
         if sigv2 != "on":
             raise errors.InvalidRequest(_USE_V4)

@@ -9,7 +9,6 @@ import re
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -26,6 +25,7 @@ from sluice_s3.loadtests.compare.trial import TrialResult
 from sluice_s3.loadtests.request_log import read_rows
 from tests.support.environment import ROOT, need_fuse
 from tests.support.gateway import ACCESS_KEY, SECRET_KEY, Gateway
+from tests.support.waiting import eventually
 
 TINY = (
     *("mixed.size=1KB", "mixed.objects=5", "mixed.duration=0.5", "mixed.warm-up=0", "mixed.dead-after=1"),
@@ -207,11 +207,8 @@ def test_interrupted_and_resumed(tmp_path: Path, number: signal.Signals) -> None
     words += ["--scenario", "sizes", "--scenario", "mixed", "--duration", "60", "--repeats", "1", "--name", "run"]
     words += [word for one in ("mixed.size=1KB", "mixed.objects=5", *TINY[5:7]) for word in ("--set", one)]
     process = subprocess.Popen([*words, "--results", str(tmp_path)], cwd=ROOT, stderr=subprocess.PIPE, text=True)
-    deadline = time.monotonic() + 100
-    while not measured(tmp_path / "run", "mixed"):
-        assert time.monotonic() < deadline
-        assert process.poll() is None
-        time.sleep(0.1)
+    eventually(lambda: measured(tmp_path / "run", "mixed") or process.poll() is not None, "it measures", 100)
+    assert process.poll() is None
     process.send_signal(number)
     _, printed = process.communicate(timeout=60)
     assert process.returncode == 3

@@ -16,7 +16,8 @@ from sluice_s3.loadtests.cpu import raw_files
 from sluice_s3.loadtests.mounts import mounted
 from sluice_s3.storage_drivers.base import FileSlice
 from tests.support.environment import need_fuse
-from tests.unit.store.site import opened, prepare, put, settings_for
+from tests.support.settings import make_settings
+from tests.unit.store.site import opened, prepare, put
 
 MS = dict.fromkeys(("create", "sync", "remove", "lookup", "open", "read", "write", "close"), 0.5)
 
@@ -45,7 +46,7 @@ def test_one_file_an_object(mount: Path, directories: int) -> None:
 
 @pytest.fixture
 def settings(mount: Path, tmp_path: Path) -> Settings:
-    made = settings_for(mount / "store", index=f"sqlite:///{tmp_path}/index.db", durability="full")
+    made = make_settings(mount / "store", index=f"sqlite:///{tmp_path}/index.db", durability="full")
     prepare(made)
     return made
 

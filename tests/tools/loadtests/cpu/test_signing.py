@@ -42,6 +42,28 @@ def test_as_botocore_signs(monkeypatch: pytest.MonkeyPatch, method: str, path: s
     assert head.endswith("Content-Length: 5\r\n\r\n")
 
 
+def test_more_fields_as_botocore_signs(monkeypatch: pytest.MonkeyPatch) -> None:
+    fields = {"x-amz-trailer": "x-amz-checksum-crc32", "content-encoding": "aws-chunked"}
+    payload = "STREAMING-UNSIGNED-PAYLOAD-TRAILER"
+    signer = Signer("127.0.0.1:9000", "AKID", "secret")
+    signed = signer.sign("PUT", "/bucket/key", "", payload, fields, {"Expect": "100-continue"}, now=NOW)
+
+    request = AWSRequest("PUT", "http://127.0.0.1:9000/bucket/key")
+    for name, value in {**fields, "x-amz-content-sha256": payload}.items():
+        request.headers[name] = value
+    auth = S3SigV4Auth(Credentials("AKID", "secret"), "s3", "us-east-1")
+    monkeypatch.setattr(
+        "botocore.auth.get_current_datetime",
+        lambda remove_tzinfo=True: datetime.datetime.fromtimestamp(NOW, datetime.UTC).replace(tzinfo=None),
+    )
+    monkeypatch.setattr(auth, "payload", lambda request: payload)
+    auth.add_auth(request)
+
+    assert signed.signature == re.search(r"Signature=(\w+)", request.headers["Authorization"])[1]
+    assert request.headers["Authorization"].encode() in signed.head
+    assert b"\r\nExpect: 100-continue\r\n" in signed.head
+
+
 def test_another_second_is_another_date() -> None:
     signer = Signer("h", "AKID", "secret")
     first = signer.head("GET", "/b/k", now=NOW)

@@ -6,7 +6,6 @@ import json
 import os
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -19,6 +18,7 @@ from sluice_s3.loadtests.mounts.experiments import EXPERIMENTS, Experiment, expe
 from sluice_s3.loadtests.mounts.mount import ROOT
 from sluice_s3.loadtests.mounts.workloads import linux_tree
 from tests.support.environment import need_fuse
+from tests.support.waiting import eventually
 
 
 def run(*words: str) -> str:
@@ -47,11 +47,8 @@ def test_mount_and_tell(tmp_path: Path) -> None:
     command += ["--fault", json.dumps({"call": "mkdir", "act": "EROFS"})]
     process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     try:
-        deadline = time.monotonic() + 20
-        while not os.path.ismount(where):
-            assert process.poll() is None, process.communicate()[0]
-            assert time.monotonic() < deadline
-            time.sleep(0.02)
+        eventually(lambda: os.path.ismount(where) or process.poll() is not None, "it is mounted", 20)
+        assert process.poll() is None, process.communicate()[0]
         with pytest.raises(OSError, match="Read-only"):
             (where / "made").mkdir()
         number = run("tell", str(control), "fault", json.dumps({"fault": {"call": "open", "act": "ESTALE", "nth": 9}}))

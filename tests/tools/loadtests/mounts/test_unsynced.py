@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from sluice_s3.loadtests.mounts import Mount, MountFailed, mounted
+from tests.support.waiting import eventually
 from tests.tools.loadtests.mounts.conftest import Make
 
 
@@ -262,8 +263,7 @@ def test_what_is_written_during_a_sync_is_not_in_it(make: Make) -> None:
         before = mount.counts().get("fsync", 0)
         thread = threading.Thread(target=os.fsync, args=(pack.fileno(),))
         thread.start()
-        while mount.counts().get("fsync", 0) == before:
-            time.sleep(0.01)
+        eventually(lambda: mount.counts().get("fsync", 0) != before)
         time.sleep(0.1)
         pack.write(b"not in it")
         thread.join()
@@ -322,8 +322,7 @@ def test_a_cut_under_writers_loses_nothing_that_was_synced(make: Make) -> None:
     threads = [threading.Thread(target=work, args=(number,)) for number in range(4)]
     for thread in threads:
         thread.start()
-    while len(kept) < 20:
-        time.sleep(0.01)
+    eventually(lambda: len(kept) >= 20)
     mount.crash()
     for thread in threads:
         thread.join(20)

@@ -16,7 +16,7 @@ from sluice_s3.app.access.iam.errors import IamError
 from sluice_s3.app.access.iam.parameters import Parameters
 from sluice_s3.app.access.iam.service import IAM, RUN, STS
 from sluice_s3.app.access.principal import build_principal
-from sluice_s3.app.index.identity_rows import Account
+from sluice_s3.app.index.iam.rows import Account
 from sluice_s3.app.index.sqlite import migrate
 from sluice_s3.app.index.sqlite.index import SqliteIndex
 

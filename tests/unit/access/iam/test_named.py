@@ -12,7 +12,7 @@ from sluice_s3.app.access.iam.service import STS
 from sluice_s3.app.access.policy import parse
 from sluice_s3.app.access.policy.errors import UnknownPrincipal
 from sluice_s3.app.access.policy_principals import bind_principals, unbind_principals
-from sluice_s3.app.index.rows import Bucket
+from sluice_s3.app.index.buckets.rows import Bucket
 from tests.unit.access.iam.conftest import OURS, Caller, policy, trusting
 
 

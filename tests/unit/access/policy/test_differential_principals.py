@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from sluice_s3.app.access.authorize import Verdict, authorize
 from sluice_s3.app.access.policy import Malformed, Policy, parse, parse_identity
 from sluice_s3.app.access.principal import Principal
-from sluice_s3.app.index.rows import Bucket
+from sluice_s3.app.index.buckets.rows import Bucket
 from tests.support.environment import sized
 from tests.unit.access.policy import slow
 from tests.unit.access.policy.test_differential import (

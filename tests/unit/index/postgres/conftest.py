@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
+from sluice_s3.app.index.buckets.rows import Bucket
 from sluice_s3.app.index.postgres.index import PostgresIndex
-from sluice_s3.app.index.rows import Bucket
 from tests.support import postgres
 from tests.unit.index.tools import OWNER
 

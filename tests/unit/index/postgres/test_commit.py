@@ -9,9 +9,11 @@ from typing import Any
 import pytest
 
 from sluice_s3.app.errors import StoreUnavailable, WriterDead
+from sluice_s3.app.index.buckets.rows import Bucket
+from sluice_s3.app.index.objects.conditions import Conditions
+from sluice_s3.app.index.objects.rows import CommitResult
 from sluice_s3.app.index.postgres import group_commit
 from sluice_s3.app.index.postgres.index import WRITING, PostgresIndex
-from sluice_s3.app.index.rows import Bucket, CommitResult, Conditions
 from tests.unit.index.postgres.conftest import Opens
 from tests.unit.index.tools import new
 
@@ -160,7 +162,7 @@ async def test_operations_of_groups_that_are_answered_are_forgotten(
     for number in range(8):
         await one.put_version(bucket.id, f"key {number}", new("blob"))
     await one._committer.tidy()
-    connection = await one.link.connect()
+    connection = await one.database.connect()
     last = one._committer._operation
     own = await connection.fetch("SELECT id FROM operations WHERE id >= $1::bigint ORDER BY id", one._committer._base)
     assert [row["id"] for row in own] == [last - 2, last - 1, last]
@@ -169,11 +171,11 @@ async def test_operations_of_groups_that_are_answered_are_forgotten(
 
 async def test_who_asks_waits_for_a_commit_that_is_under_way(one: PostgresIndex) -> None:
     """And what it then says holds: the other is the second to enter the id."""
-    slow = await one.link.connect()
+    slow = await one.database.connect()
     operation = one._committer._next_operation()
     await slow.execute("BEGIN")
     await slow.execute("INSERT INTO operations VALUES ($1::bigint, 0, 77)", operation)
-    asked = asyncio.create_task(one._committer._number_of(operation))
+    asked = asyncio.create_task(one._committer._resolve_number(operation))
     await asyncio.sleep(0.1)
     assert not asked.done()
     await slow.execute("COMMIT")
@@ -183,9 +185,9 @@ async def test_who_asks_waits_for_a_commit_that_is_under_way(one: PostgresIndex)
 
 async def test_what_was_found_undone_cannot_be_done_later(one: PostgresIndex) -> None:
     operation = one._committer._next_operation()
-    assert await one._committer._number_of(operation) == -1
-    assert await one._committer._number_of(operation) == -1
-    late = await one.link.connect()
+    assert await one._committer._resolve_number(operation) == -1
+    assert await one._committer._resolve_number(operation) == -1
+    late = await one.database.connect()
     with pytest.raises(Exception, match="operations_pkey"):
         await late.fetch(group_commit.BEGIN_GROUP, operation, 0, 1, False, one.incarnation, [])
     await late.close()
@@ -208,8 +210,8 @@ async def test_a_dead_writer_commits_nothing(one: PostgresIndex, opens: Opens) -
 
 async def test_death_waits_for_what_is_under_way(one: PostgresIndex, other: PostgresIndex) -> None:
     """A group that saw its writer live is committed before the writer is dead, or never."""
-    under_way = await one.link.connect()
-    await under_way.execute(one.link.begin)
+    under_way = await one.database.connect()
+    await under_way.execute(one.database.begin)
     begun = group_commit.BEGIN_GROUP
     await under_way.fetch(begun, one._committer._next_operation(), 0, 1, False, one.incarnation, [])
     declared = asyncio.create_task(other.declare_dead(one.incarnation))
@@ -221,8 +223,8 @@ async def test_death_waits_for_what_is_under_way(one: PostgresIndex, other: Post
 
 
 async def test_a_writer_waits_for_what_it_has_under_way_before_it_goes(one: PostgresIndex) -> None:
-    under_way = await one.link.connect()
-    await under_way.execute(one.link.begin)
+    under_way = await one.database.connect()
+    await under_way.execute(one.database.begin)
     begun = group_commit.BEGIN_GROUP
     await under_way.fetch(begun, one._committer._next_operation(), 0, 1, False, one.incarnation, [])
     first = 1 << 40

@@ -59,7 +59,7 @@ async def in_order(index: PostgresIndex, count: int) -> tuple[list[str], list[as
 
     tasks = []
     for number in range(count):
-        call = query_with_retry(index.link, index.reads, ask)
+        call = query_with_retry(index.database, index.reads, ask)
         tasks.append(asyncio.create_task(noted(f"request {number}", call)))
         await asyncio.sleep(0)
     tasks.append(asyncio.create_task(noted("sign", index._beat(1 << 40, 0))))

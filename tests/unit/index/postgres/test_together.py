@@ -10,11 +10,14 @@ import orjson
 import pytest
 
 from sluice_s3.app.errors import BucketNotEmpty, DomainError, NoSuchBucket, PreconditionFailed, SourceGone
+from sluice_s3.app.index.buckets.rows import Bucket
+from sluice_s3.app.index.iam.rows import Account
+from sluice_s3.app.index.objects.conditions import Conditions
 from sluice_s3.app.index.postgres import group_commit
 from sluice_s3.app.index.postgres.advisory_locks import GLOBAL_LOCK
 from sluice_s3.app.index.postgres.index import PostgresIndex
-from sluice_s3.app.index.rows import Account, Bucket, Conditions
 from tests.support.environment import sized
+from tests.support.waiting import eventually_async
 from tests.unit.index.tools import OTHER, OWNER, new, part
 
 pytestmark = pytest.mark.slow
@@ -134,7 +137,7 @@ async def test_one_of_two_makes_the_bucket(one: PostgresIndex, other: PostgresIn
 
 
 async def test_many_deletes_of_the_same_keys(one: PostgresIndex, other: PostgresIndex, bucket: Bucket) -> None:
-    from sluice_s3.app.index.version_rows import Deletion
+    from sluice_s3.app.index.versioning.rows import Deletion
 
     keys = [f"key{number}" for number in range(300)]
     await asyncio.gather(*(one.put_version(bucket.id, key, new(f"blob of {key}")) for key in keys))
@@ -151,15 +154,13 @@ async def test_many_deletes_of_the_same_keys(one: PostgresIndex, other: Postgres
 async def test_a_change_is_told_to_the_others(one: PostgresIndex, other: PostgresIndex) -> None:
     before = other.generation
     await one.add_account(Account(OWNER, "name", "", False, 0), "KEY", "secret")
-    async with asyncio.timeout(10):
-        while other.generation == before:  # noqa: ASYNC110 - it is a number
-            await asyncio.sleep(0.01)
+    await eventually_async(lambda: other.generation != before, seconds=10)
     assert one.generation > 0
 
 
 async def test_what_is_seen_in_order_is_settled(one: PostgresIndex, other: PostgresIndex, bucket: Bucket) -> None:
     """A number that was drawn and is not committed holds back all behind it."""
-    late = await other.link.connect()
+    late = await other.database.connect()
     await late.execute("BEGIN")
     await late.execute(f"SELECT pg_advisory_xact_lock_shared({GLOBAL_LOCK})")
     number = (await late.fetchval("SELECT nextval('commit_sequence')")) << 20
@@ -178,7 +179,7 @@ async def test_what_is_seen_in_order_is_settled(one: PostgresIndex, other: Postg
 
 async def test_a_stopped_gateway_holds_nobody_up_for_ever(one: PostgresIndex, opens: Any, bucket: Bucket) -> None:
     """Its transaction holds locks; Postgres ends it once it is idle too long."""
-    stopped = await one.link.connect()
+    stopped = await one.database.connect()
     await stopped.execute("BEGIN")
     await stopped.execute(f"SELECT pg_advisory_xact_lock_shared({GLOBAL_LOCK})")
     await stopped.execute("SET LOCAL idle_in_transaction_session_timeout = '1s'")

@@ -11,7 +11,6 @@ import shutil
 import signal
 import socket
 import subprocess
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -25,6 +24,7 @@ from sluice_s3.app.jobs.notifications.sender import NotificationSender
 from sluice_s3.app.settings import NotifyTarget
 from sluice_s3.loadtests.common.targets import free_port
 from tests.support.environment import sized
+from tests.support.waiting import eventually
 from tests.unit.jobs.test_events import add, index
 
 __all__ = ["index"]
@@ -70,18 +70,17 @@ class Broker:
         """Until it is reached."""
         how: dict[str, Any] = {"stdout": self._log, "stderr": self._log, "start_new_session": True}
         self._process = subprocess.Popen([SERVER], env=self._environment, **how)
-        until = time.monotonic() + STARTS
-        while time.monotonic() < until:
-            assert self._process.poll() is None, Path(self._log.name).read_text()
-            try:
-                with socket.create_connection(("127.0.0.1", self.port), 1) as one:
-                    one.sendall(b"AMQP\0\0\x09\x01")
-                    if one.recv(1):
-                        return
-            except OSError:
-                pass
-            time.sleep(0.1)
-        raise TimeoutError
+        eventually(self._answers, "RabbitMQ answers", STARTS)
+
+    def _answers(self) -> bool:
+        assert self._process is not None
+        assert self._process.poll() is None, Path(self._log.name).read_text()
+        try:
+            with socket.create_connection(("127.0.0.1", self.port), 1) as one:
+                one.sendall(b"AMQP\0\0\x09\x01")
+                return bool(one.recv(1))
+        except OSError:
+            return False
 
     def kill(self) -> None:
         assert self._process is not None

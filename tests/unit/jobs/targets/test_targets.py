@@ -12,7 +12,7 @@ from typing import Any
 import nats
 import pytest
 
-from sluice_s3.app.index.outbox_rows import Message
+from sluice_s3.app.index.notifications.rows import Message
 from sluice_s3.app.jobs.notifications.targets import MessageRefused, TargetError, open_target
 from sluice_s3.app.settings import NotifyTarget
 from tests.unit.jobs.targets import doubles

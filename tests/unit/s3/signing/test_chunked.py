@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import hmac
 import itertools
 from collections.abc import Iterable
-from hashlib import sha256
 
 import pytest
 from hypothesis import given
@@ -13,7 +11,10 @@ from hypothesis import strategies as st
 
 from sluice_s3.app.s3 import errors
 from sluice_s3.app.s3.auth.signatures.chunked import MAX_LINE, ChunkedDecoder
-from sluice_s3.app.s3.auth.signatures.request_signature import EMPTY_SHA256, ChunkSigner, signing_key
+from sluice_s3.app.s3.auth.signatures.request_signature import ChunkSigner, signing_key
+from tests.support import signing
+from tests.support.raw_http import Request
+from tests.support.signing import Signed
 
 SECRET = "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY"
 TIME = "20130524T000000Z"
@@ -42,24 +43,16 @@ def signer(seed: str = SEED) -> ChunkSigner:
     return ChunkSigner(KEY, TIME, SCOPE, seed)
 
 
-def sign(text: str) -> str:
-    return hmac.digest(KEY, text.encode(), "sha256").hex()
-
-
 def signed_body(chunks: Iterable[bytes], trailers: tuple[tuple[str, str], ...] = (), seed: str = SEED) -> list[bytes]:
     """The chunks of a signed body, each with its head and line end, and last the trailers."""
-    parts = []
-    previous = seed
-    for chunk in [*chunks, b""]:
-        digest = sha256(chunk).hexdigest()
-        previous = sign(f"AWS4-HMAC-SHA256-PAYLOAD\n{TIME}\n{SCOPE}\n{previous}\n{EMPTY_SHA256}\n{digest}")
-        parts.append(f"{len(chunk):x};chunk-signature={previous}\r\n".encode() + chunk + (b"\r\n" if chunk else b""))
+    signed = Signed(Request("PUT", "/"), signing.signing_key(SECRET, SCOPE), TIME, SCOPE, seed)
+    parts = signing.chunks_of(signed, list(chunks))
     tail = "".join(f"{name}:{value}\r\n" for name, value in trailers)
     if trailers:
-        digest = sha256("".join(f"{name}:{value}\n" for name, value in trailers).encode()).hexdigest()
-        text = f"AWS4-HMAC-SHA256-TRAILER\n{TIME}\n{SCOPE}\n{previous}\n{digest}"
-        tail += f"x-amz-trailer-signature:{sign(text)}\r\n"
-    return [*parts, tail.encode() + b"\r\n"]
+        last = parts[-1].extension.rpartition("=")[2]
+        lines = "".join(f"{name}:{value}\n" for name, value in trailers)
+        tail += f"x-amz-trailer-signature:{signing.trailer_signature(signed, last, lines)}\r\n"
+    return [*(part.wire() for part in parts), tail.encode() + b"\r\n"]
 
 
 def unsigned_body(chunks: Iterable[bytes], trailers: tuple[tuple[str, str], ...] = ()) -> bytes:

@@ -11,6 +11,7 @@ import pytest
 
 from sluice_s3.storage_drivers.errors import StoreFailed
 from sluice_s3.storage_drivers.objects.driver import ObjectsDriver
+from tests.support.waiting import eventually_async
 from tests.unit.storage_drivers.conftest import HastyEfs, LocalDriver, MakeDriver
 from tests.unit.storage_drivers.packs.test_packs import Appends, Book, packs
 
@@ -59,10 +60,8 @@ async def put_while_busy(driver: ObjectsDriver, appends: Appends, slow: Slow, co
     """Append one by one, each once the last is on its way to the mount (or waits)."""
     for number in range(count):
         driver.append(await appends.entry(b"%d" % number))
-        for _ in range(500):
-            if slow.under_way >= min(number + 1, STREAMS):
-                break
-            await asyncio.sleep(0.01)
+        wanted = min(number + 1, STREAMS)
+        await eventually_async(lambda wanted=wanted: slow.under_way >= wanted)
 
 
 async def test_what_comes_during_a_sync_goes_to_another_pack(

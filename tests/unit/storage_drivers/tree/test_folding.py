@@ -6,7 +6,6 @@ import asyncio
 import os
 import subprocess
 import sys
-import time
 from array import array
 from collections.abc import Iterator
 from ctypes.util import find_library
@@ -18,6 +17,7 @@ from sluice_s3.storage_drivers.base import Durability
 from sluice_s3.storage_drivers.mountinfo import mount_of
 from sluice_s3.storage_drivers.tree import TreeFiles, publish
 from tests.support.environment import ROOT, need, need_fuse, need_root
+from tests.support.waiting import eventually
 from tests.unit.storage_drivers.tools import Pieces
 from tests.unit.storage_drivers.tree.conftest import MakeFiles
 from tests.unit.storage_drivers.tree.tools import BUCKET, KEYS, fits, get, put, scanned
@@ -53,10 +53,7 @@ def fuse(tmp_path: Path, *options: str) -> Iterator[Path]:
         env["FUSE_LIBRARY_PATH"] = library
     process = subprocess.Popen([sys.executable, "-m", module, str(backing), str(mount), *options], cwd=ROOT, env=env)
     try:
-        for _ in range(500):
-            if mounted(mount) or process.poll() is not None:
-                break
-            time.sleep(0.02)
+        eventually(lambda: mounted(mount) or process.poll() is not None)
         if not mounted(mount):
             pytest.skip("FUSE cannot mount here")
         (mount / "tree").mkdir()

@@ -101,7 +101,7 @@ async def test_instead_of_a_file(files: TreeFiles, outside: Path, plant: Plant) 
     # a new key goes round it, and it stays
     before = os.lstat(files.root / path)
     other = await put(files, "x/a", b"mine")
-    assert files.parse(other)[0] == files.escaped(BUCKET, "x/a")
+    assert files.parse(other)[0] == files.escaped_path(BUCKET, "x/a")
     assert await get(files, other) == b"mine"
     assert os.lstat(files.root / path) == before
     assert (outside / "a").read_bytes() == SECRET
@@ -140,13 +140,13 @@ async def test_in_the_middle(files: TreeFiles, outside: Path, depth: str, inside
     assert not await files.remove(path)
     assert not await files.remove(f"{BUCKET}/x/a")
     other = await put(files, "x/y/a", b"mine")
-    assert files.parse(other)[0] == files.escaped(BUCKET, "x/y/a")
+    assert files.parse(other)[0] == files.escaped_path(BUCKET, "x/y/a")
     assert await get(files, other) == b"mine"
     assert sorted(os.listdir(outside)) == ["a", "y"]
     assert os.listdir(outside / "y") == []
     assert (outside / "a").read_bytes() == SECRET
     assert {found.path for found in await scanned(files)} == {
-        files.escaped(BUCKET, "x/y/a"),
+        files.escaped_path(BUCKET, "x/y/a"),
         f"{BUCKET}/moved/y/a" if depth == "x" else f"{BUCKET}/x/moved/a",
     }
 

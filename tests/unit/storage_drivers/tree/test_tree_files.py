@@ -76,11 +76,11 @@ async def test_a_collision_that_comes_after_the_place(files: TreeFiles, first: s
     """Both were given their own path while nothing was there yet."""
     second = "a/b" if first == "a" else "a"
     stamps = {key: await files.stage(number, Pieces(key.encode())) for number, key in enumerate((first, second))}
-    places = [await files.place(BUCKET, key) for key in (first, second)]
+    places = [await files.path_for(BUCKET, key) for key in (first, second)]
     await files.publish(0, places[0])
     with pytest.raises(Collision):
         await files.publish(1, places[1])
-    escaped = files.escaped(BUCKET, second)
+    escaped = files.escaped_path(BUCKET, second)
     await files.publish(1, escaped)
     assert await get(files, files.locator(escaped, stamps[second])) == second.encode()
     assert await get(files, files.locator(places[0], stamps[first])) == first.encode()
@@ -90,7 +90,7 @@ async def test_what_is_deleted_is_found_at_its_own_path_again(files: TreeFiles) 
     await put(files, "a")
     await put(files, "a/b")
     await files.remove(f"{BUCKET}/a")
-    assert await files.place(BUCKET, "a/b") == f"{BUCKET}/a/b"
+    assert await files.path_for(BUCKET, "a/b") == f"{BUCKET}/a/b"
 
 
 async def test_a_path_longer_than_the_mount_takes(files: TreeFiles) -> None:
@@ -231,8 +231,8 @@ async def pieces_of(files: TreeFiles, *parts: bytes | str) -> AsyncIterator[File
 
 @pytest.mark.parametrize("within", [True, False])
 async def test_copies(files: TreeFiles, monkeypatch: pytest.MonkeyPatch, within: bool) -> None:
-    monkeypatch.setattr("sluice_s3.storage_drivers.tree.staged_file.COPIED", 1000)
-    monkeypatch.setattr("sluice_s3.storage_drivers.tree.staged_file.PIECE", 700)
+    monkeypatch.setattr("sluice_s3.storage_drivers.tree.staged_file.MAX_COPY_BYTES", 1000)
+    monkeypatch.setattr("sluice_s3.storage_drivers.tree.staged_file.PIECE_BYTES", 700)
     if not within:
         monkeypatch.setattr(os, "copy_file_range", fail_nth(os.copy_file_range, OSError(18, "cross-device"), 1))
     body = os.urandom(2501)
@@ -264,8 +264,8 @@ async def test_an_answer_under_way_is_the_old_file(files: TreeFiles) -> None:
     opened = await files.open(old, 0, 10)
     new = await put(files, "a", b"newer")
     assert os.pread(opened.fd, 10, 0) == b"old"
-    assert files.still(opened, old)
-    assert not files.still(opened, new)
+    assert files.is_unchanged(opened, old)
+    assert not files.is_unchanged(opened, new)
     opened.release()
     assert await get(files, new) == b"newer"
     with pytest.raises(FileChanged) as changed:
@@ -305,7 +305,7 @@ async def test_edits_of_others_are_seen(files: TreeFiles, edit: str) -> None:
     locator = await put(files, "a", b"body")
     file = files.root / BUCKET / "a"
     opened = await files.open(locator, 0, 4)
-    assert files.still(opened, locator)
+    assert files.is_unchanged(opened, locator)
     later = file.stat().st_mtime_ns + 1
     if edit == "append":
         with file.open("ab") as handle:
@@ -318,7 +318,7 @@ async def test_edits_of_others_are_seen(files: TreeFiles, edit: str) -> None:
         file.write_bytes(b"edit" if edit == "rewrite" else b"body")
         os.utime(file, ns=(later, later))
     # what was replaced is whole for those who have it open
-    assert files.still(opened, locator) == (edit == "replace")
+    assert files.is_unchanged(opened, locator) == (edit == "replace")
     opened.release()
     with pytest.raises(FileChanged) as changed:
         await files.open(locator, 0, 4)
@@ -327,8 +327,8 @@ async def test_edits_of_others_are_seen(files: TreeFiles, edit: str) -> None:
 
 async def test_young_stamps_are_not_settled(files: TreeFiles) -> None:
     stamp = await files.stage(7, Pieces(b"x"))
-    assert files.settled(stamp._replace(mtime_ns=stamp.mtime_ns - 10**11))
-    assert not files.settled(stamp._replace(mtime_ns=stamp.mtime_ns + files.traits.grain_ns // 2))
+    assert files.is_settled(stamp._replace(mtime_ns=stamp.mtime_ns - 10**11))
+    assert not files.is_settled(stamp._replace(mtime_ns=stamp.mtime_ns + files.traits.grain_ns // 2))
 
 
 # permissions
@@ -390,7 +390,7 @@ async def test_buckets_are_removed_as_far_as_they_are_empty(files: TreeFiles) ->
     await put(files, "x/y/z/a")
     await put(files, "x/../a")
     assert not await files.remove_bucket(BUCKET)
-    await files.remove(files.escaped(BUCKET, "x/../a"))
+    await files.remove(files.escaped_path(BUCKET, "x/../a"))
     assert not await files.remove_bucket(BUCKET)
     await files.remove(f"{BUCKET}/x/y/z/a")
     (files.root / BUCKET / "x/other").mkdir()
@@ -471,11 +471,11 @@ async def test_everything_at_once(make_files: MakeFiles) -> None:
         for number in range(sized(15, 300)):
             blob_id, body = next(ids), f"{key} {number}".encode()
             stamp = await files.stage(blob_id, Pieces(body))
-            path = await files.place(BUCKET, key)
+            path = await files.path_for(BUCKET, key)
             try:
                 await files.publish(blob_id, path)
             except Collision:
-                path = files.escaped(BUCKET, key)
+                path = files.escaped_path(BUCKET, key)
                 await files.publish(blob_id, path)
             assert await get(files, files.locator(path, stamp)) == body
             assert await files.remove(path)

@@ -115,7 +115,7 @@ async def test_what_was_on_its_way_is_old_or_new(make_files: MakeFiles, disk: Po
         key = f"{number}/x/a"
         files = await started(make_files, disk)
         old = None if at == "publish.made" else await put(files, key, b"old")
-        files = await make_files(files.root, at=cut)
+        files = await make_files(files.root, crash_hook=cut)
         stamp = None
         if at.startswith("publish"):
             stamp = await files.stage(900 + number, Pieces(b"newer"))

@@ -87,7 +87,7 @@ async def test_a_key_at_two_paths_is_found_twice(files: TreeFiles) -> None:
     (files.root / BUCKET / "a").write_bytes(b"other")
     found = await scanned(files)
     assert [one.key for one in found] == ["a", "a"]
-    assert {one.path for one in found} == {f"{BUCKET}/a", files.escaped(BUCKET, "a")}
+    assert {one.path for one in found} == {f"{BUCKET}/a", files.escaped_path(BUCKET, "a")}
 
 
 async def test_a_bucket_without_its_directory(files: TreeFiles) -> None:

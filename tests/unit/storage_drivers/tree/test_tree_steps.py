@@ -46,8 +46,8 @@ async def removed(files: TreeFiles, path: str) -> None:
 
 async def steps_of(make: MakeFiles, key: str, act: Callable[[TreeFiles, str], Awaitable[object]]) -> list[str]:
     end = End()
-    files = await make(at=end)
-    path = await files.place(BUCKET, key)
+    files = await make(crash_hook=end)
+    path = await files.path_for(BUCKET, key)
     end.steps.clear()
     await act(files, path)
     return end.steps
@@ -58,8 +58,8 @@ async def steps_of(make: MakeFiles, key: str, act: Callable[[TreeFiles, str], Aw
 async def test_publishing_ends_with_the_old_or_the_new(make_files: MakeFiles, there: bool, nth: int) -> None:
     key = "x/y/a"
     end = End()
-    files = await make_files(at=end)
-    path = await files.place(BUCKET, key)
+    files = await make_files(crash_hook=end)
+    path = await files.path_for(BUCKET, key)
     old = await put(files, key, OLD) if there else None
     end.steps.clear()
     end.nth = nth
@@ -104,7 +104,7 @@ async def test_removing_again_makes_it_durable(
     make_files: MakeFiles, monkeypatch: pytest.MonkeyPatch, nth: int
 ) -> None:
     end = End()
-    files = await make_files(at=end)
+    files = await make_files(crash_hook=end)
     path, _ = files.parse(await put(files, "a"))
     end.steps.clear()
     end.nth = nth
@@ -164,11 +164,11 @@ async def test_names_that_a_mount_refuses_are_escaped(
         patch.setattr(os, "rename", fail_nth(os.rename, OSError(code, "name")))
         with pytest.raises(Collision):
             await files.publish(BLOB, f"{BUCKET}/a:b")
-    await files.publish(BLOB, files.escaped(BUCKET, "a:b"))
+    await files.publish(BLOB, files.escaped_path(BUCKET, "a:b"))
 
 
 async def test_an_escaped_path_is_the_last_way_out(files: TreeFiles) -> None:
-    path = files.escaped(BUCKET, "a//b")
+    path = files.escaped_path(BUCKET, "a//b")
     (files.root / path).mkdir(parents=True)
     await files.stage(BLOB, Pieces(NEW))
     with pytest.raises(StoreFailed, match="escaped"):

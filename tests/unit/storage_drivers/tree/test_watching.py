@@ -14,6 +14,7 @@ import pytest
 from sluice_s3.storage_drivers.errors import StoreFailed
 from sluice_s3.storage_drivers.mountinfo import UNKNOWN
 from sluice_s3.storage_drivers.tree import Changes, TreeFiles, inotify, openat2
+from tests.support.waiting import eventually_async
 from tests.unit.storage_drivers.tree.tools import BUCKET, put
 
 
@@ -152,7 +153,7 @@ async def test_what_is_missed_is_said(
         def full(*_: object) -> int:
             raise OSError(28, "no watch left")
 
-        monkeypatch.setattr(inotify, "_called", full)
+        monkeypatch.setattr(inotify, "_check_result", full)
         (bucket / "new").mkdir()
     assert (await anext(told)).missed
 
@@ -211,8 +212,4 @@ async def test_watching_can_end_at_any_time(files: TreeFiles) -> None:
     with pytest.raises(asyncio.CancelledError):
         await waiting
     await files._run_in_thread(lambda: None)
-    for _ in range(100):
-        if len(os.listdir("/proc/self/fd")) == before:
-            break
-        await asyncio.sleep(0.01)
-    assert len(os.listdir("/proc/self/fd")) == before
+    await eventually_async(lambda: len(os.listdir("/proc/self/fd")) == before)

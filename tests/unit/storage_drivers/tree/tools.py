@@ -53,11 +53,11 @@ async def put(files: TreeFiles, key: str, body: bytes = b"body", bucket: str = B
     """Write a key that has no row as the store does it; its locator."""
     blob_id = next(_ids)
     stamp = await files.stage(blob_id, Pieces(body))
-    path = await files.place(bucket, key)
+    path = await files.path_for(bucket, key)
     try:
         await files.publish(blob_id, path)
     except Collision:
-        path = files.escaped(bucket, key)
+        path = files.escaped_path(bucket, key)
         await files.publish(blob_id, path)
     return files.locator(path, stamp)
 

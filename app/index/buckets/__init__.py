@@ -1,0 +1,1 @@
+"""Buckets: their rows, settings and usage."""

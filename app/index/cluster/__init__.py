@@ -1,0 +1,1 @@
+"""The writers of one index: incarnations, heartbeats and leases."""

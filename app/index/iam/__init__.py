@@ -1,0 +1,1 @@
+"""Accounts, access keys, users, groups, roles and sessions."""

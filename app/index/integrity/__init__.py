@@ -1,0 +1,1 @@
+"""Reads and repairs for fsck and the scrubber, and the quarantine."""

@@ -1,0 +1,1 @@
+"""The state of the journals, and what they are written from."""

@@ -1,0 +1,1 @@
+"""Expiration by lifecycle rules."""

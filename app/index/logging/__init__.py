@@ -1,0 +1,1 @@
+"""Lines of access logs that wait to become objects."""

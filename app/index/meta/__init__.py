@@ -1,0 +1,1 @@
+"""Meta values, and the commit sequence."""

@@ -1,0 +1,1 @@
+"""Multipart uploads, and the pieces of completed objects."""

@@ -1,0 +1,1 @@
+"""The outbox: messages of changes, until they are sent."""

@@ -1,0 +1,1 @@
+"""Object lock: protection of versions from removal."""

@@ -1,0 +1,1 @@
+"""Objects: put, copy, delete, rename, append and listing."""

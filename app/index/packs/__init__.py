@@ -1,0 +1,1 @@
+"""Packs: their writers and their dead bytes."""

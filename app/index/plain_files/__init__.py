@@ -1,0 +1,1 @@
+"""Plain files (layout *tree*): write intents, and files of other programs."""

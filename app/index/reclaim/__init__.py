@@ -1,0 +1,1 @@
+"""References to blobs, the discard queue and compaction."""

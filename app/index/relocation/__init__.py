@@ -1,0 +1,1 @@
+"""New places for bodies: transitions, and buckets that move to another store."""

@@ -1,0 +1,1 @@
+"""Restores of archived versions."""

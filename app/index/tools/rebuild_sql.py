@@ -1,0 +1,43 @@
+"""SQL of `rebuild` once all blobs are known: pieces, notes of archived versions, and space to keep.
+
+A rebuilt index is always SQLite.
+"""
+
+from __future__ import annotations
+
+from sluice_s3.app.index.restore.state import ARCHIVE_OFFSET, MARK, PREFIX, restore_meta_value
+
+# rows that name the old id of a moved blob mean the new one
+ALIASES = """
+UPDATE scratch.decided SET blob = (SELECT aliases.blob FROM scratch.aliases AS aliases WHERE aliases.old = decided.blob)
+    WHERE blob IN (SELECT old FROM scratch.aliases) AND blob NOT IN (SELECT blob FROM scratch.blobs);
+UPDATE scratch.pieces SET blob = (SELECT aliases.blob FROM scratch.aliases AS aliases WHERE aliases.old = pieces.blob)
+    WHERE blob IN (SELECT old FROM scratch.aliases) AND blob NOT IN (SELECT blob FROM scratch.blobs);
+"""
+_LACKING = "blobs.blob IS NULL OR blobs.size < pieces.blob_offset + pieces.size"
+# pieces beyond the committed size come from an uncommitted append. Pieces of an upload make no object when some are
+# missing or do not add up to its size. Pieces in an archive are of use only if all of them exist
+SUMMED = f"""
+INSERT INTO scratch.wanted SELECT CAST(substr(body, 8) AS INTEGER), max(size) FROM scratch.decided
+    WHERE body LIKE 'pieces:%' AND NOT removed GROUP BY body;
+DELETE FROM scratch.pieces
+    WHERE size > 0 AND start < {ARCHIVE_OFFSET}
+    AND start >= (SELECT wanted.size FROM scratch.wanted AS wanted WHERE wanted.upload = pieces.upload);
+DELETE FROM scratch.pieces WHERE start >= {ARCHIVE_OFFSET} AND upload IN (
+    SELECT pieces.upload FROM scratch.pieces AS pieces LEFT JOIN scratch.blobs AS blobs ON blobs.blob = pieces.blob
+    WHERE pieces.start >= {ARCHIVE_OFFSET} AND pieces.size > 0 AND ({_LACKING}));
+INSERT INTO scratch.summed
+SELECT pieces.upload AS upload, sum(pieces.size) AS size,
+    sum(pieces.size > 0 AND ({_LACKING})) AS missing
+FROM scratch.pieces AS pieces LEFT JOIN scratch.blobs AS blobs ON blobs.blob = pieces.blob
+WHERE pieces.start < {ARCHIVE_OFFSET} GROUP BY pieces.upload;
+"""  # noqa: S608 - constants
+
+RESTORE_NOTES = f"""
+INSERT OR REPLACE INTO main.meta
+    SELECT '{PREFIX}' || bucket_id || ':' || version_id || ':' || key, '{restore_meta_value(0)}'
+    FROM main.versions WHERE instr(headers, '{MARK}') > 0;
+"""  # noqa: S608 - constants
+"""Recreates the notes of archived versions from their headers."""
+KEEP_RECORDS = "UPDATE main.packs SET dead = 0"
+"""For damaged journals or packs: an unreferenced record may be one that they held, so compaction must not remove it."""

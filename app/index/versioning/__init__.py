@@ -1,0 +1,1 @@
+"""Versions of a key: their order, ids and listing."""
