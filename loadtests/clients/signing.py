@@ -33,8 +33,17 @@ class Signed(NamedTuple):
         return _hmac(self.key, text).hex()
 
 
+class SigningDate(NamedTuple):
+    """What the signatures of one second have in common."""
+
+    second: int
+    date: str
+    scope: str
+    key: bytes
+
+
 class Signer:
-    """Creates request heads for one endpoint.
+    """Creates request heads for one endpoint; threads may share it.
 
     A head is valid for 15 minutes, as the signature's date allows.
     """
@@ -44,21 +53,23 @@ class Signer:
         self._access_key = access_key
         self._secret_key = secret_key
         self._region = region
-        self._second = 0
-        self._date = self._scope = ""
-        self._key = b""
+        self._latest = self._signing_date(0)
 
-    def _at(self, second: int) -> None:
-        if second == self._second:
-            return
-        self._second = second
-        self._date = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime(second))
-        day = self._date[:8]
-        self._scope = f"{day}/{self._region}/s3/aws4_request"
+    def _signing_date(self, second: int) -> SigningDate:
+        date = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime(second))
+        day = date[:8]
         key = _hmac(b"AWS4" + self._secret_key.encode(), day)
         for part in (self._region, "s3", "aws4_request"):
             key = _hmac(key, part)
-        self._key = key
+        return SigningDate(second, date, f"{day}/{self._region}/s3/aws4_request", key)
+
+    def _at(self, now: float | None) -> SigningDate:
+        second = int(time.time() if now is None else now)
+        # Read and replaced as a whole: fields of two seconds would make a wrong signature.
+        latest = self._latest
+        if latest.second != second:
+            latest = self._latest = self._signing_date(second)
+        return latest
 
     def head(
         self, method: str, path: str, query: str = "", length: int | None = None, *, now: float | None = None
@@ -68,19 +79,19 @@ class Signer:
         `path` and `query` are used as they are: they must be in the form that is signed (encoded, sorted, `name=`).
         `now` is the signing time in seconds since 1970.
         """
-        self._at(int(time.time() if now is None else now))
+        _, date, scope, key = self._at(now)
         canonical = (
             f"{method}\n{path}\n{query}\nhost:{self._host}\nx-amz-content-sha256:{UNSIGNED}\n"
-            f"x-amz-date:{self._date}\n\n{SIGNED_HEADERS}\n{UNSIGNED}"
+            f"x-amz-date:{date}\n\n{SIGNED_HEADERS}\n{UNSIGNED}"
         )
         digest = hashlib.sha256(canonical.encode()).hexdigest()
-        signature = _hmac(self._key, f"AWS4-HMAC-SHA256\n{self._date}\n{self._scope}\n{digest}").hex()
+        signature = _hmac(key, f"AWS4-HMAC-SHA256\n{date}\n{scope}\n{digest}").hex()
         target = f"{path}?{query}" if query else path
         body = "" if length is None else f"Content-Length: {length}\r\n"
         return (
             f"{method} {target} HTTP/1.1\r\nHost: {self._host}\r\nx-amz-content-sha256: {UNSIGNED}\r\n"
-            f"x-amz-date: {self._date}\r\n"
-            f"Authorization: AWS4-HMAC-SHA256 Credential={self._access_key}/{self._scope}, "
+            f"x-amz-date: {date}\r\n"
+            f"Authorization: AWS4-HMAC-SHA256 Credential={self._access_key}/{scope}, "
             f"SignedHeaders={SIGNED_HEADERS}, Signature={signature}\r\n{body}\r\n"
         ).encode()
 
@@ -100,20 +111,20 @@ class Signer:
         Names of `fields` are in lower case. `payload` is the value of `x-amz-content-sha256`; the rest is as for
         `head`.
         """
-        self._at(int(time.time() if now is None else now))
-        values = {**fields, "host": self._host, "x-amz-content-sha256": payload, "x-amz-date": self._date}
+        _, date, scope, key = self._at(now)
+        values = {**fields, "host": self._host, "x-amz-content-sha256": payload, "x-amz-date": date}
         names = ";".join(sorted(values))
         lines = "".join(f"{name}:{value}\n" for name, value in sorted(values.items()))
         canonical = f"{method}\n{path}\n{query}\n{lines}\n{names}\n{payload}"
         digest = hashlib.sha256(canonical.encode()).hexdigest()
-        signature = _hmac(self._key, f"AWS4-HMAC-SHA256\n{self._date}\n{self._scope}\n{digest}").hex()
+        signature = _hmac(key, f"AWS4-HMAC-SHA256\n{date}\n{scope}\n{digest}").hex()
         sent = {
             **unsigned,
             **values,
-            "authorization": f"AWS4-HMAC-SHA256 Credential={self._access_key}/{self._scope}, "
+            "authorization": f"AWS4-HMAC-SHA256 Credential={self._access_key}/{scope}, "
             f"SignedHeaders={names}, Signature={signature}",
         }
         target = f"{path}?{query}" if query else path
         rest = "".join(f"{name}: {value}\r\n" for name, value in sent.items())
         head = f"{method} {target} HTTP/1.1\r\n{rest}\r\n".encode()
-        return Signed(head, signature, self._date, self._scope, self._key)
+        return Signed(head, signature, date, scope, key)

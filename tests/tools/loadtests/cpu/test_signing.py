@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import datetime
 import re
+import sys
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from botocore.auth import S3SigV4Auth
@@ -70,3 +72,18 @@ def test_another_second_is_another_date() -> None:
     assert signer.head("GET", "/b/k", now=NOW) == first
     assert signer.head("GET", "/b/k", now=NOW + 1) != first
     assert b"Content-Length" not in first
+
+
+def test_threads_share_a_signer() -> None:
+    """Signatures of two alternating seconds are the same as those of a signer of one thread."""
+    seconds = [NOW, NOW + 1]
+    expected = {now: Signer("h", "AKID", "secret").head("GET", "/b/k", now=now) for now in seconds}
+    signer = Signer("h", "AKID", "secret")
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        with ThreadPoolExecutor(4) as threads:
+            heads = list(threads.map(lambda now: (now, signer.head("GET", "/b/k", now=now)), seconds * 5_000))
+    finally:
+        sys.setswitchinterval(interval)
+    assert [now for now, head in heads if head != expected[now]] == []
