@@ -24,6 +24,7 @@ from sluice_s3.app.cli.rebuild import rebuild_command
 from sluice_s3.app.cli.recover import recover_command
 from sluice_s3.app.cli.scrub import scrub_command
 from sluice_s3.app.cli.users import users
+from sluice_s3.app.interpreter import describe_interpreter
 from sluice_s3.app.settings import Settings
 
 cli = typer.Typer(
@@ -94,6 +95,8 @@ def serve(
     _check_certificate(settings)
 
     def before_workers(settings: Settings) -> None:
+        if advice := describe_interpreter().advice:
+            print(f"sluice: {advice}", file=sys.stderr, flush=True)
         credentials = prepare(settings)
         if not credentials.generated:
             return

@@ -86,6 +86,17 @@ def peak_bytes(root: int) -> int:
     return total
 
 
+def pss_bytes(root: int) -> int:
+    """Return the resident memory of a tree in bytes; a page that processes share counts once."""
+    total = 0
+    for pid in tree(root):
+        with contextlib.suppress(OSError):
+            for line in (PROC / str(pid) / "smaps_rollup").read_text().splitlines():
+                if line.startswith("Pss:"):
+                    total += int(line.split()[1]) * 1024
+    return total
+
+
 def pin(root: int, core: int) -> None:
     """Pin every thread of a process tree to one core.
 
@@ -119,10 +130,19 @@ def core_time(core: int) -> CoreTime:
 
     Time stolen by the host counts as busy. Raises LookupError if there is no such core.
     """
+    return _cpu_line(f"cpu{core}")
+
+
+def busy_seconds() -> float:
+    """Return the seconds since boot that all cores together were busy."""
+    return _cpu_line("cpu").busy
+
+
+def _cpu_line(wanted: str) -> CoreTime:
     for line in (PROC / "stat").read_text().splitlines():
         name, *fields = line.split()
-        if name == f"cpu{core}":
+        if name == wanted:
             user, nice, system, idle, iowait, irq, softirq, steal = (int(field) * TICK for field in fields[:8])
             busy = user + nice + system + irq + softirq + steal
             return CoreTime(busy, busy + idle + iowait)
-    raise LookupError(f"no core {core}")
+    raise LookupError(f"no {wanted}")

@@ -24,6 +24,7 @@ from sluice_s3.loadtests.cpu.callgrind_requests import OPERATIONS as COUNTED
 from sluice_s3.loadtests.cpu.callgrind_requests import USUAL
 from sluice_s3.loadtests.cpu.client import Stalled
 from sluice_s3.loadtests.cpu.target_run import OBJECT_OPERATIONS, Plan
+from sluice_s3.loadtests.cpu.warp import OPERATIONS as WARP_OPERATIONS
 from sluice_s3.loadtests.mounts.workloads import linux_tree
 
 UNITS = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
@@ -63,9 +64,14 @@ def _server_core(number: int) -> int | None:
     return number if number >= 0 else None
 
 
-def _claim_cores(server: int, client: int) -> int | None:
-    """Pin this process, the client, to its core, and return the server's. Raises ValueError if they share one."""
+def _claim_cores(server: int, client: int, *, any_client: bool) -> int | None:
+    """Pin this process, the client, to its core, and return the server's.
+
+    Raises ValueError if they share one, or if the client may use any and not `any_client`.
+    """
     named = {core for core in (server, client) if core >= 0}
+    if any_client and client < 0 and not named - os.sched_getaffinity(0):
+        return _server_core(server)
     if named - os.sched_getaffinity(0) or client < 0 or server == client:
         raise ValueError("server and client want a core each")
     os.sched_setaffinity(0, {client})
@@ -93,7 +99,11 @@ def run(
     mix_size: Annotated[str, typer.Option(help="Size of the mix's objects.")] = "10m",
     mix_clients: Annotated[int, typer.Option(min=1, help="Connections of the mix.")] = 20,
     server_core: Annotated[int, typer.Option(help="Core of the server; -1: any.")] = 0,
-    client_core: Annotated[int, typer.Option(help="Core of the client.")] = 1,
+    client_core: Annotated[int, typer.Option(help="Core of the client; -1, with --warp: any.")] = 1,
+    workers: Annotated[int, typer.Option(min=1, help="Of the target `sluice`.")] = 1,
+    warp: Annotated[
+        Path | None, typer.Option(exists=True, help="Have this warp (minio/warp) send the requests.")
+    ] = None,
     directory: Annotated[Path | None, typer.Option(help="Where launched targets get their data.")] = None,
     data_directory: Annotated[
         Path | None, typer.Option(help="Put their data here and only logs and Sluice's index there: for a mount.")
@@ -103,7 +113,9 @@ def run(
     """Run every cell against every target, turn by turn, and print the table."""
     try:
         parsed = (targets.parse_target(text, durability, _pids(pid or [])) for text in target)
-        chosen = [targets.with_driver(one, driver) for one in parsed]
+        chosen = [targets.with_workers(targets.with_driver(one, driver), workers) for one in parsed]
+        if warp is not None and (unknown := set(_parse_words(ops, OPERATIONS)) - set(WARP_OPERATIONS)):
+            raise ValueError(f"{', '.join(sorted(unknown)).lower()}: not measured by warp")
         plan = Plan(
             operations=_parse_words(ops, OPERATIONS),
             sizes=tuple(size_of(size) for size in sizes.split(",")),
@@ -116,10 +128,10 @@ def run(
             mix_bytes=size_of(mix_size),
             mix_clients=mix_clients,
         )
-        core = _claim_cores(server_core, client_core)
+        core = _claim_cores(server_core, client_core, any_client=warp is not None)
     except ValueError as error:
         raise typer.BadParameter(str(error)) from error
-    bench = Bench(plan, chosen, core, client_core, directory, output, data_directory, beside, console)
+    bench = Bench(plan, chosen, core, client_core, directory, output, data_directory, beside, warp, console)
     try:
         bench.run(rounds)
     except (S3CallError, Stalled, OSError) as error:

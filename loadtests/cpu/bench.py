@@ -18,6 +18,7 @@ from sluice_s3.loadtests.cpu import report
 from sluice_s3.loadtests.cpu.client import Stalled
 from sluice_s3.loadtests.cpu.measurement import Measure, Meter
 from sluice_s3.loadtests.cpu.target_run import MIX, Plan, TargetRun
+from sluice_s3.loadtests.cpu.warp import WarpRun
 
 
 class Bench:
@@ -33,8 +34,10 @@ class Bench:
         output: Path,
         data_directory: Path | None,
         beside: int | None,
+        warp: Path | None,
         console: Console,
     ) -> None:
+        self._warp = warp
         self._beside = beside
         self._console = console
         self.measures: list[Measure] = []
@@ -75,8 +78,7 @@ class Bench:
 
         with targets.Running(target, self._keys, parent, self._server_core, self._data_directory) as running:
             self._servers[target.name] = running.server
-            meter = Meter(running.pid, running.directory, self._server_core, self._client_core, self._beside)
-            turn = TargetRun(running, self._plan, meter, number, f"bench-{secrets.token_hex(4)}")
+            turn = self._turn(running, number, parent)
             try:
                 turn.run(report_measure)
             except (S3CallError, Stalled, OSError) as error:
@@ -84,6 +86,12 @@ class Bench:
             finally:
                 if not target.launched:
                     turn.clean()
+
+    def _turn(self, running: targets.Running, number: int, parent: Path) -> TargetRun | WarpRun:
+        if self._warp is not None:
+            return WarpRun(running, self._keys, self._plan, self._warp, number, parent)
+        meter = Meter(running.pid, running.directory, self._server_core, self._client_core, self._beside)
+        return TargetRun(running, self._plan, meter, number, f"bench-{secrets.token_hex(4)}")
 
     def _describe(self) -> dict[str, Any]:
         return {
@@ -93,6 +101,7 @@ class Bench:
             "settings": {
                 **asdict(self._plan),
                 "mix": MIX,
+                "warp": None if self._warp is None else targets.version(str(self._warp)),
                 "server_core": self._server_core,
                 "client_core": self._client_core,
                 "environment": {

@@ -14,6 +14,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
+from sluice_s3.app import interpreter
 from sluice_s3.loadtests.clients.signing import Signer
 from sluice_s3.loadtests.common.s3_calls import S3CallError
 from sluice_s3.loadtests.common.targets import Keys
@@ -22,6 +23,7 @@ from sluice_s3.loadtests.cpu.client import Request
 TOOLS = ("valgrind", "callgrind_control")
 INSTALL = "apt install valgrind, dnf install valgrind or apk add valgrind"
 WORKER = Path(__file__).with_name("callgrind_worker.py")
+INTERPRETER = Path(interpreter.__file__)
 PACKAGES = ("app", "loadtests", "migrations", "storage_drivers")
 SETTINGS = {"SLUICE_DURABILITY": "relaxed", "SLUICE_SCRUB_RATE": "0", "SLUICE_DISCARD_GRACE": "86400"}
 """Settings of the worker, unless the environment has others.
@@ -48,6 +50,15 @@ def require_tools() -> None:
     """Check that valgrind is installed. Raises ToolsMissing."""
     if missing := [name for name in TOOLS if shutil.which(name) is None]:
         raise ToolsMissing(f"{' and '.join(missing)} not found: both are in the package valgrind ({INSTALL})")
+
+
+def describe_other(python: str) -> dict[str, Any]:
+    """Return the `Interpreter` of another executable as a mapping. Raises CallgrindError."""
+    done = subprocess.run([python, INTERPRETER], capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise CallgrindError(f"{python} does not run: {done.stderr}")
+    found: dict[str, Any] = json.loads(done.stdout)
+    return found
 
 
 def parse_total(text: str) -> int | None:

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from sluice_s3.loadtests.common.scratch import scratch
 from sluice_s3.loadtests.common.targets import Keys
-from sluice_s3.loadtests.cpu.callgrind import Connection, Worker
+from sluice_s3.loadtests.cpu.callgrind import Connection, Worker, describe_other
 from sluice_s3.loadtests.cpu.callgrind_requests import OPERATIONS, create_buckets, preparations, requests
 from sluice_s3.loadtests.cpu.client import Request
 
@@ -124,7 +124,7 @@ def measure(
                 scratch("sluice-callgrind-", parent) as directory,
                 Worker(Path(side.source), python, directory, KEYS, counted=True) as worker,
             ):
-                side.python = worker.found["python"]
+                side.python = describe_other(python)
                 idle, costs = measure_round(worker, plan)
             side.idle.append(idle.per_second / 1000)
             for name, cost in costs.items():

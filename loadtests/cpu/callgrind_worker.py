@@ -11,10 +11,8 @@ from __future__ import annotations
 
 import json
 import os
-import platform
 import socket
 import sys
-import sysconfig
 from pathlib import Path
 
 from sluice_s3.app.server.processes import worker
@@ -27,21 +25,6 @@ from sluice_s3.app.settings import Settings
 from sluice_s3.app.startup import prepare
 
 APP = "sluice_s3.app.main:create_app"
-FLAGS = ("CONFIG_ARGS", "PY_CFLAGS", "PY_CORE_CFLAGS", "PY_CFLAGS_NODIST", "PY_CORE_LDFLAGS")
-"""What an interpreter knows of how it was built."""
-
-
-def describe_python() -> dict[str, object]:
-    """Describe this interpreter and how it was built."""
-    flags = " ".join(str(sysconfig.get_config_var(name) or "") for name in FLAGS)
-    return {
-        "executable": os.path.realpath(sys.executable),
-        "version": platform.python_version(),
-        "compiler": platform.python_compiler(),
-        "flags": sysconfig.get_config_var("PY_CFLAGS") or "",
-        "optimised": "-fprofile-use" in flags or "--enable-optimizations" in flags,
-        "lto": "-flto" in flags or "--with-lto" in flags,
-    }
 
 
 def _create_shared_files(settings: Settings) -> None:
@@ -61,7 +44,6 @@ def serve(data: Path, report: int, parent: int) -> None:
         "port": port,
         "pid": os.getpid(),
         "source": str(Path(worker.__file__).parents[2].resolve()),
-        "python": describe_python(),
     }
     os.write(report, json.dumps(found).encode() + b"\n")
     prepare(settings)

@@ -72,6 +72,8 @@ class Measure:
     """Instructions of an operation."""
     beside_us: float | None = None
     """CPU time an operation of the process tree that is reported separately."""
+    pss_bytes: int | None = None
+    """Resident memory at the end; a page that several processes share counts once."""
 
     @property
     def rate(self) -> float:
@@ -166,6 +168,7 @@ class Meter:
             errors=dict(outcome.errors),
             instructions=None if executed is None or not count else executed / count,
             beside_us=None if self._beside is None or not count else (after.beside - before.beside) / count * 1e6,
+            pss_bytes=None if self._pid is None else procfs.pss_bytes(self._pid),
         )
 
     def _read(self) -> _Reading:

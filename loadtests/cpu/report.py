@@ -7,7 +7,6 @@ import os
 import platform
 import statistics
 import subprocess
-import sys
 from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -17,6 +16,7 @@ from rich import box
 from rich.table import Table
 
 from sluice_s3.app import __version__
+from sluice_s3.app.interpreter import describe_interpreter
 from sluice_s3.loadtests.cpu.measurement import OTHERS, Case, Measure
 
 BOUND = 0.5
@@ -57,6 +57,7 @@ class Row:
     beside_us: Interval | None
     instructions: Interval | None
     peak_bytes: Interval | None
+    pss_bytes: Interval | None
     client_bound: bool
     others: float
     errors: int
@@ -88,6 +89,7 @@ def _row(case: Case, target: str, group: list[Measure]) -> Row:
         beside_us=interval(lambda measure: measure.beside_us),
         instructions=interval(lambda measure: measure.instructions),
         peak_bytes=interval(lambda measure: measure.peak_bytes),
+        pss_bytes=interval(lambda measure: measure.pss_bytes),
         client_bound=sum(measure.client_bound for measure in group) >= BOUND * len(group),
         others=statistics.median(measure.others for measure in group),
         errors=sum(sum(measure.errors.values()) for measure in group),
@@ -138,7 +140,7 @@ def table(found: list[Row]) -> Table:
     result = Table(box=box.SIMPLE_HEAD, title="median min-max over rounds; x = over the best other target")
     for name in ("cell", "target"):
         result.add_column(name, no_wrap=True)
-    for name in ("op/s", "x", "MiB/s", "p50 ms", "p99 ms", "CPU µs/op", "x", "kinstr/op", "x", "RSS MiB"):
+    for name in ("op/s", "x", "MiB/s", "p50 ms", "p99 ms", "CPU µs/op", "x", "kinstr/op", "x", "PSS MiB"):
         result.add_column(name, justify="right", no_wrap=True)
     beside = any(row.beside_us is not None for row in found)
     if beside:
@@ -161,7 +163,7 @@ def table(found: list[Row]) -> Table:
             ratio(row.cpu_us, [rival.cpu_us for rival in rivals], min),
             number(row.instructions.median / 1000) if row.instructions else "-",
             ratio(row.instructions, [rival.instructions for rival in rivals], min),
-            number(row.peak_bytes.median / (1 << 20)) if row.peak_bytes else "-",
+            number(row.pss_bytes.median / (1 << 20)) if row.pss_bytes else "-",
             *([spread(row.beside_us)] if beside else []),
             _notes(row),
         )
@@ -178,7 +180,8 @@ def machine() -> dict[str, Any]:
         "cpu": models[0] if models else platform.machine(),
         "cores": os.cpu_count(),
         "memory_bytes": os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"),
-        "python": sys.version.split()[0],
+        "interpreter": describe_interpreter()._asdict(),
+        "load_average": os.getloadavg(),
         "sluice": __version__,
         "commit": commit_of(Path(__file__).parent),
     }

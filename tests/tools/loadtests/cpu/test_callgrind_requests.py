@@ -8,9 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from sluice_s3.app.interpreter import describe_interpreter
 from sluice_s3.loadtests.common.s3_calls import Calls, S3CallError
 from sluice_s3.loadtests.common.targets import ROOT
-from sluice_s3.loadtests.cpu.callgrind import Connection, Worker
+from sluice_s3.loadtests.cpu.callgrind import CallgrindError, Connection, Worker, describe_other
 from sluice_s3.loadtests.cpu.callgrind_costs import KEYS
 from sluice_s3.loadtests.cpu.callgrind_requests import (
     BUCKET,
@@ -103,7 +104,12 @@ def test_a_body_that_is_not_asked_for(site: Site) -> None:
 
 def test_what_the_worker_is(site: Site) -> None:
     assert site.worker.found["source"] == str((ROOT / "app").resolve())
-    assert site.worker.found["python"]["version"] == sys.version.split()[0]
+
+
+def test_its_interpreter() -> None:
+    assert describe_other(sys.executable) == describe_interpreter()._asdict()
+    with pytest.raises(CallgrindError, match="does not run"):
+        describe_other("false")
 
 
 def test_no_checkout(tmp_path: Path) -> None:
