@@ -111,8 +111,9 @@ class AppendRequest:
     """A small body on its way into a pack.
 
     `make_header` is called once the body is verified, in the thread that writes, and returns the recovery header.
-    `on_done` is called in a driver thread when the record is as durable as declared, with `locator` set, or when it
-    failed, with `error` set (a `DriverError`, or what the source raised).
+    `on_done` is called there or in another thread of the driver when the record is as durable as declared, with
+    `locator` set, or when it failed, with `error` set (a `DriverError`, or what the source raised). Small groups of a
+    store that is not durable are written on the event loop.
     """
 
     __slots__ = ("blob_id", "error", "locator", "make_header", "on_done", "piece", "source", "timings")

@@ -14,7 +14,7 @@ from sluice_s3.app.index import transactions as tx
 from sluice_s3.app.index.buckets import queries as bucket_queries
 from sluice_s3.app.index.cluster.rows import Lease, Writer
 from sluice_s3.app.index.engine import changes as events
-from sluice_s3.app.index.engine.declared import DeferredCommit, Engine, OwnWrite, Read, Scan, SettledRead, Write
+from sluice_s3.app.index.engine.declared import DeferredCommit, Engine, OwnWrite, Read, Scan, SettledRead, Write, always
 from sluice_s3.app.index.engine.lock_keys import (
     INTENT,
     SOURCE,
@@ -158,14 +158,22 @@ class Index(Engine):
     current_marker = Read(tx.versioning.current_marker)
     list_versions = Read(version_listing.list_versions, snapshot=True)
     list_current = Read(listing.list_current, snapshot=listing.has_delimiter)
-    put_version = Write(tx.objects.put_version, locks=key_lock, events=events.put, grows=True, procedure=put_procedure)
-    copy_version = Write(
-        tx.objects.copy_version, locks=second_key_lock, discovers=SOURCE, events=events.copy, grows=True
+    put_version = Write(
+        tx.objects.put_version, locks=key_lock, events=events.put, grows=True, procedure=put_procedure, brief=always
     )
-    set_headers = Write(tx.objects.set_headers, locks=key_lock, events=events.set_headers)
-    delete_version = Write(tx.objects.delete_version, locks=key_lock, events=events.delete, procedure=delete_procedure)
+    copy_version = Write(
+        tx.objects.copy_version, locks=second_key_lock, discovers=SOURCE, events=events.copy, grows=True, brief=always
+    )
+    set_headers = Write(tx.objects.set_headers, locks=key_lock, events=events.set_headers, brief=always)
+    delete_version = Write(
+        tx.objects.delete_version, locks=key_lock, events=events.delete, procedure=delete_procedure, brief=always
+    )
     delete_versions = Write(
-        tx.objects.delete_versions, locks=entries_lock, events=events.deletes, procedure=deletes_procedure
+        tx.objects.delete_versions,
+        locks=entries_lock,
+        events=events.deletes,
+        procedure=deletes_procedure,
+        brief=tx.objects.has_few_entries,
     )
     rename_object = Write(tx.renames.rename_object, locks=rename_lock, events=events.rename)
     forget_renames = Write(tx.renames.forget_renames, locks=global_lock)
@@ -185,7 +193,7 @@ class Index(Engine):
     create_upload = Write(tx.multipart.create_upload, locks=no_lock, grows=True)
     upload = Read(tx.multipart.upload)
     uploads = Read(tx.multipart.uploads, snapshot=True)
-    put_part = Write(tx.multipart.put_part, locks=upload_lock, grows=True)
+    put_part = Write(tx.multipart.put_part, locks=upload_lock, grows=True, brief=always)
     copy_part = Write(tx.multipart.copy_part, locks=copied_part_lock, discovers=SOURCE, grows=True)
     parts = Read(tx.multipart.parts)
     complete_upload = Write(tx.multipart.complete_upload, locks=complete_lock, events=events.complete, grows=True)

@@ -90,7 +90,7 @@ class ObjectsDriver(WriteMixin, ReadMixin, DeleteMixin, MaintenanceMixin, PackMa
         self._journals = Journals(self._names, durable=durability is Durability.FULL)
         checks = WriteChecks(profile.pack_ahead, profile.check_size, read_back)
         self._packs = manager.PackManager(
-            self._names.pack, self._sync_entry, durability, pack_size, at, checks, profile.streams
+            self._names.pack, self._sync_entry, durability, pack_size, at, checks, profile.streams, inline=profile.now
         )
         self._memory = RecordCache(read_cache, profile.window) if read_cache and profile.window else None
         self._syncs = [fsutil.CoalescedFsync(self._names.directory(low)) for low in range(DIRECTORIES)]

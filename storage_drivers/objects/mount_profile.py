@@ -13,7 +13,7 @@ class MountProfile:
     """
 
     now: bool
-    """Whether reads happen on the event loop when the page cache has the bytes."""
+    """Whether reads happen on the event loop when the page cache has the bytes, and small writes without a sync."""
     descriptors: bool
     """Files of blobs go to sockets by their descriptors. False: blobs are read in threads, and no descriptor outlives
     the call that opened it."""

@@ -29,6 +29,7 @@ class PackManager:
 
     `path` returns a pack's file; `sync_entry` makes its directory entry durable (on a store that is not relaxed). Moved
     records go into packs of their own: they are likely to live on, unlike most new ones, and no PUT waits behind them.
+    With `inline`, a store that is not durable writes small groups on the event loop: see `PackWriter.try_write`.
     """
 
     def __init__(
@@ -40,7 +41,10 @@ class PackManager:
         at: Callable[[str], None],
         checks: WriteChecks = NO_CHECKS,
         streams: int = 1,
+        *,
+        inline: bool = False,
     ) -> None:
+        self._inline = inline and durability is Durability.RELAXED
         self._checks = checks
         self._streams = streams
         self._path = path
@@ -130,6 +134,8 @@ class PackManager:
             fail(entries, StoreFailed("the store is closed"))
             return
         lane, room = self._lane(), TICK_BYTES_PER_WRITER
+        if self._inline and lane.try_write(entries):
+            return
         for entry in entries:
             if room <= 0:
                 lane, room = self._lane(), TICK_BYTES_PER_WRITER

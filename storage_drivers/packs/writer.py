@@ -24,6 +24,11 @@ from sluice_s3.storage_drivers.packs.reader import parse_locator
 
 LARGEST_GROUP = 256
 GROUP_BYTES = 8 << 20
+INLINE_BYTES = 256 << 10
+"""Bytes of bodies that are hashed and written on the event loop at once; less than a millisecond."""
+SLOW_SECONDS = 0.05
+"""A group that took longer on the event loop had to wait: for a while the thread writes."""
+SLOW_PAUSE_SECONDS = 10.0
 REFUSED = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EROFS})
 """Errors after which a mount has certainly created no file."""
 OPEN = os.O_CREAT | os.O_EXCL | os.O_RDWR | os.O_CLOEXEC
@@ -94,6 +99,9 @@ class PackWriter:
         self._written: queue.SimpleQueue[Written] = queue.SimpleQueue()
         self._pack: Pack | None = None
         self._closed = False
+        self._slow_until = 0.0
+        self._turn = threading.Lock()
+        """Held by the thread, or the event loop, that writes."""
         self._outcomes = Outcomes()
         self._writing: object = None
         self._syncing: object = None
@@ -110,6 +118,31 @@ class PackWriter:
         if self._closed:
             raise StoreFailed("the store is closed")
         self._queue.put(entry)
+
+    def try_write(self, group: list[AppendRequest]) -> bool:
+        """Write a group on the event loop, if nothing must be waited for.
+
+        For writers without syncs, on a mount that answers at once: then a write goes to the page cache, and costs less
+        than waking the thread and being woken by it.
+        """
+        started = monotonic()
+        size = sum(len(entry.piece) for entry in group)
+        if self._closed or started < self._slow_until or size > INLINE_BYTES or len(group) > LARGEST_GROUP:
+            return False
+        if self._queue.qsize() or not self._turn.acquire(blocking=False):
+            return False
+        try:
+            pack = self._pack
+            if pack is None or not self._has_room(pack, size):
+                return False  # to open one takes an answer of the event loop
+            if self._outcomes.begin(group):
+                self._write_group(group)
+        finally:
+            self._turn.release()
+        ended = monotonic()
+        if ended - started > SLOW_SECONDS:
+            self._slow_until = ended + SLOW_PAUSE_SECONDS
+        return True
 
     def end(self) -> None:
         """Write what is queued, seal the pack, and refuse more. Does not wait."""
@@ -152,15 +185,16 @@ class PackWriter:
         self._queue.put(None)
         fail(entries, error)
 
-    # the writing thread
+    # the writing thread, or the event loop in its turn
     def _write(self) -> None:
         _let_others_finish()
         while (first := self._queue.get()) is not None:
-            group = self._take(first)
-            if self._outcomes.begin(group):
-                self._writing = object()
-                self._write_group(group)
-                self._writing = None
+            with self._turn:
+                group = self._take(first)
+                if self._outcomes.begin(group):
+                    self._writing = object()
+                    self._write_group(group)
+                    self._writing = None
         self._retire()
         self._written.put((None, [], 0))
 
@@ -235,13 +269,16 @@ class PackWriter:
 
     def _current(self, size: int) -> Pack:
         pack = self._pack
-        if pack is not None and (pack.failed or pack.full or pack.written + size > self._size):
+        if pack is not None and not self._has_room(pack, size):
             self._retire()
             pack = None
         if pack is None:
             pack = self._pack = self._open()
         pack.offset = pack.written
         return pack
+
+    def _has_room(self, pack: Pack, size: int) -> bool:
+        return not (pack.failed or pack.full or pack.written + size > self._size)
 
     def _open(self) -> Pack:
         pack_id, self._spare = self._spare or self._book.open_pack(), 0

@@ -189,6 +189,16 @@ class Scan(Declared[P, T]):
         return f"_engine._scan(_function({passed}), snapshot=_declared.snapshot)"
 
 
+def always(*_: object) -> bool:
+    """Return True, for any arguments."""
+    return True
+
+
+def never(*_: object) -> bool:
+    """Return False, for any arguments."""
+    return False
+
+
 class Write(Declared[P, T]):
     """A transaction that changes rows.
 
@@ -196,7 +206,7 @@ class Write(Declared[P, T]):
     `app.index.engine.lock_keys`. `discovers`: the rows to look up for more locks. `events`: the changes of keys, from
     the result and the arguments, written to the outbox within `emit_events`. `grows`: it adds data, and is refused when
     the disk is full. `invalidates`: the caches of every process must see it. `procedure`: the server procedure that can
-    do the same.
+    do the same. `brief`: it takes a few statements, so that it may run on the event loop.
     """
 
     def __init__(
@@ -209,6 +219,7 @@ class Write(Declared[P, T]):
         grows: bool = False,
         invalidates: bool = False,
         procedure: Callable[..., Procedure] | None = None,
+        brief: Callable[..., bool] = never,
     ) -> None:
         self.function = function
         self.locks = locks
@@ -217,6 +228,7 @@ class Write(Declared[P, T]):
         self.grows = grows
         self.invalidates = invalidates
         self.procedure = procedure
+        self.brief = brief
 
     def transaction(self) -> Callable[..., Transaction[T]]:
         """Return the function to run.

@@ -1,4 +1,8 @@
-"""Group commit: one thread per process runs queued transactions with one sync."""
+"""Group commit: one thread per process runs queued transactions with one sync.
+
+Without a sync, brief transactions run on the event loop: a commit is then a write to the page cache, and costs less
+than waking the thread and being woken by it.
+"""
 
 from __future__ import annotations
 
@@ -24,16 +28,20 @@ from sluice_s3.app.index.sqlite.commit_witness import CommitWitness
 from sluice_s3.app.index.sqlite.connection import is_corrupt, to_domain_error
 from sluice_s3.app.index.sqlite.disk_reserve import DiskReserve
 from sluice_s3.app.index.sqlite.files import IndexFiles
+from sluice_s3.app.index.sqlite.gathering import JobGathering
 from sluice_s3.app.index.sqlite.runner import OpenTransaction
 from sluice_s3.app.private_files import open_file
 
 logger = logging.getLogger("sluice.index")
 
 LARGEST_GROUP = 256
+SLOW_SECONDS = 0.05
+"""A group that took longer on the event loop had to wait: for a while the thread commits."""
+SLOW_PAUSE_SECONDS = 10.0
 
 
 class CommitThread(CommitQueue):
-    """Owns the connection for writes, in a thread of its own.
+    """Owns the connection for writes, in a thread of its own and, if `inline`, on the event loop.
 
     The file lock around each group makes the processes of one index take turns: SQLite's own busy handler polls and
     lets some processes starve. Every group checks `incarnation` (law 5); 0 writes without one. `lost` is called once,
@@ -52,6 +60,7 @@ class CommitThread(CommitQueue):
         reserve: DiskReserve | None = None,
         files: IndexFiles | None = None,
         witness: CommitWitness | None = None,
+        inline: bool = False,
     ) -> None:
         self._queue: queue.SimpleQueue[Job | None] = queue.SimpleQueue()
         super().__init__(self._queue.qsize, timeout=timeout, limit=queue_limit)
@@ -64,7 +73,12 @@ class CommitThread(CommitQueue):
         self._witness = witness
         self.corrupt = False
         """Whether SQLite has reported that the file is damaged."""
-        self._fresh: list[Job] = []
+        self._inline = inline
+        self._loop_thread = threading.get_ident()
+        self._fresh = JobGathering(grow=inline, commit=self._commit_fresh)
+        self._slow_until = 0.0
+        self._turn = threading.Lock()
+        """Held by the thread, or the event loop, that commits."""
         self._connection: apsw.Connection | None = None
         self._thread = threading.Thread(target=self._run, name="sluice-index", daemon=True)
         self.incarnation = 0
@@ -85,27 +99,72 @@ class CommitThread(CommitQueue):
         function = write.transaction() if write.events else write.function
         job = Job(write, function, arguments, self._loop.create_future(), deadline)
         self._enter(job, self._queue.qsize() + len(self._fresh))
-        # jobs of one event-loop tick are queued together, so that the thread finds a group when it wakes up
-        if not self._fresh:
-            self._loop.call_soon(self._queue_fresh)
-        self._fresh.append(job)
+        self._fresh.add(job)
         return job.future
-
-    def _queue_fresh(self) -> None:
-        for job in self._fresh:
-            self._queue.put(job)
-        self._fresh.clear()
 
     def take(self, job: Job) -> None:
         """See `CommitQueue.take`."""
-        self._queue.put(job)
+        if threading.get_ident() == self._loop_thread:
+            self._fresh.add(job)
+        else:
+            self._queue.put(job)
+
+    def _commit_fresh(self, jobs: list[Job]) -> None:
+        """Commit a group on the event loop, if it is brief and no lock must be waited for; else in the thread."""
+        if self._inline and self._is_brief(jobs) and self._turn.acquire(blocking=False):
+            try:
+                committed = self._try_group(jobs)
+            finally:
+                self._turn.release()
+            if committed is not None:
+                self._deliver(committed)
+                return
+        self._queue_all(jobs)
+
+    def _queue_all(self, jobs: list[Job]) -> None:
+        for job in jobs:
+            self._queue.put(job)
+
+    def _is_brief(self, jobs: list[Job]) -> bool:
+        return (
+            len(jobs) <= LARGEST_GROUP
+            and not self._queue.qsize()
+            and time.monotonic() > self._slow_until
+            and all(job.write.brief(*job.arguments) for job in jobs)
+        )
+
+    def _try_group(self, jobs: list[Job]) -> list[Job] | None:
+        """Return the jobs that were run, None if a lock is taken."""
+        started = time.monotonic()
+        try:
+            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return None
+        try:
+            if self._connection is None:
+                return None
+            group = OpenTransaction(self._connection)
+            if not group.try_lock():
+                return None
+            jobs = self._still_queued(jobs)
+            self._run_group(jobs, group)
+        except apsw.Error as error:
+            self._disconnect()
+            jobs = self._still_queued(jobs)
+            _fail(jobs, self._translated(error))
+        finally:
+            fcntl.flock(self._lock, fcntl.LOCK_UN)
+        ended = time.monotonic()
+        if ended - started > SLOW_SECONDS:
+            self._slow_until = ended + SLOW_PAUSE_SECONDS
+        return jobs
 
     async def close(self) -> None:
         """Let the thread finish the queue, and close the connection."""
         if self._stopping:
             return
         self._stopping = True
-        self._queue_fresh()
+        self._queue_all(self._fresh.take())
         self._queue.put(None)
         # a stopped process may hold the file lock forever
         await asyncio.to_thread(self._thread.join, self._timeout)
@@ -120,17 +179,17 @@ class CommitThread(CommitQueue):
         _let_others_finish()
         while (first := self._queue.get()) is not None:
             jobs: list[Job] = []
-            try:
-                fcntl.flock(self._lock, fcntl.LOCK_EX)
+            with self._turn:
                 try:
-                    jobs = self._take(first)
-                    if possible := self._possible(jobs):
-                        self._commit_group(possible)
-                finally:
-                    fcntl.flock(self._lock, fcntl.LOCK_UN)
-            except Exception as error:
-                logger.exception("index: a group of %d failed", len(jobs))
-                _fail(jobs, self._translated(error))
+                    fcntl.flock(self._lock, fcntl.LOCK_EX)
+                    try:
+                        jobs = self._take(first)
+                        self._run_group(jobs)
+                    finally:
+                        fcntl.flock(self._lock, fcntl.LOCK_UN)
+                except OSError as error:
+                    logger.exception("index: its lock failed")
+                    _fail(jobs, self._translated(error))
             if jobs:
                 try:
                     self._loop.call_soon_threadsafe(self._deliver, jobs)
@@ -153,11 +212,31 @@ class CommitThread(CommitQueue):
                 group.append(job)
         except queue.Empty:
             pass
+        return self._still_queued(group)
+
+    # in the thread, or on the event loop in its turn
+
+    def _still_queued(self, jobs: list[Job]) -> list[Job]:
+        """Return the jobs that were not abandoned; they are running from now on."""
         with self._state_lock:
-            group = [job for job in group if job.state is State.QUEUED]
-            for job in group:
+            jobs = [job for job in jobs if job.state is State.QUEUED]
+            for job in jobs:
                 job.state = State.RUNNING
-        return group
+        return jobs
+
+    def _run_group(self, jobs: list[Job], locked: OpenTransaction | None = None) -> None:
+        """Commit a group under the file lock, in the transaction that `try_lock` has begun if there is one.
+
+        Every job gets its result or its error.
+        """
+        try:
+            if possible := self._possible(jobs):
+                self._commit_group(possible, locked)
+            elif locked is not None:
+                self._abandon(locked)
+        except Exception as error:
+            logger.exception("index: a group of %d failed", len(jobs))
+            _fail(jobs, self._translated(error))
 
     def _possible(self, jobs: list[Job]) -> list[Job]:
         """Return the jobs; fail those that grow the index when its disk is full."""
@@ -167,12 +246,12 @@ class CommitThread(CommitQueue):
         _fail(growing, StoreFull(reason="the index has no space left"))
         return [job for job in jobs if not job.write.grows]
 
-    def _commit_group(self, jobs: list[Job]) -> None:
+    def _commit_group(self, jobs: list[Job], locked: OpenTransaction | None = None) -> None:
         """Commit all jobs in one transaction.
 
         If one breaks it, each job gets its own, so that the others succeed.
         """
-        group = self._begin(jobs)
+        group = self._begin(jobs, locked)
         if group is None:
             return
         try:
@@ -192,15 +271,17 @@ class CommitThread(CommitQueue):
         crash_point("index.commit", jobs)
         self._commit(group, jobs)
 
-    def _begin(self, jobs: list[Job]) -> OpenTransaction | None:
+    def _begin(self, jobs: list[Job], locked: OpenTransaction | None) -> OpenTransaction | None:
         try:
             if self._files is not None:
                 self._files.require()
             if self._connection is None:
                 self._connection = self._connect()
-            group = OpenTransaction(self._connection)
+            group = locked or OpenTransaction(self._connection)
             live = group.begin(self.incarnation)
         except DomainError as error:
+            if locked is not None:
+                self._abandon(locked)
             _fail(jobs, error)
             return None
         except (apsw.Error, ValueError) as error:

@@ -125,6 +125,7 @@ class SqliteIndex(RegisteredIndex):
             reserve=DiskReserve(self._wal),
             files=self._files,
             witness=self._witness,
+            inline=self._durability != "full",
         )
         self._writer.start()
         self._opened.push_async_callback(self._writer.close)

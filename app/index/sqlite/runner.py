@@ -11,6 +11,7 @@ import apsw
 
 from sluice_s3.app.index.meta.statements import SEQUENCE_AND_WRITER, SET_SEQUENCE
 from sluice_s3.app.index.sql.transaction import Draw, Transaction
+from sluice_s3.app.index.sqlite.connection import BUSY_TIMEOUT_MS
 
 T = TypeVar("T")
 
@@ -49,16 +50,30 @@ class OpenTransaction:
     def __init__(self, connection: apsw.Connection) -> None:
         self._connection = connection
         self._cursor = connection.cursor()
+        self._locked = False
         self.sequence = 0
         self.dirty = False
         """Whether the current or last operation has written anything."""
 
+    def try_lock(self) -> bool:
+        """Take the write lock if no other process has it."""
+        self._connection.set_busy_timeout(0)
+        try:
+            self._cursor.execute("BEGIN IMMEDIATE")
+        except apsw.BusyError:
+            return False
+        finally:
+            self._connection.set_busy_timeout(BUSY_TIMEOUT_MS)
+        self._locked = True
+        return True
+
     def begin(self, incarnation: int) -> bool:
-        """Take the write lock.
+        """Take the write lock, unless `try_lock` has, and read the sequence.
 
         Returns False when the incarnation (if not 0) is not live.
         """
-        self._cursor.execute("BEGIN IMMEDIATE")
+        if not self._locked:
+            self._cursor.execute("BEGIN IMMEDIATE")
         rows: list[Any] = self._cursor.execute(SEQUENCE_AND_WRITER.sql, (incarnation,)).fetchall()
         self.sequence, state = rows[0]
         return not incarnation or state == "live"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import fcntl
 import os
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -24,6 +24,15 @@ from sluice_s3.app.index.sqlite.index import SqliteIndex
 from tests.unit.index.tools import OWNER, FaultyIndex, broken, new, open_at
 
 COMMIT = "COMMIT"
+
+
+@pytest.fixture(params=["relaxed", "full"])
+async def faulty(directory: Path, request: pytest.FixtureRequest) -> AsyncIterator[FaultyIndex]:
+    """Commits on the event loop, and in the thread."""
+    opened: FaultyIndex = open_at(directory, FaultyIndex, durability=request.param)
+    await opened.start()
+    yield opened
+    await opened.close()
 
 
 @contextmanager
@@ -302,11 +311,12 @@ async def test_errors_of_sqlite_are_translated(
     faulty: FaultyIndex, code: int, expected: type[Exception], statement: str
 ) -> None:
     bucket_id = await make_bucket(faulty)
-    faulty.faults.before[statement] = [broken(code=code)]
+    faulty.faults.before[statement] = [broken(code=code), broken(code=code)]  # the thread tries a busy one again
     with pytest.raises(expected) as caught:
         await faulty.put_version(bucket_id, "k", new())
     assert type(caught.value) is expected
     assert "I/O" not in str(caught.value)
+    faulty.faults.before.clear()
     await faulty.put_version(bucket_id, "k", new())
 
 
