@@ -62,7 +62,7 @@ class ChunkedDecoder:
         self._trailer_bytes = 0
         self._trailer_signed = False
 
-    def feed(self, data: bytes | bytearray | memoryview) -> list[memoryview]:
+    def feed(self, data: bytes) -> list[memoryview]:
         """Return the pieces of payload in `data`, as views of it.
 
         Raises SignatureDoesNotMatch, IncompleteBody (not this format, or not the announced length),
@@ -70,19 +70,19 @@ class ChunkedDecoder:
         """
         view = memoryview(data)
         pieces = []
-        position, end = 0, len(view)
+        position, end = 0, len(data)
         while position < end:
-            if self._left:
-                piece = view[position : position + self._left]
-                position += len(piece)
-                self._left -= len(piece)
-                if self._signer is not None:
-                    self._hash.update(piece)
-                pieces.append(piece)
-                if not self._left:
-                    self._chunk_ends()
-            else:
-                position = self._read_line(view, position)
+            if not self._left:
+                position = self._read_line(data, position)
+                continue
+            piece = view[position : position + self._left]
+            position += len(piece)
+            self._left -= len(piece)
+            if self._signer is not None:
+                self._hash.update(piece)
+            pieces.append(piece)
+            if not self._left:
+                self._chunk_ends()
         return pieces
 
     def finish(self) -> None:
@@ -93,18 +93,18 @@ class ChunkedDecoder:
             raise errors.MalformedTrailerError
         raise _unexpected()
 
-    def _read_line(self, view: memoryview, position: int) -> int:
+    def _read_line(self, data: bytes, position: int) -> int:
+        """Take a line, or the part of one that has arrived. Return where it ends."""
         if self._state is _State.END:
             raise errors.InvalidRequest("The request body goes on after the final chunk.")
-        room = MAX_LINE - len(self._partial)
-        some = bytes(view[position : position + room])
-        length = some.find(b"\n")
-        if length < 0:
-            if len(some) == room:
+        limit = position + MAX_LINE - len(self._partial)
+        end = data.find(b"\n", position, limit)
+        if end < 0:
+            if limit <= len(data):
                 raise errors.MalformedTrailerError if self._state is _State.TRAILER else _unexpected()
-            self._partial += some
-            return position + len(some)
-        line = self._partial + some[:length]
+            self._partial += data[position:]
+            return len(data)
+        line = self._partial + data[position:end]
         self._partial = b""
         if self._state is _State.HEAD:
             self._chunk_begins(line)
@@ -114,7 +114,7 @@ class ChunkedDecoder:
             self._state = _State.HEAD
         else:
             raise _unexpected()
-        return position + length + 1
+        return end + 1
 
     def _chunk_begins(self, line: bytes) -> None:
         match = _HEAD.fullmatch(line)

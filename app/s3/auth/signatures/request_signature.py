@@ -51,15 +51,17 @@ def sign(secret: str, day: str, region: str, string_to_sign: str) -> str:
 class ChunkSigner:
     """The chain of signatures of an aws-chunked body.
 
-    Each covers the one before, the first the request's own. Source: "Transferring Payload in Multiple Chunks", Amazon
-    S3 API Reference.
+    Each covers the one before, the first the request's own (`seed`). Source: "Transferring Payload in Multiple
+    Chunks", Amazon S3 API Reference.
     """
 
-    __slots__ = ("_key", "_previous", "_scope")
+    __slots__ = ("_day", "_previous", "_region", "_scope", "_secret")
 
-    def __init__(self, key: bytes, timestamp: str, scope: str, seed: str) -> None:
-        self._key = key
-        self._scope = f"{timestamp}\n{scope}"
+    def __init__(self, secret: str, day: str, region: str, timestamp: str, seed: str) -> None:
+        self._secret = secret
+        self._day = day
+        self._region = region
+        self._scope = f"{timestamp}\n{day}/{region}/s3/aws4_request"
         self._previous = seed
 
     def check_chunk(self, signature: str, sha256: str) -> None:
@@ -71,7 +73,7 @@ class ChunkSigner:
         self._check(f"AWS4-HMAC-SHA256-TRAILER\n{self._scope}\n{self._previous}\n{sha256}", signature)
 
     def _check(self, string_to_sign: str, signature: str) -> None:
-        expected = hmac.digest(self._key, string_to_sign.encode("utf-8"), "sha256").hex()
+        expected = sign(self._secret, self._day, self._region, string_to_sign)
         if not hmac.compare_digest(expected.encode("ascii"), signature.encode("utf-8", "replace")):
             raise errors.SignatureDoesNotMatch
         self._previous = expected

@@ -17,7 +17,6 @@ from sluice_s3.app.s3.auth.signatures.request_signature import (
     ChunkSigner,
     RequestSignature,
     sign,
-    signing_key,
 )
 from sluice_s3.app.s3.wire.dates import format_basic, format_extended, parse_basic, parse_http
 from sluice_s3.app.s3.wire.request import S3Request
@@ -90,8 +89,7 @@ class V4Signature(RequestSignature):
 
     def chunk_signer(self, secret: str) -> ChunkSigner:
         """Return the chain of chunk signatures that begins with this request's."""
-        scope = f"{self._day}/{self._region}/s3/aws4_request"
-        return ChunkSigner(signing_key(secret, self._day, self._region), self._timestamp, scope, self._signature)
+        return ChunkSigner(secret, self._day, self._region, self._timestamp, self._signature)
 
 
 def parse_header(request: S3Request, value: str, *, now: float, region: str | None, clock_skew: float) -> V4Signature:
