@@ -193,7 +193,7 @@ class Index(Engine):
     create_upload = Write(tx.multipart.create_upload, locks=no_lock, grows=True)
     upload = Read(tx.multipart.upload)
     uploads = Read(tx.multipart.uploads, snapshot=True)
-    put_part = Write(tx.multipart.put_part, locks=upload_lock, grows=True, brief=always)
+    put_part = Write(tx.multipart.put_part, locks=upload_lock, grows=True)
     copy_part = Write(tx.multipart.copy_part, locks=copied_part_lock, discovers=SOURCE, grows=True)
     parts = Read(tx.multipart.parts)
     complete_upload = Write(tx.multipart.complete_upload, locks=complete_lock, events=events.complete, grows=True)

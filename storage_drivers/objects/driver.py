@@ -111,6 +111,7 @@ class ObjectsDriver(WriteMixin, ReadMixin, DeleteMixin, MaintenanceMixin, PackMa
         self._nowait = self._profile.now and probe.may(Capability.NOWAIT)
         self._descriptors = self._profile.descriptors and probe.may(Capability.SENDFILE)
         self._packs.page = probe.hole_page
+        self._packs.inline = self._packs.inline and self._nowait
         self.capabilities = replace(self.capabilities, nowait=self._nowait, descriptors=self._descriptors)
 
     async def close(self) -> None:

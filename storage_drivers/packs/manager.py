@@ -44,7 +44,8 @@ class PackManager:
         *,
         inline: bool = False,
     ) -> None:
-        self._inline = inline and durability is Durability.RELAXED
+        self.inline = inline and durability is Durability.RELAXED and not checks.read_back
+        """Whether small groups are written on the event loop."""
         self._checks = checks
         self._streams = streams
         self._path = path
@@ -134,7 +135,7 @@ class PackManager:
             fail(entries, StoreFailed("the store is closed"))
             return
         lane, room = self._lane(), TICK_BYTES_PER_WRITER
-        if self._inline and lane.try_write(entries):
+        if self.inline and lane.try_write(entries):
             return
         for entry in entries:
             if room <= 0:

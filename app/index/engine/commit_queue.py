@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from enum import IntEnum
 from typing import Any
 
-from sluice_s3.app.errors import Overloaded, StoreUnavailable
+from sluice_s3.app.errors import DomainError, Overloaded, StoreUnavailable
 from sluice_s3.app.index.engine.declared import Write
 from sluice_s3.app.index.sql.transaction import Transaction
 
@@ -18,7 +18,7 @@ from sluice_s3.app.index.sql.transaction import Transaction
 class State(IntEnum):
     """State of a queued operation.
 
-    It leaves QUEUED once, to RUNNING or to ABANDONED.
+    It leaves QUEUED once, to RUNNING or to ABANDONED, unless the event loop passes it on to the thread.
     """
 
     QUEUED = 0
@@ -51,6 +51,15 @@ class Job:
         self.state = State.QUEUED
         self.result: Any = None
         self.error: Exception | None = None
+
+
+def fail_jobs(jobs: Sequence[Job], error: DomainError) -> None:
+    """Fail each job with its own copy of the error.
+
+    An exception that several tasks raise collects all their tracebacks.
+    """
+    for job in jobs:
+        job.error = type(error)(**error.detail)
 
 
 class QueuedDeferredCommit(Job):

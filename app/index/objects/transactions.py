@@ -33,8 +33,8 @@ from sluice_s3.app.index.versioning.transactions import (
     remove_version,
 )
 
-MAX_BRIEF_ENTRIES = 16
-"""Entries up to which a delete of several takes less than a millisecond."""
+MAX_BRIEF_ENTRIES = 4
+"""Entries up to which a delete of several takes about as long as a put."""
 NO_BUCKET_ROW = (None, None, None, 0, 0, "", 0, None)
 """What a delete finds when the bucket does not exist."""
 

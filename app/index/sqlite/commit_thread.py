@@ -1,7 +1,7 @@
 """Group commit: one thread per process runs queued transactions with one sync.
 
-Without a sync, brief transactions run on the event loop: a commit is then a write to the page cache, and costs less
-than waking the thread and being woken by it.
+In a relaxed index, brief transactions run on the event loop: a commit is then a write to the page cache, and costs less
+than waking the thread and being woken by it. (SQLite syncs only the first one after the log was copied back whole.)
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ import apsw
 
 from sluice_s3.app.crash import crash_point
 from sluice_s3.app.errors import CommitUnknown, DomainError, StoreFull, WriterDead
-from sluice_s3.app.index.engine.commit_queue import CommitQueue, Job, State
+from sluice_s3.app.index.engine.commit_queue import CommitQueue, Job, State, fail_jobs
 from sluice_s3.app.index.engine.declared import Write
 from sluice_s3.app.index.meta.statements import SEQUENCE
 from sluice_s3.app.index.sqlite.commit_witness import CommitWitness
@@ -111,7 +111,7 @@ class CommitThread(CommitQueue):
 
     def _commit_fresh(self, jobs: list[Job]) -> None:
         """Commit a group on the event loop, if it is brief and no lock must be waited for; else in the thread."""
-        if self._inline and self._is_brief(jobs) and self._turn.acquire(blocking=False):
+        if self._inline and not self._stopping and self._is_brief(jobs) and self._turn.acquire(blocking=False):
             try:
                 committed = self._try_group(jobs)
             finally:
@@ -138,7 +138,7 @@ class CommitThread(CommitQueue):
         started = time.monotonic()
         try:
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
+        except OSError:
             return None
         try:
             if self._connection is None:
@@ -151,13 +151,18 @@ class CommitThread(CommitQueue):
         except apsw.Error as error:
             self._disconnect()
             jobs = self._still_queued(jobs)
-            _fail(jobs, self._translated(error))
+            fail_jobs(jobs, self._translated(error))
         finally:
             fcntl.flock(self._lock, fcntl.LOCK_UN)
         ended = time.monotonic()
         if ended - started > SLOW_SECONDS:
             self._slow_until = ended + SLOW_PAUSE_SECONDS
-        return jobs
+        return [job for job in jobs if job.state is State.RUNNING]  # the others were put back
+
+    def _put_back(self, jobs: list[Job]) -> None:
+        for job in jobs:
+            job.state = State.QUEUED
+        self._queue_all(jobs)
 
     async def close(self) -> None:
         """Let the thread finish the queue, and close the connection."""
@@ -189,7 +194,7 @@ class CommitThread(CommitQueue):
                         fcntl.flock(self._lock, fcntl.LOCK_UN)
                 except OSError as error:
                     logger.exception("index: its lock failed")
-                    _fail(jobs, self._translated(error))
+                    fail_jobs(jobs, self._translated(error))
             if jobs:
                 try:
                     self._loop.call_soon_threadsafe(self._deliver, jobs)
@@ -236,14 +241,15 @@ class CommitThread(CommitQueue):
                 self._abandon(locked)
         except Exception as error:
             logger.exception("index: a group of %d failed", len(jobs))
-            _fail(jobs, self._translated(error))
+            self._disconnect()  # no transaction may stay open
+            fail_jobs(jobs, self._translated(error))
 
     def _possible(self, jobs: list[Job]) -> list[Job]:
         """Return the jobs; fail those that grow the index when its disk is full."""
         if self._reserve is None or not jobs or not self._reserve.is_short():
             return jobs
         growing = [job for job in jobs if job.write.grows]
-        _fail(growing, StoreFull(reason="the index has no space left"))
+        fail_jobs(growing, StoreFull(reason="the index has no space left"))
         return [job for job in jobs if not job.write.grows]
 
     def _commit_group(self, jobs: list[Job], locked: OpenTransaction | None = None) -> None:
@@ -261,11 +267,15 @@ class CommitThread(CommitQueue):
         except Exception as error:
             self._abandon(group)
             if len(jobs) == 1:
-                _fail(jobs, error if isinstance(error, DomainError) else self._translated(error))
+                fail_jobs(jobs, error if isinstance(error, DomainError) else self._translated(error))
                 return
             logger.warning("index: %s in a group of %d, which is run one by one", error, len(jobs))
             for job in jobs:
                 job.result = job.error = None
+            if locked is not None:  # each begin may have to wait for another program: not on the event loop
+                self._put_back(jobs)
+                return
+            for job in jobs:
                 self._commit_group([job])
             return
         crash_point("index.commit", jobs)
@@ -282,15 +292,15 @@ class CommitThread(CommitQueue):
         except DomainError as error:
             if locked is not None:
                 self._abandon(locked)
-            _fail(jobs, error)
+            fail_jobs(jobs, error)
             return None
         except (apsw.Error, ValueError) as error:
             self._disconnect()
-            _fail(jobs, self._translated(error))
+            fail_jobs(jobs, self._translated(error))
             return None
         if not live:
             self._abandon(group)
-            _fail(jobs, WriterDead())
+            fail_jobs(jobs, WriterDead())
             self._report_lost()
             return None
         return group
@@ -331,10 +341,10 @@ class CommitThread(CommitQueue):
             except Exception as second:
                 logger.error("index: and its outcome is unknown: %s", second)
                 self._disconnect()
-                _fail(jobs, CommitUnknown())
+                fail_jobs(jobs, CommitUnknown())
                 return
             if not took_effect:
-                _fail(jobs, self._translated(error))
+                fail_jobs(jobs, self._translated(error))
                 return
         if self._witness is not None:
             self._witness.record(group.sequence)
@@ -378,21 +388,11 @@ class CommitThread(CommitQueue):
 def _let_others_finish() -> None:
     """Set SCHED_BATCH for this thread (sched(7)).
 
-    Its wakeups then do not preempt the event loop. When both share a core, the thread then finds everything that the
-    loop had to queue, in one group. That takes 5 % fewer instructions and 10-15 % less time of the core for a DELETE of
-    16 clients. On separate cores it changes nothing.
+    Its wakeups then do not preempt the event loop: on a shared core it finds everything that the loop had to queue in
+    one group.
     """
     if hasattr(os, "sched_setscheduler"):
         try:
             os.sched_setscheduler(0, os.SCHED_BATCH, os.sched_param(0))
         except OSError:
             pass  # a sandbox forbids it
-
-
-def _fail(jobs: list[Job], error: DomainError) -> None:
-    """Fail each job with its own copy of the error.
-
-    An exception that several tasks raise collects all their tracebacks.
-    """
-    for job in jobs:
-        job.error = type(error)(**error.detail)

@@ -30,7 +30,7 @@ _fallocate = getattr(ctypes.CDLL(None, use_errno=True), "fallocate", None)
 class DiskReserve:
     """The reserved space beyond the end of the log `wal`.
 
-    One thread uses it, under the file lock of the commits.
+    Used under the file lock of the commits, by one thread at a time.
     """
 
     def __init__(self, wal: Path) -> None:

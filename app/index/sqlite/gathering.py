@@ -9,6 +9,8 @@ from sluice_s3.app.index.engine.commit_queue import Job
 
 MAX_TICKS = 16
 """Ticks of the event loop for which a group grows at most."""
+FULL_GROUP = 128
+"""Jobs from which a group waits for no more."""
 
 
 class JobGathering:
@@ -35,7 +37,7 @@ class JobGathering:
         self._jobs.append(job)
 
     def _tick(self) -> None:
-        if self._grow and self._seen < len(self._jobs) and self._ticks < MAX_TICKS:
+        if self._grow and self._seen < len(self._jobs) < FULL_GROUP and self._ticks < MAX_TICKS:
             self._seen = len(self._jobs)
             self._ticks += 1
             self._loop.call_soon(self._tick)

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import fcntl
 import threading
 import time
 from collections.abc import AsyncIterator
+from operator import attrgetter
 from pathlib import Path
 
 import apsw
 import pytest
 
+from sluice_s3.app.errors import StoreUnavailable
+from sluice_s3.app.index.interface import Index
 from sluice_s3.app.index.objects.transactions import MAX_BRIEF_ENTRIES
 from sluice_s3.app.index.sqlite import commit_thread
 from sluice_s3.app.index.sqlite.gathering import MAX_TICKS, JobGathering
@@ -115,6 +119,84 @@ async def test_after_a_slow_commit_the_thread_commits(
     await asyncio.sleep(0.25)
     await faulty.put_version(bucket_id, "c", new())
     assert commits.take() == [True, False, True]
+
+
+@pytest.mark.parametrize("check", ["_files.require", "_writer._reserve.is_short"])
+async def test_a_failed_check_leaves_no_transaction(
+    faulty: FaultyIndex, bucket_id: int, directory: Path, monkeypatch: pytest.MonkeyPatch, check: str
+) -> None:
+    await faulty.put_version(bucket_id, "a", new())
+
+    def refuse(*_: object) -> None:
+        raise PermissionError(13, "no")
+
+    with monkeypatch.context() as broken_check:
+        owner, _, method = check.rpartition(".")
+        broken_check.setattr(attrgetter(owner)(faulty), method, refuse)
+        (answer,) = await put_many(faulty, bucket_id, ["b"])
+    assert isinstance(answer, StoreUnavailable)
+    shell = apsw.Connection(str(directory / "sluice.db"))
+    shell.execute("BEGIN IMMEDIATE")
+    shell.close()
+    await faulty.put_version(bucket_id, "c", new())
+    assert await keys_of(faulty, bucket_id) == ["a", "c"]
+
+
+async def test_a_broken_group_is_run_again_in_the_thread(faulty: FaultyIndex, bucket_id: int, directory: Path) -> None:
+    """Another program takes the lock in between: the event loop never waits for it."""
+    shell = apsw.Connection(str(directory / "sluice.db"))
+    begins: list[int] = []
+
+    def intrude(sql: str) -> None:
+        if sql.startswith("BEGIN"):
+            begins.append(threading.get_ident())
+            if len(begins) == 2:
+                shell.execute("BEGIN IMMEDIATE")
+
+    faulty.faults.before["INSERT"] = [broken()]
+    faulty.faults.hook = intrude
+    puts = asyncio.create_task(put_many(faulty, bucket_id, ["a", "b"]))
+    longest, last = 0.0, time.monotonic()
+    while len(begins) < 2:
+        await asyncio.sleep(0.01)
+        now = time.monotonic()
+        longest, last = max(longest, now - last), now
+    await asyncio.sleep(0.1)
+    shell.execute("ROLLBACK")
+    shell.close()
+    await puts
+    assert longest < 1
+    assert [thread == threading.get_ident() for thread in begins] == [True, False]
+    assert await keys_of(faulty, bucket_id) == ["a", "b"]
+
+
+async def test_a_broken_file_lock_is_the_threads_affair(
+    faulty: FaultyIndex, bucket_id: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await faulty.put_version(bucket_id, "a", new())
+    commits = Commits(faulty)
+    real, errors = fcntl.flock, [OSError(37, "no locks")]
+
+    def flock(descriptor: int, how: int) -> None:
+        if errors and how != fcntl.LOCK_UN:
+            raise errors.pop()
+        real(descriptor, how)
+
+    monkeypatch.setattr(commit_thread.fcntl, "flock", flock)
+    assert Exception not in [type(answer) for answer in await put_many(faulty, bucket_id, ["b", "c"])]
+    assert commits.take() == [False]
+    assert await keys_of(faulty, bucket_id) == ["a", "b", "c"]
+
+
+async def test_a_late_commit_touches_no_closed_lock(faulty: FaultyIndex, bucket_id: int) -> None:
+    await faulty.put_version(bucket_id, "a", new())
+    deferred = faulty._writer.begin(Index.put_version, lambda locator: (bucket_id, "z", new(locator)))
+    errors: list[object] = []
+    asyncio.get_running_loop().set_exception_handler(lambda _loop, context: errors.append(context))
+    await faulty._writer.close()
+    deferred.proceed("f:00000000000000a1")
+    await asyncio.sleep(0.05)
+    assert errors == []
 
 
 async def test_a_failed_begin_leaves_no_transaction(faulty: FaultyIndex, bucket_id: int) -> None:

@@ -15,6 +15,7 @@ from sluice_s3.storage_drivers.base import Durability
 from sluice_s3.storage_drivers.errors import StoreFull
 from sluice_s3.storage_drivers.objects.driver import ObjectsDriver
 from sluice_s3.storage_drivers.packs import writer
+from sluice_s3.storage_drivers.probing import trials
 from tests.unit.storage_drivers.conftest import HastyEfs, LocalDriver, MakeDriver
 from tests.unit.storage_drivers.packs.test_packs import Appends, Book
 
@@ -129,3 +130,23 @@ async def test_a_refused_body_fails_alone(appends: Appends) -> None:
         refused.blob_id: ValueError,
         good.blob_id: type(None),
     }
+
+
+@pytest.mark.parametrize("driver_class", [LocalDriver])
+@pytest.mark.parametrize("read_back", [False, True])
+async def test_a_mount_that_is_not_trusted(
+    make_driver: MakeDriver,
+    book: Book,
+    monkeypatch: pytest.MonkeyPatch,
+    wrote_here: Callable[[], list[bool]],
+    read_back: bool,
+) -> None:
+    """The probe saw no reads without waiting, as on NFS; or every write is read again."""
+    if not read_back:
+        monkeypatch.setitem(trials.CHECKS, trials.Capability.NOWAIT, lambda _: (False, "as NFS and FUSE"))
+    driver = await make_driver(durability=Durability.RELAXED, pack_threshold=4096, read_back=read_back)
+    driver.open_packs(book)
+    appends = Appends(driver)
+    await is_read_back(appends, b"opens the pack")
+    await is_read_back(appends, b"more")
+    assert wrote_here() == [False, False]
