@@ -6,33 +6,26 @@ import asyncio
 import logging
 import os
 import signal
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, MutableMapping
+from collections.abc import AsyncIterator, Coroutine
 from contextlib import asynccontextmanager
 from typing import Any
-
-from fastapi import FastAPI
 
 from sluice_s3.app.access.lookup_cache import LookupCache
 from sluice_s3.app.background_jobs import BackgroundJobs
 from sluice_s3.app.index import Index, open_index
-from sluice_s3.app.s3.gateway import MINIO_HEALTH, Gateway
+from sluice_s3.app.s3.gateway import Gateway
 from sluice_s3.app.s3.services import Services
 from sluice_s3.app.s3.wire import checksums
 from sluice_s3.app.s3.wire.request import S3Request
 from sluice_s3.app.s3.wire.response import Response
-from sluice_s3.app.s3.wire.target import bucket_of_host
 from sluice_s3.app.server.http.interfaces import Responder
-from sluice_s3.app.server.processes.health import health_router
+from sluice_s3.app.server.processes.health import HealthChecks
 from sluice_s3.app.server.processes.worker import WorkerContext
 from sluice_s3.app.settings import Settings
 from sluice_s3.app.startup import start_store
 from sluice_s3.app.store.availability.breaker_watch import BreakerWatch
 from sluice_s3.app.store.journals.wakeup import JournalWakeup
 from sluice_s3.app.store.stores import make_stores
-
-Scope = dict[str, Any]
-Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
-Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 
 logger = logging.getLogger("sluice.server")
 
@@ -44,18 +37,16 @@ class WebsiteListener:
         self._gateway = gateway
         self.record = gateway.record
 
-    def respond(self, request: S3Request) -> Coroutine[Any, Any, Response | None]:
+    def respond(self, request: S3Request) -> Coroutine[Any, Any, Response]:
         """See `Responder`."""
         request.website = True
         return self._gateway.respond(request)
 
 
 class WorkerApp:
-    """The application of one worker.
+    """The application of one worker; `gateway` and `websites` answer the requests of its listeners."""
 
-    `gateway` and `websites` answer the requests of its listeners. FastAPI answers health checks and runs the lifespan:
-    its routing costs more than a whole HEAD.
-    """
+    application = None
 
     def __init__(self, settings: Settings, context: WorkerContext) -> None:
         self._settings = settings
@@ -66,31 +57,11 @@ class WorkerApp:
         self._stores = list(self._store.all.values())
         self._services = Services(settings, self._store, LookupCache(self._index), context.memory)
         self._services.quotas.shares = context.quotas
-        self.gateway = Gateway(self._services, context.observe, self._is_health_check)
+        health = HealthChecks(self._is_ready, self._index, settings.domains)
+        self.gateway = Gateway(self._services, context.observe, health.answer)
         self.websites: Responder = WebsiteListener(self.gateway)
-        self._shell = FastAPI(
-            docs_url=None,
-            redoc_url=None,
-            openapi_url=None,
-            lifespan=self._lifespan,
-            telemetry={"tracing": False, "metrics": False, "logs": False, "auto_configure": False},
-        )
-        self._shell.include_router(health_router(self._ready))
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Handle an ASGI call."""
-        await self._shell(scope, receive, send)
-
-    async def _is_health_check(self, request: S3Request) -> bool:
-        headers = request.headers
-        if bucket_of_host(headers.get("host", ""), self._settings.domains) is not None:
-            return False
-        if request.raw_path != MINIO_HEALTH:
-            return True
-        is_signed = "authorization" in headers or b"Signature=" in request.raw_query
-        return not is_signed and await self._index.bucket("minio") is None
-
-    async def _ready(self) -> bool:
+    async def _is_ready(self) -> bool:
         """Return whether index, some store and this server are usable.
 
         It touches no disk of a store.
@@ -102,7 +73,8 @@ class WorkerApp:
         return any(store.up and store.name not in failing for store in self._stores)
 
     @asynccontextmanager
-    async def _lifespan(self, _: FastAPI) -> AsyncIterator[None]:
+    async def lifespan(self) -> AsyncIterator[None]:
+        """Run what answers need: index, stores and background jobs."""
         checksums.preload()
         await self._index.start()
         breakers = await self._start_stores()

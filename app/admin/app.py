@@ -7,9 +7,9 @@ import errno
 import hmac
 import secrets
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from functools import partial
-from typing import Protocol
+from typing import Protocol, cast
 
 from fastapi import APIRouter, Depends, FastAPI, HTTPException, Request, Response
 from fastapi.openapi.docs import get_swagger_ui_html
@@ -95,6 +95,24 @@ class Processes(Protocol):
     def states_of(self, name: str) -> list[tuple[str, int, int, int]]:
         """Return a store's condition, running and stuck calls, and bytes in memory, per process."""
         ...
+
+
+class AdminListener:
+    """What the admin process serves."""
+
+    gateway = websites = None
+
+    def __init__(self, application: FastAPI) -> None:
+        self.application = application
+
+    def lifespan(self) -> AbstractAsyncContextManager[None]:
+        """Run the stores that the pages read."""
+        return cast(AbstractAsyncContextManager[None], self.application.router.lifespan_context(self.application))
+
+
+def serve_admin(settings: Settings, context: Processes) -> AdminListener:
+    """Create what the admin process serves."""
+    return AdminListener(create_admin(settings, context))
 
 
 def create_admin(settings: Settings, context: Processes) -> FastAPI:

@@ -30,9 +30,9 @@ from sluice_s3.app.store.notifications import MARK
 
 logger = logging.getLogger("sluice.s3")
 
-MINIO_HEALTH = b"/minio/health/live"
-HEALTH_PATHS = frozenset({b"/-/health/live", b"/-/health/ready", MINIO_HEALTH})
-"""Paths of health checks. No bucket name has one character, so those of `/-/` are no objects."""
+HEALTH_PREFIXES = (b"/-/health/", b"/minio/health/")
+HEALTH_CHECK = "HealthCheck"
+"""The operation of health checks, which are neither counted nor logged."""
 
 Observe = Callable[[S3Request, int, str, int, float], None]
 """Called for every response: request, status, error code (or empty), bytes sent, total seconds."""
@@ -47,13 +47,16 @@ class Gateway:
     """
 
     def __init__(
-        self, services: Services, observe: Observe, is_health_check: Callable[[S3Request], Awaitable[bool]]
+        self,
+        services: Services,
+        observe: Observe,
+        answer_health_check: Callable[[S3Request], Awaitable[Response | None]],
     ) -> None:
         self.services = services
         self.logs = Collector(services.index)
         self._cache = services.cache
         self._observe = observe
-        self._is_health_check = is_health_check
+        self._answer_health_check = answer_health_check
         settings = services.settings
         self._domains = settings.domains
         self._websites = settings.website_domains
@@ -65,17 +68,20 @@ class Gateway:
         }
         """Response headers for the buckets of a store, if it has any."""
 
-    async def respond(self, request: S3Request) -> Response | None:
-        """Return the finished response to a request, an error document for any Exception; None to a health check."""
+    async def respond(self, request: S3Request) -> Response:
+        """Return the finished response to a request, an error document for any Exception."""
         services = self.services
         request.started = time.perf_counter()
         request.request_id, request.timings = services.next_id(), {}
         request.memory = services.memory
         try:
             try:
-                if request.raw_path in HEALTH_PATHS and not request.website and await self._is_health_check(request):
-                    return None
-                if (self._websites or request.website) and (site := serve.website_bucket(request, self._websites)):
+                health = None
+                if request.raw_path.startswith(HEALTH_PREFIXES) and not request.website:
+                    health = await self._answer_health_check(request)
+                if health is not None:
+                    request.operation, response = HEALTH_CHECK, health
+                elif (self._websites or request.website) and (site := serve.website_bucket(request, self._websites)):
                     response = await serve.handle(services, request, site)
                 else:
                     response = await self._handle(request)
@@ -97,6 +103,8 @@ class Gateway:
 
     def record(self, request: S3Request, response: Response | None, sent: int) -> None:
         """Count an answered request, and add it to its bucket's access log; see `Responder.record`."""
+        if request.operation is HEALTH_CHECK:
+            return
         seconds = time.perf_counter() - request.started
         code = request.error_code
         self._observe(request, 0 if response is None else response.status, code, sent, seconds)

@@ -23,7 +23,7 @@ class AnsweringConnection(Protocol):
 
 def answer_at_once(
     connection: AnsweringConnection, responder: Responder, request: S3Request
-) -> Coroutine[Any, Any, Response | None] | None:
+) -> Coroutine[Any, Any, Response] | None:
     """Answer a request without a body, if its response never waits; else return the rest of its coroutine.
 
     It needs no entry in `state.running` (the oldest request, the greatest age): it reads all that it answers with in
@@ -34,8 +34,8 @@ def answer_at_once(
     try:
         waits_for = coroutine.send(None)
     except StopIteration as end:
-        response: Response | None = end.value
-        if response is None or not isinstance(response.body, bytes):
+        response: Response = end.value
+        if not isinstance(response.body, bytes):
             return _return(response)
         write_response(connection.transport, response, response.body, connection.state.default_head)
         responder.record(request, response, len(response.body))
@@ -43,5 +43,5 @@ def answer_at_once(
     return StartedCoroutine(coroutine, waits_for)
 
 
-async def _return(response: Response | None) -> Response | None:
+async def _return(response: Response) -> Response:
     return response

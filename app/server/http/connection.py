@@ -49,7 +49,7 @@ class Connection(FlowControl):
     def __init__(
         self,
         state: HttpState,
-        application: Application,
+        application: Application | None,
         responder: Responder | None = None,
         *,
         starts_eagerly: bool = False,

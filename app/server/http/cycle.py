@@ -59,7 +59,7 @@ class RequestCycle:
     disconnected = False
     waiter: asyncio.Future[None] | None = None
     task: asyncio.Task[None] | None = None
-    rest: Coroutine[Any, Any, Response | None] | None = None
+    rest: Coroutine[Any, Any, Response] | None = None
     """The rest of its response, where the connection has begun it: see `answer_at_once`."""
     head: bytes | None = None
     """The head of the answer, written together with the start of its body."""
@@ -111,19 +111,19 @@ class RequestCycle:
         response, sent = None, 0
         try:
             try:
-                if responder is not None:
-                    response = await (self.rest or responder.respond(request))
-                if response is None:
-                    responder = None
+                if responder is None:
                     await self._call_application()
-                elif isinstance(response.body, bytes):
-                    if self.connection.write_paused:
-                        await self.connection.wait_until_drained()
-                    self._write(response, response.body)
-                    sent = len(response.body)
                 else:
-                    zero_copy = ZERO_COPY in self.connection.template["extensions"]
-                    sent = await send_stream(response, response.body, self.send, zero_copy=zero_copy)
+                    response = await (self.rest or responder.respond(request))
+                    body = response.body
+                    if isinstance(body, bytes):
+                        if self.connection.write_paused:
+                            await self.connection.wait_until_drained()
+                        self._write(response, body)
+                        sent = len(body)
+                    else:
+                        zero_copy = ZERO_COPY in self.connection.template["extensions"]
+                        sent = await send_stream(response, body, self.send, zero_copy=zero_copy)
             finally:
                 if responder is not None:
                     responder.record(request, response, sent)
@@ -151,8 +151,9 @@ class RequestCycle:
 
     async def _call_application(self) -> None:
         await enter_task()  # FastAPI needs one
-        scope = build_scope(self.connection.template, self.request, self.version)
-        await self.connection.application(scope, self.receive, self.send)
+        application = self.connection.application
+        assert application is not None, "a listener has a responder or an application"
+        await application(build_scope(self.connection.template, self.request, self.version), self.receive, self.send)
 
     def _write(self, response: Response, body: bytes) -> None:
         """Write a complete response, whose head says how long its body is. Raises ClientGone."""

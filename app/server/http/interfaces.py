@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import socket
 from collections.abc import Awaitable, Callable, Coroutine
+from contextlib import AbstractAsyncContextManager
 from typing import Any, Protocol
 
 from sluice_s3.app.s3.errors import S3Error
@@ -20,12 +21,35 @@ Application = Callable[
 class Responder(Protocol):
     """Answers S3 requests without ASGI's scope and messages, which cost a fifth of a HEAD."""
 
-    def respond(self, request: S3Request) -> Coroutine[Any, Any, Response | None]:
-        """Return the response to a request; None when the ASGI application answers it."""
+    def respond(self, request: S3Request) -> Coroutine[Any, Any, Response]:
+        """Return the response to a request."""
         ...
 
     def record(self, request: S3Request, response: Response | None, sent: int) -> None:
         """Count a request after its response, of whose body `sent` bytes were sent. None: it was cut before."""
+        ...
+
+
+class Served(Protocol):
+    """What a process serves: S3 by responders, or an ASGI application."""
+
+    @property
+    def application(self) -> Application | None:
+        """Answers the requests of its listener, where `gateway` is None."""
+        ...
+
+    @property
+    def gateway(self) -> Responder | None:
+        """Answers the requests of its first listener."""
+        ...
+
+    @property
+    def websites(self) -> Responder | None:
+        """Answers those of its second listener."""
+        ...
+
+    def lifespan(self) -> AbstractAsyncContextManager[None]:
+        """Run what its answers need."""
         ...
 
 
@@ -116,9 +140,9 @@ class OpenConnection(Protocol):
 class RequestConnection(Protocol):
     """The connection of a request, as that request and the file that answers it use it."""
 
-    application: Application
+    application: Application | None
     responder: Responder | None
-    """Answers requests before the application, where there is one."""
+    """Answers requests; without it, the application does."""
     transport: asyncio.Transport
     template: dict[str, Any]
     """The parts that every scope of the connection shares."""

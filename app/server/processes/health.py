@@ -6,36 +6,62 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable
 
-from fastapi import APIRouter, Response
-
+from sluice_s3.app.eager_task import enter_task
 from sluice_s3.app.errors import DomainError
+from sluice_s3.app.index import Index
+from sluice_s3.app.s3.wire.request import S3Request
+from sluice_s3.app.s3.wire.response import Response
+from sluice_s3.app.s3.wire.target import bucket_of_host
 
 logger = logging.getLogger("sluice.server")
 
 READY_CHECK_SECONDS = 5.0
 """Seconds that a readiness check may take."""
+LIVE = frozenset({b"/-/health/live", b"/minio/health/live"})
+READY = frozenset(
+    {b"/-/health/ready", b"/minio/health/ready", b"/minio/health/cluster", b"/minio/health/cluster/read"}
+)
+"""Those of MinIO as in its "Healthcheck API" page. A write and a read quorum are the same here."""
+HEALTH_PATHS = LIVE | READY
+"""No bucket name has one character, so those of `/-/` are no objects."""
+METHODS = ("GET", "HEAD")
+MINIO_BUCKET = "minio"
+"""A bucket of that name hides MinIO's paths."""
+TEXT = (b"content-type", b"text/plain; charset=utf-8")
 
 
-def health_router(ready: Callable[[], Awaitable[bool]]) -> APIRouter:
-    """Return the routes `/-/health/live`, `/-/health/ready` and MinIO's `/minio/health/live`."""
-    router = APIRouter()
+class HealthChecks:
+    """Answers the health checks on the S3 listener; `is_ready` is the readiness of its worker."""
 
-    async def live() -> Response:
-        return Response("up\n", media_type="text/plain")
+    def __init__(self, is_ready: Callable[[], Awaitable[bool]], index: Index, domains: tuple[str, ...]) -> None:
+        self._is_ready = is_ready
+        self._index = index
+        self._domains = domains
 
-    async def is_ready() -> Response:
+    async def answer(self, request: S3Request) -> Response | None:
+        """Return the answer to a health check; None for a request that is none."""
+        path = request.raw_path
+        if path not in HEALTH_PATHS or request.method not in METHODS or not await self._is_health_check(request):
+            return None
+        up = path in LIVE or await self._is_up()
+        return Response(200 if up else 503, [TEXT], b"up\n" if up else b"down\n")
+
+    async def _is_health_check(self, request: S3Request) -> bool:
+        headers = request.headers
+        if bucket_of_host(headers.get("host", ""), self._domains) is not None:
+            return False
+        if request.raw_path.startswith(b"/-/"):
+            return True
+        is_signed = "authorization" in headers or b"Signature=" in request.raw_query
+        return not is_signed and await self._index.bucket(MINIO_BUCKET) is None
+
+    async def _is_up(self) -> bool:
+        await enter_task()
         try:
             async with asyncio.timeout(READY_CHECK_SECONDS):
-                up = await ready()
+                return await self._is_ready()
         except DomainError as error:
             logger.warning("not ready: %s", error)
-            up = False
         except Exception:
             logger.exception("not ready")
-            up = False
-        return Response("up\n" if up else "down\n", 200 if up else 503, media_type="text/plain")
-
-    for path in ("/-/health/live", "/minio/health/live"):
-        router.add_api_route(path, live, methods=["GET", "HEAD"])
-    router.add_api_route("/-/health/ready", is_ready, methods=["GET", "HEAD"])
-    return router
+        return False

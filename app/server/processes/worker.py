@@ -26,10 +26,9 @@ from sluice_s3.app.s3.wire.request import S3Request
 from sluice_s3.app.server.http.access_log import AccessLog
 from sluice_s3.app.server.http.body_memory import BodyMemoryBudget
 from sluice_s3.app.server.http.connection import REFUSED_CONNECTIONS, Connection
-from sluice_s3.app.server.http.interfaces import Application, Responder
+from sluice_s3.app.server.http.interfaces import Responder, Served
 from sluice_s3.app.server.http.state import HttpState
 from sluice_s3.app.server.http.sweeper import Sweeper
-from sluice_s3.app.server.processes.lifespan import Lifespan
 from sluice_s3.app.server.processes.loop_watch import LoopWatch
 from sluice_s3.app.server.processes.parent_death import die_with_parent
 from sluice_s3.app.server.processes.spawn import set_process_title
@@ -178,7 +177,10 @@ class AlarmCounter(logging.Handler):
 class Server:
     """Serves one application on the listeners of a worker. Its end loses no request, and it does not poll."""
 
-    def __init__(self, config: uvicorn.Config, spec: WorkerSpec, context: WorkerContext, ready: RawIOBase) -> None:
+    def __init__(
+        self, served: Served, config: uvicorn.Config, spec: WorkerSpec, context: WorkerContext, ready: RawIOBase
+    ) -> None:
+        self._served = served
         self._config = config
         self._listening: list[asyncio.Server] = []
         self._ready = ready
@@ -194,28 +196,25 @@ class Server:
         stopping = self._handle_signals(loop)
         state = HttpState(self._spec.settings, self._context.memory, on_refused=self._context.record_refusal)
         sweeper = Sweeper(state, publish=self._context.publish)
-        application = cast(Application, self._config.loaded_app)
-        lifespan = Lifespan(application)
         self._context.gather_log(loop.call_soon)
-        await lifespan.startup()
-        sweeper.start()  # before the first connection: without it none has a time limit
-        for listener, responder in zip(sockets, ("gateway", "websites"), strict=False):
-            await self._listen(listener, state, application, getattr(application, responder, None))
-        watch = LoopWatch(self._context.counters.count_loop_hold)
-        watch.start()
-        # what exists now stays: the collector need not scan it again
-        gc.collect()
-        gc.freeze()
-        with self._ready:
-            self._ready.write(READY)
-        patient = await stopping
-        for server in self._listening:
-            server.close()
-        for listener in sockets:
-            listener.close()
-        sweeper.drain(patient)
-        await self._wait_until_idle(state)
-        await lifespan.shutdown()
+        async with self._served.lifespan():
+            sweeper.start()  # before the first connection: without it none has a time limit
+            for listener, responder in zip(sockets, (self._served.gateway, self._served.websites), strict=False):
+                await self._listen(listener, state, responder)
+            watch = LoopWatch(self._context.counters.count_loop_hold)
+            watch.start()
+            # what exists now stays: the collector need not scan it again
+            gc.collect()
+            gc.freeze()
+            with self._ready:
+                self._ready.write(READY)
+            patient = await stopping
+            for server in self._listening:
+                server.close()
+            for listener in sockets:
+                listener.close()
+            sweeper.drain(patient)
+            await self._wait_until_idle(state)
         watch.stop()
         sweeper.stop()
         state.close()
@@ -233,11 +232,10 @@ class Server:
         loop.add_signal_handler(PRE_STOP_SIGNAL, self._context.leave)
         return stopping
 
-    async def _listen(
-        self, listener: socket.socket, state: HttpState, application: Application, responder: Responder | None
-    ) -> None:
+    async def _listen(self, listener: socket.socket, state: HttpState, responder: Responder | None) -> None:
         """Accept connections, whose requests the responder answers, or the application where there is none."""
-        make = partial(Connection, state, application, responder, starts_eagerly=self._spec.settings.fast_lane)
+        application, eager = self._served.application, self._spec.settings.fast_lane
+        make = partial(Connection, state, application, responder, starts_eagerly=eager)
         loop, config = asyncio.get_running_loop(), self._config
         self._listening.append(await loop.create_server(make, sock=listener, ssl=config.ssl, backlog=config.backlog))
 
@@ -267,11 +265,10 @@ def _serve(spec: WorkerSpec, ready: RawIOBase) -> None:
     context = WorkerContext(spec)
     logging.getLogger("sluice").addHandler(AlarmCounter(context.counters.count_alarm))
     factory = _resolve(spec.target)
-    application = factory(settings, context)
+    served: Served = factory(settings, context)
     config = uvicorn.Config(
-        application,
+        cast(Any, served.application),
         interface="asgi3",
-        lifespan="on",
         log_config=None,
         access_log=False,
         proxy_headers=False,
@@ -283,7 +280,7 @@ def _serve(spec: WorkerSpec, ready: RawIOBase) -> None:
     config.load()
     sockets = [socket.socket(fileno=fd) for fd in spec.sockets]
     try:
-        uvloop.run(Server(config, spec, context, ready).serve(sockets))
+        uvloop.run(Server(served, config, spec, context, ready).serve(sockets))
     finally:
         context.end_log()
 

@@ -22,10 +22,15 @@ def get(gateway: Gateway, path: str, host: str = "") -> httpx.Response:
     return httpx.get(gateway.endpoint + path, headers={"host": host} if host else {})
 
 
-@pytest.mark.parametrize("path", ["/-/health/live", "/-/health/ready", "/minio/health/live"])
+MINIO_PATHS = [f"/minio/health/{name}" for name in ("live", "ready", "cluster", "cluster/read")]
+
+
+@pytest.mark.parametrize("path", ["/-/health/live", "/-/health/ready", *MINIO_PATHS])
 def test_up(gateway: Gateway, path: str) -> None:
     answer = get(gateway, path)
     assert (answer.status_code, answer.text) == (200, "up\n")
+    head = httpx.head(gateway.endpoint + path)
+    assert (head.status_code, head.content, head.headers["content-length"]) == (200, b"", "3")
 
 
 @pytest.mark.parametrize("path", ["/-/health/live", "/-/health/ready", "/minio/health/live"])
@@ -37,7 +42,7 @@ def test_on_a_bucket_host_it_is_a_key(gateway: Gateway, s3: Any, bucket: str, pa
     assert httpx.get(url).text == "an object"
 
 
-@pytest.mark.parametrize("path", ["/-/", "/-/health", "/-/health/live/x", "/-/metrics", "/metrics", "/docs"])
+@pytest.mark.parametrize("path", ["/-/", "/-/health", "/-/health/live/x", "/minio/health/x", "/-/metrics", "/metrics", "/docs"])
 def test_nothing_else_is_there(gateway: Gateway, path: str) -> None:
     answer = get(gateway, path)
     assert answer.status_code in (400, 404)
@@ -47,10 +52,10 @@ def test_nothing_else_is_there(gateway: Gateway, path: str) -> None:
 def test_a_bucket_named_minio_hides_the_alias(gateway: Gateway, s3: Any) -> None:
     s3.create_bucket(Bucket="minio")
     try:
-        assert get(gateway, "/minio/health/live").status_code == 403
+        assert [get(gateway, path).status_code for path in MINIO_PATHS] == [403] * len(MINIO_PATHS)
     finally:
         s3.delete_bucket(Bucket="minio")
-    assert get(gateway, "/minio/health/live").status_code == 200
+    assert [get(gateway, path).status_code for path in MINIO_PATHS] == [200] * len(MINIO_PATHS)
 
 
 def test_a_server_that_is_about_to_stop_says_so_and_serves_on(tmp_path: Path) -> None:

@@ -123,8 +123,8 @@ async def _read(body: BodyStream) -> bytes:
     return b"".join(pieces)
 
 
-async def _no_health_check(_: S3Request) -> bool:
-    return False
+async def _no_health_check(_: S3Request) -> None:
+    return None
 
 
 @asynccontextmanager

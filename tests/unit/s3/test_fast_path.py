@@ -119,11 +119,11 @@ async def two(path: Path, **options: Any) -> AsyncIterator[Two]:
 
     watched = Watched(app, answered)
     loop = asyncio.get_running_loop()
-    async with app._lifespan(app._shell):
+    async with app.lifespan():
         await app._index.add_account(Account("other", "other", "", False, 0), *OTHER)
-        ordinary = await loop.create_server(lambda: Connection(state, app, app.gateway), "127.0.0.1", 0)
+        ordinary = await loop.create_server(lambda: Connection(state, None, app.gateway), "127.0.0.1", 0)
         fast = await loop.create_server(
-            lambda: Connection(state, app, watched, starts_eagerly=settings.fast_lane), "127.0.0.1", 0
+            lambda: Connection(state, None, watched, starts_eagerly=settings.fast_lane), "127.0.0.1", 0
         )
         ports = [server.sockets[0].getsockname()[1] for server in (ordinary, fast)]
         try:

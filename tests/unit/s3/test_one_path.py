@@ -12,6 +12,7 @@ import pytest
 from sluice_s3.app.errors import StoreUnavailable
 from sluice_s3.app.s3.wire import target
 from sluice_s3.app.s3.wire.request import S3Request
+from sluice_s3.app.s3.wire.response import Response
 from sluice_s3.app.server.http.connection import Connection
 from sluice_s3.app.server.http.state import HttpState
 from tests.support.raw_http import Request
@@ -43,13 +44,13 @@ async def test_the_log_tells_the_size_of_what_was_written(tmp_path: Path) -> Non
 
 
 async def test_a_health_check_that_fails_is_an_answer_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    async def fail(_: S3Request) -> bool:
+    async def fail(_: S3Request) -> Response | None:
         raise StoreUnavailable(reason="away")
 
     settings = make_settings(tmp_path)
     await asyncio.to_thread(prepare, settings)
     async with plane(settings) as s3:
-        monkeypatch.setattr(s3.gateway, "_is_health_check", fail)
+        monkeypatch.setattr(s3.gateway, "_answer_health_check", fail)
         answer = await s3.send(Request("GET", "/minio/health/live"))
     assert answer.status == 503
     assert answer.headers["x-amz-request-id"]
@@ -61,7 +62,7 @@ async def test_websites_have_no_health_checks(tmp_path: Path) -> None:
         state = HttpState(gateway.app._settings, gateway.context.memory)
         loop = asyncio.get_running_loop()
         server = await loop.create_server(
-            lambda: Connection(state, gateway.app, gateway.app.websites, starts_eagerly=True), "127.0.0.1", 0
+            lambda: Connection(state, None, gateway.app.websites, starts_eagerly=True), "127.0.0.1", 0
         )
         try:
             port = server.sockets[0].getsockname()[1]

@@ -5,16 +5,25 @@ from __future__ import annotations
 import asyncio
 import os
 import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from typing import Any
 
 from sluice_s3.app.index.object_lock import retention_clock
 
 
-async def lifespan(receive: Any, send: Any) -> None:
-    await receive()
-    await send({"type": "lifespan.startup.complete"})
-    await receive()
-    await send({"type": "lifespan.shutdown.complete"})
+class Listener:
+    """What a process serves: an ASGI application, which needs nothing to run."""
+
+    gateway = websites = None
+
+    @property
+    def application(self) -> Any:
+        return self
+
+    @asynccontextmanager
+    async def lifespan(self) -> AsyncIterator[None]:
+        yield
 
 
 async def answer(send: Any, body: bytes, status: int = 200, headers: Any = ()) -> None:
@@ -34,13 +43,10 @@ async def read_body(receive: Any) -> bytes | None:
             return b"".join(pieces)
 
 
-class Served:
+class Served(Listener):
     """Answers by path: /pid, /clock, /echo, /sleep?SECONDS, and `ok` for the rest."""
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
-        if scope["type"] == "lifespan":
-            await lifespan(receive, send)
-            return
         path = scope["raw_path"]
         if path == b"/pid":
             await answer(send, b"%d" % os.getpid())
@@ -76,24 +82,23 @@ def create_slowly(settings: Any, context: Any) -> Served:
     return Served()
 
 
-async def fail_to_start(scope: Any, receive: Any, send: Any) -> None:
-    await receive()
-    raise OSError("the index is on the moon")
+class FailsToStart(Listener):
+    @asynccontextmanager
+    async def lifespan(self) -> AsyncIterator[None]:
+        raise OSError("the index is on the moon")
+        yield
 
 
 def create_failing(settings: Any, context: Any) -> Any:
-    return fail_to_start
+    return FailsToStart()
 
 
-class Metrics:
+class Metrics(Listener):
     def __init__(self, render: Any) -> None:
         self.render = render
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
-        if scope["type"] == "lifespan":
-            await lifespan(receive, send)
-        else:
-            await answer(send, self.render())
+        await answer(send, self.render())
 
 
 def create_metrics(settings: Any, context: Any) -> Metrics:

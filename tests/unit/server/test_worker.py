@@ -24,12 +24,6 @@ from tests.unit.server.apps import Served
 HEADER_SECONDS = 0.2
 
 
-class Websites(Served):
-    """An application with a listener for websites."""
-
-    websites = None
-
-
 class SlowToListen(Server):
     """Comes to its second listener only after a client of the first one was answered; then it stops."""
 
@@ -75,10 +69,10 @@ async def test_the_first_connection_has_time_limits(sockets: list[socket.socket]
         counters=SimpleNamespace(count_loop_hold=nothing),
         **dict.fromkeys(("publish", "record_refusal", "gather_log", "leave"), nothing),
     )
-    config = uvicorn.Config(Websites(), interface="asgi3", log_config=None)
+    config = uvicorn.Config(served := Served(), interface="asgi3", log_config=None)
     config.load()
     with (tmp_path / "ready").open("wb", buffering=0) as ready:
-        server = SlowToListen(config, spec, context, ready)
+        server = SlowToListen(served, config, spec, context, ready)
         await server.serve(sockets)
     assert (tmp_path / "ready").read_bytes() == READY
     assert b"<Code>RequestTimeout</Code>" in server.answer
