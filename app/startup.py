@@ -29,7 +29,6 @@ from sluice_s3.app.index.journals.rows import ROOT_NOTE
 from sluice_s3.app.index.schema.tables import DEFAULT
 from sluice_s3.app.jobs.journals.health import clear_wrong_index
 from sluice_s3.app.jobs.journals.position import require_current
-from sluice_s3.app.jobs.journals.recover import open_recovery
 from sluice_s3.app.jobs.reclaim.orphan_sweeper import sweep
 from sluice_s3.app.private_files import make_directories, make_directory
 from sluice_s3.app.s3.wire.target import is_bucket_name
@@ -85,6 +84,8 @@ def prepare(settings: Settings) -> Credentials:
 
 
 def _bring_up_to_date(settings: Settings, error_at_start: IndexIsBehind) -> None:
+    from sluice_s3.app.jobs.journals.recover import open_recovery  # it imports both engines of the index
+
     try:
         with open_recovery(settings) as work:
             report = work.run()

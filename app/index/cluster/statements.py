@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from sqlalchemy import delete, func, literal_column, or_, select, update
-from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy.dialects import sqlite
 
 from sluice_s3.app.index.schema.tables import heartbeats, id_ranges, leases, writers
-from sluice_s3.app.index.sql.builder import excluded, insertion, new_values, number, text
+from sluice_s3.app.index.sql.builder import excluded, insertion, new_values, number, postgres_insert, text
 from sluice_s3.app.index.sql.transaction import Statement
 
 ADD_WRITER = insertion(writers)
@@ -59,7 +59,7 @@ def _beat(kind: Any) -> Any:
     )
 
 
-BEAT = Statement(_beat(sqlite.insert), _beat(postgresql.insert))
+BEAT = Statement(_beat(sqlite.insert), lambda: _beat(postgres_insert()))
 BEATS = Statement(
     select(
         writers.c.incarnation,

@@ -21,7 +21,7 @@ STORE_IDENTITIES = Statement(
     )
 )
 NEWEST_VERSION = Statement(select(func.max(versions.c.seq)))
-SEQUENCE = Statement(select(sequence.c.value), POSITION)
+SEQUENCE = Statement(select(sequence.c.value), lambda: POSITION)
 SET_SEQUENCE = Statement(update(sequence).values(**new_values(sequence, "value")))
 SEQUENCE_AND_WRITER = Statement(
     select(

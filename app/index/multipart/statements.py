@@ -6,12 +6,21 @@
 from __future__ import annotations
 
 from sqlalchemy import BigInteger, cast, delete, func, insert, literal_column, select, tuple_, update
-from sqlalchemy.dialects import postgresql
 
 from sluice_s3.app.index.multipart.rows import Upload
 from sluice_s3.app.index.restore.state import ARCHIVE_OFFSET
 from sluice_s3.app.index.schema.tables import parts, pieces, uploads
-from sluice_s3.app.index.sql.builder import LIMIT, NO_OFFSET, columns, excluded, insertion, new_values, number, text
+from sluice_s3.app.index.sql.builder import (
+    LIMIT,
+    NO_OFFSET,
+    columns,
+    excluded,
+    insertion,
+    new_values,
+    number,
+    postgres_insert,
+    text,
+)
 from sluice_s3.app.index.sql.transaction import Statement
 
 IS_OPEN = uploads.c.completed_seq == literal_column("0")
@@ -62,7 +71,7 @@ ALL_PARTS = Statement(select(*_PART).where(parts.c.upload == number("of")).order
 PART = Statement(select(*_PART).where(parts.c.upload == number("of"), parts.c.number == number("which")))
 PUT_PART = Statement(
     insert(parts).prefix_with("OR REPLACE", dialect="sqlite"),
-    postgresql.insert(parts).on_conflict_do_update(
+    lambda: postgres_insert()(parts).on_conflict_do_update(
         index_elements=["upload", "number"],
         set_=excluded(*(column.name for column in parts.c if column.name not in ("upload", "number"))),
     ),

@@ -50,10 +50,11 @@ def prepare(statement: Statement | Query) -> Prepared:
 
 
 def _compile(statement: Statement) -> Prepared:
-    compiled: Any = statement.postgres.compile(dialect=_POSTGRES)
+    core: Any = statement.core if statement.postgres is None else statement.postgres()
+    compiled: Any = core.compile(dialect=_POSTGRES)
     if tuple(compiled.positiontup or ()) != statement.names:
         raise AssertionError(f"parameters in another order than SQLite's: {compiled}")
-    selected = getattr(statement.postgres, "selected_columns", ())
+    selected = getattr(core, "selected_columns", ())
     keys = tuple(position for position, column in enumerate(selected) if getattr(column, "name", "") in KEYS)
     return Prepared(str(compiled), partial(unescape_rows, keys) if keys else None)
 

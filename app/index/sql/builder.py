@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from sqlalchemy import BigInteger, ColumnElement, Integer, Table, Text, bindparam, insert, literal_column
-from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy.dialects import sqlite
 
 from sluice_s3.app.index.sql.transaction import Statement
 
@@ -55,7 +55,14 @@ def upsertion(table: Table, keys: tuple[str, ...], update: dict[str, Any] | None
             return statement.on_conflict_do_nothing(index_elements=keys)
         return statement.on_conflict_do_update(index_elements=keys, set_=update)
 
-    return Statement(build(sqlite.insert), build(postgresql.insert))
+    return Statement(build(sqlite.insert), lambda: build(postgres_insert()))
+
+
+def postgres_insert() -> Any:
+    """Return the `insert` of Postgres, whose dialect is imported only where it is used."""
+    from sqlalchemy.dialects.postgresql import insert
+
+    return insert
 
 
 def excluded(*names: str) -> dict[str, Any]:

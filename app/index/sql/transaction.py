@@ -9,7 +9,7 @@ the result for the caller. A `DomainError` before the first write leaves nothing
 from __future__ import annotations
 
 import time
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from typing import Any, NamedTuple, TypeVar
 
 from sqlalchemy.dialects import sqlite
@@ -31,21 +31,32 @@ class Draw(NamedTuple):
 
 
 class Statement:
-    """A statement, built and compiled once.
+    """A statement, built once at import, and compiled at its first use: a process uses a part of them.
 
-    Parameters are positional, in the order in which the SQL names them. `sql` is for SQLite. `postgres` is given where
-    Postgres needs another text; see `app.index.postgres.dialect`.
+    `sql` is for SQLite. `postgres` returns the statement for Postgres where that needs another one; see
+    `app.index.postgres.dialect`.
     """
 
     __slots__ = ("core", "names", "postgres", "sql", "writes")
 
-    def __init__(self, core: ClauseElement, postgres: ClauseElement | None = None) -> None:
+    names: tuple[str, ...]
+    """The parameters, which are positional."""
+    sql: str
+    writes: bool
+
+    def __init__(self, core: ClauseElement, postgres: Callable[[], ClauseElement] | None = None) -> None:
         self.core = core
-        self.postgres = core if postgres is None else postgres
-        compiled: Any = core.compile(dialect=_SQLITE)
+        self.postgres = postgres
+
+    def __getattr__(self, name: str) -> Any:
+        """Compile the statement: a slot has no value yet. Raises AttributeError for another name."""
+        if name not in self.__slots__:
+            raise AttributeError(name)
+        compiled: Any = self.core.compile(dialect=_SQLITE)
         self.sql = str(compiled)
-        self.names: tuple[str, ...] = tuple(compiled.positiontup or ())
+        self.names = tuple(compiled.positiontup or ())
         self.writes = not self.sql.lstrip().startswith("SELECT")
+        return object.__getattribute__(self, name)
 
     def __repr__(self) -> str:
         return f"Statement({self.sql!r}, names={self.names!r})"

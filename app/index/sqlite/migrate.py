@@ -1,4 +1,6 @@
-"""Upgrades an index to the revision that this code needs.
+"""Creates an index, or upgrades it to the revision that this code needs.
+
+A new index gets its tables at once: Alembic and what it imports take longer than all else of a first start.
 
 Alembic is imported only where it is used. SQLAlchemy has no driver for APSW, so Alembic uses the standard library's
 module, which is another build of SQLite in this process. The two builds must never have one file open at the same time.
@@ -14,16 +16,25 @@ import os
 import sqlite3
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import apsw
+from sqlalchemy import create_mock_engine
 
 from sluice_s3.app.errors import DomainError, StoreFull, StoreUnavailable
-from sluice_s3.app.index.schema.tables import REVISION, UNKNOWN_REVISION
+from sluice_s3.app.index.schema.tables import REVISION, UNKNOWN_REVISION, metadata
 from sluice_s3.app.index.sqlite import commit_witness
-from sluice_s3.app.index.sqlite.connection import BUSY_TIMEOUT_MS, one_row, open_connection
+from sluice_s3.app.index.sqlite.connection import BUSY_TIMEOUT_MS, one_row, open_connection, to_domain_error
 from sluice_s3.app.private_files import open_file, sync_directory
 
 logger = logging.getLogger("sluice.index")
+
+_VERSION_TABLE = """
+CREATE TABLE alembic_version (
+    version_num VARCHAR(32) NOT NULL,
+    CONSTRAINT alembic_version_pkc PRIMARY KEY (version_num)
+)"""
+"""As Alembic creates it."""
 
 
 def revision(connection: apsw.Connection) -> str | None:
@@ -56,16 +67,47 @@ def upgrade(path: Path, lock_path: Path) -> None:
             real_path = os.path.realpath(path)  # the owner of this link was checked; a link at its target is refused
             os.close(os.open(real_path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
         with closing(open_connection(path, create=True)) as connection:
-            if revision(connection) == REVISION:
+            current = revision(connection)
+            if current == REVISION:
                 return
-        # APSW has closed the file, and nothing in this process can have it open: `require_revision` refuses this
-        # revision
-        _run_alembic(path)
+            is_empty = one_row(connection, "SELECT 1 FROM sqlite_master") is None
+            if is_empty:
+                create_tables(connection)
+        if not is_empty:
+            # APSW has closed the file, and nothing in this process can have it open: `require_revision` refuses this
+            # revision
+            _run_alembic(path)
         if new:
             sync_directory(path.parent)
             sync_directory(path.parent.parent)
     finally:
         os.close(lock)
+
+
+def table_definitions() -> list[str]:
+    """Return the statements that create the tables and indexes of this revision."""
+    statements: list[str] = []
+
+    def keep(definition: Any, *_: Any) -> None:
+        statements.append(str(definition.compile(dialect=engine.dialect)))
+
+    engine = create_mock_engine("sqlite://", keep)
+    metadata.create_all(engine, checkfirst=False)
+    return statements
+
+
+def create_tables(connection: apsw.Connection) -> None:
+    """Create in one transaction what all migrations create. Raises DomainError."""
+    try:
+        with closing(connection.cursor()) as cursor:
+            cursor.execute("BEGIN IMMEDIATE")
+            for statement in (*table_definitions(), _VERSION_TABLE):
+                cursor.execute(statement)
+            cursor.execute("INSERT INTO alembic_version VALUES (?)", (REVISION,))
+            cursor.execute("INSERT INTO sequence (id, value) VALUES (1, 0)")
+            cursor.execute("COMMIT")
+    except apsw.Error as error:
+        raise to_domain_error(error) from error
 
 
 def _run_alembic(path: Path) -> None:

@@ -18,9 +18,7 @@ logger = logging.getLogger("sluice.server")
 READY_CHECK_SECONDS = 5.0
 """Seconds that a readiness check may take."""
 LIVE = frozenset({b"/-/health/live", b"/minio/health/live"})
-READY = frozenset(
-    {b"/-/health/ready", b"/minio/health/ready", b"/minio/health/cluster", b"/minio/health/cluster/read"}
-)
+READY = frozenset({b"/-/health/ready", b"/minio/health/ready", b"/minio/health/cluster", b"/minio/health/cluster/read"})
 """Those of MinIO as in its "Healthcheck API" page. A write and a read quorum are the same here."""
 HEALTH_PATHS = LIVE | READY
 """No bucket name has one character, so those of `/-/` are no objects."""

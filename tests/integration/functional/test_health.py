@@ -42,7 +42,9 @@ def test_on_a_bucket_host_it_is_a_key(gateway: Gateway, s3: Any, bucket: str, pa
     assert httpx.get(url).text == "an object"
 
 
-@pytest.mark.parametrize("path", ["/-/", "/-/health", "/-/health/live/x", "/minio/health/x", "/-/metrics", "/metrics", "/docs"])
+@pytest.mark.parametrize(
+    "path", ["/-/", "/-/health", "/-/health/live/x", "/minio/health/x", "/-/metrics", "/metrics", "/docs"]
+)
 def test_nothing_else_is_there(gateway: Gateway, path: str) -> None:
     answer = get(gateway, path)
     assert answer.status_code in (400, 404)

@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import apsw
 import asyncpg
 import pytest
 from alembic.autogenerate import compare_metadata
@@ -27,19 +28,26 @@ from sluice_s3.app.index.sqlite import migrate
 from sluice_s3.app.index.sqlite.connection import open_connection
 from tests.support import postgres
 from tests.support.environment import ROOT
-from tests.unit.index.tools import TABLES, open_at
+from tests.unit.index.tools import open_at
 
 
 def described(path: Path) -> set[tuple[str, str]]:
     """Tables and indexes of a database as SQL, without layout."""
     connection = open_connection(path)
     try:
-        rows = connection.execute(
-            "SELECT name, sql FROM sqlite_master WHERE sql IS NOT NULL AND name != 'alembic_version'"
-        ).fetchall()
+        rows = connection.execute("SELECT name, sql FROM sqlite_master WHERE sql IS NOT NULL").fetchall()
     finally:
         connection.close()
     return {(name, "".join(sql.split()).replace('"', "")) for name, sql in rows}
+
+
+@pytest.fixture(scope="module")
+def migrated(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An index that all migrations made, one after the other."""
+    path = tmp_path_factory.mktemp("migrated") / "sluice.db"
+    open_connection(path, create=True).close()
+    migrate._run_alembic(path)
+    return path
 
 
 def test_the_code_needs_the_newest_revision() -> None:
@@ -48,8 +56,8 @@ def test_the_code_needs_the_newest_revision() -> None:
     assert ScriptDirectory.from_config(config).get_heads() == [REVISION]
 
 
-def test_alembic_finds_no_difference_to_the_tables(template: Path) -> None:
-    engine = create_engine("sqlite://", creator=lambda: sqlite3.connect(template), poolclass=NullPool)
+def test_alembic_finds_no_difference_to_the_tables(migrated: Path) -> None:
+    engine = create_engine("sqlite://", creator=lambda: sqlite3.connect(migrated), poolclass=NullPool)
     with engine.connect() as connection:
         assert differences(connection) == []
 
@@ -78,13 +86,29 @@ def test_alembic_finds_no_difference_on_postgres() -> None:
         assert asyncio.run(look(url)) == []
 
 
-def test_migrations_make_the_very_tables(template: Path, tmp_path: Path) -> None:
-    """Also what Alembic does not compare: partial indexes, tables without rowid."""
-    path = tmp_path / "tables.db"
-    connection = open_connection(path, create=True)
-    connection.execute(TABLES)
-    connection.close()
-    assert described(template) == described(path)
+def test_migrations_make_the_very_tables(migrated: Path, template: Path) -> None:
+    """Also what Alembic does not compare: partial indexes, tables without rowid, and their rows."""
+    assert described(migrated) == described(template)
+    assert rows_of(migrated) == rows_of(template) != {}
+
+
+def rows_of(path: Path) -> dict[str, list[Any]]:
+    """The rows of each table that has any."""
+    connection = open_connection(path)
+    try:
+        tables = [name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
+        rows = {table: connection.execute(f"SELECT * FROM {table}").fetchall() for table in tables}
+    finally:
+        connection.close()
+    return {table: found for table, found in rows.items() if found}
+
+
+def test_a_new_index_needs_no_alembic(tmp_path: Path) -> None:
+    code = (
+        "import sys; from pathlib import Path; from sluice_s3.app.index.sqlite import migrate;"
+        "migrate.upgrade(Path('sluice.db').absolute(), Path('index.lock')); sys.exit('alembic' in sys.modules)"
+    )
+    subprocess.run([sys.executable, "-c", code], cwd=tmp_path, env={"PYTHONPATH": str(ROOT)}, check=True)
 
 
 def test_numbers_of_rows_are_rowids(template: Path) -> None:
@@ -150,9 +174,28 @@ def test_no_room_for_the_tables_is_a_full_store(tmp_path: Path, monkeypatch: pyt
         connection.execute("PRAGMA max_page_count = 8")
         return connection
 
+    path = tmp_path / "sluice.db"
+    open_connection(path, create=True).close()
     monkeypatch.setattr(sqlite3, "connect", small)
     with pytest.raises(StoreFull):
-        migrate.upgrade(tmp_path / "sluice.db", tmp_path / "index.lock")
+        migrate._run_alembic(path)
+    assert described(path) == set()
+
+
+def test_no_room_for_a_new_index_is_a_full_store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def small(path: Path, **options: Any) -> apsw.Connection:
+        connection = open_connection(path, **options)
+        connection.execute("PRAGMA max_page_count = 8")
+        return connection
+
+    path = tmp_path / "sluice.db"
+    with monkeypatch.context() as patched:
+        patched.setattr(migrate, "open_connection", small)
+        with pytest.raises(StoreFull):
+            migrate.upgrade(path, tmp_path / "index.lock")
+    assert described(path) == set()
+    migrate.upgrade(path, tmp_path / "index.lock")
+    assert described(path)
 
 
 def test_an_index_of_this_revision_is_left_to_one_library(directory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -167,6 +210,7 @@ def test_an_index_of_this_revision_is_left_to_one_library(directory: Path, monke
 
 def test_an_upgrade_is_whole_or_not_at_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "sluice.db"
+    open_connection(path, create=True).close()
     module = sys.modules.get("sluice_s3.migrations.versions.0001_first_tables")
     assert module is None  # Alembic loads revisions by path
     from alembic.operations import Operations
@@ -177,9 +221,9 @@ def test_an_upgrade_is_whole_or_not_at_all(tmp_path: Path, monkeypatch: pytest.M
     with monkeypatch.context() as patched:
         patched.setattr(Operations, "execute", fail)
         with pytest.raises(RuntimeError):
-            migrate.upgrade(path, tmp_path / "index.lock")
+            migrate._run_alembic(path)
     assert described(path) == set()
-    migrate.upgrade(path, tmp_path / "index.lock")
+    migrate._run_alembic(path)
     assert described(path)
 
 

@@ -7,14 +7,13 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import apsw
-from sqlalchemy import create_mock_engine
 
 from sluice_s3.app.index.multipart.rows import Extent, Part
 from sluice_s3.app.index.objects.rows import NewVersion
 from sluice_s3.app.index.postgres.index import PostgresIndex
-from sluice_s3.app.index.schema.tables import metadata
 from sluice_s3.app.index.sql.transaction import Transaction
 from sluice_s3.app.index.sqlite.index import SqliteIndex
+from sluice_s3.app.index.sqlite.migrate import table_definitions
 from sluice_s3.app.index.sqlite.runner import OpenTransaction
 
 T = TypeVar("T")
@@ -49,14 +48,7 @@ def part(number: int, *locators: str, size: int = 5, etag: str = "") -> Part:
     return Part(number, size * len(locators), etag or f"etag{number}", 0, "CRC32", f"sum{number}", extents)
 
 
-def _tables() -> str:
-    made: list[str] = []
-    engine = create_mock_engine("sqlite://", lambda ddl, *_: made.append(f"{ddl.compile(dialect=engine.dialect)};"))
-    metadata.create_all(engine, checkfirst=False)
-    return "".join(made)
-
-
-TABLES = _tables()
+TABLES = ";".join(table_definitions())
 
 
 class Memory:
