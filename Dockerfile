@@ -15,7 +15,7 @@ print('\n'.join(wanted))" "${EXTRAS}" > /requirements && \
     python3 -m pip --python /opt/sluice/bin/python install --no-cache-dir --only-binary :all: -r /requirements
 
 FROM dependencies AS installed
-COPY README.md setup.py ./
+COPY LICENSE NOTICE README.md setup.py ./
 COPY app app
 COPY storage_drivers storage_drivers
 COPY migrations migrations

@@ -180,6 +180,8 @@ def test_the_image_has_every_package_and_nothing_secret() -> None:
         *copied,
         "pyproject.toml",
         "setup.py",
+        "LICENSE",
+        "NOTICE",
         "README.md",
         "deploy/healthcheck.py",
         "deploy/keys.py",
