@@ -5,6 +5,7 @@ Every command imports all of their modules: imports that only one command needs 
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn
@@ -14,6 +15,7 @@ from pydantic import ValidationError
 from pydantic_settings import SettingsError
 
 from sluice_s3.app.settings import ConfigError, Settings
+from sluice_s3.app.settings.environment import find_unknown
 
 if TYPE_CHECKING:
     from rich.progress import Progress
@@ -27,7 +29,9 @@ JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
 def load_settings(**options: Any) -> Settings:
-    """Return the settings from environment and options; exit with 2 when one is wrong."""
+    """Return the settings from environment and options; exit with 2 when one is wrong or unknown."""
+    if (fault := find_unknown(os.environ)) is not None:
+        fail(fault, 2)
     try:
         return Settings(**{name: value for name, value in options.items() if value is not None})
     except ConfigError as error:

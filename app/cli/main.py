@@ -29,30 +29,25 @@ from sluice_s3.app.settings import Settings
 
 cli = typer.Typer(
     name="sluice",
-    help="An S3 gateway over a directory.",
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
+    rich_markup_mode=None,  # it would take `[...]` in a help text for markup
 )
-cli.add_typer(users, name="user")
-cli.add_typer(bench, name="bench")
-cli.add_typer(buckets, name="bucket")
-cli.add_typer(indexes, name="index")
-cli.add_typer(keys, name="key")
-cli.command("fsck")(fsck_command)
-cli.command("iam")(iam_command)
-cli.command("import")(import_command)
-cli.command("migrate")(migrate_command)
-cli.command("probe")(probe_command)
-cli.command("rebuild")(rebuild_command)
-cli.command("recover")(recover_command)
-cli.command("scrub")(scrub_command)
 
 
-@cli.command()
-def version() -> None:
-    """Print the version."""
-    print(__version__)
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        version()
+        raise typer.Exit
+
+
+@cli.callback(help="An S3 gateway over a directory.")
+def take_options(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
+    """Take the options before a command."""
 
 
 @cli.command()
@@ -112,6 +107,12 @@ def serve(
     raise typer.Exit(code)
 
 
+@cli.command()
+def version() -> None:
+    """Print the version."""
+    print(__version__)
+
+
 def _check_certificate(settings: Settings) -> None:
     """Name unusable certificate files, which a worker's error does not."""
     if settings.tls_cert is None:
@@ -129,6 +130,21 @@ def _check_certificate(settings: Settings) -> None:
     except OSError as error:
         why = error.strerror or str(error)
         fail(f"the certificate {settings.tls_cert} with the key {settings.tls_key} cannot be used: {why}")
+
+
+cli.add_typer(users, name="user")
+cli.add_typer(bench, name="bench")
+cli.add_typer(buckets, name="bucket")
+cli.add_typer(indexes, name="index")
+cli.add_typer(keys, name="key")
+cli.command("fsck")(fsck_command)
+cli.command("iam")(iam_command)
+cli.command("import")(import_command)
+cli.command("migrate")(migrate_command)
+cli.command("probe")(probe_command)
+cli.command("rebuild")(rebuild_command)
+cli.command("recover")(recover_command)
+cli.command("scrub")(scrub_command)
 
 
 def main() -> None:

@@ -1,0 +1,40 @@
+"""Variables of the environment that look like settings and are none."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Iterable
+
+from pydantic import AliasChoices
+from pydantic.fields import FieldInfo
+
+from sluice_s3.app.settings.settings import Settings
+
+PREFIX = "SLUICE_"
+_OTHERS = re.compile(
+    # of commands, of compose files, of tests and benchmarks; Kubernetes' own for a service that is called `sluice`
+    r"SLUICE_(USER_SECRET_KEY|IMAGE|LOADTEST_IMAGE|PUBLISH|(TEST|BENCH|CRASH)_.+|SERVICE_.+|PORT_[0-9]+_.+)"
+)
+
+
+def setting_variables() -> frozenset[str]:
+    """Return the names of all variables that are settings."""
+    return frozenset(name for field in Settings.model_fields.items() for name in _names(*field))
+
+
+def _names(name: str, field: FieldInfo) -> Iterable[str]:
+    if isinstance(field.validation_alias, AliasChoices):
+        return [str(choice) for choice in field.validation_alias.choices]
+    return [f"{PREFIX}{name.upper()}"]
+
+
+def find_unknown(environment: Iterable[str]) -> str | None:
+    """Return what is wrong with a variable that has the settings' prefix and is none; None if there is no such one."""
+    known = setting_variables()
+    for name in sorted(environment):
+        if name.startswith(PREFIX) and name not in known and _OTHERS.fullmatch(name) is None:
+            similar = difflib.get_close_matches(name, known, 1)
+            hint = f" (did you mean {similar[0]}?)" if similar else ""
+            return f"{name}: there is no such setting{hint}"
+    return None

@@ -1,0 +1,48 @@
+"""The command line itself: help, version, and variables that are no settings."""
+
+from __future__ import annotations
+
+import pytest
+from typer.testing import CliRunner
+
+from sluice_s3.app import __version__
+from sluice_s3.app.cli.main import cli
+from sluice_s3.app.settings.environment import find_unknown, setting_variables
+
+
+@pytest.fixture(autouse=True)
+def wide(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "200")
+
+
+def test_version() -> None:
+    for words in (["--version"], ["version"]):
+        result = CliRunner().invoke(cli, words)
+        assert (result.exit_code, result.stdout) == (0, f"{__version__}\n")
+
+
+def test_help_shows_serve_first_and_keeps_brackets() -> None:
+    commands = CliRunner().invoke(cli, ["--help"]).stdout.partition("Commands:\n")[2]
+    assert commands.split()[0] == "serve"
+    assert "[env SLUICE_DATA]" in CliRunner().invoke(cli, ["serve", "--help"]).stdout
+    assert "NAME=PATH[:DRIVER]" in CliRunner().invoke(cli, ["bench", "--help"]).stdout
+
+
+def test_an_unknown_variable_is_refused_with_the_one_that_was_meant(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SLUICE_WORKER", "2")
+    result = CliRunner().invoke(cli, ["serve"])
+    assert result.exit_code == 2
+    assert result.stderr == "sluice: SLUICE_WORKER: there is no such setting (did you mean SLUICE_WORKERS?)\n"
+
+
+def test_variables_of_others_are_left_alone() -> None:
+    assert {"SLUICE_DATA", "SLUICE_INDEX_URL", "MINIO_ROOT_USER"} <= setting_variables()
+    of_others = [
+        "PATH",
+        "SLUICE_USER_SECRET_KEY",
+        "SLUICE_TEST_INDEX",
+        "SLUICE_SERVICE_HOST",
+        "SLUICE_PORT_9000_TCP_ADDR",
+    ]
+    assert find_unknown([*of_others, *setting_variables()]) is None
+    assert find_unknown(["SLUICE_ZZZZZZ"]) == "SLUICE_ZZZZZZ: there is no such setting"
