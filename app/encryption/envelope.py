@@ -70,6 +70,7 @@ def unwrap(header: bytes, keys: Keys) -> AESGCM:
         raise DataDamaged(reason="the data key of an encrypted body does not open") from None
 
 
-def keyed_etag(secret: bytes, md5: str) -> str:
-    """Return a stand-in for an MD5 (hex) that must stay secret, of equal length."""
-    return hmac.digest(secret, b"sluice etag" + md5.encode(), "sha256").hex()[: len(md5)]
+def keyed_etag(secret: bytes, etag: str) -> str:
+    """Return a stand-in of equal form for an ETag, a hash in hex that must stay secret."""
+    digits, *kind = etag.split("-")
+    return "-".join([hmac.digest(secret, b"sluice etag" + etag.encode(), "sha256").hex()[: len(digits)], *kind])

@@ -90,9 +90,9 @@ class KeyRing:
         newest = key.versions[-1].id
         return wrap(RING, newest, self._unwrapping[newest][1])
 
-    def etag(self, key_id: str, md5: str) -> str:
+    def etag(self, key_id: str, etag: str) -> str:
         """Return an ETag that reveals nothing of the bytes; a rotation does not change it."""
-        return keyed_etag(self.keys[key_id].versions[0].secret, md5)
+        return keyed_etag(self.keys[key_id].versions[0].secret, etag)
 
     def unwrapping(self, kind: int, key: bytes) -> AESGCM:
         """See `app.encryption.envelope.Keys`. Raises KeyUnavailable, KeyDisabled."""

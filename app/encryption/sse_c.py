@@ -47,9 +47,9 @@ class CustomerKey:
     def _check(self, salt: bytes) -> bytes:
         return hmac.digest(self._key, _CHECK + salt, "sha256")
 
-    def etag(self, md5: str) -> str:
+    def etag(self, etag: str) -> str:
         """Return an ETag that reveals nothing of the bytes without the key."""
-        return keyed_etag(self._key, md5)
+        return keyed_etag(self._key, etag)
 
     def envelope(self) -> Envelope:
         """Return a new data key, wrapped by this key with a new salt."""

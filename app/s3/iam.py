@@ -83,7 +83,7 @@ async def handle(services: Services, request: S3Request) -> Response:
         signature = _parse_signature(services, request)
         service = signature.service
         key = await _find_key(services, signature)
-        body = await RequestBody(request, checksum="", etag=False).collect(MAX_FORM)
+        body = await RequestBody(request, checksum="", etag="").collect(MAX_FORM)
         _verify_signature(request, signature, key, body)
         fields = _fields(body)
         action = fields.get("Action", "")

@@ -23,6 +23,7 @@ from sluice_s3.app.s3.errors import (
 )
 from sluice_s3.app.s3.wire import checksums
 from sluice_s3.app.s3.wire.request import S3Request
+from sluice_s3.app.store.etags import CRC64NVME, MD5, crc64_etag
 from sluice_s3.storage_drivers.base import Buffer
 
 MAX_PUT = 5 * 1024**3
@@ -45,6 +46,9 @@ class RequestBody:
     the parameter's (empty: none); with `fixed` always the parameter's. Without `promised` the checksum headers do not
     apply to this body. More than `largest` bytes are refused.
 
+    In the constructor `etag` is the kind of ETag, empty: none. With Content-MD5 it is the MD5 all the same, which is
+    computed anyway.
+
     The bytes that it holds count against `request.memory` until `digest` has taken them: then they have one of the few
     threads. While memory is short, `read` returns what it has, and without any it waits its turn before it takes more.
     """
@@ -64,6 +68,10 @@ class RequestBody:
     """None for a body that is not in S3's chunks."""
     _sha256: hashlib._Hash | None = None
     """None for a body whose hash is not signed."""
+    _crc64: checksums.Hasher | None = None
+    """Of the ETag, unless that is an MD5."""
+    _shares_crc64 = False
+    """Whether that is the hasher of a checksum too."""
 
     def __init__(
         self,
@@ -71,7 +79,7 @@ class RequestBody:
         *,
         checksum: str = "CRC64NVME",
         fixed: bool = False,
-        etag: bool = True,
+        etag: str = MD5,
         promised: bool = True,
         largest: int = MAX_PUT,
     ) -> None:
@@ -87,12 +95,16 @@ class RequestBody:
         self.promised_algorithm = self._expected.algorithm
         self.algorithm = checksum if fixed or not self.promised_algorithm else self.promised_algorithm
         self._md5_promised = checksums.content_md5(request)
-        md5 = etag or self._md5_promised is not None
+        md5 = etag == MD5 or self._md5_promised is not None
         self._md5 = hashlib.md5(usedforsecurity=False) if md5 else None
         self._hasher = self._new_hasher(self.algorithm) if self.algorithm else None
         self._promised_hasher = self._hasher
         if self.promised_algorithm not in ("", self.algorithm):
             self._promised_hasher = self._new_hasher(self.promised_algorithm)
+        if etag == CRC64NVME and self._md5 is None:
+            hashers = {self.algorithm: self._hasher, self.promised_algorithm: self._promised_hasher}
+            shared = hashers.get("CRC64NVME")
+            self._crc64, self._shares_crc64 = shared or self._new_hasher("CRC64NVME"), shared is not None
         payload = request.payload
         if payload in STREAMING_PAYLOADS:
             self.size = size = _decoded_length(request)
@@ -218,6 +230,8 @@ class RequestBody:
             self._hasher.update(piece)
         if self._promised_hasher is not self._hasher and self._promised_hasher is not None:
             self._promised_hasher.update(piece)
+        if self._crc64 is not None and not self._shares_crc64:
+            self._crc64.update(piece)
 
     def verify(self) -> None:
         """Raise IncompleteBody, XAmzContentSHA256Mismatch or BadDigest when the body is not the announced one."""
@@ -238,6 +252,8 @@ class RequestBody:
                     CalculatedDigest=base64.b64encode(self._md5.digest()).decode(),
                 )
             self.etag = self._md5.hexdigest()
+        elif self._crc64 is not None:
+            self.etag = crc64_etag(self._crc64.digest_base64(), self._received)
         if self._hasher is not None:
             self.checksum = self._hasher.digest_base64()
         if self.promised_algorithm and self._promised_hasher is not None:
@@ -273,7 +289,7 @@ async def read_document(request: S3Request, limit: int = MAX_DOCUMENT) -> bytes:
 
     Raises MaxMessageLengthExceeded over `limit` bytes.
     """
-    return await RequestBody(request, checksum="", etag=False).collect(limit)
+    return await RequestBody(request, checksum="", etag="").collect(limit)
 
 
 def _plain_length(request: S3Request) -> int | None:

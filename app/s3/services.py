@@ -13,6 +13,7 @@ from sluice_s3.app.s3.wire import target
 from sluice_s3.app.s3.wire.request import MemoryBudget, S3Request
 from sluice_s3.app.settings import Settings
 from sluice_s3.app.store import objects
+from sluice_s3.app.store.etags import MD5
 from sluice_s3.app.store.plain_files.writes import PlainFiles
 from sluice_s3.app.store.quotas import Quotas
 from sluice_s3.app.store.regions import Regions
@@ -35,6 +36,7 @@ class Services:
         self.memory = memory
         self.archives = store.archives
         self.plain_file_stores = frozenset(name for name, one in store.all.items() if one.tree is not None)
+        self._crc64_etags = any(one.etag_kind != MD5 for one in store.all.values())
         self.next_id = map("%X".__mod__, itertools.count((1 << 63) + secrets.randbits(62))).__next__
         """Returns a new request id."""
 
@@ -44,6 +46,10 @@ class Services:
         if storage_class in self.store.classes and name not in self.plain_file_stores:
             name = request.storage_class_store = self.store.classes[storage_class]
         return self.store.of(name)
+
+    def etag_kind(self, request: S3Request, storage_class: str = "STANDARD") -> str:
+        """Return what the ETag of that new object is made of: see `app.store.etags`."""
+        return self.store_of(request, storage_class).etag_kind if self._crc64_etags else MD5
 
     def tree_of(self, bucket: Bucket) -> PlainFiles | None:
         """Return the plain files of a bucket; None for another layout."""

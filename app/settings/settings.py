@@ -236,7 +236,7 @@ class Settings(StoreDefaults, LimitSettings, FeatureSettings):
     def named_stores(self) -> dict[str, StoreSettings]:
         """All stores by name, with defaults from the other settings."""
         stores = self.stores or {"default": StoreSettings.model_validate({"path": self.data})}
-        inherited = ("durability", "pack_threshold", "pack_size", "io_threads", "read_cache", "hang_timeout")
+        inherited = ("durability", "etag", "pack_threshold", "pack_size", "io_threads", "read_cache", "hang_timeout")
         return {
             name: store.model_copy(
                 update={field: getattr(self, field) for field in inherited if getattr(store, field) is None}

@@ -26,6 +26,7 @@ class StoreSettings(BaseModel):
     url: str | None = Field(None, description="URL of the store, for drivers that need no directory.")
     layout: Literal["objects", "tree"] = Field("objects", description="How data lies in the directory.")
     durability: Literal["full", "relaxed"] | None = None
+    etag: Literal["md5", "crc64nvme"] | None = None
     pack_threshold: int | None = Field(None, ge=0, le=MIB // 4)
     pack_size: int | None = Field(None, ge=MIB, le=64 * 1024 * MIB)
     io_threads: int | None = Field(None, ge=2, le=1024)
@@ -62,6 +63,11 @@ class StoreDefaults(BaseSettings):
     """What holds for every store, or for each that does not say otherwise. Sizes are bytes and times are seconds."""
 
     io_threads: int = Field(32, ge=2, le=1024, description="Threads a worker uses for the backing store.")
+    etag: Literal["md5", "crc64nvme"] = Field(
+        "md5",
+        description="What ETags of new objects are made of. `crc64nvme` saves the MD5, most of the CPU of a large PUT; "
+        "clients cannot compare ETags with MD5s then.",
+    )
     hang_timeout: float = Field(
         10, gt=0, description="A store that does not answer for this long is out of service until it does."
     )

@@ -24,6 +24,7 @@ from sluice_s3.app.store.availability.circuit_breaker import CircuitBreaker
 from sluice_s3.app.store.blob_ids import BlobIds
 from sluice_s3.app.store.driver_errors import Timings, to_domain_error, translate_driver_errors
 from sluice_s3.app.store.encryption.keyring import Keyring
+from sluice_s3.app.store.etags import MD5
 from sluice_s3.app.store.journals.wakeup import JournalWakeup
 from sluice_s3.app.store.lifecycle.storage_classes import ARCHIVES
 from sluice_s3.app.store.named_driver import store_of_locator
@@ -117,6 +118,8 @@ class Store:
         """Whether it has passed a limit of its settings and refuses writes: see `app.jobs.integrity.capacity`."""
         self.journal_wakeup: JournalWakeup | None = None
         """Wakes its journal writer; None for commands and tests."""
+        self.etag_kind = MD5
+        """What ETags of its new objects are made of: see `app.store.etags`."""
         self.tree: PlainFiles | None = None
         """The plain files of a store of layout *tree*; its driver holds the blobs of no key."""
         self._rejected: list[tuple[str, int, int]] = []

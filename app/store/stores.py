@@ -13,6 +13,7 @@ from sluice_s3.app.encryption.master_key import read_master
 from sluice_s3.app.index import Index
 from sluice_s3.app.settings import Settings, StoreSettings
 from sluice_s3.app.store.availability.circuit_breaker import CircuitBreaker
+from sluice_s3.app.store.etags import MD5
 from sluice_s3.app.store.named_driver import NamedDriver, locator_prefix
 from sluice_s3.app.store.plain_files.writes import PlainFiles
 from sluice_s3.app.store.store import Store
@@ -99,6 +100,7 @@ def make_stores(index: Index, settings: Settings, known: Mapping[str, object] | 
         assert store.hang_timeout is not None
         breaker = CircuitBreaker(place, partial(new_driver, name, store, create=fleeting), store.hang_timeout)
         first = Store(index, place, name, first, breaker)
+        first.etag_kind = store.etag or MD5
         if store.layout == "tree":
             first.tree = make_plain_files(first, store)
             breaker.watch_plain_files(first.tree)
@@ -115,7 +117,8 @@ def make_plain_files(store: Store, settings: StoreSettings) -> PlainFiles:
     threads = StoreThreadPool(settings.io_threads, "tree")
     durability = Durability(settings.durability or "full")
     files = TreeFiles(settings.path, threads, durability=durability, crash_hook=crash_point)
-    return PlainFiles(store.index, files, threads, store.ids, locator_prefix(store.name), lambda: store.full)
+    prefix = locator_prefix(store.name)
+    return PlainFiles(store.index, files, threads, store.ids, prefix, lambda: store.full, settings.etag or MD5)
 
 
 def make_driver(settings: Settings, *, create: bool = False) -> Driver:

@@ -93,7 +93,7 @@ class ScrubItem(NamedTuple):
     offset: int
     size: int
     etag: str
-    """The MD5 of the whole blob, if the row has it; never that of an encrypted blob."""
+    """The ETag of the whole blob; empty for one of several parts or an encrypted blob."""
     bucket: str
     key: str
 
@@ -107,7 +107,7 @@ def scrub_page(kind: str, after: ScanPosition = SCAN_START) -> Transaction[tuple
     if not rows:
         return [], None
     page = [
-        ScrubItem(kind, (a, b, c), locator, offset, size, etag if len(etag) == 32 else "", bucket or "", key or "")
+        ScrubItem(kind, (a, b, c), locator, offset, size, etag, bucket or "", key or "")
         for a, b, c, locator, offset, size, etag, bucket, key in rows
         if locator and not locator.startswith(PIECES)
     ]

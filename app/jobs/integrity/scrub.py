@@ -7,7 +7,6 @@ intact, or when no row references it any more.
 from __future__ import annotations
 
 import asyncio
-import hashlib
 import logging
 import time
 from collections import OrderedDict
@@ -22,6 +21,7 @@ from sluice_s3.app.index.journals.queries import SCAN_START, ScanPosition
 from sluice_s3.app.index.plain_files.rows import is_plain_file
 from sluice_s3.app.index.schema.tables import DEFAULT
 from sluice_s3.app.store.driver_errors import to_domain_error, translate_driver_errors
+from sluice_s3.app.store.etags import hash_to_check, kind_of
 from sluice_s3.app.store.named_driver import store_of_locator
 from sluice_s3.app.store.store import Store
 from sluice_s3.storage_drivers.base import Buffer
@@ -172,24 +172,26 @@ class Scrubber:
 
     async def _read_file(self, row: ScrubItem, report: Report) -> str:
         """Return the damage of a file; empty when there is none."""
-        md5 = hashlib.md5(usedforsecurity=False)
+        hashed = hash_to_check(row.etag)
         size = 0
         try:
-            async for count in self._store.driver.reread(row.locator, md5.update if row.etag else None):
+            async for count in self._store.driver.reread(row.locator, None if hashed is None else hashed.update):
                 size += count
                 report.bytes += count
                 await self._pace(count)
         except DriverError as error:
             return _reason(error)
-        return _compare(row, size, md5.hexdigest())
+        return _compare(row, size, "" if hashed is None else hashed.etag)
 
     async def _read_records(self, rows: Sequence[ScrubItem], report: Report) -> list[str]:
         """Return the damage of each of some records."""
         found = [(0, "")] * len(rows)
 
         def take(number: int, body: Buffer) -> None:
-            digest = hashlib.md5(body, usedforsecurity=False).hexdigest() if rows[number].etag else ""
-            found[number] = len(body), digest
+            hashed = hash_to_check(rows[number].etag)
+            if hashed is not None:
+                hashed.update(body)
+            found[number] = len(body), "" if hashed is None else hashed.etag
 
         with translate_driver_errors():
             errors = await self._store.driver.reread_records([row.locator for row in rows], take)
@@ -246,10 +248,13 @@ def _reason(error: DriverError) -> str:
     raise to_domain_error(error) from error
 
 
-def _compare(row: ScrubItem, size: int, md5: str) -> str:
-    """Return the difference between a blob and its row; empty when there is none."""
-    if size < row.offset + row.size or (row.etag and size != row.size):
+def _compare(row: ScrubItem, size: int, etag: str) -> str:
+    """Return the difference between a blob and its row; empty when there is none.
+
+    `etag` is that of the blob's bytes; empty where the row's is no hash of them.
+    """
+    if size < row.offset + row.size or (etag and size != row.size):
         return f"{size} bytes, where the row says {row.offset + row.size}"
-    if row.etag and md5 != row.etag:
-        return "its MD5 is not the ETag"
+    if etag and etag != row.etag:
+        return f"its {kind_of(etag).upper()} is not the ETag"
     return ""

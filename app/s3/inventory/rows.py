@@ -23,6 +23,7 @@ from sluice_s3.app.index.schema.tables import CURRENT, MARKER, OLD_MARKER
 from sluice_s3.app.index.versioning.rows import ListedVersionEntry
 from sluice_s3.app.s3.inventory.xml import CSV, Inventory
 from sluice_s3.app.s3.wire import metadata, xml
+from sluice_s3.app.store.etags import is_multipart
 
 ALWAYS_COLUMNS = ("Bucket", "Key")
 VERSION_COLUMNS = ("VersionId", "IsLatest", "IsDeleteMarker")
@@ -112,7 +113,7 @@ VALUES: dict[str, Callable[[Entry], Any]] = {
     "LastModifiedDate": lambda entry: entry.listed.modified,
     "ETag": lambda entry: entry.listed.etag,
     "StorageClass": lambda entry: "" if entry.is_marker else entry.listed.storage_class,
-    "IsMultipartUploaded": lambda entry: "-" in entry.listed.etag,
+    "IsMultipartUploaded": lambda entry: is_multipart(entry.listed.etag),
     "ReplicationStatus": lambda entry: "",
     "EncryptionStatus": _encryption,
     "ObjectLockRetainUntilDate": _retained,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING
@@ -31,6 +30,7 @@ from sluice_s3.app.s3.wire import checksums, conditions, xml
 from sluice_s3.app.s3.wire.request import S3Request
 from sluice_s3.app.s3.wire.response import XML, Headers, Response
 from sluice_s3.app.store import multipart, reading
+from sluice_s3.app.store.etags import multipart_etag
 from sluice_s3.app.store.journals.wait import wait_until_journaled
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ async def complete_multipart_upload(services: Services, request: S3Request) -> R
     preconditions = conditions.write_conditions(request)
     # the checksum headers are those of the object, not of this document
     promised = checksums.expected_checksum(request, complete=True)
-    document = await RequestBody(request, checksum="", etag=False, promised=False).collect()
+    document = await RequestBody(request, checksum="", etag="", promised=False).collect()
     upload_id = request.query.get("uploadId", "")
     upload = await services.index.upload(bucket.id, key, upload_id)
     authorization.authorize_upload(request, upload)
@@ -132,8 +132,7 @@ def _check_checksums(upload: Upload, chosen: Sequence[Part], named: Sequence[Nam
 
 
 def _describe(upload: Upload, chosen: Sequence[Part]) -> NewVersion:
-    """Return the version of the chosen parts. Its ETag is the MD5 of their MD5s, followed by `-N`."""
-    digests = b"".join(bytes.fromhex(part.etag) for part in chosen)
+    """Return the version of the chosen parts."""
     algorithm = part_checksum_algorithm(upload)
     kind = upload.checksum_type or "FULL_OBJECT"
     if kind == "COMPOSITE":
@@ -142,7 +141,7 @@ def _describe(upload: Upload, chosen: Sequence[Part]) -> NewVersion:
         checksum = checksums.combine_full_object(algorithm, [(part.checksum, part.size) for part in chosen])
     return NewVersion(
         size=sum(part.size for part in chosen),
-        etag=f"{hashlib.md5(digests, usedforsecurity=False).hexdigest()}-{len(chosen)}",
+        etag=multipart_etag([part.etag for part in chosen]),
         headers=upload.headers,
         storage_class=upload.storage_class,
         checksum_algorithm=algorithm,
@@ -181,17 +180,12 @@ async def _repeat_result(
     version = await services.index.version(upload.bucket_id, upload.key, upload.completed_version_id)
     if version is None or (version.version_id == NULL_VERSION and version.seq != upload.completed_seq):
         raise NoSuchUpload(UploadId=upload.upload_id)
-    digests = b"".join(bytes.fromhex(etag) for _, etag, _ in named if _is_md5(etag))
-    if version.etag != f"{hashlib.md5(digests, usedforsecurity=False).hexdigest()}-{len(named)}":
+    if version.etag != multipart_etag([etag for _, etag, _ in named]):
         raise InvalidPart(UploadId=upload.upload_id)
     await wait_until_journaled(services.store_of(request), request.bucket_row, upload.key, version, version.headers)
     response = _result(request, version.etag, version.checksum_algorithm, version.checksum_type, version.checksum)
     response.headers += version_headers.headers_of_put(version.version_id) + _encryption(request, version.headers)
     return response
-
-
-def _is_md5(text: str) -> bool:
-    return len(text) == 32 and not set(text) - set("0123456789abcdef")
 
 
 def _result(request: S3Request, etag: str, algorithm: str, kind: str, checksum: str) -> Response:

@@ -5,7 +5,6 @@ As with CopyObject, no byte is written within one store of the objects layout.
 
 from __future__ import annotations
 
-import hashlib
 from typing import TYPE_CHECKING
 
 from sluice_s3.app.encryption.scheme import SEALED
@@ -29,7 +28,8 @@ from sluice_s3.app.s3.objects.source_object import (
 )
 from sluice_s3.app.s3.routing import operation
 from sluice_s3.app.s3.versioning import headers as version_headers
-from sluice_s3.app.s3.wire import checksums, xml
+from sluice_s3.app.s3.wire import xml
+from sluice_s3.app.s3.wire.content_hashes import ContentHashes
 from sluice_s3.app.s3.wire.ranges import parse_copy_range
 from sluice_s3.app.s3.wire.request import S3Request
 from sluice_s3.app.s3.wire.response import XML, Headers, Response
@@ -37,7 +37,6 @@ from sluice_s3.app.store import multipart, reading
 from sluice_s3.app.store.encryption.encrypted_source import ObjectEncryption
 from sluice_s3.app.store.placing import can_share_blobs
 from sluice_s3.storage_drivers.base import BodySource as DriverSource
-from sluice_s3.storage_drivers.base import Buffer
 
 if TYPE_CHECKING:
     from sluice_s3.app.s3.services import Services
@@ -120,12 +119,15 @@ class PartCopy:
         found = await self._source.find()
         offset, length = self._bounds(found)
         await self._room.take(length, 0)
-        hashes = _PartHashes(self._upload, self._number, length, self._seal)
+        hashes = self._new_hashes(length)
         customer = encryption.source_key(services, request, found)
         body = reading.VersionSource(services.store, found, offset, length, hashes.take, customer)
         source: DriverSource = body if self._seal is None else self._seal.source(body)
         committed = await multipart.put_part(self._store, self._upload, source, hashes.part, request.timings)
         return found, hashes.part(()), committed
+
+    def _new_hashes(self, length: int) -> _PartHashes:
+        return _PartHashes(self._store.etag_kind, self._upload, self._number, length, self._seal)
 
     async def _hash(self, found: Version, offset: int, length: int, customer: CustomerKey | None) -> Part:
         """Return the part with ETag and checksum: the source's for the same bytes, else computed by reading."""
@@ -133,7 +135,7 @@ class PartCopy:
         whole = length == found.size and not found.parts
         if whole and found.checksum_algorithm == algorithm and found.checksum_type == "FULL_OBJECT":
             return Part(self._number, length, found.etag, 0, algorithm, found.checksum, ())
-        hashes = _PartHashes(self._upload, self._number, length, self._seal)
+        hashes = self._new_hashes(length)
         await reading.feed_bytes(self._services.store, found, offset, length, hashes.take, customer)
         return hashes.part(())
 
@@ -141,22 +143,16 @@ class PartCopy:
 class _PartHashes:
     """ETag and checksum of a copied part."""
 
-    def __init__(self, upload: Upload, number: int, size: int, seal: ObjectEncryption | None) -> None:
+    def __init__(self, etag_kind: str, upload: Upload, number: int, size: int, seal: ObjectEncryption | None) -> None:
         self._seal = seal
         self._number = number
         self._size = size
         self._algorithm = part_checksum_algorithm(upload)
-        self._md5 = hashlib.md5(usedforsecurity=False)
-        self._checksum = checksums.ALGORITHMS[self._algorithm].new()
-
-    def take(self, piece: Buffer) -> None:
-        """Take a piece of its bytes."""
-        self._md5.update(piece)
-        self._checksum.update(piece)
+        self._hashes = ContentHashes(etag_kind, self._algorithm)
+        self.take = self._hashes.update
 
     def part(self, extents: tuple[Extent, ...]) -> Part:
         """Return the part, after all its bytes."""
-        md5 = self._md5.hexdigest()
-        etag = md5 if self._seal is None else self._seal.etag(md5)
-        hashes = etag, 0, self._algorithm, self._checksum.digest_base64()
+        etag = self._hashes.etag if self._seal is None else self._seal.etag(self._hashes.etag)
+        hashes = etag, 0, self._algorithm, self._hashes.checksum
         return Part(self._number, self._size, *hashes, extents)

@@ -106,7 +106,8 @@ async def upload_part(services: Services, request: S3Request) -> Response:
     """Handle UploadPart (https://docs.aws.amazon.com/AmazonS3/latest/API/API_UploadPart.html)."""
     number = part_number(request)
     upload = await require_open_upload(services, request)
-    body = RequestBody(request, checksum=part_checksum_algorithm(upload), fixed=True, largest=services.settings.max_put)
+    algorithm, kind = part_checksum_algorithm(upload), services.etag_kind(request, upload.storage_class)
+    body = RequestBody(request, checksum=algorithm, fixed=True, etag=kind, largest=services.settings.max_put)
     if upload.checksum_algorithm and body.promised_algorithm not in ("", upload.checksum_algorithm):
         raise InvalidRequest(
             f"Checksum Type mismatch occurred, expected checksum Type: {upload.checksum_algorithm.lower()}, "

@@ -75,7 +75,8 @@ async def append(services: Services, request: S3Request, found: Version) -> Resp
     preconditions = conditions.write_conditions(request)
     bucket, key = request.bucket_row, request.key or ""
     algorithm = found.checksum_algorithm if has_combinable_checksum(found) else "CRC64NVME"
-    body = RequestBody(request, checksum=algorithm, fixed=True, largest=services.settings.max_put)
+    etag = services.etag_kind(request, found.storage_class)
+    body = RequestBody(request, checksum=algorithm, fixed=True, etag=etag, largest=services.settings.max_put)
     if body.size is None:
         raise MissingContentLength()
     if body.size == 0:

@@ -6,7 +6,6 @@ Otherwise the bytes are copied.
 
 from __future__ import annotations
 
-import hashlib
 from typing import TYPE_CHECKING
 
 from sluice_s3.app.encryption.scheme import scheme_of
@@ -31,15 +30,15 @@ from sluice_s3.app.s3.routing import operation
 from sluice_s3.app.s3.tagging import tags
 from sluice_s3.app.s3.versioning import headers as version_headers
 from sluice_s3.app.s3.wire import checksums, conditions, metadata, xml
+from sluice_s3.app.s3.wire.content_hashes import ContentHashes
 from sluice_s3.app.s3.wire.request import S3Request
 from sluice_s3.app.s3.wire.response import XML, Response
 from sluice_s3.app.store import objects, reading
 from sluice_s3.app.store.encryption.encrypted_source import ObjectEncryption
+from sluice_s3.app.store.etags import CRC64NVME, crc64_etag, kind_of
 from sluice_s3.app.store.journals.wait import wait_until_journaled
 from sluice_s3.app.store.placing import can_share_blobs
-from sluice_s3.app.store.plain_files.reads import is_provisional_etag
 from sluice_s3.storage_drivers.base import BodySource as DriverSource
-from sluice_s3.storage_drivers.base import Buffer
 
 if TYPE_CHECKING:
     from sluice_s3.app.s3.services import Services
@@ -215,7 +214,8 @@ class ObjectCopy:
     async def _copy_bytes(self) -> tuple[Version, CommitResult]:
         services, request, bucket, key = self._services, self._request, self._bucket, self._key
         found = await self._source.find()
-        hashed = _CopyHasher(await self._describe(found), found, self._seal)
+        kind = services.etag_kind(request, self._storage_class)
+        hashed = _CopyHasher(await self._describe(found), found, self._seal, kind)
         tree = services.tree_of(bucket)
         same_store = self._source.bucket.store == bucket.store
         if tree is not None and hashed.has_hashes and is_plain_file(found.body) and same_store:
@@ -236,39 +236,36 @@ class ObjectCopy:
 class _CopyHasher:
     """The version of a byte copy: one blob, so that parts' hashes are recomputed.
 
-    Also computed are the ETag of a plain file that is not hashed yet, and an opaque ETag where an MD5 is needed.
+    Its ETag is of the kind that the target has, and computed unless the source's hashes tell it.
     """
 
-    def __init__(self, new: NewVersion, found: Version, seal: ObjectEncryption | None) -> None:
+    def __init__(self, new: NewVersion, found: Version, seal: ObjectEncryption | None, etag_kind: str) -> None:
         if not new.checksum:
             new = new._replace(checksum_algorithm="CRC64NVME")
         self._new = new
         self._seal = seal
-        before = scheme_of(found.headers)
-        unhashed = new.parts or is_provisional_etag(found) or (before is not None and before.is_opaque)
-        self._md5 = hashlib.md5(usedforsecurity=False) if unhashed else None
-        unknown = new.checksum_type == "COMPOSITE" or not new.checksum
-        self._checksum = checksums.ALGORITHMS[new.checksum_algorithm].new() if unknown else None
-
-    @property
-    def has_hashes(self) -> bool:
+        self._etag = _known_etag(found, etag_kind)
+        self._knows_checksum = new.checksum_type == "FULL_OBJECT" and bool(new.checksum)
+        self.has_hashes = bool(self._etag) and self._knows_checksum
         """All hashes are known without reading the bytes."""
-        return self._md5 is None and self._checksum is None
-
-    def take(self, piece: Buffer) -> None:
-        """Take a piece of the body."""
-        if self._md5 is not None:
-            self._md5.update(piece)
-        if self._checksum is not None:
-            self._checksum.update(piece)
+        self._hashes = ContentHashes(
+            "" if self._etag else etag_kind, "" if self._knows_checksum else new.checksum_algorithm
+        )
+        self.take = self._hashes.update
 
     def describe(self, locator: str) -> NewVersion:
         """Return the version, after the whole body."""
-        new = self._new._replace(body=locator, parts=0)
-        if self._md5 is not None:
-            new = new._replace(etag=self._md5.hexdigest())
-        if self._seal is not None:
-            new = new._replace(etag=self._seal.etag(new.etag))
-        if self._checksum is not None:
-            new = new._replace(checksum_type="FULL_OBJECT", checksum=self._checksum.digest_base64())
+        etag = self._etag or self._hashes.etag
+        new = self._new._replace(body=locator, parts=0, etag=etag if self._seal is None else self._seal.etag(etag))
+        if not self._knows_checksum:
+            new = new._replace(checksum_type="FULL_OBJECT", checksum=self._hashes.checksum)
         return new
+
+
+def _known_etag(found: Version, kind: str) -> str:
+    """Return the ETag of that kind of a version's bytes; empty when it must be computed."""
+    scheme = scheme_of(found.headers)
+    if kind_of(found.etag) == kind and (scheme is None or not scheme.is_opaque):
+        return found.etag
+    has_crc64 = found.checksum_algorithm == "CRC64NVME" and found.checksum_type == "FULL_OBJECT" and found.checksum
+    return crc64_etag(found.checksum, found.size) if kind == CRC64NVME and has_crc64 else ""

@@ -35,7 +35,7 @@ OBJECT = frozenset({"Key", "VersionId", "ETag", "LastModifiedTime", "Size"})
 @operation("POST", "bucket", "delete", name="DeleteObjects", action="s3:DeleteObject", authorized_per_object=True)
 async def delete_objects(services: Services, request: S3Request) -> Response:
     """Handle DeleteObjects (https://docs.aws.amazon.com/AmazonS3/latest/API/API_DeleteObjects.html)."""
-    body = RequestBody(request, checksum="", etag=False)
+    body = RequestBody(request, checksum="", etag="")
     if "content-md5" not in request.headers and not body.promised_algorithm:
         raise InvalidRequest("Missing required header for this request: Content-MD5 OR x-amz-checksum-*")
     tree = xml.parse(await body.collect(), "Delete")

@@ -75,7 +75,7 @@ async def post_object(services: Services, request: S3Request) -> Response:
     largest = services.settings.max_put
     if allowed is not None and allowed.largest is not None:
         largest = min(largest, allowed.largest)
-    body = _File(request, largest=largest)
+    body = _File(request, etag=services.etag_kind(request, metadata.storage_class(request)), largest=largest)
     body.smallest = 0 if allowed is None else allowed.smallest
     written = await acls.ownership_of_new_object(services, request)
     await encryption.load_keyring(services, request)

@@ -61,7 +61,9 @@ class PutObject:
             metadata.object_headers(request), written.grants, object_tags, lock, scheme
         )
         self.storage_class = metadata.storage_class(request)
-        self.body = body or RequestBody(request, largest=services.settings.max_put)
+        self.body = body or RequestBody(
+            request, etag=services.etag_kind(request, self.storage_class), largest=services.settings.max_put
+        )
         if lock != NONE and body is None:
             lock_headers.require_checksum(request, self.body)
         self.source: BodySource = self.body

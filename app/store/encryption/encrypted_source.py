@@ -14,7 +14,7 @@ from sluice_s3.storage_drivers.base import BodySource, Buffer
 class ObjectEncryption:
     """The encryption of one new object.
 
-    `envelope` creates a new data key for each of its blobs. `keyed` derives an ETag from an MD5 that must stay secret.
+    `envelope` creates a new data key for each of its blobs. `keyed` derives an ETag from one that must stay secret.
     The same bytes under the same key have the same ETag, so a part that is sent twice counts once.
     """
 
@@ -29,9 +29,9 @@ class ObjectEncryption:
         """Return a source of the encrypted bytes of `plain`."""
         return EncryptingSource(plain, self._envelope())
 
-    def etag(self, md5: str) -> str:
-        """Return the ETag of bytes that have this MD5."""
-        return md5 if self._keyed is None else self._keyed(md5)
+    def etag(self, plain: str) -> str:
+        """Return the ETag of bytes that would have this one without encryption."""
+        return plain if self._keyed is None else self._keyed(plain)
 
 
 class EncryptingSource:

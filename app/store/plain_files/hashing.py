@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import base64
-import hashlib
 from collections.abc import Callable, Sequence
-
-from awscrt.checksums import crc64nvme
 
 from sluice_s3.app.errors import SourceGone, StoreUnavailable
 from sluice_s3.app.index.plain_files.rows import PendingHash
 from sluice_s3.app.store.driver_errors import translate_driver_errors
+from sluice_s3.app.store.etags import MD5, Crc64Hash, Md5Hash
 from sluice_s3.app.store.plain_files.reads import SMALL_FILE_BYTES
 from sluice_s3.app.store.plain_files.writes import PlainFiles
 from sluice_s3.storage_drivers.base import Buffer
@@ -23,29 +20,30 @@ FILES_PER_BATCH = 128
 
 
 class Hashes:
-    """MD5 and CRC64NVME of bytes in order."""
+    """CRC64NVME and ETag of bytes in order."""
 
-    def __init__(self) -> None:
-        self._md5 = hashlib.md5(usedforsecurity=False)
-        self._crc = 0
+    def __init__(self, etag_kind: str) -> None:
+        self._crc = Crc64Hash()
+        self._md5 = Md5Hash() if etag_kind == MD5 else None
 
     def update(self, piece: Buffer) -> None:
         """Hash the next bytes. Runs in a thread."""
-        self._md5.update(piece)
-        self._crc = crc64nvme(piece, self._crc)
+        self._crc.update(piece)
+        if self._md5 is not None:
+            self._md5.update(piece)
 
     @property
     def etag(self) -> str:
-        """The MD5 as hexadecimal digits."""
-        return self._md5.hexdigest()
+        """The ETag of the kind asked for."""
+        return self._crc.etag if self._md5 is None else self._md5.etag
 
     @property
     def checksum(self) -> str:
         """The CRC64NVME as S3 writes it."""
-        return base64.b64encode(self._crc.to_bytes(8, "big")).decode()
+        return self._crc.checksum
 
 
-UNREADABLE = Hashes()
+UNREADABLE = Hashes(MD5)
 """Stands for the hashes of a file that cannot be read."""
 
 
@@ -93,7 +91,7 @@ async def _hash(tree: PlainFiles, rows: Sequence[PendingHash]) -> dict[int, Hash
     for row in rows:
         if row.size <= SMALL_FILE_BYTES:
             continue
-        hashes = Hashes()
+        hashes = Hashes(tree.etag_kind)
         try:
             await tree.feed(row.body, 0, row.size, hashes.update)
         except SourceGone:
@@ -116,7 +114,7 @@ def _hash_small_files(tree: PlainFiles, rows: Sequence[PendingHash]) -> dict[int
         except Unreadable:
             hashes_by_seq[row.seq] = UNREADABLE
             continue
-        hashes_by_seq[row.seq] = Hashes()
+        hashes_by_seq[row.seq] = Hashes(tree.etag_kind)
         hashes_by_seq[row.seq].update(body)
     return hashes_by_seq
 

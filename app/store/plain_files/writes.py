@@ -32,6 +32,7 @@ from sluice_s3.app.index.plain_files.rows import Intent, is_plain_file
 from sluice_s3.app.index.versioning.rows import Deletion
 from sluice_s3.app.store.blob_ids import BlobIds
 from sluice_s3.app.store.driver_errors import Timings, translate_driver_errors
+from sluice_s3.app.store.etags import MD5
 from sluice_s3.app.store.plain_files.interrupted import Change, InterruptedChanges
 from sluice_s3.app.store.plain_files.reads import Backoff, PlainFileReader
 from sluice_s3.storage_drivers.base import BodySource, FileSlice
@@ -62,9 +63,12 @@ class PlainFiles(PlainFileReader):
         ids: BlobIds,
         prefix: str,
         is_full: Callable[[], bool] = lambda: False,
+        etag_kind: str = MD5,
     ) -> None:
         """`is_full` returns whether the store has passed a limit of its settings."""
         super().__init__(index, files, threads, prefix)
+        self.etag_kind = etag_kind
+        """See `Store.etag_kind`."""
         self._ids = ids
         self._is_full = is_full
         self._locks: WeakValueDictionary[tuple[int, str], asyncio.Lock] = WeakValueDictionary()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -76,6 +78,10 @@ def test_etags_tell_nothing_of_the_bytes() -> None:
     assert len(found) == 3
     assert {len(etag) for etag in found} == {32}
     assert CustomerKey(bytes(32)).etag(md5) == CustomerKey(bytes(32)).etag(md5)
+    crc64 = "0" * 20 + "-crc64nvme"
+    keyed = CustomerKey(bytes(32)).etag(crc64)
+    assert re.fullmatch("[0-9a-f]{20}-crc64nvme", keyed), "clients must not take it for an MD5 either"
+    assert keyed not in (crc64, CustomerKey(bytes(31) + b"1").etag(crc64))
 
 
 def test_kinds() -> None:

@@ -18,10 +18,11 @@ from sluice_s3.app.jobs.journals.writer import JournalWriter
 from sluice_s3.app.jobs.reclaim.garbage_collector import GarbageCollector
 from sluice_s3.app.settings import Settings
 from sluice_s3.app.store import objects, reading
+from sluice_s3.app.store.etags import Crc64Hash
 from sluice_s3.app.store.store import Store
 from tests.support.settings import make_settings
 from tests.unit.jobs.mixed import LARGE, THRESHOLD, Past, writing
-from tests.unit.store.site import prepare, put
+from tests.unit.store.site import Bytes, prepare, put
 
 pytestmark = pytest.mark.slow
 
@@ -113,6 +114,37 @@ async def test_a_blob_that_is_not_its_rows_is_found(settings: Settings, store: S
     assert {fact["key"]: fact["reason"] for fact in report.damaged} == {
         "one": "its MD5 is not the ETag",
         "short": "13 bytes, where the row says 999",
+    }
+
+
+@pytest.mark.parametrize("size", [500, LARGE])
+async def test_a_blob_is_compared_with_an_etag_by_crc64nvme(
+    settings: Settings, store: Store, bucket: Bucket, size: int
+) -> None:
+    for key in ("one", "two", "short"):
+        hashed, body = Crc64Hash(), hashlib.shake_128(key.encode()).digest(size)
+        hashed.update(body)
+        source = Bytes(body)
+        await objects.put(
+            store,
+            bucket.id,
+            key,
+            source,
+            lambda locator, etag=hashed.etag, source=source: source.describe(locator)._replace(etag=etag),
+            None,
+            {},
+        )
+    assert (await Scrubber(store, 0).run_once()).damaged == []
+    connection = open_connection(settings.index_path)
+    ((body,),) = connection.execute("SELECT body FROM versions WHERE key = 'two'").fetchall()
+    connection.execute("UPDATE versions SET body = ? WHERE key = 'one'", (body,))
+    connection.execute("DELETE FROM versions WHERE key = 'two'")
+    connection.execute("UPDATE versions SET size = size - 1 WHERE key = 'short'")
+    connection.close()
+    report = await Scrubber(store, 0).run_once()
+    assert {fact["key"]: fact["reason"] for fact in report.damaged} == {
+        "one": "its CRC64NVME is not the ETag",
+        "short": f"{size} bytes, where the row says {size - 1}",
     }
 
 
