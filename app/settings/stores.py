@@ -65,7 +65,7 @@ class StoreDefaults(BaseSettings):
     io_threads: int = Field(32, ge=2, le=1024, description="Threads a worker uses for the backing store.")
     etag: Literal["md5", "crc64nvme"] = Field(
         "md5",
-        description="What ETags of new objects are made of. `crc64nvme` saves the MD5, most of the CPU of a large PUT; "
+        description="What ETags of new objects are made of. `crc64nvme` saves the MD5, half of the CPU of a large PUT; "
         "clients cannot compare ETags with MD5s then.",
     )
     hang_timeout: float = Field(
