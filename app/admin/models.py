@@ -84,6 +84,7 @@ class StoreOut(BaseModel):
     driver: str
     layout: str
     durability: str
+    etag: str = Field(description="What the ETags of new objects are made of.")
     state: Literal["up", "full", "read-only", "failing", "down"] = Field(
         description="`down`: it does not answer, and what it would say is missing; the others: it takes no writes."
     )

@@ -29,6 +29,7 @@ async def _render_store(settings: Settings, store: Store, buckets: int) -> Store
         driver=store_settings.driver,
         layout=store_settings.layout,
         durability=store_settings.durability or "full",
+        etag=store.etag_kind,
         state="down" if usage is None else _condition(store),
         buckets=buckets,
         store=identity and identity[0],

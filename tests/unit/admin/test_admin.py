@@ -140,6 +140,7 @@ async def test_store(admin: httpx.AsyncClient, settings: Settings) -> None:
     assert (await admin.get("/api/v1/stores/none")).status_code == 404
     assert (told["name"], told["default"], told["state"], told["driver"]) == ("default", True, "up", "local")
     assert told["durability"] == "relaxed"
+    assert told["etag"] == "md5"
     assert 0 < told["free"] <= told["total"]
     assert str(settings.data) not in str(told)
 
