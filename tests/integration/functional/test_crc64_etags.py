@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 from awscrt.checksums import crc64nvme
 from botocore.exceptions import ClientError
@@ -56,6 +57,7 @@ def configured(directory: Path) -> Gateway:
         "SLUICE_MASTER_KEY": MASTER,
         "SLUICE_TREE_SCAN_INTERVAL": "1",
         "SLUICE_DISCARD_GRACE": "0",
+        "SLUICE_STORAGE_CLASSES": "STANDARD_IA=quick",
     }
     return Gateway(directory / "gateway", env=env, given=())
 
@@ -119,6 +121,24 @@ def test_content_md5_is_checked_and_is_the_etag(s3: Any) -> None:
     assert code_of(caught) == (400, "BadDigest")
     md5 = base64.b64encode(hashlib.md5(SMALL).digest()).decode()
     assert s3.put_object(Bucket=bucket, Key="k", Body=SMALL, ContentMD5=md5)["ETag"] == quoted_md5(SMALL)
+
+
+def test_forms(s3: Any) -> None:
+    form = s3.generate_presigned_post(make(s3, "quick"), "k")
+    answer = httpx.post(form["url"], data=form["fields"], files={"file": SMALL})
+    assert (answer.status_code, answer.headers["etag"]) == (204, quoted(SMALL))
+
+
+def test_the_store_of_a_storage_class_decides(s3: Any) -> None:
+    bucket, ia = make(s3, "usual"), {"StorageClass": "STANDARD_IA"}
+    assert s3.put_object(Bucket=bucket, Key="k", Body=LARGE)["ETag"] == quoted_md5(LARGE)
+    assert s3.put_object(Bucket=bucket, Key="ia", Body=LARGE, **ia)["ETag"] == quoted(LARGE)
+    for key, fields, expected in (("k", ia, quoted(LARGE)), ("ia", {}, quoted_md5(LARGE))):
+        copied = s3.copy_object(Bucket=bucket, Key="copy", CopySource=f"{bucket}/{key}", **fields)
+        assert copied["CopyObjectResult"]["ETag"] == expected
+    address = {"Bucket": bucket, "Key": "parts"}
+    address["UploadId"] = s3.create_multipart_upload(**address, **ia)["UploadId"]
+    assert s3.upload_part(**address, PartNumber=1, Body=LARGE)["ETag"] == quoted(LARGE)
 
 
 def test_conditions(s3: Any) -> None:
