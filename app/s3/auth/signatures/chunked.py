@@ -61,6 +61,7 @@ class ChunkedDecoder:
         self._short = False
         self._trailer_bytes = 0
         self._trailer_signed = False
+        self._allowed_after_end = b""
 
     def feed(self, data: bytes) -> list[memoryview]:
         """Return the pieces of payload in `data`, as views of it.
@@ -96,7 +97,7 @@ class ChunkedDecoder:
     def _read_line(self, data: bytes, position: int) -> int:
         """Take a line, or the part of one that has arrived. Return where it ends."""
         if self._state is _State.END:
-            raise errors.InvalidRequest("The request body goes on after the final chunk.")
+            return self._read_after_end(data, position)
         limit = position + MAX_LINE - len(self._partial)
         end = data.find(b"\n", position, limit)
         if end < 0:
@@ -115,6 +116,12 @@ class ChunkedDecoder:
         else:
             raise _unexpected()
         return end + 1
+
+    def _read_after_end(self, data: bytes, position: int) -> int:
+        if not self._allowed_after_end.startswith(data[position:]):
+            raise errors.InvalidRequest("The request body goes on after the final chunk.")
+        self._allowed_after_end = self._allowed_after_end[len(data) - position :]
+        return len(data)
 
     def _chunk_begins(self, line: bytes) -> None:
         match = _HEAD.fullmatch(line)
@@ -163,6 +170,9 @@ class ChunkedDecoder:
         if name not in self._names or name in self.trailers:
             raise errors.MalformedTrailerError
         self.trailers[name] = value
+        if self._signer is None and not line.endswith(b"\r"):
+            # minio-go ends the header by LF CRLF, as AWS's page does before a signature, and the body by CRLF
+            self._allowed_after_end = b"\r\n"
 
     def _trailers_end(self) -> None:
         if len(self.trailers) < len(set(self._names)):

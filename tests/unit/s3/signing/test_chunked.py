@@ -281,6 +281,19 @@ def test_b28_endless_trailers_are_refused_early() -> None:
         decode(body, 1, names=names)
 
 
+MINIO_GO = b"5\r\nhello\r\n0\r\nx-amz-checksum-crc32c:mnG7TA==\n\r\n\r\n"
+
+
+@pytest.mark.parametrize("step", [1, 2, 100])
+@pytest.mark.parametrize("body", [MINIO_GO, MINIO_GO[:-2]])
+def test_an_unsigned_trailer_of_minio_go(body: bytes, step: int) -> None:
+    names = ("x-amz-checksum-crc32c",)
+    assert decode(body, 5, names=names, step=step) == (b"hello", {names[0]: "mnG7TA=="})
+    for longer in (MINIO_GO + b"\r", MINIO_GO.replace(b"=\n", b"=\r\n")):
+        with pytest.raises(errors.InvalidRequest):
+            decode(longer, 5, names=names, step=step)
+
+
 @pytest.mark.parametrize("more", [b"x", b"\r\n", b"0\r\n\r\n", SMALL_UNSIGNED])
 def test_b32_data_after_the_end(more: bytes) -> None:
     with pytest.raises(errors.InvalidRequest):
