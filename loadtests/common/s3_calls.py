@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import http.client
 import re
+import ssl
 import time
 from collections.abc import Iterator
 from contextlib import suppress
@@ -30,7 +31,8 @@ class Answer(NamedTuple):
 class Calls:
     """Blocking calls to one endpoint."""
 
-    def __init__(self, address: tuple[str, int], signer: Signer) -> None:
+    def __init__(self, address: tuple[str, int], signer: Signer, tls: ssl.SSLContext | None = None) -> None:
+        self._tls = tls
         self._address = address
         self._signer = signer
 
@@ -43,6 +45,8 @@ class Calls:
         head = self._signer.head(method, path, query, len(body) if method in ("PUT", "POST") else None)
         try:
             connection.connect()
+            if self._tls is not None:
+                connection.sock = self._tls.wrap_socket(connection.sock, server_hostname=self._address[0])
             connection.sock.sendall(head + body)
             response = http.client.HTTPResponse(connection.sock, method=method)
             response.begin()

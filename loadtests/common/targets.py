@@ -23,6 +23,7 @@ from urllib.parse import urlsplit
 from sluice_s3.loadtests.clients.signing import Signer
 from sluice_s3.loadtests.common import procfs
 from sluice_s3.loadtests.common.s3_calls import Calls, S3CallError
+from sluice_s3.loadtests.common.tls import Certificate
 
 ROOT = Path(__file__).parent.parent.parent
 SLUICE = (
@@ -93,10 +94,10 @@ def with_driver(target: Target, driver: str) -> Target:
 
 
 def with_workers(target: Target, workers: int) -> Target:
-    """Return Sluice with this number of workers; other targets unchanged."""
+    """Return Sluice with this number of workers, 0 for its default; other targets unchanged."""
     if not target.durability or target.url:
         return target
-    return replace(target, command=target.command.replace("--workers 1", f"--workers {workers}"))
+    return replace(target, command=target.command.replace(" --workers 1", f" --workers {workers}" if workers else ""))
 
 
 def version(command: str) -> str:
@@ -116,12 +117,21 @@ class Running:
 
     A launched target has a directory in `parent` for its log and its data. If `data_parent` is set, the data alone lies
     there and the index of Sluice in `parent`. Raises S3CallError, with what the target printed, if it does not get
-    ready.
+    ready. With a `certificate` it speaks TLS: Sluice by its settings, a command with `{certificate}` and `{key}`.
     """
 
     def __init__(
-        self, target: Target, keys: Keys, parent: Path, core: int | None, data_parent: Path | None = None
+        self,
+        target: Target,
+        keys: Keys,
+        parent: Path,
+        core: int | None,
+        data_parent: Path | None = None,
+        certificate: Certificate | None = None,
     ) -> None:
+        self._certificate = certificate
+        self.tls = certificate and certificate.client()
+        """What a client needs to trust it, if it speaks TLS."""
         self.target = target
         self.pid = target.pid
         self.server = ""
@@ -142,7 +152,7 @@ class Running:
             self.address = (parts.hostname or "127.0.0.1", parts.port or 80)
         host = f"{self.address[0]}:{self.address[1]}"
         self.signer = Signer(host, keys.access_key, keys.secret_key, keys.region)
-        self.calls = Calls(self.address, self.signer)
+        self.calls = Calls(self.address, self.signer, self.tls)
         self.more_addresses = [("127.0.0.1", port) for port in self._ports.values() if port not in (0, self.address[1])]
         """Where else the same is served: `{port2}` and the like of its command."""
 
@@ -154,7 +164,7 @@ class Running:
         try:
             self.server = self.calls.wait_ready()
             for other in self.more_addresses:
-                Calls(other, self.signer).wait_ready()
+                Calls(other, self.signer, self.tls).wait_ready()
         except S3CallError as error:
             printed = self.printed()
             self.__exit__(None, None, None)
@@ -187,6 +197,8 @@ class Running:
         values = {name: str(port) for name, port in self._ports.items()}
         values |= {"data": str(data), "host": "127.0.0.1", "python": sys.executable}
         values |= {"access_key": self._keys.access_key, "secret_key": self._keys.secret_key}
+        if self._certificate is not None:
+            values |= {"certificate": str(self._certificate.chain), "key": str(self._certificate.key)}
         words = shlex.split(self.target.command)
         for name, value in values.items():
             words = [word.replace(f"{{{name}}}", value) for word in words]
@@ -198,6 +210,8 @@ class Running:
         }
         if self.target.durability:
             environment["SLUICE_DURABILITY"] = self.target.durability
+        if self.target.durability and self._certificate is not None:
+            environment["SLUICE_TLS_CERT"], environment["SLUICE_TLS_KEY"] = map(str, self._certificate)
         if self.target.driver:
             environment["SLUICE_STORES"] = json.dumps({"default": {"driver": self.target.driver, "path": str(data)}})
         if self._data_parent is not None:

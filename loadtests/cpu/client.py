@@ -10,11 +10,14 @@ import gc
 import itertools
 import select
 import socket
+import ssl
 import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
+
+from sluice_s3.loadtests.common.tls import TlsSocket
 
 HEAD_BYTES = 16 * 1024
 """Bytes of the first read: enough for a small object's whole answer."""
@@ -40,6 +43,8 @@ class Request(NamedTuple):
     bodiless: bool = False
     """Whether the answer has no body whatever its head says (HEAD)."""
     number: int = 0
+    waits: bool = False
+    """Whether the body is sent only after 100 Continue."""
 
 
 @dataclass
@@ -63,11 +68,25 @@ class Outcome:
 class Connection:
     """One socket and the request under way on it."""
 
-    __slots__ = ("chunked", "close", "fd", "good", "left", "partial", "pending", "request", "socket", "started", "tail")
+    __slots__ = (
+        "chunked",
+        "close",
+        "fd",
+        "good",
+        "left",
+        "partial",
+        "pending",
+        "request",
+        "socket",
+        "started",
+        "tail",
+        "waiting",
+    )
 
-    def __init__(self, address: tuple[str, int]) -> None:
-        self.socket = socket.create_connection(address, timeout=STALLED)
-        self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    def __init__(self, address: tuple[str, int], tls: ssl.SSLContext | None) -> None:
+        plain = socket.create_connection(address, timeout=STALLED)
+        plain.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self.socket = plain if tls is None else TlsSocket(tls, plain)
         self.socket.setblocking(False)
         self.fd = self.socket.fileno()
         self.request: Request | None = None
@@ -79,6 +98,8 @@ class Connection:
         self.partial = self.tail = b""
         self.left = -1
         self.started = 0.0
+        self.waiting: memoryview | None = None
+        """The body that is sent after 100 Continue."""
         self.chunked = self.close = self.good = False
 
 
@@ -86,8 +107,13 @@ class Client:
     """`connections` keep-alive connections to one endpoint, or to several that serve the same data."""
 
     def __init__(
-        self, address: tuple[str, int], connections: int, more_addresses: Sequence[tuple[str, int]] = ()
+        self,
+        address: tuple[str, int],
+        connections: int,
+        more_addresses: Sequence[tuple[str, int]] = (),
+        tls: ssl.SSLContext | None = None,
     ) -> None:
+        self._tls = tls
         self._addresses = itertools.cycle((address, *more_addresses))
         self._epoll = select.epoll()
         self._by_fd: dict[int, Connection] = {}
@@ -140,7 +166,7 @@ class Client:
         return outcome
 
     def _open(self) -> Connection:
-        connection = Connection(next(self._addresses))
+        connection = Connection(next(self._addresses), self._tls)
         self._by_fd[connection.fd] = connection
         self._epoll.register(connection.fd, select.EPOLLIN)
         return connection
@@ -162,6 +188,8 @@ class Client:
 
     def _start(self, connection: Connection, request: Request) -> None:
         body = request.body
+        if request.waits:
+            connection.waiting, body = body, None
         if body is None:
             sent = connection.socket.send(request.head)
             if sent == len(request.head):
@@ -230,7 +258,7 @@ class Client:
             return False
         status = bytes(data[9:12])
         if status == b"100":
-            raise OSError("100 Continue was not asked for")
+            return self._continue(connection, bytes(data[end + 4 : count]))
         head = data[:end].lower()
         length = self._frame(connection, head, status, request)
         connection.good = status[0] == 50 and (request.size < 0 or length == request.size)
@@ -244,6 +272,18 @@ class Client:
         connection.left = length - (count - end - 4)
         self._outcome.moved += length
         return connection.left <= 0
+
+    def _continue(self, connection: Connection, rest: bytes) -> bool:
+        """Send the body that waits, if any. `rest` came behind the interim answer: the head of the other.
+
+        Return True if that is a complete answer.
+        """
+        connection.partial = b""
+        if connection.waiting is not None:
+            connection.pending, connection.waiting = [connection.waiting], None
+            self._send(connection)
+        self._head[: len(rest)] = rest
+        return bool(rest) and self._parse(connection, len(rest))
 
     @staticmethod
     def _frame(connection: Connection, head: bytes | bytearray, status: bytes, request: Request) -> int:
@@ -267,7 +307,7 @@ class Client:
             outcome.latencies.append(now - connection.started)
             if request is not None and request.body is not None:
                 outcome.moved += len(request.body)
-        if connection.close or connection.pending:
+        if connection.close or connection.pending or connection.waiting is not None:
             connection = self._replace(connection)
         else:
             connection.partial = b""

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import socket
+import ssl
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 import pytest
 
+from sluice_s3.loadtests.common.tls import create_certificate
 from sluice_s3.loadtests.cpu.client import Client, Request
 
 HEAD = b"GET / HTTP/1.1\r\n\r\n"
@@ -16,15 +19,17 @@ LONG = 30.0
 
 
 @contextmanager
-def server(*answers: list[bytes], body: int = 0, close: bool = False) -> Iterator[tuple[str, int]]:
+def server(
+    *answers: list[bytes], body: int = 0, close: bool = False, tls: ssl.SSLContext | None = None
+) -> Iterator[tuple[str, int]]:
     """Answers request after request with the pieces of an answer each; a request has a body of `body` bytes."""
     listener = socket.create_server(("127.0.0.1", 0))
     left = list(answers)
 
     def serve() -> None:
         while left:
-            connection, _ = listener.accept()
-            with connection:
+            plain, _ = listener.accept()
+            with plain if tls is None else tls.wrap_socket(plain, server_side=True) as connection:
                 while left and _read(connection, len(HEAD) + body):
                     for piece in left.pop(0):
                         connection.sendall(piece)
@@ -52,8 +57,8 @@ def _read(connection: socket.socket, count: int) -> bool:
 
 
 @contextmanager
-def client(address: tuple[str, int], connections: int = 1) -> Iterator[Client]:
-    made = Client(address, connections)
+def client(address: tuple[str, int], connections: int = 1, tls: ssl.SSLContext | None = None) -> Iterator[Client]:
+    made = Client(address, connections, tls=tls)
     try:
         yield made
     finally:
@@ -149,3 +154,67 @@ def test_heads_are_kept_by_number() -> None:
         outcome = made.run([Request(HEAD, number=4), Request(HEAD, number=9)], LONG, keep_heads=True)
     assert sorted(outcome.heads) == [4, 9]
     assert b'ETag: "AbC"' in outcome.heads[4]
+
+
+CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
+
+
+@contextmanager
+def waiting_server(*steps: tuple[int, bytes]) -> Iterator[tuple[str, int]]:
+    """Takes a number of bytes and answers, step after step, on one connection."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+
+        def serve() -> None:
+            connection, _ = listener.accept()
+            with connection:
+                for count, answer in steps:
+                    assert _read(connection, count)
+                    connection.sendall(answer)
+                left.append(connection.recv(100))
+
+        left: list[bytes] = []
+        thread = threading.Thread(target=serve)
+        thread.start()
+        yield listener.getsockname()
+        thread.join(LONG)
+        assert not thread.is_alive()
+        assert left == [b""]
+
+
+@pytest.mark.parametrize("answers", [(CONTINUE, OK + b"hello"), (CONTINUE, CONTINUE + OK + b"hello")])
+def test_a_body_waits_for_100_continue(answers: tuple[bytes, bytes]) -> None:
+    request = Request(HEAD, memoryview(b"x" * 1000), size=5, waits=True)
+    steps = [(len(HEAD), answers[0]), (1000, answers[1])]
+    with waiting_server(*steps, *steps) as address, client(address) as made:
+        outcome = made.run([request] * 2, LONG)
+    assert (len(outcome.latencies), dict(outcome.errors), outcome.moved) == (2, {}, 2010)
+
+
+def test_a_body_that_is_refused_is_not_sent() -> None:
+    refused = b"HTTP/1.1 403 Forbidden\r\nContent-Length: 0\r\n\r\n"
+    request = Request(HEAD, memoryview(b"x" * 1000), waits=True)
+    with waiting_server((len(HEAD), refused)) as address, client(address) as made:
+        outcome = made.run([request], LONG)
+    assert outcome.errors == {"403": 1}
+
+
+def test_100_continue_for_a_body_that_did_not_wait() -> None:
+    request = Request(HEAD, memoryview(b"x" * 1000), size=5)
+    with waiting_server((len(HEAD) + 1000, CONTINUE + OK + b"hello")) as address, client(address) as made:
+        outcome = made.run([request], LONG)
+    assert (len(outcome.latencies), dict(outcome.errors)) == (1, {})
+
+
+def test_over_tls(tmp_path: Path) -> None:
+    certificate = create_certificate(tmp_path)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(certificate.chain, certificate.key)
+    size = 3 << 20
+    head = b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % size
+    answers = [[head + bytes(size)], [head, bytes(size - 5), b"hello"]]
+    with (
+        server(*answers, body=size, tls=context) as address,
+        client(address, tls=certificate.client()) as made,
+    ):
+        outcome = made.run([Request(HEAD, memoryview(bytes(size)), size=size)] * 2, LONG)
+    assert (len(outcome.latencies), outcome.moved, dict(outcome.errors)) == (2, 4 * size, {})
