@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import hmac
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable
 from typing import NamedTuple
 
 UNSIGNED = "UNSIGNED-PAYLOAD"
@@ -26,11 +26,25 @@ class Signed(NamedTuple):
     scope: str
     key: bytes
 
-    def sign_chunk(self, previous: str, data: bytes) -> str:
+    def sign_chunk(self, previous: str, data: bytes | memoryview) -> str:
         """Return the signature of a chunk after one (or a head) with the signature `previous`."""
         digest = hashlib.sha256(data).hexdigest()
         text = f"AWS4-HMAC-SHA256-PAYLOAD\n{self.date}\n{self.scope}\n{previous}\n{EMPTY}\n{digest}"
         return _hmac(self.key, text).hex()
+
+    def sign_trailer(self, previous: str, lines: str) -> str:
+        """Return the signature of trailing headers, `name:value` with a line feed each, after the last chunk's."""
+        digest = hashlib.sha256(lines.encode()).hexdigest()
+        text = f"AWS4-HMAC-SHA256-TRAILER\n{self.date}\n{self.scope}\n{previous}\n{digest}"
+        return _hmac(self.key, text).hex()
+
+
+class Field(NamedTuple):
+    """A field of a head. `value` is None for what the signer fills in: host, date, payload, signature."""
+
+    name: str
+    value: str | None = None
+    signed: bool = True
 
 
 class SigningDate(NamedTuple):
@@ -98,33 +112,35 @@ class Signer:
     def sign(
         self,
         method: str,
-        path: str,
-        query: str,
+        target: str,
         payload: str,
-        fields: Mapping[str, str],
-        unsigned: Mapping[str, str],
+        fields: Iterable[Field],
         *,
+        separator: str = ", ",
         now: float | None = None,
     ) -> Signed:
-        """Return a head with more signed `fields`, and others that are sent `unsigned`.
+        """Return a head with `fields` in their order and case.
 
-        Names of `fields` are in lower case. `payload` is the value of `x-amz-content-sha256`; the rest is as for
-        `head`.
+        `target` is sent as it is: path and query in the form that is signed, but for the query's order and lacking `=`.
+        `payload` is the value of `x-amz-content-sha256`, `separator` stands between the parts of `Authorization`.
         """
         _, date, scope, key = self._at(now)
-        values = {**fields, "host": self._host, "x-amz-content-sha256": payload, "x-amz-date": date}
-        names = ";".join(sorted(values))
-        lines = "".join(f"{name}:{value}\n" for name, value in sorted(values.items()))
-        canonical = f"{method}\n{path}\n{query}\n{lines}\n{names}\n{payload}"
+        own = {"host": self._host, "x-amz-date": date, "x-amz-content-sha256": payload}
+        sent = [(name, own.get(name.lower(), "") if value is None else value, signed) for name, value, signed in fields]
+        values = sorted((name.lower(), value) for name, value, signed in sent if signed)
+        names = ";".join(name for name, _ in values)
+        lines = "".join(f"{name}:{value}\n" for name, value in values)
+        path, _, query = target.partition("?")
+        canonical = f"{method}\n{path}\n{_canonical_query(query)}\n{lines}\n{names}\n{payload}"
         digest = hashlib.sha256(canonical.encode()).hexdigest()
         signature = _hmac(key, f"AWS4-HMAC-SHA256\n{date}\n{scope}\n{digest}").hex()
-        sent = {
-            **unsigned,
-            **values,
-            "authorization": f"AWS4-HMAC-SHA256 Credential={self._access_key}/{scope}, "
-            f"SignedHeaders={names}, Signature={signature}",
-        }
-        target = f"{path}?{query}" if query else path
-        rest = "".join(f"{name}: {value}\r\n" for name, value in sent.items())
-        head = f"{method} {target} HTTP/1.1\r\n{rest}\r\n".encode()
-        return Signed(head, signature, date, scope, key)
+        parts = (f"Credential={self._access_key}/{scope}", f"SignedHeaders={names}", f"Signature={signature}")
+        authorization = f"AWS4-HMAC-SHA256 {separator.join(parts)}"
+        rest = "".join(
+            f"{name}: {authorization if name.lower() == 'authorization' else value}\r\n" for name, value, _ in sent
+        )
+        return Signed(f"{method} {target} HTTP/1.1\r\n{rest}\r\n".encode(), signature, date, scope, key)
+
+
+def _canonical_query(query: str) -> str:
+    return "&".join(sorted(part if "=" in part else f"{part}=" for part in query.split("&"))) if query else ""

@@ -195,7 +195,7 @@ class Connection:
         method = request.head.partition(b" ")[0].decode()
         body = request.body or b""
         try:
-            if b"\r\nExpect: 100-continue\r\n" in request.head:
+            if request.waits:
                 self._socket.sendall(request.head)
                 self._read_continue()
                 self._socket.sendall(body)

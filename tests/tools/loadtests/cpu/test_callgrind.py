@@ -117,7 +117,7 @@ def test_what_cannot_be_meant(tools: Path, arguments: list[str]) -> None:
 
 def test_a_run_whole_and_one_against_it(tools: Path, tmp_path: Path) -> None:
     first, second = tmp_path / "first.json", tmp_path / "second.json"
-    common = ["callgrind", "--ops", "put,put-expect", "--count", "4", "--rounds", "1", "--idle", "1"]
+    common = ["callgrind", "--ops", "put,put:boto3", "--count", "4", "--rounds", "1", "--idle", "1"]
     common += ["--directory", str(tmp_path), "--python", sys.executable]
     done = CliRunner().invoke(cli, [*common, "--output", str(first)])
     assert done.exit_code == 0, done.output
@@ -130,7 +130,7 @@ def test_a_run_whole_and_one_against_it(tools: Path, tmp_path: Path) -> None:
     assert 900 < idle <= 1000
     # the third dump has 3 million, of which the first's one million is of reading; the rest is of four
     assert side["costs"]["PUT"][0] == pytest.approx(500, abs=100)
-    assert side["costs"]["PUT-EXPECT"][0] == pytest.approx(1000, abs=100)  # of three at least
+    assert side["costs"]["PUT:BOTO3"][0] == pytest.approx(1000, abs=100)  # of three at least
 
     done = CliRunner().invoke(cli, [*common, "--output", str(second), "--against", str(first)])
     assert done.exit_code == 0, done.output

@@ -12,7 +12,7 @@ from botocore.auth import S3SigV4Auth
 from botocore.awsrequest import AWSRequest
 from botocore.credentials import Credentials
 
-from sluice_s3.loadtests.clients.signing import UNSIGNED, Signer
+from sluice_s3.loadtests.clients.signing import UNSIGNED, Field, Signer
 
 NOW = 1_750_000_000
 
@@ -48,9 +48,12 @@ def test_more_fields_as_botocore_signs(monkeypatch: pytest.MonkeyPatch) -> None:
     fields = {"x-amz-trailer": "x-amz-checksum-crc32", "content-encoding": "aws-chunked"}
     payload = "STREAMING-UNSIGNED-PAYLOAD-TRAILER"
     signer = Signer("127.0.0.1:9000", "AKID", "secret")
-    signed = signer.sign("PUT", "/bucket/key", "", payload, fields, {"Expect": "100-continue"}, now=NOW)
+    own = [Field("Host"), Field("x-amz-content-sha256"), Field("authorization", signed=False), Field("X-Amz-Date")]
+    given = [Field(name.title(), value) for name, value in fields.items()]
+    sent = [*own, Field("Expect", "100-continue", signed=False), *given]
+    signed = signer.sign("PUT", "/bucket/key?uploadId=u&acl&partNumber=1", payload, sent, now=NOW)
 
-    request = AWSRequest("PUT", "http://127.0.0.1:9000/bucket/key")
+    request = AWSRequest("PUT", "http://127.0.0.1:9000/bucket/key?acl=&partNumber=1&uploadId=u")
     for name, value in {**fields, "x-amz-content-sha256": payload}.items():
         request.headers[name] = value
     auth = S3SigV4Auth(Credentials("AKID", "secret"), "s3", "us-east-1")
@@ -63,6 +66,8 @@ def test_more_fields_as_botocore_signs(monkeypatch: pytest.MonkeyPatch) -> None:
 
     assert signed.signature == re.search(r"Signature=(\w+)", request.headers["Authorization"])[1]
     assert request.headers["Authorization"].encode() in signed.head
+    names = [line.partition(b":")[0].decode() for line in signed.head.split(b"\r\n")[1:-2]]
+    assert names == [field.name for field in sent]
     assert b"\r\nExpect: 100-continue\r\n" in signed.head
 
 
