@@ -18,16 +18,19 @@ from rich.console import Console
 from sluice_s3.loadtests.common import targets
 from sluice_s3.loadtests.common.s3_calls import S3CallError
 from sluice_s3.loadtests.common.scratch import scratch
-from sluice_s3.loadtests.cpu import report
-from sluice_s3.loadtests.cpu.bench import Bench
+from sluice_s3.loadtests.cpu import options, report
+from sluice_s3.loadtests.cpu.bench import Bench, Place, Turn
 from sluice_s3.loadtests.cpu.callgrind_requests import OPERATIONS as COUNTED
 from sluice_s3.loadtests.cpu.callgrind_requests import USUAL
 from sluice_s3.loadtests.cpu.client import Stalled
-from sluice_s3.loadtests.cpu.target_run import OBJECT_OPERATIONS, Plan
+from sluice_s3.loadtests.cpu.shape_run import ShapePlan, ShapeRun, parse_shapes
+from sluice_s3.loadtests.cpu.shapes import OPERATIONS as SHAPE_OPERATIONS
+from sluice_s3.loadtests.cpu.shapes import SHAPES
+from sluice_s3.loadtests.cpu.target_run import MIX, OBJECT_OPERATIONS, Plan, TargetRun
 from sluice_s3.loadtests.cpu.warp import OPERATIONS as WARP_OPERATIONS
+from sluice_s3.loadtests.cpu.warp import WarpRun
 from sluice_s3.loadtests.mounts.workloads import linux_tree
 
-UNITS = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
 OPERATIONS = (*OBJECT_OPERATIONS, "LIST", "MULTIPART", "MIX")
 
 cli = typer.Typer(add_completion=False, help="Measure S3 endpoints side by side with one client.")
@@ -39,122 +42,132 @@ def main() -> None:
     """Measure S3 endpoints side by side with one client."""
 
 
-def size_of(text: str) -> int:
-    """Bytes of `4k`, `10m`, `1g` or `512`. Raises ValueError."""
-    digits = text.strip().lower().rstrip("ib")
-    unit = digits[-1:] if digits[-1:].isalpha() else ""
-    if unit not in UNITS:
-        raise ValueError(f"{text!r} is no size")
-    return int(digits.removesuffix(unit)) * UNITS[unit]
-
-
-def _parse_words(text: str, allowed: tuple[str, ...]) -> tuple[str, ...]:
-    words = tuple(word.strip().upper() for word in text.split(",") if word.strip())
-    if unknown := [word for word in words if word not in allowed]:
-        raise ValueError(f"{', '.join(unknown)}: not one of {', '.join(allowed).lower()}")
-    return words
-
-
-def _pids(texts: list[str]) -> dict[str, int]:
-    return {name: int(pid) for name, _, pid in (text.partition("=") for text in texts)}
-
-
-def _server_core(number: int) -> int | None:
-    """Return the core of an option; None for any."""
-    return number if number >= 0 else None
-
-
-def _claim_cores(server: int, client: int, *, any_client: bool) -> int | None:
-    """Pin this process, the client, to its core, and return the server's.
-
-    Raises ValueError if they share one, or if the client may use any and not `any_client`.
-    """
-    named = {core for core in (server, client) if core >= 0}
-    if any_client and client < 0 and not named - os.sched_getaffinity(0):
-        return _server_core(server)
-    if named - os.sched_getaffinity(0) or client < 0 or server == client:
-        raise ValueError("server and client want a core each")
-    os.sched_setaffinity(0, {client})
-    return _server_core(server)
-
-
 @cli.command()
 def run(
-    target: Annotated[list[str], typer.Option(help="sluice[:full|:relaxed], NAME=http://HOST:PORT or NAME=COMMAND.")],
-    pid: Annotated[list[str] | None, typer.Option(help="NAME=PID: root process of an endpoint that runs.")] = None,
-    beside: Annotated[
-        int | None, typer.Option(help="Root process of a database that serves the servers; its CPU is separate.")
-    ] = None,
-    rounds: Annotated[int, typer.Option(min=1, help="Rounds; the order of targets turns with each.")] = 5,
-    durability: Annotated[str, typer.Option(help="Of the target `sluice`: relaxed or full.")] = "relaxed",
-    driver: Annotated[str, typer.Option(help="Of the target `sluice`: local, efs, fuse.")] = "local",
+    target: options.Targets,
+    pid: options.Pids = None,
+    beside: options.Beside = None,
+    rounds: options.Rounds = 5,
+    durability: options.Durability = "relaxed",
+    driver: options.Driver = "local",
     ops: Annotated[str, typer.Option(help="Any of put,get,stat,delete,list,multipart,mix.")] = ",".join(OPERATIONS),
     sizes: Annotated[str, typer.Option(help="Sizes of objects.")] = "4k,64k,1m,10m",
-    clients: Annotated[str, typer.Option(help="Connections; several numbers repeat the cells.")] = "16",
-    seconds: Annotated[float, typer.Option(min=0.05, help="Length of a cell.")] = 3.0,
-    warm_up: Annotated[float, typer.Option(min=0, help="Before each cell, not measured.")] = 0.4,
+    clients: options.Clients = "16",
+    seconds: options.Seconds = 3.0,
+    warm_up: options.WarmUp = 0.4,
     list_keys: Annotated[int, typer.Option(min=2, help="Keys of the bucket that is listed.")] = 3000,
     multipart: Annotated[str, typer.Option(help="Size of a multipart upload.")] = "1g",
     part: Annotated[str, typer.Option(help="Size of its parts.")] = "16m",
     mix_size: Annotated[str, typer.Option(help="Size of the mix's objects.")] = "10m",
     mix_clients: Annotated[int, typer.Option(min=1, help="Connections of the mix.")] = 20,
-    server_core: Annotated[int, typer.Option(help="Core of the server; -1: any.")] = 0,
-    client_core: Annotated[int, typer.Option(help="Core of the client; -1, with --warp: any.")] = 1,
-    workers: Annotated[int, typer.Option(min=1, help="Of the target `sluice`.")] = 1,
-    warp: Annotated[
-        Path | None, typer.Option(exists=True, help="Have this warp (minio/warp) send the requests.")
-    ] = None,
-    directory: Annotated[Path | None, typer.Option(help="Where launched targets get their data.")] = None,
-    data_directory: Annotated[
-        Path | None, typer.Option(help="Put their data here and only logs and Sluice's index there: for a mount.")
-    ] = None,
-    output: Annotated[Path, typer.Option(help="JSON to write.")] = Path("benchmark.json"),
+    server_core: options.ServerCore = 0,
+    client_core: options.ClientCore = 1,
+    workers: options.Workers = 1,
+    warp: Annotated[Path | None, typer.Option(exists=True, help="Have this warp (minio/warp) send requests.")] = None,
+    directory: options.Directory = None,
+    data_directory: Annotated[Path | None, typer.Option(help="Only for their data: a mount.")] = None,
+    output: options.Output = Path("benchmark.json"),
 ) -> None:
     """Run every cell against every target, turn by turn, and print the table."""
     try:
-        parsed = (targets.parse_target(text, durability, _pids(pid or [])) for text in target)
-        chosen = [targets.with_workers(targets.with_driver(one, driver), workers) for one in parsed]
-        if warp is not None and (unknown := set(_parse_words(ops, OPERATIONS)) - set(WARP_OPERATIONS)):
-            raise ValueError(f"{', '.join(sorted(unknown)).lower()}: not measured by warp")
+        chosen = options.chosen_targets(target, pid, durability, driver, workers)
         plan = Plan(
-            operations=_parse_words(ops, OPERATIONS),
-            sizes=tuple(size_of(size) for size in sizes.split(",")),
-            clients=tuple(int(count) for count in clients.split(",")),
+            operations=options.parse_words(ops, OPERATIONS if warp is None else tuple(WARP_OPERATIONS)),
+            sizes=tuple(map(options.size_of, sizes.split(","))),
+            clients=options.parse_numbers(clients),
             seconds=seconds,
             warm_up=warm_up,
             list_keys=list_keys,
-            multipart_bytes=size_of(multipart),
-            part_bytes=size_of(part),
-            mix_bytes=size_of(mix_size),
+            multipart_bytes=options.size_of(multipart),
+            part_bytes=options.size_of(part),
+            mix_bytes=options.size_of(mix_size),
             mix_clients=mix_clients,
         )
-        core = _claim_cores(server_core, client_core, any_client=warp is not None)
+        cores = options.claim_cores(server_core, client_core, any_client=warp is not None)
     except ValueError as error:
         raise typer.BadParameter(str(error)) from error
-    bench = Bench(plan, chosen, core, client_core, directory, output, data_directory, beside, warp, console)
+    place = Place(*cores, directory, data_directory, beside)
+    settings = {**asdict(plan), "mix": MIX, "warp": None if warp is None else targets.version(str(warp))}
+    turn = partial(_turn, plan, place, warp)
+    _measure(Bench(chosen, place, settings, output, console, turn), rounds)
+
+
+def _turn(
+    plan: Plan, place: Place, warp: Path | None, running: targets.Running, keys: targets.Keys, number: int, parent: Path
+) -> Turn:
+    if warp is not None:
+        return WarpRun(running, keys, plan, warp, number, parent)
+    return TargetRun(running, plan, place.meter(running), number, f"bench-{secrets.token_hex(4)}")
+
+
+def _measure(bench: Bench, rounds: int) -> None:
     try:
         bench.run(rounds)
     except (S3CallError, Stalled, OSError) as error:
         console.print(f"[red]gave up:[/red] {error}", highlight=False, markup=True)
         raise typer.Exit(1) from error
-    Console(width=None if console.is_terminal else 170).print(report.table(report.rows(bench.measures)))
+    Console(width=None if console.is_terminal else 200).print(report.table(report.rows(bench.measures)))
+
+
+@cli.command()
+def shapes(
+    target: options.Targets,
+    shape: Annotated[list[str] | None, typer.Option(help=f"Any of {', '.join(SHAPES)}; none: all.")] = None,
+    tls: Annotated[bool, typer.Option(help="Over TLS; a command has {certificate} and {key}.")] = False,
+    pid: options.Pids = None,
+    rounds: options.Rounds = 3,
+    durability: options.Durability = "relaxed",
+    ops: Annotated[str, typer.Option(help="Any of put,get,head,list,delete-objects,part.")] = "put,get",
+    size: options.ObjectSize = "4k",
+    part: Annotated[str, typer.Option(help="Size of a part.")] = "5m",
+    concurrency: options.Clients = "16",
+    seconds: options.Seconds = 3.0,
+    warm_up: options.WarmUp = 0.4,
+    server_core: options.ServerCore = -1,
+    client_core: options.ClientCore = -1,
+    workers: options.Workers = 0,
+    directory: options.Directory = None,
+    output: options.Output = Path("shapes.json"),
+) -> None:
+    """Play requests as real clients send them against every target, turn by turn, and print the table."""
+    try:
+        chosen = options.chosen_targets(target, pid, durability, "local", workers)
+        if unfit := [one.name for one in chosen if not one.durability and tls != ("{certificate}" in one.command)]:
+            raise ValueError(f"{', '.join(unfit)}: a command with {{certificate}} and --tls go together")
+        plan = ShapePlan(
+            parse_shapes(shape or []),
+            options.parse_words(ops, SHAPE_OPERATIONS),
+            options.parse_numbers(concurrency),
+            options.size_of(size),
+            options.size_of(part),
+            seconds,
+            warm_up,
+        )
+        place = Place(*options.claim_cores(server_core, client_core, any_client=True), directory)
+    except ValueError as error:
+        raise typer.BadParameter(str(error)) from error
+
+    def turn(running: targets.Running, _keys: targets.Keys, number: int, _parent: Path) -> Turn:
+        return ShapeRun(running, plan, place.meter(running), number, f"shapes-{secrets.token_hex(4)}")
+
+    _measure(Bench(chosen, place, asdict(plan), output, console, turn, tls=tls), rounds)
 
 
 @cli.command()
 def grow(
     objects: Annotated[str, typer.Option(help="Counts of objects at which the store is measured.")] = "100000,1000000",
-    size: Annotated[str, typer.Option(help="Size of an object.")] = "1k",
+    size: options.ObjectSize = "1k",
     durability: Annotated[str, typer.Option(help="relaxed or full.")] = "relaxed",
     seconds: Annotated[float, typer.Option(min=0.5, help="Length of a measurement.")] = 10.0,
     clients: Annotated[int, typer.Option(min=1, help="Connections.")] = 16,
-    directory: Annotated[Path | None, typer.Option(help="Where the store is made.")] = None,
+    directory: options.Directory = None,
 ) -> None:
     """Fill one store with small objects and measure what many of them cost."""
     from sluice_s3.loadtests.cpu.scaling import grow, table
 
     with scratch("sluice-grow-", directory) as parent:
         counts = [int(count) for count in objects.split(",")]
-        states = grow(parent, counts, size_of(size), durability, seconds, clients, console)
+        states = grow(parent, counts, options.size_of(size), durability, seconds, clients, console)
     Console(width=None if console.is_terminal else 120).print(table(states))
 
 
@@ -173,7 +186,7 @@ def files_command(
     from sluice_s3.loadtests.cpu import raw_files
 
     with scratch("sluice-files-", directory) as parent:
-        plan = raw_files.Plan(parent, threads, size_of(size), seconds, sync, sync_directory, directories)
+        plan = raw_files.Plan(parent, threads, options.size_of(size), seconds, sync, sync_directory, directories)
         found = raw_files.run(plan)
     if as_json:
         print(json.dumps({**asdict(found), "rate": found.rate}))
@@ -186,8 +199,8 @@ def files_command(
 def hang(
     rounds: Annotated[int, typer.Option(min=1)] = 3,
     seconds: Annotated[float, typer.Option(min=0.5, help="Length of each of the three phases.")] = 15.0,
-    server_core: Annotated[int, typer.Option(help="Core of the server; -1: any.")] = -1,
-    directory: Annotated[Path | None, typer.Option(help="Where the stores are made.")] = None,
+    server_core: options.ServerCore = -1,
+    directory: options.Directory = None,
 ) -> None:
     """Measure what health and one store answer while the mount of another store hangs."""
     from sluice_s3.loadtests.cpu import stuck_mount
@@ -196,7 +209,7 @@ def hang(
     found = []
     for _ in range(rounds):
         with scratch("sluice-hang-", directory) as parent:
-            found.append(stuck_mount.measure(parent, keys, _server_core(server_core), seconds))
+            found.append(stuck_mount.measure(parent, keys, options.core_of(server_core), seconds))
     Console(width=None if console.is_terminal else 120).print(stuck_mount.table(found))
 
 
@@ -205,16 +218,16 @@ def features(
     rounds: Annotated[int, typer.Option(min=1)] = 5,
     objects: Annotated[int, typer.Option(min=1, help="Of a bucket and round.")] = 5000,
     size: Annotated[str, typer.Option(help="Of an object.")] = "4k",
-    server_core: Annotated[int, typer.Option(help="Core of the server; -1: any.")] = 0,
-    directory: Annotated[Path | None, typer.Option(help="Where the store is made.")] = None,
+    server_core: options.ServerCore = 0,
+    directory: options.Directory = None,
 ) -> None:
     """Measure what versions, a policy and encryption cost an operation."""
     from sluice_s3.loadtests.cpu import features
 
     keys = targets.Keys("GK" + secrets.token_hex(12), secrets.token_hex(32))
-    core = _server_core(server_core)
+    core = options.core_of(server_core)
     with scratch("sluice-features-", directory) as parent:
-        found = features.measure(parent, keys, core, objects, size_of(size), rounds)
+        found = features.measure(parent, keys, core, objects, options.size_of(size), rounds)
     Console(width=None if console.is_terminal else 170).print(features.table(found))
 
 
@@ -230,15 +243,15 @@ def callgrind_command(
     against: Annotated[
         Path | None, typer.Option(exists=True, help="Another checkout, measured in turns, or an earlier JSON.")
     ] = None,
-    directory: Annotated[Path | None, typer.Option(help="Where the stores are made.")] = None,
-    output: Annotated[Path, typer.Option(help="JSON to write.")] = Path("callgrind.json"),
+    directory: options.Directory = None,
+    output: options.Output = Path("callgrind.json"),
 ) -> None:
     """Count the instructions an operation by callgrind, where the machine has no counter."""
     from sluice_s3.loadtests.cpu import callgrind, callgrind_costs, callgrind_report
 
     try:
         callgrind.require_tools()
-        chosen = tuple(COUNTED) if ops == "all" else _parse_words(ops, tuple(COUNTED))
+        chosen = tuple(COUNTED) if ops == "all" else options.parse_words(ops, tuple(COUNTED))
         plan = callgrind_costs.Plan(chosen, count, idle)
         sides = [callgrind_costs.Side("this", str(targets.ROOT), report.commit_of(targets.ROOT))]
         if against is not None and against.is_dir():
@@ -275,9 +288,9 @@ def small_files_command(
     reads: Annotated[int, typer.Option(min=1, help="Of a whole tree.")] = 10_000,
     read_files: Annotated[int, typer.Option(min=5, help="How many of its files these are of.")] = 10_000,
     clients: Annotated[int, typer.Option(min=1)] = 64,
-    workers: Annotated[int, typer.Option(min=1, help="Of the target `sluice`.")] = 1,
-    server_core: Annotated[int, typer.Option(help="Core of the server; -1: any.")] = 0,
-    client_core: Annotated[int, typer.Option(help="Core of the client; -1: any.")] = 1,
+    workers: options.Workers = 1,
+    server_core: options.ServerCore = 0,
+    client_core: options.ClientCore = 1,
     mount_pid: Annotated[int | None, typer.Option(help="Process of the mount, whose CPU is reported too.")] = None,
 ) -> None:
     """Put a source tree through gateways on a mount, and straight on it; then read it by 16."""
@@ -291,7 +304,7 @@ def small_files_command(
     with tempfile.TemporaryDirectory(prefix="sluice-local-") as local:
         for text in target or []:
             parsed = targets.with_workers(targets.with_driver(targets.parse_target(text, "full", {}), driver), workers)
-            core = _server_core(server_core)
+            core = options.core_of(server_core)
             os.sched_setaffinity(0, {client_core} if client_core >= 0 else own)
             with targets.Running(parsed, keys, Path(local), core, directory.resolve()) as running:
                 found.append(small_files.through(running, tree, clients, chosen, mount_pid))

@@ -5,49 +5,75 @@ from __future__ import annotations
 import os
 import secrets
 import time
-from dataclasses import asdict
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from rich.console import Console
 
 from sluice_s3.loadtests.common import targets
 from sluice_s3.loadtests.common.s3_calls import S3CallError
 from sluice_s3.loadtests.common.scratch import scratch
+from sluice_s3.loadtests.common.tls import Certificate, create_certificate
 from sluice_s3.loadtests.cpu import report
 from sluice_s3.loadtests.cpu.client import Stalled
 from sluice_s3.loadtests.cpu.measurement import Measure, Meter
-from sluice_s3.loadtests.cpu.target_run import MIX, Plan, TargetRun
-from sluice_s3.loadtests.cpu.warp import WarpRun
+
+
+class Turn(Protocol):
+    """The cells of one target in one round."""
+
+    def run(self, report: Callable[[Measure], None], /) -> None:
+        """Run every cell and report each measure. Raises S3CallError, Stalled and OSError."""
+
+    def clean(self) -> None:
+        """Delete everything that the turn created."""
+
+
+@dataclass(frozen=True)
+class Place:
+    """Cores (None: any) and directories (None: the system's default) of a run.
+
+    `data_directory` has the data alone. `beside` is the root process of a database that serves the servers.
+    """
+
+    server_core: int | None
+    client_core: int | None
+    directory: Path | None
+    data_directory: Path | None = None
+    beside: int | None = None
+
+    def meter(self, running: targets.Running) -> Meter:
+        """Return what measures a target."""
+        return Meter(running.pid, running.directory, self.server_core, self.client_core, self.beside)
 
 
 class Bench:
-    """All rounds of a run, and what was measured so far (written after every turn)."""
+    """All rounds of a run, and what was measured so far (written after every turn).
+
+    `turn` begins a target's turn: of what runs, in a round, with a directory for other files. `settings` are written.
+    """
 
     def __init__(
         self,
-        plan: Plan,
         chosen: list[targets.Target],
-        server_core: int | None,
-        client_core: int,
-        directory: Path | None,
+        place: Place,
+        settings: dict[str, Any],
         output: Path,
-        data_directory: Path | None,
-        beside: int | None,
-        warp: Path | None,
         console: Console,
+        turn: Callable[[targets.Running, targets.Keys, int, Path], Turn],
+        *,
+        tls: bool = False,
     ) -> None:
-        self._warp = warp
-        self._beside = beside
-        self._console = console
-        self.measures: list[Measure] = []
-        self._plan = plan
         self._targets = chosen
-        self._server_core = server_core
-        self._client_core = client_core
-        self._directory = directory
+        self._place = place
+        self._settings = settings
         self._output = output
-        self._data_directory = data_directory and data_directory.resolve()
+        self._console = console
+        self._turn = turn
+        self._tls = tls
+        self.measures: list[Measure] = []
         self._keys = targets.Keys(
             os.environ.get("AWS_ACCESS_KEY_ID", "GK" + secrets.token_hex(12)),
             os.environ.get("AWS_SECRET_ACCESS_KEY", secrets.token_hex(32)),
@@ -58,14 +84,15 @@ class Bench:
 
     def run(self, rounds: int) -> None:
         """Every target has its turn in every round, in turned order every other time."""
-        with scratch("sluice-bench-", self._directory) as parent:
+        with scratch("sluice-bench-", self._place.directory) as parent:
             targets.spread_children(parent)
+            certificate = create_certificate(parent) if self._tls else None
             for number in range(rounds):
                 for target in self._targets if number % 2 == 0 else reversed(self._targets):
-                    self._run_target(number, target, parent)
+                    self._run_target(number, target, parent, certificate)
                     report.write(self._output, {**self._head, "server_headers": self._servers}, self.measures)
 
-    def _run_target(self, number: int, target: targets.Target, parent: Path) -> None:
+    def _run_target(self, number: int, target: targets.Target, parent: Path, certificate: Certificate | None) -> None:
         def report_measure(measure: Measure) -> None:
             self.measures.append(measure)
             cpu = "" if measure.cpu_us is None else f"{measure.cpu_us:,.0f} µs"
@@ -76,9 +103,11 @@ class Bench:
                 markup=False,
             )
 
-        with targets.Running(target, self._keys, parent, self._server_core, self._data_directory) as running:
+        place = self._place
+        data = place.data_directory and place.data_directory.resolve()
+        with targets.Running(target, self._keys, parent, place.server_core, data, certificate) as running:
             self._servers[target.name] = running.server
-            turn = self._turn(running, number, parent)
+            turn = self._turn(running, self._keys, number, parent)
             try:
                 turn.run(report_measure)
             except (S3CallError, Stalled, OSError) as error:
@@ -87,23 +116,16 @@ class Bench:
                 if not target.launched:
                     turn.clean()
 
-    def _turn(self, running: targets.Running, number: int, parent: Path) -> TargetRun | WarpRun:
-        if self._warp is not None:
-            return WarpRun(running, self._keys, self._plan, self._warp, number, parent)
-        meter = Meter(running.pid, running.directory, self._server_core, self._client_core, self._beside)
-        return TargetRun(running, self._plan, meter, number, f"bench-{secrets.token_hex(4)}")
-
     def _describe(self) -> dict[str, Any]:
         return {
             "format": 1,
             "begun": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
             "machine": report.machine(),
             "settings": {
-                **asdict(self._plan),
-                "mix": MIX,
-                "warp": None if self._warp is None else targets.version(str(self._warp)),
-                "server_core": self._server_core,
-                "client_core": self._client_core,
+                **self._settings,
+                "tls": self._tls,
+                "server_core": self._place.server_core,
+                "client_core": self._place.client_core,
                 "environment": {
                     name: value
                     for name, value in sorted(os.environ.items())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import subprocess
 import time
@@ -65,7 +66,7 @@ class Measure:
     others: float
     """The larger share of the two cores' time that other processes used, kernel threads included.
 
-    It is 0 if the server had no core of its own.
+    If the server had no core of its own: of all cores together, as a multiple of a core's time.
     """
     errors: dict[str, int] = field(default_factory=dict)
     instructions: float | None = None
@@ -74,6 +75,8 @@ class Measure:
     """CPU time an operation of the process tree that is reported separately."""
     pss_bytes: int | None = None
     """Resident memory at the end; a page that several processes share counts once."""
+    load_average: float | None = None
+    """The machine's, of the last minute, at the end."""
 
     @property
     def rate(self) -> float:
@@ -108,7 +111,7 @@ class Meter:
 
     `pid` may be unknown. `directory` is on the file system that the server writes to, or None if unknown. `beside` is
     the root process of what serves the server (a database), or None. With `server_core` None the server runs on any
-    core, the client's too; then the client's own CPU time is measured.
+    core, the client's too; then the client's own CPU time is measured. With `client_core` None the client does so.
     """
 
     def __init__(
@@ -116,7 +119,7 @@ class Meter:
         pid: int | None,
         directory: Path | None,
         server_core: int | None,
-        client_core: int,
+        client_core: int | None,
         beside: int | None = None,
     ) -> None:
         self._pid = pid
@@ -146,9 +149,10 @@ class Meter:
         spent = after.cpu - before.cpu
         client_busy = own = (after.own - before.own) / wall
         server_busy = None
-        if self._server_core is not None:
+        others = (after.busy - before.busy - spent - after.beside + before.beside) / wall - own
+        if self._server_core is not None and after.client is not None and before.client is not None:
             client_busy = after.client.share_since(before.client)
-        others = client_busy - own
+            others = client_busy - own
         if self._pid is not None and after.server is not None and before.server is not None:
             server_busy = after.server.share_since(before.server)
             others = max(others, server_busy - spent / wall)
@@ -169,14 +173,37 @@ class Meter:
             instructions=None if executed is None or not count else executed / count,
             beside_us=None if self._beside is None or not count else (after.beside - before.beside) / count * 1e6,
             pss_bytes=None if self._pid is None else procfs.pss_bytes(self._pid),
+            load_average=os.getloadavg()[0],
         )
+
+    def timed(
+        self,
+        round_number: int,
+        target: str,
+        case: Case,
+        client: Client,
+        feed: Iterator[Request],
+        span: Span,
+        warm_up_requests: int | None = None,
+    ) -> tuple[Measure, int]:
+        """Warm up with at most `warm_up_requests` of `feed`, then measure. Also return how many requests both took."""
+        requests = client.run(itertools.islice(feed, warm_up_requests), span.warm_up).requests
+
+        def run() -> Outcome:
+            nonlocal requests
+            outcome = client.run(feed, span.seconds)
+            requests += outcome.requests
+            return outcome
+
+        return self.measure(round_number, target, case, run), requests
 
     def _read(self) -> _Reading:
         return _Reading(
             cpu=0.0 if self._pid is None else procfs.cpu_seconds(self._pid),
             own=time.process_time(),
             server=None if self._server_core is None else procfs.core_time(self._server_core),
-            client=procfs.core_time(self._client_core),
+            client=None if self._client_core is None else procfs.core_time(self._client_core),
+            busy=procfs.busy_seconds(),
             beside=0.0 if self._beside is None else procfs.cpu_seconds(self._beside),
         )
 
@@ -186,8 +213,16 @@ class _Reading:
     cpu: float
     own: float
     server: procfs.CoreTime | None
-    client: procfs.CoreTime
+    client: procfs.CoreTime | None
+    busy: float
     beside: float
+
+
+class Span(NamedTuple):
+    """Seconds before a measurement, and of it."""
+
+    warm_up: float
+    seconds: float
 
 
 class Spent(NamedTuple):

@@ -60,6 +60,7 @@ class Row:
     pss_bytes: Interval | None
     client_bound: bool
     others: float
+    load_average: Interval | None
     errors: int
 
 
@@ -92,6 +93,7 @@ def _row(case: Case, target: str, group: list[Measure]) -> Row:
         pss_bytes=interval(lambda measure: measure.pss_bytes),
         client_bound=sum(measure.client_bound for measure in group) >= BOUND * len(group),
         others=statistics.median(measure.others for measure in group),
+        load_average=interval(lambda measure: measure.load_average),
         errors=sum(sum(measure.errors.values()) for measure in group),
     )
 
@@ -128,7 +130,8 @@ def _notes(row: Row) -> str:
     if row.errors:
         notes.append(f"[red]{row.errors} errors[/red]")
     if row.others > OTHERS:
-        notes.append(f"others {row.others:.0%}")
+        load = "" if row.load_average is None else f" (load {row.load_average.median:.1f})"
+        notes.append(f"others {row.others:.0%}{load}")
     return ", ".join(notes)
 
 

@@ -7,14 +7,14 @@ import os
 import random
 import re
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 
 from sluice_s3.loadtests.common.s3_calls import S3CallError
 from sluice_s3.loadtests.common.targets import Running
 from sluice_s3.loadtests.cpu.client import Client, Outcome, Request
-from sluice_s3.loadtests.cpu.measurement import Case, Measure, Meter
+from sluice_s3.loadtests.cpu.measurement import Case, Measure, Meter, Span
 
 KIB, MIB = 1 << 10, 1 << 20
 POOL_BYTES = 32 * MIB
@@ -48,6 +48,28 @@ class Plan:
     part_bytes: int
     mix_bytes: int
     mix_clients: int
+
+
+@contextmanager
+def connected(running: Running, connections: int) -> Iterator[Client]:
+    """Open a client's connections to a target, and close them at the end."""
+    client = Client(running.address, connections, running.more_addresses, running.tls)
+    try:
+        yield client
+    finally:
+        client.close()
+
+
+def remove_buckets(running: Running, buckets: Iterable[str], connections: int) -> None:
+    """Delete buckets, which may be missing, with their objects."""
+    for bucket in buckets:
+        try:
+            paths = [f"/{bucket}/{key}" for key in running.calls.keys(bucket)]
+        except S3CallError:
+            continue  # not created in this turn
+        with connected(running, connections) as client:
+            client.run([Request(running.signer.head("DELETE", path)) for path in paths], LONG)
+        running.calls.remove_bucket(bucket)
 
 
 class TargetRun:
@@ -88,22 +110,10 @@ class TargetRun:
 
     def clean(self) -> None:
         """Delete everything that this turn created: an endpoint outlives the turn."""
-        for bucket in (self._bucket, f"{self._bucket}-list"):
-            try:
-                requests = [self._request("DELETE", f"/{bucket}/{key}") for key in self._running.calls.keys(bucket)]
-            except S3CallError:
-                continue  # not created in this turn
-            with self._client(self._plan.clients[0]) as client:
-                client.run(requests, LONG)
-            self._running.calls.remove_bucket(bucket)
+        remove_buckets(self._running, (self._bucket, f"{self._bucket}-list"), self._plan.clients[0])
 
-    @contextmanager
-    def _client(self, connections: int) -> Iterator[Client]:
-        client = Client(self._running.address, connections, self._running.more_addresses)
-        try:
-            yield client
-        finally:
-            client.close()
+    def _client(self, connections: int) -> AbstractContextManager[Client]:
+        return connected(self._running, connections)
 
     def _request(self, method: str, path: str, size: int = 0) -> Request:
         """Return an object request.
@@ -130,16 +140,8 @@ class TargetRun:
 
         Also returns how many requests both took.
         """
-        warm = client.run(itertools.islice(feed, warm_up_requests), self._plan.warm_up)
-        requests = warm.requests
-
-        def run() -> Outcome:
-            nonlocal requests
-            outcome = client.run(feed, self._plan.seconds)
-            requests += outcome.requests
-            return outcome
-
-        return self._meter.measure(self._round, self._running.target.name, case, run), requests
+        span = Span(self._plan.warm_up, self._plan.seconds)
+        return self._meter.timed(self._round, self._running.target.name, case, client, feed, span, warm_up_requests)
 
     def _objects(self, size: int, clients: int, report: Callable[[Measure], None]) -> list[str]:
         """PUT new keys, then GET and STAT them at random. Return their paths."""

@@ -10,7 +10,11 @@ import sys
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
+from sluice_s3.loadtests.cpu.__main__ import cli
+from sluice_s3.loadtests.cpu.shapes import OPERATIONS as SHAPE_OPERATIONS
+from sluice_s3.loadtests.cpu.shapes import SHAPES
 from tests.support import postgres
 from tests.support.environment import ROOT, need_fuse
 
@@ -32,6 +36,44 @@ def test_every_cell_is_measured(tmp_path: Path) -> None:
     assert all(row["errors"] == 0 and row["rate"]["low"] > 0 and row["cpu_us"]["low"] > 0 for row in rows)
     assert "sluice-full" in done.stdout
     assert [path.name for path in tmp_path.iterdir()] == ["out.json"]
+
+
+@pytest.mark.parametrize("tls", [[], ["--tls"]])
+def test_every_shape_is_played(tmp_path: Path, tls: list[str]) -> None:
+    output = tmp_path / "out.json"
+    command = [sys.executable, "-m", "sluice_s3.loadtests.cpu", "shapes", "--target", "sluice", "--workers", "1", *tls]
+    command += [
+        "--ops",
+        ",".join(SHAPE_OPERATIONS).lower(),
+        "--part",
+        "100k",
+        "--concurrency",
+        "3",
+        "--seconds",
+        "0.05",
+    ]
+    command += ["--warm-up", "0.02", "--rounds", "1", "--output", str(output), "--directory", str(tmp_path)]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=240, check=False)
+    assert done.returncode == 0, done.stderr
+    document = json.loads(output.read_text())
+    cells = {row["cell"]["operation"] for row in document["rows"]}
+    suffix = " TLS" if tls else ""
+    assert cells == {f"{operation} {name}{suffix}" for name, shape in SHAPES.items() for operation in shape.calls}
+    assert all(row["errors"] == 0 and row["rate"]["low"] > 0 and row["load_average"] for row in document["rows"])
+    assert [path.name for path in tmp_path.iterdir()] == ["out.json"]
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["--target", "sluice", "--shape", "curl"],
+        ["--target", "peer=peer {port}", "--tls"],
+        ["--target", "peer=peer {port} {certificate}"],
+    ],
+)
+def test_shapes_that_cannot_be_played(words: list[str]) -> None:
+    done = CliRunner().invoke(cli, ["shapes", *words])
+    assert done.exit_code == 2
 
 
 def test_gateways_that_share_a_database(tmp_path: Path) -> None:

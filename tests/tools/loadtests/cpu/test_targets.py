@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from sluice_s3.loadtests.common.targets import Target, parse_target, version
-from sluice_s3.loadtests.cpu.__main__ import size_of
+from sluice_s3.loadtests.cpu.options import size_of
 
 
 def test_the_three_kinds() -> None:

@@ -101,4 +101,4 @@ def test_what_warp_does_not_measure(tmp_path: Path) -> None:
         [*command, "--ops", "multipart"], cwd=ROOT, capture_output=True, text=True, timeout=60, check=False
     )
     assert done.returncode == 2
-    assert "multipart: not measured by warp" in " ".join(done.stderr.split())
+    assert "MULTIPART: not one of put, get" in " ".join(done.stderr.split())
