@@ -83,7 +83,7 @@ class ShapeRun:
         return shaped(self._running.signer, SHAPES[shape], operation, path, own, tls=tls, part=part)
 
     def _objects(self, shape: str, clients: int, report: Callable[[Measure], None]) -> None:
-        """PUT new keys, GET and HEAD them at random, and delete each."""
+        """PUT new keys, GET and HEAD them at random, and delete each, unless no PUT succeeds."""
         plan = self._plan
         chosen = [one for one in plan.operations if SHAPES[shape].call(one, tls=self._running.tls is not None)]
         count = int(PREPARED_RATE * (plan.seconds + plan.warm_up)) + clients
@@ -92,6 +92,9 @@ class ShapeRun:
         puts = [self._request(shape, "PUT", *one) for one in objects]
         measure, requests = self._timed(shape, "PUT", clients, iter(puts))
         del puts
+        if not measure.operations:
+            report(measure)  # its errors: some gateways refuse what a client sends
+            return
         written = objects[:requests]
         path, body = written[0]
         if self._running.calls.ask("GET", path).body != body.data:

@@ -7,7 +7,9 @@ import os
 import re
 import subprocess
 import sys
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from threading import Thread
 
 import pytest
 from typer.testing import CliRunner
@@ -74,6 +76,41 @@ def test_every_shape_is_played(tmp_path: Path, tls: list[str]) -> None:
 def test_shapes_that_cannot_be_played(words: list[str]) -> None:
     done = CliRunner().invoke(cli, ["shapes", *words])
     assert done.exit_code == 2
+
+
+class Refusing(BaseHTTPRequestHandler):
+    """Has buckets, but takes no object."""
+
+    protocol_version = "HTTP/1.1"
+
+    def do_PUT(self) -> None:
+        self.rfile.read(int(self.headers["Content-Length"] or 0))
+        self.send_response(400 if self.path.count("/") > 1 else 200)
+        self.send_header("Content-Length", "0")
+        self.end_headers()
+
+    def do_GET(self) -> None:
+        self.send_response(200)
+        self.send_header("Content-Length", "0")
+        self.end_headers()
+
+    do_DELETE = do_GET
+
+
+def test_a_gateway_that_refuses_a_shape(tmp_path: Path) -> None:
+    output = tmp_path / "out.json"
+    with ThreadingHTTPServer(("127.0.0.1", 0), Refusing) as server:
+        thread = Thread(target=server.serve_forever)
+        thread.start()
+        words = ["--target", f"peer=http://127.0.0.1:{server.server_port}", "--shape", "minio-go", "--rounds", "1"]
+        words += ["--seconds", "0.1", "--output", str(output)]
+        done = CliRunner().invoke(cli, ["shapes", *words])
+        server.shutdown()
+        thread.join()
+    assert done.exit_code == 0, done.output
+    (measure,) = json.loads(output.read_text())["measures"]
+    assert measure["operations"] == 0
+    assert set(measure["errors"]) == {"400"}
 
 
 def test_gateways_that_share_a_database(tmp_path: Path) -> None:
