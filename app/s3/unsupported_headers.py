@@ -41,9 +41,18 @@ NAMES = frozenset(
     }
 )
 COMMON_HEADERS = frozenset(
-    {"x-amz-date", "x-amz-content-sha256", "x-amz-checksum-mode", "x-amz-decoded-content-length"}
+    [
+        "x-amz-content-sha256",
+        "x-amz-date",
+        "x-amz-decoded-content-length",
+        "x-amz-sdk-checksum-algorithm",
+        "x-amz-security-token",
+        "x-amz-storage-class",
+        "x-amz-trailer",
+        *(f"x-amz-checksum-{name}" for name in ("algorithm", "crc32", "crc32c", "crc64nvme", "mode", "sha256", "type")),
+    ]
 )
-"""Headers checked elsewhere: most requests have no others."""
+"""Headers checked elsewhere, those that SDKs send: most requests have no others."""
 ACCEPTS_ACLS = frozenset(
     {"PutObject", "PostObject", "CopyObject", "CreateMultipartUpload", "CreateBucket", "PutBucketAcl", "PutObjectAcl"}
 )

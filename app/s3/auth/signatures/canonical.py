@@ -18,6 +18,8 @@ _TEXT = rb"(?:[A-Za-z0-9\-._~]++|%(?:" + _ESCAPES + rb"|2F))*+"
 _CANONICAL_PATH = re.compile(rb"(?:[A-Za-z0-9\-._~/]++|%(?:" + _ESCAPES + rb"))*+")
 _CANONICAL_QUERY = re.compile(_TEXT + rb"(?:=" + _TEXT + rb")?(?:&" + _TEXT + rb"(?:=" + _TEXT + rb")?)*+")
 _SPACES = re.compile(r"[ \t]+")
+_UNTRIMMED = ("  ", "\t", ": ", " \n")
+"""One of these is in a canonical request with a value that has blanks to trim or to join."""
 _PLAIN = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~/"
 
 
@@ -77,7 +79,7 @@ def canonical_request(request: S3Request, path: str, query: str, signed_headers:
     names, form = _cached_template(signed_headers) if len(signed_headers) <= MAX_CACHED else _form(signed_headers)
     values = list(map(request.headers.get, names))
     text = form % (request.method, path, query, *values, payload)
-    if request.repeated or " " in text or "\t" in text or None in values:
+    if request.repeated or None in values or any(map(text.__contains__, _UNTRIMMED)):
         text = form % (request.method, path, query, *[_value(request, name) for name in names], payload)
     return text.encode("latin-1", "replace")
 
