@@ -7,7 +7,7 @@ import logging
 import os
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import apsw
@@ -40,6 +40,8 @@ class Checkpointer:
         self._wal = wal
         self._lock_path = lock_path
         self._write_lock = write_lock
+        self._copied_version: int | None = None
+        """SQLite's data_version at which the whole log was copied: commits of other connections change it."""
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, name="sluice-checkpoint", daemon=True)
 
@@ -76,20 +78,27 @@ class Checkpointer:
             os.close(lock)
 
     def checkpoint(self, connection: apsw.Connection) -> None:
-        """Copy the log back as far as possible.
+        """Copy the log back as far as possible, if there were commits since it was copied whole.
 
-        Restarts the log when it is too long or the disk is full.
+        Restarts the log when it is copied whole or too long, or the disk is full.
         """
         if is_tight(self._wal):
             self._make_space(connection)
             return
-        _, frames, _ = one_row(connection, "PRAGMA wal_checkpoint(PASSIVE)")
-        (page_size,) = one_row(connection, "PRAGMA page_size")
-        if frames * page_size < RESTART_FROM:
+        (version,) = one_row(connection, "PRAGMA data_version")
+        if version == self._copied_version:
             return
-        with self._commits_waiting():
-            mode = "TRUNCATE" if wal_size(self._wal) > 2 * RESTART_FROM else "RESTART"
-            self._begin_anew(connection, mode)
+        _, frames, copied = one_row(connection, "PRAGMA wal_checkpoint(PASSIVE)")
+        (page_size,) = one_row(connection, "PRAGMA page_size")
+        if frames * page_size >= RESTART_FROM:
+            with self._commits_waiting():
+                mode = "TRUNCATE" if wal_size(self._wal) > 2 * RESTART_FROM else "RESTART"
+                self._begin_anew(connection, mode)
+                _commit_nothing(connection)
+        elif copied == frames:
+            with self._commits_waiting():
+                _commit_nothing(connection)
+            self._copied_version = version
 
     def _make_space(self, connection: apsw.Connection) -> None:
         """Restart the log and return unneeded space to the disk.
@@ -133,6 +142,17 @@ def wal_size(wal: Path) -> int:
         return os.stat(wal).st_size
     except FileNotFoundError:
         return 0
+
+
+def _commit_nothing(connection: apsw.Connection) -> None:
+    """Make the first commit after the log was copied whole: it begins the log at its start, and syncs that.
+
+    A relaxed index commits on the event loop, which must not wait for this sync. It writes a number that nothing reads,
+    because SQLite writes no page whose content stays the same.
+    """
+    (number,) = one_row(connection, "PRAGMA user_version")
+    with suppress(apsw.BusyError):  # another program writes: then its commit comes first
+        connection.execute(f"PRAGMA user_version={(number + 1) % (1 << 31)}")
 
 
 def _try_lock(descriptor: int) -> bool:

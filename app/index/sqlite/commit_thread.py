@@ -1,7 +1,8 @@
 """Group commit: one thread per process runs queued transactions with one sync.
 
 In a relaxed index, brief transactions run on the event loop: a commit is then a write to the page cache, and costs less
-than waking the thread and being woken by it. (SQLite syncs only the first one after the log was copied back whole.)
+than waking the thread and being woken by it. (SQLite syncs only the first one after the log was copied back whole, and
+that is the checkpointer's.)
 """
 
 from __future__ import annotations
