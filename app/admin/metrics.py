@@ -15,6 +15,8 @@ from sluice_s3.app.store.store import Store
 HELP = {
     "sluice_undecided_seconds": "Age of the oldest change that is not written down beside the data yet.",
     "sluice_undecided_changes": "Changes that are not written down beside the data yet.",
+    "sluice_discarded_blobs": "Replaced and deleted blobs whose space is not freed yet.",
+    "sluice_discarded_seconds": "Time since the first of these was replaced or deleted.",
     "sluice_damaged_blobs": "Blobs in quarantine: reading them answers 503.",
     "sluice_packs": "Packs: files of many small blobs.",
     "sluice_pack_bytes": "Bytes of packs: that may be held, and that no row holds (some came back as holes).",
@@ -49,6 +51,7 @@ async def store_samples(store: Store, states_of: States) -> bytes:
             ("sluice_damaged_blobs", "", sum(store_of_locator(locator) == one.name for locator, _, _ in damaged)),
             ("sluice_store_buckets", "", used.get(one.name, 0)),
             *await _journal_lag_samples(one),
+            *await _discard_samples(one),
             *await _pack_samples(one, [pack for pack in packs if pack.store == one.name]),
             *await _usage(one),
             *_calls(states_of(one.name)),
@@ -67,6 +70,13 @@ async def _journal_lag_samples(store: Store) -> list[Sample]:
     changes, oldest = await store.index.journal_lag(store.name)
     seconds = max(time.time() - oldest / 1000, 0.0) if changes else 0.0
     return [("sluice_undecided_seconds", "", round(seconds, 3)), ("sluice_undecided_changes", "", changes)]
+
+
+async def _discard_samples(store: Store) -> list[Sample]:
+    """Return what waits for the garbage collector."""
+    blobs, oldest = await store.index.discard_backlog(store.name)
+    seconds = max(time.time() - oldest / 1000, 0.0) if blobs else 0.0
+    return [("sluice_discarded_seconds", "", round(seconds, 3)), ("sluice_discarded_blobs", "", blobs)]
 
 
 async def _pack_samples(store: Store, packs: list[Pack]) -> list[Sample]:

@@ -297,6 +297,7 @@ class Index(Engine):
     # discards
 
     discards = SettledRead(tx.discards.discards, number=attrgetter("id"))
+    discard_backlog = Scan(reference_queries.discard_backlog)
     expand_discard = Write(tx.multipart.expand_discard, locks=discard_lock)
     quarantine_orphans = Write(tx.discards.quarantine_orphans, locks=global_lock)
     forget_discards = Write(tx.discards.forget_discards, locks=discards_lock)

@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from sluice_s3.app.index.multipart.rows import PIECES
 from sluice_s3.app.index.reclaim.rows import BlobReference, PackReferences
+from sluice_s3.app.index.schema.tables import DEFAULT
 from sluice_s3.app.index.sql.dialect import Query, SqlDialect
 from sluice_s3.app.index.sql.transaction import Transaction
 
@@ -180,6 +181,32 @@ PACKED_ONCE = Query(_render_packed_once)
 
 Position = tuple[int, int, int]
 BEGIN: Position = (-1, -1, -1)
+
+
+def _render_discard_backlog(dialect: SqlDialect) -> str:
+    store = dialect.text("store")
+    in_default = f"substr(body, 2, 1) = ':' OR substr(body, 1, {len(PIECES)}) = '{PIECES}'"
+    return f"""
+    SELECT count(*), coalesce(min(queued), 0) FROM (
+        SELECT queued FROM discards WHERE queued >= 0
+            AND ({store} = '{DEFAULT}' AND ({in_default}) OR substr(body, 1, length({store}) + 1) = {store} || '/')
+        LIMIT {dialect.number("limit")}) AS waiting
+    """
+
+
+DISCARD_BACKLOG = Query(_render_discard_backlog)
+COUNTED_ROWS = 100_000
+"""Maximum number of queued discards to count."""
+
+
+def discard_backlog(store: str) -> Transaction[tuple[int, int]]:
+    """Return how many unreferenced bodies of a store are queued, without quarantined ones, and the time of the oldest.
+
+    The time is in milliseconds since the epoch, 0 for none. Counts at most `COUNTED_ROWS`. The pieces of multipart
+    objects belong to the store `default`.
+    """
+    ((count, oldest),) = yield DISCARD_BACKLOG.bind(store=store, limit=COUNTED_ROWS)
+    return int(count), int(oldest)
 
 
 def referenced(locators: Sequence[str], since: int = 0) -> Transaction[set[str]]:

@@ -75,6 +75,8 @@ async def test_metrics_need_no_token_and_all_else_does(admin: httpx.AsyncClient)
     assert '\nsluice_undecided_changes{store="default"} ' in metrics
     for state in ("live", "dead"):
         assert f'\nsluice_pack_bytes{{store="default",state="{state}"}} 0\n' in metrics
+    assert '\nsluice_discarded_blobs{store="default"} 0\n' in metrics
+    assert '\nsluice_discarded_seconds{store="default"} 0\n' in metrics
     assert '\nsluice_packs{store="default"} 0\n' in metrics
     assert '\nsluice_store_up{store="default"} 1\n' in metrics
     assert float(re.findall(r'\nsluice_store_free_bytes{store="default"} (\S+)', metrics)[0]) > 0

@@ -237,3 +237,19 @@ async def test_what_was_discarded_is_forgotten(index: SqliteIndex, bucket: Bucke
     (entry,) = await index.discards(0, 100)
     await index.forget_discards([(entry.id, 0, 0)])
     assert await bodies(index) == []
+
+
+async def test_the_backlog_is_a_stores_own(index: SqliteIndex, bucket: Bucket) -> None:
+    assert await index.discard_backlog("default") == (0, 0)
+    for body in ("f:01", "p:1.40.80.2", "fast/f:03", "faster/f:04"):
+        await index.put_version(bucket.id, body, new(body))
+        await index.delete_version(bucket.id, body)
+    upload = await index.create_upload(bucket.id, "k", "{}", "STANDARD", "", "", OWNER)
+    await index.abort_upload(upload)
+    queued = await index.discards(0, 100)
+    first = min(entry.queued for entry in queued)
+    assert len(queued) == 5
+    await index.quarantine_orphans(["f:05", "fast/f:06"], first + 3600_000)
+    counts = {name: await index.discard_backlog(name) for name in ("default", "fast", "faster", "fas")}
+    assert {name: count for name, (count, _) in counts.items()} == {"default": 3, "fast": 1, "faster": 1, "fas": 0}
+    assert counts["default"][1] == first
