@@ -16,6 +16,7 @@ from sluice_s3.app.jobs.journals.writer import RETAINED_MS, JournalWriter, other
 from sluice_s3.app.jobs.leader_election import FlockElection, LeaseElection
 from sluice_s3.app.jobs.lifecycle import Lifecycle
 from sluice_s3.app.jobs.notifications.sender import NotificationSender
+from sluice_s3.app.jobs.pacing import Pacer, RequestLoad
 from sluice_s3.app.jobs.plain_files.scan import PlainFileScanner
 from sluice_s3.app.jobs.reclaim.compaction import Compactor
 from sluice_s3.app.jobs.reclaim.garbage_collector import GarbageCollector
@@ -43,6 +44,7 @@ class BackgroundJobs:
         self._store = services.store
         self._settings = settings = services.settings
         self._counters = context.counters
+        self._busy = RequestLoad(context.counters.read_activity).busy
         self._oldest = index.across(context.oldest_request)
         self._events = NotificationSender(
             index, settings.notify_targets, settings.notify_retention, refusals=settings.notify_refusals
@@ -70,10 +72,14 @@ class BackgroundJobs:
         store, oldest, settings = self._store, self._oldest, self._settings
         day = LifecycleCalendar(settings.lifecycle_day_seconds)
         pace = settings.transition_rate
-        pieces = GarbageCollector(store, oldest, boottime_ms, settings.discard_grace, blobs=False)
-        moves = BucketMigrator(store, oldest, boottime_ms, round(MAX_AGE_SECONDS * 1000))
-        lifecycle = Lifecycle(store, day, settings.lifecycle_rate, self._counters.count_expiry, pace=pace)
-        restores = {"restores": RestoreRunner(store, day, pace).run_once} if store.archives else {}
+        pieces = GarbageCollector(
+            store, oldest, boottime_ms, settings.discard_grace, blobs=False, pacer=Pacer(self._busy)
+        )
+        moves = BucketMigrator(store, oldest, boottime_ms, round(MAX_AGE_SECONDS * 1000), self._busy)
+        lifecycle = Lifecycle(
+            store, day, settings.lifecycle_rate, self._counters.count_expiry, pace=pace, busy=self._busy
+        )
+        restores = {"restores": RestoreRunner(store, day, pace, busy=self._busy).run_once} if store.archives else {}
         return {
             "pieces": pieces.run_once,
             "moves": moves.run_once,
@@ -89,12 +95,19 @@ class BackgroundJobs:
         settings = self._settings
         journal_writer = JournalWriter(store, retained=max(RETAINED_MS, int(settings.commit_timeout * 3000)))
         rate, grace = settings.scrub_rate, settings.discard_grace
-        scrubber = Scrubber(store, rate, journal_writer.request_snapshot) if rate else None
+        scrubber = Scrubber(store, rate, journal_writer.request_snapshot, self._busy) if rate else None
         elsewhere = partial(other_stores_watermark, store)
         garbage = GarbageCollector(
-            store, self._oldest, boottime_ms, grace, journal_writer.bound, pieces=False, elsewhere=elsewhere
+            store,
+            self._oldest,
+            boottime_ms,
+            grace,
+            journal_writer.bound,
+            pieces=False,
+            elsewhere=elsewhere,
+            pacer=Pacer(self._busy),
         )
-        compactor = Compactor(store, settings.compaction_rate, grace, self._counters.count_compaction)
+        compactor = Compactor(store, settings.compaction_rate, grace, self._counters.count_compaction, busy=self._busy)
         space = CapacityMonitor(store, settings.named_stores[store.name])
         tree = None if store.tree is None else PlainFileScanner(store, store.tree, settings.tree_scan_interval)
         return StoreJobs(store, garbage, journal_writer, scrubber, compactor, space, tree)

@@ -41,6 +41,8 @@ class Capabilities:
     """Bytes up to which a body may go to `append`; 0 when the driver has no packs for it."""
     pack_overhead: int = 0
     """Bytes of a pack that belong to no record."""
+    discards_at_once: int = 1
+    """Blobs of a call of `discard_many` that are removed concurrently."""
     one_process: bool = False
     """Whether stored data ends with its process and is invisible to others: one worker, nothing beside it."""
 

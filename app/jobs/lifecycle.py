@@ -10,7 +10,6 @@ The clock is the one of retentions: a wall clock that jumps ahead ends nothing e
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import time
 from collections.abc import Callable
@@ -29,8 +28,9 @@ from sluice_s3.app.index.lifecycle.rows import LONE, OBJECT, OLDER, ExpireEntry
 from sluice_s3.app.index.object_lock.retention_clock import clock
 from sluice_s3.app.index.objects.listing import successor
 from sluice_s3.app.index.schema.tables import CURRENT, ENABLED, MARKER, OLD_MARKER
+from sluice_s3.app.jobs.pacing import Pacer, never_busy
 from sluice_s3.app.jobs.relocation import transitions
-from sluice_s3.app.jobs.relocation.versions import RateLimiter, SettingsChanged
+from sluice_s3.app.jobs.relocation.versions import SettingsChanged
 from sluice_s3.app.store.lifecycle import evaluator
 from sluice_s3.app.store.lifecycle.calendar import LifecycleCalendar
 from sluice_s3.app.store.lifecycle.evaluator import DueAction, LifecycleEvaluator, LifecycleVersion, Rules
@@ -50,9 +50,6 @@ KINDS = (*STATES, UPLOAD, TRANSITION)
 """The kinds of actions that are counted."""
 
 Counted = Callable[[str, int], None]
-
-
-UNLIMITED = 1 << 50
 RETRY_SECONDS = 30.0
 """Seconds until a bucket with failed moves is scanned again."""
 
@@ -88,7 +85,8 @@ class Lifecycle:
     """The lifecycle job.
 
     `rate` limits the versions and uploads deleted each second. `counted` is called with each kind and its number.
-    `pace` limits the bytes moved each second to the stores of other storage classes.
+    `pace` limits the bytes moved each second to the stores of other storage classes. `busy` says whether requests are
+    being answered.
     """
 
     def __init__(
@@ -98,15 +96,16 @@ class Lifecycle:
         rate: int,
         counted: Counted,
         now: Callable[[], int] = clock.now_ms,
-        pace: int = UNLIMITED,
+        pace: int = 0,
+        busy: Callable[[], bool] = never_busy,
     ) -> None:
         self.store = store
         self.index = store.index
         self.day = day
         self.now = now
-        self._rate = rate
         self._counted = counted
-        self.pacer = RateLimiter(pace)
+        self._expiry_pacer = Pacer(busy, rate)
+        self.pacer = Pacer(busy, pace)
         self.seen = -1
         """The epoch of the buckets that were read."""
         self._buckets: list[tuple[Bucket, Rules, str]] = []
@@ -155,11 +154,11 @@ class Lifecycle:
                         self._warned.add((bucket.id, name))
                         logger.warning("bucket %s: nothing moves to %s, which has no store any more", bucket.name, name)
 
-    async def count(self, kind: str, number: int) -> None:
-        """Count actions of a kind; wait until more are allowed."""
+    async def count(self, kind: str, number: int, seconds: float = 0.0) -> None:
+        """Count actions of a kind, which took `seconds`; wait until more are allowed."""
         if number:
             self._counted(kind, number)
-            await asyncio.sleep(number / self._rate)
+            await self._expiry_pacer.wait(seconds, number)
 
 
 class BucketScan:
@@ -247,6 +246,7 @@ class BucketScan:
         for first in range(0, len(due), ENTRIES_PER_BATCH):
             batch = due[first : first + ENTRIES_PER_BATCH]
             entries = [ExpireEntry(action.key, action.version_id, action.seq, STATES[action.kind]) for action in batch]
+            started = time.monotonic()
             async with emit_events(
                 S3EventBuilder(self._bucket, EventContext(LIFECYCLE)) if MARK in self._bucket.settings else None
             ):
@@ -256,11 +256,12 @@ class BucketScan:
                 raise RulesChanged
             kinds = sorted(action.kind for action, removed in zip(batch, results, strict=True) if removed)
             for kind, group in groupby(kinds):
-                await self._count(kind, len(list(group)))
+                await self._count(kind, len(list(group)), time.monotonic() - started)
+                started = time.monotonic()
 
-    async def _count(self, kind: str, number: int) -> None:
+    async def _count(self, kind: str, number: int, seconds: float = 0.0) -> None:
         self._removed += number
-        await self._job.count(kind, number)
+        await self._job.count(kind, number, seconds)
 
     async def _end_uploads(self, prefix: str) -> None:
         key = upload_id = ""

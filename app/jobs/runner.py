@@ -63,9 +63,11 @@ class StoreJobs:
         if store.tree is not None:
             self._worker_jobs.append(store.tree.finish_interrupted)
         self._leader_jobs: list[Job] = [] if journal_writer is None else [journal_writer.run_once]
-        self._leader_jobs.append(garbage_collector.run_once)
+        self._repeated_jobs: list[Job] = [garbage_collector.run_once]
         if compactor is not None:
-            self._leader_jobs.append(compactor.run_once)
+            self._repeated_jobs.append(compactor.run_once)
+        if tree is not None:
+            self._repeated_jobs.append(tree.run_once)
         if capacity_monitor is not None:
             self._leader_jobs.append(capacity_monitor.count)
 
@@ -119,13 +121,13 @@ class StoreJobs:
         if self._scrubber is not None:
             yield self._scrubber.run()
         if self._tree is not None:
-            yield self._repeat_tree(self._tree)
             yield self._tree.watch()
+        yield from map(self._repeat, self._repeated_jobs)
 
-    async def _repeat_tree(self, tree: PlainFileScanner) -> None:
+    async def _repeat(self, job: Job) -> None:
         while True:
             if self._store.up:
-                await run_logged(self._store.name, tree.run_once)
+                await run_logged(self._store.name, job)
             await asyncio.sleep(ROUND_SECONDS)
 
     async def _last_round(self) -> None:

@@ -80,7 +80,11 @@ class FsspecDriver(UnpackedMixin, StreamingWriteMixin, JournalMixin):
         options: Mapping[str, Any] | None = None,
     ) -> None:
         self.capabilities = Capabilities(
-            durability=Durability.RELAXED, descriptors=False, nowait=False, one_process=is_in_memory(url)
+            durability=Durability.RELAXED,
+            descriptors=False,
+            nowait=False,
+            discards_at_once=threads,
+            one_process=is_in_memory(url),
         )
         self.identity: Identity | None = None
         self.probe: ProbeResult | None = None

@@ -71,6 +71,7 @@ class ObjectsDriver(WriteMixin, ReadMixin, DeleteMixin, MaintenanceMixin, PackMa
             descriptors=profile.descriptors,
             nowait=profile.now,
             pack_overhead=format.PACK_HEADER,
+            discards_at_once=profile.parts,
         )
         self.identity: identity.Identity | None = None
         self.probe: Probe | None = None

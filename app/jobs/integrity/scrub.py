@@ -20,6 +20,7 @@ from sluice_s3.app.index.integrity.scrub import KINDS, ScrubItem
 from sluice_s3.app.index.journals.queries import SCAN_START, ScanPosition
 from sluice_s3.app.index.plain_files.rows import is_plain_file
 from sluice_s3.app.index.schema.tables import DEFAULT
+from sluice_s3.app.jobs.pacing import Pacer, never_busy
 from sluice_s3.app.store.driver_errors import to_domain_error, translate_driver_errors
 from sluice_s3.app.store.etags import hash_to_check, kind_of
 from sluice_s3.app.store.named_driver import store_of_locator
@@ -67,17 +68,22 @@ class Report:
 
 
 class Scrubber:
-    """Scrubber of one store at `rate` bytes a second (0: no limit).
+    """Scrubber of one store at `rate` bytes a second (0: no limit), at the pace of `app.jobs.pacing`.
 
-    `request_snapshot` is called for a damaged journal.
+    `request_snapshot` is called for a damaged journal. `busy` says whether requests are being answered.
     """
 
-    def __init__(self, store: Store, rate: int, request_snapshot: Callable[[], None] = lambda: None) -> None:
+    def __init__(
+        self,
+        store: Store,
+        rate: int,
+        request_snapshot: Callable[[], None] = lambda: None,
+        busy: Callable[[], bool] = never_busy,
+    ) -> None:
         self._store = store
-        self._rate = rate
+        self._pacer = Pacer(busy, rate)
         self._request_snapshot = request_snapshot
         self._note = NOTE if store.name == DEFAULT else f"{NOTE}:{store.name}"
-        self._due = 0.0
         self._seen: OrderedDict[str, None] = OrderedDict()
         self._quarantined: set[str] = set()
 
@@ -174,11 +180,13 @@ class Scrubber:
         """Return the damage of a file; empty when there is none."""
         hashed = hash_to_check(row.etag)
         size = 0
+        started = time.monotonic()
         try:
             async for count in self._store.driver.reread(row.locator, None if hashed is None else hashed.update):
                 size += count
                 report.bytes += count
-                await self._pace(count)
+                await self._pacer.wait(time.monotonic() - started, count)
+                started = time.monotonic()
         except DriverError as error:
             return _reason(error)
         return _compare(row, size, "" if hashed is None else hashed.etag)
@@ -193,22 +201,15 @@ class Scrubber:
                 hashed.update(body)
             found[number] = len(body), "" if hashed is None else hashed.etag
 
+        started = time.monotonic()
         with translate_driver_errors():
             errors = await self._store.driver.reread_records([row.locator for row in rows], take)
         report.bytes += sum(size for size, _ in found)
-        await self._pace(sum(max(size, MIN_READ_BYTES) for size, _ in found))
+        await self._pacer.wait(time.monotonic() - started, sum(max(size, MIN_READ_BYTES) for size, _ in found))
         return [
             _reason(errors[number]) if number in errors else _compare(row, *found[number])
             for number, row in enumerate(rows)
         ]
-
-    async def _pace(self, count: int) -> None:
-        if not self._rate:
-            return
-        now = time.monotonic()
-        self._due = max(self._due, now - 1.0) + count / self._rate
-        if self._due > now:
-            await asyncio.sleep(self._due - now)
 
     async def _check_quarantined(self, report: Report) -> None:
         """Release from quarantine what no row references any more."""

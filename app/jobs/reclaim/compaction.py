@@ -18,6 +18,7 @@ from sluice_s3.app.errors import CommitUnknown, DataDamaged, DomainError
 from sluice_s3.app.index.packs.rows import Pack
 from sluice_s3.app.index.reclaim.rows import BlobReference, PackReferences, RecordMove
 from sluice_s3.app.index.schema.tables import SEALED, SWEPT
+from sluice_s3.app.jobs.pacing import Pacer, never_busy
 from sluice_s3.app.store import recovery_headers
 from sluice_s3.app.store.driver_errors import translate_driver_errors
 from sluice_s3.app.store.store import Store
@@ -28,8 +29,8 @@ RECORDS_PER_MOVE = 128
 """Records whose rows are rewritten in one transaction: some milliseconds of the index's write lock."""
 BYTES_PER_MOVE = 4 << 20
 """Bytes that are moved before the rows are rewritten."""
-MOVE_SECONDS = 0.5
-"""Seconds of work in a round at most, so that the other jobs run."""
+LAG_SECONDS = 600.0
+"""Seconds after which compaction does not yield to requests: at least half of what waits for it is dead."""
 SCAN_SECONDS = 10.0
 """Seconds between two reads of the list of packs."""
 BLOCK_BYTES = 4096
@@ -56,10 +57,10 @@ class Record(NamedTuple):
 
 
 class Compactor:
-    """Compaction of at most `rate` bytes a second.
+    """Compaction of at most `rate` bytes a second, at the pace of `app.jobs.pacing`.
 
     `count` is called with the bytes moved and freed. `grace` is how long discarded blobs wait, the usual way for a byte
-    to become dead.
+    to become dead. `busy` says whether requests are being answered.
     """
 
     def __init__(
@@ -69,6 +70,7 @@ class Compactor:
         grace: float,
         count: Callable[[int, int], None],
         now: Callable[[], float] = time.monotonic,
+        busy: Callable[[], bool] = never_busy,
     ) -> None:
         self._store = store
         self._index = store.index
@@ -79,8 +81,9 @@ class Compactor:
         self._list_interval = min(SCAN_SECONDS, grace)
         self._shortest_wait = 2 * grace
         self._listed_at = -SCAN_SECONDS
-        self._allowance = 0.0
-        self._refilled_at = now()
+        self._pacer = Pacer(busy, rate, most_lag=LAG_SECONDS, now=now)
+        self._moved_bytes = 0
+        """Bytes moved in this step."""
         self._skipped: dict[int, int] = {}
         """Packs that are not worth it, or failed, with their dead bytes at that time."""
         self._chosen: deque[Pack] = deque()
@@ -100,15 +103,16 @@ class Compactor:
         """Unreadable records of packs in `_awaiting_scan`: left to scrub and not tried again."""
 
     async def run_once(self) -> None:
-        """Work for a while. Raises DomainError; the rest is done at another time."""
-        now = self._now()
-        self._allowance = min(self._allowance + self._rate * (now - self._refilled_at), float(self._rate))
-        self._refilled_at = now
+        """Do all that there is to do now. Raises DomainError; the rest is done at another time."""
+        began = started = self._now()
         if self._dead_copies:
             dead_copies, self._dead_copies = self._dead_copies, []
             await self._index.count_dead(dead_copies)
-        while await self._step() and self._now() < now + MOVE_SECONDS:
-            pass
+        while await self._step():
+            ended = self._now()
+            moved, self._moved_bytes = self._moved_bytes, 0
+            await self._pacer.wait(ended - started, moved, lag=ended - began)
+            started = self._now()
 
     async def _step(self) -> bool:
         """Move one group of records, or scan once.
@@ -116,8 +120,6 @@ class Compactor:
         Returns False when there is nothing to do now.
         """
         if self._pending or self._current_pack is not None:
-            if self._allowance <= 0:
-                return False
             if self._pending:
                 await self._move([self._pending.popleft() for _ in range(min(RECORDS_PER_MOVE, len(self._pending)))])
             else:
@@ -230,7 +232,7 @@ class Compactor:
                 self._unreadable.add(locator)
         if len(moves) < len(records):
             logger.warning("compaction: %d records cannot be read and stay where they are", len(records) - len(moves))
-        self._allowance -= sum(move.total for move in moves)
+        self._moved_bytes += sum(move.total for move in moves)
         try:
             moved_flags = await self._index.move_records(moves)
         except CommitUnknown:

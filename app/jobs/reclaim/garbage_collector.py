@@ -1,20 +1,21 @@
 """The garbage collector: it removes unreferenced blobs that no request can be reading (law 2).
 
 An entry of the discard queue is first *seen*. Its blob is removed when every running request began after that, and a
-grace has passed. Nothing of this is stored: after a restart the wait begins again.
+grace has passed, at the pace of `app.jobs.pacing`. Nothing of this is stored: after a restart the wait begins again.
 """
 
 from __future__ import annotations
 
 import logging
 from collections import deque
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import NamedTuple
 
 from sluice_s3.app.crash import crash_point
 from sluice_s3.app.index.multipart.rows import PIECES
 from sluice_s3.app.index.object_lock.retention_clock import clock
 from sluice_s3.app.index.reclaim.rows import QueuedDiscard
+from sluice_s3.app.jobs.pacing import SPREAD_SECONDS, Pacer
 from sluice_s3.app.store.driver_errors import translate_driver_errors
 from sluice_s3.app.store.named_driver import store_of_locator
 from sluice_s3.app.store.store import Store
@@ -22,6 +23,12 @@ from sluice_s3.app.store.store import Store
 logger = logging.getLogger("sluice.jobs")
 
 BLOBS_PER_BATCH = 1000
+LOOK_MS = 1000
+"""Milliseconds between two reads of the queue while entries are removed."""
+RECORDS_PER_STEP = 250
+"""Records of packs: holes are made where neighbours of one step are dead."""
+ENTRIES_PER_COMMIT = 100
+"""Rows of one transaction: writes wait for it."""
 MAX_WAITING = 100_000
 """Entries held in memory; the rest wait in the index."""
 
@@ -38,6 +45,7 @@ class GarbageCollector:
     `journaled_until` returns the number up to which changes are journaled: entries with greater ids wait. `pieces` says
     whether to handle bodies of pieces, which lie in no store; with False for `blobs` nothing else is handled.
     `elsewhere` returns the same bound for the journals of other stores, and is called when there are new entries.
+    `pacer` is the pace of the removal.
     """
 
     def __init__(
@@ -51,6 +59,7 @@ class GarbageCollector:
         blobs: bool = True,
         pieces: bool = True,
         elsewhere: Callable[[], Awaitable[int]] | None = None,
+        pacer: Pacer | None = None,
     ) -> None:
         self._store = store
         self._oldest = oldest
@@ -60,7 +69,12 @@ class GarbageCollector:
         self._elsewhere = elsewhere
         self._blobs = blobs
         self._pieces = pieces
+        self._pacer = pacer or Pacer()
         self._waiting: deque[_Batch] = deque()
+        self._due: deque[tuple[int, _Batch]] = deque()
+        """Batches that may be removed, each with the time since when."""
+        self._due_entries = 0
+        self._looked_at = 0
         self._quarantined: list[QueuedDiscard] = []
         """Quarantined entries that are not due yet."""
         self._waiting_entries = 0
@@ -68,22 +82,44 @@ class GarbageCollector:
 
     async def run_once(self) -> int:
         """Read new entries and remove those that have waited long enough; return how many."""
+        removed = 0
+        await self._look()
+        while self._due:
+            _, batch = self._due[0]
+            try:
+                await self._discard(batch.entries)
+            except BaseException:
+                self._due.rotate(-1)  # after the others, so that an entry that always fails does not block them
+                raise
+            self._due.popleft()
+            self._due_entries -= len(batch.entries)
+            self._waiting_entries -= len(batch.entries)
+            removed += len(batch.entries)
+        return removed
+
+    async def _look(self) -> None:
+        """Read new entries, and find those that are due."""
+        self._looked_at = self._now()
         await self._read_queue()
         self._release_quarantined()
-        removed = 0
         while (
             self._waiting
-            and self._waiting[0].seen_at + self._grace <= self._now()
+            and self._waiting[0].seen_at + self._grace <= (now := self._now())
             and self._waiting[0].seen_at < self._oldest()
         ):
-            batch = self._waiting.popleft()
-            try:
-                removed += await self._discard(batch.entries)
-            except BaseException:
-                self._waiting.append(batch)  # after the others, so that an entry that always fails does not block them
-                raise
-            self._waiting_entries -= len(batch.entries)
-        return removed
+            self._due.append((now, self._waiting.popleft()))
+            self._due_entries += len(self._due[-1][1].entries)
+
+    def _slot(self) -> float:
+        """Return how many seconds the removal of an entry may take, 0 when it must not wait.
+
+        All that is due is spread over SPREAD_SECONDS, and the first batch is removed within them.
+        """
+        if self._store.full or self._waiting_entries >= MAX_WAITING:
+            return 0.0
+        due_at, batch = self._due[0]
+        left = max(due_at / 1000 + SPREAD_SECONDS - self._now() / 1000, 0.0)
+        return min(SPREAD_SECONDS / self._due_entries, left / len(batch.entries))
 
     async def _read_queue(self) -> None:
         while self._waiting_entries < MAX_WAITING:
@@ -120,18 +156,37 @@ class GarbageCollector:
             return self._pieces
         return self._blobs and store_of_locator(body) == self._store.name
 
-    async def _discard(self, entries: list[QueuedDiscard]) -> int:
+    async def _discard(self, entries: list[QueuedDiscard]) -> None:
         blobs = [entry for entry in entries if not entry.body.startswith(PIECES)]
-        if blobs:
-            with translate_driver_errors():
-                await self._store.driver.discard_many([entry.body for entry in blobs])
-            crash_point("garbage.discarded")
-            await self._store.index.forget_discards([self._discarded_entry(entry) for entry in blobs])
+        driver = self._store.driver
+        files = [entry.body for entry in blobs if driver.packed(entry.body) is None]
+        files.sort(key=lambda body: body[::-1])  # by directory, of which each step syncs some
+        records = [entry.body for entry in blobs if driver.packed(entry.body) is not None]
+        records.sort(key=lambda body: (len(body), body))  # by place: a hole takes neighbours
+        await self._pacer.spread(files, self._remove, self._slot, driver.capabilities.discards_at_once)
+        await self._pacer.spread(records, self._remove, self._slot, RECORDS_PER_STEP)
+        crash_point("garbage.discarded")
+        discarded = [self._discarded_entry(entry) for entry in blobs]
+        for first in range(0, len(discarded), ENTRIES_PER_COMMIT):
+            await self._store.index.forget_discards(discarded[first : first + ENTRIES_PER_COMMIT])
+        pieces = [entry for entry in entries if entry.body.startswith(PIECES)]
+        await self._pacer.spread(pieces, self._expand, self._slot)
+
+    async def _expand(self, entries: Sequence[QueuedDiscard]) -> None:
         for entry in entries:
-            if entry.body.startswith(PIECES):
-                while not await self._store.index.expand_discard(entry, BLOBS_PER_BATCH):
-                    pass
-        return len(entries)
+            while not await self._store.index.expand_discard(entry, ENTRIES_PER_COMMIT):
+                pass
+        await self._look_again()
+
+    async def _remove(self, locators: Sequence[str]) -> None:
+        with translate_driver_errors():
+            await self._store.driver.discard_many(locators)
+        await self._look_again()
+
+    async def _look_again(self) -> None:
+        """Look each second of a long removal: the grace of new entries must not begin at its end."""
+        if self._now() >= self._looked_at + LOOK_MS:
+            await self._look()
 
     def _discarded_entry(self, entry: QueuedDiscard) -> tuple[int, int, int]:
         """Return the entry, its pack, and the bytes that die there; see `Index.forget_discards`."""

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable, Iterator, Sequence
+import time
+from collections.abc import AsyncIterator, Coroutine, Iterable, Iterator, Sequence
 from itertools import groupby
 from typing import Any, NamedTuple
 
 from sluice_s3.app.index.buckets.rows import Bucket
 from sluice_s3.app.index.reclaim.rows import BlobReference
+from sluice_s3.app.jobs.pacing import Pacer
 from sluice_s3.app.store import recovery_headers
 from sluice_s3.app.store.driver_errors import to_domain_error, translate_driver_errors
 from sluice_s3.app.store.named_driver import store_of_locator
@@ -25,9 +27,6 @@ BYTES_PER_BATCH = 4 << 20
 """Bytes of records in memory at a time: an object may have 10,000 parts of some 100 KiB."""
 FILES_AT_ONCE = 4
 """Larger blobs that are copied at a time."""
-
-RateLimit = Callable[[int], Awaitable[None]]
-"""Called with the bytes that were written; returns when more are allowed."""
 
 
 class Unreadable(Exception):
@@ -57,12 +56,14 @@ class StreamedSource:
         pieces: Sequence[Buffer],
         rest: AsyncIterator[int] | None,
         arrived: list[Buffer],
-        pace: RateLimit | None = None,
+        pacer: Pacer | None = None,
     ) -> None:
         self._pieces = list(pieces)
         self._rest = rest
         self._arrived = arrived
-        self._pace = pace
+        self._pacer = pacer or Pacer()
+        self._started = time.monotonic()
+        """When the work on a piece began: its reading, and the writing of the one before."""
         self.size: int | None = None if rest is not None else sum(map(len, pieces))
         self.count = 0
         """Bytes that were written."""
@@ -70,8 +71,9 @@ class StreamedSource:
     async def read(self) -> Buffer:
         """Return the next piece."""
         piece = await self._next()
-        if self._pace is not None and piece:
-            await self._pace(len(piece))
+        if piece:
+            await self._pacer.wait(time.monotonic() - self._started, len(piece))
+            self._started = time.monotonic()
         return piece
 
     async def _next(self) -> Buffer:
@@ -118,11 +120,11 @@ def _groups(source: Store, requests: Iterable[CopyRequest]) -> Iterator[list[Cop
 class BlobCopier:
     """Copier of one bucket's blobs to the store `target`."""
 
-    def __init__(self, store: Store, bucket: Bucket, target: Store, pace: RateLimit | None = None) -> None:
+    def __init__(self, store: Store, bucket: Bucket, target: Store, pacer: Pacer | None = None) -> None:
         self._store = store
         self._bucket = bucket
         self._target = target
-        self._pace = pace
+        self._pacer = pacer
         self.stuck: set[str] = set()
         """Locators of blobs that could not be read."""
         self.bytes = 0
@@ -171,7 +173,7 @@ class BlobCopier:
         for number, error in errors.items():
             self._set_aside(requests[number], error)
         await gather_all(
-            self._keep(requests[number], StreamedSource([body], None, [], self._pace), copies)
+            self._keep(requests[number], StreamedSource([body], None, [], self._pacer), copies)
             for number, body in bodies.items()
             if number not in errors
         )
@@ -184,7 +186,7 @@ class BlobCopier:
             for _ in range(2):
                 if await anext(pieces, None) is not None:
                     begin.append(arrived.pop())
-            source = StreamedSource(begin, pieces if len(begin) > 1 else None, arrived, self._pace)
+            source = StreamedSource(begin, pieces if len(begin) > 1 else None, arrived, self._pacer)
             await self._keep(request, source, copies)
         except DriverError as error:
             self._set_aside(request, error)

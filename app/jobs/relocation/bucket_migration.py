@@ -23,6 +23,7 @@ from sluice_s3.app.index.plain_files.rows import is_plain_file
 from sluice_s3.app.index.reclaim.rows import BlobReference
 from sluice_s3.app.index.relocation.queries import BlobRow, BodyRow
 from sluice_s3.app.index.relocation.rows import ReferenceSwap
+from sluice_s3.app.jobs.pacing import Pacer, never_busy
 from sluice_s3.app.jobs.relocation.blob_copier import RECORDS_PER_BATCH, BlobCopier, CopyRequest, gather_all
 from sluice_s3.app.store.named_driver import store_of_locator
 from sluice_s3.app.store.store import Store, StoredBlob
@@ -49,14 +50,22 @@ class BucketMigrator:
     """Mover of all buckets with a pending move.
 
     `oldest` and `now` are as in `GarbageCollector`. `stale` is how many milliseconds a request may use a bucket's old
-    store.
+    store. `busy` says whether requests are being answered.
     """
 
-    def __init__(self, store: Store, oldest: Callable[[], int], now: Callable[[], int], stale: int = 0) -> None:
+    def __init__(
+        self,
+        store: Store,
+        oldest: Callable[[], int],
+        now: Callable[[], int],
+        stale: int = 0,
+        busy: Callable[[], bool] = never_busy,
+    ) -> None:
         self._store = store
         self._oldest = oldest
         self._now = now
         self._stale = stale
+        self._pacer = Pacer(busy)
         self._moves: dict[tuple[int, int], BucketMigration] = {}
 
     async def run_once(self) -> None:
@@ -66,7 +75,7 @@ class BucketMigrator:
         for bucket in buckets:
             move_id = bucket.id, bucket.moved
             self._moves[move_id] = previous.get(move_id) or BucketMigration(
-                self._store, bucket, self._now() + self._stale
+                self._store, bucket, self._now() + self._stale, self._pacer
             )
         await gather_all(move.run_once(self._oldest()) for move in self._moves.values())
 
@@ -74,7 +83,7 @@ class BucketMigrator:
 class BucketMigration:
     """The move of one bucket, known to every request that begins after `visible_since`."""
 
-    def __init__(self, store: Store, bucket: Bucket, visible_since: int) -> None:
+    def __init__(self, store: Store, bucket: Bucket, visible_since: int, pacer: Pacer) -> None:
         self._store = store
         self._index = store.index
         self._bucket = bucket
@@ -85,7 +94,7 @@ class BucketMigration:
         self._is_finished = False
         """Nothing can be left."""
         self._cached_copies: dict[str, tuple[str, BlobReference]] = {}
-        self._copier = BlobCopier(store, bucket, self._target)
+        self._copier = BlobCopier(store, bucket, self._target, pacer)
         self._reported_at = 0.0
         self._rows = self._total_rows = 0
 

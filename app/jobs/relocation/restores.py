@@ -18,7 +18,8 @@ from sluice_s3.app.index.objects.rows import Version
 from sluice_s3.app.index.relocation.rows import EITHER, MetaUpdate
 from sluice_s3.app.index.restore import state as restore_state
 from sluice_s3.app.index.restore.state import DueRestore, RestoreState, restore_meta_value
-from sluice_s3.app.jobs.relocation.versions import RateLimiter, Relocation, SettingsChanged, VersionRelocator
+from sluice_s3.app.jobs.pacing import Pacer, never_busy
+from sluice_s3.app.jobs.relocation.versions import Relocation, SettingsChanged, VersionRelocator
 from sluice_s3.app.store.lifecycle.calendar import LifecycleCalendar
 from sluice_s3.app.store.notifications import MARK, RESTORED, EventContext, S3EventBuilder
 from sluice_s3.app.store.store import Store
@@ -32,15 +33,23 @@ RETRY_MS = 30_000
 class RestoreRunner:
     """The restore job.
 
-    `day` is the length of a day, `pace` limits the bytes copied each second.
+    `day` is the length of a day, `pace` limits the bytes copied each second. `busy` says whether requests are being
+    answered.
     """
 
-    def __init__(self, store: Store, day: LifecycleCalendar, pace: int, now: Callable[[], int] = clock.now_ms) -> None:
+    def __init__(
+        self,
+        store: Store,
+        day: LifecycleCalendar,
+        pace: int,
+        now: Callable[[], int] = clock.now_ms,
+        busy: Callable[[], bool] = never_busy,
+    ) -> None:
         self._store = store
         self._index = store.index
         self._day = day
         self._now = now
-        self._pacer = RateLimiter(pace)
+        self._pacer = Pacer(busy, pace)
 
     async def run_once(self) -> None:
         """Handle all versions that are due. Raises the first error."""

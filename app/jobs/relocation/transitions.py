@@ -8,13 +8,14 @@ from itertools import groupby
 from sluice_s3.app.index.buckets.rows import Bucket
 from sluice_s3.app.index.engine.outbox import EventBuilder
 from sluice_s3.app.index.relocation.rows import OBJECT, OLDER
-from sluice_s3.app.jobs.relocation.versions import RateLimiter, Relocation, VersionRelocator
+from sluice_s3.app.jobs.pacing import Pacer
+from sluice_s3.app.jobs.relocation.versions import Relocation, VersionRelocator
 from sluice_s3.app.store.lifecycle.evaluator import TRANSITION, DueAction
 from sluice_s3.app.store.store import Store
 
 
 async def transition_versions(
-    store: Store, bucket: Bucket, due: Sequence[DueAction], pace: RateLimiter, event_builder: EventBuilder | None
+    store: Store, bucket: Bucket, due: Sequence[DueAction], pacer: Pacer, event_builder: EventBuilder | None
 ) -> dict[int, int]:
     """Move the due versions of a bucket; return their new numbers by the old ones.
 
@@ -23,7 +24,9 @@ async def transition_versions(
     new_seqs: dict[int, int] = {}
     for storage_class, group in groupby(sorted(due, key=_class), _class):
         target = store.of(store.classes[storage_class])
-        relocator = VersionRelocator(store, bucket, target, pace, settings=bucket.settings, event_builder=event_builder)
+        relocator = VersionRelocator(
+            store, bucket, target, pacer, settings=bucket.settings, event_builder=event_builder
+        )
         new_seqs |= await relocator.relocate([_make_relocation(entry) for entry in group])
     return new_seqs
 

@@ -6,8 +6,6 @@ for other references.
 
 from __future__ import annotations
 
-import asyncio
-import time
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
@@ -23,6 +21,7 @@ from sluice_s3.app.index.reclaim.rows import BlobReference
 from sluice_s3.app.index.relocation.rows import Archive, MetaUpdate, TransitionEntry
 from sluice_s3.app.index.restore import state as restore_state
 from sluice_s3.app.index.restore.state import ARCHIVE_OFFSET
+from sluice_s3.app.jobs.pacing import Pacer
 from sluice_s3.app.jobs.relocation.blob_copier import RECORDS_PER_BATCH, BlobCopier, CopyRequest
 from sluice_s3.app.store.named_driver import store_of_locator
 from sluice_s3.app.store.store import Store, StoredBlob
@@ -37,21 +36,6 @@ STEP_BYTES = 64 << 20
 
 class SettingsChanged(Exception):
     """The bucket's settings changed, or a move of the bucket began or ended."""
-
-
-class RateLimiter:
-    """A limit of bytes a second."""
-
-    def __init__(self, rate: int) -> None:
-        self._rate = rate
-        self._free = 0.0
-
-    async def __call__(self, count: int) -> None:
-        """Count bytes, and wait until more are allowed."""
-        now = time.monotonic()
-        self._free = max(self._free, now) + count / self._rate
-        if self._free > now:
-            await asyncio.sleep(self._free - now)
 
 
 class Relocation(NamedTuple):
@@ -89,7 +73,7 @@ class VersionRelocator:
         store: Store,
         bucket: Bucket,
         target: Store,
-        pace: RateLimiter,
+        pacer: Pacer,
         *,
         settings: str | None = None,
         event_builder: EventBuilder | None = None,
@@ -99,7 +83,7 @@ class VersionRelocator:
         self._target = target
         self._settings = settings
         self._event_builder = event_builder
-        self._copier = BlobCopier(store, bucket, target, pace)
+        self._copier = BlobCopier(store, bucket, target, pacer)
 
     async def relocate(self, relocations: Sequence[Relocation]) -> dict[int, int]:
         """Move versions; return their new numbers by the old ones.

@@ -15,6 +15,7 @@ from bisect import bisect_left
 from hashlib import blake2s
 from pathlib import Path
 from types import ModuleType
+from typing import NamedTuple
 
 from sluice_s3.app.access.iam import errors as iam_errors
 from sluice_s3.app.s3 import errors
@@ -65,8 +66,18 @@ _PLACES = {
     for name, base in _OPERATION_BASE.items()
 }
 """The first word of an operation, and of each of its histograms."""
+_SECONDS_AT = [places["total"] + _BUCKETS for places in _PLACES.values()]
 _NAMES = (PHASES, STATUS_CLASSES, CODES, BOUNDS, OPERATIONS, COMPACTION, LIFECYCLE, _PLACE)
 LAYOUT = blake2s(repr(_NAMES).encode(), digest_size=6).hexdigest()
+
+
+class Activity(NamedTuple):
+    """The requests of all processes."""
+
+    running: float
+    """Requests that are being answered, as of each process's last sweep."""
+    seconds: float
+    """Seconds that all answered requests took."""
 
 
 class Counters:
@@ -145,6 +156,10 @@ class Counters:
     def clear_gauges(self, slot: int) -> None:
         """Clear the gauges of a dead process."""
         self._all[slot * _PLACE] = self._all[slot * _PLACE + 1] = 0
+
+    def read_activity(self) -> Activity:
+        """Return the running requests, and the seconds of all answered ones, of all processes."""
+        return Activity(self._sum(0), sum(map(self._sum, _SECONDS_AT)))
 
     # the scrape
     def _sum(self, word: int) -> float:

@@ -65,6 +65,9 @@ def test_requests_of_all_places_are_summed(tmp_path: Path) -> None:
     commit = {"operation": "PutObject", "phase": "commit"}
     assert found["sluice_request_seconds_bucket", labels(**commit, le=repr(BOUNDS[-1]))] == 0
     assert found["sluice_request_seconds_bucket", labels(**commit, le="+Inf")] == 1
+    first.set_gauges(2, 5)
+    second.set_gauges(1, 1)
+    assert Counters.open(path, 3).read_activity() == (3, pytest.approx(41.10401)), "of all operations and processes"
 
 
 def test_no_name_of_a_client_makes_a_series(tmp_path: Path) -> None:
