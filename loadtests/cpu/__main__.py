@@ -171,6 +171,58 @@ def grow(
     Console(width=None if console.is_terminal else 120).print(table(states))
 
 
+@cli.command("curve")
+def curve_command(
+    target: Annotated[list[str] | None, typer.Option(help="As of `run`, but launched.")] = None,
+    minutes: Annotated[float, typer.Option(min=0.05, help="Length of the curve.")] = 60.0,
+    interval: Annotated[float, typer.Option(min=1, help="Seconds of a point.")] = 60.0,
+    load: Annotated[float, typer.Option(min=0.01, help="Requests arrive at this share of the saturation.")] = 0.8,
+    rate: Annotated[float, typer.Option(min=0, help="Requests a second; 0: by --load.")] = 0.0,
+    sizes: Annotated[str, typer.Option(help="Sizes of objects, each as often.")] = "4k,1m",
+    objects: Annotated[int, typer.Option(min=1, help="Of a size: to read, and as many to delete.")] = 500,
+    clients: Annotated[int, typer.Option(min=1, help="Connections.")] = 32,
+    calibration: Annotated[float, typer.Option(min=0.1, help="Seconds in which the saturation is found.")] = 20.0,
+    workers: Annotated[int, typer.Option(min=1, help="Of the target `sluice`.")] = 2,
+    directory: Annotated[Path | None, typer.Option(help="Where targets get their data.")] = None,
+    output: Annotated[Path, typer.Option(help="JSON to write.")] = Path("curve.json"),
+) -> None:
+    """Record how a mix with overwrites and deletes runs for long below saturation."""
+    from sluice_s3.loadtests.cpu import curve
+
+    try:
+        chosen = [
+            targets.with_workers(targets.parse_target(text, "relaxed", {}), workers) for text in target or ["sluice"]
+        ]
+        if any(not one.launched for one in chosen):
+            raise ValueError("only targets that are launched")
+        plan = curve.Plan(
+            tuple(map(options.size_of, sizes.split(","))),
+            objects,
+            clients,
+            load,
+            rate,
+            minutes * 60,
+            interval,
+            calibration,
+        )
+    except ValueError as error:
+        raise typer.BadParameter(str(error)) from error
+    keys = targets.Keys("GK" + secrets.token_hex(12), secrets.token_hex(32))
+    found: list[curve.Curve] = []
+    printer = Console(width=None if console.is_terminal else 120)
+    for one in chosen:
+        points: list[curve.Point] = []
+
+        def tell(point: curve.Point, points: list[curve.Point] = points) -> None:
+            points.append(point)
+            console.print("  ".join(curve.line(point, points[0])), highlight=False)
+
+        with scratch("sluice-curve-", directory) as parent:
+            found.append(curve.measure(one, keys, parent, plan, tell))
+        curve.write(output, plan, found)
+        printer.print(curve.table(found[-1]))
+
+
 @cli.command("files")
 def files_command(
     directory: Annotated[Path, typer.Option(help="Where the files are made; they are removed afterwards.")],
