@@ -52,7 +52,7 @@ class WorkerApp:
         self._settings = settings
         self._context = context
         self._index: Index = open_index(settings, lost=_end)
-        self._store = make_stores(self._index, settings)
+        self._store = make_stores(self._index, settings, read_caches=context.read_caches)
         """The default store, which references the others."""
         self._stores = list(self._store.all.values())
         self._services = Services(settings, self._store, LookupCache(self._index), context.memory)

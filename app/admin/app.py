@@ -6,7 +6,7 @@ import base64
 import errno
 import hmac
 import secrets
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from functools import partial
 from typing import Protocol, cast
@@ -88,6 +88,11 @@ class Processes(Protocol):
         """Counters of all processes."""
         ...
 
+    @property
+    def read_caches(self) -> Mapping[str, int]:
+        """Descriptors of the memory in which stores cache reads, by their names."""
+        ...
+
     def publish_store_state(self, name: str, condition: str, running: int, stuck: int, held_bytes: int) -> None:
         """Publish the state of a store in this process."""
         ...
@@ -121,7 +126,7 @@ def create_admin(settings: Settings, context: Processes) -> FastAPI:
     `/metrics` is open to everybody who reaches it; all else needs the token.
     """
     index = open_index(settings, writer=False)
-    store = make_stores(index, settings)
+    store = make_stores(index, settings, read_caches=context.read_caches)
     authorise = TokenCheck(admin_token(settings))
     guarded = [Depends(authorise.depend)]
     app = FastAPI(

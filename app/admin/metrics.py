@@ -25,7 +25,7 @@ HELP = {
     "sluice_store_writable": "Whether the store takes writes, in every process.",
     "sluice_store_running_calls": "Blocking calls on the store that run now.",
     "sluice_store_stuck_calls": "Those that run for longer than `hang_timeout`.",
-    "sluice_store_memory_bytes": "Small objects that all processes keep in memory (`read_cache`).",
+    "sluice_store_memory_bytes": "Small objects in the memory that all processes share (`read_cache`).",
     "sluice_store_bytes": "Size of the store's filesystem.",
     "sluice_store_free_bytes": "Space left on the store's filesystem.",
     "sluice_store_free_inodes": "Inodes left on the store's filesystem, 0 where it does not count them.",
@@ -102,7 +102,7 @@ def _calls(states: list[tuple[str, int, int, int]]) -> list[Sample]:
         ("sluice_store_writable", "", all(condition == "up" for condition, _, _, _ in states)),
         ("sluice_store_running_calls", "", sum(running for _, running, _, _ in states)),
         ("sluice_store_stuck_calls", "", sum(stuck for _, _, stuck, _ in states)),
-        ("sluice_store_memory_bytes", "", sum(held for _, _, _, held in states)),
+        ("sluice_store_memory_bytes", "", max((held for _, _, _, held in states), default=0)),
     ]
 
 

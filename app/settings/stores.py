@@ -81,10 +81,10 @@ class StoreDefaults(BaseSettings):
         256 * MIB, ge=MIB, le=64 * 1024 * MIB, description="Bytes at which a pack is closed and the next one begun."
     )
     read_cache: int = Field(
-        128 * MIB,
+        256 * MIB,
         ge=0,
-        description="Bytes of small objects that a worker keeps in memory, of each store of driver `efs` or `fuse`; 0: "
-        "none.",
+        description="Bytes of small objects that the workers keep in memory together, of each store of driver `efs` or "
+        "`fuse`; 0: none.",
     )
     compaction_rate: int = Field(
         32 * MIB,

@@ -35,6 +35,7 @@ Drivers with a directory have the constructor of `storage_drivers.local.LocalDri
 `storage_drivers.fsspec.store.FsspecDriver`.
 """
 WITH_URL = frozenset({"fsspec"})
+NO_CACHES: Mapping[str, int] = {}
 
 
 def driver_class(name: str) -> Any:
@@ -53,7 +54,14 @@ def driver_class(name: str) -> Any:
         raise StoreFailed(f"the driver {name!r} needs the module {error.name!r}, which is not installed") from None
 
 
-def new_driver(name: str, store: StoreSettings, *, create: bool = False) -> Driver:
+def caches_reads(store: StoreSettings) -> bool:
+    """Return whether the driver of a store caches small objects in memory."""
+    if store.path is None or not store.read_cache or store.driver not in DRIVERS:
+        return False
+    return bool(driver_class(store.driver).mount_profile.window)
+
+
+def new_driver(name: str, store: StoreSettings, *, create: bool = False, read_cache_fd: int | None = None) -> Driver:
     """Create the driver of a store.
 
     Only with `create` may it create the store. Raises StoreFailed.
@@ -70,6 +78,7 @@ def new_driver(name: str, store: StoreSettings, *, create: bool = False) -> Driv
             "pack_size": store.pack_size,
             "read_back": store.read_back,
             "read_cache": store.read_cache,
+            "read_cache_fd": read_cache_fd,
         }
     durability = Durability(store.durability or "full")
     try:
@@ -86,19 +95,26 @@ def make_named_driver(name: str, store: StoreSettings, *, create: bool = False) 
     return NamedDriver(new_driver(name, store, create=create), name)
 
 
-def make_stores(index: Index, settings: Settings, known: Mapping[str, object] | None = None) -> Store:
+def make_stores(
+    index: Index,
+    settings: Settings,
+    known: Mapping[str, object] | None = None,
+    read_caches: Mapping[str, int] = NO_CACHES,
+) -> Store:
     """Create all stores of the settings; return the default one, which references the others.
 
     With `known`, the stores that the index knows, all other stores are created; so is every store that ends with its
-    process.
+    process. `read_caches` are descriptors of memory by the names of stores: see `caches_reads`.
     """
     first: Store | None = None
     for name, store in settings.named_stores.items():
         is_new = known is not None and name not in known
         fleeting = store.url is not None and is_in_memory(store.url)
-        place = make_named_driver(name, store, create=is_new or fleeting)
+        shared = read_caches.get(name)
+        make_driver = partial(new_driver, name, store, read_cache_fd=shared)
+        place = NamedDriver(make_driver(create=is_new or fleeting), name)
         assert store.hang_timeout is not None
-        breaker = CircuitBreaker(place, partial(new_driver, name, store, create=fleeting), store.hang_timeout)
+        breaker = CircuitBreaker(place, partial(make_driver, create=fleeting), store.hang_timeout)
         first = Store(index, place, name, first, breaker)
         first.etag_kind = store.etag or MD5
         if store.layout == "tree":

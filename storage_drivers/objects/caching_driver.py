@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable
 from functools import partial
 
 from sluice_s3.storage_drivers.base import FileSlice
-from sluice_s3.storage_drivers.errors import DriverError
 from sluice_s3.storage_drivers.objects.driver import ObjectsDriver
 from sluice_s3.storage_drivers.packs.reader import PREFIX as PACKED
 from sluice_s3.storage_drivers.packs.reader import RecordLocation, parse_locator
-from sluice_s3.storage_drivers.packs.record_cache import GROUP, Read, RecordCache
+from sluice_s3.storage_drivers.packs.record_cache import GROUP, Read, RecordCache, verified_body
 
 MAX_READ_AHEAD = 8 * GROUP
 """Windows being read at once, beside the cached ones."""
 
 
 class CachingDriver(ObjectsDriver):
-    """A driver whose `read` of an uncached record also reads its neighbours into the cache."""
+    """A driver that caches records it reads, and their neighbours where those are read too."""
 
     def try_read(self, locator: str, offset: int, length: int) -> bytes | None:
         """Return the bytes of a cached record."""
@@ -40,7 +39,7 @@ class CachingDriver(ObjectsDriver):
         return await super().read(locator, offset, length)
 
     async def _fetch(self, memory: RecordCache, locator: str) -> memoryview | None:
-        """Read a record's windows if that pays off, else the record; None if that failed."""
+        """Read a record, or its windows when records near it were read; None if that failed."""
         location = parse_locator(locator)
         if locator not in memory.pending:
             if not memory.find_pending(location):
@@ -52,11 +51,10 @@ class CachingDriver(ObjectsDriver):
                     return body
         reading = memory.pending.get(locator)
         if reading is None:
-            reading = self._begin_stretch(
-                memory, (locator,), location, lambda read: memory.keep_record(locator, location, read)
-            )
+            reading = self._begin_stretch(memory, (locator,), location, partial(memory.keep_record, location))
         await asyncio.wait((reading,))
-        return memory.body(locator)
+        failed = reading.cancelled() or reading.exception() is not None
+        return None if failed else verified_body(location, reading.result())
 
     def _read_around(self, memory: RecordCache, location: RecordLocation) -> None:
         windows = memory.around(location)
@@ -72,35 +70,17 @@ class CachingDriver(ObjectsDriver):
 
         They are `pending` under these keys until they are cached.
         """
-        reading = self._run_in_thread(self._packs.stretch, stretch.pack, stretch.offset, stretch.total)
+        reading = self._run_in_thread(self._read_and_keep, stretch, keep)
         memory.pending.update(dict.fromkeys(keys, reading))
 
-        def came(reading: asyncio.Future[Read]) -> None:
+        def came(_: asyncio.Future[Read]) -> None:
             for key in keys:
                 del memory.pending[key]
-            if not reading.cancelled() and reading.exception() is None:  # else the caller reads it and gets the error
-                keep(reading.result())
 
         reading.add_done_callback(came)
         return reading
 
-    async def discard_many(self, locators: Sequence[str]) -> None:
-        """Discard the blobs, also from the cache."""
-        await super().discard_many(locators)
-        if self._memory is not None:
-            self._memory.forget_records(locator for locator in locators if locator.startswith(PACKED))
-            if gone := {pack for locator in locators if (pack := self.whole_pack(locator))}:
-                self._memory.forget(gone)
-
-    async def close_unlinked(self) -> None:
-        """Close deleted packs, and drop them from the cache."""
-        if self._memory is None:
-            await super().close_unlinked()
-        else:
-            self._memory.forget(await self._run_in_thread(self._packs.close_unlinked, self._memory.packs()))
-
-    def give_up(self, error: DriverError) -> None:
-        """Fail the calls under way."""
-        super().give_up(error)
-        if self._memory is not None:
-            self._memory.clear()
+    def _read_and_keep(self, stretch: RecordLocation, keep: Callable[[Read], None]) -> Read:
+        read = Read(*self._packs.stretch(stretch.pack, stretch.offset, stretch.total))
+        keep(read)
+        return read

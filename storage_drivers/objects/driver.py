@@ -8,6 +8,7 @@ has them and the probe saw them work.
 
 from __future__ import annotations
 
+import mmap
 import os
 import threading
 from collections.abc import AsyncIterator, Callable
@@ -32,7 +33,7 @@ from sluice_s3.storage_drivers.objects.write import WriteMixin
 from sluice_s3.storage_drivers.packs import format, manager
 from sluice_s3.storage_drivers.packs.reader import PREFIX as PACKED
 from sluice_s3.storage_drivers.packs.reader import parse_locator
-from sluice_s3.storage_drivers.packs.record_cache import RecordCache
+from sluice_s3.storage_drivers.packs.record_cache import LEAST_BYTES, RecordCache
 from sluice_s3.storage_drivers.packs.writer import WriteChecks
 from sluice_s3.storage_drivers.probing.probe import Probe, refusal_reason, run_with_timeout
 from sluice_s3.storage_drivers.probing.trials import Capability
@@ -46,8 +47,8 @@ class ObjectsDriver(WriteMixin, ReadMixin, DeleteMixin, MaintenanceMixin, PackMa
     `threads` bounds the blocking calls under way. `create` False refuses a root without identity: pass it when the
     index already knows a store, since such a root is then an unmounted path. `append` accepts bodies of up to
     `pack_threshold` bytes, into packs of about `pack_size` bytes, and caches up to `read_cache` bytes of reads in
-    memory if its profile says so. `at` is called with the name of every completed step of put and discard (crash
-    tests).
+    memory if its profile says so: in that of the file `read_cache_fd`, which processes share, if there is one. `at` is
+    called with the name of every completed step of put and discard (crash tests).
     """
 
     mount_profile: MountProfile
@@ -64,6 +65,7 @@ class ObjectsDriver(WriteMixin, ReadMixin, DeleteMixin, MaintenanceMixin, PackMa
         at: Callable[[str], None] = no_crash_hook,
         read_back: bool = False,
         read_cache: int = 0,
+        read_cache_fd: int | None = None,
     ) -> None:
         profile = self._profile = self.mount_profile
         self.capabilities = Capabilities(
@@ -93,7 +95,10 @@ class ObjectsDriver(WriteMixin, ReadMixin, DeleteMixin, MaintenanceMixin, PackMa
         self._packs = manager.PackManager(
             self._names.pack, self._sync_entry, durability, pack_size, at, checks, profile.streams, inline=profile.now
         )
-        self._memory = RecordCache(read_cache, profile.window) if read_cache and profile.window else None
+        self._memory = None
+        if read_cache and profile.window:
+            shared = -1 if read_cache_fd is None else read_cache_fd
+            self._memory = RecordCache(mmap.mmap(shared, max(read_cache, LEAST_BYTES)), profile.window)
         self._syncs = [fsutil.CoalescedFsync(self._names.directory(low)) for low in range(DIRECTORIES)]
 
     # life

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import NamedTuple
 
 from sluice_s3.storage_drivers.errors import BlobDamaged, BlobMissing, map_errors
@@ -123,22 +123,18 @@ class PackReader:
         if pack is not None:
             self._release(pack)
 
-    def close_unlinked(self, known: Iterable[int] = ()) -> set[int]:
-        """Close deleted packs, so that their space is freed; return them.
+    def close_unlinked(self) -> None:
+        """Close deleted packs, so that their space is freed.
 
-        The result includes deleted ones of `known`. It checks by name, since not every mount counts the links of an
-        open file. Blocks.
+        It checks by name, since not every mount counts the links of an open file. Blocks.
         """
-        unlinked = set()
-        for pack_id in {*self._open, *known}:
+        for pack_id in list(self._open):
             try:
                 os.stat(self._path(pack_id))
             except FileNotFoundError:
                 self.forget(pack_id)
-                unlinked.add(pack_id)
             except OSError:
                 continue
-        return unlinked
 
     def close(self) -> None:
         """Close every pack."""

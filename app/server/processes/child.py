@@ -8,6 +8,7 @@ import pickle
 import signal
 import sys
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -99,9 +100,16 @@ class Child:
 
 
 def start_child(
-    settings: Settings, role: Role, shared_slot: int, shared_slot_count: int, lock_fd: int, *, forked: bool
+    settings: Settings,
+    role: Role,
+    shared_slot: int,
+    shared_slot_count: int,
+    lock_fd: int,
+    read_caches: Mapping[str, int],
+    *,
+    forked: bool,
 ) -> Child:
-    """Start a process that inherits its sockets and the server's lock.
+    """Start a process that inherits its sockets, the memory of `read_caches` and the server's lock.
 
     The lock is held until the last process is dead. `forked`: it is a fork of this process, which has imported
     everything; otherwise a new one with the code installed now. Raises ChildFailed and OSError.
@@ -120,8 +128,9 @@ def start_child(
             parent=os.getpid(),
             tls=role.tls,
             clock=clock.began,
+            read_caches=dict(read_caches),
         )
-        keep = (ready_write, lock_fd, *role.sockets)
+        keep = (ready_write, lock_fd, *role.sockets, *read_caches.values())
         process = spawn_forked(partial(run_worker, spec), keep) if forked else _execute(spec, f"sluice {role}", keep)
     except BaseException:
         os.close(ready_read)

@@ -30,6 +30,7 @@ from sluice_s3.app.server.processes.worker import COUNTERS, OLDEST, QUOTAS
 from sluice_s3.app.server.shared_memory.counters import Counters
 from sluice_s3.app.server.shared_memory.oldest_requests import OldestRequests
 from sluice_s3.app.server.shared_memory.quota_ledger import QuotaLedger
+from sluice_s3.app.server.shared_memory.read_caches import ReadCaches
 from sluice_s3.app.server.shared_memory.store_states import StoreStates
 from sluice_s3.app.settings import Settings
 
@@ -134,6 +135,7 @@ class Launcher:
         self._oldest = OldestRequests(settings.run_dir / OLDEST, self._slot_count, create=True)
         self._quotas = QuotaLedger(settings.run_dir / QUOTAS, self._slot_count, create=True)
         self._stores = StoreStates(settings.run_dir, list(settings.named_stores), self._slot_count, create=True)
+        self._read_caches = ReadCaches(settings)
         self._children: set[Child] = set()
         self._forked: dict[str, Child] = {}
         self._tasks: set[asyncio.Task[None]] = set()
@@ -227,7 +229,9 @@ class Launcher:
     def _start_process(self, role: Role, slot: int, *, forked: bool) -> Child:
         self._oldest.reserve(slot)
         try:
-            child = start_child(self._settings, role, slot, self._slot_count, self._lock.fd, forked=forked)
+            child = start_child(
+                self._settings, role, slot, self._slot_count, self._lock.fd, self._read_caches.fds, forked=forked
+            )
         except BaseException:
             self._oldest.release(slot)
             raise
@@ -313,6 +317,7 @@ class Launcher:
         await asyncio.gather(*tasks, return_exceptions=True)
         for listener in self._sockets:
             listener.close()  # once the workers close theirs, new clients are refused and can go elsewhere
+        self._read_caches.close()
         for child in self._children:
             child.stop()
         ends = [asyncio.create_task(child.process.wait()) for child in self._children]

@@ -12,8 +12,8 @@ import resource
 import signal
 import socket
 import sys
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from functools import partial
 from io import RawIOBase
 from typing import Any, BinaryIO, cast
@@ -74,6 +74,8 @@ class WorkerSpec:
 
     None from a launcher older than this code.
     """
+    read_caches: Mapping[str, int] = field(default_factory=dict)
+    """Descriptors of the memory that processes share, by stores: see `app.server.shared_memory.read_caches`."""
 
 
 class WorkerContext:
@@ -89,6 +91,7 @@ class WorkerContext:
         """The budget of bytes for request bodies."""
         self._oldest = OldestRequests(run_dir / OLDEST, spec.places)
         self.quotas = _quota_shares(spec)
+        self.read_caches = getattr(spec, "read_caches", {})  # a launcher older than this code has none
         self._log = AccessLog() if spec.settings.access_log else None
         self.leaving = False
         """The server stops soon: readiness is `down`."""

@@ -28,6 +28,7 @@ class Alone:
     def __init__(self, metrics: bytes) -> None:
         self._metrics = metrics
         self.counters = self
+        self.read_caches: dict[str, int] = {}
 
     def render(self) -> bytes:
         """What was counted."""
