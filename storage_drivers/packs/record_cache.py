@@ -26,6 +26,8 @@ LEAST_BYTES = 1 << 16
 """Bytes of the smallest cache."""
 GROUP = 8
 """Most windows that are read at a time."""
+FIRST_GROUP = 4
+"""Windows that are read at a time while there is room, whether or not they prove useful."""
 RECENT_READS = 64
 """Ends of what was read lately: near them the next read takes windows too."""
 GROWING_PACK_SECONDS = 10.0
@@ -117,7 +119,7 @@ class RecordCache:
     def around(self, location: RecordLocation) -> range:
         """Return the windows worth reading for a record that must be read, neither cached nor pending.
 
-        A whole group while nothing has to go for it. Later none, unless a record near it was read lately; then the
+        Some always while nothing has to go for them. Later none, unless a record near it was read lately; then the
         more, the more often that proved true: a window takes the room of ten records.
         """
         pack, first = location.pack, location.offset // self.window
@@ -125,8 +127,8 @@ class RecordCache:
             return range(0)
         count = max(self._recent.pop((pack, near), 0) for near in (first - 1, first, first + 1))
         grown = min(2 * count, GROUP) or 1
-        if self._written() + GROUP * self.window <= self._ring:
-            count = GROUP
+        if self._written() + FIRST_GROUP * self.window <= self._ring:
+            count = max(count, FIRST_GROUP)
         start = first - first % count if count else first
         group = range(start, start + count)
         begin = end = first

@@ -13,7 +13,7 @@ import pytest
 
 from sluice_s3.storage_drivers.packs import format, record_cache
 from sluice_s3.storage_drivers.packs.reader import PREFIX, RecordLocation
-from sluice_s3.storage_drivers.packs.record_cache import ENTRY, GROUP, RING_HEAD, Read, RecordCache
+from sluice_s3.storage_drivers.packs.record_cache import ENTRY, FIRST_GROUP, GROUP, RING_HEAD, Read, RecordCache
 
 WINDOW = 4096
 SALT = 77
@@ -134,10 +134,10 @@ def places(*windows: int) -> list[RecordLocation]:
     return [RecordLocation(5, window * WINDOW + 9, 100, 1) for window in windows]
 
 
-def test_while_there_is_room_a_whole_group_is_read() -> None:
+def test_while_there_is_room_neighbours_are_read_too() -> None:
     cache = RecordCache(make_memory(4 * GROUP * WINDOW), WINDOW)
     (far,) = places(3 * GROUP + 2)
-    assert cache.around(far) == range(3 * GROUP, 4 * GROUP)
+    assert cache.around(far) == range(3 * GROUP, 3 * GROUP + FIRST_GROUP)
     RING_HEAD.pack_into(cache._memory, 0, cache._ring)
     assert not cache.around(far._replace(pack=6)), "what is there has to go for it"
 
