@@ -13,6 +13,7 @@ import signal
 import socket
 import sys
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from io import RawIOBase
@@ -265,6 +266,7 @@ def _resolve(target: str) -> Callable[..., Any]:
 def _serve(spec: WorkerSpec, ready: RawIOBase) -> None:
     settings = spec.settings
     _raise_descriptor_limit(settings)
+    _avoid_preemption()
     context = WorkerContext(spec)
     logging.getLogger("sluice").addHandler(AlarmCounter(context.counters.count_alarm))
     factory = _resolve(spec.target)
@@ -286,6 +288,17 @@ def _serve(spec: WorkerSpec, ready: RawIOBase) -> None:
         uvloop.run(Server(served, config, spec, context, ready).serve(sockets))
     finally:
         context.end_log()
+
+
+def _avoid_preemption() -> None:
+    """Let this process never interrupt another one to read a single request (SCHED_BATCH, sched(7)).
+
+    On busy cores it then finds several requests each time it runs: with warp and 16 clients, a GET of 4 KiB takes about
+    a tenth less CPU. Its share of the cores stays the same, and an idle core still wakes it at once.
+    """
+    if os.sched_getscheduler(0) == os.SCHED_OTHER:  # else the operator chose
+        with suppress(OSError):  # a sandbox may forbid it
+            os.sched_setscheduler(0, os.SCHED_BATCH, os.sched_param(0))
 
 
 def _raise_descriptor_limit(settings: Settings) -> None:

@@ -28,6 +28,8 @@ def test_starts_serves_and_stops(launch: Any) -> None:
     server = launch(admin=METRICS, admin_port=0).ready().admin()
     pids = server.pids()
     assert len(pids) == 2, "connections spread over the slots"
+    assert {os.sched_getscheduler(pid) for pid in pids} == {os.SCHED_BATCH}
+    assert os.sched_getscheduler(server.process.pid) == os.SCHED_OTHER
     assert b"sluice_connections" in Launched.get(_on(server, server.admin_port), "/metrics")
     server.signal(signal.SIGTERM)
     assert server.end() == 0
