@@ -57,7 +57,7 @@ class WorkerApp:
         self._stores = list(self._store.all.values())
         self._services = Services(settings, self._store, LookupCache(self._index), context.memory)
         self._services.quotas.shares = context.quotas
-        health = HealthChecks(self._is_ready, self._index, settings.domains)
+        health = HealthChecks(self._is_ready, self._index, settings.domains, settings.website_domains)
         self.gateway = Gateway(self._services, context.observe, health.answer)
         self.websites: Responder = WebsiteListener(self.gateway)
 

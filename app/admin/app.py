@@ -115,12 +115,12 @@ class AdminListener:
         return cast(AbstractAsyncContextManager[None], self.application.router.lifespan_context(self.application))
 
 
-def serve_admin(settings: Settings, context: Processes) -> AdminListener:
-    """Create what the admin process serves."""
-    return AdminListener(create_admin(settings, context))
+def create_admin(settings: Settings, context: Processes) -> AdminListener:
+    """Create what the admin process serves. Launchers of earlier versions know this function by its name."""
+    return AdminListener(create_application(settings, context))
 
 
-def create_admin(settings: Settings, context: Processes) -> FastAPI:
+def create_application(settings: Settings, context: Processes) -> FastAPI:
     """Create the application of the admin listener.
 
     `/metrics` is open to everybody who reaches it; all else needs the token.

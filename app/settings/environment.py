@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from pydantic import AliasChoices
 from pydantic.fields import FieldInfo
@@ -13,8 +13,10 @@ from sluice_s3.app.settings.settings import Settings
 
 PREFIX = "SLUICE_"
 _OTHERS = re.compile(
-    # of commands, of compose files, of tests and benchmarks; Kubernetes' own for a service that is called `sluice`
-    r"SLUICE_(USER_SECRET_KEY|IMAGE|LOADTEST_IMAGE|PUBLISH|(TEST|BENCH|CRASH)_.+|SERVICE_.+|PORT_[0-9]+_.+)"
+    # of commands, of compose files, of tests and benchmarks
+    r"SLUICE_(USER_SECRET_KEY|IMAGE|LOADTEST_IMAGE|PUBLISH|(TEST|BENCH|CRASH)_.+"
+    # Kubernetes' own for services whose names begin with `sluice`
+    r"|(\w+_)?(SERVICE_(HOST|PORT\w*)|PORT(_[0-9]+_\w+)?))"
 )
 
 
@@ -29,11 +31,16 @@ def _names(name: str, field: FieldInfo) -> Iterable[str]:
     return [f"{PREFIX}{name.upper()}"]
 
 
-def find_unknown(environment: Iterable[str]) -> str | None:
-    """Return what is wrong with a variable that has the settings' prefix and is none; None if there is no such one."""
+def find_unknown(environment: Mapping[str, str]) -> str | None:
+    """Return what is wrong with a variable that has the settings' prefix and is none; None if there is no such one.
+
+    Empty ones count as missing.
+    """
     known = setting_variables()
     for name in sorted(environment):
-        if name.startswith(PREFIX) and name not in known and _OTHERS.fullmatch(name) is None:
+        if not (name.startswith(PREFIX) and environment[name]) or name in known:
+            continue
+        if _OTHERS.fullmatch(name) is None:
             similar = difflib.get_close_matches(name, known, 1)
             hint = f" (did you mean {similar[0]}?)" if similar else ""
             return f"{name}: there is no such setting{hint}"

@@ -23,7 +23,7 @@ from pydantic_settings import BaseSettings, InitSettingsSource, PydanticBaseSett
 from sluice_s3.app.private_files import check_given, default_runtime_base
 from sluice_s3.app.settings.features import FeatureSettings, names_in
 from sluice_s3.app.settings.limits import LimitSettings
-from sluice_s3.app.settings.stores import StoreDefaults, StoreName, StoreSettings
+from sluice_s3.app.settings.stores import StoreDefaults, StoreName, StoreSettings, fill_missing
 
 POSTGRES = ("postgresql", "postgres", "postgresql+asyncpg")
 """Schemes of Postgres URLs."""
@@ -221,6 +221,10 @@ class Settings(StoreDefaults, LimitSettings, FeatureSettings):
         if self.default_encryption != "none" and not (self.names_master_key or automatic):
             raise ValueError("default_encryption: it needs a master key")
         return self
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """See `fill_missing`."""
+        super().__setstate__(fill_missing(self, state))
 
     @property
     def _index(self) -> str | None:

@@ -13,6 +13,19 @@ from sluice_s3.app.settings.limits import KIB, MIB
 StoreName = Annotated[str, StringConstraints(pattern=r"^[a-z0-9-]{1,32}$")]
 
 
+def fill_missing(model: BaseModel, state: dict[str, Any]) -> dict[str, Any]:
+    """Return the pickled state of a model, with the defaults of fields that it lacks and without cached values.
+
+    SIGHUP has a launcher that runs the code of before pickle its settings for workers that run this code.
+    """
+    found, fields = state["__dict__"], type(model).model_fields
+    values = {
+        name: found[name] if name in found else field.get_default(call_default_factory=True)
+        for name, field in fields.items()
+    }
+    return {**state, "__dict__": values}
+
+
 class StoreSettings(BaseModel):
     """One backing store.
 
@@ -52,6 +65,10 @@ class StoreSettings(BaseModel):
         if self.layout == "tree" and self.path is None:
             raise ValueError("the layout tree needs a path")
         return self
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """See `fill_missing`."""
+        super().__setstate__(fill_missing(self, state))
 
     @property
     def directory(self) -> Path | None:

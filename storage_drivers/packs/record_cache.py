@@ -76,6 +76,8 @@ class RecordCache:
     def __init__(self, memory: mmap.mmap, window: int) -> None:
         self.window = window
         self._memory = memory
+        self._head = memoryview(memory)[: RING_HEAD.size].cast("Q")
+        """Written in one store: `struct` writes zeros first, which another process could read."""
         self._sets = 1 << (len(memory) // BYTES_PER_KEY // WAYS).bit_length() - 1
         self._start = INDEX + self._sets * SET.size
         self._ring = (len(memory) - self._start - ENTRY.size) & ~7
@@ -189,7 +191,7 @@ class RecordCache:
 
     # the shared memory
     def _written(self) -> int:
-        return int(RING_HEAD.unpack_from(self._memory)[0])
+        return self._head[0]
 
     def _set_of(self, key: int) -> int:
         return INDEX + (key & (self._sets - 1)) * SET.size
@@ -200,7 +202,7 @@ class RecordCache:
         if key not in found[::2]:
             return None
         place = int(found[2 * found[::2].index(key) + 1])
-        return place if self._written() - place <= self._ring else None
+        return place if 0 <= self._written() - place <= self._ring else None
 
     def _find(self, key: int, pack: int, offset: int, count: int) -> tuple[Read, bool] | None:
         """Return bytes of an entry, unverified, and whether it is soon overwritten."""
@@ -225,7 +227,7 @@ class RecordCache:
             place = self._written()
             if size > ring - place % ring:
                 place += ring - place % ring
-            RING_HEAD.pack_into(memory, 0, place + size)
+            self._head[0] = place + size
         start = self._start + place % ring
         ENTRY.pack_into(memory, start, pack, offset, length, read.salt)
         memory[start + ENTRY.size : start + ENTRY.size + length] = read.piece

@@ -25,6 +25,11 @@ def test_everything_finds_its_pods() -> None:
     assert {one["metadata"]["namespace"] for one in OBJECTS.values()} == {"sluice"}
 
 
+def test_no_variable_comes_from_a_service() -> None:
+    """A service `sluice` would set SLUICE_PORT to `tcp://…`."""
+    assert POD["enableServiceLinks"] is False
+
+
 def test_volumes_are_mounted() -> None:
     assert {mount["name"] for mount in GATEWAY["volumeMounts"]} == {volume["name"] for volume in POD["volumes"]}
     claim = POD["volumes"][0]["persistentVolumeClaim"]["claimName"]

@@ -147,3 +147,15 @@ def test_storage_classes_with_stores(tmp_path: Path) -> None:
     made = Settings(stores=stores, storage_classes="STANDARD_IA=slow, GLACIER=fast,")  # type: ignore[call-arg, arg-type]
     assert made.class_stores == {"STANDARD_IA": "slow", "GLACIER": "fast"}
     assert Settings().class_stores == {}  # type: ignore[call-arg]
+
+
+def test_settings_of_an_earlier_launcher_get_the_fields_that_they_lack(tmp_path: Path) -> None:
+    """A rolling restart starts new code with settings that the old code pickled."""
+    settings = Settings(stores={"fast": {"path": tmp_path}}, read_cache=7)  # type: ignore[arg-type, call-arg, dict-item]
+    assert settings.named_stores["fast"].etag == "md5"
+    for model in (settings, settings.stores["fast"], settings.named_stores["fast"]):
+        del model.__dict__["etag"]
+    started = pickle.loads(pickle.dumps(settings))
+    assert (started.etag, started.read_cache) == ("md5", 7)
+    assert (started.named_stores["fast"].etag, started.named_stores["fast"].read_cache) == ("md5", 7)
+    assert started.named_stores["fast"].path == tmp_path

@@ -162,7 +162,7 @@ class GarbageCollector:
         files = [entry.body for entry in blobs if driver.packed(entry.body) is None]
         files.sort(key=lambda body: body[::-1])  # by directory, of which each step syncs some
         records = [entry.body for entry in blobs if driver.packed(entry.body) is not None]
-        records.sort(key=lambda body: (len(body), body))  # by place: a hole takes neighbours
+        records.sort(key=_place)  # a hole takes neighbours
         await self._pacer.spread(files, self._remove, self._slot, driver.capabilities.discards_at_once)
         await self._pacer.spread(records, self._remove, self._slot, RECORDS_PER_STEP)
         crash_point("garbage.discarded")
@@ -193,3 +193,8 @@ class GarbageCollector:
         driver = self._store.driver
         pack_id, size = driver.packed(entry.body) or (driver.whole_pack(entry.body), 0)
         return entry.id, pack_id, size
+
+
+def _place(locator: str) -> list[tuple[int, str]]:
+    """Return what sorts locators of records by pack and offset, which are numbers without leading zeros."""
+    return [(len(field), field) for field in locator.split(".")]

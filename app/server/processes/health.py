@@ -31,10 +31,11 @@ TEXT = (b"content-type", b"text/plain; charset=utf-8")
 class HealthChecks:
     """Answers the health checks on the S3 listener; `is_ready` is the readiness of its worker."""
 
-    def __init__(self, is_ready: Callable[[], Awaitable[bool]], index: Index, domains: tuple[str, ...]) -> None:
+    def __init__(self, is_ready: Callable[[], Awaitable[bool]], index: Index, *domains: tuple[str, ...]) -> None:
         self._is_ready = is_ready
         self._index = index
         self._domains = domains
+        """Those of buckets and those of websites."""
 
     async def answer(self, request: S3Request) -> Response | None:
         """Return the answer to a health check; None for a request that is none."""
@@ -46,7 +47,8 @@ class HealthChecks:
 
     async def _is_health_check(self, request: S3Request) -> bool:
         headers = request.headers
-        if bucket_of_host(headers.get("host", ""), self._domains) is not None:
+        host = headers.get("host", "")
+        if any(bucket_of_host(host, domains) is not None for domains in self._domains):
             return False
         if request.raw_path.startswith(b"/-/"):
             return True

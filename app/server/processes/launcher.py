@@ -39,7 +39,7 @@ logger = logging.getLogger("sluice.launcher")
 Hook = Callable[[Settings], None]
 
 APP = "sluice_s3.app.main:create_app"
-ADMIN = "sluice_s3.app.admin.app:serve_admin"
+ADMIN = "sluice_s3.app.admin.app:create_admin"
 LOCK_WAIT_SECONDS = 3.0
 """Seconds to wait for the lock. The workers of a killed launcher die a moment after it."""
 BACK_OFF_SECONDS = (0.0, 0.25, 0.5, 1.0, 2.0, 5.0)

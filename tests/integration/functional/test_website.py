@@ -216,6 +216,8 @@ def test_a_port_of_its_own(tmp_path: Path) -> None:
             assert (get("/", host).status_code, get("/", host).text) == (200, "home")
             assert get("/private?list-type=2", host).text == "page"
         assert get("/-/health/live", name).status_code == 403, "there is no such object, and nobody may list"
+        for path in ("/-/health/ready", "/minio/health/live", "/minio/health/cluster"):
+            assert httpx.get(gateway.endpoint + path, headers={"host": f"{name}.{DOMAIN}"}).status_code == 403
         assert get("/private", name, "PUT", content=b"x").status_code == 405
         assert "NoSuchWebsiteConfiguration" in get("/k", "plain").text
         for host in ("127.0.0.1", "nobody.example.com", f"nobody.{DOMAIN}", "localhost"):

@@ -11,7 +11,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from sluice_s3.app.admin.app import create_admin
+from sluice_s3.app.admin.app import create_application
 from sluice_s3.app.admin.bodies import MAX_BODY
 from sluice_s3.app.settings import Settings
 from tests.support.settings import make_settings
@@ -52,7 +52,7 @@ def settings(tmp_path: Path) -> Settings:
 @asynccontextmanager
 async def running(settings: Settings, metrics: bytes = b"") -> AsyncIterator[httpx.AsyncClient]:
     """A client of an admin application that runs in this process."""
-    app = create_admin(settings, Alone(metrics))
+    app = create_application(settings, Alone(metrics))
     transport = httpx.ASGITransport(app)
     async with (
         app.router.lifespan_context(app),
@@ -163,7 +163,7 @@ def test_no_token_is_no_token(settings: Settings) -> None:
     (settings.data / "admin-token").touch(mode=0o600)
     (settings.data / "admin-token").write_text("\n")
     with pytest.raises(OSError, match="no token in this file"):
-        create_admin(settings, Alone(b""))
+        create_application(settings, Alone(b""))
 
 
 @pytest.mark.parametrize("value", [rb'"\ud800"', b"NaN", b"1e400", b"[" * 100_000])

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from sluice_s3.app.admin.app import create_admin
+from sluice_s3.app.admin.app import create_application
 from sluice_s3.app.settings import Settings
 from tests.support.settings import make_settings
 from tests.unit.admin.test_admin import Alone
@@ -27,7 +27,7 @@ async def settings(tmp_path: Path) -> Settings:
 
 
 async def ask(settings: Settings, data: bytes) -> Any:
-    app = create_admin(settings, Alone(b""))
+    app = create_application(settings, Alone(b""))
     async with app.router.lifespan_context(app), serving(app) as site:
         return await site.ask(data)
 

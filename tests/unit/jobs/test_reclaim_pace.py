@@ -207,3 +207,11 @@ async def test_journals_do_not_wait_for_the_collector(
         running.cancel()
         await asyncio.gather(running, return_exceptions=True)
         await election.close()
+
+
+def test_records_are_removed_in_the_order_of_their_place() -> None:
+    """Neighbours of any size, so that holes are as large as can be."""
+    places = [(pack, offset) for pack in (0x9, 0xA1) for offset in (0x20, 0xF00, 0x1000, 0x12345)]
+    records = [f"cold/p:{pack:x}.{offset:x}.{0x7FF + offset % 7:x}.{99:x}" for pack, offset in places]
+    shuffled = [records[number] for number in (5, 2, 7, 0, 3, 6, 1, 4)]
+    assert sorted(shuffled, key=garbage_collector._place) == records

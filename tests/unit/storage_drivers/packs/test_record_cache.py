@@ -107,6 +107,16 @@ def test_a_record_that_another_overwrote_is_a_miss() -> None:
     assert cache.body(name(second[0])) == second[1]
 
 
+def test_an_entry_beyond_the_head_is_a_miss() -> None:
+    memory = make_memory(1 << 18)
+    cache = RecordCache(memory, WINDOW)
+    location, _, read = record(1)
+    cache.keep_record(location, read)
+    cache.keep_record(location, read)
+    RING_HEAD.pack_into(memory, 0, 8)
+    assert cache.body(name(location)) is None
+
+
 def test_what_is_read_stays_and_the_rest_goes() -> None:
     cache = RecordCache(make_memory(1 << 18), WINDOW)
     asked_for, seldom = record(0, 3000), record(1, 3000)
