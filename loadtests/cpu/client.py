@@ -324,7 +324,10 @@ class Client:
             self._next(connection, time.perf_counter())
 
     def _replace(self, connection: Connection) -> Connection:
+        self._drop(connection)
+        return self._open()
+
+    def _drop(self, connection: Connection) -> None:
         self._epoll.unregister(connection.fd)
         del self._by_fd[connection.fd]
         connection.socket.close()
-        return self._open()

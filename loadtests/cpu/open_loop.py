@@ -72,8 +72,10 @@ class OpenLoopClient(Client):
         self._outcome.latencies.clear()  # an hour of them is much memory
 
     def _reconnect(self, connection: Connection) -> None:
-        if connection.request is None:  # closed by the server while it was idle
+        if connection.request is not None:
+            super()._reconnect(connection)
+        elif connection in self._free:  # closed by the server while it was idle
             self._free.remove(connection)
             self._free.append(self._replace(connection))
-        else:
-            super()._reconnect(connection)
+        else:  # there was no further request for it
+            self._drop(connection)

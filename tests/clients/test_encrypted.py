@@ -11,11 +11,10 @@ import pytest
 
 from tests.clients.files import Run, digest, digests, stored
 from tests.clients.test_aws_cli import aws
-from tests.clients.test_rclone import rclone
 from tests.clients.test_s3fs import mounted
 
 pytestmark = pytest.mark.clients
-__all__ = ["aws", "mounted", "rclone"]
+__all__ = ["aws", "mounted"]
 SECRET = bytes(range(32))
 
 

@@ -43,6 +43,13 @@ def test_an_idle_connection_that_the_server_closed_is_replaced() -> None:
     assert len(took) + outcome.errors["connection lost"] == 3
 
 
+def test_a_connection_without_a_further_request_may_be_closed() -> None:
+    took: list[float] = []
+    with server([OK + b"hello"], close=True) as address, closing(OpenLoopClient(address, 1)) as client:
+        outcome = client.run_at(50.0, repeat(Request(HEAD, size=5), 1), 1.0, lambda _, seconds: took.append(seconds))
+    assert len(took) == outcome.requests == 1
+
+
 def test_the_mix_overwrites_and_deletes(tmp_path: Path) -> None:
     with Running(parse_target("sluice", "relaxed", {}), KEYS, tmp_path, None) as running:
         running.calls.ask("PUT", f"/{BUCKET}")
