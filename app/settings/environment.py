@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Iterable, Mapping
 
@@ -41,6 +40,8 @@ def find_unknown(environment: Mapping[str, str]) -> str | None:
         if not (name.startswith(PREFIX) and environment[name]) or name in known:
             continue
         if _OTHERS.fullmatch(name) is None:
+            import difflib  # for this message only
+
             similar = difflib.get_close_matches(name, known, 1)
             hint = f" (did you mean {similar[0]}?)" if similar else ""
             return f"{name}: there is no such setting{hint}"

@@ -154,16 +154,20 @@ class Client:
                 events = self._epoll.poll(STALLED)
                 if not events:
                     raise Stalled(f"no answer for {STALLED:.0f} s")
-                for fd, event in events:
-                    connection = self._by_fd[fd]
-                    if event & select.EPOLLOUT and connection.pending:
-                        self._send(connection)
-                    if event & ~select.EPOLLOUT:
-                        self._receive(connection)
+                self._handle(events)
             outcome.elapsed = time.perf_counter() - start
         finally:
             gc.enable()
         return outcome
+
+    def _handle(self, events: list[tuple[int, int]]) -> None:
+        """Send and receive what these events of the poll say."""
+        for fd, event in events:
+            connection = self._by_fd[fd]
+            if event & select.EPOLLOUT and connection.pending:
+                self._send(connection)
+            if event & ~select.EPOLLOUT:
+                self._receive(connection)
 
     def _open(self) -> Connection:
         connection = Connection(next(self._addresses), self._tls)

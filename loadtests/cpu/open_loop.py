@@ -52,12 +52,7 @@ class OpenLoopClient(Client):
         """Wait for events for `most` seconds; return whether there were any."""
         select.select([self._epoll], [], [], most)  # epoll_wait counts in milliseconds
         events = self._epoll.poll(0)
-        for fd, event in events:
-            connection = self._by_fd[fd]
-            if event & select.EPOLLOUT and connection.pending:
-                self._send(connection)
-            if event & ~select.EPOLLOUT:
-                self._receive(connection)
+        self._handle(events)
         return bool(events)
 
     def _next(self, connection: Connection, now: float) -> None:

@@ -40,15 +40,17 @@ def etags(s3: Any, bucket: str) -> list[str]:
 
 
 def test_s3cmd(run: Run, s3cmd: Run, s3: Any, bucket: str, tree: Path, tmp_path: Path) -> None:
-    told = with_messages(run, s3cmd)
-    said = told("sync", f"{tree}/", f"s3://{bucket}/place/")
+    run_client = with_messages(run, s3cmd)
+    said = run_client("sync", f"{tree}/", f"s3://{bucket}/place/")
     assert any(etag.endswith("-crc64nvme") for etag in etags(s3, bucket)), "the test shows nothing"
     assert stored(s3, bucket, "place/") == digests(tree)
     back = tmp_path / "back"
     back.mkdir()
-    said += told("sync", f"s3://{bucket}/place/", f"{back}/")
+    said += run_client("sync", f"s3://{bucket}/place/", f"{back}/")
     assert digests(back) == digests(tree)
-    again = told("sync", f"{tree}/", f"s3://{bucket}/place/") + told("sync", f"s3://{bucket}/place/", f"{back}/")
+    again = run_client("sync", f"{tree}/", f"s3://{bucket}/place/") + run_client(
+        "sync", f"s3://{bucket}/place/", f"{back}/"
+    )
     assert "upload:" not in again
     assert "download:" not in again
     assert not COMPLAINT.search(said + again), said + again
@@ -67,11 +69,11 @@ def test_rclone(
 ) -> None:
     """Of the provider Minio, as of AWS, it compares the ETags of multipart objects with its own."""
     environment["RCLONE_CONFIG_S_PROVIDER"] = provider
-    told = with_messages(run, rclone)
+    run_client = with_messages(run, rclone)
     parts = ("--s3-upload-cutoff", "6M", "--s3-chunk-size", "5M")
-    said = told("sync", *parts, tree, f"s:{bucket}/place")
-    said += told("check", tree, f"s:{bucket}/place")
-    said += told("sync", f"s:{bucket}/place", tmp_path / "back")
+    said = run_client("sync", *parts, tree, f"s:{bucket}/place")
+    said += run_client("check", tree, f"s:{bucket}/place")
+    said += run_client("sync", f"s:{bucket}/place", tmp_path / "back")
     assert digests(tmp_path / "back") == digests(tree)
     assert stored(s3, bucket, "place/") == digests(tree)
     assert not COMPLAINT.search(said), said

@@ -32,6 +32,7 @@ from sluice_s3.app.index.sqlite.files import IndexFiles
 from sluice_s3.app.index.sqlite.gathering import JobGathering
 from sluice_s3.app.index.sqlite.runner import OpenTransaction
 from sluice_s3.app.private_files import open_file
+from sluice_s3.app.scheduling import avoid_preemption
 
 logger = logging.getLogger("sluice.index")
 
@@ -182,7 +183,7 @@ class CommitThread(CommitQueue):
     # in the thread
 
     def _run(self) -> None:
-        _let_others_finish()
+        avoid_preemption()
         while (first := self._queue.get()) is not None:
             jobs: list[Job] = []
             with self._turn:
@@ -384,16 +385,3 @@ class CommitThread(CommitQueue):
                 connection.close()
             except apsw.Error as error:
                 logger.warning("index: close: %s", error)
-
-
-def _let_others_finish() -> None:
-    """Set SCHED_BATCH for this thread (sched(7)).
-
-    Its wakeups then do not preempt the event loop: on a shared core it finds everything that the loop had to queue in
-    one group.
-    """
-    if hasattr(os, "sched_setscheduler"):
-        try:
-            os.sched_setscheduler(0, os.SCHED_BATCH, os.sched_param(0))
-        except OSError:
-            pass  # a sandbox forbids it

@@ -67,8 +67,7 @@ def upgrade(path: Path, lock_path: Path) -> None:
             real_path = os.path.realpath(path)  # the owner of this link was checked; a link at its target is refused
             os.close(os.open(real_path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
         with closing(open_connection(path, create=True)) as connection:
-            current = revision(connection)
-            if current == REVISION:
+            if revision(connection) == REVISION:
                 return
             is_empty = one_row(connection, "SELECT 1 FROM sqlite_master") is None
             if is_empty:

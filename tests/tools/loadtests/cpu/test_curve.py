@@ -65,10 +65,10 @@ def test_the_mix_overwrites_and_deletes(tmp_path: Path) -> None:
 
 
 def test_a_curve_has_a_point_for_each_interval(tmp_path: Path) -> None:
-    told: list[Point] = []
-    curve = measure(parse_target("sluice", "relaxed", {}), KEYS, tmp_path, PLAN, told.append)
+    reported: list[Point] = []
+    curve = measure(parse_target("sluice", "relaxed", {}), KEYS, tmp_path, PLAN, reported.append)
     assert [round(60 * point.minute) for point in curve.points] == [1, 2]
-    assert told == curve.points
+    assert reported == curve.points
     assert curve.rate > 0
     assert not curve.errors.keys() - {"not sent in time"}
     last = curve.points[-1]
