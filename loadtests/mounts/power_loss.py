@@ -15,7 +15,7 @@ import errno
 import os
 import random
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -106,13 +106,7 @@ class Undo:
         """Note that the directory's names are durable. Raises OSError after a crash."""
         inode = os.stat(self._root + path).st_ino
         with self.changing():
-            durable = [change for change in self._changes if inode in (change.directory, change.new_directory)]
-            self._changes = [
-                change for change in self._changes if inode not in (change.directory, change.new_directory)
-            ]
-            for change in durable:
-                if change.saved:
-                    self._drop(self._saved / change.saved)
+            self._settle(lambda change: inode in (change.directory, change.new_directory))
 
     # bytes
 
@@ -212,12 +206,22 @@ class Undo:
             self._directories[found] = os.open(self._root + parent, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
         return found, name
 
+    def _settle(self, is_durable: Callable[[Change], bool]) -> None:
+        """Forget changes that a crash does not undo any more, and what they had saved."""
+        durable = [change for change in self._changes if is_durable(change)]
+        self._changes = [change for change in self._changes if not is_durable(change)]
+        for change in durable:
+            if change.saved:
+                self._drop(self._saved / change.saved)
+
     def _drop(self, path: Path) -> None:
         """Remove a file, or a directory with all its content, for good."""
         if path.is_dir() and not path.is_symlink():
             for inside in path.iterdir():
                 self._drop(inside)
+            gone = path.stat().st_ino
             path.rmdir()
+            self._settle(lambda change: change.directory == gone and change.new_directory in (0, gone))
             return
         found = path.lstat()
         path.unlink()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import threading
 import time
 from collections.abc import Callable
@@ -253,6 +254,18 @@ def test_nothing_is_left_behind(make: Make, tmp_path: Path) -> None:
     mount.stop()
     assert os.listdir(mount.backing) == ["file"]
     assert sorted(os.listdir(tmp_path)) == ["backing1", "mount1"]
+
+
+def test_a_directory_whose_removal_is_synced_leaves_nothing_to_undo(mount: Mount) -> None:
+    (mount.path / "d" / "inner").mkdir(parents=True)
+    for name in ("d/one", "d/two", "d/inner/three"):
+        (mount.path / name).touch()
+    sync(mount.path)
+    (mount.path / "d" / "one").rename(mount.path / "d" / "other")
+    shutil.rmtree(mount.path / "d")
+    sync(mount.path)
+    assert mount.crash() == 0
+    assert tree(mount.path) == {}
 
 
 def test_what_is_written_during_a_sync_is_not_in_it(make: Make) -> None:
