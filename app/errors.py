@@ -40,6 +40,14 @@ class DomainError(Exception):
         self.detail = detail
 
 
+def describe(error: Exception) -> str:
+    """Return one line about an error for the operator, which may name local paths."""
+    if isinstance(error, OSError) and error.strerror:
+        return f"{error.strerror}: {error.filename}" if error.filename else error.strerror
+    reason = error.detail.get("reason") if isinstance(error, DomainError) else None
+    return str(reason or error or type(error).__name__)
+
+
 class NoSuchBucket(DomainError):
     """The bucket does not exist."""
 

@@ -21,6 +21,7 @@ from sluice_s3.app.errors import (
     IndexForeign,
     StoreUnavailable,
     TooManyBuckets,
+    describe,
 )
 from sluice_s3.app.index import Index, open_index
 from sluice_s3.app.index.cluster.transactions import LIVE
@@ -112,7 +113,7 @@ def _prepare_once(settings: Settings) -> Credentials:
     except (WeakCredentials, DriverError) as error:
         raise CannotStart(str(error)) from error
     except DomainError as error:
-        raise CannotStart(f"the index cannot be used: {type(error).__name__} {error}") from error
+        raise CannotStart(f"the index cannot be used: {describe(error)}") from error
     except OSError as error:
         raise CannotStart(f"{error.strerror}: {error.filename or settings.home}") from error
 
@@ -256,7 +257,7 @@ async def _hold_startup_lease(index: Index) -> AsyncIterator[None]:
 async def open_store(settings: Settings) -> AsyncIterator[Store]:
     """Open the default store for a command that may run beside a server. Raises CannotStart."""
     if settings.index_is_missing:
-        raise CannotStart("there is no index here")
+        raise CannotStart(f"there is no index at {settings.index_path}")
     async with AsyncExitStack() as stack:
         index = open_index(settings, writer=False)
         await index.start()

@@ -1,26 +1,206 @@
-"""`sluice bucket …`: stores and quotas of buckets. Works beside a running server."""
+"""`sluice bucket …`: buckets, their stores and quotas. Works beside a running server."""
 
 from __future__ import annotations
 
 import asyncio
 import json
 import sys
-from typing import TYPE_CHECKING, Annotated
+from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
-from sluice_s3.app.cli.common import ConfigOption, DataOption, IndexOption, fail, load_settings, progress_bar
-from sluice_s3.app.errors import BucketBusy, DomainError, NoSuchBucket
+from sluice_s3.app.cli.common import (
+    ConfigOption,
+    DataOption,
+    IndexOption,
+    JsonOption,
+    fail,
+    load_settings,
+    progress_bar,
+)
+from sluice_s3.app.cli.opened_index import require_index, run_with_index
+from sluice_s3.app.errors import (
+    BucketAlreadyExists,
+    BucketAlreadyOwnedByYou,
+    BucketBusy,
+    BucketNotEmpty,
+    DomainError,
+    NoSuchBucket,
+    TooManyBuckets,
+    describe,
+)
 from sluice_s3.app.settings import Settings
+from sluice_s3.storage_drivers.errors import DriverError
 
 if TYPE_CHECKING:
     from sluice_s3.app.index import Index
     from sluice_s3.app.index.buckets.rows import Bucket
+    from sluice_s3.app.store.store import Store
 
-buckets = typer.Typer(name="bucket", help="Buckets and their stores.", no_args_is_help=True)
+buckets = typer.Typer(name="bucket", help="Buckets, their stores and quotas.", no_args_is_help=True)
 
+T = TypeVar("T")
 POLL_SECONDS = 0.5
 """Seconds between two reads of a move's progress."""
+PAGE = 1000
+"""Buckets that are read at once."""
+
+
+@buckets.command("list")
+def list_buckets(
+    data: DataOption = None,
+    config: ConfigOption = None,
+    index: IndexOption = None,
+    usage: Annotated[bool, typer.Option("--usage", help="Count bytes and objects too: it reads every row.")] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """List all buckets of all accounts."""
+    rows = _run(load_settings(data=data, config=config, index=index), lambda opened: _rows(opened, usage))
+    if as_json:
+        print(json.dumps(rows))
+        return
+    from rich.console import Console
+    from rich.table import Table
+
+    columns = ["bucket", "store", "owner", "created", "versioning", *(["bytes", "objects"] if usage else [])]
+    table = Table(*columns)
+    for row in rows:
+        table.add_row(*(str(row[column]) for column in columns))
+    Console().print(table)
+
+
+async def _rows(index: Index, usage: bool) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = []
+    for account, _ in await index.accounts():
+        after = ""
+        while page := await index.buckets(account.id, "", after, PAGE):
+            found += [await _row(index, bucket, account.display_name or account.id, usage) for bucket in page]
+            after = page[-1].name
+    return sorted(found, key=lambda row: str(row["bucket"]))
+
+
+async def _row(index: Index, bucket: Bucket, owner: str, usage: bool) -> dict[str, Any]:
+    from sluice_s3.app.index.schema.tables import ENABLED, SUSPENDED
+
+    row: dict[str, Any] = {
+        "bucket": bucket.name,
+        "store": bucket.store,
+        "owner": owner,
+        "created": datetime.fromtimestamp(bucket.created // 1000, UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+        "versioning": {ENABLED: "enabled", SUSPENDED: "suspended"}.get(bucket.versioning, "off"),
+    }
+    if usage:
+        used = await index.bucket_usage(bucket.id)
+        row |= {"bytes": used.bytes, "objects": used.objects}
+    return row
+
+
+@buckets.command()
+def create(
+    bucket: Annotated[str, typer.Argument(help="The bucket.")],
+    store: Annotated[
+        str | None, typer.Option(help="The store that it is to lie on; default the default store.")
+    ] = None,
+    owner: Annotated[str | None, typer.Option(help="Canonical id of its account; default the first.")] = None,
+    versioning: Annotated[bool, typer.Option("--versioning", help="Enable versioning.")] = False,
+    data: DataOption = None,
+    config: ConfigOption = None,
+    index: IndexOption = None,
+) -> None:
+    """Create a bucket, as a default bucket is created at start.
+
+    On plain files, the files in a directory of that name become its objects.
+
+    Exit codes: 0 done, 1 it failed, 3 no such store or account, 4 the name is taken.
+    """
+    from sluice_s3.app.s3.wire.target import is_bucket_name
+
+    settings = load_settings(data=data, config=config, index=index)
+    if not is_bucket_name(bucket):
+        fail(f"{bucket!r} is no bucket name", 2)
+    if store is not None and store not in settings.named_stores:
+        fail(f"there is no store {store!r} in the settings", 3)
+    try:
+        _run_with_store(settings, lambda opened: _create(opened, settings, bucket, store, owner, versioning))
+    except (BucketAlreadyExists, BucketAlreadyOwnedByYou):
+        fail("the name is taken", 4)
+    except TooManyBuckets:
+        fail(f"the account has {settings.max_buckets} buckets, which SLUICE_MAX_BUCKETS allows at most")
+
+
+async def _create(
+    opened: Store, settings: Settings, name: str, store: str | None, owner: str | None, versioning: bool
+) -> None:
+    from sluice_s3.app.access.bucket_access import ENFORCED, initial_settings
+    from sluice_s3.app.index.schema.tables import ENABLED, UNVERSIONED
+    from sluice_s3.app.store.buckets import create_bucket
+    from sluice_s3.app.store.regions import Regions
+
+    accounts = [account.id for account, _ in await opened.index.accounts()]
+    if (owner or "") not in [*accounts, ""] or not accounts:
+        fail("no such account", 3)
+    chosen = opened.of(store or settings.first_store)
+    plain_files = chosen.tree is not None
+    if plain_files and versioning:
+        fail("plain files have no versions")
+    await create_bucket(
+        chosen,
+        name,
+        owner or accounts[0],
+        Regions(settings.region).default,
+        settings.max_buckets,
+        initial_settings(settings, ENFORCED if plain_files else None, plain_files=plain_files),
+        ENABLED if versioning else UNVERSIONED,
+        with_files=True,
+    )
+
+
+@buckets.command()
+def remove(
+    bucket: Annotated[str, typer.Argument(help="The bucket.")],
+    data: DataOption = None,
+    config: ConfigOption = None,
+    index: IndexOption = None,
+) -> None:
+    """Remove an empty bucket.
+
+    Exit codes: 0 done, 1 it failed, 3 no such bucket, 4 it holds objects, versions or uploads.
+    """
+    settings = load_settings(data=data, config=config, index=index)
+    try:
+        _run_with_store(settings, lambda opened: _remove(opened, bucket))
+    except NoSuchBucket:
+        fail("no such bucket", 3)
+    except BucketNotEmpty:
+        fail("the bucket is not empty: delete its objects, versions and unfinished uploads first", 4)
+
+
+async def _remove(opened: Store, name: str) -> None:
+    from sluice_s3.app.store.buckets import delete_bucket
+
+    found = await opened.index.bucket(name)
+    if found is None:
+        raise NoSuchBucket()
+    await delete_bucket(opened.of(found.store), found)
+
+
+def _run_with_store(settings: Settings, call: Callable[[Store], Awaitable[None]]) -> None:
+    """Open the stores and run `call`. Passes the errors of buckets on."""
+    from sluice_s3.app.startup import CannotStart, open_store
+
+    async def run() -> None:
+        async with open_store(settings) as store:
+            await call(store)
+
+    require_index(settings)
+    try:
+        asyncio.run(run())
+    except (BucketAlreadyExists, BucketAlreadyOwnedByYou, BucketNotEmpty, NoSuchBucket, TooManyBuckets):
+        raise
+    except (DomainError, DriverError, CannotStart, OSError) as error:
+        fail(f"the store cannot be used: {describe(error)}")
 
 
 @buckets.command()
@@ -46,41 +226,28 @@ def move(
     if settings.named_stores[store].layout == "tree":
         fail("a bucket cannot be moved to a store of the layout tree")
     try:
-        stuck = asyncio.run(_move(settings, bucket, store, wait))
-    except NoSuchBucket:
-        fail("no such bucket", 3)
+        stuck = _run(settings, lambda opened: _move(opened, settings, bucket, store, wait), BucketBusy)
     except BucketBusy as error:
         fail(f"the bucket is busy: {error.detail['reason']}")
-    except (DomainError, OSError) as error:
-        fail(f"the index cannot be used: {type(error).__name__} {error}")
     except KeyboardInterrupt:
         fail("the move goes on in the server")
     if stuck:
         fail(f"{stuck} blobs cannot be read and stay where they are; the rest is moved", 8)
 
 
-async def _move(settings: Settings, name: str, store: str, wait: bool) -> int:
-    from sluice_s3.app.index import open_index
-
-    if settings.index_is_missing:
-        fail("there is no index here")
-    index = open_index(settings, writer=False)
-    await index.start()
-    try:
-        if store not in await index.identities():
-            fail(f"the store {store!r} was never used: start the server with it first", 3)
-        found = await index.bucket(name)
-        if found is not None:
-            _check_source(settings, found.store)
-        moved = await index.begin_move(name, store)
-        if not wait:
-            return 0
-        if not await _is_served(index, settings):
-            print("no server runs: the next one moves what is there", file=sys.stderr)
-            return 0
-        return await _watch(index, moved)
-    finally:
-        await index.close()
+async def _move(index: Index, settings: Settings, name: str, store: str, wait: bool) -> int:
+    if store not in await index.identities():
+        fail(f"the store {store!r} was never used: start the server with it first", 3)
+    found = await index.bucket(name)
+    if found is not None:
+        _check_source(settings, found.store)
+    moved = await index.begin_move(name, store)
+    if not wait:
+        return 0
+    if not await _is_served(index, settings):
+        print("no server runs: the next one moves what is there", file=sys.stderr)
+        return 0
+    return await _watch(index, moved)
 
 
 def _check_source(settings: Settings, store: str) -> None:
@@ -113,38 +280,32 @@ def quota(
     if none and (most_bytes is not None or objects is not None):
         fail("--none goes with no other option", 2)
     settings = load_settings(data=data, config=config, index=index)
-    try:
-        print(json.dumps(asyncio.run(_quota(settings, bucket, most_bytes, objects, none))))
-    except NoSuchBucket:
-        fail("no such bucket", 3)
-    except (DomainError, OSError) as error:
-        fail(f"the index cannot be used: {type(error).__name__} {error}")
+    print(json.dumps(_run(settings, lambda opened: _quota(opened, bucket, most_bytes, objects, none))))
 
 
 async def _quota(
-    settings: Settings, name: str, most_bytes: int | None, objects: int | None, none: bool
+    index: Index, name: str, most_bytes: int | None, objects: int | None, none: bool
 ) -> dict[str, int | None]:
-    from sluice_s3.app.index import open_index
     from sluice_s3.app.store.quotas import SETTING, Quota, quota_of, to_setting
 
-    if settings.index_is_missing:
-        fail("there is no index here")
-    index = open_index(settings, writer=False)
-    await index.start()
+    found = await index.bucket(name)
+    if found is None:
+        raise NoSuchBucket()
+    old = quota_of(found) or Quota()
+    new = Quota(old.bytes if most_bytes is None else most_bytes, old.objects if objects is None else objects)
+    if none:
+        new = Quota()
+    if new != old:
+        await index.configure_bucket(found.id, SETTING, to_setting(new))
+    used = await index.bucket_usage(found.id)
+    return {**new._asdict(), "used_bytes": used.bytes, "used_objects": used.objects}
+
+
+def _run(settings: Settings, call: Callable[[Index], Awaitable[T]], *expected: type[DomainError]) -> T:
     try:
-        found = await index.bucket(name)
-        if found is None:
-            raise NoSuchBucket()
-        old = quota_of(found) or Quota()
-        new = Quota(old.bytes if most_bytes is None else most_bytes, old.objects if objects is None else objects)
-        if none:
-            new = Quota()
-        if new != old:
-            await index.configure_bucket(found.id, SETTING, to_setting(new))
-        used = await index.bucket_usage(found.id)
-        return {**new._asdict(), "used_bytes": used.bytes, "used_objects": used.objects}
-    finally:
-        await index.close()
+        return run_with_index(settings, call, (NoSuchBucket, *expected))
+    except NoSuchBucket:
+        fail("no such bucket", 3)
 
 
 async def _is_served(index: Index, settings: Settings) -> bool:

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from sluice_s3.app.cli.common import ConfigOption, DataOption, IndexOption, fail, load_settings
-from sluice_s3.app.errors import DomainError
-from sluice_s3.app.private_files import make_directory
-from sluice_s3.app.settings import Settings
+from sluice_s3.app.cli.opened_index import run_with_index
 
 if TYPE_CHECKING:
     from sluice_s3.app.index import Index
@@ -35,10 +32,7 @@ def iam_command(
     """
     values = dict(map(_parameter, parameters or ()))
     settings = load_settings(data=data, config=config, index=index)
-    try:
-        print(json.dumps(asyncio.run(_run(settings, account, action, values)), indent=2))
-    except (DomainError, OSError) as error:
-        fail(f"the index cannot be used: {type(error).__name__} {error}")
+    print(json.dumps(run_with_index(settings, lambda opened: _run(opened, account, action, values)), indent=2))
 
 
 def _parameter(text: str) -> tuple[str, str]:
@@ -54,23 +48,17 @@ def _parameter(text: str) -> tuple[str, str]:
     return name, value
 
 
-async def _run(settings: Settings, account: str, action: str, parameters: dict[str, str]) -> object:
+async def _run(opened: Index, account: str, action: str, parameters: dict[str, str]) -> object:
     from sluice_s3.app.access.iam.actions import Call
     from sluice_s3.app.access.iam.errors import IamError
     from sluice_s3.app.access.iam.parameters import Parameters
     from sluice_s3.app.access.iam.service import IAM, RUN
-    from sluice_s3.app.index import open_index
 
-    opened = open_index(settings, writer=False)
-    make_directory(settings.run_dir)
-    await opened.start(migrate=True)
+    account_id = await _account_id(opened, account)
     try:
-        account_id = await _account_id(opened, account)
         return await RUN[IAM](action, Call(opened, account_id, None, Parameters(parameters)))
     except IamError as error:
         fail(f"{error.code}: {error.text}")
-    finally:
-        await opened.close()
 
 
 async def _account_id(opened: Index, who: str) -> str:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from sluice_s3.app.cli.common import fail, load_settings, progress_bar
-from sluice_s3.app.errors import BucketAlreadyExists, BucketAlreadyOwnedByYou, DomainError
+from sluice_s3.app.errors import BucketAlreadyExists, BucketAlreadyOwnedByYou, DomainError, describe
 from sluice_s3.app.settings import Settings
 from sluice_s3.storage_drivers.errors import DriverError
 
@@ -55,7 +55,7 @@ def import_command(
     try:
         report = asyncio.run(_run(settings, bucket, store, owner, hashes))
     except (DomainError, DriverError, CannotStart, OSError) as error:
-        fail(f"the import failed: {type(error).__name__} {error}")
+        fail(f"the import failed: {describe(error)}")
     if as_json:
         print(json.dumps(report))
     else:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from sluice_s3.app.cli.common import ConfigOption, DataOption, IndexOption, fail, load_settings
-from sluice_s3.app.errors import DomainError
+from sluice_s3.app.errors import DomainError, describe
 from sluice_s3.app.private_files import make_directory
 from sluice_s3.app.settings import is_index_url
 
@@ -41,7 +41,7 @@ def migrate_command(data: DataOption = None, config: ConfigOption = None, index:
         make_directory(settings.run_dir)
         asyncio.run(run())
     except (DomainError, OSError) as error:
-        fail(f"the index cannot be migrated: {error}")
+        fail(f"the index cannot be migrated: {describe(error)}")
 
 
 @indexes.command()
@@ -80,7 +80,7 @@ def _run(work: Coroutine[object, object, bool]) -> None:
     try:
         same = asyncio.run(work)
     except (DomainError, apsw.Error, OSError) as error:
-        fail(f"it could not be done: {error}")
+        fail(f"it could not be done: {describe(error)}")
     if not same:
         fail("they differ", 8)
 

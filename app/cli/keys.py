@@ -5,22 +5,24 @@ Works beside a running server.
 
 from __future__ import annotations
 
-import asyncio
 import json
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from sluice_s3.app.cli.common import ConfigOption, DataOption, IndexOption, JsonOption, fail, load_settings
-from sluice_s3.app.errors import ConditionalRequestConflict, DomainError
+from sluice_s3.app.cli.opened_index import require_index, run_with_index
+from sluice_s3.app.errors import ConditionalRequestConflict
 from sluice_s3.app.settings import Settings
 
 if TYPE_CHECKING:
     from sluice_s3.app.encryption.keyring import KeyRing
+    from sluice_s3.app.index import Index
 
 keys = typer.Typer(name="key", help="The key ring.", no_args_is_help=True)
 
@@ -132,63 +134,45 @@ def new_ring(
     start.
     """
     from sluice_s3.app.encryption.keyring import RingError
+    from sluice_s3.app.store.encryption.keyring import renew_ring
 
     if not give_up:
         fail("every object that is encrypted with a key of the ring is lost then: give --give-up-encrypted", 2)
     settings = load_settings(data=data, config=config, index=index)
     try:
-        asyncio.run(_renew(settings))
-    except (RingError, DomainError, OSError) as error:
-        fail(f"there is no new key ring: {error or type(error).__name__}")
+        run_with_index(settings, lambda opened: renew_ring(opened, settings))
+    except RingError as error:
+        fail(f"there is no new key ring: {error}")
 
 
 def _run(settings: Settings, change: Callable[[KeyRing], KeyRing] | None, sealer: bytes = b"") -> KeyRing:
     from sluice_s3.app.encryption.keyring import RingError
+    from sluice_s3.app.encryption.master_key import read_master
 
+    require_index(settings)
     try:
-        return asyncio.run(_change(settings, change, sealer))
+        master = b"" if sealer else read_master(settings)
+        call = partial(_change, settings, master, change, sealer)
+        return run_with_index(settings, call, (ConditionalRequestConflict,))
     except RingError as error:
         fail(str(error))
     except ConditionalRequestConflict:
         fail("another command changed the key ring at the same moment: try again")
-    except (DomainError, OSError) as error:
-        fail(f"the index cannot be used: {type(error).__name__} {error}")
 
 
-async def _change(settings: Settings, change: Callable[[KeyRing], KeyRing] | None, sealer: bytes) -> KeyRing:
+async def _change(
+    settings: Settings, master: bytes, change: Callable[[KeyRing], KeyRing] | None, sealer: bytes, index: Index
+) -> KeyRing:
     from sluice_s3.app.encryption.keyring import load_keyring
-    from sluice_s3.app.encryption.master_key import find_master, read_master
-    from sluice_s3.app.index import open_index
+    from sluice_s3.app.encryption.master_key import find_master
     from sluice_s3.app.store.encryption.keyring import NO_KEYRING, change_ring, ring_text
 
-    if settings.index_is_missing:
-        fail("there is no index here")
-    master = b"" if sealer else read_master(settings)
-    index = open_index(settings, writer=False)
-    await index.start()
-    try:
-        text = await ring_text(index)
-        if change is not None:
-            return await change_ring(index, master or find_master(text, settings), change, sealer)
-        if not text:
-            fail(NO_KEYRING)
-        return load_keyring(text, master)
-    finally:
-        await index.close()
-
-
-async def _renew(settings: Settings) -> None:
-    from sluice_s3.app.index import open_index
-    from sluice_s3.app.store.encryption.keyring import renew_ring
-
-    if settings.index_is_missing:
-        fail("there is no index here")
-    index = open_index(settings, writer=False)
-    await index.start()
-    try:
-        await renew_ring(index, settings)
-    finally:
-        await index.close()
+    text = await ring_text(index)
+    if change is not None:
+        return await change_ring(index, master or find_master(text, settings), change, sealer)
+    if not text:
+        fail(NO_KEYRING)
+    return load_keyring(text, master)
 
 
 def _now() -> int:

@@ -23,7 +23,7 @@ from sluice_s3.app.cli.common import (
     load_settings,
     progress_bar,
 )
-from sluice_s3.app.errors import DomainError
+from sluice_s3.app.errors import DomainError, describe
 from sluice_s3.app.private_files import make_directory
 from sluice_s3.app.settings import Settings
 from sluice_s3.storage_drivers.errors import DriverError
@@ -78,7 +78,7 @@ def rebuild_command(
             install = None if dry_run else partial(work.install, replace=replace)
             code = run_and_report(work, install, as_json, replaced="the index that was there")
     except (DomainError, DriverError, OSError, apsw.Error, BlockingIOError) as error:
-        fail(f"the index could not be rebuilt: {error}")
+        fail(f"the index could not be rebuilt: {describe(error)}")
     raise typer.Exit(code)
 
 

@@ -8,7 +8,7 @@ import typer
 
 from sluice_s3.app.cli.common import ConfigOption, DataOption, IndexOption, JsonOption, fail, load_settings
 from sluice_s3.app.cli.rebuild import run_and_report, show_progress, without_server
-from sluice_s3.app.errors import DomainError
+from sluice_s3.app.errors import DomainError, describe
 from sluice_s3.storage_drivers.errors import DriverError
 
 
@@ -32,11 +32,11 @@ def recover_command(
 
     settings = load_settings(data=data, config=config, index=index)
     if settings.index_is_missing:
-        fail("there is no index here: `sluice rebuild` makes one from the data")
+        fail(f"there is no index at {settings.index_path}: `sluice rebuild` makes one from the data")
     try:
         with without_server(settings), show_progress() as progress, open_recovery(settings, progress) as work:
             install = None if dry_run else work.replace_base
             code = run_and_report(work, install, as_json, replaced="the older index")
     except (DomainError, DriverError, OSError, apsw.Error, BlockingIOError) as error:
-        fail(f"the index could not be brought up to date: {error}")
+        fail(f"the index could not be brought up to date: {describe(error)}")
     raise typer.Exit(code)

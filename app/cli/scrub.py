@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from sluice_s3.app.cli.common import ConfigOption, DataOption, IndexOption, JsonOption, fail, load_settings
-from sluice_s3.app.errors import DomainError
+from sluice_s3.app.errors import DomainError, describe
 from sluice_s3.app.settings import Settings
 from sluice_s3.storage_drivers.errors import DriverError
 
@@ -38,7 +38,7 @@ def scrub_command(
     try:
         report = asyncio.run(_run(settings, rate))
     except (DomainError, DriverError, CannotStart, OSError) as error:
-        fail(f"scrub could not run: {type(error).__name__} {error}")
+        fail(f"scrub could not run: {describe(error)}")
     if as_json:
         print(json.dumps({**asdict(report), "clean": report.clean}))
     else:

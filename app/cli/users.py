@@ -5,7 +5,6 @@ Works beside a running server, which applies a change at once.
 
 from __future__ import annotations
 
-import asyncio
 import json
 import os
 import secrets
@@ -26,8 +25,8 @@ from sluice_s3.app.cli.common import (
     fail_invalid,
     load_settings,
 )
-from sluice_s3.app.errors import AccountExists, DomainError, NoSuchAccount
-from sluice_s3.app.private_files import make_directory
+from sluice_s3.app.cli.opened_index import run_with_index
+from sluice_s3.app.errors import AccountExists, NoSuchAccount
 from sluice_s3.app.settings import Settings
 
 if TYPE_CHECKING:
@@ -146,7 +145,7 @@ def remove(who: Who, data: DataOption = None, config: ConfigOption = None, index
     async def call(opened: Index) -> None:
         account_id = await _account_id(opened, who)
         if await opened.buckets(account_id, "", "", 1):
-            _fail("the account owns buckets; disable it, or delete them first", 4)
+            fail("the account owns buckets; disable it, or delete them first", 4)
         await opened.remove_account(account_id)
 
     _run(load_settings(data=data, config=config, index=index), call)
@@ -187,27 +186,9 @@ async def _account_id(opened: Index, who: str) -> str:
 
 
 def _run(settings: Settings, call: Callable[[Index], Awaitable[T]]) -> T:
-    from sluice_s3.app.index import open_index
-
-    async def run() -> T:
-        opened = open_index(settings, writer=False)
-        await opened.start(migrate=True)
-        try:
-            return await call(opened)
-        finally:
-            await opened.close()
-
     try:
-        make_directory(settings.run_dir)
-        return asyncio.run(run())
+        return run_with_index(settings, call, (NoSuchAccount, AccountExists))
     except NoSuchAccount:
-        _fail("no such account", 3)
+        fail("no such account", 3)
     except AccountExists as error:
-        _fail(f"taken: {error}", 3)
-    except (DomainError, OSError) as error:
-        _fail(f"the index cannot be used: {type(error).__name__} {error}")
-    raise AssertionError("unreachable")
-
-
-def _fail(message: str, code: int = 1) -> None:
-    fail(message, code)
+        fail(f"taken: {error}", 3)

@@ -146,7 +146,8 @@ def test_i97_files_that_the_operator_names(tmp_path: Path) -> None:
 def test_i97_root_beside_a_service_of_another_user(tmp_path: Path) -> None:
     data = tmp_path / "data"
     add = ["user", "add", "--data", str(data), "--json"]
-    assert CliRunner().invoke(cli, add).exit_code == 0
+    for command in (["migrate", "--data", str(data)], add):
+        assert CliRunner().invoke(cli, command).exit_code == 0
     for path in (data, *data.rglob("*")):
         os.chown(path, pwd.getpwnam("nobody").pw_uid, -1)
     data.chmod(0o755)

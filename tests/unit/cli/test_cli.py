@@ -51,6 +51,33 @@ def test_default_buckets(gateway: Gateway) -> None:
     assert [entry["Name"] for entry in client(gateway.endpoint).list_buckets()["Buckets"]] == ["one", "two"]
 
 
+def test_buckets_beside_a_running_server(gateway: Gateway) -> None:
+    s3 = client(gateway.endpoint)
+    gateway.run("bucket", "create", "made", "--versioning")
+    assert s3.get_bucket_versioning(Bucket="made")["Status"] == "Enabled"
+    s3.put_object(Bucket="made", Key="k", Body=b"12345")
+    (row,) = [
+        one for one in json.loads(gateway.run("bucket", "list", "--usage", "--json").stdout) if one["bucket"] == "made"
+    ]
+    assert (row["store"], row["versioning"], row["bytes"], row["objects"]) == ("default", "enabled", 5, 1)
+    assert "made" in gateway.run("bucket", "list").stdout
+    codes = {
+        ("create", "made"): 4,
+        ("create", "no_name"): 2,
+        ("create", "other", "--store", "elsewhere"): 3,
+        ("create", "other", "--owner", "nobody"): 3,
+        ("remove", "made"): 4,
+        ("remove", "missing"): 3,
+    }
+    assert {words: gateway.run("bucket", *words, check=False).returncode for words in codes} == codes
+    s3.delete_object(
+        Bucket="made", Key="k", VersionId=s3.list_object_versions(Bucket="made")["Versions"][0]["VersionId"]
+    )
+    gateway.run("bucket", "remove", "made")
+    with pytest.raises(ClientError, match="NoSuchBucket"):
+        s3.put_object(Bucket="made", Key="k")
+
+
 def test_users_beside_a_running_server(gateway: Gateway) -> None:
     made = added(gateway, "--id", "user-1", "--display-name", "User 1", "--email", "u1@example.org")
     s3 = client(gateway.endpoint, made["access_key"], made["secret_key"])

@@ -17,6 +17,7 @@ TEXT = '{"Version":"2012-10-17","Statement":{"Effect":"Allow","Action":"s3:*","R
 
 @pytest.fixture
 def data(tmp_path: Path) -> Path:
+    assert CliRunner().invoke(cli, ["migrate", "--data", str(tmp_path)]).exit_code == 0
     made = CliRunner().invoke(cli, ["user", "add", "--id", "ours", "--access-key", "OURKEY", "--data", str(tmp_path)])
     assert made.exit_code == 0, made.output
     return tmp_path

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from typer.testing import CliRunner
 
@@ -50,3 +52,25 @@ def test_variables_of_others_are_left_alone() -> None:
     assert find_unknown(dict.fromkeys([*of_others, *setting_variables()], "1")) is None
     assert find_unknown({"SLUICE_OLD": ""}) is None
     assert find_unknown({"SLUICE_ZZZZZZ": "1"}) == "SLUICE_ZZZZZZ: there is no such setting"
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["user", "list"],
+        ["user", "add"],
+        ["key", "list"],
+        ["iam", "ours", "ListUsers"],
+        ["bucket", "list"],
+        ["bucket", "create", "new"],
+        ["bucket", "remove", "new"],
+        ["bucket", "quota", "new"],
+        ["fsck"],
+        ["scrub"],
+    ],
+)
+def test_a_command_in_a_wrong_directory_says_so_and_makes_nothing(tmp_path: Path, command: list[str]) -> None:
+    result = CliRunner().invoke(cli, [*command, "--data", str(tmp_path / "wrong")])
+    assert result.exit_code == 1
+    assert f"there is no index at {tmp_path}/wrong/index/sluice.db" in result.stderr
+    assert list(tmp_path.iterdir()) == []

@@ -1,0 +1,59 @@
+"""The index, as commands open it beside a running server."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, TypeVar
+
+from sluice_s3.app.cli.common import fail
+from sluice_s3.app.errors import DomainError, describe
+from sluice_s3.app.settings import Settings
+
+if TYPE_CHECKING:
+    from sluice_s3.app.index import Index
+
+T = TypeVar("T")
+
+
+def run_with_index(
+    settings: Settings, call: Callable[[Index], Awaitable[T]], expected: tuple[type[DomainError], ...] = ()
+) -> T:
+    """Open the index, return what `call` returns, and close it.
+
+    Passes `expected` errors on. Exits with 1 when there is no index, or it cannot be used.
+    """
+
+    async def run() -> T:
+        async with opened_index(settings) as index:
+            return await call(index)
+
+    try:
+        return asyncio.run(run())
+    except expected:
+        raise
+    except (DomainError, OSError) as error:
+        fail(f"the index cannot be used: {describe(error)}")
+
+
+@asynccontextmanager
+async def opened_index(settings: Settings) -> AsyncIterator[Index]:
+    """Open the index. Exits with 1 when there is none: a command in a wrong directory must not make one."""
+    from sluice_s3.app.index import open_index
+    from sluice_s3.app.private_files import make_directory
+
+    require_index(settings)
+    index = open_index(settings, writer=False)
+    make_directory(settings.run_dir)
+    await index.start()
+    try:
+        yield index
+    finally:
+        await index.close()
+
+
+def require_index(settings: Settings) -> None:
+    """Exit with 1 when there is no index, as far as visible without a connection."""
+    if settings.index_is_missing:
+        fail(f"there is no index at {settings.index_path} (--data and --index say where; `sluice serve` makes one)")
