@@ -21,7 +21,7 @@ unexport PYTHONDONTWRITEBYTECODE
 help: ## Show this list
 	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/\1|\2/p' $(MAKEFILE_LIST) | while IFS='|' read -r name text; do printf '  make %-14s %s\n' "$$name" "$$text"; done
 
-run: $(VENV)/.run ## Start the gateway on DATA (./data) and PORT (9000)
+run: $(VENV)/.run ## Start the gateway on DATA (./data) and PORT (9000), its admin listener on the next port
 	@$(BIN)/python scripts/run.py --data $(DATA) --port $(PORT)
 
 check: lint ## While you develop: lint, types, arrows, and the quick unit tests (TESTS="FILES" for others)
@@ -78,13 +78,16 @@ $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
 
 $(VENV)/.run: pyproject.toml setup.py | $(BIN)/python
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable .
+	@echo 'installing the gateway into $(VENV): a minute or two'
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable .
 	touch $@
 
 $(VENV)/.load: pyproject.toml setup.py | $(BIN)/python
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[loadtest]'
+	@echo 'installing the load tests into $(VENV): a minute or two'
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[loadtest]'
 	touch $@ $(VENV)/.run
 
 $(VENV)/.dev: pyproject.toml setup.py | $(BIN)/python
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	@echo 'installing what the tests need into $(VENV): a minute or two'
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
 	touch $@ $(VENV)/.run

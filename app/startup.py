@@ -198,8 +198,8 @@ async def _start_watched(store: Store, identities: StoreIdentities, stack: Async
     stack.push_async_callback(_cancel_and_wait, asyncio.create_task(breaker.run(_ignore_state)))
     if refused is None:
         await _bind(store, identities)
-        if store.driver.probe is not None:
-            logger.info("store %s: %s", store.name, store.driver.probe.line)
+        if (probe := store.driver.probe) is not None:
+            logger.log(logging.INFO if probe.lacks else logging.DEBUG, "store %s: %s", store.name, probe.line)
 
 
 def _is_transient(error: DriverError) -> bool:

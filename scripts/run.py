@@ -7,6 +7,7 @@ import contextlib
 import http.client
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -20,26 +21,40 @@ Sluice is ready.
 {keys}
 A first request, in another terminal:
 
+{first}
+Stop it with Ctrl-C.
+"""
+AWS = """\
 {exports}  aws --endpoint-url {endpoint} s3 mb s3://first
   aws --endpoint-url {endpoint} s3 cp README.md s3://first/
   aws --endpoint-url {endpoint} s3 ls s3://first/
-
-Stop it with Ctrl-C.
+"""
+CURL = """\
+{exports}  s3() {{ curl --aws-sigv4 aws:amz:{region}:s3 --user "$AWS_ACCESS_KEY_ID:$AWS_SECRET_ACCESS_KEY" "$@"; }}
+  s3 -X PUT {endpoint}/first
+  s3 -T README.md {endpoint}/first/
+  s3 {endpoint}/first
 """
 
 
 def welcome(endpoint: str, data: Path) -> str:
-    """Return how to use the gateway.
+    """Return how to use the gateway, by the AWS command line if it is installed, else by curl.
 
     It contains the generated keys, or refers to those of the environment, which it does not print.
     """
-    exports = "  export AWS_DEFAULT_REGION=" + os.environ.get("SLUICE_REGION", "us-east-1") + "\n"
+    region = os.environ.get("SLUICE_REGION", "us-east-1")
+    exports = f"  export AWS_DEFAULT_REGION={region}\n"
     if any(os.environ.get(name) for name in ("SLUICE_ROOT_ACCESS_KEY", "MINIO_ROOT_USER")):
-        return WELCOME.format(endpoint=endpoint, keys="  keys        those of your environment\n", exports=exports)
-    credentials = json.loads((data / "credentials").read_text())
-    keys = "  access key  {access_key}\n  secret key  {secret_key}\n".format(**credentials)
-    given = "  export AWS_ACCESS_KEY_ID={access_key} AWS_SECRET_ACCESS_KEY={secret_key}\n".format(**credentials)
-    return WELCOME.format(endpoint=endpoint, keys=keys, exports=given + exports)
+        keys = "  keys        those of your environment\n"
+    else:
+        credentials = json.loads((data / "credentials").read_text())
+        keys = "  access key  {access_key}\n  secret key  {secret_key}\n".format(**credentials)
+        exports = (
+            "  export AWS_ACCESS_KEY_ID={access_key} AWS_SECRET_ACCESS_KEY={secret_key}\n".format(**credentials)
+            + exports
+        )
+    first = (AWS if shutil.which("aws") else CURL).format(exports=exports, endpoint=endpoint, region=region)
+    return WELCOME.format(endpoint=endpoint, keys=keys, first=first)
 
 
 def wait_ready(port: int, gateway: subprocess.Popen[bytes]) -> bool:
@@ -62,6 +77,8 @@ def main() -> int:
     options = parser.parse_args()
     sluice = Path(sys.executable).with_name("sluice")
     command = [str(sluice), "serve", "--host", "127.0.0.1", "--port", str(options.port), "--data", str(options.data)]
+    if not os.environ.get("SLUICE_ADMIN_PORT"):  # so that two of them need two ports, not four
+        command += ["--admin-port", str(options.port + 1 if options.port < 65535 else -1)]
     # its own session: Ctrl-C reaches us alone, and the gateway gets one signal, the one it stops gracefully on
     gateway = subprocess.Popen(command, start_new_session=True)
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):

@@ -56,6 +56,11 @@ class ProbeResult(Protocol):
         """The findings in one line, for the log."""
         ...
 
+    @property
+    def lacks(self) -> list[str]:
+        """What was seen not to work."""
+        ...
+
 
 class Driver(Protocol):
     """One backing store.

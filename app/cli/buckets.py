@@ -20,7 +20,7 @@ from sluice_s3.app.cli.common import (
     load_settings,
     progress_bar,
 )
-from sluice_s3.app.cli.opened_index import require_index, run_with_index
+from sluice_s3.app.cli.opened_index import is_served, require_index, run_with_index
 from sluice_s3.app.errors import (
     BucketAlreadyExists,
     BucketAlreadyOwnedByYou,
@@ -244,7 +244,7 @@ async def _move(index: Index, settings: Settings, name: str, store: str, wait: b
     moved = await index.begin_move(name, store)
     if not wait:
         return 0
-    if not await _is_served(index, settings):
+    if not await is_served(index, settings):
         print("no server runs: the next one moves what is there", file=sys.stderr)
         return 0
     return await _watch(index, moved)
@@ -306,23 +306,6 @@ def _run(settings: Settings, call: Callable[[Index], Awaitable[T]], *expected: t
         return run_with_index(settings, call, (NoSuchBucket, *expected))
     except NoSuchBucket:
         fail("no such bucket", 3)
-
-
-async def _is_served(index: Index, settings: Settings) -> bool:
-    """Return whether a server holds its lock.
-
-    With several gateways, return whether one is not known to be dead.
-    """
-    from sluice_s3.app.index.cluster.transactions import LIVE
-    from sluice_s3.app.server.processes.instance_lock import acquire
-
-    if index.many_hosts:
-        return any(writer.state == LIVE for writer in await index.writers())
-    lock = acquire(settings.run_dir)
-    if lock is None:
-        return True
-    lock.close()
-    return False
 
 
 async def _watch(index: Index, bucket: Bucket) -> int:

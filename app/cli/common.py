@@ -42,6 +42,27 @@ def load_settings(**options: Any) -> Settings:
         fail_invalid(error, 2)
 
 
+def check_certificate(settings: Settings) -> None:
+    """Exit with 1 when a certificate or key is unusable, and name the files, which a worker's error does not."""
+    if (settings.tls_cert is None) != (settings.tls_key is None):
+        fail("give both --tls-cert and --tls-key, or neither")
+    if settings.tls_cert is None:
+        return
+    import ssl
+
+    from sluice_s3.app.private_files import check_given
+
+    try:
+        if settings.tls_key is not None:
+            with settings.tls_key.open("rb") as key:
+                check_given(key.fileno(), settings.tls_key)
+        # without an answer the library would read the key's passphrase from the terminal
+        ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(settings.tls_cert, settings.tls_key, lambda: "")
+    except OSError as error:
+        why = error.strerror or str(error)
+        fail(f"the certificate {settings.tls_cert} with the key {settings.tls_key} cannot be used: {why}")
+
+
 def progress_bar(*, disable: bool = False) -> Progress:
     """Create a progress bar on standard error."""
     from rich.console import Console

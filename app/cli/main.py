@@ -13,7 +13,8 @@ import typer
 from sluice_s3.app import __version__
 from sluice_s3.app.cli.bench import bench
 from sluice_s3.app.cli.buckets import buckets
-from sluice_s3.app.cli.common import ConfigOption, DataOption, IndexOption, fail, load_settings
+from sluice_s3.app.cli.common import ConfigOption, DataOption, IndexOption, check_certificate, fail, load_settings
+from sluice_s3.app.cli.config import config
 from sluice_s3.app.cli.fsck import fsck_command
 from sluice_s3.app.cli.iam import iam_command
 from sluice_s3.app.cli.import_ import import_command
@@ -23,6 +24,8 @@ from sluice_s3.app.cli.probe import probe_command
 from sluice_s3.app.cli.rebuild import rebuild_command
 from sluice_s3.app.cli.recover import recover_command
 from sluice_s3.app.cli.scrub import scrub_command
+from sluice_s3.app.cli.share import share_command
+from sluice_s3.app.cli.status import status_command
 from sluice_s3.app.cli.users import users
 from sluice_s3.app.interpreter import describe_interpreter
 from sluice_s3.app.settings import Settings
@@ -67,6 +70,7 @@ def serve(
 
     Settings without an option here come from the environment (prefix SLUICE_, see README).
     """
+    from sluice_s3.app.access.root_credentials import FILE_NAME
     from sluice_s3.app.server.processes.launcher import run
     from sluice_s3.app.startup import CannotStart, prepare
 
@@ -85,20 +89,20 @@ def serve(
         tls_cert=tls_cert,
         tls_key=tls_key,
     )
-    if (settings.tls_cert is None) != (settings.tls_key is None):
-        fail("give both --tls-cert and --tls-key, or neither")
-    _check_certificate(settings)
+    check_certificate(settings)
 
     def before_workers(settings: Settings) -> None:
         if advice := describe_interpreter().advice:
             print(f"sluice: {advice}", file=sys.stderr, flush=True)
+        file = settings.home / FILE_NAME
+        had_keys = file.exists()
         credentials = prepare(settings)
-        if not credentials.generated:
+        if had_keys or not credentials.generated:
             return
         if sys.stdout.isatty():
             print(f"access key: {credentials.access_key}\nsecret key: {credentials.secret_key}", flush=True)
         else:
-            print(f"sluice: the generated keys are in {settings.home / 'credentials'}", flush=True)
+            print(f"sluice: the generated keys are in {file}", flush=True)
 
     try:
         code = run(settings, before_workers=before_workers)
@@ -113,28 +117,10 @@ def version() -> None:
     print(__version__)
 
 
-def _check_certificate(settings: Settings) -> None:
-    """Name unusable certificate files, which a worker's error does not."""
-    if settings.tls_cert is None:
-        return
-    import ssl
-
-    from sluice_s3.app.private_files import check_given
-
-    try:
-        if settings.tls_key is not None:
-            with settings.tls_key.open("rb") as key:
-                check_given(key.fileno(), settings.tls_key)
-        # without an answer the library would read the key's passphrase from the terminal
-        ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(settings.tls_cert, settings.tls_key, lambda: "")
-    except OSError as error:
-        why = error.strerror or str(error)
-        fail(f"the certificate {settings.tls_cert} with the key {settings.tls_key} cannot be used: {why}")
-
-
 cli.add_typer(users, name="user")
 cli.add_typer(bench, name="bench")
 cli.add_typer(buckets, name="bucket")
+cli.add_typer(config, name="config")
 cli.add_typer(indexes, name="index")
 cli.add_typer(keys, name="key")
 cli.command("fsck")(fsck_command)
@@ -145,6 +131,8 @@ cli.command("probe")(probe_command)
 cli.command("rebuild")(rebuild_command)
 cli.command("recover")(recover_command)
 cli.command("scrub")(scrub_command)
+cli.command("share")(share_command)
+cli.command("status")(status_command)
 
 
 def main() -> None:

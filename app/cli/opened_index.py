@@ -57,3 +57,26 @@ def require_index(settings: Settings) -> None:
     """Exit with 1 when there is no index, as far as visible without a connection."""
     if settings.index_is_missing:
         fail(f"there is no index at {settings.index_path} (--data and --index say where; `sluice serve` makes one)")
+
+
+async def is_served(index: Index, settings: Settings) -> bool:
+    """Return whether a server holds its lock.
+
+    With several gateways, return whether one is not known to be dead.
+    """
+    from sluice_s3.app.index.cluster.transactions import LIVE
+
+    if index.many_hosts:
+        return any(writer.state == LIVE for writer in await index.writers())
+    return runs_here(settings)
+
+
+def runs_here(settings: Settings) -> bool:
+    """Return whether a server on this machine holds the lock of the runtime directory. Raises OSError."""
+    from sluice_s3.app.server.processes.instance_lock import acquire
+
+    lock = acquire(settings.run_dir)
+    if lock is None:
+        return True
+    lock.close()
+    return False

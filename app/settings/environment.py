@@ -21,10 +21,11 @@ _OTHERS = re.compile(
 
 def setting_variables() -> frozenset[str]:
     """Return the names of all variables that are settings."""
-    return frozenset(name for field in Settings.model_fields.items() for name in _names(*field))
+    return frozenset(name for field in Settings.model_fields.items() for name in variables_of(*field))
 
 
-def _names(name: str, field: FieldInfo) -> Iterable[str]:
+def variables_of(name: str, field: FieldInfo) -> Iterable[str]:
+    """Return the names of the variables that give a setting, the first one first."""
     if isinstance(field.validation_alias, AliasChoices):
         return [str(choice) for choice in field.validation_alias.choices]
     return [f"{PREFIX}{name.upper()}"]

@@ -82,9 +82,14 @@ class Probe:
         return self.trial(ability).works is not False
 
     @property
+    def lacks(self) -> list[str]:
+        """What was seen not to work."""
+        return [trial.ability.value for trial in self.trials if trial.works is False]
+
+    @property
     def line(self) -> str:
         """All results in one line, for a log."""
-        no = [trial.ability.value for trial in self.trials if trial.works is False]
+        no = self.lacks
         unknown = [trial.ability.value for trial in self.trials if trial.works is None]
         times = [
             f"{latency.call} {latency.median * 1000:.2g} ms"

@@ -25,7 +25,7 @@ from sluice_s3.app.private_files import make_directories
 from sluice_s3.app.server.processes.child import Child, ChildFailed, Role, start_child
 from sluice_s3.app.server.processes.instance_lock import InstanceLock, acquire
 from sluice_s3.app.server.processes.isolated_call import run_in_child
-from sluice_s3.app.server.processes.listen import CannotListen, listen, url_host
+from sluice_s3.app.server.processes.listen import CannotListen, listen, url_host, write_addresses
 from sluice_s3.app.server.processes.worker import COUNTERS, OLDEST, QUOTAS
 from sluice_s3.app.server.shared_memory.counters import Counters
 from sluice_s3.app.server.shared_memory.oldest_requests import OldestRequests
@@ -94,7 +94,7 @@ def _serve(settings: Settings, lock: InstanceLock, after_death: Hook | None, app
     tls = settings.tls_cert is not None
     of_slot: list[tuple[int, ...]] = [(listener.fileno(),) for listener in sockets]
     scheme, host = "https" if tls else "http", url_host(settings.host)
-    lines = [f"sluice: ready on {scheme}://{host}:{sockets[0].getsockname()[1]}"]
+    addresses = {"s3": f"{scheme}://{host}:{sockets[0].getsockname()[1]}"}
     try:
         if settings.website_port >= 0:
             sockets += (sites := listen(settings.host, settings.website_port, settings.workers))
@@ -103,11 +103,13 @@ def _serve(settings: Settings, lock: InstanceLock, after_death: Hook | None, app
         if admin is not None and settings.admin_port >= 0:
             sockets += listen(settings.admin_host, settings.admin_port, 1)
             roles.append(Role("admin", settings.workers, admin, (sockets[-1].fileno(),), False))
-            lines.append(f"sluice: admin on http://{url_host(settings.admin_host)}:{sockets[-1].getsockname()[1]}")
+            addresses["admin"] = f"http://{url_host(settings.admin_host)}:{sockets[-1].getsockname()[1]}"
         if settings.website_port >= 0:
-            lines.append(f"sluice: websites on {scheme}://{host}:{sites[0].getsockname()[1]}")
+            addresses["websites"] = f"{scheme}://{host}:{sites[0].getsockname()[1]}"
+        write_addresses(settings.run_dir, addresses)
         launcher = Launcher(settings, roles, lock, sockets, after_death)
         launcher.fork_all()
+        lines = (f"sluice: {'ready' if name == 's3' else name} on {url}" for name, url in addresses.items())
         return asyncio.run(launcher.run("\n".join(lines)))
     finally:
         for listener in sockets:
@@ -178,6 +180,7 @@ class Launcher:
         elif not stop_signal.done():
             print(ready, flush=True)
             await stop_signal
+            print("sluice: stopping once the requests in progress are done; a second signal stops at once", flush=True)
             await self._leave()
         starting.cancel()
         await asyncio.gather(starting, return_exceptions=True)

@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import os
 import socket
+from pathlib import Path
+
+from sluice_s3.app.private_files import open_file, replace_file
 
 BACKLOG = 2048
+ADDRESSES = "addresses"
+"""The file of the runtime directory that names what a server listens on."""
 
 
 class CannotListen(Exception):
@@ -62,3 +68,15 @@ def _bound(family: socket.AddressFamily, address: tuple[object, ...], *, shared:
         listener.close()
         raise
     return listener
+
+
+def write_addresses(run_dir: Path, addresses: dict[str, str]) -> None:
+    """Write the URLs of the listeners by their names, for commands beside the server. Raises OSError."""
+    with os.fdopen(replace_file(run_dir / ADDRESSES), "w") as file:
+        file.writelines(f"{name} {url}\n" for name, url in addresses.items())
+
+
+def read_addresses(run_dir: Path) -> dict[str, str]:
+    """Return the URLs that the last server of this directory listened on. Raises OSError."""
+    with os.fdopen(open_file(run_dir / ADDRESSES, os.O_RDONLY)) as file:
+        return dict(line.split(maxsplit=1) for line in file.read().splitlines())

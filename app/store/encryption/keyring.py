@@ -156,8 +156,8 @@ async def make_ring(index: Index, sources: Sources) -> None:
         return
     await index.change_keyring("", KeyRing.new(time.time_ns() // 1_000_000).seal(master))
     logger.info(
-        "encryption: made a key ring, sealed by %s; that protects objects only while it is kept apart from the data, "
-        "and losing it loses every encrypted object: back it up",
+        "encryption: a new key ring is sealed by %s: back that up, apart from the data; without it encrypted objects "
+        "are lost",
         where,
     )
 

@@ -9,6 +9,8 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from urllib.error import HTTPError
+from urllib.request import Request, urlopen
 
 import pytest
 from botocore.exceptions import ClientError
@@ -76,6 +78,49 @@ def test_buckets_beside_a_running_server(gateway: Gateway) -> None:
     gateway.run("bucket", "remove", "made")
     with pytest.raises(ClientError, match="NoSuchBucket"):
         s3.put_object(Bucket="made", Key="k")
+
+
+def test_shared_links(gateway: Gateway) -> None:
+    s3 = client(gateway.endpoint)
+    key = "a dir/ü+1 &?.txt"
+    put = gateway.run("share", f"s3://one/{key}", "--upload").stdout.strip()
+    with urlopen(Request(put, b"shared", method="PUT")) as answer:
+        assert answer.status == 200
+    get = gateway.run("share", f"s3://one/{key}", "--expires", "15m").stdout.strip()
+    assert get.startswith(gateway.endpoint)
+    with urlopen(get) as answer:
+        assert answer.read() == b"shared"
+    made = added(gateway, "--id", "sharer")
+    link = gateway.run("share", f"s3://one/{key}", "--access-key", made["access_key"]).stdout.strip()
+    with pytest.raises(HTTPError, match="403"), urlopen(link):
+        pass
+    gateway.run("user", "disable", "sharer")
+    codes = [
+        gateway.run("share", *words, check=False).returncode
+        for words in (
+            ("s3://none/key",),
+            ("s3://one/none",),
+            (f"s3://one/{key}", "--access-key", made["access_key"]),
+            (f"s3://one/{key}", "--access-key", "NOBODY"),
+            (f"s3://one/{key}", "--endpoint", "ftp://x"),
+        )
+    ]
+    assert codes == [3, 3, 3, 3, 2]
+    named = gateway.run("share", f"s3://one/{key}", "--endpoint", "https://s3.example.org").stdout
+    assert named.startswith("https://s3.example.org/one/a%20dir/")
+    s3.delete_object(Bucket="one", Key=key)
+
+
+def test_status(gateway: Gateway, tmp_path: Path) -> None:
+    found = json.loads(gateway.run("status", "--json").stdout)
+    assert (found["state"], found["listens"]["s3"]) == ("ready", gateway.endpoint)
+    (store,) = found["stores"]
+    assert 0 < store["free_bytes"] < store["total_bytes"]
+    shown = gateway.run("status").stdout
+    assert f"s3         {gateway.endpoint}\n" in shown
+    with Gateway(tmp_path / "data") as other:
+        assert other.run("status", "--quiet").stdout == ""
+    assert other.run("status", check=False).returncode == 3
 
 
 def test_users_beside_a_running_server(gateway: Gateway) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -74,3 +75,43 @@ def test_a_command_in_a_wrong_directory_says_so_and_makes_nothing(tmp_path: Path
     assert result.exit_code == 1
     assert f"there is no index at {tmp_path}/wrong/index/sluice.db" in result.stderr
     assert list(tmp_path.iterdir()) == []
+
+
+def test_config_check_shows_what_is_given_and_no_secret(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = tmp_path / "sluice.toml"
+    file.write_text(
+        'region = "eu-1"\n[stores.far]\nurl = "sftp://me:hush@host/x"\ndriver = "fsspec"\n'
+        'options = {password = "hush"}\n'
+    )
+    file.chmod(0o600)
+    monkeypatch.setenv("SLUICE_ROOT_ACCESS_KEY", "ROOT")
+    monkeypatch.setenv("SLUICE_ROOT_SECRET_KEY", "hush-hush")
+    index = f"sqlite:///{tmp_path}/index.db"
+    result = CliRunner().invoke(cli, ["config", "check", "--config", str(file), "--index", index, "--json"])
+    assert result.exit_code == 0, result.output
+    assert "hush" not in result.output
+    found = json.loads(result.stdout)
+    assert found["region"] == {"value": "eu-1", "from": "the file"}
+    assert found["root_access_key"] == {"value": "ROOT", "from": "SLUICE_ROOT_ACCESS_KEY"}
+    assert found["index"]["from"] == "--index"
+    assert found["stores"]["value"]["far"]["options"] == {"password": "**********"}
+    assert set(found) == {"region", "stores", "index", "config", "root_access_key", "root_secret_key"}
+    file.write_text('regoin = "eu-1"\n')
+    refused = CliRunner().invoke(cli, ["config", "check", "--config", str(file)])
+    assert (refused.exit_code, "regoin" in refused.stderr) == (2, True)
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["bucket/key"], "is not s3://BUCKET/KEY"),
+        (["s3://bucket"], "is not s3://BUCKET/KEY"),
+        (["s3://b/k", "--expires", "8d"], "1 second to 7 days"),
+        (["s3://b/k", "--expires", "0"], "1 second to 7 days"),
+        (["s3://b/k", "--expires", "soon"], "1 second to 7 days"),
+        (["s3://b/k", "--upload", "--version-id", "v"], "cannot be written"),
+    ],
+)
+def test_what_cannot_be_shared(words: list[str], message: str) -> None:
+    result = CliRunner().invoke(cli, ["share", *words])
+    assert (result.exit_code, message in result.stderr) == (2, True)

@@ -1,0 +1,127 @@
+"""`sluice share`: a presigned URL of an object."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Annotated, NamedTuple
+from urllib.parse import quote, urlsplit
+
+import typer
+
+from sluice_s3.app.cli.common import ConfigOption, DataOption, IndexOption, fail, load_settings
+from sluice_s3.app.cli.opened_index import run_with_index
+from sluice_s3.app.settings import Settings
+
+if TYPE_CHECKING:
+    from sluice_s3.app.index import Index
+
+LONGEST_SECONDS = 7 * 24 * 3600
+"""The longest that AWS allows (https://docs.aws.amazon.com/AmazonS3/latest/userguide/using-presigned-url.html)."""
+UNIT_SECONDS = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86_400}
+
+
+class Key(NamedTuple):
+    """The access key that signs."""
+
+    access_key: str
+    secret_key: str
+
+
+def share_command(
+    url: Annotated[str, typer.Argument(metavar="s3://BUCKET/KEY", help="The object.")],
+    expires: Annotated[str, typer.Option(help="How long it works: seconds, or with a unit: 15m, 12h, 7d.")] = "1h",
+    upload: Annotated[bool, typer.Option("--upload", help="A URL to PUT the object to.")] = False,
+    version: Annotated[str, typer.Option("--version-id", help="A version of the object.")] = "",
+    endpoint: Annotated[
+        str | None, typer.Option(help="URL that others reach the gateway at; default where it listens.")
+    ] = None,
+    access_key: Annotated[str | None, typer.Option(help="Key that signs; default the first account's.")] = None,
+    data: DataOption = None,
+    config: ConfigOption = None,
+    index: IndexOption = None,
+) -> None:
+    """Print a presigned URL, with which anybody can read an object for a while, or write it.
+
+    It has the rights of the key that signs it, and ends early when that key is removed.
+
+    Exit codes: 1 it failed, 2 wrong arguments, 3 no such bucket, object or key.
+    """
+    match = re.fullmatch(r"s3://([^/]+)/(.+)", url, re.DOTALL)
+    if match is None:
+        fail(f"{url!r} is not s3://BUCKET/KEY", 2)
+    if upload and version:
+        fail("a version cannot be written", 2)
+    seconds = _seconds(expires)
+    settings = load_settings(data=data, config=config, index=index)
+    bucket, key = match.groups()
+    signer = run_with_index(
+        settings, lambda opened: _signer(opened, settings, access_key, bucket, None if upload else (key, version))
+    )
+    print(_presign(_endpoint(settings, endpoint), settings.region, signer, bucket, key, version, seconds, upload))
+
+
+def _seconds(text: str) -> int:
+    match = re.fullmatch(r"([0-9]{1,7})([smhd]?)", text)
+    seconds = int(match[1]) * UNIT_SECONDS[match[2]] if match else 0
+    if not 1 <= seconds <= LONGEST_SECONDS:
+        fail(f"--expires {text}: give 1 second to 7 days, as 900, 15m, 12h or 7d", 2)
+    return seconds
+
+
+async def _signer(
+    index: Index, settings: Settings, access_key: str | None, bucket: str, wanted: tuple[str, str] | None
+) -> Key:
+    """Return the key that signs, once bucket and object are known to exist."""
+    from sluice_s3.app.access.root_credentials import root_credentials
+
+    found = await index.bucket(bucket)
+    if found is None:
+        fail("no such bucket", 3)
+    place = settings.named_stores.get(found.store)
+    if wanted is not None and not (place and place.layout == "tree"):  # the index may not know a new file yet
+        row = await index.version(found.id, wanted[0], wanted[1] or None)
+        if row is None or row.is_marker:
+            fail("no such object", 3)
+    if access_key is None:
+        root = root_credentials(settings)
+        return Key(root.access_key, root.secret_key)
+    row_of_key = await index.access_key(access_key)
+    if row_of_key is None or row_of_key.disabled or row_of_key.token:
+        fail("no such access key, or it is disabled or temporary", 3)
+    return Key(row_of_key.access_key, row_of_key.secret)
+
+
+def _endpoint(settings: Settings, endpoint: str | None) -> str:
+    from sluice_s3.app.server.processes.listen import read_addresses
+
+    if endpoint is None:
+        try:
+            return read_addresses(settings.run_dir)["s3"]
+        except (OSError, KeyError):
+            fail("no server has run here yet: give --endpoint", 2)
+    if not re.fullmatch(r"https?://[^/?#]+/?", endpoint):
+        fail(f"--endpoint {endpoint}: give http://HOST[:PORT] or https://HOST[:PORT]", 2)
+    return endpoint
+
+
+def _presign(
+    endpoint: str, region: str, signer: Key, bucket: str, key: str, version: str, seconds: int, upload: bool
+) -> str:
+    """Return the URL, signed by version 4."""
+    from awscrt import auth, http
+
+    place = urlsplit(endpoint)
+    path = f"/{bucket}/{quote(key, safe='/')}" + (f"?versionId={quote(version, safe='')}" if version else "")
+    request = http.HttpRequest("PUT" if upload else "GET", path, http.HttpHeaders([("host", place.netloc)]))
+    config = auth.AwsSigningConfig(
+        signature_type=auth.AwsSignatureType.HTTP_REQUEST_QUERY_PARAMS,
+        credentials_provider=auth.AwsCredentialsProvider.new_static(signer.access_key, signer.secret_key),
+        region="us-east-1" if region == "auto" else region,
+        service="s3",
+        use_double_uri_encode=False,
+        should_normalize_uri_path=False,
+        signed_body_value=auth.AwsSignedBodyValue.UNSIGNED_PAYLOAD,
+        expiration_in_seconds=seconds,
+    )
+    auth.aws_sign_request(request, config).result()
+    return f"{place.scheme}://{place.netloc}{request.path}"
