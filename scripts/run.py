@@ -30,7 +30,10 @@ AWS = """\
   aws --endpoint-url {endpoint} s3 ls s3://first/
 """
 CURL = """\
-{exports}  s3() {{ curl --aws-sigv4 aws:amz:{region}:s3 --user "$AWS_ACCESS_KEY_ID:$AWS_SECRET_ACCESS_KEY" "$@"; }}
+{exports}  s3() {{
+    curl --aws-sigv4 aws:amz:{region}:s3 --user "$AWS_ACCESS_KEY_ID:$AWS_SECRET_ACCESS_KEY" \\
+      -H x-amz-content-sha256:UNSIGNED-PAYLOAD "$@"
+  }}
   s3 -X PUT {endpoint}/first
   s3 -T README.md {endpoint}/first/
   s3 {endpoint}/first
