@@ -14,6 +14,7 @@ from sluice_s3.app.access.lookup_cache import LookupCache
 from sluice_s3.app.background_jobs import BackgroundJobs
 from sluice_s3.app.index import Index, open_index
 from sluice_s3.app.s3.gateway import Gateway
+from sluice_s3.app.s3.request_rates import RequestRateLimits
 from sluice_s3.app.s3.services import Services
 from sluice_s3.app.s3.wire import checksums
 from sluice_s3.app.s3.wire.request import S3Request
@@ -55,7 +56,8 @@ class WorkerApp:
         self._store = make_stores(self._index, settings, read_caches=context.read_caches)
         """The default store, which references the others."""
         self._stores = list(self._store.all.values())
-        self._services = Services(settings, self._store, LookupCache(self._index), context.memory)
+        limits = None if context.rates is None else RequestRateLimits(settings, context.rates)
+        self._services = Services(settings, self._store, LookupCache(self._index), context.memory, limits)
         self._services.quotas.shares = context.quotas
         health = HealthChecks(self._is_ready, self._index, settings.domains, settings.website_domains)
         self.gateway = Gateway(self._services, context.observe, health.answer)

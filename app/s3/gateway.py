@@ -82,6 +82,8 @@ class Gateway:
                 if health is not None:
                     request.operation, response = HEALTH_CHECK, health
                 elif (self._websites or request.website) and (site := serve.website_bucket(request, self._websites)):
+                    if services.rates is not None:
+                        services.rates.check(request)
                     response = await serve.handle(services, request, site)
                 else:
                     response = await self._handle(request)
@@ -133,6 +135,8 @@ class Gateway:
                 key = await self._cache.key(signature.access_key)
                 _, buckets = self._cache.entries()  # an epoch may have passed
             authentication.verify(request, signature, key)
+        if services.rates is not None:
+            services.rates.check(request)
         operation = _find_operation(request)
         bucket = None
         if operation.on_bucket and request.bucket is not None:

@@ -9,6 +9,7 @@ from collections.abc import Awaitable
 from sluice_s3.app.access.lookup_cache import LookupCache
 from sluice_s3.app.index.buckets.rows import Bucket
 from sluice_s3.app.index.objects.rows import Version
+from sluice_s3.app.s3.request_rates import RequestRateLimits
 from sluice_s3.app.s3.wire import target
 from sluice_s3.app.s3.wire.request import MemoryBudget, S3Request
 from sluice_s3.app.settings import Settings
@@ -23,7 +24,14 @@ from sluice_s3.app.store.store import Store
 class Services:
     """The services of one worker. Every handler of an operation gets them."""
 
-    def __init__(self, settings: Settings, store: Store, cache: LookupCache, memory: MemoryBudget) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        store: Store,
+        cache: LookupCache,
+        memory: MemoryBudget,
+        rates: RequestRateLimits | None = None,
+    ) -> None:
         self.settings = settings
         self.store = store
         """The default store, which references the others."""
@@ -34,6 +42,8 @@ class Services:
         self.regions = Regions(settings.region)
         self.region = self.regions.default
         self.memory = memory
+        self.rates = rates
+        """None without limits of rates."""
         self.archives = store.archives
         self.plain_file_stores = frozenset(name for name, one in store.all.items() if one.tree is not None)
         self._crc64_etags = any(one.etag_kind != MD5 for one in store.all.values())

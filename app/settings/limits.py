@@ -29,6 +29,19 @@ class LimitSettings(BaseSettings):
     max_headers: int = Field(200, ge=20, description="Number of a request's header fields.")
     max_connections: int = Field(4096, ge=1, description="Connections a worker holds; past them `SlowDown`.")
     max_requests: int = Field(1024, ge=1, description="Requests a worker runs at once; past them `SlowDown`.")
+    requests_per_second: int = Field(
+        0,
+        ge=0,
+        le=1_000_000,
+        description="Requests a second of each account, by all workers; past them `SlowDown`. A second's worth may "
+        "come at once. 0: no bound.",
+    )
+    anonymous_requests_per_second: int = Field(
+        0,
+        ge=0,
+        le=1_000_000,
+        description="The same of each client address (see `TRUSTED_PROXIES`) that signs nothing.",
+    )
     max_body_memory: int = Field(
         96 * MIB,
         ge=4 * MIB,

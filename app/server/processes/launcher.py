@@ -26,7 +26,7 @@ from sluice_s3.app.server.processes.child import Child, ChildFailed, Role, start
 from sluice_s3.app.server.processes.instance_lock import InstanceLock, acquire
 from sluice_s3.app.server.processes.isolated_call import run_in_child
 from sluice_s3.app.server.processes.listen import CannotListen, listen, url_host, write_addresses
-from sluice_s3.app.server.processes.worker import COUNTERS, OLDEST, QUOTAS
+from sluice_s3.app.server.processes.worker import COUNTERS, OLDEST, QUOTAS, open_request_rates
 from sluice_s3.app.server.shared_memory.counters import Counters
 from sluice_s3.app.server.shared_memory.oldest_requests import OldestRequests
 from sluice_s3.app.server.shared_memory.quota_ledger import QuotaLedger
@@ -136,6 +136,7 @@ class Launcher:
         self._counters = Counters(settings.run_dir / COUNTERS, self._slot_count, create=True)
         self._oldest = OldestRequests(settings.run_dir / OLDEST, self._slot_count, create=True)
         self._quotas = QuotaLedger(settings.run_dir / QUOTAS, self._slot_count, create=True)
+        open_request_rates(settings, create=True)
         self._stores = StoreStates(settings.run_dir, list(settings.named_stores), self._slot_count, create=True)
         self._read_caches = ReadCaches(settings)
         self._children: set[Child] = set()

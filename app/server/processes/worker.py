@@ -36,6 +36,7 @@ from sluice_s3.app.server.processes.spawn import set_process_title
 from sluice_s3.app.server.shared_memory.counters import Counters
 from sluice_s3.app.server.shared_memory.oldest_requests import OldestRequests
 from sluice_s3.app.server.shared_memory.quota_ledger import QuotaLedger
+from sluice_s3.app.server.shared_memory.request_rates import RequestRates
 from sluice_s3.app.server.shared_memory.store_states import StoreStates
 from sluice_s3.app.settings import Settings
 from sluice_s3.app.store.quotas import NoPeers, PeerUsage
@@ -52,6 +53,7 @@ ALARM = "integrity alarm"
 COUNTERS = "counters"
 OLDEST = "oldest"
 QUOTAS = "quota-shares"
+RATES = "request-rates"
 READY = b"ready\n"
 
 
@@ -92,6 +94,7 @@ class WorkerContext:
         """The budget of bytes for request bodies."""
         self._oldest = OldestRequests(run_dir / OLDEST, spec.places)
         self.quotas = _quota_shares(spec)
+        self.rates = open_request_rates(spec.settings)
         self.read_caches = getattr(spec, "read_caches", {})  # a launcher older than this code has none
         self._log = AccessLog() if spec.settings.access_log else None
         self.leaving = False
@@ -163,6 +166,13 @@ def _quota_shares(spec: WorkerSpec) -> PeerUsage:
         return QuotaLedger(spec.settings.run_dir / QUOTAS, spec.places, spec.place)
     except FileNotFoundError:  # the launcher is older than this code
         return NoPeers()
+
+
+def open_request_rates(settings: Settings, *, create: bool = False) -> RequestRates | None:
+    """Return the rates that all processes share; None without limits of them. Raises OSError."""
+    if not (settings.requests_per_second or settings.anonymous_requests_per_second):
+        return None
+    return RequestRates(settings.run_dir / RATES, create=create)
 
 
 class AlarmCounter(logging.Handler):

@@ -1,0 +1,65 @@
+"""The rates that processes share, and the limits of them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from sluice_s3.app.server.shared_memory import request_rates
+from sluice_s3.app.server.shared_memory.request_rates import PROBES, RequestRates
+
+
+class Clock:
+    """The time, which stands still."""
+
+    def __init__(self) -> None:
+        self.now = 1000.0
+
+    def monotonic(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    clock = Clock()
+    monkeypatch.setattr(request_rates, "time", clock)
+    return clock
+
+
+def admitted(rates: RequestRates, caller: str, count: int, per_second: int = 10) -> int:
+    return sum(rates.admit(caller, per_second) for _ in range(count))
+
+
+def test_a_second_may_come_at_once_and_then_the_rate_holds(tmp_path: Path, clock: Clock) -> None:
+    rates = RequestRates(tmp_path / "rates", create=True)
+    assert admitted(rates, "a", 30) == 10
+    clock.now += 0.5
+    assert admitted(rates, "a", 30) == 5
+    clock.now += 60
+    assert admitted(rates, "a", 30) == 10, "what was not used before does not add up"
+
+
+def test_processes_count_together_and_callers_apart(tmp_path: Path, clock: Clock) -> None:
+    one = RequestRates(tmp_path / "rates", create=True)
+    other = RequestRates(tmp_path / "rates")
+    assert admitted(one, "a", 6) == 6
+    assert admitted(other, "a", 30) == 4
+    assert admitted(other, "b", 30) == 10
+
+
+def test_a_slot_is_taken_again_and_a_full_house_is_shared(
+    tmp_path: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(request_rates, "SLOTS", 1)
+    rates = RequestRates(tmp_path / "rates", create=True)
+    for number in range(PROBES):
+        assert admitted(rates, str(number), 11) == 10
+    assert admitted(rates, "one too many", 1) == 0
+    clock.now += 2
+    assert admitted(rates, "one too many", 11) == 10
+
+
+def test_another_start_forgets(tmp_path: Path) -> None:
+    assert admitted(RequestRates(tmp_path / "rates", create=True), "a", 10, 1) == 1
+    assert admitted(RequestRates(tmp_path / "rates", create=True), "a", 10, 1) == 1
