@@ -3,14 +3,14 @@
 ARG PYTHON=docker.io/library/python:3.11-slim-bookworm
 
 FROM ${PYTHON} AS dependencies
-# of pyproject.toml, with commas: `fsspec` for stores over sftp and the like
+# of pyproject.toml, with commas, besides `postgres`: `fsspec` for stores over sftp and the like
 ARG EXTRAS=
 WORKDIR /source
 COPY pyproject.toml ./
 # apart from the sources, so that they change without all of this being installed again
 RUN python3 -m venv --without-pip /opt/sluice && \
     python3 -c "import sys, tomllib; p = tomllib.load(open('pyproject.toml', 'rb'))['project']; \
-wanted = [*p['dependencies'], *(d for e in sys.argv[1].split(',') if e for d in p['optional-dependencies'][e])]; \
+wanted = [*p['dependencies'], *(d for e in ['postgres', *filter(None, sys.argv[1].split(','))] for d in p['optional-dependencies'][e])]; \
 print('\n'.join(wanted))" "${EXTRAS}" > /requirements && \
     python3 -m pip --python /opt/sluice/bin/python install --no-cache-dir --only-binary :all: -r /requirements
 

@@ -33,13 +33,24 @@ def load_settings(**options: Any) -> Settings:
     if (fault := find_unknown(os.environ)) is not None:
         fail(fault, 2)
     try:
-        return Settings(**{name: value for name, value in options.items() if value is not None})
+        settings = Settings(**{name: value for name, value in options.items() if value is not None})
     except ConfigError as error:
         fail(str(error), 2)
     except SettingsError as error:  # of a variable that should be JSON; its text names the setting and no value
         fail(f"{error}: {error.__cause__}" if error.__cause__ else str(error), 2)
     except ValidationError as error:
         fail_invalid(error, 2)
+    if settings.index_url is not None:
+        require_postgres()
+    return settings
+
+
+def require_postgres() -> None:
+    """Exit with 2 when the package that talks to Postgres is not installed."""
+    from importlib.util import find_spec
+
+    if find_spec("asyncpg") is None:
+        fail("an index in Postgres needs asyncpg, which is not installed: pip install 'sluice-s3[postgres]'", 2)
 
 
 def check_certificate(settings: Settings) -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from sluice_s3.app.cli.common import ConfigOption, DataOption, IndexOption, fail, load_settings
+from sluice_s3.app.cli.common import ConfigOption, DataOption, IndexOption, fail, load_settings, require_postgres
 from sluice_s3.app.errors import DomainError, describe
 from sluice_s3.app.private_files import make_directory
 from sluice_s3.app.settings import is_index_url
@@ -72,6 +72,8 @@ def _check(*urls: str) -> None:
     for url in urls:
         if not is_index_url(url):
             fail("FROM and TO must be sqlite:////FILE or postgresql://…", 2)
+        if not url.startswith("sqlite:"):
+            require_postgres()
 
 
 def _run(work: Coroutine[object, object, bool]) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, closing
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import apsw
 import orjson
@@ -18,14 +18,13 @@ from sqlalchemy import Table
 
 from sluice_s3.app.errors import StoreUnavailable
 from sluice_s3.app.index.meta.statements import POSITION
-from sluice_s3.app.index.postgres import migrate as postgres_migrate
-from sluice_s3.app.index.postgres.database import Connection, Database
-from sluice_s3.app.index.postgres.dialect import escape, unescape
-from sluice_s3.app.index.postgres.runner import SNAPSHOT
 from sluice_s3.app.index.schema.tables import GROUP_BITS, REVISION, metadata, operations, sequence
 from sluice_s3.app.index.sqlite import migrate
 from sluice_s3.app.index.sqlite.connection import database_files, one_row, open_connection, refuse_network
 from sluice_s3.app.private_files import check_owners, make_directory
+
+if TYPE_CHECKING:
+    from sluice_s3.app.index.postgres.database import Connection  # it needs an extra
 
 ROWS_PER_BATCH = 2000
 TABLES: tuple[Table, ...] = tuple(table for table in metadata.sorted_tables if table not in (operations, sequence))
@@ -120,12 +119,16 @@ class PostgresEndpoint:
 
     async def rows(self, table: Table) -> AsyncIterator[list[Row]]:
         """See `CopyEndpoint`."""
+        from sluice_s3.app.index.postgres.dialect import unescape
+
         cursor = await self._connection.cursor(_ordered(table))
         while found := await cursor.fetch(ROWS_PER_BATCH):
             yield [[unescape(value) if type(value) is str else value for value in row] for row in found]
 
     async def add(self, table: Table, rows: list[Row]) -> None:
         """See `CopyEndpoint`."""
+        from sluice_s3.app.index.postgres.dialect import escape
+
         plain = [tuple(escape(value) if type(value) is str else value for value in row) for row in rows]
         await self._connection.copy_records_to_table(table.name, records=plain)
 
@@ -156,18 +159,26 @@ async def open_endpoint(url: str, *, write: bool = False) -> AsyncIterator[CopyE
         if url.startswith("sqlite:///"):
             yield _sqlite(Path(url.partition(":///")[2]), stack, write)
             return
-        link = Database(url)
-        stack.push_async_callback(link.close)
-        connection = await link.connect()
-        stack.push_async_callback(connection.close)
-        await postgres_migrate.require_server(connection, durability="full" if write else "relaxed")
-        if write and await postgres_migrate.revision(connection) != REVISION:
-            await postgres_migrate.upgrade(link)
-        await postgres_migrate.check_revision(connection)
-        # no time limit: the connection may stay idle while the other side reads a large table
-        await connection.execute("SET idle_in_transaction_session_timeout = 0")
-        await connection.execute(link.begin if write else SNAPSHOT)
-        yield PostgresEndpoint(connection)
+        yield await _postgres(url, stack, write)
+
+
+async def _postgres(url: str, stack: AsyncExitStack, write: bool) -> PostgresEndpoint:
+    from sluice_s3.app.index.postgres import migrate
+    from sluice_s3.app.index.postgres.database import Database
+    from sluice_s3.app.index.postgres.runner import SNAPSHOT
+
+    link = Database(url)
+    stack.push_async_callback(link.close)
+    connection = await link.connect()
+    stack.push_async_callback(connection.close)
+    await migrate.require_server(connection, durability="full" if write else "relaxed")
+    if write and await migrate.revision(connection) != REVISION:
+        await migrate.upgrade(link)
+    await migrate.check_revision(connection)
+    # no time limit: the connection may stay idle while the other side reads a large table
+    await connection.execute("SET idle_in_transaction_session_timeout = 0")
+    await connection.execute(link.begin if write else SNAPSHOT)
+    return PostgresEndpoint(connection)
 
 
 def _sqlite(path: Path, stack: AsyncExitStack, write: bool) -> SqliteEndpoint:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 from pathlib import Path
 
@@ -99,6 +100,15 @@ def test_config_check_shows_what_is_given_and_no_secret(tmp_path: Path, monkeypa
     file.write_text('regoin = "eu-1"\n')
     refused = CliRunner().invoke(cli, ["config", "check", "--config", str(file)])
     assert (refused.exit_code, "regoin" in refused.stderr) == (2, True)
+
+
+def test_postgres_without_its_package_is_refused_by_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    real = importlib.util.find_spec
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name == "asyncpg" else real(name))
+    url = "postgresql://user@127.0.0.1:1/index"
+    for command in (["user", "list", "--index", url], ["serve", "--index", url], ["index", "copy", url, url]):
+        result = CliRunner().invoke(cli, command)
+        assert (result.exit_code, "pip install 'sluice-s3[postgres]'" in result.stderr) == (2, True)
 
 
 @pytest.mark.parametrize(
