@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,8 @@ from sluice_s3.app.errors import StoreUnavailable
 from sluice_s3.app.index.postgres.advisory_locks import GLOBAL_LOCK
 from sluice_s3.app.index.postgres.database import Connection, Database
 from sluice_s3.app.index.schema.tables import REVISION, UNKNOWN_REVISION
+
+logger = logging.getLogger("sluice.index")
 
 OLDEST = 14
 MIGRATING = GLOBAL_LOCK + 1
@@ -59,6 +62,17 @@ async def upgrade(database: Database) -> None:
     """
     if database.pooler:
         raise StoreUnavailable(reason="the tables are missing or old: `sluice migrate` with a URL of the server itself")
+    connection = await database.connect()
+    try:
+        current = await revision(connection)
+    finally:
+        await connection.close()
+    if current is not None and current != REVISION:
+        logger.warning(
+            "index: upgrading it from revision %s to %s; earlier versions of Sluice cannot use it then",
+            current,
+            REVISION,
+        )
     await _run_alembic(database.connect)
 
 

@@ -53,10 +53,11 @@ def require_revision(connection: apsw.Connection) -> None:
         raise StoreUnavailable(reason=f"the index is of revision {current} and this version needs {REVISION}")
 
 
-def upgrade(path: Path, lock_path: Path) -> None:
+def upgrade(path: Path, lock_path: Path, *, keep: bool = True) -> None:
     """Create or upgrade the index at `path`, under the exclusive file lock of its commits.
 
-    Raises DomainError.
+    With `keep`, an upgrade leaves a copy of the older one beside it, since there is no way back. Raises DomainError;
+    StoreFull also when there is no room for the copy.
     """
     lock = open_file(lock_path)
     try:
@@ -67,11 +68,21 @@ def upgrade(path: Path, lock_path: Path) -> None:
             real_path = os.path.realpath(path)  # the owner of this link was checked; a link at its target is refused
             os.close(os.open(real_path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
         with closing(open_connection(path, create=True)) as connection:
-            if revision(connection) == REVISION:
+            current = revision(connection)
+            if current == REVISION:
                 return
             is_empty = one_row(connection, "SELECT 1 FROM sqlite_master") is None
             if is_empty:
                 create_tables(connection)
+            elif keep and current is not None and current < REVISION:
+                kept = _keep_copy(connection, path, current)
+                logger.warning(
+                    "index: upgrading it from revision %s to %s; earlier versions of Sluice cannot use it then. "
+                    "A copy of the older one is %s",
+                    current,
+                    REVISION,
+                    kept,
+                )
         if not is_empty:
             # APSW has closed the file, and nothing in this process can have it open: `require_revision` refuses this
             # revision
@@ -81,6 +92,22 @@ def upgrade(path: Path, lock_path: Path) -> None:
             sync_directory(path.parent.parent)
     finally:
         os.close(lock)
+
+
+def _keep_copy(connection: apsw.Connection, path: Path, current: str) -> Path:
+    """Copy an index that will be upgraded, durably, and return where to. Raises DomainError."""
+    kept, unfinished = path.with_name(f"{path.name}.of-{current}"), path.with_name(f"{path.name}.unfinished-copy")
+    unfinished.unlink(missing_ok=True)
+    os.close(os.open(unfinished, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
+    try:
+        with closing(apsw.Connection(str(unfinished))) as copy, copy.backup("main", connection, "main") as backup:
+            backup.step(-1)
+        unfinished.rename(kept)  # SQLite has synced the copy
+        sync_directory(kept.parent)
+    except apsw.Error as error:
+        unfinished.unlink(missing_ok=True)
+        raise to_domain_error(error) from error
+    return kept
 
 
 def table_definitions() -> list[str]:

@@ -207,7 +207,7 @@ def copy_file(path: Path, target: Path) -> None:
         copy.backup("main", source, "main") as backup,
     ):
         backup.step(-1)
-    migrate.upgrade(target, target.with_name("lock"))
+    migrate.upgrade(target, target.with_name("lock"), keep=False)
 
 
 async def digest_tables(end: CopyEndpoint, table: Table) -> TableDigest:

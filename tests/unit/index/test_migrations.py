@@ -12,6 +12,7 @@ from typing import Any
 import apsw
 import asyncpg
 import pytest
+from alembic import command
 from alembic.autogenerate import compare_metadata
 from alembic.config import Config
 from alembic.migration import MigrationContext
@@ -133,6 +134,52 @@ def test_they_run_from_any_directory(tmp_path: Path) -> None:
     subprocess.run([sys.executable, "-c", code], cwd=tmp_path, env={"PYTHONPATH": root}, check=True)
     connection = open_connection(tmp_path / "sluice.db")
     assert migrate.revision(connection) == REVISION
+    connection.close()
+
+
+def older(path: Path, revision: str) -> None:
+    """Make an index of an earlier revision."""
+    open_connection(path, create=True).close()
+    config = Config()
+    config.set_main_option("script_location", str(Path(sluice_s3.migrations.__file__).parent))
+    engine = create_engine("sqlite://", creator=lambda: migrate._connection(path), poolclass=NullPool)
+    with engine.connect() as connection:
+        config.attributes["connection"] = connection
+        command.upgrade(config, revision)
+        connection.commit()
+
+
+def test_an_upgrade_keeps_the_older_index_and_says_so(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    path = tmp_path / "sluice.db"
+    older(path, "0009")
+    before = described(path)
+    (tmp_path / "sluice.db.unfinished-copy").write_text("of a start that was killed")
+    migrate.upgrade(path, tmp_path / "index.lock")
+    kept = tmp_path / "sluice.db.of-0009"
+    assert described(path) != before
+    assert described(kept) == before
+    assert kept.stat().st_mode & 0o777 == 0o600
+    assert f"from revision 0009 to {REVISION}" in caplog.text
+    assert str(kept) in caplog.text
+    assert not (tmp_path / "sluice.db.unfinished-copy").exists()
+
+
+def test_no_room_for_the_copy_upgrades_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Small(apsw.Connection):
+        def __init__(self, *arguments: Any, **options: Any) -> None:
+            super().__init__(*arguments, **options)
+            if not options:
+                self.execute("PRAGMA max_page_count = 2")
+
+    path = tmp_path / "sluice.db"
+    older(path, "0009")
+    monkeypatch.setattr(migrate.apsw, "Connection", Small)
+    with pytest.raises(StoreFull):
+        migrate.upgrade(path, tmp_path / "index.lock")
+    assert {one.name for one in tmp_path.iterdir()} == {"sluice.db", "index.lock"}
+    monkeypatch.undo()
+    connection = open_connection(path)
+    assert migrate.revision(connection) == "0009"
     connection.close()
 
 
