@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -17,6 +19,14 @@ from sluice_s3.app.settings.environment import find_unknown, setting_variables
 @pytest.fixture(autouse=True)
 def wide(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "200")
+
+
+@pytest.mark.parametrize("system", ["darwin", "win32"])
+def test_other_systems_are_refused_plainly(system: str) -> None:
+    code = f"import sys; sys.platform = {system!r}; import sluice_s3.app.cli.main"
+    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert (ended.returncode, ended.stderr.count("\n")) == (1, 1)
+    assert "runs on Linux only" in ended.stderr
 
 
 def test_version() -> None:
