@@ -16,7 +16,7 @@ MEMORY := $(shell df -Pk /dev/shm 2>/dev/null | awk '$$4 > 2097152 && $$6 == "/d
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help run check test coverage lint format soak s3tests places compare install-check clean
+.PHONY: help run check test coverage lint format soak s3tests places compare install-check wheel-check clean
 
 help: ## Show this list
 	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/\1|\2/p' $(MAKEFILE_LIST) | while IFS='|' read -r name text; do printf '  make %-14s %s\n' "$$name" "$$text"; done
@@ -69,6 +69,12 @@ compare: $(VENV)/.load ## Load on a local disk and on a temporary FUSE mount, si
 
 install-check: ## A plain install into a fresh environment outside the checkout, with one PUT and GET through it
 	sh scripts/check_install.sh
+
+wheel-check: $(VENV)/.dev build/checkout/sluice_s3 ## The functional tests against an installed wheel; TESTS="FILES" for others
+	rm -rf build/wheel && $(PYTHON) -m venv build/wheel/venv
+	$(BIN)/python -m pip wheel --quiet --disable-pip-version-check --no-deps --wheel-dir build/wheel .
+	build/wheel/venv/bin/python -m pip install --quiet --disable-pip-version-check "$$(ls build/wheel/*.whl)[postgres,fsspec]"
+	SLUICE_TEST_COMMAND=$(abspath build/wheel/venv/bin/sluice) $(BIN)/python -m pytest -n $(PROCESSES) --dist loadgroup $(or $(TESTS),tests/integration/functional)
 
 clean: ## Remove what the above made, but never DATA
 	rm -rf $(VENV) build dist *.egg-info .coverage* .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache

@@ -21,6 +21,9 @@ from tests.support.places import Place
 
 ACCESS_KEY = "TESTACCESSKEY"
 SECRET_KEY = "test-secret-key-0123456789"
+INSTALLED = os.environ.get("SLUICE_TEST_COMMAND")
+"""An installed `sluice` that is tested instead of the checkout."""
+COMMAND = (INSTALLED,) if INSTALLED else (sys.executable, "-m", "sluice_s3.app.cli")
 READY = re.compile(r"sluice: ready on (https?://\S+)")
 START_SECONDS = 120.0
 """Of a busy machine, on a mount where a directory takes 10 ms."""
@@ -41,7 +44,7 @@ class Gateway:
     options: tuple[str, ...] = ()
     given: tuple[str, ...] | None = None
     """Options that say where the data is; `--data DATA` when there are none."""
-    command: tuple[str, ...] = (sys.executable, "-m", "sluice_s3.app.cli")
+    command: tuple[str, ...] = COMMAND
     endpoint: str = ""
     admin: str = ""
     """The admin listener, if there is one."""
@@ -77,7 +80,7 @@ class Gateway:
             "SLUICE_ROOT_ACCESS_KEY": ACCESS_KEY,
             "SLUICE_ROOT_SECRET_KEY": SECRET_KEY,
             "SLUICE_ACCESS_LOG": "false",
-            "PYTHONPATH": str(ROOT),
+            **({} if INSTALLED else {"PYTHONPATH": str(ROOT)}),
             **self.place.environment(self.data),
             **postgres.environment(self.data),
         }
