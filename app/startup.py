@@ -6,6 +6,7 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
+from typing import TYPE_CHECKING
 
 import apsw
 
@@ -42,6 +43,9 @@ from sluice_s3.app.store.stores import make_stores
 from sluice_s3.storage_drivers.errors import DriverError, StoreGone, StoreReplaced, StoreSilent, StoreUnfit
 from sluice_s3.storage_drivers.health import check_identity
 from sluice_s3.storage_drivers.identity import Identity
+
+if TYPE_CHECKING:
+    from sluice_s3.app.init_file.document import Document
 
 logger = logging.getLogger("sluice.store")
 
@@ -105,11 +109,11 @@ def _bring_up_to_date(settings: Settings, error_at_start: IndexIsBehind) -> None
 
 
 def _prepare_once(settings: Settings) -> Credentials:
-    buckets = _default_buckets(settings)  # before anything is created
+    buckets, document = _default_buckets(settings), _read_init_file(settings)  # before anything is created
     try:
         make_directories(settings.home, settings.run_dir)
         make_directory(settings.run_dir / "writers")
-        return asyncio.run(_prepare(settings, buckets))
+        return asyncio.run(_prepare(settings, buckets, document))
     except (WeakCredentials, DriverError) as error:
         raise CannotStart(str(error)) from error
     except DomainError as error:
@@ -118,7 +122,7 @@ def _prepare_once(settings: Settings) -> Credentials:
         raise CannotStart(f"{error.strerror}: {error.filename or settings.home}") from error
 
 
-async def _prepare(settings: Settings, buckets: list[str]) -> Credentials:
+async def _prepare(settings: Settings, buckets: list[str], document: Document | None) -> Credentials:
     async with AsyncExitStack() as stack:
         index = open_index(settings)
         await _start_newest(index, settings)
@@ -138,6 +142,7 @@ async def _prepare(settings: Settings, buckets: list[str]) -> Credentials:
         except AccountExists:
             raise CannotStart("the root access key belongs to another account (see `sluice user list`)") from None
         await _create_buckets(store, settings, buckets, root_id)
+        await _apply_init_file(store, settings, document)
         try:
             await sweep(store, index.is_writer_dead)
         except StoreUnavailable as error:
@@ -360,6 +365,31 @@ def _default_buckets(settings: Settings) -> list[str]:
         if not is_bucket_name(name):
             raise CannotStart(f"{name!r} in SLUICE_DEFAULT_BUCKETS is no bucket name")
     return names
+
+
+def _read_init_file(settings: Settings) -> Document | None:
+    """Return what the init file says; None without one. Raises CannotStart."""
+    if settings.init_file is None:
+        return None
+    from sluice_s3.app.init_file.changes import InitError
+    from sluice_s3.app.init_file.document import read_init_file
+
+    try:
+        return read_init_file(settings.init_file)
+    except InitError as error:
+        raise CannotStart(str(error)) from None
+
+
+async def _apply_init_file(store: Store, settings: Settings, document: Document | None) -> None:
+    if document is None or settings.init_file is None:
+        return
+    from sluice_s3.app.init_file.apply import apply_document
+    from sluice_s3.app.init_file.changes import InitError
+
+    try:
+        await apply_document(settings, store, document, settings.init_file)
+    except InitError as error:
+        raise CannotStart(f"{settings.init_file}: {error}") from None
 
 
 async def _create_buckets(store: Store, settings: Settings, names: list[str], owner_id: str) -> None:

@@ -19,6 +19,7 @@ from sluice_s3.app.cli.fsck import fsck_command
 from sluice_s3.app.cli.iam import iam_command
 from sluice_s3.app.cli.import_ import import_command
 from sluice_s3.app.cli.index import indexes, migrate_command
+from sluice_s3.app.cli.init import init
 from sluice_s3.app.cli.keys import keys
 from sluice_s3.app.cli.probe import probe_command
 from sluice_s3.app.cli.rebuild import rebuild_command
@@ -122,6 +123,7 @@ cli.add_typer(bench, name="bench")
 cli.add_typer(buckets, name="bucket")
 cli.add_typer(config, name="config")
 cli.add_typer(indexes, name="index")
+cli.add_typer(init, name="init")
 cli.add_typer(keys, name="key")
 cli.command("fsck")(fsck_command)
 cli.command("iam")(iam_command)

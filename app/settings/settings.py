@@ -148,6 +148,9 @@ class Settings(StoreDefaults, LimitSettings, FeatureSettings):
     tls_cert: Path | None = Field(None, description="PEM certificate chain; with it the S3 listener speaks TLS.")
     tls_key: Path | None = Field(None, description="PEM private key of the certificate.")
     default_buckets: str = Field("", description="Buckets made at start for the first account, with commas.")
+    init_file: Path | None = Field(
+        None, description="TOML file of accounts, users, policies, keys and buckets that are made at start."
+    )
     trusted_proxies: str = Field(
         "", description="Addresses and networks (`10.0.0.0/8`), with commas, whose `X-Forwarded-For` is believed."
     )

@@ -1,0 +1,1 @@
+"""The init file: accounts, users, groups, policies, keys and buckets that are to be there."""
