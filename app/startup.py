@@ -60,6 +60,10 @@ class CannotStart(Exception):
     """The gateway cannot run on this directory; the message has the reason for the operator."""
 
 
+class IndexSilent(CannotStart):
+    """The index did not answer for as long as a start waits for it."""
+
+
 class IndexIsBehind(CannotStart):
     """The index is an older state of itself: journals or commits go beyond it."""
 
@@ -124,6 +128,7 @@ def _prepare_once(settings: Settings) -> Credentials:
 
 async def _prepare(settings: Settings, buckets: list[str], document: Document | None) -> Credentials:
     async with AsyncExitStack() as stack:
+        await _wait_for_index(settings)
         index = open_index(settings)
         await _start_newest(index, settings)
         stack.push_async_callback(index.close)
@@ -148,6 +153,16 @@ async def _prepare(settings: Settings, buckets: list[str], document: Document | 
         except StoreUnavailable as error:
             logger.warning("sweep: %s, which the workers go on with", type(error).__name__)
         return credentials
+
+
+async def _wait_for_index(settings: Settings) -> None:
+    """Wait for a Postgres index as long as the settings say. Raises IndexSilent."""
+    if settings.index_url is None or not settings.wait_index:
+        return
+    from sluice_s3.app.index.postgres.wait import wait_for_postgres
+
+    if (reason := await wait_for_postgres(settings.index_url, settings.wait_index)) is not None:
+        raise IndexSilent(f"the index cannot be used: {reason}")
 
 
 async def _start_newest(index: Index, settings: Settings) -> None:

@@ -66,14 +66,20 @@ def serve(
     admin_port: Annotated[int | None, typer.Option(help="Port of the admin listener; -1: none.")] = None,
     tls_cert: Annotated[Path | None, typer.Option(help="PEM certificate chain.")] = None,
     tls_key: Annotated[Path | None, typer.Option(help="PEM private key.")] = None,
+    wait_index: Annotated[
+        float | None, typer.Option(help="Seconds to wait for a Postgres index that does not answer yet.")
+    ] = None,
 ) -> None:
     """Serve S3.
 
     Settings without an option here come from the environment (prefix SLUICE_, see README).
+
+    Exit codes: 0 stopped by a signal, 1 it cannot start, 2 the settings are wrong, 5 the index did not answer within
+    --wait-index.
     """
     from sluice_s3.app.access.root_credentials import FILE_NAME
     from sluice_s3.app.server.processes.launcher import run
-    from sluice_s3.app.startup import CannotStart, prepare
+    from sluice_s3.app.startup import CannotStart, IndexSilent, prepare
 
     logging.basicConfig(level=logging.INFO, format="%(levelname)s %(name)s: %(message)s")
     logging.getLogger("alembic").setLevel(logging.WARNING)
@@ -89,6 +95,7 @@ def serve(
         admin_port=admin_port,
         tls_cert=tls_cert,
         tls_key=tls_key,
+        wait_index=wait_index,
     )
     check_certificate(settings)
 
@@ -107,6 +114,8 @@ def serve(
 
     try:
         code = run(settings, before_workers=before_workers)
+    except IndexSilent as error:
+        fail(str(error), 5)
     except CannotStart as error:
         fail(str(error))
     raise typer.Exit(code)

@@ -112,6 +112,12 @@ class Settings(StoreDefaults, LimitSettings, FeatureSettings):
     index_timeout: float = Field(
         10, gt=0, description="A Postgres index that does not answer a read for this long counts as away until it does."
     )
+    wait_index: float = Field(
+        0,
+        ge=0,
+        description="How long a start waits for a Postgres index that does not answer yet, or whose name does not "
+        "resolve yet.",
+    )
     gateway_timeout: float = Field(
         15,
         ge=5,
