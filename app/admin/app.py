@@ -18,6 +18,7 @@ from sluice_s3.app import __version__
 from sluice_s3.app.access.root_credentials import read_or_write
 from sluice_s3.app.admin import accounts, buckets, identities, notifications, stores
 from sluice_s3.app.admin.bodies import BodyLimits
+from sluice_s3.app.admin.bucket_usage import BucketUsage
 from sluice_s3.app.admin.metrics import store_samples
 from sluice_s3.app.index import Index, open_index
 from sluice_s3.app.settings import Settings
@@ -93,6 +94,10 @@ class Processes(Protocol):
         """Descriptors of the memory in which stores cache reads, by their names."""
         ...
 
+    def render_processes(self) -> bytes:
+        """Return requests by bucket, and what each process uses, in the text format of Prometheus."""
+        ...
+
     def publish_store_state(self, name: str, condition: str, running: int, stuck: int, held_bytes: int) -> None:
         """Publish the state of a store in this process."""
         ...
@@ -127,6 +132,7 @@ def create_application(settings: Settings, context: Processes) -> FastAPI:
     """
     index = open_index(settings, writer=False)
     store = make_stores(index, settings, read_caches=context.read_caches)
+    usage = BucketUsage(index, settings.metrics_buckets)
     authorise = TokenCheck(admin_token(settings))
     guarded = [Depends(authorise.depend)]
     app = FastAPI(
@@ -135,7 +141,7 @@ def create_application(settings: Settings, context: Processes) -> FastAPI:
         docs_url=None,
         redoc_url=None,
         openapi_url=None,
-        lifespan=partial(_run_stores, index, store, context),
+        lifespan=partial(_run_stores, index, store, context, usage),
         telemetry={"tracing": False, "metrics": False, "logs": False, "auto_configure": False},
     )
     app.state.index = index
@@ -150,6 +156,8 @@ def create_application(settings: Settings, context: Processes) -> FastAPI:
     async def metrics() -> Response:
         return Response(
             context.counters.render()
+            + context.render_processes()
+            + await usage.samples()
             + await store_samples(store, context.states_of)
             + await notifications.target_samples(index, settings),
             media_type="text/plain; version=0.0.4; charset=utf-8",
@@ -159,13 +167,16 @@ def create_application(settings: Settings, context: Processes) -> FastAPI:
 
 
 @asynccontextmanager
-async def _run_stores(index: Index, store: Store, context: Processes, _: FastAPI) -> AsyncIterator[None]:
+async def _run_stores(
+    index: Index, store: Store, context: Processes, usage: BucketUsage, _: FastAPI
+) -> AsyncIterator[None]:
     await index.start()
     breakers = BreakerWatch(store.all.values(), context.publish_store_state)
     await breakers.start(await index.identities())
     try:
         yield
     finally:
+        await usage.close()
         await breakers.stop()
         await index.close()
         for one in store.all.values():

@@ -137,6 +137,12 @@ class Settings(StoreDefaults, LimitSettings, FeatureSettings):
     admin_token: SecretStr | None = Field(
         None, min_length=8, description="Bearer token of the admin API; unset: generated into `DATA/admin-token`."
     )
+    metrics_buckets: int = Field(
+        50,
+        ge=0,
+        le=1000,
+        description="Buckets that have series of their own in `/metrics`; the rest is `other`. 0: none by bucket.",
+    )
     region: str = Field("us-east-1", min_length=1, description="Region that clients sign with; `auto`: any.")
     domain: str = Field(
         "", description="Domain for virtual-host addressing (`BUCKET.DOMAIN`); more than one with commas."

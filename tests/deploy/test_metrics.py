@@ -18,8 +18,8 @@ from tests.support.environment import ROOT, need
 from tests.support.gateway import Gateway, client
 
 DEPLOY = ROOT / "deploy"
-NAME = re.compile(r"\bsluice_\w+")
-SELECTED = re.compile(r"\b(sluice_\w+)\{([^}]*)}")
+NAME = re.compile(r"\b(?:sluice|process)_\w+(?=[{\[\s)]|$)")
+SELECTED = re.compile(r"\b((?:sluice|process)_\w+)\{([^}]*)}")
 GROUPED = re.compile(r"\bby \(([^)]*)\) ")
 BY_PROMETHEUS = {"instance", "job"}
 
@@ -67,6 +67,31 @@ def test_what_is_asked_for_is_there(exported: dict[str, set[str]], title: str, q
     labels = set().union(*(exported[name] for name in names)) | BY_PROMETHEUS
     for group in GROUPED.findall(query):
         assert {label.strip() for label in group.split(",")} <= labels
+
+
+def test_buckets_and_processes_are_there(tmp_path: Path) -> None:
+    with Gateway(tmp_path / "data", workers=2, options=("--admin-port", "0")) as gateway:
+        s3 = client(gateway.endpoint)
+        s3.create_bucket(Bucket="first")
+        s3.put_object(Bucket="first", Key="k", Body=bytes(1000))
+        with pytest.raises(ClientError):
+            s3.get_object(Bucket="missing", Key="k")
+        families = list(text_string_to_metric_families(httpx.get(gateway.admin + "/metrics").text))
+        found = {
+            (sample.name, *sorted(sample.labels.values())): sample.value
+            for family in families
+            for sample in family.samples
+        }
+        assert found["sluice_bucket_bytes", "first"] == 1000
+        assert found["sluice_bucket_objects", "first"] == 1
+        assert found["sluice_bucket_requests_total", "2xx", "first"] >= 1
+        assert found["sluice_bucket_transfer_bytes_total", "first", "in"] >= 1000
+        assert not any("missing" in labels for labels in found)
+        started = [labels for labels in found if labels[0] == "process_start_time_seconds"]
+        assert {int(pid) for _, pid, _ in started} > set(gateway.children())
+        assert sorted(kind for _, _, kind in started) == ["admin", "launcher", "worker", "worker"]
+        for name in ("process_cpu_seconds_total", "process_resident_memory_bytes", "process_open_fds"):
+            assert all(value > 0 for labels, value in found.items() if labels[0] == name)
 
 
 def test_integrity_alarms_count(tmp_path: Path) -> None:

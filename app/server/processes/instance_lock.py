@@ -89,6 +89,11 @@ def _noted(path: Path) -> list[str]:
         return file.read().split("\n")
 
 
+def noted_pids(run_dir: Path) -> list[int]:
+    """Return the processes that hold the lock of a directory, the launcher first. Raises OSError, ValueError."""
+    return [int(pid) for pid in _noted(run_dir / NAME)[1:]]
+
+
 def _here() -> str:
     """Return the scope in which pids are unique: this boot and this container."""
     boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()

@@ -26,7 +26,8 @@ from sluice_s3.app.server.processes.child import Child, ChildFailed, Role, start
 from sluice_s3.app.server.processes.instance_lock import InstanceLock, acquire
 from sluice_s3.app.server.processes.isolated_call import run_in_child
 from sluice_s3.app.server.processes.listen import CannotListen, listen, url_host, write_addresses
-from sluice_s3.app.server.processes.worker import COUNTERS, OLDEST, QUOTAS, open_request_rates
+from sluice_s3.app.server.processes.worker import BUCKET_COUNTERS, COUNTERS, OLDEST, QUOTAS, open_request_rates
+from sluice_s3.app.server.shared_memory.bucket_counters import BucketCounters
 from sluice_s3.app.server.shared_memory.counters import Counters
 from sluice_s3.app.server.shared_memory.oldest_requests import OldestRequests
 from sluice_s3.app.server.shared_memory.quota_ledger import QuotaLedger
@@ -134,6 +135,8 @@ class Launcher:
         self._after_death = after_death
         self._slot_count = SLOTS_PER_ROLE * len(roles)
         self._counters = Counters(settings.run_dir / COUNTERS, self._slot_count, create=True)
+        if settings.metrics_buckets:
+            BucketCounters(settings.run_dir / BUCKET_COUNTERS, settings.metrics_buckets, self._slot_count, create=True)
         self._oldest = OldestRequests(settings.run_dir / OLDEST, self._slot_count, create=True)
         self._quotas = QuotaLedger(settings.run_dir / QUOTAS, self._slot_count, create=True)
         open_request_rates(settings, create=True)

@@ -32,7 +32,9 @@ from sluice_s3.app.server.http.state import HttpState
 from sluice_s3.app.server.http.sweeper import Sweeper
 from sluice_s3.app.server.processes.loop_watch import LoopWatch
 from sluice_s3.app.server.processes.parent_death import die_with_parent
+from sluice_s3.app.server.processes.process_metrics import render_processes
 from sluice_s3.app.server.processes.spawn import set_process_title
+from sluice_s3.app.server.shared_memory.bucket_counters import BucketCounters
 from sluice_s3.app.server.shared_memory.counters import Counters
 from sluice_s3.app.server.shared_memory.oldest_requests import OldestRequests
 from sluice_s3.app.server.shared_memory.quota_ledger import QuotaLedger
@@ -51,6 +53,7 @@ SPARE_DESCRIPTORS = 2048
 ALARM = "integrity alarm"
 """The prefix of their log lines."""
 COUNTERS = "counters"
+BUCKET_COUNTERS = "bucket-counters"
 OLDEST = "oldest"
 QUOTAS = "quota-shares"
 RATES = "request-rates"
@@ -89,6 +92,9 @@ class WorkerContext:
         self.slot = spec.slot
         self.shared_slot = spec.place
         self.counters = Counters.open(run_dir / COUNTERS, spec.places, spec.place)
+        most = spec.settings.metrics_buckets
+        self._buckets = BucketCounters(run_dir / BUCKET_COUNTERS, most, spec.places, spec.place) if most else None
+        self._run_dir = run_dir
         self._stores = StoreStates(run_dir, list(spec.settings.named_stores), spec.places)
         self.memory = BodyMemoryBudget(spec.settings.max_body_memory)
         """The budget of bytes for request bodies."""
@@ -124,6 +130,8 @@ class WorkerContext:
         received = request.content_length or 0
         status = status or 499
         self.counters.count_request(request.operation, status, request.timings, seconds, received, sent, code)
+        if self._buckets is not None and (row := request.bucket_row or request.named_bucket) is not None:
+            self._buckets.count(row.name, status, received, sent)
         if self._log is not None:
             self._log.write(
                 request.request_id,
@@ -154,6 +162,11 @@ class WorkerContext:
     def states_of(self, name: str) -> list[tuple[str, int, int, int]]:
         """Return condition, running and stuck calls, and bytes held, of a store in every process."""
         return self._stores.find(name)
+
+    def render_processes(self) -> bytes:
+        """Return requests by bucket, and what each process uses, in the text format of Prometheus."""
+        by_bucket = b"" if self._buckets is None else self._buckets.render()
+        return by_bucket + render_processes(self._run_dir)
 
     def publish(self, now: int, oldest: int | None, running: int, connections: int) -> None:
         """Publish the load of this process to the others."""

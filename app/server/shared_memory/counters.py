@@ -60,7 +60,7 @@ _OPERATION_BASE = {name: _GAUGES + len(CODES) + number * _OPERATION for number, 
 _NUMBER = {name: number for number, name in enumerate(OPERATIONS)}
 _CODE_AT = {name: _GAUGES + number for number, name in enumerate(CODES)}
 _PHASE_AT = {name: _STATUS + 2 + number * _HISTOGRAM for number, name in enumerate(PHASES)}
-_CLASS_AT = {status: status // 100 - 1 for status in range(100, 600)}
+CLASS_AT = {status: status // 100 - 1 for status in range(100, 600)}
 _PLACES = {
     name: {"": base, **{phase: base + offset for phase, offset in _PHASE_AT.items()}}
     for name, base in _OPERATION_BASE.items()
@@ -91,7 +91,7 @@ class Counters:
         if create:
             for old in path.parent.glob(f"{path.name}*"):
                 old.unlink(missing_ok=True)
-        self._all = memoryview(_open_file(_path_of(path), slot_count * _PLACE * 8, create=create)).cast("d")
+        self._all = memoryview(open_or_create(_path_of(path), slot_count * _PLACE * 8, create=create)).cast("d")
         self._own = self._all[slot * _PLACE : (slot + 1) * _PLACE]
 
     @classmethod
@@ -113,7 +113,7 @@ class Counters:
         words = self._own
         offsets = _PLACES.get(operation) or _PLACES[UNKNOWN]
         base = offsets[""]
-        words[base + _CLASS_AT.get(status, _STATUS - 1)] += 1
+        words[base + CLASS_AT.get(status, _STATUS - 1)] += 1
         if bytes_in:
             words[base + _STATUS] += bytes_in
         if bytes_out:
@@ -189,26 +189,26 @@ class Counters:
             if (count := self._sum(word))
         ]
         lines = [
-            *_family("sluice_requests_total", "counter", "Requests answered.", requests),
-            *_family("sluice_errors_total", "counter", "Answers that were S3 errors, by code.", codes),
-            *_family("sluice_bytes_total", "counter", "Bytes of request and response bodies.", moved),
-            *_family("sluice_request_seconds", "histogram", "Seconds of requests and of their phases.", histograms),
-            *_family("sluice_compaction_bytes_total", "counter", "Bytes that compaction moved, and freed net.", [
+            *family("sluice_requests_total", "counter", "Requests answered.", requests),
+            *family("sluice_errors_total", "counter", "Answers that were S3 errors, by code.", codes),
+            *family("sluice_bytes_total", "counter", "Bytes of request and response bodies.", moved),
+            *family("sluice_request_seconds", "histogram", "Seconds of requests and of their phases.", histograms),
+            *family("sluice_compaction_bytes_total", "counter", "Bytes that compaction moved, and freed net.", [
                 f'sluice_compaction_bytes_total{{kind="{kind}"}} {self._sum(_PLACE_OF_JOBS + number):.0f}'
                 for number, kind in enumerate(COMPACTION)
             ]),
-            *_family("sluice_lifecycle_total", "counter", "Versions and uploads that rules took away or moved.", [
+            *family("sluice_lifecycle_total", "counter", "Versions and uploads that rules took away or moved.", [
                 f'sluice_lifecycle_total{{kind="{kind}"}} {self._sum(_PLACE_OF_RULES + number):.0f}'
                 for number, kind in enumerate(LIFECYCLE)
             ]),
-            *_family("sluice_integrity_alarms_total", "counter", "Times that data was found missing or damaged.", [
+            *family("sluice_integrity_alarms_total", "counter", "Times that data was found missing or damaged.", [
                 f"sluice_integrity_alarms_total {self._sum(_ALARMS):.0f}"
             ]),
             *self._render_loop_holds(),
-            *_family("sluice_requests_running", "gauge", "Requests being answered.", [
+            *family("sluice_requests_running", "gauge", "Requests being answered.", [
                 f"sluice_requests_running {self._sum(0):.0f}"
             ]),
-            *_family("sluice_connections", "gauge", "Open connections.", [f"sluice_connections {self._sum(1):.0f}"]),
+            *family("sluice_connections", "gauge", "Open connections.", [f"sluice_connections {self._sum(1):.0f}"]),
         ]  # fmt: skip
         return ("\n".join(lines) + "\n").encode()
 
@@ -222,8 +222,8 @@ class Counters:
                 times.append(f"sluice_loop_held_total{label} {count:.0f}")
                 seconds.append(f"sluice_loop_held_seconds_total{label} {self._sum(_HELD + 2 * number + 1):.3f}")
         return [
-            *_family("sluice_loop_held_total", "counter", "Times that the event loop was held over 0.1 s.", times),
-            *_family("sluice_loop_held_seconds_total", "counter", "Seconds that it was held then.", seconds),
+            *family("sluice_loop_held_total", "counter", "Times that the event loop was held over 0.1 s.", times),
+            *family("sluice_loop_held_seconds_total", "counter", "Seconds that it was held then.", seconds),
         ]
 
     def _histogram(self, label: str, base: int) -> list[str]:
@@ -244,7 +244,8 @@ def _path_of(path: Path) -> Path:
     return path.with_name(f"{path.name}-{LAYOUT}")
 
 
-def _open_file(path: Path, size: int, *, create: bool) -> mmap.mmap:
+def open_or_create(path: Path, size: int, *, create: bool) -> mmap.mmap:
+    """Map a shared file; without `create` it is created only when it is missing."""
     if not create:
         try:
             return map_shared_file(path, size, create=False)
@@ -261,5 +262,6 @@ def _open_file(path: Path, size: int, *, create: bool) -> mmap.mmap:
     return map_shared_file(path, size, create=create)
 
 
-def _family(name: str, kind: str, description: str, samples: list[str]) -> list[str]:
+def family(name: str, kind: str, description: str, samples: list[str]) -> list[str]:
+    """Return the lines of a metric in the text format of Prometheus."""
     return [f"# HELP {name} {description}", f"# TYPE {name} {kind}", *samples]

@@ -34,6 +34,10 @@ class Alone:
         """What was counted."""
         return self._metrics
 
+    def render_processes(self) -> bytes:
+        """There is none but this one."""
+        return b""
+
     def publish_store_state(self, name: str, condition: str, running: int, stuck: int, held: int) -> None:
         """Nobody else wants to know."""
 
