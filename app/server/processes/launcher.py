@@ -25,7 +25,9 @@ from sluice_s3.app.private_files import make_directories
 from sluice_s3.app.server.processes.child import Child, ChildFailed, Role, start_child
 from sluice_s3.app.server.processes.instance_lock import InstanceLock, acquire
 from sluice_s3.app.server.processes.isolated_call import run_in_child
-from sluice_s3.app.server.processes.listen import CannotListen, listen, url_host, write_addresses
+from sluice_s3.app.server.processes.listen import ADMIN as ADMIN_LISTENER
+from sluice_s3.app.server.processes.listen import S3, WEBSITES, CannotListen, Listeners, write_addresses
+from sluice_s3.app.server.processes.service_manager import notify, take_sockets
 from sluice_s3.app.server.processes.worker import BUCKET_COUNTERS, COUNTERS, OLDEST, QUOTAS, open_request_rates
 from sluice_s3.app.server.shared_memory.bucket_counters import BucketCounters
 from sluice_s3.app.server.shared_memory.counters import Counters
@@ -91,29 +93,30 @@ def _fail(message: str) -> int:
 
 
 def _serve(settings: Settings, lock: InstanceLock, after_death: Hook | None, app: str, admin: str | None) -> int:
-    sockets = listen(settings.host, settings.port, settings.workers)
+    listeners = Listeners(take_sockets())
     tls = settings.tls_cert is not None
-    of_slot: list[tuple[int, ...]] = [(listener.fileno(),) for listener in sockets]
-    scheme, host = "https" if tls else "http", url_host(settings.host)
-    addresses = {"s3": f"{scheme}://{host}:{sockets[0].getsockname()[1]}"}
+    scheme = "https" if tls else "http"
     try:
-        if settings.website_port >= 0:
-            sockets += (sites := listen(settings.host, settings.website_port, settings.workers))
-            of_slot = [(*fds, site.fileno()) for fds, site in zip(of_slot, sites, strict=True)]
-        roles = [Role("worker", slot, app, fds, tls) for slot, fds in enumerate(of_slot)]
-        if admin is not None and settings.admin_port >= 0:
-            sockets += listen(settings.admin_host, settings.admin_port, 1)
-            roles.append(Role("admin", settings.workers, admin, (sockets[-1].fileno(),), False))
-            addresses["admin"] = f"http://{url_host(settings.admin_host)}:{sockets[-1].getsockname()[1]}"
-        if settings.website_port >= 0:
-            addresses["websites"] = f"{scheme}://{host}:{sites[0].getsockname()[1]}"
+        fds, address = listeners.open(S3, settings.host, settings.port, settings.workers)
+        of_slot: list[tuple[int, ...]] = [(fd,) for fd in fds]
+        addresses = {S3: f"{scheme}://{address}"}
+        if has_sites := settings.website_port >= 0 or WEBSITES in listeners.given:
+            sites, sites_address = listeners.open(WEBSITES, settings.host, settings.website_port, settings.workers)
+            of_slot = [(*one, site) for one, site in zip(of_slot, sites, strict=True)]
+        roles = [Role("worker", slot, app, one, tls) for slot, one in enumerate(of_slot)]
+        if admin is not None and (settings.admin_port >= 0 or ADMIN_LISTENER in listeners.given):
+            admin_fds, address = listeners.open(ADMIN_LISTENER, settings.admin_host, settings.admin_port, 1)
+            roles.append(Role("admin", settings.workers, admin, admin_fds, False))
+            addresses[ADMIN_LISTENER] = f"http://{address}"
+        if has_sites:
+            addresses[WEBSITES] = f"{scheme}://{sites_address}"
         write_addresses(settings.run_dir, addresses)
-        launcher = Launcher(settings, roles, lock, sockets, after_death)
+        launcher = Launcher(settings, roles, lock, listeners.sockets, after_death)
         launcher.fork_all()
-        lines = (f"sluice: {'ready' if name == 's3' else name} on {url}" for name, url in addresses.items())
+        lines = (f"sluice: {'ready' if name == S3 else name} on {url}" for name, url in addresses.items())
         return asyncio.run(launcher.run("\n".join(lines)))
     finally:
-        for listener in sockets:
+        for listener in listeners.sockets:
             listener.close()
 
 
@@ -183,7 +186,9 @@ class Launcher:
             stop_signal.cancel()
         elif not stop_signal.done():
             print(ready, flush=True)
+            notify("READY=1")
             await stop_signal
+            notify("STOPPING=1")
             print("sluice: stopping once the requests in progress are done; a second signal stops at once", flush=True)
             await self._leave()
         starting.cancel()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import socket
+from collections.abc import Mapping
 from pathlib import Path
 
 from sluice_s3.app.private_files import open_file, replace_file
@@ -11,6 +12,8 @@ from sluice_s3.app.private_files import open_file, replace_file
 BACKLOG = 2048
 ADDRESSES = "addresses"
 """The file of the runtime directory that names what a server listens on."""
+S3, ADMIN, WEBSITES = "s3", "admin", "websites"
+"""Names of the listeners."""
 
 
 class CannotListen(Exception):
@@ -38,6 +41,28 @@ def listen(host: str, port: int, count: int) -> list[socket.socket]:
             listener.close()
         raise CannotListen(f"cannot listen on {url_host(host)}:{port}: {error.strerror}") from error
     return sockets
+
+
+class Listeners:
+    """The sockets of all listeners: those that were handed over, else sockets of its own."""
+
+    def __init__(self, given: Mapping[str, socket.socket]) -> None:
+        self.given = given
+        self.sockets: list[socket.socket] = []
+
+    def open(self, name: str, host: str, port: int, count: int) -> tuple[tuple[int, ...], str]:
+        """Return a descriptor for each of `count` processes, and the address. Raises CannotListen.
+
+        They share a socket that was handed over: nobody but its owner may bind others beside it.
+        """
+        if name in self.given:
+            bound = [self.given[name]]
+            host = bound[0].getsockname()[0]
+        else:
+            bound = listen(host, port, count)
+        self.sockets += bound
+        fds = tuple(one.fileno() for one in bound) * (count // len(bound))
+        return fds, f"{url_host(host)}:{bound[0].getsockname()[1]}"
 
 
 def url_host(host: str) -> str:
