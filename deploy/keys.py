@@ -105,13 +105,27 @@ def variables() -> dict[str, str]:
     }
 
 
+def make_or_explain() -> None:
+    """Make them. Exits with the cure where this user cannot write, as in a volume that root made earlier."""
+    try:
+        make()
+    except PermissionError as error:
+        directory = Path(error.filename or SINGLE)
+        directory = directory if directory.is_dir() else directory.parent
+        sys.exit(
+            f"keys: user {os.geteuid()} cannot write to {directory}, which belongs to user {directory.stat().st_uid}: "
+            f"remove this volume if it is empty (`docker volume ls`), or run once with it: "
+            f"`docker compose run --rm --user 0 --cap-add CHOWN --entrypoint chown keys {os.geteuid()} {directory}`"
+        )
+
+
 def main(arguments: list[str]) -> None:
     """See above."""
     match arguments:
         case ["make"]:
-            make()
+            make_or_explain()
         case ["show"]:
-            make()
+            make_or_explain()
             print("".join(f"export {name}={shlex.quote(value)}\n" for name, value in variables().items()), end="")
         case ["run", program, *rest]:
             os.execvpe(program, [program, *rest], {**os.environ, **variables()})  # noqa: S606

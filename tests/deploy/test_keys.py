@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import importlib.util
 import os
 import stat
 import subprocess
@@ -135,6 +137,22 @@ def test_a_program_gets_them(run: Run, tmp_path: Path) -> None:
         "run", sys.executable, "-c", "import os; print(os.environ['AWS_ACCESS_KEY_ID'], os.environ['AWS_REGION'])"
     )
     assert said.stdout.split() == [keys(tmp_path, "single.toml")[0], "us-east-1"]
+
+
+def test_a_volume_that_root_made_is_named_with_its_cure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    spec = importlib.util.spec_from_file_location("keys", SCRIPT)
+    assert spec is not None
+    assert spec.loader is not None
+    script = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(script)
+
+    def refuse() -> None:
+        raise PermissionError(errno.EACCES, "Permission denied", str(tmp_path / "password.new"))
+
+    monkeypatch.setattr(script, "make", refuse)
+    for command in ("make", "show"):
+        with pytest.raises(SystemExit, match=rf"cannot write to {tmp_path}, which belongs to user \d+: .*chown keys"):
+            script.main([command])
 
 
 def test_anything_else_is_explained(run: Run) -> None:
