@@ -9,8 +9,10 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from sluice_s3.app.settings.environment import find_unknown
-from tests.support.environment import ROOT, need
+from tests.support.environment import ROOT
 from tests.support.gateway import Gateway, client
 
 UNITS = ROOT / "deploy" / "systemd"
@@ -34,7 +36,8 @@ def _unit(name: str) -> configparser.ConfigParser:
 
 
 def test_systemd_takes_the_units(tmp_path: Path) -> None:
-    need("systemd-analyze")
+    if shutil.which("systemd-analyze") is None:  # as in containers, of CI too
+        pytest.skip("not installed: systemd-analyze")
     text = (UNITS / "sluice.service").read_text()
     (tmp_path / "sluice.service").write_text(text.replace("/opt/sluice/bin/sluice", shutil.which("true") or ""))
     shutil.copy(UNITS / "sluice.socket", tmp_path)
