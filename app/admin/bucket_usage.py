@@ -42,19 +42,19 @@ class BucketUsage:
         self._index = index
         self._most = most
         self._now = now
-        self._counted: dict[str, Usage] = {}
+        self._counted: dict[str, Usage] | None = None
         self._next = 0.0
         self._task: asyncio.Task[None] | None = None
 
     async def samples(self) -> bytes:
-        """Return the gauges of the last count in the text format of Prometheus; empty when they are off."""
+        """Return the gauges of the last count in the text format of Prometheus; empty when off or not counted yet."""
         if not self._most:
             return b""
         if (self._task is None or self._task.done()) and self._now() >= self._next:
             self._task = asyncio.create_task(self._count())
         if self._task is not None:
             await asyncio.wait({self._task}, timeout=WAIT_SECONDS)
-        return self._render()
+        return b"" if self._counted is None else self._render(self._counted)
 
     async def close(self) -> None:
         """End a count that runs."""
@@ -85,11 +85,11 @@ class BucketUsage:
                     yield bucket
                 after = page[-1].name
 
-    def _render(self) -> bytes:
-        largest = heapq.nlargest(self._most, self._counted.items(), key=lambda one: (one[1].bytes, one[1].objects))
+    def _render(self, counted: dict[str, Usage]) -> bytes:
+        largest = heapq.nlargest(self._most, counted.items(), key=lambda one: (one[1].bytes, one[1].objects))
         shown = {name: usage for name, usage in sorted(largest) if name != OTHER}
         rest = NO_USAGE
-        for name, usage in self._counted.items():
+        for name, usage in counted.items():
             if name not in shown:
                 rest = Usage(rest.bytes + usage.bytes, rest.objects + usage.objects)
         lines: list[str] = []

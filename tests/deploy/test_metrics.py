@@ -16,6 +16,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from tests.support.environment import ROOT, need
 from tests.support.gateway import Gateway, client
+from tests.support.waiting import eventually
 
 DEPLOY = ROOT / "deploy"
 NAME = re.compile(r"\b(?:sluice|process)_\w+(?=[{\[\s)]|$)")
@@ -49,6 +50,7 @@ def exported(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, set
             s3.get_object(Bucket="first", Key="k")["Body"].read()
         with pytest.raises(ClientError):
             s3.get_object(Bucket="first", Key="missing")
+        eventually(lambda: "\nsluice_bucket_bytes{" in httpx.get(gateway.admin + "/metrics").text)
         found: dict[str, set[str]] = {}
         for family in text_string_to_metric_families(httpx.get(gateway.admin + "/metrics").text):
             for sample in family.samples:
@@ -69,6 +71,14 @@ def test_what_is_asked_for_is_there(exported: dict[str, set[str]], title: str, q
         assert {label.strip() for label in group.split(",")} <= labels
 
 
+def _samples(gateway: Gateway) -> dict[tuple[str, ...], float]:
+    """All samples by name and values of labels, these sorted."""
+    families = text_string_to_metric_families(httpx.get(gateway.admin + "/metrics").text)
+    return {
+        (sample.name, *sorted(sample.labels.values())): sample.value for family in families for sample in family.samples
+    }
+
+
 def test_buckets_and_processes_are_there(tmp_path: Path) -> None:
     with Gateway(tmp_path / "data", workers=2, options=("--admin-port", "0")) as gateway:
         s3 = client(gateway.endpoint)
@@ -76,12 +86,9 @@ def test_buckets_and_processes_are_there(tmp_path: Path) -> None:
         s3.put_object(Bucket="first", Key="k", Body=bytes(1000))
         with pytest.raises(ClientError):
             s3.get_object(Bucket="missing", Key="k")
-        families = list(text_string_to_metric_families(httpx.get(gateway.admin + "/metrics").text))
-        found = {
-            (sample.name, *sorted(sample.labels.values())): sample.value
-            for family in families
-            for sample in family.samples
-        }
+        # a busy machine counts the bucket after the first scrape
+        eventually(lambda: ("sluice_bucket_bytes", "first") in _samples(gateway))
+        found = _samples(gateway)
         assert found["sluice_bucket_bytes", "first"] == 1000
         assert found["sluice_bucket_objects", "first"] == 1
         assert found["sluice_bucket_requests_total", "2xx", "first"] >= 1
