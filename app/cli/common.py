@@ -42,15 +42,26 @@ def load_settings(**options: Any) -> Settings:
         fail_invalid(error, 2)
     if settings.index_url is not None:
         require_postgres()
+    if settings.traces:
+        _require("opentelemetry.exporter.otlp.proto.http", "traces", "otel")
     return settings
 
 
 def require_postgres() -> None:
     """Exit with 2 when the package that talks to Postgres is not installed."""
+    _require("asyncpg", "an index in Postgres", "postgres")
+
+
+def _require(module: str, feature: str, extra: str) -> None:
     from importlib.util import find_spec
 
-    if find_spec("asyncpg") is None:
-        fail("an index in Postgres needs asyncpg, which is not installed: pip install 'sluice-s3[postgres]'", 2)
+    try:
+        found = find_spec(module)
+    except ModuleNotFoundError:  # a package above it is not there either
+        found = None
+    if found is None:
+        needs = "needs" if feature.startswith("an ") else "need"
+        fail(f"{feature} {needs} {module}, which is not installed: pip install 'sluice-s3[{extra}]'", 2)
 
 
 def check_certificate(settings: Settings) -> None:

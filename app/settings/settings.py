@@ -176,6 +176,11 @@ class Settings(StoreDefaults, LimitSettings, FeatureSettings):
     fast_lane: bool = Field(
         True, description="Start requests eagerly, without a task until they first wait; off only to compare."
     )
+    traces: bool = Field(
+        False,
+        description="Send a span a request by OpenTelemetry, whose own variables (`OTEL_EXPORTER_OTLP_ENDPOINT`) say "
+        "where to; needs the extra `otel`.",
+    )
     access_log: bool = Field(True, description="One JSON line a request on standard output.")
     lifecycle_day_seconds: int = Field(
         86_400, ge=1, le=86_400, description="Seconds of a day of lifecycle rules; fewer are for tests of rules."

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-import platform
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
@@ -17,6 +17,7 @@ PAGE = os.sysconf("SC_PAGE_SIZE")
 USER_TIME, SYSTEM_TIME, START_TIME, RESIDENT_PAGES = 11, 12, 19, 21
 """Indexes of these fields of /proc/PID/stat (proc(5)) after the name; the state is the first."""
 LAUNCHER = "launcher"
+PYTHON = ".".join(map(str, sys.version_info[:3]))
 
 
 class ProcessUse(NamedTuple):
@@ -42,7 +43,7 @@ FAMILIES = (
 
 def render_processes(run_dir: Path) -> bytes:
     """Return the usage of the server's processes, and its version, in the text format of Prometheus."""
-    labels = f'version="{__version__}",python="{platform.python_version()}"'
+    labels = f'version="{__version__}",python="{PYTHON}"'
     build = [f"sluice_build_info{{{labels}}} 1"]
     lines = [*family("sluice_build_info", "gauge", "Version of Sluice and of Python; always 1.", build)]
     found = list(_processes(run_dir))

@@ -16,7 +16,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from io import RawIOBase
-from typing import Any, BinaryIO, cast
+from typing import TYPE_CHECKING, Any, BinaryIO, cast
 
 import uvicorn
 import uvloop
@@ -42,6 +42,9 @@ from sluice_s3.app.server.shared_memory.request_rates import RequestRates
 from sluice_s3.app.server.shared_memory.store_states import StoreStates
 from sluice_s3.app.settings import Settings
 from sluice_s3.app.store.quotas import NoPeers, PeerUsage
+
+if TYPE_CHECKING:
+    from sluice_s3.app.server.processes.traces import RequestTraces
 
 logger = logging.getLogger("sluice.server")
 
@@ -103,6 +106,7 @@ class WorkerContext:
         self.rates = open_request_rates(spec.settings)
         self.read_caches = getattr(spec, "read_caches", {})  # a launcher older than this code has none
         self._log = AccessLog() if spec.settings.access_log else None
+        self._traces = _open_traces(spec)
         self.leaving = False
         """The server stops soon: readiness is `down`."""
 
@@ -112,7 +116,9 @@ class WorkerContext:
             self._log.defer = defer
 
     def end_log(self) -> None:
-        """Write the buffered lines; later lines are written at once."""
+        """Write the buffered lines, and send the last spans; later lines are written at once."""
+        if self._traces is not None:
+            self._traces.close()
         if self._log is not None:
             self._log.defer = None
             self._log.flush()
@@ -132,6 +138,8 @@ class WorkerContext:
         self.counters.count_request(request.operation, status, request.timings, seconds, received, sent, code)
         if self._buckets is not None and (row := request.bucket_row or request.named_bucket) is not None:
             self._buckets.count(row.name, status, received, sent)
+        if self._traces is not None:
+            self._traces.record(request, status, code, received, sent, seconds)
         if self._log is not None:
             self._log.write(
                 request.request_id,
@@ -172,6 +180,14 @@ class WorkerContext:
         """Publish the load of this process to the others."""
         self._oldest.publish(self.shared_slot, now if oldest is None else oldest)
         self.counters.set_gauges(running, connections)
+
+
+def _open_traces(spec: WorkerSpec) -> RequestTraces | None:
+    if spec.kind != "worker" or not spec.settings.traces:
+        return None
+    from sluice_s3.app.server.processes.traces import RequestTraces  # it needs an extra
+
+    return RequestTraces()
 
 
 def _quota_shares(spec: WorkerSpec) -> PeerUsage:

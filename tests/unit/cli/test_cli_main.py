@@ -121,6 +121,20 @@ def test_postgres_without_its_package_is_refused_by_name(tmp_path: Path, monkeyp
         assert (result.exit_code, "pip install 'sluice-s3[postgres]'" in result.stderr) == (2, True)
 
 
+def test_traces_without_their_package_are_refused_by_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    real = importlib.util.find_spec
+
+    def find(name: str) -> object:
+        if name.startswith("opentelemetry.exporter"):
+            raise ModuleNotFoundError(name)
+        return real(name)
+
+    monkeypatch.setattr(importlib.util, "find_spec", find)
+    monkeypatch.setenv("SLUICE_TRACES", "true")
+    result = CliRunner().invoke(cli, ["serve", "--data", str(tmp_path)])
+    assert (result.exit_code, "pip install 'sluice-s3[otel]'" in result.stderr) == (2, True)
+
+
 @pytest.mark.parametrize(
     ("words", "message"),
     [
