@@ -302,6 +302,10 @@ class Index(Engine):
     quarantine_orphans = Write(tx.discards.quarantine_orphans, locks=global_lock)
     forget_discards = Write(tx.discards.forget_discards, locks=discards_lock)
 
+    @abstractmethod
+    async def removals_are_held(self) -> bool:
+        """Return whether a backup holds removals: no entry of the queue that is read now may be removed."""
+
     # packs and their compaction
 
     open_pack = OwnWrite(tx.packs.open_pack, locks=no_lock)

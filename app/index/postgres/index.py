@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -27,7 +28,7 @@ from sluice_s3.app.index.meta import transactions as meta
 from sluice_s3.app.index.objects import transactions as objects
 from sluice_s3.app.index.objects.rows import CommitResult
 from sluice_s3.app.index.packs.rows import Pack
-from sluice_s3.app.index.postgres import lock_discovery, migrate, runner
+from sluice_s3.app.index.postgres import lock_discovery, migrate, removal_hold, runner
 from sluice_s3.app.index.postgres.advisory_locks import MAX_LOCKS, locks_of
 from sluice_s3.app.index.postgres.batched_lookup import VersionLoader
 from sluice_s3.app.index.postgres.change_listener import ChangeListener
@@ -273,6 +274,10 @@ class PostgresIndex(RegisteredIndex):
                     raise
                 results += [type(error)(**error.detail) for _ in batch]
         return results
+
+    async def removals_are_held(self) -> bool:
+        """See `Index.removals_are_held`."""
+        return await query_with_retry(self.database, self.reads, partial(removal_hold.is_held, self.database))
 
     many_hosts = True
 

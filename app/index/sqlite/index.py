@@ -19,6 +19,7 @@ from sluice_s3.app.index.engine.declared import DeferredCommit, Write
 from sluice_s3.app.index.engine.generation import Generation
 from sluice_s3.app.index.engine.liveness_lock import is_unlocked
 from sluice_s3.app.index.engine.registration import RegisteredIndex
+from sluice_s3.app.index.engine.removal_hold import is_held
 from sluice_s3.app.index.meta import transactions as meta
 from sluice_s3.app.index.meta.statements import SEQUENCE
 from sluice_s3.app.index.objects import transactions as objects
@@ -253,6 +254,13 @@ class SqliteIndex(RegisteredIndex):
     async def live_bytes(self, packed: Callable[[str], tuple[int, int] | None]) -> list[tuple[Pack, int]]:
         """See `Index.live_bytes`."""
         return await self._on_own(lambda connection: scans.live_bytes_per_pack(connection, packed))
+
+    async def removals_are_held(self) -> bool:
+        """See `Index.removals_are_held`."""
+        try:
+            return is_held(self._run_dir)
+        except OSError as error:
+            raise to_domain_error(error) from error
 
     async def make_durable(self) -> None:
         """See `Index.make_durable`.
