@@ -20,6 +20,9 @@ NAME = "store.json"
 TEMPORARY_NAME = "store.json.new"
 """Name of the next identity while it replaces the last one."""
 LAYOUT = "objects"
+RESTORING = "restoring "
+"""In place of the layout while a restore fills the store, before the name of its source: nothing else may use it, or
+make a new store there."""
 
 
 class Identity(NamedTuple):
@@ -55,6 +58,8 @@ def parse_identity(content: bytes) -> Identity:
         layout = fields["layout"]
     except (ValueError, TypeError, KeyError) as error:
         raise StoreFailed(f"{NAME} cannot be read") from error
+    if str(layout).startswith(RESTORING):
+        raise StoreFailed("the store is being restored, or a restore of it did not end: run it again")
     if layout != LAYOUT:
         raise StoreFailed(f"the store has the layout {layout!r}, not {LAYOUT!r}")
     return identity
@@ -70,15 +75,40 @@ def raise_generation(root: Path) -> Identity:
     if found is None:
         raise StoreFailed("there is no store here")
     raised = Identity(found.store, found.generation + 1)
+    replace_identity(root, raised)
+    return raised
+
+
+def replace_identity(root: Path, identity: Identity, layout: str = LAYOUT) -> None:
+    """Replace the identity of the store at `root`, or its mark.
+
+    With the layout `RESTORING` and a name it marks a directory that a restore fills with the data of that identity.
+    """
     with map_errors():
         for name in (TEMPORARY_NAME, NAME):
             try:
                 os.unlink(root / name)
             except FileNotFoundError:
                 pass
-            write_durably(root / name, serialize(raised))
+            write_durably(root / name, serialize(identity, layout))
         os.unlink(root / TEMPORARY_NAME)
-    return raised
+
+
+def find_restored(root: Path) -> tuple[Identity, str] | None:
+    """Return the identity that a restore, which has not ended, gives the store at `root`, and the name of its source.
+
+    Returns None for any other directory.
+    """
+    for name in (NAME, TEMPORARY_NAME):
+        with map_errors():
+            try:
+                fields = json.loads((root / name).read_bytes())
+                if fields["layout"].startswith(RESTORING):
+                    source = fields["layout"].removeprefix(RESTORING)
+                    return Identity(str(fields["store"]), int(fields["generation"])), source
+            except (FileNotFoundError, NotADirectoryError, ValueError, TypeError, KeyError):
+                continue
+    return None
 
 
 def lock_store(root: Path, *, alone: bool) -> int | None:
@@ -101,9 +131,9 @@ def lock_store(root: Path, *, alone: bool) -> int | None:
     return fd
 
 
-def serialize(identity: Identity) -> bytes:
+def serialize(identity: Identity, layout: str = LAYOUT) -> bytes:
     """Return the file content of an identity."""
-    return json.dumps({"layout": LAYOUT, **identity._asdict()}).encode() + b"\n"
+    return json.dumps({"layout": layout, **identity._asdict()}).encode() + b"\n"
 
 
 def make_identity(root: Path) -> Identity:

@@ -11,6 +11,7 @@ from typing import Annotated
 import typer
 
 from sluice_s3.app import __version__
+from sluice_s3.app.cli.backup import backup_command, restore_command
 from sluice_s3.app.cli.bench import bench
 from sluice_s3.app.cli.buckets import buckets
 from sluice_s3.app.cli.common import ConfigOption, DataOption, IndexOption, check_certificate, fail, load_settings
@@ -134,6 +135,7 @@ cli.add_typer(config, name="config")
 cli.add_typer(indexes, name="index")
 cli.add_typer(init, name="init")
 cli.add_typer(keys, name="key")
+cli.command("backup")(backup_command)
 cli.command("fsck")(fsck_command)
 cli.command("iam")(iam_command)
 cli.command("import")(import_command)
@@ -141,6 +143,7 @@ cli.command("migrate")(migrate_command)
 cli.command("probe")(probe_command)
 cli.command("rebuild")(rebuild_command)
 cli.command("recover")(recover_command)
+cli.command("restore")(restore_command)
 cli.command("scrub")(scrub_command)
 cli.command("share")(share_command)
 cli.command("status")(status_command)

@@ -1,0 +1,1 @@
+"""Backups of a whole gateway, and their restore."""
