@@ -123,7 +123,9 @@ def _restore(settings: Settings, directory: BackupDirectory, name: str | None, a
     if not as_json:
         if work.keys:
             print(f"keys: {', '.join(work.keys)} in {settings.home}")
-        if "master-key" in work.keys and settings.index_url is not None:
+        if work.needs_master_key and "master-key" not in work.keys:
+            print(f"the backup has no master key: put it into {settings.home / 'master-key'} before you start")
+        elif "master-key" in work.keys and settings.index_url is not None:
             print(f"an index in Postgres wants SLUICE_MASTER_KEY_FILE={settings.home / 'master-key'}")
     raise typer.Exit(DAMAGED if not report.whole or found.damaged else 0)
 
@@ -162,6 +164,8 @@ def _print_made(made: Summary, pruned: tuple[int, int, int] | None, backups: Pat
         print(f"removed {pruned[0]} older backups, and {pruned[1]} files of {pruned[2]} bytes that only they needed")
     for store, path, reason in made.faults:
         print(f"MISSING  {store}: {path}: {reason}")
+    if made.has_ring and "master-key" not in made.keys:
+        print("NO MASTER KEY: without it what is encrypted is lost. Keep it elsewhere", file=sys.stderr)
     keys = f" and in {backups}/snapshots/{made.name}/keys: {', '.join(made.keys)}" if made.keys else ""
     print(SECRETS.format(keys), file=sys.stderr)
 

@@ -17,6 +17,7 @@ from sluice_s3.app.index.meta.transactions import STORE_IDENTITY_NOTE
 from sluice_s3.app.index.plain_files.rows import TREE, is_plain_file
 from sluice_s3.app.index.schema.tables import DEFAULT
 from sluice_s3.app.index.sql.transaction import of_store
+from sluice_s3.app.index.sqlite import migrate
 from sluice_s3.app.index.sqlite.connection import all_rows, one_row, open_connection, to_domain_error
 from sluice_s3.app.index.tools import copy
 from sluice_s3.app.private_files import sync_directory
@@ -53,8 +54,9 @@ async def export(path: Path, url: str | None, target: Path) -> None:
 
 def take_out(path: Path, target: Path) -> None:
     """Copy the index of a backup to `target`, upgraded to the revision of this code. Raises DomainError, OSError."""
+    shutil.copyfile(path, target)  # an SQLite connection in WAL mode would write to the backup
     try:
-        copy.copy_file(path, target)
+        migrate.upgrade(target, target.with_name("lock"))
         _make_single_file(target)
     except apsw.Error as error:
         raise to_domain_error(error) from error

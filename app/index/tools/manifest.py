@@ -65,11 +65,14 @@ class Part(NamedTuple):
 
 
 class Manifest:
-    """The manifest at `path`. With `create` it is a new one, else it is only read. Raises apsw.Error, DataDamaged."""
+    """The manifest at `path`. With `create` it is a new one, else it is only read. Raises DataDamaged."""
 
     def __init__(self, path: Path, *, create: bool = False) -> None:
         flags = apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE if create else apsw.SQLITE_OPEN_READONLY
-        self._connection = apsw.Connection(str(path), flags=flags)
+        try:
+            self._connection = apsw.Connection(str(path), flags=flags)
+        except apsw.Error as error:
+            raise DataDamaged(reason=f"its manifest cannot be read: {error}") from error
         try:
             if create:
                 self._connection.execute("PRAGMA journal_mode=OFF; PRAGMA synchronous=OFF")
@@ -77,6 +80,9 @@ class Manifest:
                 self.set("format", FORMAT)
             elif self.get("format") != FORMAT:
                 raise DataDamaged(reason="its manifest has another format: a newer version of Sluice made this backup")
+        except apsw.Error as error:
+            self.close()
+            raise DataDamaged(reason=f"its manifest cannot be read: {error}") from error
         except BaseException:
             self.close()
             raise
@@ -84,6 +90,15 @@ class Manifest:
     def close(self) -> None:
         """Close the file."""
         self._connection.close()
+
+    def check(self) -> None:
+        """Raise DataDamaged unless SQLite finds the whole file in order."""
+        try:
+            (answer,) = one_row(self._connection, "PRAGMA integrity_check(1)")
+        except apsw.Error as error:
+            raise DataDamaged(reason="its manifest is damaged") from error
+        if answer != "ok":
+            raise DataDamaged(reason="its manifest is damaged")
 
     def set(self, name: str, value: str) -> None:
         """Note a fact about the backup."""

@@ -43,6 +43,7 @@ def check(directory: BackupDirectory, name: str | None, progress: Progress) -> R
         snapshot = directory.find(name)
         report = Report(snapshot.name)
         with closing(Manifest(snapshot / MANIFEST)) as manifest:
+            manifest.check()
             note_missing(manifest, report)
             _check_index(snapshot, manifest, report)
             checked: set[str] = set()
@@ -79,17 +80,23 @@ def describe(part: Part) -> str:
     return f"{DATA}/{part.name} (of {part.store}: {part.path})"
 
 
+def require_index(snapshot: Path, manifest: Manifest) -> None:
+    """Raise DataDamaged unless the index of a backup is as it was written."""
+    try:
+        found = hash_file(snapshot / INDEX).hash
+    except SourceFailed as error:
+        raise DataDamaged(reason=f"the index of backup {snapshot.name}: {error}") from error
+    if found != manifest.get("index"):
+        raise DataDamaged(reason=f"the index of backup {snapshot.name}: {NOT_WRITTEN}")
+
+
 def _check_index(snapshot: Path, manifest: Manifest, report: Report) -> None:
     """Check the index, and that the manifest has every file that it references."""
     name = f"{SNAPSHOTS}/{snapshot.name}/{INDEX}"
     try:
-        if hash_file(snapshot / INDEX).hash != manifest.get("index"):
-            raise DataDamaged(reason=NOT_WRITTEN)
+        require_index(snapshot, manifest)
         with ExportedIndex(snapshot / INDEX) as index:
             index.check()
-    except SourceFailed as error:
-        report.damaged.append((name, str(error)))
-        return
     except DataDamaged as error:
         report.damaged.append((name, str(error.detail["reason"])))
         return

@@ -47,6 +47,8 @@ class Summary(NamedTuple):
     faults: list[tuple[str, str, str]]
     """Store, path and reason of what is missing or unreadable in the stores."""
     keys: list[str]
+    has_ring: bool
+    """Whether there is a key ring, which wants its master key."""
 
 
 async def create(settings: Settings, root: Path, *, keys: bool, progress: Progress) -> Summary:
@@ -54,6 +56,8 @@ async def create(settings: Settings, root: Path, *, keys: bool, progress: Progre
     for name, store in settings.named_stores.items():
         if store.url is not None:
             raise StoreUnavailable(reason=f"store {name} is no directory: backups are of stores with a path")
+        if store.path is not None and root.resolve().is_relative_to(store.path.resolve()):
+            raise StoreUnavailable(reason=f"{root} lies in store {name} itself: choose another disk")
     directory = BackupDirectory(root)
     directory.make()
     with directory.locked(alone=True):
@@ -61,7 +65,7 @@ async def create(settings: Settings, root: Path, *, keys: bool, progress: Progre
         async with hold_removals(settings.run_dir, settings.index_url) as still_held:
             await export(settings.index_path, settings.index_url, partial / INDEX)
             with ExportedIndex(partial / INDEX) as index:
-                counts = index.counts()
+                counts, has_ring = index.counts(), bool(index.keyring)
                 saved = save_keys(settings, index.keyring, partial / KEYS) if keys else []
             with closing(Manifest(partial / MANIFEST, create=True)) as manifest:
                 work = _Creation(settings, directory, partial, manifest)
@@ -72,7 +76,7 @@ async def create(settings: Settings, root: Path, *, keys: bool, progress: Progre
         name = directory.commit(partial)
         buckets, versions, quarantined = counts
         copied = copies.copied_files, copies.copied_bytes, index_bytes, copies.changed
-        return Summary(name, buckets, versions, *totals, *copied, quarantined, copies.faults, saved)
+        return Summary(name, buckets, versions, *totals, *copied, quarantined, copies.faults, saved, has_ring)
 
 
 class _Creation:

@@ -14,11 +14,11 @@ import fcntl
 import os
 import shutil
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 
-from sluice_s3.app.errors import Overloaded, StoreUnavailable
+from sluice_s3.app.errors import DataDamaged, Overloaded, StoreUnavailable
 from sluice_s3.app.index.tools.manifest import Manifest
 from sluice_s3.app.private_files import sync_directory
 
@@ -140,13 +140,19 @@ class BackupDirectory:
 
     @contextmanager
     def newest(self) -> Iterator[Manifest | None]:
-        """Open the manifest of the newest backup, if there is one."""
+        """Open the manifest of the newest backup, if there is one that is whole."""
         names = self.snapshots()
-        if not names:
-            yield None
-            return
-        with closing(Manifest(self.root / SNAPSHOTS / names[-1] / MANIFEST)) as manifest:
+        try:
+            manifest = Manifest(self.root / SNAPSHOTS / names[-1] / MANIFEST) if names else None
+            if manifest is not None:
+                manifest.check()
+        except DataDamaged:
+            manifest = None  # then what is there is read and compared
+        try:
             yield manifest
+        finally:
+            if manifest is not None:
+                manifest.close()
 
 
 def _sync_files(directory: Path) -> None:

@@ -17,7 +17,7 @@ from pathlib import Path
 from sluice_s3.app.errors import StoreUnavailable
 from sluice_s3.app.index.tools.backup import ExportedIndex, install, take_out
 from sluice_s3.app.index.tools.manifest import BackedFile, Manifest, Part
-from sluice_s3.app.jobs.backup.check import NOT_WRITTEN, Report, describe, note_missing
+from sluice_s3.app.jobs.backup.check import NOT_WRITTEN, Report, describe, note_missing, require_index
 from sluice_s3.app.jobs.backup.copier import THREADS, Progress
 from sluice_s3.app.jobs.backup.copying import SourceFailed, copy_run
 from sluice_s3.app.jobs.backup.directory import INDEX, KEYS, MANIFEST, BackupDirectory
@@ -53,7 +53,9 @@ class Restore:
         with closing(Manifest(self._snapshot / MANIFEST)) as manifest:
             layouts = {name: manifest.get(f"layout:{name}") for name in settings.named_stores}
             note_missing(manifest, self._report)
+            require_index(self._snapshot, manifest)
         with ExportedIndex(self._snapshot / INDEX) as index:
+            self.needs_master_key = bool(index.keyring)
             self._stores = self._targets(index, layouts)
 
     def _targets(self, index: ExportedIndex, layouts: dict[str, str]) -> dict[str, Identity]:

@@ -263,6 +263,13 @@ async def test_what_is_missing_in_the_store_is_named_and_the_rest_is_there(
     assert (report.damaged, report.missing) == ([], [(f"default: {name}", "it is missing")])
 
 
+async def test_a_restore_changes_nothing_of_the_backup(made: Path, tmp_path: Path) -> None:
+    before = {path: path.read_bytes() for path in made.rglob("*") if path.is_file()}
+    assert check(BackupDirectory(made), None, quiet).whole
+    assert (await restored(target(tmp_path), tmp_path)).whole
+    assert {path: path.read_bytes() for path in made.rglob("*") if path.is_file()} == before
+
+
 async def test_a_restore_wants_an_empty_place(made: Path, settings: Settings, tmp_path: Path) -> None:
     with pytest.raises(StoreUnavailable, match="not empty"):
         await restored(settings, tmp_path)
@@ -326,3 +333,26 @@ async def test_keys_are_private_or_left_out(settings: Settings, tmp_path: Path) 
     assert {path.stat().st_mode & 0o777 for path in (tmp_path / "backups", snapshot)} == {0o700}
     without = await back_up(settings, tmp_path, keys=False)
     assert (without.keys, (tmp_path / "backups/snapshots" / without.name / "keys").exists()) == ([], False)
+
+
+async def test_a_damaged_manifest_is_no_older_backup(made: Path, settings: Settings, tmp_path: Path) -> None:
+    (snapshot,) = (made / "snapshots").iterdir()
+    (snapshot / "manifest.db").write_bytes(b"no database" * 1000)
+    again = await back_up(settings, tmp_path)
+    assert again.copied_files == 0, "what is there is read and compared"
+    assert check(BackupDirectory(made), None, quiet).whole
+    with pytest.raises(DataDamaged, match="manifest"):
+        check(BackupDirectory(made), snapshot.name, quiet)
+    flip(made / "snapshots" / again.name / "index.db")
+    with pytest.raises(DataDamaged, match="not what was written"):
+        await restored(target(tmp_path), tmp_path)
+    assert not target(tmp_path).data.exists()
+
+
+async def test_a_backup_of_another_gateway_or_into_the_store_is_refused(made: Path, tmp_path: Path) -> None:
+    other = target(tmp_path, "other")
+    await asyncio.to_thread(prepare, other)
+    with pytest.raises(StoreUnavailable, match="another gateway"):
+        await back_up(other, tmp_path)
+    with pytest.raises(StoreUnavailable, match="itself"):
+        await back_up(other, other.data)
