@@ -179,10 +179,14 @@ def _install_file(path: Path, target: Path, identities: StoreIdentities) -> None
     if target.exists():
         try:
             with ExportedIndex(target) as found:
-                left_over = found.identities == dict(identities)
+                # a server that was refused beside an unfinished restore leaves an empty one
+                empty = not found.identities and found.counts() == (0, 0, 0)
+                left_over = empty or found.identities == dict(identities)
         except DomainError:
             left_over = False
         if not left_over:
             raise StoreUnavailable(reason="there is another index in its place")
+        for log in ("-wal", "-shm"):
+            target.with_name(target.name + log).unlink(missing_ok=True)
     os.replace(path, target)
     sync_directory(target.parent)

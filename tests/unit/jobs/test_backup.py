@@ -281,12 +281,13 @@ async def test_a_restore_wants_an_empty_place(made: Path, settings: Settings, tm
     assert [path.name for path in new.data.iterdir()] == ["mine"]
 
 
+@pytest.mark.parametrize("step", ["install", "restore_keys"])
 async def test_a_restore_that_died_serves_nothing_and_is_run_again(
-    made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: str
 ) -> None:
     new = target(tmp_path)
     with monkeypatch.context() as patched:
-        patched.setattr(restore, "restore_keys", lambda *_: 1 / 0)
+        patched.setattr(restore, step, lambda *_: 1 / 0)
         with pytest.raises(ZeroDivisionError):
             await restored(new, tmp_path)
     with pytest.raises(CannotStart, match="did not end"):
