@@ -56,7 +56,7 @@ def take_out(path: Path, target: Path) -> None:
     """Copy the index of a backup to `target`, upgraded to the revision of this code. Raises DomainError, OSError."""
     shutil.copyfile(path, target)  # an SQLite connection in WAL mode would write to the backup
     try:
-        migrate.upgrade(target, target.with_name("lock"))
+        migrate.upgrade(target, target.with_name("lock"), keep=False)
         _make_single_file(target)
     except apsw.Error as error:
         raise to_domain_error(error) from error

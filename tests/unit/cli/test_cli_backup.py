@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import time
 from pathlib import Path
 from typing import Any
 
 import pytest
+from click.testing import Result
+from typer.testing import CliRunner
 
+from sluice_s3.app.cli.main import cli
+from sluice_s3.app.settings import Settings
 from tests.support.environment import sized
 from tests.support.gateway import Gateway, client
 from tests.support.waiting import eventually
 from tests.unit.cli.test_cli_rebuild import BUCKET, Writer, contents, possible
+from tests.unit.store import site
 
 pytestmark = pytest.mark.slow
 
@@ -102,35 +108,63 @@ def test_what_was_acknowledged_before_a_backup_is_restored(tmp_path: Path) -> No
     assert restored.run("scrub").stdout.endswith("clean\n")
 
 
-def test_what_the_operator_reads(tmp_path: Path) -> None:
-    backups = tmp_path / "backups"
-    with Gateway(tmp_path / "data", workers=1) as gateway:
-        client(gateway.endpoint).create_bucket(Bucket=BUCKET)
-        client(gateway.endpoint).put_object(Bucket=BUCKET, Key="k", Body=bytes(200_000))
-        made = gateway.run("backup", str(backups))
-        refused = gateway.run("restore", str(backups), check=False)
-        assert (refused.returncode, "not empty" in refused.stderr) == (1, True)
+@pytest.fixture
+def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A store with one object in a file of its own, without a server."""
+    monkeypatch.setenv("SLUICE_DURABILITY", "relaxed")
+    settings = Settings(data=tmp_path / "data")
+    site.prepare(settings)
+
+    async def fill() -> None:
+        async with site.opened(settings) as store:
+            bucket = await store.index.create_bucket(BUCKET, "owner", "us-east-1", 10)
+            await site.put(store, bucket, "k", bytes(200_000))
+
+    asyncio.run(fill())
+    return settings.data
+
+
+def run(*arguments: object) -> Result:
+    return CliRunner().invoke(cli, list(map(str, arguments)))
+
+
+def test_what_the_operator_reads(data: Path, tmp_path: Path) -> None:
+    backups, new = tmp_path / "backups", tmp_path / "restored"
+    made = run("backup", backups, "--data", data)
+    assert made.exit_code == 0
     assert "SECRET: it holds the secret keys" in made.stderr
+    assert "keys: credentials, master-key" in made.stderr
     assert "1 buckets, 1 versions, 1 files" in made.stdout
-    (name,) = gateway.run("restore", str(backups), "--list").stdout.split()
-    assert name in made.stdout
+    without = run("backup", backups, "--data", data, "--without-keys")
+    assert "NO MASTER KEY" in without.stderr
+    names = run("restore", backups, "--list").stdout.split()
+    assert [name in text.stdout for name, text in zip(names, (made, without), strict=True)] == [True, True]
+    refused = run("restore", backups, "--data", data)
+    assert (refused.exit_code, "not empty" in refused.stderr) == (1, True)
+    restored = run("restore", backups, "--data", tmp_path / "other")
+    assert (restored.exit_code, "put it into" in restored.stdout) == (0, True)
     (shared,) = (backups / "data").glob("*/*/*")
     shared.write_bytes(bytes(200_000))
-    checked = gateway.run("restore", str(backups), "--check", check=False)
-    assert checked.returncode == 8
+    checked = run("restore", backups, "--check")
+    assert checked.exit_code == 8
     assert checked.stdout.startswith(f"DAMAGED  {shared.relative_to(backups)} (of default: data/")
     assert checked.stdout.endswith("NOT WHOLE\n")
-    new = Gateway(tmp_path / "restored")
-    restored = new.run("restore", str(backups), check=False)
-    assert (restored.returncode, "LOST     rebuilt/k" in restored.stdout) == (8, True)
-    wrong = new.run("restore", str(tmp_path / "elsewhere"), check=False)
-    assert (wrong.returncode, wrong.stderr) == (
-        1,
-        f"sluice: the restore failed: there is no backup in {tmp_path / 'elsewhere'}\n",
-    )
+    damaged = run("restore", backups, "--data", new, "--backup", names[0])
+    assert (damaged.exit_code, f"LOST     {BUCKET}/k" in damaged.stdout) == (8, True)
+    assert (new / "master-key").read_text() == (data / "master-key").read_text()
+
+
+def test_what_is_refused_in_one_line(data: Path, tmp_path: Path) -> None:
+    wrong = run("restore", tmp_path / "elsewhere", "--data", tmp_path / "new")
+    reason = f"there is no backup in {tmp_path / 'elsewhere'}"
+    assert (wrong.exit_code, wrong.stderr) == (1, f"sluice: the restore failed: {reason}\n")
     full = tmp_path / "full"
     full.mkdir()
     (full / "mine").write_text("mine")
-    refused = gateway.run("backup", str(full), check=False)
-    assert (refused.returncode, "no directory of backups" in refused.stderr) == (1, True)
+    refused = run("backup", full, "--data", data)
+    assert (refused.exit_code, "no directory of backups" in refused.stderr) == (1, True)
     assert [path.name for path in full.iterdir()] == ["mine"]
+    inside = run("backup", data / "backups", "--data", data)
+    assert (inside.exit_code, "choose another disk" in inside.stderr) == (1, True)
+    nothing = run("backup", tmp_path / "backups", "--data", tmp_path / "nothing")
+    assert (nothing.exit_code, nothing.stderr.count("\n")) == (1, 1)

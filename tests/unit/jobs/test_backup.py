@@ -7,12 +7,16 @@ import os
 import shutil
 import threading
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from sluice_s3.app.errors import DataDamaged, StoreUnavailable
+from sluice_s3.app.index.sqlite.connection import open_connection
+from sluice_s3.app.index.sqlite.migrate import require_revision
+from sluice_s3.app.index.tools.backup import take_out
 from sluice_s3.app.jobs.backup import copier, create, restore
 from sluice_s3.app.jobs.backup.check import Report, check
 from sluice_s3.app.jobs.backup.create import Summary
@@ -26,6 +30,7 @@ from sluice_s3.app.store.offline import open_offline_stores
 from sluice_s3.app.store.store import Store
 from tests.support.environment import sized
 from tests.support.settings import make_settings
+from tests.unit.index.test_migrations import older
 from tests.unit.jobs.mixed import THRESHOLD, Past, tables, writing
 from tests.unit.jobs.packed import PACK, collect, compact, delete
 from tests.unit.jobs.test_rebuild import bodies
@@ -357,3 +362,15 @@ async def test_a_backup_of_another_gateway_or_into_the_store_is_refused(made: Pa
         await back_up(other, tmp_path)
     with pytest.raises(StoreUnavailable, match="itself"):
         await back_up(other, other.data)
+
+
+def test_the_index_of_an_older_backup_is_upgraded_and_the_backup_is_not(tmp_path: Path) -> None:
+    path, taken = tmp_path / "index.db", tmp_path / "work" / "index.db"
+    taken.parent.mkdir()
+    older(path, "0009")
+    before = path.read_bytes()
+    take_out(path, taken)
+    with closing(open_connection(taken)) as connection:
+        require_revision(connection)
+    assert path.read_bytes() == before
+    assert not list(taken.parent.glob("*.of-*"))
