@@ -51,17 +51,18 @@ class Restore:
         self.keys: list[str] = []
         """Names of the keys that were put beside the index."""
         with closing(Manifest(self._snapshot / MANIFEST)) as manifest:
-            layouts = {name: manifest.get(f"layout:{name}") for name in settings.named_stores}
             note_missing(manifest, self._report)
             require_index(self._snapshot, manifest)
-        with ExportedIndex(self._snapshot / INDEX) as index:
-            self.needs_master_key = bool(index.keyring)
-            self._stores = self._targets(index, layouts)
+            with ExportedIndex(self._snapshot / INDEX) as index:
+                self.needs_master_key = bool(index.keyring)
+                layouts = {name: manifest.get(f"layout:{name}") for name in index.identities}
+                self._stores = self._targets(index, layouts)
 
     def _targets(self, index: ExportedIndex, layouts: dict[str, str]) -> dict[str, Identity]:
         """Return the new identities by store, those of an earlier attempt if there was one."""
-        found = {name: old for name, old in index.identities.items() if layouts.get(name)}
-        for name in sorted(index.identities.keys() - self._settings.named_stores.keys()):
+        # a store without a layout is one that the gateway left, with nothing on it
+        found = {name: old for name, old in index.identities.items() if layouts[name]}
+        for name in sorted(found.keys() - self._settings.named_stores.keys()):
             raise StoreUnavailable(reason=f"the backup has the store {name!r}, which the settings do not name")
         chosen = {}
         resumed = False

@@ -178,6 +178,18 @@ async def test_several_stores(tmp_path: Path) -> None:
         await back_up(settings, tmp_path)
 
 
+async def test_a_store_that_the_gateway_left_is_not_asked_for(tmp_path: Path) -> None:
+    both = two_stores(tmp_path / "source")
+    await asyncio.to_thread(prepare, both)
+    one = both.model_copy(update={"stores": {"fast": both.stores["fast"]}})
+    one.__dict__.pop("named_stores", None)
+    await back_up(one, tmp_path)
+    new = two_stores(tmp_path / "restored")
+    new = new.model_copy(update={"stores": {"fast": new.stores["fast"]}})
+    new.__dict__.pop("named_stores", None)
+    assert (await restored(new, tmp_path)).whole
+
+
 class plain_opened:
     """All stores of settings, with a writer."""
 
