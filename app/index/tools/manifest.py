@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple
 
@@ -69,6 +70,8 @@ class Manifest:
 
     def __init__(self, path: Path, *, create: bool = False) -> None:
         flags = apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE if create else apsw.SQLITE_OPEN_READONLY
+        if create:
+            path.touch(mode=0o600, exist_ok=False)
         try:
             self._connection = apsw.Connection(str(path), flags=flags)
         except apsw.Error as error:
@@ -114,9 +117,10 @@ class Manifest:
 
         `describe` returns store, path, needed bytes and stamp of a locator.
         """
+        described = lru_cache(maxsize=1)(describe)  # SQLite calls the four functions of a row one after the other
 
         def field(position: int) -> Callable[..., str | int]:
-            return lambda locator: describe(locator)[position]
+            return lambda locator: described(locator)[position]
 
         for position, name in enumerate(("store_of", "path_of", "end_of", "stamp_of")):
             self._connection.create_scalar_function(name, field(position), 1, deterministic=True)

@@ -335,7 +335,8 @@ async def test_keys_are_private_or_left_out(settings: Settings, tmp_path: Path) 
     made = await back_up(settings, tmp_path)
     snapshot = tmp_path / "backups/snapshots" / made.name
     assert made.keys == ["credentials"]
-    assert {path.stat().st_mode & 0o777 for path in (*(snapshot / "keys").iterdir(), snapshot / "index.db")} == {0o600}
+    files = [path for path in (tmp_path / "backups").rglob("*") if path.is_file()]
+    assert {path.stat().st_mode & 0o777 for path in files} == {0o600}
     assert {path.stat().st_mode & 0o777 for path in (tmp_path / "backups", snapshot)} == {0o700}
     without = await back_up(settings, tmp_path, keys=False)
     assert (without.keys, (tmp_path / "backups/snapshots" / without.name / "keys").exists()) == ([], False)
