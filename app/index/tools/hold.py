@@ -7,7 +7,6 @@ from contextlib import asynccontextmanager, closing
 from pathlib import Path
 
 from sluice_s3.app.index.engine.removal_hold import RemovalHold
-from sluice_s3.app.index.postgres import removal_hold
 
 
 @asynccontextmanager
@@ -18,6 +17,8 @@ async def hold_removals(run_dir: Path, url: str | None) -> AsyncIterator[Callabl
     lost. Raises Overloaded while another backup has it, DomainError, OSError.
     """
     if url is not None:
+        from sluice_s3.app.index.postgres import removal_hold  # it needs an extra
+
         async with removal_hold.hold(url) as check:
             yield check
         return
