@@ -116,7 +116,7 @@ class Index(Engine):
     remove_account = Write(tx.accounts.remove_account, locks=global_lock, invalidates=True)
     set_disabled = Write(tx.accounts.set_disabled, locks=global_lock, invalidates=True)
 
-    # users, groups, roles and sessions
+    # users, groups, roles, policies and sessions
 
     identity = Read(tx.identities.identity)
     identity_of_id = Read(tx.identities.identity_of_id)

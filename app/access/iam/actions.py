@@ -109,6 +109,15 @@ def path_resource(kind: str) -> Resource:
     return resource
 
 
+def parameter_resource(parameter: str) -> Resource:
+    """Return the resource whose ARN a parameter is."""
+
+    async def resource(call: Call) -> str:
+        return call.parameters.get(parameter)
+
+    return resource
+
+
 async def any_resource(call: Call) -> str:
     """Return `*`, for actions without a resource."""
     return "*"
@@ -142,15 +151,19 @@ async def run(name: str, call: Call) -> Result:
     if POLICY in found.parameters:
         call = replace(call, values=with_keys(call.values, {"iam:policyarn": call.parameters.get(POLICY)}))
     try:
-        resource = await found.resource(call)
-        if not authorize_identity(call.account_id, principal, f"iam:{name}", resource, call.values):
-            raise denied(principal, f"iam:{name}", resource)
+        require_action(call, f"iam:{name}", await found.resource(call))
         return await found.handler(call)
     except DomainError as error:
         answer = to_s3_error(error)
         if answer is None:
             raise
         raise answer from None
+
+
+def require_action(call: Call, action: str, resource: str) -> None:
+    """Raise AccessDenied unless the caller may do `action` on an ARN of its account."""
+    if not authorize_identity(call.account_id, call.principal, action, resource, call.values):
+        raise denied(call.principal, action, resource)
 
 
 def denied(principal: Principal | None, action: str, resource: str) -> AccessDenied:

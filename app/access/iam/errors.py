@@ -144,7 +144,11 @@ NEEDED = {
     "key": "Cannot delete entity, must delete access keys first.",
     "policy": "Cannot delete entity, must delete policies first.",
     "attached": "Cannot delete entity, must detach all policies first.",
+    "default version": "Cannot delete the default version of a policy.",
+    "entities": "Cannot delete a policy attached to entities.",
     "group": "Cannot delete entity, must remove users from group first.",
+    "versions": "This policy has more than one version. Before you delete a policy, you must delete the policy's"
+    " versions. The default version is deleted with the policy.",
 }
 
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import secrets
 import time
 
-from sluice_s3.app.index.iam.rows import GROUP, ROLE, TEMPORARY, USER
+from sluice_s3.app.index.iam.rows import GROUP, POLICY, ROLE, TEMPORARY, USER
 
 _SIGNS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567"
-PREFIXES = {USER: "AIDA", GROUP: "AGPA", ROLE: "AROA"}
+PREFIXES = {USER: "AIDA", GROUP: "AGPA", ROLE: "AROA", POLICY: "ANPA"}
 """Prefixes of unique ids ("IAM identifiers", IAM User Guide)."""
 
 

@@ -76,7 +76,7 @@ async def delete_group(call: Call) -> Result:
 async def add_user_to_group(call: Call) -> Result:
     """Handle AddUserToGroup (https://docs.aws.amazon.com/IAM/latest/APIReference/API_AddUserToGroup.html)."""
     user, group = call.parameters.name("UserName", 128), call.parameters.name("GroupName", 128)
-    await call.index.join_group(call.account_id, user, group, MAX_GROUPS_OF_USER)
+    await call.index.join_group(call.account_id, (USER, user), (GROUP, group), MAX_GROUPS_OF_USER)
     return {}
 
 
@@ -84,7 +84,7 @@ async def add_user_to_group(call: Call) -> Result:
 async def remove_user_from_group(call: Call) -> Result:
     """Handle RemoveUserFromGroup (https://docs.aws.amazon.com/IAM/latest/APIReference/API_RemoveUserFromGroup.html)."""
     user, group = call.parameters.name("UserName", 128), call.parameters.name("GroupName", 128)
-    await call.index.leave_group(call.account_id, user, group)
+    await call.index.leave_group(call.account_id, (USER, user), (GROUP, group))
     return {}
 
 

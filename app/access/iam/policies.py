@@ -1,18 +1,19 @@
-"""Policies of users, groups and roles alike: inline ones and attached AWS policies."""
+"""Policies of users, groups and roles alike: inline ones, and attached ones of AWS or of the account."""
 
 from __future__ import annotations
 
 from typing import Any
 
+from sluice_s3.app.access.account import arn_of
 from sluice_s3.app.access.iam import documents
 from sluice_s3.app.access.iam.actions import Call, Document, Handler, Result, identity_resource, operation
 from sluice_s3.app.access.iam.errors import InvalidInput, MalformedPolicyDocument, NoSuchEntity
 from sluice_s3.app.access.iam.paging import list_page
 from sluice_s3.app.access.iam.users import require_identity
 from sluice_s3.app.access.policy import Malformed, parse_identity
-from sluice_s3.app.access.policy.managed import MANAGED
+from sluice_s3.app.access.policy.managed import ARN_START, MANAGED
 from sluice_s3.app.errors import NoSuchIdentity, TooManyIdentities
-from sluice_s3.app.index.iam.rows import GROUP, ROLE, USER
+from sluice_s3.app.index.iam.rows import GROUP, POLICY, ROLE, USER, Identity
 
 MAX_CHARACTERS = {USER: 2048, GROUP: 5120, ROLE: 10240}
 """Characters, without white space, of all inline policies of an identity.
@@ -61,12 +62,12 @@ def _remove(policy: str) -> Any:
     return documents.changed(change)
 
 
-def _attach(arn: str) -> Any:
+def _attach(arn: str, maximum: int) -> Any:
     def change(document: dict[str, Any]) -> None:
         attached_arns = document.setdefault("attached", [])
         if arn not in attached_arns:
             attached_arns.append(arn)
-        if len(attached_arns) > MAX_ATTACHED:
+        if len(attached_arns) > maximum:
             raise TooManyIdentities(kind="PoliciesPerIdentity", most=MAX_ATTACHED)
 
     return documents.changed(change)
@@ -79,6 +80,14 @@ def _detach(arn: str) -> Any:
         document["attached"].remove(arn)
 
     return documents.changed(change)
+
+
+async def require_policy(call: Call, arn: str) -> Identity:
+    """Return the account's managed policy of an ARN. Raises NoSuchEntity."""
+    found = await call.find_identity(POLICY, arn.rpartition("/")[2])
+    if found is None or arn_of(found) != arn:
+        raise NoSuchEntity(f"Policy {arn[:256]} does not exist or is not attachable.")
+    return found
 
 
 class Policies:
@@ -125,16 +134,23 @@ class Policies:
     async def attach(self, call: Call) -> Result:
         """Handle AttachUserPolicy (https://docs.aws.amazon.com/IAM/latest/APIReference/API_AttachUserPolicy.html)."""
         name, arn = self.name(call), call.parameters.require("PolicyArn")
-        await require_identity(call, self.kind, name)
-        if arn not in MANAGED:
-            raise NoSuchEntity(f"Policy {arn[:256]} does not exist or is not attachable.")
-        await call.index.change_identity(call.account_id, self.kind, name, _attach(arn))
+        found = await require_identity(call, self.kind, name)
+        if arn in MANAGED:
+            room = MAX_ATTACHED - len(await call.index.groups_of(found.id, POLICY))
+            await call.index.change_identity(call.account_id, self.kind, name, _attach(arn, room))
+        else:
+            policy, room = await require_policy(call, arn), MAX_ATTACHED - len(documents.attached(found))
+            await call.index.join_group(call.account_id, (self.kind, name), (POLICY, policy.name), room)
         return {}
 
     async def detach(self, call: Call) -> Result:
         """Handle DetachUserPolicy (https://docs.aws.amazon.com/IAM/latest/APIReference/API_DetachUserPolicy.html)."""
-        arn = call.parameters.require("PolicyArn")
-        await call.index.change_identity(call.account_id, self.kind, self.name(call), _detach(arn))
+        name, arn = self.name(call), call.parameters.require("PolicyArn")
+        if arn.startswith(ARN_START):
+            await call.index.change_identity(call.account_id, self.kind, name, _detach(arn))
+        else:
+            policy = await require_policy(call, arn)
+            await call.index.leave_group(call.account_id, (self.kind, name), (POLICY, policy.name))
         return {}
 
     async def list_attached(self, call: Call) -> Result:
@@ -143,9 +159,10 @@ class Policies:
         https://docs.aws.amazon.com/IAM/latest/APIReference/API_ListAttachedUserPolicies.html
         """
         found = await require_identity(call, self.kind, self.name(call))
-        arns = documents.attached(found)
+        names = {arn: MANAGED[arn].name for arn in documents.attached(found)}
+        names |= {arn_of(policy): policy.name for policy in await call.index.groups_of(found.id, POLICY)}
         return list_page(
-            call, "AttachedPolicies", arns, str, lambda arn: {"PolicyName": MANAGED[arn].name, "PolicyArn": arn}
+            call, "AttachedPolicies", list(names), str, lambda arn: {"PolicyName": names[arn], "PolicyArn": arn}
         )
 
 

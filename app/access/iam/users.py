@@ -18,11 +18,11 @@ from sluice_s3.app.access.iam.actions import (
 from sluice_s3.app.access.iam.errors import ValidationError
 from sluice_s3.app.access.iam.paging import list_identities
 from sluice_s3.app.errors import IdentityInUse, NoSuchIdentity
-from sluice_s3.app.index.iam.rows import GROUP, ROLE, USER, Identity
+from sluice_s3.app.index.iam.rows import GROUP, POLICY, ROLE, USER, Identity
 
 MAX_USERS = 5000
 """"IAM and AWS STS quotas", IAM User Guide, as for the next ones."""
-MAX_GROUPS, MAX_ROLES, MAX_KEYS, MAX_GROUPS_OF_USER = 300, 1000, 2, 10
+MAX_GROUPS, MAX_ROLES, MAX_POLICIES, MAX_KEYS, MAX_GROUPS_OF_USER = 300, 1000, 1500, 2, 10
 
 
 def render_user(user: Identity) -> Result:
@@ -148,7 +148,12 @@ async def list_providers(call: Call) -> Result:
 @operation("GetAccountSummary", on=any_resource)
 async def get_account_summary(call: Call) -> Result:
     """Handle GetAccountSummary (https://docs.aws.amazon.com/IAM/latest/APIReference/API_GetAccountSummary.html)."""
-    kinds = {"Users": (USER, MAX_USERS), "Groups": (GROUP, MAX_GROUPS), "Roles": (ROLE, MAX_ROLES)}
+    kinds = {
+        "Users": (USER, MAX_USERS),
+        "Groups": (GROUP, MAX_GROUPS),
+        "Roles": (ROLE, MAX_ROLES),
+        "Policies": (POLICY, MAX_POLICIES),
+    }
     found = {"AccessKeysPerUserQuota": MAX_KEYS, "GroupsPerUserQuota": MAX_GROUPS_OF_USER}
     for name, (kind, most) in kinds.items():
         found[name] = await call.index.count_identities(call.account_id, kind)

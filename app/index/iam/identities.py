@@ -1,11 +1,11 @@
-"""Users, groups and roles of accounts, access keys of users, and sessions."""
+"""Users, groups, roles and policies of accounts, access keys of users, and sessions."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
 from sluice_s3.app.errors import AccountExists, IdentityExists, IdentityInUse, NoSuchIdentity, TooManyIdentities
-from sluice_s3.app.index.iam.rows import AccessKey, Identity, KeyOwner, Session, UserKey
+from sluice_s3.app.index.iam.rows import GROUP, POLICY, USER, AccessKey, Identity, KeyOwner, Session, UserKey
 from sluice_s3.app.index.iam.statements import (
     ACCESS_KEY,
     ADD_ACCESS_KEY,
@@ -22,6 +22,7 @@ from sluice_s3.app.index.iam.statements import (
     IDENTITY_BY_NAME,
     KEYS_OF,
     MEMBERS_OF,
+    POLICIES_OF_KEY,
     REMOVE_EXPIRED_SESSIONS_OF,
     REMOVE_IDENTITY,
     REMOVE_KEY,
@@ -36,20 +37,23 @@ from sluice_s3.app.index.sql.transaction import Transaction, now_ms
 
 SESSION_RETENTION_MS = 86_400_000
 """Milliseconds for which an ended session is kept, so that its key is answered with ExpiredToken."""
+Named = tuple[str, str]
+"""Kind and name of an identity."""
 AFTER_EVERY_PATH = "\U0010ffff"
 """A text that sorts after every path."""
 
 
 def holder(account_id: str, identity: str) -> Transaction[KeyOwner | None]:
-    """Return the owner of a key: a user with its groups, or a role.
+    """Return the owner of a key: a user with its groups, or a role, and the policies attached to them.
 
     Returns None when it no longer exists.
     """
     rows = yield IDENTITY_BY_ID, (identity,)
     if not rows:
         return None
-    groups = yield GROUPS_OF, (identity,)
-    return KeyOwner(account_id, Identity._make(rows[0]), tuple(map(Identity._make, groups)))
+    groups = yield GROUPS_OF, (identity, GROUP)
+    policies = yield POLICIES_OF_KEY, (POLICY, identity, identity)
+    return KeyOwner(account_id, Identity._make(rows[0]), tuple(map(Identity._make, [*groups, *policies])))
 
 
 def session(access_key: str) -> Transaction[AccessKey | None]:
@@ -136,12 +140,15 @@ def change(account_id: str, kind: str, name: str, function: Callable[[Identity],
 def remove(account_id: str, kind: str, name: str, check: Callable[[Identity], None]) -> Transaction[None]:
     """Remove an identity with its sessions.
 
-    Raises NoSuchIdentity, IdentityInUse while it has keys, groups or members, and what `check` raises.
+    Raises NoSuchIdentity, IdentityInUse while it has keys, groups, attached policies or members, and what `check`
+    raises.
     """
     current = yield from _require_identity(account_id, kind, name)
     check(current)
-    if (yield GROUPS_OF, (current.id,)) or (yield MEMBERS_OF, (current.id,)):
-        raise IdentityInUse(what="group")
+    if (yield MEMBERS_OF, (current.id,)) or (yield GROUPS_OF, (current.id, GROUP)):
+        raise IdentityInUse(what="entities" if kind == POLICY else "group")
+    if (yield GROUPS_OF, (current.id, POLICY)):
+        raise IdentityInUse(what="attached")
     if (yield COUNT_KEYS, (account_id, current.id))[0][0]:
         raise IdentityInUse(what="key")
     yield REMOVE_SESSIONS_OF, (current.id,)
@@ -155,39 +162,41 @@ def _require_identity(account_id: str, kind: str, name: str) -> Transaction[Iden
     return current
 
 
-def join(account_id: str, user: str, group: str, maximum: int) -> Transaction[None]:
-    """Add a user to a group.
+def join(account_id: str, member: Named, group: Named, maximum: int) -> Transaction[None]:
+    """Add a user to a group, or attach a policy (`group`) to a user, group or role.
 
-    Raises NoSuchIdentity, TooManyIdentities.
+    Raises NoSuchIdentity, TooManyIdentities when the member has `maximum` of that kind.
     """
-    in_group = yield from _require_identity(account_id, "group", group)
-    member = yield from _require_identity(account_id, "user", user)
-    groups = yield GROUPS_OF, (member.id,)
+    in_group = yield from _require_identity(account_id, *group)
+    joining = yield from _require_identity(account_id, *member)
+    groups = yield GROUPS_OF, (joining.id, in_group.kind)
     if len(groups) >= maximum and all(row[0] != in_group.id for row in groups):
-        raise TooManyIdentities(kind="groups of a user", most=maximum)
-    yield ADD_MEMBERSHIP, (member.id, in_group.id)
+        what = f"groups of a {USER}" if in_group.kind == GROUP else "PoliciesPerIdentity"
+        raise TooManyIdentities(kind=what, most=maximum)
+    yield ADD_MEMBERSHIP, (joining.id, in_group.id)
 
 
-def leave(account_id: str, user: str, group: str) -> Transaction[None]:
-    """Remove a user from a group.
+def leave(account_id: str, member: Named, group: Named) -> Transaction[None]:
+    """Remove a user from a group, or detach a policy.
 
-    Raises NoSuchIdentity, also for a user who is not a member.
+    Raises NoSuchIdentity: for a user who is not a member of the group, or a policy that is not attached, too.
     """
-    in_group = yield from _require_identity(account_id, "group", group)
-    member = yield from _require_identity(account_id, "user", user)
-    if all(row[0] != in_group.id for row in (yield GROUPS_OF, (member.id,))):
-        raise NoSuchIdentity(kind="user", name=user)
-    yield REMOVE_MEMBERSHIP, (member.id, in_group.id)
+    in_group = yield from _require_identity(account_id, *group)
+    leaving = yield from _require_identity(account_id, *member)
+    if all(row[0] != in_group.id for row in (yield GROUPS_OF, (leaving.id, in_group.kind))):
+        missing = group if in_group.kind == POLICY else member
+        raise NoSuchIdentity(kind=missing[0], name=missing[1])
+    yield REMOVE_MEMBERSHIP, (leaving.id, in_group.id)
 
 
 def members(group_id: str) -> Transaction[list[Identity]]:
-    """Return the users of a group."""
+    """Return the users of a group, or all that a policy is attached to."""
     return [Identity._make(row) for row in (yield MEMBERS_OF, (group_id,))]
 
 
-def groups_of(user_id: str) -> Transaction[list[Identity]]:
-    """Return the groups of a user."""
-    return [Identity._make(row) for row in (yield GROUPS_OF, (user_id,))]
+def groups_of(identity_id: str, kind: str = GROUP) -> Transaction[list[Identity]]:
+    """Return the groups of a user, or the policies (`kind`) attached to an identity."""
+    return [Identity._make(row) for row in (yield GROUPS_OF, (identity_id, kind))]
 
 
 def keys_of(account_id: str, identity_id: str) -> Transaction[list[UserKey]]:

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-USER, GROUP, ROLE = "user", "group", "role"
-"""Kinds of identities, as ARNs name them."""
+USER, GROUP, ROLE, POLICY = "user", "group", "role", "policy"
+"""Kinds of identities, as ARNs name them. A managed policy of the account is one too."""
 TEMPORARY = "ASIA"
 """Prefix of the access key of a session."""
 
@@ -27,7 +27,7 @@ class Account(NamedTuple):
 
 
 class Identity(NamedTuple):
-    """A user, a group or a role of an account."""
+    """A user, a group, a role or a managed policy of an account."""
 
     id: str
     account_id: str
@@ -48,7 +48,7 @@ class KeyOwner(NamedTuple):
     identity: Identity | None
     """The user or the role; None for a session of the account itself."""
     groups: tuple[Identity, ...] = ()
-    """The groups of a user."""
+    """The groups of a user, and the account's managed policies attached to it, to them or to the role."""
     session: str | None = None
     """The session name of a temporary key."""
     policies: str = ""

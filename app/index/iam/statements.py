@@ -85,12 +85,29 @@ SET_IDENTITY = Statement(
 REMOVE_IDENTITY = Statement(delete(identities).where(identities.c.id == text("who")))
 REMOVE_IDENTITIES = Statement(delete(identities).where(identities.c.account_id == text("account")))
 
-# memberships
+# memberships: of users in groups, and of users, groups and roles in the policies attached to them
+_BELONGS_TO = _IDENTITY.join_from(identities, memberships, memberships.c.group_id == identities.c.id)
 GROUPS_OF = Statement(
-    _IDENTITY.join_from(identities, memberships, memberships.c.group_id == identities.c.id)
-    .where(memberships.c.user_id == text("who"))
-    .order_by(identities.c.folded)
+    _BELONGS_TO.where(memberships.c.user_id == text("who"), identities.c.kind == text("k")).order_by(
+        identities.c.folded
+    )
 )
+POLICIES_OF_KEY = Statement(
+    _IDENTITY.where(
+        identities.c.kind == text("k"),
+        identities.c.id.in_(
+            select(memberships.c.group_id).where(
+                or_(
+                    memberships.c.user_id == text("who"),
+                    memberships.c.user_id.in_(
+                        select(memberships.c.group_id).where(memberships.c.user_id == text("in_group"))
+                    ),
+                )
+            )
+        ),
+    ).order_by(identities.c.folded)
+)
+"""The policies attached to an identity, or to one of its groups."""
 MEMBERS_OF = Statement(
     _IDENTITY.join_from(identities, memberships, memberships.c.user_id == identities.c.id)
     .where(memberships.c.group_id == text("who"))

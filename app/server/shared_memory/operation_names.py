@@ -21,14 +21,15 @@ PutObjectRetention PutObjectTagging PutPublicAccessBlock RenameObject RestoreObj
 UploadPartCopy
 """
 _OF_IAM_AND_STS = """
-AddUserToGroup AssumeRole AttachGroupPolicy AttachRolePolicy AttachUserPolicy CreateAccessKey CreateGroup CreateRole
-CreateUser DeleteAccessKey DeleteGroup DeleteGroupPolicy DeleteRole DeleteRolePolicy DeleteUser DeleteUserPolicy
-DetachGroupPolicy DetachRolePolicy DetachUserPolicy GetAccountSummary GetCallerIdentity GetGroup GetGroupPolicy
-GetRole GetRolePolicy GetSessionToken GetUser GetUserPolicy ListAccessKeys ListAttachedGroupPolicies
-ListAttachedRolePolicies ListAttachedUserPolicies ListGroupPolicies ListGroups ListGroupsForUser
-ListOpenIDConnectProviders ListRolePolicies ListRoles ListUserPolicies ListUsers PutGroupPolicy PutRolePolicy
-PutUserPolicy RemoveUserFromGroup UpdateAccessKey UpdateAssumeRolePolicy UpdateGroup UpdateRole UpdateRoleDescription
-UpdateUser
+AddUserToGroup AssumeRole AttachGroupPolicy AttachRolePolicy AttachUserPolicy CreateAccessKey CreateGroup CreatePolicy
+CreatePolicyVersion CreateRole CreateUser DeleteAccessKey DeleteGroup DeleteGroupPolicy DeletePolicy
+DeletePolicyVersion DeleteRole DeleteRolePolicy DeleteUser DeleteUserPolicy DetachGroupPolicy DetachRolePolicy
+DetachUserPolicy GetAccountSummary GetCallerIdentity GetGroup GetGroupPolicy GetPolicy GetPolicyVersion GetRole
+GetRolePolicy GetSessionToken GetUser GetUserPolicy ListAccessKeys ListAttachedGroupPolicies ListAttachedRolePolicies
+ListAttachedUserPolicies ListEntitiesForPolicy ListGroupPolicies ListGroups ListGroupsForUser
+ListOpenIDConnectProviders ListPolicies ListPolicyVersions ListRolePolicies ListRoles ListUserPolicies ListUsers
+PutGroupPolicy PutRolePolicy PutUserPolicy RemoveUserFromGroup SetDefaultPolicyVersion UpdateAccessKey
+UpdateAssumeRolePolicy UpdateGroup UpdateRole UpdateRoleDescription UpdateUser
 """
 OPERATIONS: tuple[str, ...] = (UNKNOWN, *_OF_S3.split(), *_OF_IAM_AND_STS.split())
 """AWS's names of operations. Any other name counts as Unknown, so that no client can create series."""

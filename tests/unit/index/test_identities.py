@@ -11,7 +11,7 @@ from sluice_s3.app.errors import (
     NoSuchIdentity,
     TooManyIdentities,
 )
-from sluice_s3.app.index.iam.rows import GROUP, ROLE, USER, Account, Identity, KeyOwner, Session, UserKey
+from sluice_s3.app.index.iam.rows import GROUP, POLICY, ROLE, USER, Account, Identity, KeyOwner, Session, UserKey
 from sluice_s3.app.index.sqlite.index import SqliteIndex
 from tests.unit.index.tools import OTHER, OWNER
 
@@ -77,34 +77,57 @@ async def test_a_change_may_give_it_another_name(index: SqliteIndex) -> None:
         await index.change_identity(OWNER, USER, "a", lambda old: old)
 
 
+async def test_policies_of_a_user_and_of_its_groups_come_with_the_key(index: SqliteIndex, account: Account) -> None:
+    ann, staff = made(USER, "ann"), made(GROUP, "staff")
+    own, shared, unused = (made(POLICY, name) for name in ("own", "shared", "unused"))
+    for one in (ann, staff, own, shared, unused):
+        await index.add_identity(one, 10)
+    await index.join_group(OWNER, ("user", "ann"), ("group", "staff"), 2)
+    await index.join_group(OWNER, ("user", "ann"), ("policy", "own"), 1)
+    await index.join_group(OWNER, ("group", "staff"), ("policy", "shared"), 1)
+    await index.add_key(OWNER, ann.id, "ANNKEY", "secret", 2)
+    found = await index.access_key("ANNKEY")
+    assert found is not None
+    assert found.holder is not None
+    assert found.holder.groups == (staff, own, shared)
+    assert await index.groups_of(ann.id) == [staff]
+    assert await index.groups_of(ann.id, "policy") == [own]
+    with pytest.raises(TooManyIdentities):
+        await index.join_group(OWNER, ("user", "ann"), ("policy", "unused"), 1)
+    with pytest.raises(IdentityInUse):
+        await index.remove_identity(OWNER, POLICY, "own", nothing)
+    await index.leave_group(OWNER, ("user", "ann"), ("policy", "own"))
+    await index.remove_identity(OWNER, POLICY, "own", nothing)
+
+
 async def test_groups_of_a_user(index: SqliteIndex) -> None:
     ann, staff, club = made(USER, "ann"), made(GROUP, "staff"), made(GROUP, "club")
     for one in (ann, staff, club):
         await index.add_identity(one, 10)
-    await index.join_group(OWNER, "ann", "Staff", 2)
-    await index.join_group(OWNER, "ann", "club", 2)
-    await index.join_group(OWNER, "ann", "club", 2)
+    await index.join_group(OWNER, ("user", "ann"), ("group", "Staff"), 2)
+    await index.join_group(OWNER, ("user", "ann"), ("group", "club"), 2)
+    await index.join_group(OWNER, ("user", "ann"), ("group", "club"), 2)
     assert await index.groups_of(ann.id) == [club, staff]
     assert await index.members_of(staff.id) == [ann]
     await index.add_identity(made(GROUP, "third"), 10)
     with pytest.raises(TooManyIdentities):
-        await index.join_group(OWNER, "ann", "third", 2)
-    await index.leave_group(OWNER, "ann", "staff")
+        await index.join_group(OWNER, ("user", "ann"), ("group", "third"), 2)
+    await index.leave_group(OWNER, ("user", "ann"), ("group", "staff"))
     assert await index.members_of(staff.id) == []
     for user, group in (("ann", "staff"), ("bob", "club"), ("ann", "none")):
         with pytest.raises(NoSuchIdentity):
-            await index.leave_group(OWNER, user, group)
+            await index.leave_group(OWNER, ("user", user), ("group", group))
 
 
 async def test_what_is_in_use_is_not_removed(index: SqliteIndex, account: Account) -> None:
     ann = made(USER, "ann")
     await index.add_identity(ann, 10)
     await index.add_identity(made(GROUP, "staff"), 10)
-    await index.join_group(OWNER, "ann", "staff", 2)
+    await index.join_group(OWNER, ("user", "ann"), ("group", "staff"), 2)
     for kind, name in ((USER, "ann"), (GROUP, "staff")):
         with pytest.raises(IdentityInUse):
             await index.remove_identity(OWNER, kind, name, nothing)
-    await index.leave_group(OWNER, "ann", "staff")
+    await index.leave_group(OWNER, ("user", "ann"), ("group", "staff"))
     await index.add_key(OWNER, ann.id, "ANNKEY", "s", 2)
     with pytest.raises(IdentityInUse):
         await index.remove_identity(OWNER, USER, "ann", nothing)
@@ -123,7 +146,7 @@ async def test_a_users_key_tells_the_user_with_his_groups(index: SqliteIndex, ac
     ann, staff = made(USER, "ann"), made(GROUP, "staff")
     await index.add_identity(ann, 10)
     await index.add_identity(staff, 10)
-    await index.join_group(OWNER, "ann", "staff", 2)
+    await index.join_group(OWNER, ("user", "ann"), ("group", "staff"), 2)
     key = await index.add_key(OWNER, ann.id, "ANNKEY", "ann-secret", 2)
     found = await index.access_key("ANNKEY")
     assert found is not None
@@ -230,7 +253,7 @@ async def test_a_removed_account_takes_all_along(index: SqliteIndex, account: Ac
     ann = made(USER, "ann")
     await index.add_identity(ann, 10)
     await index.add_identity(made(GROUP, "staff"), 10)
-    await index.join_group(OWNER, "ann", "staff", 2)
+    await index.join_group(OWNER, ("user", "ann"), ("group", "staff"), 2)
     await index.add_key(OWNER, ann.id, "ANNKEY", "s", 2)
     await index.add_session(session("ASIA1", ann.id), 10)
     await index.remove_account(OWNER)
@@ -246,8 +269,8 @@ async def test_caches_hear_of_every_change_but_of_a_new_session(index: SqliteInd
     for change in (
         lambda: index.add_identity(ann, 10),
         lambda: index.add_identity(made(GROUP, "staff"), 10),
-        lambda: index.join_group(OWNER, "ann", "staff", 2),
-        lambda: index.leave_group(OWNER, "ann", "staff"),
+        lambda: index.join_group(OWNER, ("user", "ann"), ("group", "staff"), 2),
+        lambda: index.leave_group(OWNER, ("user", "ann"), ("group", "staff")),
         lambda: index.change_identity(OWNER, USER, "ann", lambda old: old._replace(path="/x/")),
         lambda: index.add_key(OWNER, ann.id, "ANNKEY", "s", 2),
         lambda: index.set_key(OWNER, ann.id, "ANNKEY", True),

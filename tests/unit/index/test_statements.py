@@ -71,7 +71,16 @@ PLANS = {
 }
 
 
-FOR_PEOPLE = {"ACCOUNTS", "ACCESS_KEYS", "STORES_IN_USE", "KEYS_OF", "GROUPS_OF", "MEMBERS_OF", "WAITING_BUCKETS"}
+FOR_PEOPLE = {
+    "ACCOUNTS",
+    "ACCESS_KEYS",
+    "STORES_IN_USE",
+    "KEYS_OF",
+    "GROUPS_OF",
+    "POLICIES_OF_KEY",
+    "MEMBERS_OF",
+    "WAITING_BUCKETS",
+}
 """Few rows each, or not for requests."""
 
 

@@ -37,7 +37,7 @@ async def test_identities_come_back(settings: Settings) -> None:
         await index.add_account(ACCOUNT, "OURKEY", "secret")
         for one in (ann, staff, role):
             await index.add_identity(one, 10)
-        await index.join_group(ACCOUNT.id, "ann", "staff", 10)
+        await index.join_group(ACCOUNT.id, ("user", "ann"), ("group", "staff"), 10)
         await index.add_key(ACCOUNT.id, ann.id, "ANNKEY", "ann-secret", 2)
         await index.set_key(ACCOUNT.id, ann.id, "ANNKEY", True)
         await index.add_session(Session("ASIA1", "s", "t", ACCOUNT.id, role.id, "one", "[]", 0, 1 << 50), 10)
