@@ -46,8 +46,9 @@ identities = Table(
     Index("identities_account", "account_id", "kind", "folded"),
     sqlite_with_rowid=False,
 )
-"""Users, groups, roles and managed policies. `id` is never reused. `folded` is the name in lower case, because names that differ in case
-only are the same. `document` is a JSON object with all other fields: see `app.access.iam.documents`."""
+"""Users, groups, roles and managed policies. `id` is never reused. `folded` is the name in lower case, because names
+that differ in case only are the same. `document` is a JSON object with all other fields: see
+`app.access.iam.documents`."""
 
 memberships = Table(
     "memberships",
