@@ -35,7 +35,8 @@ async def put_bucket_notification(services: Services, request: S3Request) -> Res
     also = configuration.OF_CLASSES if services.store.classes else frozenset[str]()
     if services.archives:
         also |= configuration.OF_ARCHIVES
-    targets = Targets(services.settings.notify_targets, services.regions.required, also)
+    kinds = {name: target.kind for name, target in services.settings.notify_targets.items()}
+    targets = Targets(kinds, services.regions.required, also)
     rules = configuration.parse_configuration(await read_document(request), targets)
     notified = {} if request.headers.get(SKIP, "").lower() == "true" else {rule.target: rule for rule in rules}
     messages = [test_event(bucket, rule, event_context(request)) for rule in notified.values()]

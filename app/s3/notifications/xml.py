@@ -6,7 +6,7 @@ https://docs.aws.amazon.com/AmazonS3/latest/API/API_PutBucketNotificationConfigu
 from __future__ import annotations
 
 import secrets
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from typing import NamedTuple
 from xml.etree.ElementTree import Element
 
@@ -41,10 +41,15 @@ OF_ARCHIVES = frozenset("s3:ObjectRestore:" + name for name in ("*", "Post", "Co
 """Events that happen where storage classes have stores, and where some of these are archives."""
 
 
+NO_TARGET = "*"
+"""No name of a target."""
+
+
 class Targets(NamedTuple):
     """The targets that an ARN may name."""
 
-    names: Collection[str]
+    kinds: Mapping[str, str]
+    """Their names, and what each of them is: `webhook`, `nats`, `kafka` or `amqp`."""
     region: str | None
     """The region that ARNs must have, if they have one; None: any."""
     also: Collection[str] = ()
@@ -53,21 +58,28 @@ class Targets(NamedTuple):
     def named(self, arn: str, kind: str) -> str:
         """Return the target of an ARN `arn:aws:sqs:REGION:ACCOUNT:NAME`. Raises InvalidArgument.
 
-        The region may be empty; the account is ignored.
+        The region may be empty; the account is ignored. MinIO's form is `arn:minio:sqs:REGION:NAME:KIND`.
         """
         service = SERVICES[kind]
         parts = arn.split(":")
+        if parts[1:2] == ["minio"] and len(parts) == 6:
+            parts[5] = parts[4] if self.kinds.get(parts[4]) == parts[5] else NO_TARGET
         if service == "lambda" and len(parts) == 7 and parts[5] == "function":
             del parts[5]
         if len(parts) != 6 or parts[0] != "arn" or parts[2] != service or not parts[5]:
             raise InvalidArgument("The ARN could not be parsed", ArgumentName=kind, ArgumentValue=arn)
-        if (parts[3] and not is_accepted(parts[3], self.region)) or parts[5] not in self.names:
+        if (parts[3] and not is_accepted(parts[3], self.region)) or parts[5] not in self.kinds:
             raise InvalidArgument(
                 "Unable to validate the following destination configurations",
                 ArgumentName=arn,
                 ArgumentValue=f"The destination {kind.lower()} does not exist",
             )
         return parts[5]
+
+
+def minio_arn(name: str, kind: str) -> str:
+    """Return the ARN that clients of MinIO give a target."""
+    return f"arn:minio:sqs::{name}:{kind}"
 
 
 def parse_configuration(document: bytes, targets: Targets) -> list[Rule]:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from sluice_s3.app.s3.errors import MalformedXML, NotImplemented, S3Error
+from sluice_s3.app.s3.errors import InvalidArgument, MalformedXML, NotImplemented, S3Error
 from sluice_s3.app.s3.inventory import xml as configuration
 from sluice_s3.app.s3.notifications import xml as events
-from sluice_s3.app.s3.notifications.xml import Targets
+from sluice_s3.app.s3.notifications.xml import Targets, minio_arn
 from sluice_s3.app.s3.object_lock.xml import DefaultRetention, parse_default_retention, parse_retention
 
 PLACE = "<Bucket>arn:aws:s3:::target</Bucket><Format>CSV</Format>"
@@ -100,9 +100,44 @@ def test_events_have_nothing_in_them() -> None:
         queue = f"<QueueConfiguration><Queue>arn:aws:sqs:::hook</Queue><Event>{event}</Event></QueueConfiguration>"
         return f"<NotificationConfiguration>{queue}</NotificationConfiguration>".encode()
 
-    targets = Targets(["hook"], "us-east-1")
+    targets = Targets({"hook": "webhook"}, "us-east-1")
     assert [one.events for one in events.parse_configuration(rule("s3:ObjectCreated:Put"), targets)] == [
         ("s3:ObjectCreated:Put",)
     ]
     with pytest.raises(MalformedXML):
         events.parse_configuration(rule("s3:ObjectCreated:Put<Size>5</Size>"), targets)
+
+
+TARGETS = Targets({"hook": "webhook", "bus": "nats"}, "us-east-1")
+
+
+@pytest.mark.parametrize(
+    ("arn", "target"),
+    [
+        ("arn:aws:sqs:us-east-1:123456789012:hook", "hook"),
+        ("arn:aws:sqs:::bus", "bus"),
+        ("arn:minio:sqs::hook:webhook", "hook"),
+        ("arn:minio:sqs:us-east-1:bus:nats", "bus"),
+        (minio_arn("bus", "nats"), "bus"),
+    ],
+)
+def test_arns_of_both_forms_name_a_target(arn: str, target: str) -> None:
+    assert TARGETS.named(arn, "Queue") == target
+
+
+@pytest.mark.parametrize(
+    ("arn", "message"),
+    [
+        ("arn:minio:sqs::hook:nats", "Unable to validate"),
+        ("arn:minio:sqs::other:webhook", "Unable to validate"),
+        ("arn:minio:sqs:eu-west-1:hook:webhook", "Unable to validate"),
+        ("arn:minio:sqs:::hook", "Unable to validate"),
+        ("arn:minio:sqs::hook", "could not be parsed"),
+        ("arn:minio:sns::hook:webhook", "could not be parsed"),
+        ("arn:minio", "could not be parsed"),
+        ("", "could not be parsed"),
+    ],
+)
+def test_other_arns_are_refused(arn: str, message: str) -> None:
+    with pytest.raises(InvalidArgument, match=message):
+        TARGETS.named(arn, "Queue")
