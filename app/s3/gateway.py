@@ -30,7 +30,8 @@ from sluice_s3.app.store.notifications import MARK
 
 logger = logging.getLogger("sluice.s3")
 
-HEALTH_PREFIXES = (b"/-/health/", b"/minio/health/")
+OWN_PREFIXES = (b"/-/health/", b"/minio/")
+"""Paths that may be no object's: those of health checks, and of MinIO's admin API."""
 HEALTH_CHECK = "HealthCheck"
 """The operation of health checks, which are neither counted nor logged."""
 
@@ -76,11 +77,11 @@ class Gateway:
         request.memory = services.memory
         try:
             try:
-                health = None
-                if request.raw_path.startswith(HEALTH_PREFIXES) and not request.website:
-                    health = await self._answer_health_check(request)
-                if health is not None:
-                    request.operation, response = HEALTH_CHECK, health
+                own = None
+                if request.raw_path.startswith(OWN_PREFIXES) and not request.website:
+                    own = await self._answer_own(request)
+                if own is not None:
+                    response = own
                 elif (self._websites or request.website) and (site := serve.website_bucket(request, self._websites)):
                     if services.rates is not None:
                         services.rates.check(request)
@@ -114,6 +115,16 @@ class Gateway:
         if row is None or row.settings:
             response_seconds = seconds if response is None else request.responded - request.started
             self.logs.collect(request, response, code, sent, seconds, response_seconds)
+
+    async def _answer_own(self, request: S3Request) -> Response | None:
+        """Answer a request to a path that is no object's; None for one that is S3's all the same."""
+        health = await self._answer_health_check(request)
+        if health is not None:
+            request.operation = HEALTH_CHECK
+            return health
+        from sluice_s3.app.s3.minio import endpoint as minio  # at its first use: few gateways ever need it
+
+        return await minio.answer(self.services, request)
 
     # the steps to a response, in order
     async def _handle(self, request: S3Request) -> Response:

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 from sluice_s3.app.access.iam import generate
-from sluice_s3.app.access.iam.actions import Call, Result, identity_resource, operation
+from sluice_s3.app.access.iam.actions import Call, Result, identity_resource, operation, require_action
+from sluice_s3.app.access.iam.errors import EntityAlreadyExists, LimitExceeded
 from sluice_s3.app.access.iam.paging import list_page
 from sluice_s3.app.access.iam.users import MAX_KEYS, require_identity, require_user_name
+from sluice_s3.app.errors import AccountExists, TooManyIdentities
 from sluice_s3.app.index.iam.rows import USER
 
+MAX_CHOSEN_KEYS = 100
+"""Keys of a user with service accounts, which AWS has not; CreateAccessKey has AWS's limit."""
+_RESOURCE = identity_resource(USER, "UserName")
 STATES = {"Active": False, "Inactive": True}
 
 
@@ -39,6 +44,21 @@ async def create_access_key(call: Call) -> Result:
         "CreateDate": generate.date(added.created),
     }
     return {"AccessKey": {**_of(name), **key_fields}}
+
+
+async def add_chosen_key(call: Call, key: str, secret: str) -> None:
+    """Add a key that the caller chose, for clients that do so. It needs the permission of CreateAccessKey.
+
+    `UserName` names its user, else it is of the account itself. Raises IamError.
+    """
+    require_action(call, "iam:CreateAccessKey", await _RESOURCE(call))
+    _, owner = await _find_key_owner(call)
+    try:
+        await call.index.add_key(call.account_id, owner, key, secret, MAX_CHOSEN_KEYS)
+    except AccountExists:
+        raise EntityAlreadyExists("The access key is taken.") from None
+    except TooManyIdentities as error:
+        raise LimitExceeded(f"Cannot exceed quota for keys: {error.detail['most']}") from None
 
 
 @operation("ListAccessKeys", "UserName", "Marker", "MaxItems", on=identity_resource(USER, "UserName"))

@@ -58,7 +58,9 @@ IAM_ACTIONS = frozenset("iam:" + name for name in _NAMES_IAM_ACTIONS.split())
 STS_ACTIONS = frozenset({"sts:AssumeRole", "sts:GetCallerIdentity", "sts:GetSessionToken"})
 KMS_ACTIONS = frozenset({"kms:Decrypt", "kms:Encrypt", "kms:GenerateDataKey"})
 """Only those that S3 needs on behalf of its callers."""
-IDENTITY_ACTIONS = KNOWN | IAM_ACTIONS | STS_ACTIONS | KMS_ACTIONS
+ADMIN_ACTIONS = frozenset({"admin:GetBucketQuota", "admin:ServerInfo", "admin:SetBucketQuota"})
+"""MinIO's names for what its clients administer here and AWS has no name for."""
+IDENTITY_ACTIONS = KNOWN | IAM_ACTIONS | STS_ACTIONS | KMS_ACTIONS | ADMIN_ACTIONS
 """All actions for which policies of users, groups and roles are evaluated."""
 _SERVICE_ACTION = re.compile(r"[A-Za-z0-9-]+:[A-Za-z0-9*?]+")
 

@@ -1,0 +1,1 @@
+"""MinIO's admin API: what its client `mc` needs of it, in MinIO's form."""

@@ -1,0 +1,76 @@
+"""Answers requests below `/minio/admin/`: those of the table, and 501 for all others.
+
+Clients sign them with the region "". A bucket named `minio` keeps its keys below `admin/`: requests that are signed
+with any other region, or not at all, are S3's then.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from typing import TYPE_CHECKING
+
+from sluice_s3.app.access.iam.actions import Call
+from sluice_s3.app.access.iam.errors import IamError
+from sluice_s3.app.access.iam.parameters import Parameters
+from sluice_s3.app.s3.auth import authentication, signatures
+from sluice_s3.app.s3.auth.condition_context import ConditionContext
+from sluice_s3.app.s3.errors import AccessDenied
+from sluice_s3.app.s3.minio import access_keys, groups, information, policies, quotas, users
+from sluice_s3.app.s3.minio.call import AdminCall
+from sluice_s3.app.s3.minio.errors import from_iam, not_here
+from sluice_s3.app.s3.minio.routes import ROUTES
+from sluice_s3.app.s3.wire import query_parameters
+from sluice_s3.app.s3.wire.request import S3Request
+from sluice_s3.app.s3.wire.response import Response
+from sluice_s3.app.s3.wire.target import bucket_of_host, parse_query
+
+if TYPE_CHECKING:
+    from sluice_s3.app.s3.services import Services
+
+_REGISTERED = (access_keys, groups, information, policies, quotas, users)
+
+BUCKET = "minio"
+PREFIXES = (b"/minio/admin/", b"/minio/kms/")
+_PATH = re.compile(rb"/minio/admin/v[34]/([a-z0-9/-]{1,128})")
+NO_REGION = "//s3/aws4_request"
+"""Part of an Authorization header with the region ""."""
+
+
+async def answer(services: Services, request: S3Request) -> Response | None:
+    """Return the answer of the admin API; None for a request that is not for it. Raises S3Error, DomainError."""
+    if not request.raw_path.startswith(PREFIXES) or not await _is_for_it(services, request):
+        return None
+    match = _PATH.fullmatch(request.raw_path)
+    path = request.raw_path.decode("latin-1").partition("/minio/")[2][:128] if match is None else match[1].decode()
+    handler = ROUTES.get((request.method, path))
+    if handler is None:
+        raise not_here(f"{request.method} {path}")
+    try:
+        return await handler(AdminCall(services, request, await _authenticate(services, request)))
+    except IamError as error:
+        raise from_iam(error) from None
+
+
+async def _is_for_it(services: Services, request: S3Request) -> bool:
+    headers = request.headers
+    if bucket_of_host(headers.get("host", ""), services.settings.domains) is not None:
+        return False
+    return NO_REGION in headers.get("authorization", "") or await services.cache.bucket(BUCKET) is None
+
+
+async def _authenticate(services: Services, request: S3Request) -> Call:
+    """Verify the signature, of any region. Raises S3Error."""
+    query_parameters.parse_content_length(request)
+    request.query = parse_query(request.raw_query)
+    settings = services.settings
+    region = "" if NO_REGION in request.headers.get("authorization", "") else None
+    signature = signatures.parse_signature(
+        request, now=time.time(), region=region, clock_skew=settings.clock_skew, sigv2="off"
+    )
+    if signature is None:
+        raise AccessDenied()
+    authentication.verify(request, signature, await services.cache.key(signature.access_key))
+    assert request.account_id is not None
+    values = ConditionContext(request, None).find_values
+    return Call(services.index, request.account_id, request.principal, Parameters({}), values)

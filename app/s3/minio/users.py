@@ -1,0 +1,132 @@
+"""Users: a user of MinIO is one of IAM with a key of the same name."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from pydantic import Field
+
+from sluice_s3.app.access.account import arn, arn_of
+from sluice_s3.app.access.iam import documents, generate
+from sluice_s3.app.access.iam.access_keys import add_chosen_key
+from sluice_s3.app.access.iam.errors import IamError
+from sluice_s3.app.errors import DomainError
+from sluice_s3.app.index.iam.rows import GROUP, USER, Identity
+from sluice_s3.app.s3.errors import InvalidArgument
+from sluice_s3.app.s3.minio.call import AdminCall, Fields, done, plain
+from sluice_s3.app.s3.minio.errors import no_such
+from sluice_s3.app.s3.minio.keys import check_pair, replace_secret
+from sluice_s3.app.s3.minio.policies import attach
+from sluice_s3.app.s3.minio.routes import route
+from sluice_s3.app.s3.wire.response import Response
+
+ENABLED, DISABLED = "enabled", "disabled"
+STATES = {ENABLED: "Active", DISABLED: "Inactive"}
+"""MinIO's states of users, and IAM's of keys."""
+
+
+class NewUser(Fields):
+    """The body of add-user."""
+
+    secret_key: str = Field("", alias="secretKey")
+    policy: str = ""
+    status: Literal["", "enabled", "disabled"] = ""
+
+
+async def _render(call: AdminCall, user: Identity) -> dict[str, Any]:
+    index = call.caller.index
+    keys = await index.keys_of(call.account_id, user.id)
+    return {
+        "policyName": ",".join(await call.policies_of(user)),
+        "status": ENABLED if any(not key.disabled for key in keys) else DISABLED,
+        "memberOf": [group.name for group in await index.groups_of(user.id)],
+        "updatedAt": generate.date(user.created),
+    }
+
+
+@route("GET", "list-users")
+async def list_users(call: AdminCall) -> Response:
+    """Return all users with policies and states, encrypted."""
+    call.require("iam:ListUsers", arn(call.account_id, USER, "/", ""))
+    return await call.encrypted({user.name: await _render(call, user) for user in await call.all_of(USER)})
+
+
+@route("GET", "user-info")
+async def user_info(call: AdminCall) -> Response:
+    """Return a user."""
+    name = call.parameter("accessKey")
+    await call.iam("GetUser", UserName=name)
+    return plain(await _render(call, await require_user(call, name)))
+
+
+async def require_user(call: AdminCall, name: str) -> Identity:
+    """Return a user; the caller's right is checked before. Raises AdminError."""
+    found = await call.caller.find_identity(USER, name)
+    if found is None:
+        raise no_such(USER, name)
+    return found
+
+
+@route("PUT", "add-user")
+async def add_user(call: AdminCall) -> Response:
+    """Add a user with its key, or replace the secret of a user."""
+    name = call.parameter("accessKey")
+    body = await call.read(NewUser)
+    check_pair(name, body.secret_key)
+    as_user = call.with_parameters(UserName=name)
+    existing = await call.caller.find_identity(USER, name)
+    if existing is None:
+        await call.iam("CreateUser", UserName=name)
+    else:
+        call.require("iam:CreateAccessKey", arn_of(existing))
+    try:
+        keys = [] if existing is None else await call.caller.index.keys_of(call.account_id, existing.id)
+        if any(key.access_key == name for key in keys):
+            await replace_secret(call, existing, name, body.secret_key, disabled=False)
+        else:
+            await add_chosen_key(as_user, name, body.secret_key)
+    except (IamError, DomainError):
+        if existing is None:
+            await call.iam("DeleteUser", UserName=name)
+        raise
+    if body.policy:
+        await attach(call, USER, name, body.policy.split(","))
+    if body.status == DISABLED:
+        await _set_status(call, name, DISABLED)
+    return done()
+
+
+@route("PUT", "set-user-status")
+async def set_user_status(call: AdminCall) -> Response:
+    """Enable or disable a user: all its keys."""
+    status = call.parameter("status")
+    if status not in STATES:
+        raise InvalidArgument("A status is enabled or disabled.", ArgumentName="status", ArgumentValue=status[:64])
+    await _set_status(call, call.parameter("accessKey"), status)
+    return done()
+
+
+async def _set_status(call: AdminCall, name: str, status: str) -> None:
+    for key in (await call.iam("ListAccessKeys", UserName=name, MaxItems="1000"))["AccessKeyMetadata"]:
+        await call.iam("UpdateAccessKey", UserName=name, AccessKeyId=key["AccessKeyId"], Status=STATES[status])
+
+
+@route("DELETE", "remove-user")
+async def remove_user(call: AdminCall) -> Response:
+    """Remove a user with its keys, policies and memberships."""
+    name = call.parameter("accessKey")
+    await call.iam("GetUser", UserName=name)
+    user = await require_user(call, name)
+    call.require("iam:DeleteUser", arn_of(user))  # before anything of it is gone
+    for key in await call.caller.index.keys_of(call.account_id, user.id):
+        await call.iam("DeleteAccessKey", UserName=name, AccessKeyId=key.access_key)
+    for policy in await call.policies_of(user):
+        found = await call.policy_arn(policy)
+        if found is not None:
+            await call.iam("DetachUserPolicy", UserName=name, PolicyArn=found)
+    for policy in documents.policies(user):
+        await call.iam("DeleteUserPolicy", UserName=name, PolicyName=policy)
+    for group in await call.caller.index.groups_of(user.id, GROUP):
+        await call.iam("RemoveUserFromGroup", UserName=name, GroupName=group.name)
+    await call.iam("DeleteUser", UserName=name)
+    return done()
