@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from sluice_s3.app.access import policy, policy_principals
+from sluice_s3.app.access.account import caller_of
 from sluice_s3.app.access.bucket_access import POLICY, access_of, policy_text
 from sluice_s3.app.access.policy import Malformed
 from sluice_s3.app.access.policy.errors import UnknownPrincipal
@@ -25,6 +26,12 @@ def _check_owner(request: S3Request) -> None:
         raise MethodNotAllowed(Method=request.method, ResourceType="BUCKETPOLICY")
 
 
+def _caller_arn(request: S3Request) -> str:
+    """Return the ARN of a caller that is allowed the operation, and so is not anonymous."""
+    arn: str = caller_of(request.account_id or "").arn if request.principal is None else request.principal.caller.arn
+    return arn
+
+
 @operation("PUT", "bucket", "policy", name="PutBucketPolicy", action="s3:PutBucketPolicy")
 async def put_bucket_policy(services: Services, request: S3Request) -> Response:
     """Handle PutBucketPolicy (https://docs.aws.amazon.com/AmazonS3/latest/API/API_PutBucketPolicy.html)."""
@@ -36,7 +43,11 @@ async def put_bucket_policy(services: Services, request: S3Request) -> Response:
     except Malformed as error:
         raise MalformedPolicy(str(error)) from None
     if access_of(bucket).block.block_policy and policy.is_public(parsed):
-        raise AccessDenied()
+        raise AccessDenied(
+            f"User: {_caller_arn(request)} is not authorized to perform: s3:PutBucketPolicy on resource:"
+            f' "arn:aws:s3:::{bucket.name}" because public policies are blocked by the BlockPublicPolicy block public'
+            " access setting."
+        )
     try:
         stored_policy = await policy_principals.bind_principals(services.index, text.decode("utf-8"), bucket.owner_id)
     except UnknownPrincipal as error:

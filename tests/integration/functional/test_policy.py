@@ -62,6 +62,16 @@ def test_life_of_a_policy(s3: Any, bucket: str, other: Any) -> None:
         assert code_of(error) == (404, "NoSuchBucketPolicy")
 
 
+def test_a_public_policy_is_blocked_by_a_setting_that_the_refusal_names(s3: Any, bucket: str) -> None:
+    text = json.dumps({"Version": "2012-10-17", "Statement": [statement(bucket, "s3:GetObject")]})
+    with pytest.raises(ClientError, match="blocked by the BlockPublicPolicy block public access setting") as error:
+        s3.put_bucket_policy(Bucket=bucket, Policy=text)
+    assert code_of(error) == (403, "AccessDenied")
+    assert f'"arn:aws:s3:::{bucket}"' in error.value.response["Error"]["Message"]
+    s3.delete_public_access_block(Bucket=bucket)
+    s3.put_bucket_policy(Bucket=bucket, Policy=text)
+
+
 def test_another_account_may_do_what_the_policy_says_and_no_more(s3: Any, other: Any, public: str) -> None:
     denied(other.get_object, Bucket=public, Key="k")
     put(s3, public, statement(public, "s3:GetObject", "s3:ListBucket", principal={"AWS": OTHER}))
