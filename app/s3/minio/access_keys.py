@@ -32,7 +32,7 @@ LIST = "iam:ListAccessKeys"
 STATES = {"on": "Active", "off": "Inactive", "enabled": "Active", "disabled": "Inactive"}
 NEVER = "1970-01-01T00:00:00Z"
 """How MinIO writes that a key does not expire."""
-KEPT_NOWHERE = "a name, description, policy or expiry of an access key: it has its user's rights until it is removed;"
+KEPT_NOWHERE = "a name, description, policy or expiry of an access key"
 
 
 class NewServiceAccount(Fields):
