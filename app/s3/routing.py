@@ -83,6 +83,7 @@ SUBRESOURCES = frozenset(
         "cors",
         "delete",
         "encryption",
+        "events",
         "intelligent-tiering",
         "inventory",
         "legal-hold",
@@ -117,7 +118,7 @@ SUBRESOURCES = frozenset(
         "website",
     ]
 )
-"""Query parameters that select an operation."""
+"""Query parameters that select an operation. `events` is MinIO's (`mc watch`)."""
 
 HEADER_VARIANTS = {("PUT", "key", ""): "copy", ("PUT", "key", "uploadId"): "uploadId+copy"}
 """Routes where `x-amz-copy-source` selects another operation."""

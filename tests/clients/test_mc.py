@@ -70,7 +70,7 @@ def test_users_and_policies(gateway: Gateway, mc: Mc) -> None:
     mc("admin policy attach here lists --user alice")
     assert "lists" in mc("admin user info here alice")
     assert "enabled    alice" in mc("admin user list here")
-    assert "alice" in mc("admin policy entities here --policy lists")
+    assert "alice" in mc("admin policy entities here --policy readonly --policy lists")
     mc(f"alias set alice {gateway.endpoint} alice alice-secret")
     mc("ls alice/bucket")
     assert "not authorized" in mc("admin user list alice", fails=True)
@@ -122,6 +122,7 @@ def test_buckets(gateway: Gateway, mc: Mc) -> None:
     assert ARN in mc("event list here/files")
     mc(f"event remove here/files {ARN} --event put,delete")
     assert ARN not in mc("event list here/files")
+    assert "not supported" in mc("watch here/files")
     assert "1 Bucket" in mc("admin info here") or "Buckets" in mc("admin info here")
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from sluice_s3.app.access.principal import build_principal
 from sluice_s3.app.index.iam.rows import AccessKey
 from sluice_s3.app.s3.auth import session_tokens, signatures
-from sluice_s3.app.s3.errors import InvalidAccessKeyId, InvalidRequest
+from sluice_s3.app.s3.errors import InvalidAccessKeyId, InvalidRequest, SignatureDoesNotMatch
 from sluice_s3.app.s3.wire import metadata, query_parameters
 from sluice_s3.app.s3.wire.request import S3Request
 
@@ -35,7 +35,11 @@ def verify(request: S3Request, signature: signatures.RequestSignature, key: Acce
     """
     if key is None:
         raise InvalidAccessKeyId(AWSAccessKeyId=signature.access_key[:128])
-    signature.verify(key.secret)
+    try:
+        signature.verify(key.secret)
+    except SignatureDoesNotMatch:
+        if not signature.matches_by_name(request, key.secret):
+            raise
     if key.disabled:
         raise InvalidAccessKeyId(AWSAccessKeyId=signature.access_key)
     if key.token or signature.token is not None:

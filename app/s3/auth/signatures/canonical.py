@@ -65,6 +65,12 @@ def query_fields(raw_query: bytes) -> list[str]:
     return fields
 
 
+def query_by_name(raw_query: bytes) -> str:
+    """Return the canonical query string with repeated names in the order sent, as some clients sign it."""
+    fields = [field for part in raw_query.split(b"&") for field in query_fields(part)]
+    return query_of(sorted(fields, key=lambda field: field.partition("\0")[0]))
+
+
 def _repeated_value(request: S3Request, name: str) -> str:
     raw_name = name.encode("latin-1", "replace")
     values = [value.decode("latin-1") for field, value in request.header_list if field.lower() == raw_name]

@@ -10,7 +10,14 @@ from hashlib import sha256
 from typing import NoReturn
 
 from sluice_s3.app.s3 import errors
-from sluice_s3.app.s3.auth.signatures.canonical import canonical_request, path_of, query_fields, query_of, raw_path_of
+from sluice_s3.app.s3.auth.signatures.canonical import (
+    canonical_request,
+    path_of,
+    query_by_name,
+    query_fields,
+    query_of,
+    raw_path_of,
+)
 from sluice_s3.app.s3.auth.signatures.request_signature import (
     STREAMING,
     UNSIGNED_PAYLOAD,
@@ -86,6 +93,15 @@ class V4Signature(RequestSignature):
             if text is not None and hmac.compare_digest(sign(secret, self._day, self._region, text), signature):
                 return
         raise errors.SignatureDoesNotMatch(AWSAccessKeyId=self.access_key, StringToSign=self._string_to_sign)
+
+    def matches_by_name(self, request: S3Request, secret: str) -> bool:
+        """See `RequestSignature.matches_by_name`."""
+        if self.via != "header" or not request.raw_query or not self._signature.isascii():
+            return False
+        _, signed_headers, _ = _components(request.headers["authorization"])
+        query, payload = query_by_name(request.raw_query), request.headers["x-amz-content-sha256"]
+        text = self._string(canonical_request(request, path_of(request.raw_path), query, signed_headers, payload))
+        return hmac.compare_digest(sign(secret, self._day, self._region, text), self._signature)
 
     def chunk_signer(self, secret: str) -> ChunkSigner:
         """Return the chain of chunk signatures that begins with this request's."""

@@ -632,3 +632,31 @@ def test_format_basic_is_what_parse_reads() -> None:
     from sluice_s3.app.s3.wire.dates import parse_basic
 
     assert parse_basic(format_basic(EXAMPLE_TIME)) == EXAMPLE_TIME
+
+
+class ByName(S3SigV4Auth):
+    """Signs as clients in Go do: repeated parameters stay in the order in which they are sent."""
+
+    def canonical_query_string(self, request: AWSRequest) -> str:
+        return "user=b&user=a&user=c%20d&x="
+
+
+def test_repeated_parameters_in_the_order_sent() -> None:
+    signed = AWSRequest("GET", HOST + "/bucket?x&user=b&user=a&user=c%20d")
+    ByName(CREDENTIALS, "s3", REGION).add_auth(signed)
+    request = of_botocore(signed)
+    claim = claim_of(request)
+    with pytest.raises(errors.SignatureDoesNotMatch):
+        claim.verify(SECRET)
+    assert claim.matches_by_name(request, SECRET)
+    assert not claim.matches_by_name(request, SECRET + "x")
+    other = changed(request, target="/bucket?x&user=a&user=b&user=c%20d")
+    assert not claim_of(other).matches_by_name(other, SECRET)
+
+
+@pytest.mark.parametrize("request_of", [presigned, header_signed])
+def test_no_other_query_matches_by_name(request_of: Callable[..., S3Request]) -> None:
+    request = changed(request_of(url=HOST + "/bucket/key?a=1"), target="/bucket/key?a=2")
+    if request_of is presigned:
+        request = request_of(url=HOST + "/bucket/key?a=1")
+    assert not claim_of(request).matches_by_name(request, SECRET)
