@@ -44,10 +44,13 @@ async def answer(services: Services, request: S3Request) -> Response | None:
     match = _PATH.fullmatch(request.raw_path)
     path = request.raw_path.decode("latin-1").partition("/minio/")[2][:128] if match is None else match[1].decode()
     handler = ROUTES.get((request.method, path))
-    if handler is None:
+    caller = None if handler is None else await _authenticate(services, request)
+    if services.rates is not None:
+        services.rates.check(request)
+    if handler is None or caller is None:
         raise not_here(f"{request.method} {path}")
     try:
-        return await handler(AdminCall(services, request, await _authenticate(services, request)))
+        return await handler(AdminCall(services, request, caller))
     except IamError as error:
         raise from_iam(error) from None
 

@@ -297,6 +297,7 @@ def test_info(admin: Admin, bucket: str, s3: Any) -> None:
         ("PUT", "set-group-status"),
         ("GET", "accountinfo"),
         ("GET", "%2e%2e"),
+        ("GET", "config/../info"),
     ],
 )
 def test_what_is_not_there_says_so(admin: Admin, method: str, path: str) -> None:
@@ -311,6 +312,14 @@ def test_what_is_not_there_says_so(admin: Admin, method: str, path: str) -> None
 )
 def test_other_versions_and_other_apis_are_not_there(admin: Admin, path: str) -> None:
     assert "this is not MinIO's admin API" in refused(admin.unsigned("GET", path), 501, "NotImplemented")
+
+
+def test_watching_a_bucket_is_not_there(gateway: Gateway, bucket: str) -> None:
+    signed = sign_full(
+        Request("GET", f"/{bucket}", "events=a&prefix=&suffix="), ROOT, Way(urlsplit(gateway.endpoint).netloc)
+    )
+    with Client(gateway.endpoint) as connection:
+        refused(connection.ask(signed.request), 501, "NotImplemented")
 
 
 def test_callers_are_authenticated_and_need_the_rights_of_iam(
