@@ -143,10 +143,7 @@ async def run(name: str, call: Call) -> Result:
     found = ACTIONS.get(name)
     if found is None:
         raise NotImplemented(f"The operation {name[:64]} is not implemented.")
-    principal = call.principal
-    if principal is not None and principal.began is not None and principal.kind != "AssumedRole":
-        # API reference of STS, GetSessionToken: without MFA, which is not supported, its keys cannot call IAM
-        raise InvalidClientTokenId("The security token included in the request is invalid")
+    refuse_session(call.principal)
     call.parameters.reject_unknown(found.parameters)
     if POLICY in found.parameters:
         call = replace(call, values=with_keys(call.values, {"iam:policyarn": call.parameters.get(POLICY)}))
@@ -158,6 +155,15 @@ async def run(name: str, call: Call) -> Result:
         if answer is None:
             raise
         raise answer from None
+
+
+def refuse_session(principal: Principal | None) -> None:
+    """Raise InvalidClientTokenId for a key of GetSessionToken, which cannot call IAM.
+
+    "GetSessionToken", API reference of STS: without MFA, which is not supported.
+    """
+    if principal is not None and principal.began is not None and principal.kind != "AssumedRole":
+        raise InvalidClientTokenId("The security token included in the request is invalid")
 
 
 def require_action(call: Call, action: str, resource: str) -> None:

@@ -104,7 +104,7 @@ async def list_access_keys_bulk(call: AdminCall) -> Response:
     names = call.parameters("users")
     if call.request.query.get("all") == "true":
         call.require(LIST, arn(call.account_id, USER, "/", "*"))
-        parents = [await parent_of_account(call)]
+        parents = [await parent_of_account(call)] if call.caller.principal is None else []
         parents += [await parent_of_user(call, user) for user in await call.all_of(USER)]
     else:
         parents = [await find_parent(call, name, LIST) for name in names or [""]]

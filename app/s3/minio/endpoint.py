@@ -10,7 +10,7 @@ import re
 import time
 from typing import TYPE_CHECKING
 
-from sluice_s3.app.access.iam.actions import Call
+from sluice_s3.app.access.iam.actions import Call, refuse_session
 from sluice_s3.app.access.iam.errors import IamError
 from sluice_s3.app.access.iam.parameters import Parameters
 from sluice_s3.app.s3.auth import authentication, signatures
@@ -50,14 +50,16 @@ async def answer(services: Services, request: S3Request) -> Response | None:
     if handler is None or caller is None:
         raise not_here(f"{request.method} {path}")
     try:
+        refuse_session(caller.principal)
         return await handler(AdminCall(services, request, caller))
     except IamError as error:
         raise from_iam(error) from None
 
 
 async def _is_for_it(services: Services, request: S3Request) -> bool:
-    headers = request.headers
-    if bucket_of_host(headers.get("host", ""), services.settings.domains) is not None:
+    headers, settings = request.headers, services.settings
+    host = headers.get("host", "")
+    if any(bucket_of_host(host, domains) is not None for domains in (settings.domains, settings.website_domains)):
         return False
     return NO_REGION in headers.get("authorization", "") or await services.cache.bucket(BUCKET) is None
 

@@ -9,6 +9,7 @@ from pydantic import ValidationError
 from sluice_s3.app.access.account import arn_of, caller_of
 from sluice_s3.app.access.account_input import NewAccount
 from sluice_s3.app.access.iam.access_keys import add_chosen_key
+from sluice_s3.app.access.iam.actions import denied
 from sluice_s3.app.index.iam.rows import USER, Identity, UserKey
 from sluice_s3.app.s3.errors import InvalidArgument
 from sluice_s3.app.s3.minio.call import AdminCall
@@ -59,13 +60,20 @@ async def find_parent(call: AdminCall, name: str, action: str) -> Parent:
     if not name and call.caller.principal is not None:
         name = call.caller.principal.name
     user = await call.caller.find_identity(USER, name) if name else None
-    call.require(action, caller_of(call.account_id).arn if user is None else arn_of(user))
     if user is not None:
+        call.require(action, arn_of(user))
         return await parent_of_user(call, user)
+    _require_account(call, action)
     account = await parent_of_account(call)
     if name and name != account.name and all(key.access_key != name for key in account.keys):
         raise no_such(USER, name)
     return account
+
+
+def _require_account(call: AdminCall, action: str) -> None:
+    """Raise AccessDenied unless the caller is the account itself: as in IAM, its users cannot manage its own keys."""
+    if call.caller.principal is not None:
+        raise denied(call.caller.principal, action, caller_of(call.account_id).arn)
 
 
 async def find_service_account(call: AdminCall, key: str, action: str) -> tuple[Parent, UserKey]:
@@ -79,7 +87,7 @@ async def find_service_account(call: AdminCall, key: str, action: str) -> tuple[
         call.require(action, arn_of(user))
         parent = await parent_of_user(call, user)
     else:
-        call.require(action, caller_of(call.account_id).arn)
+        _require_account(call, action)
         parent = await parent_of_account(call)
     for one in parent.keys:
         if one.access_key == key:
@@ -90,6 +98,8 @@ async def find_service_account(call: AdminCall, key: str, action: str) -> tuple[
 async def replace_secret(call: AdminCall, user: Identity | None, key: str, secret: str, *, disabled: bool) -> None:
     """Give a key another secret: it is removed and added, and stays disabled if it is to be."""
     parameters = {} if user is None else {"UserName": user.name}
+    # before it is gone
+    call.require("iam:CreateAccessKey", caller_of(call.account_id).arn if user is None else arn_of(user))
     await call.iam("DeleteAccessKey", AccessKeyId=key, **parameters)
     await add_chosen_key(call.with_parameters(**parameters), key, secret)
     if disabled:

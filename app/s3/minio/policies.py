@@ -32,7 +32,8 @@ class Association(Fields):
     group: str = ""
 
 
-async def _require_arn(call: AdminCall, name: str) -> str:
+async def require_arn(call: AdminCall, name: str) -> str:
+    """Return the ARN of the policy of a name. Raises AdminError."""
     found = await call.policy_arn(name)
     if found is None:
         raise no_such(POLICY, name)
@@ -57,7 +58,7 @@ async def list_canned_policies(call: AdminCall) -> Response:
 async def info_canned_policy(call: AdminCall) -> Response:
     """Return a policy: with its dates for clients of version 2 of this call, else its text alone."""
     name = call.parameter("name")
-    policy = await _require_arn(call, name)
+    policy = await require_arn(call, name)
     told = (await call.iam("GetPolicy", PolicyArn=policy))["Policy"]
     version = await call.iam("GetPolicyVersion", PolicyArn=policy, VersionId=told["DefaultVersionId"])
     text = orjson.Fragment(str(version["PolicyVersion"]["Document"]))
@@ -81,7 +82,7 @@ async def add_canned_policy(call: AdminCall) -> Response:
     if existing is None:
         await call.iam("CreatePolicy", PolicyName=name, PolicyDocument=text)
         return done()
-    policy = await _require_arn(call, name)
+    policy = await require_arn(call, name)
     await _remove_versions(call, policy, MAX_VERSIONS - 1)
     await call.iam("CreatePolicyVersion", PolicyArn=policy, PolicyDocument=text, SetAsDefault="true")
     return done()
@@ -101,7 +102,7 @@ async def remove_canned_policy(call: AdminCall) -> Response:
     name = call.parameter("name")
     if name in NAMES:
         raise AdminError(400, "XMinioAdminPolicyInUse", f"{name} is built in and cannot be removed.")
-    policy = await _require_arn(call, name)
+    policy = await require_arn(call, name)
     entities = await call.iam("ListEntitiesForPolicy", PolicyArn=policy, MaxItems="1")
     if any(entities[f"Policy{kind}s"] for kind in ("User", "Group", "Role")):
         raise AdminError(400, "XMinioAdminPolicyInUse", "The policy is attached: detach it first.")
@@ -112,14 +113,14 @@ async def remove_canned_policy(call: AdminCall) -> Response:
 
 async def attach(call: AdminCall, kind: str, name: str, policies: Sequence[str]) -> None:
     """Attach policies to a user or group."""
-    found = [await _require_arn(call, policy) for policy in policies]
+    found = [await require_arn(call, policy) for policy in policies]
     for one in found:
         await call.iam(f"Attach{kind.capitalize()}Policy", PolicyArn=one, **{f"{kind.capitalize()}Name": name})
 
 
 async def detach(call: AdminCall, kind: str, name: str, policies: Sequence[str]) -> None:
     """Detach policies from a user or group."""
-    found = [await _require_arn(call, policy) for policy in policies]
+    found = [await require_arn(call, policy) for policy in policies]
     for one in found:
         await call.iam(f"Detach{kind.capitalize()}Policy", PolicyArn=one, **{f"{kind.capitalize()}Name": name})
 

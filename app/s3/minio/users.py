@@ -10,13 +10,14 @@ from sluice_s3.app.access.account import arn, arn_of
 from sluice_s3.app.access.iam import documents, generate
 from sluice_s3.app.access.iam.access_keys import add_chosen_key
 from sluice_s3.app.access.iam.errors import IamError
+from sluice_s3.app.access.iam.users import check_unused
 from sluice_s3.app.errors import DomainError
 from sluice_s3.app.index.iam.rows import GROUP, USER, Identity
 from sluice_s3.app.s3.errors import InvalidArgument
 from sluice_s3.app.s3.minio.call import AdminCall, Fields, done, plain
 from sluice_s3.app.s3.minio.errors import no_such
 from sluice_s3.app.s3.minio.keys import check_pair, replace_secret
-from sluice_s3.app.s3.minio.policies import attach
+from sluice_s3.app.s3.minio.policies import attach, require_arn
 from sluice_s3.app.s3.minio.routes import route
 from sluice_s3.app.s3.wire.response import Response
 
@@ -73,24 +74,25 @@ async def add_user(call: AdminCall) -> Response:
     name = call.parameter("accessKey")
     body = await call.read(NewUser)
     check_pair(name, body.secret_key)
-    as_user = call.with_parameters(UserName=name)
+    as_user, index = call.with_parameters(UserName=name), call.caller.index
     existing = await call.caller.find_identity(USER, name)
+    user_arn = arn(call.account_id, USER, "/", name) if existing is None else arn_of(existing)
+    call.require("iam:CreateAccessKey", user_arn)
+    policies = body.policy.split(",") if body.policy else []
+    for policy in policies:
+        await require_arn(call, policy)
     if existing is None:
         await call.iam("CreateUser", UserName=name)
-    else:
-        call.require("iam:CreateAccessKey", arn_of(existing))
-    try:
-        keys = [] if existing is None else await call.caller.index.keys_of(call.account_id, existing.id)
-        if any(key.access_key == name for key in keys):
-            await replace_secret(call, existing, name, body.secret_key, disabled=False)
-        else:
+        try:
             await add_chosen_key(as_user, name, body.secret_key)
-    except (IamError, DomainError):
-        if existing is None:
-            await call.iam("DeleteUser", UserName=name)
-        raise
-    if body.policy:
-        await attach(call, USER, name, body.policy.split(","))
+        except (IamError, DomainError):
+            await index.remove_identity(call.account_id, USER, name, check_unused)
+            raise
+    elif any(key.access_key == name for key in await index.keys_of(call.account_id, existing.id)):
+        await replace_secret(call, existing, name, body.secret_key, disabled=False)
+    else:
+        await add_chosen_key(as_user, name, body.secret_key)
+    await attach(call, USER, name, policies)
     if body.status == DISABLED:
         await _set_status(call, name, DISABLED)
     return done()

@@ -372,6 +372,23 @@ def test_a_console_admin_does_all_of_it(gateway: Gateway, admin: Admin, bucket: 
     assert boss.send("PUT", "set-bucket-quota", b'{"size":9}', bucket=bucket).status == 200
     assert boss.put("add-user", {"secretKey": "long-enough"}, accessKey=f"{name}-2").status == 200
     assert [one["accessKey"] for one in boss.got("list-service-accounts")["accounts"]] == []
+    assert ACCESS_KEY not in boss.got("list-access-keys-bulk", all="true")
+    for answer in (  # but what is the account's own
+        boss.put("add-service-account", {"targetUser": ACCESS_KEY}),
+        boss.send("GET", "list-service-accounts", user=ACCESS_KEY),
+        boss.send("DELETE", "delete-service-account", accessKey=ACCESS_KEY),
+    ):
+        refused(answer, 403, "AccessDenied")
+
+
+def test_a_key_of_get_session_token_is_refused_as_by_iam(gateway: Gateway, iam: Any) -> None:
+    user = User(gateway, iam, policy("*"))
+    made = user.sts.get_session_token()["Credentials"]
+    request = Request("GET", "/minio/admin/v3/list-users", headers=(("x-amz-security-token", made["SessionToken"]),))
+    key = Key(made["AccessKeyId"], made["SecretAccessKey"])
+    with Client(gateway.endpoint) as connection:
+        signed = sign_full(request, key, Way(connection.host, region=""))
+        refused(connection.ask(signed.request), 403, "InvalidClientTokenId")
 
 
 def test_the_client_of_minio_py(gateway: Gateway, bucket: str, name: str) -> None:

@@ -38,6 +38,8 @@ async def test_identities_come_back(settings: Settings) -> None:
         for one in (ann, staff, role):
             await index.add_identity(one, 10)
         await index.join_group(ACCOUNT.id, ("user", "ann"), ("group", "staff"), 10)
+        await index.add_identity(made("policy", "reads"), 10)
+        await index.join_group(ACCOUNT.id, ("group", "staff"), ("policy", "reads"), 10)
         await index.add_key(ACCOUNT.id, ann.id, "ANNKEY", "ann-secret", 2)
         await index.set_key(ACCOUNT.id, ann.id, "ANNKEY", True)
         await index.add_session(Session("ASIA1", "s", "t", ACCOUNT.id, role.id, "one", "[]", 0, 1 << 50), 10)
@@ -50,6 +52,8 @@ async def test_identities_come_back(settings: Settings) -> None:
         assert await index.access_key("ANNKEY") == before
         assert before is not None
         assert before.disabled
+        assert before.holder is not None
+        assert before.holder.groups == (staff, made("policy", "reads"))
         assert await index.groups_of(ann.id) == [staff]
         assert await index.identity(ACCOUNT.id, ROLE, "READER") == role
         own = await index.access_key("OURKEY")
