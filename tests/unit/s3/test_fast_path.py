@@ -50,6 +50,7 @@ class Context:
         self.counters = Counters(shared, 1, create=True)
         self.observed: list[tuple[Any, ...]] = []
         self.quotas = NoPeers()
+        self.rates = None
         self.read_caches: dict[str, int] = {}
 
     def oldest_request(self) -> int:
