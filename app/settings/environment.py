@@ -8,15 +8,17 @@ from collections.abc import Iterable, Mapping
 from pydantic import AliasChoices
 from pydantic.fields import FieldInfo
 
+from sluice_s3.app.settings import minio
 from sluice_s3.app.settings.settings import Settings
 
 PREFIX = "SLUICE_"
+_OF_KUBERNETES = r"(\w+_)?(SERVICE_(HOST|PORT\w*)|PORT(_[0-9]+_\w+)?)"
+"""Its own for services whose names begin with the prefix."""
 _OTHERS = re.compile(
     # of commands, of compose files, of tests and benchmarks
-    r"SLUICE_(USER_SECRET_KEY|IMAGE|LOADTEST_IMAGE|PUBLISH|(TEST|BENCH|CRASH)_.+"
-    # Kubernetes' own for services whose names begin with `sluice`
-    r"|(\w+_)?(SERVICE_(HOST|PORT\w*)|PORT(_[0-9]+_\w+)?))"
+    rf"SLUICE_(USER_SECRET_KEY|IMAGE|LOADTEST_IMAGE|PUBLISH|(TEST|BENCH|CRASH)_.+|{_OF_KUBERNETES})"
 )
+_OTHERS_OF_MINIO = re.compile(f"{minio.PREFIX}{_OF_KUBERNETES}")
 
 
 def setting_variables() -> frozenset[str]:
@@ -28,7 +30,7 @@ def variables_of(name: str, field: FieldInfo) -> Iterable[str]:
     """Return the names of the variables that give a setting, the first one first."""
     if isinstance(field.validation_alias, AliasChoices):
         return [str(choice) for choice in field.validation_alias.choices]
-    return [f"{PREFIX}{name.upper()}"]
+    return [f"{PREFIX}{name.upper()}", *minio.variables_of(name)]
 
 
 def find_unknown(environment: Mapping[str, str]) -> str | None:
@@ -47,3 +49,13 @@ def find_unknown(environment: Mapping[str, str]) -> str | None:
             hint = f" (did you mean {similar[0]}?)" if similar else ""
             return f"{name}: there is no such setting{hint}"
     return None
+
+
+def find_ignored(environment: Mapping[str, str], known: Iterable[str] = ()) -> list[str]:
+    """Return the names of MinIO's variables that change nothing here, but for those that a command knows itself."""
+    taken = setting_variables().union(known)
+    return sorted(
+        name
+        for name, value in environment.items()
+        if name.startswith(minio.PREFIX) and value and name not in taken and not _OTHERS_OF_MINIO.fullmatch(name)
+    )

@@ -23,16 +23,13 @@ from pydantic_settings import BaseSettings, InitSettingsSource, PydanticBaseSett
 from sluice_s3.app.private_files import check_given, default_runtime_base
 from sluice_s3.app.settings.features import FeatureSettings, names_in
 from sluice_s3.app.settings.limits import LimitSettings
+from sluice_s3.app.settings.minio import read_minio
 from sluice_s3.app.settings.stores import StoreDefaults, StoreName, StoreSettings, fill_missing
 
 POSTGRES = ("postgresql", "postgres", "postgresql+asyncpg")
 """Schemes of Postgres URLs."""
 
 Network = IPv4Network | IPv6Network
-
-
-def _root(name: str) -> AliasChoices:
-    return AliasChoices(f"SLUICE_ROOT_{name}", f"MINIO_ROOT_{'USER' if name == 'ACCESS_KEY' else 'PASSWORD'}")
 
 
 def is_index_url(url: str) -> bool:
@@ -143,25 +140,36 @@ class Settings(StoreDefaults, LimitSettings, FeatureSettings):
         le=1000,
         description="Buckets that have series of their own in `/metrics`; the rest is `other`. 0: none by bucket.",
     )
-    region: str = Field("us-east-1", min_length=1, description="Region that clients sign with; `auto`: any.")
+    region: str = Field(
+        "us-east-1",
+        min_length=1,
+        description="Region that clients sign with; `auto`: any (aliases `MINIO_SITE_REGION`, `MINIO_REGION`, "
+        "`MINIO_REGION_NAME`).",
+    )
     domain: str = Field(
-        "", description="Domain for virtual-host addressing (`BUCKET.DOMAIN`); more than one with commas."
+        "",
+        description="Domain for virtual-host addressing (`BUCKET.DOMAIN`); more than one with commas (alias "
+        "`MINIO_DOMAIN`).",
     )
     root_access_key: str | None = Field(
         None,
-        validation_alias=_root("ACCESS_KEY"),
-        description="First account's access key; unset: generated (alias `MINIO_ROOT_USER`).",
+        description="First account's access key; unset: generated (aliases `MINIO_ROOT_USER`, `MINIO_ACCESS_KEY`; each "
+        "alias of MinIO also with `_FILE`: a file that holds the value).",
     )
     root_secret_key: SecretStr | None = Field(
         None,
-        validation_alias=_root("SECRET_KEY"),
-        description="First account's secret key; unset: generated (alias `MINIO_ROOT_PASSWORD`).",
+        description="First account's secret key; unset: generated (aliases `MINIO_ROOT_PASSWORD`, `MINIO_SECRET_KEY`).",
     )
     tls_cert: Path | None = Field(None, description="PEM certificate chain; with it the S3 listener speaks TLS.")
     tls_key: Path | None = Field(None, description="PEM private key of the certificate.")
-    default_buckets: str = Field("", description="Buckets made at start for the first account, with commas.")
     init_file: Path | None = Field(
         None, description="TOML file of accounts, users, policies, keys and buckets that are made at start."
+    )
+    default_buckets: str = Field(
+        "",
+        description="Buckets made at start for the first account, with commas; `NAME:download`, `NAME:upload`, "
+        "`NAME:public` and `NAME:none` also say, at every start, what it allows without a key (alias "
+        "`MINIO_DEFAULT_BUCKETS`).",
     )
     trusted_proxies: str = Field(
         "", description="Addresses and networks (`10.0.0.0/8`), with commas, whose `X-Forwarded-For` is believed."
@@ -202,10 +210,14 @@ class Settings(StoreDefaults, LimitSettings, FeatureSettings):
         dotenv_settings: PydanticBaseSettingsSource,
         file_secret_settings: PydanticBaseSettingsSource,
     ) -> tuple[PydanticBaseSettingsSource, ...]:
-        """Rank the sources: the command line, the environment, the file."""
+        """Rank the sources: the command line, the environment (MinIO's names last), the file."""
         given = init_settings()
         path = given.get("config") or os.environ.get("SLUICE_CONFIG")
-        sources = (init_settings, env_settings)
+        try:
+            of_minio = InitSettingsSource(settings_cls, read_minio(os.environ))
+        except ValueError as error:
+            raise ConfigError(str(error)) from None
+        sources = (init_settings, env_settings, of_minio)
         return (
             (*sources, InitSettingsSource(settings_cls, _read_file(Path(path), cls.model_fields))) if path else sources
         )

@@ -50,7 +50,7 @@ def test_an_unknown_variable_is_refused_with_the_one_that_was_meant(monkeypatch:
 
 
 def test_variables_of_others_are_left_alone() -> None:
-    assert {"SLUICE_DATA", "SLUICE_INDEX_URL", "MINIO_ROOT_USER"} <= setting_variables()
+    assert {"SLUICE_DATA", "SLUICE_INDEX_URL", "MINIO_ROOT_USER", "MINIO_ROOT_USER_FILE"} <= setting_variables()
     of_others = [
         "PATH",
         "SLUICE_USER_SECRET_KEY",
