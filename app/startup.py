@@ -10,18 +10,15 @@ from typing import TYPE_CHECKING
 
 import apsw
 
-from sluice_s3.app.access.bucket_access import ENFORCED, initial_settings
 from sluice_s3.app.access.root_credentials import Credentials, WeakCredentials, ensure_root, root_credentials
+from sluice_s3.app.default_buckets import BucketRefused, WantedBucket, make_buckets, parse_buckets
 from sluice_s3.app.encryption.keyring import RingError
 from sluice_s3.app.errors import (
     AccountExists,
-    BucketAlreadyExists,
-    BucketAlreadyOwnedByYou,
     DomainError,
     IndexBehind,
     IndexForeign,
     StoreUnavailable,
-    TooManyBuckets,
     describe,
 )
 from sluice_s3.app.index import Index, open_index
@@ -33,11 +30,8 @@ from sluice_s3.app.jobs.journals.health import clear_wrong_index
 from sluice_s3.app.jobs.journals.position import require_current
 from sluice_s3.app.jobs.reclaim.orphan_sweeper import sweep
 from sluice_s3.app.private_files import make_directories, make_directory
-from sluice_s3.app.s3.wire.target import is_bucket_name
 from sluice_s3.app.settings import Settings
-from sluice_s3.app.store.buckets import create_bucket
 from sluice_s3.app.store.encryption.keyring import make_ring
-from sluice_s3.app.store.regions import Regions
 from sluice_s3.app.store.store import Store
 from sluice_s3.app.store.stores import make_stores
 from sluice_s3.storage_drivers.errors import DriverError, StoreGone, StoreReplaced, StoreSilent, StoreUnfit
@@ -77,19 +71,19 @@ class IndexIsBehind(CannotStart):
         return self._message
 
 
-def prepare(settings: Settings) -> Credentials:
+def prepare(settings: Settings, *, allow_well_known: bool = False) -> Credentials:
     """Create or check everything that workers need, and sweep after the last run.
 
     Several gateways of one index may do so concurrently. An index that lost what a power cut may take from a relaxed
-    index is brought up to date. Raises CannotStart.
+    index is brought up to date. `allow_well_known` is of `root_credentials`. Raises CannotStart.
     """
     try:
-        return _prepare_once(settings)
+        return _prepare_once(settings, allow_well_known)
     except IndexIsBehind as error:
         if settings.durability != "relaxed" or error.span_ms > RELAXED_LOSS_MS:
             raise
         _bring_up_to_date(settings, error)
-    return _prepare_once(settings)
+    return _prepare_once(settings, allow_well_known)
 
 
 def _bring_up_to_date(settings: Settings, error_at_start: IndexIsBehind) -> None:
@@ -112,13 +106,14 @@ def _bring_up_to_date(settings: Settings, error_at_start: IndexIsBehind) -> None
     )
 
 
-def _prepare_once(settings: Settings) -> Credentials:
-    buckets, document = _default_buckets(settings), _read_init_file(settings)  # before anything is created
+def _prepare_once(settings: Settings, allow_well_known: bool) -> Credentials:
+    document = _read_init_file(settings)  # before anything is created
     try:
+        buckets = parse_buckets(settings.default_buckets)  # before anything is created
         make_directories(settings.home, settings.run_dir)
         make_directory(settings.run_dir / "writers")
-        return asyncio.run(_prepare(settings, buckets, document))
-    except (WeakCredentials, DriverError) as error:
+        return asyncio.run(_prepare(settings, buckets, document, allow_well_known))
+    except (WeakCredentials, BucketRefused, DriverError) as error:
         raise CannotStart(str(error)) from error
     except DomainError as error:
         raise CannotStart(f"the index cannot be used: {describe(error)}") from error
@@ -126,7 +121,9 @@ def _prepare_once(settings: Settings) -> Credentials:
         raise CannotStart(f"{error.strerror}: {error.filename or settings.home}") from error
 
 
-async def _prepare(settings: Settings, buckets: list[str], document: Document | None) -> Credentials:
+async def _prepare(
+    settings: Settings, buckets: list[WantedBucket], document: Document | None, allow_well_known: bool
+) -> Credentials:
     async with AsyncExitStack() as stack:
         await _wait_for_index(settings)
         index = open_index(settings)
@@ -141,12 +138,12 @@ async def _prepare(settings: Settings, buckets: list[str], document: Document | 
             await make_ring(index, settings)
         except RingError as error:
             raise CannotStart(str(error)) from None
-        credentials = root_credentials(settings)
+        credentials = root_credentials(settings, allow_well_known=allow_well_known)
         try:
             root_id = await ensure_root(index, await _find_root_uuid(store), credentials)
         except AccountExists:
             raise CannotStart("the root access key belongs to another account (see `sluice user list`)") from None
-        await _create_buckets(store, settings, buckets, root_id)
+        await make_buckets(store, settings, buckets, root_id)
         await _apply_init_file(store, settings, document)
         try:
             await sweep(store, index.is_writer_dead)
@@ -370,18 +367,6 @@ async def _find_root_uuid(store: Store) -> str:
     return root_uuid
 
 
-def _default_buckets(settings: Settings) -> list[str]:
-    """Return the names of SLUICE_DEFAULT_BUCKETS, each once.
-
-    Raises CannotStart for an invalid bucket name.
-    """
-    names = list(dict.fromkeys(filter(None, map(str.strip, settings.default_buckets.split(",")))))
-    for name in names:
-        if not is_bucket_name(name):
-            raise CannotStart(f"{name!r} in SLUICE_DEFAULT_BUCKETS is no bucket name")
-    return names
-
-
 def _read_init_file(settings: Settings) -> Document | None:
     """Return what the init file says; None without one. Raises CannotStart."""
     if settings.init_file is None:
@@ -405,19 +390,3 @@ async def _apply_init_file(store: Store, settings: Settings, document: Document 
         await apply_document(settings, store, document, settings.init_file)
     except InitError as error:
         raise CannotStart(f"{settings.init_file}: {error}") from None
-
-
-async def _create_buckets(store: Store, settings: Settings, names: list[str], owner_id: str) -> None:
-    """Create the missing buckets; another gateway may create them at the same moment."""
-    plain_files = store.tree is not None
-    bucket_settings = initial_settings(settings, ENFORCED if plain_files else None, plain_files=plain_files)
-    for name in names:
-        try:
-            bucket_fields = (name, owner_id, Regions(settings.region).default, settings.max_buckets)
-            await create_bucket(store, *bucket_fields, bucket_settings, with_files=True)
-        except BucketAlreadyOwnedByYou:
-            pass
-        except BucketAlreadyExists:
-            raise CannotStart(f"the default bucket {name!r} belongs to another account") from None
-        except TooManyBuckets:
-            raise CannotStart(f"the default bucket {name!r} would be one more than SLUICE_MAX_BUCKETS") from None

@@ -37,24 +37,30 @@ class Credentials(NamedTuple):
     def __repr__(self) -> str:
         return f"Credentials({self.access_key!r})"
 
+    @property
+    def well_known(self) -> bool:
+        """Whether everybody knows them."""
+        return self.access_key == self.secret_key or self[:2] in REFUSED
 
-def root_credentials(settings: Settings) -> Credentials:
+
+def root_credentials(settings: Settings, *, allow_well_known: bool = False) -> Credentials:
     """Return the keys of the settings, or those of `DATA/credentials`.
 
-    The file is created (mode 0600, synced) when missing. Raises WeakCredentials for keys that are well known or too
-    short (access key 3, secret 8 characters), and OSError for a file that others may have written or that holds no
-    keys.
+    The file is created (mode 0600, synced) when missing. Raises WeakCredentials for keys that are too short (access key
+    3, secret 8 characters) or, unless that is allowed, well known, and OSError for a file that others may have written
+    or that holds no keys.
     """
     if settings.root_access_key is not None or settings.root_secret_key is not None:
         access_key = settings.root_access_key or ""
         secret = settings.root_secret_key.get_secret_value() if settings.root_secret_key else ""
         if len(access_key) < 3 or len(secret) < 8:
             raise WeakCredentials("the access key needs at least 3 characters and the secret key at least 8; give both")
-        if access_key == secret or (access_key, secret) in REFUSED:
+        given = Credentials(access_key, secret, False)
+        if given.well_known and not allow_well_known:
             raise WeakCredentials(
                 "these are well-known default credentials: choose others, or give none and have them made"
             )
-        return Credentials(access_key, secret, False)
+        return given
     fresh = {"access_key": "SL" + secrets.token_hex(9).upper(), "secret_key": secrets.token_urlsafe(30)}
     path = settings.home / FILE_NAME
     return _parse(read_or_write(path, json.dumps(fresh) + "\n"), path)
