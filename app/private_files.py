@@ -54,6 +54,34 @@ class _Shown(NamedTuple):
     mode: int
 
 
+def describe_failure(error: OSError, home: Path) -> str:
+    """Return why a file or directory cannot be used, for the operator.
+
+    Where permissions forbid it that is the nearest path that there is, its owner, this user, and what helps. `home` is
+    the gateway's directory, which an error without a path is about.
+    """
+    wanted = Path(error.filename or home).absolute()
+    if error.errno != errno.EACCES:
+        return f"{error.strerror}: {error.filename or home}"
+    for place in (wanted, *wanted.parents):
+        try:
+            found = os.stat(place)
+            break
+        except OSError:  # missing, or below a directory that is closed to this user
+            continue
+    owner = f"{os.geteuid()}:{os.getegid()}"
+    if place == wanted or place.is_relative_to(home.absolute()):
+        cure = f"make it this user's (chown -R {owner} {place})"
+    else:  # nothing below it is there yet: it is somebody else's
+        user, _, group = owner.partition(":")
+        cure = f"make a directory there for this user (install -d -o {user} -g {group} {wanted})"
+    return (
+        f"{error.strerror}: {place} belongs to user {found.st_uid} (mode {stat.S_IMODE(found.st_mode):o}), and this "
+        f"runs as user {os.geteuid()}: {cure}, or run as its owner (in a container: --user "
+        f"{found.st_uid}:{found.st_gid})"
+    )
+
+
 def make_directories(home: Path, run_dir: Path) -> None:
     """Create the directory of the gateway's own files, and its runtime directory.
 

@@ -6,6 +6,7 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import apsw
@@ -29,7 +30,7 @@ from sluice_s3.app.index.schema.tables import DEFAULT
 from sluice_s3.app.jobs.journals.health import clear_wrong_index
 from sluice_s3.app.jobs.journals.position import require_current
 from sluice_s3.app.jobs.reclaim.orphan_sweeper import sweep
-from sluice_s3.app.private_files import make_directories, make_directory
+from sluice_s3.app.private_files import describe_failure, make_directories, make_directory
 from sluice_s3.app.settings import Settings
 from sluice_s3.app.store.encryption.keyring import make_ring
 from sluice_s3.app.store.store import Store
@@ -118,7 +119,7 @@ def _prepare_once(settings: Settings, allow_well_known: bool) -> Credentials:
     except DomainError as error:
         raise CannotStart(f"the index cannot be used: {describe(error)}") from error
     except OSError as error:
-        raise CannotStart(f"{error.strerror}: {error.filename or settings.home}") from error
+        raise CannotStart(describe_failure(error, settings.home)) from error
 
 
 async def _prepare(
@@ -211,6 +212,9 @@ async def _start_watched(store: Store, identities: StoreIdentities, stack: Async
         if refused is not None and not _is_transient(refused):
             raise refused
     except DriverError as error:
+        cause = error.__cause__
+        if isinstance(cause, PermissionError) and cause.filename:
+            raise CannotStart(_with_store_name(store, describe_failure(cause, Path(cause.filename).parent))) from error
         raise CannotStart(_with_store_name(store, error, identities)) from error
     stack.push_async_callback(_cancel_and_wait, asyncio.create_task(breaker.run(_ignore_state)))
     if refused is None:

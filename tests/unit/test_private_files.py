@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import pwd
 import stat
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
@@ -20,6 +22,7 @@ from sluice_s3.app.private_files import (
     check_owners,
     create_secret,
     default_runtime_base,
+    describe_failure,
     make_directories,
     make_directory,
     open_file,
@@ -27,7 +30,9 @@ from sluice_s3.app.private_files import (
     replace_file,
 )
 from sluice_s3.app.server.processes.instance_lock import acquire
+from sluice_s3.app.server.processes.launcher import run
 from sluice_s3.app.server.shared_memory.oldest_requests import map_shared_file
+from sluice_s3.app.settings import Settings
 
 VICTIM = b"VICTIM--"
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can make files of another user")
@@ -275,3 +280,45 @@ def test_the_runtime_directory_of_another_user_is_not_used(tmp_path: Path, monke
     assert default_runtime_base() != tmp_path
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path / "missing"))
     assert default_runtime_base() == tmp_path / "missing"
+
+
+def test_what_permissions_forbid_names_path_owner_user_and_cures(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home = tmp_path / "data"
+    home.mkdir(mode=0o755)
+    owner, group = home.stat().st_uid, home.stat().st_gid
+    monkeypatch.setattr(os, "geteuid", lambda: 10001)
+    monkeypatch.setattr(os, "getegid", lambda: 10001)
+
+    def explained(path: Path, number: int = errno.EACCES) -> str:
+        return describe_failure(OSError(number, os.strerror(number), str(path)), home)
+
+    who = f"belongs to user {owner} (mode 755), and this runs as user 10001: "
+    cures = f"make it this user's (chown -R 10001:10001 {home}), or run as its owner (in a container: --user "
+    assert explained(home / "index" / "run") == f"Permission denied: {home} {who}{cures}{owner}:{group})"
+    assert describe_failure(OSError(errno.EACCES, "Permission denied"), home) == explained(home)
+    # what is above the gateway's directory is not to be given away
+    home.rmdir()
+    assert "chown" not in explained(home)
+    assert f"(install -d -o 10001 -g 10001 {home})" in explained(home)
+    assert explained(home, errno.EROFS) == f"Read-only file system: {home}"
+
+
+@needs_root
+def test_a_start_on_a_directory_of_roots_is_refused_in_one_line(capfd: pytest.CaptureFixture[str]) -> None:
+    with tempfile.TemporaryDirectory() as place:  # pytest's own are closed to others
+        os.chmod(place, 0o755)
+        settings = Settings(data=Path(place), port=0, admin_port=-1, workers=1)
+        pid = os.fork()
+        if pid == 0:
+            os.setgroups([])
+            os.setgid(10001)
+            os.setuid(10001)
+            os._exit(run(settings))
+        assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 1
+    said = capfd.readouterr().err
+    assert said.startswith(
+        f"sluice: Permission denied: {place} belongs to user 0 (mode 755), and this runs as user 10001:"
+    )
+    assert said.count("\n") == 1

@@ -21,7 +21,7 @@ from contextlib import closing, suppress
 from functools import partial
 from typing import Any
 
-from sluice_s3.app.private_files import make_directories
+from sluice_s3.app.private_files import describe_failure, make_directories
 from sluice_s3.app.server.processes.child import Child, ChildFailed, Role, start_child
 from sluice_s3.app.server.processes.instance_lock import InstanceLock, acquire
 from sluice_s3.app.server.processes.isolated_call import run_in_child
@@ -84,7 +84,7 @@ def run(
     except CannotListen as error:
         return _fail(str(error))
     except OSError as error:
-        return _fail(f"{error.strerror}: {error.filename or settings.run_dir}")
+        return _fail(describe_failure(error, settings.home))
 
 
 def _fail(message: str) -> int:
