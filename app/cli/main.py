@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import logging
-import os
-import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -14,7 +11,7 @@ from sluice_s3.app import __version__
 from sluice_s3.app.cli.backup import backup_command, restore_command
 from sluice_s3.app.cli.bench import bench
 from sluice_s3.app.cli.buckets import buckets
-from sluice_s3.app.cli.common import ConfigOption, DataOption, IndexOption, check_certificate, fail, load_settings
+from sluice_s3.app.cli.common import ConfigOption, DataOption, IndexOption, load_settings
 from sluice_s3.app.cli.config import config
 from sluice_s3.app.cli.fsck import fsck_command
 from sluice_s3.app.cli.iam import iam_command
@@ -26,11 +23,11 @@ from sluice_s3.app.cli.probe import probe_command
 from sluice_s3.app.cli.rebuild import rebuild_command
 from sluice_s3.app.cli.recover import recover_command
 from sluice_s3.app.cli.scrub import scrub_command
+from sluice_s3.app.cli.server import server
+from sluice_s3.app.cli.serving import begin, start
 from sluice_s3.app.cli.share import share_command
 from sluice_s3.app.cli.status import status_command
 from sluice_s3.app.cli.users import users
-from sluice_s3.app.interpreter import describe_interpreter
-from sluice_s3.app.settings import Settings
 
 cli = typer.Typer(
     name="sluice",
@@ -78,13 +75,7 @@ def serve(
     Exit codes: 0 stopped by a signal, 1 it cannot start, 2 the settings are wrong, 5 the index did not answer within
     --wait-index.
     """
-    from sluice_s3.app.access.root_credentials import FILE_NAME
-    from sluice_s3.app.server.processes.launcher import run
-    from sluice_s3.app.startup import CannotStart, IndexSilent, prepare
-
-    logging.basicConfig(level=logging.INFO, format="%(levelname)s %(name)s: %(message)s")
-    logging.getLogger("alembic").setLevel(logging.WARNING)
-    os.umask(0o077)  # parent directories must also be private
+    begin()
     settings = load_settings(
         host=host,
         port=port,
@@ -98,28 +89,7 @@ def serve(
         tls_key=tls_key,
         wait_index=wait_index,
     )
-    check_certificate(settings)
-
-    def before_workers(settings: Settings) -> None:
-        if advice := describe_interpreter().advice:
-            print(f"sluice: {advice}", file=sys.stderr, flush=True)
-        file = settings.home / FILE_NAME
-        had_keys = file.exists()
-        credentials = prepare(settings)
-        if had_keys or not credentials.generated:
-            return
-        if sys.stdout.isatty():
-            print(f"access key: {credentials.access_key}\nsecret key: {credentials.secret_key}", flush=True)
-        else:
-            print(f"sluice: the generated keys are in {file}", flush=True)
-
-    try:
-        code = run(settings, before_workers=before_workers)
-    except IndexSilent as error:
-        fail(str(error), 5)
-    except CannotStart as error:
-        fail(str(error))
-    raise typer.Exit(code)
+    start(settings)
 
 
 @cli.command()
@@ -147,6 +117,8 @@ cli.command("restore")(restore_command)
 cli.command("scrub")(scrub_command)
 cli.command("share")(share_command)
 cli.command("status")(status_command)
+# what it does not know goes to the arguments, to be refused in one line
+cli.command("server", context_settings={"ignore_unknown_options": True})(server)
 
 
 def main() -> None:
