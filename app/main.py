@@ -21,6 +21,7 @@ from sluice_s3.app.s3.wire.request import S3Request
 from sluice_s3.app.s3.wire.response import Response
 from sluice_s3.app.server.http.interfaces import Responder
 from sluice_s3.app.server.processes.health import HealthChecks
+from sluice_s3.app.server.processes.minio_metrics import MinioMetrics
 from sluice_s3.app.server.processes.worker import WorkerContext
 from sluice_s3.app.settings import Settings
 from sluice_s3.app.startup import start_store
@@ -59,7 +60,8 @@ class WorkerApp:
         limits = None if context.rates is None else RequestRateLimits(settings, context.rates)
         self._services = Services(settings, self._store, LookupCache(self._index), context.memory, limits)
         self._services.quotas.shares = context.quotas
-        health = HealthChecks(self._is_ready, self._index, settings.domains, settings.website_domains)
+        metrics = MinioMetrics(settings, self._index, self._services.cache)
+        health = HealthChecks(self._is_ready, self._index, metrics.answer, settings.domains, settings.website_domains)
         self.gateway = Gateway(self._services, context.observe, health.answer)
         self.websites: Responder = WebsiteListener(self.gateway)
 

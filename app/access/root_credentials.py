@@ -1,4 +1,4 @@
-"""The first account's keys: from the settings, else generated into a file (mode 0600)."""
+"""The first account's keys and the admin token: from the settings, else generated into files (mode 0600)."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from sluice_s3.app.private_files import create_secret, read_secret
 from sluice_s3.app.settings import Settings
 
 FILE_NAME = "credentials"
+TOKEN_FILE = "admin-token"  # noqa: S105 - a file's name
 FILE_WAIT_SECONDS = 5.0
 """Seconds that another process has to write the file."""
 REFUSED = {("minio", "minio123"), ("AKIAIOSFODNN7EXAMPLE", "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY")}
@@ -79,6 +80,20 @@ def _parse(text: str, path: Path) -> Credentials:
             str(path),
         )
     return Credentials(access_key, secret_key, True)
+
+
+def admin_token(settings: Settings) -> str:
+    """Return the configured token or that of `DATA/admin-token`, which is created when missing.
+
+    The file has mode 0600 and is synced. Raises OSError for an empty file, which a request without a token would match.
+    """
+    if settings.admin_token is not None:
+        return settings.admin_token.get_secret_value()
+    file = settings.home / TOKEN_FILE
+    token = read_or_write(file, secrets.token_urlsafe(30) + "\n").strip()
+    if not token:
+        raise OSError(errno.ENODATA, "there is no token in this file (remove it, and a new one is made)", str(file))
+    return token
 
 
 def read_or_write(path: Path, line: str) -> str:

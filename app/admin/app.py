@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import base64
-import errno
 import hmac
-import secrets
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from functools import partial
@@ -15,7 +13,7 @@ from fastapi import APIRouter, Depends, FastAPI, HTTPException, Request, Respons
 from fastapi.openapi.docs import get_swagger_ui_html
 
 from sluice_s3.app import __version__
-from sluice_s3.app.access.root_credentials import read_or_write
+from sluice_s3.app.access.root_credentials import admin_token
 from sluice_s3.app.admin import accounts, buckets, identities, notifications, stores
 from sluice_s3.app.admin.bodies import BodyLimits
 from sluice_s3.app.admin.bucket_usage import BucketUsage
@@ -27,21 +25,6 @@ from sluice_s3.app.store.store import Store
 from sluice_s3.app.store.stores import make_stores
 
 TITLE = "Sluice admin"
-TOKEN_FILE = "admin-token"  # noqa: S105 - a file's name
-
-
-def admin_token(settings: Settings) -> str:
-    """Return the configured token or that of `DATA/admin-token`, which is created when missing.
-
-    The file has mode 0600 and is synced. Raises OSError for an empty file, which a request without a token would match.
-    """
-    if settings.admin_token is not None:
-        return settings.admin_token.get_secret_value()
-    file = settings.home / TOKEN_FILE
-    token = read_or_write(file, secrets.token_urlsafe(30) + "\n").strip()
-    if not token:
-        raise OSError(errno.ENODATA, "there is no token in this file (remove it, and a new one is made)", str(file))
-    return token
 
 
 class TokenCheck:

@@ -24,6 +24,7 @@ NAMES = {
     "region": ("MINIO_SITE_REGION", "MINIO_REGION", "MINIO_REGION_NAME"),
     "domain": ("MINIO_DOMAIN",),
     "default_buckets": ("MINIO_DEFAULT_BUCKETS",),
+    "prometheus_auth": ("MINIO_PROMETHEUS_AUTH_TYPE",),
 }
 """Variables by setting; of several that are given the first one counts."""
 

@@ -171,6 +171,11 @@ class Settings(StoreDefaults, LimitSettings, FeatureSettings):
         "`NAME:public` and `NAME:none` also say, at every start, what it allows without a key (alias "
         "`MINIO_DEFAULT_BUCKETS`).",
     )
+    prometheus_auth: Literal["jwt", "public"] = Field(
+        "jwt",
+        description="Who may read `/minio/v2/metrics/cluster` on the S3 listener: `jwt`: with the admin token, or with "
+        "the one that `mc admin prometheus generate` makes; `public`: everybody (alias `MINIO_PROMETHEUS_AUTH_TYPE`).",
+    )
     trusted_proxies: str = Field(
         "", description="Addresses and networks (`10.0.0.0/8`), with commas, whose `X-Forwarded-For` is believed."
     )

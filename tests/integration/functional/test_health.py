@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+import time
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +12,9 @@ import pytest
 from botocore.exceptions import ClientError
 
 from tests.integration.functional.identities import service
-from tests.support.gateway import Gateway, client
+from tests.support.gateway import ACCESS_KEY, SECRET_KEY, Gateway, client
 from tests.support.waiting import eventually
+from tests.unit.server.test_minio_metrics import token
 
 pytestmark = pytest.mark.place("postgres")
 
@@ -98,3 +100,36 @@ def test_iam_and_sts_are_counted_by_name(tmp_path: Path) -> None:
         ("Unknown", "5xx"),
     ):
         assert f'sluice_requests_total{{operation="{name}",status="{status}"}} 1' in counted
+
+
+def test_minios_path_of_metrics(tmp_path: Path) -> None:
+    gateway = Gateway(
+        tmp_path / "data", workers=1, options=("--admin-port", "0"), env={"SLUICE_ADMIN_TOKEN": "the-token"}
+    )
+    url = "/minio/v2/metrics/cluster"
+    claims = {"exp": int(time.time()) + 60, "iss": "prometheus"}
+    with gateway.start():
+        gateway.run("user", "add", "--access-key", "OTHERKEY", "--secret-key", SECRET_KEY)
+        asked = {
+            name: httpx.get(gateway.endpoint + url, headers={"authorization": f"Bearer {token}"})
+            for name, token in {
+                "admin": "the-token",
+                "minio": token({**claims, "sub": ACCESS_KEY}, secret=SECRET_KEY),
+                "of nobody": token({**claims, "sub": "nobody"}, secret=SECRET_KEY),
+                "of another account": token({**claims, "sub": "OTHERKEY"}, secret=SECRET_KEY),
+                "wrong": token({**claims, "sub": ACCESS_KEY}, secret="wrong"),
+            }.items()
+        }
+        assert {name: answer.status_code for name, answer in asked.items()} == {
+            "admin": 200,
+            "minio": 200,
+            "of nobody": 403,
+            "of another account": 403,
+            "wrong": 403,
+        }
+        assert "sluice_requests_total" in asked["minio"].text
+        assert "sluice_store_up" in asked["minio"].text
+        assert get(gateway, url).status_code == 403
+    gateway.env["MINIO_PROMETHEUS_AUTH_TYPE"] = "public"
+    with gateway.start():
+        assert get(gateway, url).headers["content-type"].startswith("text/plain")

@@ -10,8 +10,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from sluice_s3.app.access.root_credentials import root_credentials
-from sluice_s3.app.admin.app import admin_token
+from sluice_s3.app.access.root_credentials import admin_token, root_credentials
 from sluice_s3.app.cli.main import cli
 from sluice_s3.app.encryption.keyring import RingError
 from sluice_s3.app.encryption.master_key import read_file
