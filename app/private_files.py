@@ -70,8 +70,10 @@ def describe_failure(error: OSError, home: Path) -> str:
         except OSError:  # missing, or below a directory that is closed to this user
             continue
     owner = f"{os.geteuid()}:{os.getegid()}"
-    if place == wanted or place.is_relative_to(home.absolute()):
-        cure = f"make it this user's (chown -R {owner} {place})"
+    if place.is_relative_to(home.absolute()):
+        cure = f"make all of it this user's (chown -R {owner} {home.absolute()})"
+    elif place == wanted:
+        cure = f"make it this user's (chown {owner} {place})"
     else:  # nothing below it is there yet: it is somebody else's
         user, _, group = owner.partition(":")
         cure = f"make a directory there for this user (install -d -o {user} -g {group} {wanted})"

@@ -295,10 +295,16 @@ def test_what_permissions_forbid_names_path_owner_user_and_cures(
         return describe_failure(OSError(number, os.strerror(number), str(path)), home)
 
     who = f"belongs to user {owner} (mode 755), and this runs as user 10001: "
-    cures = f"make it this user's (chown -R 10001:10001 {home}), or run as its owner (in a container: --user "
+    cures = f"make all of it this user's (chown -R 10001:10001 {home}), or run as its owner (in a container: --user "
     assert explained(home / "index" / "run") == f"Permission denied: {home} {who}{cures}{owner}:{group})"
     assert describe_failure(OSError(errno.EACCES, "Permission denied"), home) == explained(home)
+    (home / "index").mkdir()
+    assert f"{home / 'index'} belongs to" in explained(home / "index" / "run")
+    assert f"(chown -R 10001:10001 {home})" in explained(home / "index" / "run")  # all of it
+    (tmp_path / "key").touch()
+    assert f"(chown 10001:10001 {tmp_path / 'key'})" in explained(tmp_path / "key")
     # what is above the gateway's directory is not to be given away
+    (home / "index").rmdir()
     home.rmdir()
     assert "chown" not in explained(home)
     assert f"(install -d -o 10001 -g 10001 {home})" in explained(home)
