@@ -20,18 +20,22 @@ COPY app app
 COPY storage_drivers storage_drivers
 COPY migrations migrations
 COPY loadtests loadtests
-RUN python3 -m pip --python /opt/sluice/bin/python install --no-cache-dir --no-deps .
+# a set-up made for MinIO calls `minio server`
+RUN python3 -m pip --python /opt/sluice/bin/python install --no-cache-dir --no-deps . && \
+    ln -s sluice /opt/sluice/bin/minio
 
 FROM ${PYTHON} AS base
-# as PID 1 it takes signals from the first moment and reaps what health checks leave
-RUN apt-get update && apt-get install -y --no-install-recommends tini && rm -rf /var/lib/apt/lists/* /var/cache/apt/*.bin && \
+# tini as PID 1 takes signals from the first moment and reaps what health checks leave; curl is for health checks of others
+RUN apt-get update && apt-get install -y --no-install-recommends curl tini && rm -rf /var/lib/apt/lists/* /var/cache/apt/*.bin && \
     groupadd --gid 10001 sluice && \
     useradd --uid 10001 --gid 10001 --no-create-home --home-dir /nonexistent --shell /usr/sbin/nologin sluice && \
-    install -d -o 10001 -g 10001 -m 0700 /data /secrets && \
+    install -d -o 10001 -g 10001 -m 0700 /secrets && \
+    # a volume takes this mode too, so that `--user` may be anybody; what is made in it is closed to others
+    install -d -o 10001 -g 10001 -m 1777 /data && \
     # Docker gives a new named volume the owner and mode of the directory it is mounted on, and root's where there is none;
     # Postgres and Grafana, which are other users, read the first two
     install -d -o 10001 -g 10001 -m 0755 /postgres-secret /grafana-secret /stores/a /stores/b /results
-COPY deploy/healthcheck.py deploy/keys.py /opt/deploy/
+COPY deploy/entrypoint.sh deploy/healthcheck.py deploy/keys.py /opt/deploy/
 # the store is the relative path `data`, its default: SLUICE_DATA here would forbid SLUICE_STORES
 WORKDIR /
 ENV PATH=/opt/sluice/bin:$PATH PYTHONDONTWRITEBYTECODE=1 SLUICE_HOST=0.0.0.0
@@ -49,8 +53,12 @@ CMD ["sluice", "bench", "--help"]
 
 FROM base AS sluice
 COPY --from=installed /opt/sluice /opt/sluice
+LABEL org.opencontainers.image.title="Sluice" \
+      org.opencontainers.image.description="An S3 gateway over a directory" \
+      org.opencontainers.image.licenses="Apache-2.0"
 EXPOSE 9000 9001
+VOLUME /data
 HEALTHCHECK --interval=10s --timeout=8s --start-period=60s --retries=3 \
     CMD ["python3", "-I", "-S", "/opt/deploy/healthcheck.py"]
-ENTRYPOINT ["tini", "--", "sluice"]
+ENTRYPOINT ["tini", "--", "/opt/deploy/entrypoint.sh"]
 CMD ["serve"]

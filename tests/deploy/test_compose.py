@@ -183,6 +183,7 @@ def test_the_image_has_every_package_and_nothing_secret() -> None:
         "LICENSE",
         "NOTICE",
         "README.md",
+        "deploy/entrypoint.sh",
         "deploy/healthcheck.py",
         "deploy/keys.py",
     }

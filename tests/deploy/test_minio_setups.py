@@ -72,6 +72,37 @@ def works(endpoint: str, access_key: str, secret_key: str, bucket: str) -> list[
     return before
 
 
+@pytest.mark.parametrize(
+    ("command", "runs"),
+    [
+        ([], "sluice"),
+        (["serve"], "sluice serve"),
+        (["server", "/data", "--address", ":9000"], "sluice server /data --address :9000"),
+        (["fsck", "--data", "/data"], "sluice fsck --data /data"),  # not the program of that name
+        (["--version"], "sluice --version"),
+        (["sluice", "version"], "sluice version"),
+        (["minio", "server", "/a b"], "minio server /a b"),
+        (["sh", "-c", "minio server /data"], "minio server /data"),
+        (["/bin/echo", "anything"], "anything"),
+    ],
+)
+def test_the_entry_point(tmp_path: Path, command: list[str], runs: str) -> None:
+    for name in ("sluice", "minio"):
+        (tmp_path / name).write_text(f'#!/bin/sh\necho {name} "$@"\n')
+        (tmp_path / name).chmod(0o755)
+    environment = {"PATH": f"{tmp_path}:/usr/sbin:/usr/bin:/sbin:/bin"}
+    ran = subprocess.run([str(ENTRYPOINT), *command], env=environment, capture_output=True, text=True, check=True)
+    assert ran.stdout.strip() == runs
+
+
+def test_the_image_has_this_entry_point_and_both_names() -> None:
+    text = (ROOT / "Dockerfile").read_text()
+    assert 'ENTRYPOINT ["tini", "--", "/opt/deploy/entrypoint.sh"]\nCMD ["serve"]' in text
+    assert "ln -s sluice /opt/sluice/bin/minio" in text
+    assert "deploy/entrypoint.sh" in text
+    assert os.access(ENTRYPOINT, os.X_OK)
+
+
 def test_testcontainers_python(path: str, tmp_path: Path) -> None:
     keys = {"MINIO_ACCESS_KEY": "minioadmin", "MINIO_SECRET_KEY": "minioadmin"}
     log = tmp_path / "log"
