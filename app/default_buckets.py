@@ -83,16 +83,16 @@ async def make_buckets(store: Store, settings: Settings, wanted: list[WantedBuck
             raise BucketRefused(f"the default bucket {name!r} would be one more than SLUICE_MAX_BUCKETS") from None
         bucket = await store.index.bucket(name)
         if access is not None and bucket is not None:
-            await _set_access(store, bucket, access)
+            await _set_access(store, bucket, access, None if settings.default_public_access_block else [])
 
 
-async def _set_access(store: Store, bucket: Bucket, access: str) -> None:
+async def _set_access(store: Store, bucket: Bucket, access: str, default_block: list[bool] | None) -> None:
     """Set policy and public access block as far as they differ: `none` closes the bucket to all but its account."""
     text = canned_policy(bucket.name, access)
     found = orjson.loads(bucket.settings or "{}")
     # in this order an interruption leaves a bucket that allows less, not more
     wanted: list[tuple[str, object]] = (
-        [(POLICY, None), (BLOCK, None)] if text is None else [(BLOCK, []), (POLICY, text)]
+        [(POLICY, None), (BLOCK, default_block)] if text is None else [(BLOCK, []), (POLICY, text)]
     )
     changes = [(name, value) for name, value in wanted if found.get(name) != value]
     for name, value in changes:

@@ -51,7 +51,7 @@ def server(
     """Serve S3 by MinIO's command line.
 
     Without keys they are minioadmin and minioadmin, as MinIO's, with a warning. An empty directory in DIR becomes a
-    bucket. All other settings are those of `sluice serve`.
+    bucket, and new buckets block no public access, so that a policy can give it. All else is as with `sluice serve`.
     """
     data = _one_directory(directories or [])
     options: dict[str, Any] = {"data": data}
@@ -65,7 +65,8 @@ def server(
         options |= _certificate(certs_dir)
     begin((VOLUMES, ADDRESS, CONSOLE_ADDRESS), level=logging.WARNING if quiet else logging.INFO)
     settings = load_settings(**options)
-    changes: dict[str, Any] = {} if "admin_port" in settings.model_fields_set else {"admin_port": 0}
+    defaults = {"admin_port": 0, "default_public_access_block": False}  # as MinIO's, where nothing is given
+    changes: dict[str, Any] = {name: value for name, value in defaults.items() if name not in settings.model_fields_set}
     if settings.root_access_key is None and settings.root_secret_key is None and not _has_keys(settings):
         changes |= {"root_access_key": DEFAULT_KEY, "root_secret_key": SecretStr(DEFAULT_KEY)}
     if names := _empty_directories(data):

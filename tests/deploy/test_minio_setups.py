@@ -17,6 +17,7 @@ from pathlib import Path
 import httpx
 import pytest
 
+from sluice_s3.app.default_buckets import canned_policy
 from tests.support.environment import ROOT
 from tests.support.gateway import READY, client
 
@@ -69,6 +70,8 @@ def works(endpoint: str, access_key: str, secret_key: str, bucket: str) -> list[
     s3.create_bucket(Bucket=bucket)
     s3.put_object(Bucket=bucket, Key="k", Body=b"body")
     assert s3.get_object(Bucket=bucket, Key="k")["Body"].read() == b"body"
+    s3.put_bucket_policy(Bucket=bucket, Policy=canned_policy(bucket, "download"))  # `mc anonymous set download`
+    assert httpx.get(f"{endpoint}/{bucket}/k").content == b"body"
     return before
 
 

@@ -89,3 +89,7 @@ async def test_nothing_is_written_where_nothing_differs(settings: Settings, monk
         assert changed == []
         await make_buckets(store, settings, parse_buckets("one:none,three:upload"), owner)
         assert changed == [(POLICY, None), (BLOCK, None), (BLOCK, []), (POLICY, canned_policy("three", "upload"))]
+        changed.clear()
+        open_by_default = settings.model_copy(update={"default_public_access_block": False})
+        await make_buckets(store, open_by_default, parse_buckets("one:none"), owner)
+        assert changed == [(POLICY, None)]  # the block is off already

@@ -66,6 +66,12 @@ def test_addresses(started: list[Settings], tmp_path: Path) -> None:
     ]
 
 
+def test_new_buckets_block_no_public_access_unless_told(started: list[Settings], tmp_path: Path) -> None:
+    run(str(tmp_path))
+    run(str(tmp_path), SLUICE_DEFAULT_PUBLIC_ACCESS_BLOCK="true")
+    assert [one.default_public_access_block for one in started] == [False, True]
+
+
 def test_keys(started: list[Settings], tmp_path: Path) -> None:
     run(str(tmp_path))
     run(str(tmp_path), MINIO_ROOT_USER="somebody")  # half a pair is refused at the start
