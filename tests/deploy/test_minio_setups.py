@@ -18,6 +18,7 @@ import httpx
 import pytest
 
 from sluice_s3.app.default_buckets import canned_policy
+from sluice_s3.app.settings import minio
 from tests.support.environment import ROOT
 from tests.support.gateway import READY, client
 
@@ -141,3 +142,9 @@ def test_langfuse_where_a_directory_is_a_bucket(path: str, tmp_path: Path) -> No
     said = log.read_text()
     assert WARNING not in said
     assert re.findall("change nothing here: (.*)", said) == ["MINIO_BROWSER"]
+
+
+def test_the_guide_has_every_variable() -> None:
+    guide = (ROOT / "docs" / "guides" / "from-minio.md").read_text()
+    rows = re.findall(r"^\| (`MINIO_.*`) \| `SLUICE_(\w+)` \|$", guide, re.M)
+    assert {own.lower(): tuple(re.findall("`(.*?)`", names)) for names, own in rows} == minio.NAMES
