@@ -46,7 +46,7 @@ def server(
     certs_dir: Annotated[
         Path | None, typer.Option("--certs-dir", "-S", help="Directory of public.crt and private.key, if any.")
     ] = None,
-    quiet: Annotated[bool, typer.Option("--quiet", help="Log warnings and errors only.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", help="Log warnings and errors only, and no requests.")] = False,
 ) -> None:
     """Serve S3 by MinIO's command line.
 
@@ -65,7 +65,8 @@ def server(
         options |= _certificate(certs_dir)
     begin((VOLUMES, ADDRESS, CONSOLE_ADDRESS), level=logging.WARNING if quiet else logging.INFO)
     settings = load_settings(**options)
-    defaults = {"admin_port": 0, "default_public_access_block": False}  # as MinIO's, where nothing is given
+    # as MinIO's, where nothing is given
+    defaults = {"admin_port": 0, "default_public_access_block": False, **({"access_log": False} if quiet else {})}
     changes: dict[str, Any] = {name: value for name, value in defaults.items() if name not in settings.model_fields_set}
     if settings.root_access_key is None and settings.root_secret_key is None and not _has_keys(settings):
         changes |= {"root_access_key": DEFAULT_KEY, "root_secret_key": SecretStr(DEFAULT_KEY)}

@@ -72,6 +72,13 @@ def test_new_buckets_block_no_public_access_unless_told(started: list[Settings],
     assert [one.default_public_access_block for one in started] == [False, True]
 
 
+def test_quiet(started: list[Settings], tmp_path: Path) -> None:
+    run(str(tmp_path))
+    run("--quiet", str(tmp_path))
+    run("--quiet", str(tmp_path), SLUICE_ACCESS_LOG="true")
+    assert [one.access_log for one in started] == [True, False, True]
+
+
 def test_keys(started: list[Settings], tmp_path: Path) -> None:
     run(str(tmp_path))
     run(str(tmp_path), MINIO_ROOT_USER="somebody")  # half a pair is refused at the start
