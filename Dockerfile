@@ -3,16 +3,18 @@
 ARG PYTHON=docker.io/library/python:3.11-slim-bookworm
 
 FROM ${PYTHON} AS dependencies
-# of pyproject.toml, with commas, besides `postgres`: `fsspec` for stores over sftp and the like
+# of pyproject.toml, with commas, besides `postgres`: `fsspec` for stores over sftp and the like; these are not locked
 ARG EXTRAS=
 WORKDIR /source
 COPY pyproject.toml ./
+COPY deploy/requirements.txt deploy/requirements-loadtest.txt deploy/
 # apart from the sources, so that they change without all of this being installed again
 RUN python3 -m venv --without-pip /opt/sluice && \
-    python3 -c "import sys, tomllib; p = tomllib.load(open('pyproject.toml', 'rb'))['project']; \
-wanted = [*p['dependencies'], *(d for e in ['postgres', *filter(None, sys.argv[1].split(','))] for d in p['optional-dependencies'][e])]; \
-print('\n'.join(wanted))" "${EXTRAS}" > /requirements && \
-    python3 -m pip --python /opt/sluice/bin/python install --no-cache-dir --only-binary :all: -r /requirements
+    python3 -m pip --python /opt/sluice/bin/python install --no-cache-dir --only-binary :all: --require-hashes \
+    -r deploy/requirements.txt && \
+    python3 -c "import sys, tomllib; extras = tomllib.load(open('pyproject.toml', 'rb'))['project']['optional-dependencies']; \
+print('\n'.join(d for e in filter(None, sys.argv[1].split(',')) for d in extras[e]))" "${EXTRAS}" > /extras && \
+    python3 -m pip --python /opt/sluice/bin/python install --no-cache-dir --only-binary :all: -r /extras
 
 FROM dependencies AS installed
 COPY LICENSE NOTICE README.md setup.py ./
@@ -42,8 +44,8 @@ ENV PATH=/opt/sluice/bin:$PATH PYTHONDONTWRITEBYTECODE=1 SLUICE_HOST=0.0.0.0
 USER 10001:10001
 
 FROM installed AS installed-loadtest
-RUN python3 -m pip --python /opt/sluice/bin/python install --no-cache-dir --only-binary :all: \
-    "$(pwd)[loadtest]" && ln -s /opt/sluice/lib/python3.*/site-packages/sluice_s3/loadtests /opt/sluice/loadtests
+RUN python3 -m pip --python /opt/sluice/bin/python install --no-cache-dir --only-binary :all: --require-hashes \
+    -r deploy/requirements-loadtest.txt && ln -s /opt/sluice/lib/python3.*/site-packages/sluice_s3/loadtests /opt/sluice/loadtests
 
 FROM base AS loadtest
 COPY --from=installed-loadtest /opt/sluice /opt/sluice

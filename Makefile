@@ -9,6 +9,8 @@ PROCESSES ?= 4
 S3TESTS ?=
 PLACES ?=
 COMPARE ?=
+# for all Python versions and architectures
+LOCK = uv pip compile pyproject.toml --quiet --upgrade --universal --generate-hashes --no-annotate --custom-compile-command 'make lock'
 # 2 GiB of memory, if there is as much for files: unit tests make a store each, whose syncs cost a disk half of the time
 MEMORY := $(shell df -Pk /dev/shm 2>/dev/null | awk '$$4 > 2097152 && $$6 == "/dev/shm" {print "TMPDIR=/dev/shm"}')
 
@@ -16,7 +18,7 @@ MEMORY := $(shell df -Pk /dev/shm 2>/dev/null | awk '$$4 > 2097152 && $$6 == "/d
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help run check test coverage lint format soak s3tests places compare install-check wheel-check clean
+.PHONY: help run check test coverage lint format soak s3tests places compare lock install-check wheel-check clean
 
 help: ## Show this list
 	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/\1|\2/p' $(MAKEFILE_LIST) | while IFS='|' read -r name text; do printf '  make %-14s %s\n' "$$name" "$$text"; done
@@ -66,6 +68,10 @@ places: $(VENV)/.dev ## Functional, crash and (with S3TESTS) conformance tests o
 
 compare: $(VENV)/.load ## Load on a local disk and on a temporary FUSE mount, side by side; COMPARE="--store NAME=PATH --direct" for others
 	$(BIN)/sluice bench $(COMPARE)
+
+lock: ## Lock what the image installs to the newest versions, with hashes (needs uv)
+	$(LOCK) --extra postgres -o deploy/requirements.txt
+	$(LOCK) --extra postgres --extra loadtest --constraint deploy/requirements.txt -o deploy/requirements-loadtest.txt
 
 install-check: ## A plain install into a fresh environment outside the checkout, with one PUT and GET through it
 	sh scripts/check_install.sh
