@@ -8,13 +8,15 @@ ARG EXTRAS=
 WORKDIR /source
 COPY pyproject.toml ./
 COPY deploy/requirements.txt deploy/requirements-loadtest.txt deploy/
-# apart from the sources, so that they change without all of this being installed again
+RUN apt-get update && apt-get install -y --no-install-recommends binutils
+# apart from the sources, so that they change without all of this being installed again; wheels come with symbols for debuggers
 RUN python3 -m venv --without-pip /opt/sluice && \
     python3 -m pip --python /opt/sluice/bin/python install --no-cache-dir --only-binary :all: --require-hashes \
     -r deploy/requirements.txt && \
     python3 -c "import sys, tomllib; extras = tomllib.load(open('pyproject.toml', 'rb'))['project']['optional-dependencies']; \
 print('\n'.join(d for e in filter(None, sys.argv[1].split(',')) for d in extras[e]))" "${EXTRAS}" > /extras && \
-    python3 -m pip --python /opt/sluice/bin/python install --no-cache-dir --only-binary :all: -r /extras
+    python3 -m pip --python /opt/sluice/bin/python install --no-cache-dir --only-binary :all: -r /extras && \
+    find /opt/sluice -name '*.so' -exec strip --strip-unneeded {} +
 
 FROM dependencies AS installed
 COPY LICENSE NOTICE README.md setup.py ./
