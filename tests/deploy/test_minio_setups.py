@@ -127,8 +127,9 @@ def test_milvus(path: str, tmp_path: Path) -> None:
     (tmp_path / "minio_data").mkdir()
     command = ["minio", "server", str(tmp_path / "minio_data"), "--console-address", ":0"]
     keys = {"MINIO_ACCESS_KEY": "minioadmin", "MINIO_SECRET_KEY": "minioadmin"}
-    with started(path, command, tmp_path / "log", **keys) as endpoint:
+    with started(path, command, tmp_path / "log", MINIO_PROMETHEUS_AUTH_TYPE="public", **keys) as endpoint:
         works(endpoint, "minioadmin", "minioadmin", "a-bucket")
+        assert "sluice_store_up" in httpx.get(f"{endpoint}/minio/v2/metrics/cluster").text
 
 
 def test_langfuse_where_a_directory_is_a_bucket(path: str, tmp_path: Path) -> None:
