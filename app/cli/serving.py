@@ -34,7 +34,7 @@ def begin(known: Iterable[str] = (), *, level: int = logging.INFO) -> None:
 
 
 def start(settings: Settings, *, allow_well_known: bool = False) -> NoReturn:
-    """Serve until a signal, then exit; exit with the reason when that cannot begin: 1, or 5 for an index that is silent."""
+    """Serve until a signal, then exit; with the reason when it cannot begin: code 1, or 5 for a silent index."""
     from sluice_s3.app.access.root_credentials import FILE_NAME
     from sluice_s3.app.server.processes.launcher import run
     from sluice_s3.app.startup import CannotStart, IndexSilent, prepare
