@@ -63,7 +63,7 @@ s3tests: $(VENV)/.dev ## Our subset of ceph/s3-tests; S3TESTS=DIR is a checkout 
 	BIN=$(abspath $(BIN)) tests/conformance/run $(S3TESTS)
 	BIN=$(abspath $(BIN)) tests/conformance/run $(S3TESTS) --identities
 
-places: $(VENV)/.dev ## Functional, crash and (with S3TESTS) conformance tests on every kind of mount, into the README's table; PLACES="zdbfs memory" for some
+places: $(VENV)/.dev ## Functional, crash and (with S3TESTS) conformance tests on every kind of mount, into docs; PLACES="zdbfs memory" for some
 	$(BIN)/python -m scripts.places $(if $(S3TESTS),--s3tests $(S3TESTS)) $(PLACES)
 
 compare: $(VENV)/.load ## Load on a local disk and on a temporary FUSE mount, side by side; COMPARE="--store NAME=PATH --direct" for others

@@ -1,8 +1,8 @@
-"""Run the functional, crash and conformance tests on kinds of mounts, and write the README's table of what passed.
+"""Run the functional, crash and conformance tests on kinds of mounts, and write the table of what passed into docs.
 
 Each suite gets a new mount of each kind (see `tests/support/places.py`); disks need root. The results are kept in
 `tests/support/places.json`, where another run replaces only what it ran again; the table is made from that file. Exit
-code 1: something that ran here failed, or with --check, the README's table is not the one of the file.
+code 1: something that ran here failed, or with --check, the page's table is not the one of the file.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
-from scripts.readme import put_table
+from scripts.generated_pages import put_table
 from tests.support.environment import SIZE
 from tests.support.places import PLACES
 
@@ -178,9 +178,9 @@ def table(found: dict[str, dict[str, Outcome]]) -> str:
 
 
 def write_table(*, check: bool = False) -> int:
-    """Put the table into the README, or check that it is there. Returns the exit code."""
+    """Put the table into its page, or check that it is there. Returns the exit code."""
     remedy = "python -m scripts.places --table"
-    return put_table("places", "scripts/places.py", table(load()), check=check, remedy=remedy)
+    return put_table("tested-mounts", "places", "scripts/places.py", table(load()), check=check, remedy=remedy)
 
 
 def main() -> int:
@@ -192,7 +192,7 @@ def main() -> int:
     parser.add_argument("--processes", type=int, default=2, help="of pytest, in the functional tests")
     parser.add_argument("--every", type=int, default=1, help="of s3-tests only every so many-th test, on slow mounts")
     parser.add_argument("--table", action="store_true", help="only write the table from what was found before")
-    parser.add_argument("--check", action="store_true", help="only say whether the README has that table")
+    parser.add_argument("--check", action="store_true", help="only say whether the page has that table")
     chosen = parser.parse_args()
     if unknown := set(chosen.places) - PLACES.keys():
         parser.error(f"no such place: {', '.join(sorted(unknown))}")

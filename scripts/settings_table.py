@@ -1,4 +1,4 @@
-"""Write the README's table of settings from the model, or with --check compare it."""
+"""Write docs/reference/settings.md's table from the model, or with --check compare it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
 
-from scripts.readme import put_table
+from scripts.generated_pages import put_table
 from sluice_s3.app.settings import Settings
 
 
@@ -33,7 +33,7 @@ def table() -> str:
 def main() -> int:
     """Write the table. Returns exit code 1 when --check finds an old table."""
     check = "--check" in sys.argv
-    return put_table("settings", "scripts/settings_table.py", table(), check=check, remedy="make format")
+    return put_table("settings", "settings", "scripts/settings_table.py", table(), check=check, remedy="make format")
 
 
 if __name__ == "__main__":

@@ -70,7 +70,7 @@ def serve(
 ) -> None:
     """Serve S3.
 
-    Settings without an option here come from the environment (prefix SLUICE_, see README).
+    Settings without an option here come from the environment (prefix SLUICE_, see docs/reference/settings.md).
 
     Exit codes: 0 stopped by a signal, 1 it cannot start, 2 the settings are wrong, 5 the index did not answer within
     --wait-index.

@@ -53,7 +53,7 @@ ELSEWHERE = {"test_bucket_get_location": "eu-west-1"}
 USERS = ("s3 main", "s3 alt", "s3 tenant", "iam", "iam root", "iam alt root")
 IDENTITIES = ("s3tests/functional/test_iam.py", "s3tests/functional/test_sts.py")
 NOT_OF_IDENTITIES = (*NOT_PORTABLE, "webidentity_test")
-"""Federation is not built; see README.md."""
+"""Federation is not built; see docs/reference/operations.md."""
 MAY_ALL = '{"Version":"2012-10-17","Statement":{"Effect":"Allow","Action":"s3:*","Resource":"*"}}'
 DAYS = {"short days": 5, "real days": None}
 """What stands behind the name of a test for which days pass, and seconds of such a day (None: those of a day)."""

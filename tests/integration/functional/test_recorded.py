@@ -1,7 +1,7 @@
 """Errors as AWS was recorded to answer them: status, code, message, and the elements beside them.
 
 The recordings are LocalStack's (tests/aws/services/s3/*.snapshot.json in its repository), read; what differs here is in
-tests/conformance/differences.md.
+docs/s3/differences.md.
 """
 
 from __future__ import annotations
