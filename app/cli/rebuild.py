@@ -62,6 +62,7 @@ def rebuild_command(
             "an index in Postgres is rebuilt in two steps: --index sqlite:///FILE makes it in SQLite, and "
             "`sluice index copy` takes that to Postgres"
         )
+    replace = replace or _is_left_by_a_start(settings.index_path)
     if settings.index_path.exists() and not (replace or dry_run):
         fail(f"there is an index at {settings.index_path}: give --replace to move it aside")
     try:
@@ -80,6 +81,16 @@ def rebuild_command(
     except (DomainError, DriverError, OSError, apsw.Error, BlockingIOError) as error:
         fail(f"the index could not be rebuilt: {describe(error)}")
     raise typer.Exit(code)
+
+
+def _is_left_by_a_start(path: Path) -> bool:
+    """Return whether there is an index that a start made before it refused data without an index."""
+    from sluice_s3.app.index.sqlite.migrate import was_never_served
+
+    try:
+        return path.exists() and was_never_served(path)
+    except DomainError:
+        return False
 
 
 def run_and_report(work: Rebuild, install: Callable[[], Path | None] | None, as_json: bool, *, replaced: str) -> int:

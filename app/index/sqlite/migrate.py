@@ -53,6 +53,15 @@ def require_revision(connection: apsw.Connection) -> None:
         raise StoreUnavailable(reason=f"the index is of revision {current} and this version needs {REVISION}")
 
 
+def was_never_served(path: Path) -> bool:
+    """Return whether an index is what a refused start leaves: tables without an account.
+
+    Raises DomainError for a file that cannot be opened.
+    """
+    with closing(open_connection(path)) as connection:
+        return revision(connection) == REVISION and one_row(connection, "SELECT 1 FROM accounts LIMIT 1") is None
+
+
 def upgrade(path: Path, lock_path: Path, *, keep: bool = True) -> None:
     """Create or upgrade the index at `path`, under the exclusive file lock of its commits.
 

@@ -189,3 +189,17 @@ def test_it_refuses_beside_a_server_and_over_an_index(tmp_path: Path) -> None:
         after = s3.head_object(Bucket=BUCKET, Key="k")
         for name in ("ETag", "LastModified", "Metadata", "ContentLength", "ChecksumCRC32"):
             assert after.get(name) == before.get(name), name
+
+
+def test_it_replaces_what_a_refused_start_left_in_place_of_the_index(tmp_path: Path) -> None:
+    gateway = Gateway(tmp_path / "data", workers=1)
+    with gateway:
+        client(gateway.endpoint).create_bucket(Bucket=BUCKET)
+        gateway.stop()
+        shutil.rmtree(gateway.data / "index")
+        started = gateway.run("serve", "--port", "0", "--admin-port", "-1", check=False)
+        assert "no index of it" in started.stderr
+        assert (gateway.data / "index" / "sluice.db").exists()
+        assert json.loads(gateway.run("rebuild", "--json").stdout)["counts"]["buckets"] == 1
+        again = gateway.run("rebuild", check=False)
+        assert (again.returncode, "give --replace" in again.stderr) == (1, True)

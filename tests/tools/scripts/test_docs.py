@@ -1,0 +1,53 @@
+"""The documents: their length, links that mkdocs does not check, and the generated tables."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from scripts import errors_table, generated_pages, operations_table
+
+ROOT = Path(__file__).parents[3]
+LINK = re.compile(r'(?:\]\(|src="|srcset=")(?!https?:|#)([^)"#\s]+)')
+GENERATED = {"cli.md", "operations.md"}
+
+
+def test_the_readme_is_short_and_its_links_lead_somewhere() -> None:
+    text = (ROOT / "README.md").read_text()
+    assert len(text.splitlines()) <= 200
+    links = LINK.findall(text)
+    assert len(links) > 20
+    assert not [link for link in links if not (ROOT / link).exists()]
+
+
+def test_pages_are_short() -> None:
+    pages = [page for page in (ROOT / "docs").rglob("*.md") if page.name not in GENERATED]
+    assert len(pages) > 30
+    assert not [page.name for page in pages if len(page.read_text().splitlines()) > 250]
+
+
+def test_a_note_of_no_operation_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    notes = tmp_path / "notes.toml"
+    notes.write_text('PutNothing = "it is gone"\n')
+    monkeypatch.setattr(operations_table, "NOTES", notes)
+    with pytest.raises(ValueError, match="PutNothing"):
+        operations_table.table()
+
+
+def test_an_old_table_is_reported(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(generated_pages, "REFERENCE", tmp_path)
+    page = tmp_path / "errors.md"
+    page.write_text("# Errors\n<!-- errors: made by x -->\nold\n<!-- end of errors -->\nafter\n")
+    table = errors_table.table()
+    assert generated_pages.put_table("errors", "errors", "x", table, check=True, remedy="make format") == 1
+    assert "make format" in capsys.readouterr().err
+    assert generated_pages.put_table("errors", "errors", "x", table, check=False, remedy="") == 0
+    assert generated_pages.put_table("errors", "errors", "x", table, check=True, remedy="") == 0
+    assert "| `NoSuchKey` | 404 |" in page.read_text()
+    assert page.read_text().endswith("after\n")
+    page.write_text("# Errors\n")
+    assert generated_pages.put_table("errors", "errors", "x", table, check=False, remedy="") == 1
