@@ -18,7 +18,7 @@ MEMORY := $(shell df -Pk /dev/shm 2>/dev/null | awk '$$4 > 2097152 && $$6 == "/d
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help run check test coverage lint format soak s3tests places compare lock install-check wheel-check clean
+.PHONY: help run check test coverage lint format docs soak s3tests places compare lock install-check wheel-check clean
 
 help: ## Show this list
 	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/\1|\2/p' $(MAKEFILE_LIST) | while IFS='|' read -r name text; do printf '  make %-14s %s\n' "$$name" "$$text"; done
@@ -41,18 +41,22 @@ build/checkout/sluice_s3:
 	mkdir -p $@
 	ln -sfn $(foreach folder,app loadtests migrations storage_drivers,../../../$(folder)) $@
 
-lint: $(VENV)/.dev build/checkout/sluice_s3 ## ruff, words, mypy, import arrows, the README's table of settings
+lint: $(VENV)/.dev build/checkout/sluice_s3 ## ruff, words, mypy, import arrows, generated tables, dead links in docs
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/codespell -D scripts/words.txt -D - app storage_drivers loadtests migrations scripts docs deploy README.md
 	$(BIN)/mypy
 	$(BIN)/lint-imports
-	$(BIN)/python -m scripts.settings_table --check
+	$(BIN)/python -m scripts.reference --check
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --site-dir build/site
 
-format: $(VENV)/.dev ## Let ruff mend what it can, and write the table of settings
+format: $(VENV)/.dev ## Let ruff mend what it can, and write the tables of docs/reference
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
-	$(BIN)/python -m scripts.settings_table
+	$(BIN)/python -m scripts.reference
+
+docs: $(VENV)/.docs ## Build the documentation as a site in site/
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
 soak: $(VENV)/.dev ## The tests at full size, on all usual places and both engines (hours; root for power cuts)
 	SLUICE_TEST_SIZE=soak $(BIN)/python -m pytest -rP --timeout=14400 $(or $(TESTS),tests)
@@ -83,7 +87,7 @@ wheel-check: $(VENV)/.dev build/checkout/sluice_s3 ## The functional tests again
 	SLUICE_TEST_COMMAND=$(abspath build/wheel/venv/bin/sluice) $(BIN)/python -m pytest -n $(PROCESSES) --dist loadgroup $(or $(TESTS),tests/integration/functional)
 
 clean: ## Remove what the above made, but never DATA
-	rm -rf $(VENV) build dist *.egg-info .coverage* .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) build dist site *.egg-info .coverage* .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
 
 $(BIN)/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "$(PYTHON) must be 3.11 or later (make PYTHON=…)"; exit 1; }
@@ -97,6 +101,10 @@ $(VENV)/.run: pyproject.toml setup.py | $(BIN)/python
 $(VENV)/.load: pyproject.toml setup.py | $(BIN)/python
 	@echo 'installing the load tests into $(VENV): a minute or two'
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[loadtest]'
+	touch $@ $(VENV)/.run
+
+$(VENV)/.docs: pyproject.toml setup.py | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[docs]'
 	touch $@ $(VENV)/.run
 
 $(VENV)/.dev: pyproject.toml setup.py | $(BIN)/python

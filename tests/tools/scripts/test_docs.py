@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 from pathlib import Path
 
@@ -51,3 +52,17 @@ def test_an_old_table_is_reported(
     assert page.read_text().endswith("after\n")
     page.write_text("# Errors\n")
     assert generated_pages.put_table("errors", "errors", "x", table, check=False, remedy="") == 1
+
+
+def test_the_messages_of_troubleshooting_are_those_of_the_code() -> None:
+    text = "\0".join(
+        node.value
+        for folder in ("app", "storage_drivers")
+        for module in (ROOT / folder).rglob("*.py")
+        for node in ast.walk(ast.parse(module.read_text()))
+        if isinstance(node, ast.Constant) and isinstance(node.value, str)
+    )
+    messages = re.findall(r"^### `(.*)`$", (ROOT / "docs" / "troubleshooting.md").read_text(), re.M)
+    assert len(messages) > 30
+    parts = [part.strip() for message in messages for part in message.split("…")]
+    assert not [part for part in parts if len(part) > 3 and part not in text]
