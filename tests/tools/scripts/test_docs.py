@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from scripts import errors_table, generated_pages, operations_table
+from scripts import errors_table, generated_pages, metrics_table, operations_table
 
 ROOT = Path(__file__).parents[3]
 LINK = re.compile(r'(?:\]\(|src="|srcset=")(?!https?:|#)([^)"#\s]+)')
@@ -66,3 +66,22 @@ def test_the_messages_of_troubleshooting_are_those_of_the_code() -> None:
     assert len(messages) > 30
     parts = [part.strip() for message in messages for part in message.split("…")]
     assert not [part for part in parts if len(part) > 3 and part not in text]
+
+
+def test_metrics_are_found_where_modules_declare_them() -> None:
+    found = metrics_table.of_module(
+        ast.parse(
+            "HELP = {'sluice_a': 'One.'}\n"
+            "GIVEN = 'sluice_c_total'\n"
+            "def f(x):\n"
+            "    yield family('sluice_b_total', 'counter', 'Two.', [f'sluice_b_total{{kind=\"{x}\"}} 1'])\n"
+            "    yield ('sluice_c_total', 'counter', 'Three.')\n"
+            '    yield f\'{GIVEN}{{target="{x}",reason="{x}"}} 1\'\n'
+            "    yield f'{x}{{store=\"{x}\"}} 1'\n"
+        )
+    )
+    assert found == {
+        "sluice_a": ("gauge", ["store"], "One."),
+        "sluice_b_total": ("counter", ["kind"], "Two."),
+        "sluice_c_total": ("counter", ["target", "reason"], "Three."),
+    }
