@@ -5,6 +5,7 @@ from __future__ import annotations
 from sluice_s3.app.s3.errors import InvalidArgument, NotImplemented
 from sluice_s3.app.s3.object_lock import xml as lock_xml
 from sluice_s3.app.s3.tagging import tags
+from sluice_s3.app.s3.wire.conditions import DATED_OPERATIONS, LAST_MODIFIED
 from sluice_s3.app.s3.wire.request import S3Request
 
 ENCRYPTION = "x-amz-server-side-encryption"
@@ -75,7 +76,7 @@ def reject_unsupported_headers(request: S3Request) -> None:
             if name in SSE_ALGORITHMS and request.operation not in CREATES_OBJECT:
                 raise sse_not_applicable(request, name)
             request.sse = True
-        if name in NAMES:
+        if name in NAMES or (name == LAST_MODIFIED and request.operation not in DATED_OPERATIONS):
             raise NotImplemented(Header=name)
         if name.startswith(COPY_SOURCE_HEADERS) and (
             request.operation not in ACCEPTS_SOURCE or name not in SUPPORTED_SSE

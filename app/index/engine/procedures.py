@@ -27,7 +27,7 @@ class Procedure(IntEnum):
 
 def put_procedure(bucket_id: int, key: str, new: NewVersion, conditions: Conditions | None) -> Procedure:
     """Return PUT unless a condition needs more than the ETag."""
-    plain = conditions is None or (conditions.if_match_size is None and conditions.if_match_modified is None)
+    plain = conditions is None or (conditions.if_match_size is conditions.if_match_modified is conditions.dated is None)
     return Procedure.PUT if plain else Procedure.NONE
 
 

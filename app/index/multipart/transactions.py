@@ -198,7 +198,7 @@ def complete_upload(
         if stored is None or stored._replace(extents=part.extents) != part:
             raise InvalidPart(upload_id=upload.upload_id, part_number=part.number, etag=part.etag)
         completed_parts.append(stored)
-    result = yield from write_current(old, upload.key, new._replace(body=f"{PIECES}{upload.id}"))
+    result = yield from write_current(old, upload.key, new._replace(body=f"{PIECES}{upload.id}"), conditions)
     yield END_UPLOAD, (*result, upload.id)
     yield ADD_PIECE, _pieces(upload.id, completed_parts)
     yield REMOVE_PARTS, (upload.id,)

@@ -20,6 +20,8 @@ class Conditions(NamedTuple):
     if_match_size: int | None = None
     if_match_modified: int | None = None
     """Milliseconds since the epoch; compared in whole seconds."""
+    dated: int | None = None
+    """Time of the new version, in milliseconds since the epoch; all versions of the key must be older."""
 
 
 class Wanted(NamedTuple):

@@ -31,6 +31,7 @@ from sluice_s3.app.index.versioning.transactions import (
     add_version,
     noncurrent_version,
     remove_version,
+    require_older,
 )
 
 MAX_BRIEF_ENTRIES = 4
@@ -78,19 +79,24 @@ def current_for_write(bucket_id: int, key: str, conditions: Conditions | None) -
     old = CurrentForWrite._make(rows[0])
     if conditions is not None:
         check_conditions(conditions, old.etag, old.size, old.modified)
+        if conditions.dated is not None:
+            yield from require_older(old.bucket_id, key, conditions.dated)
     return old
 
 
-def write_current(old: CurrentForWrite, key: str, new: NewVersion) -> Transaction[CommitResult]:
+def write_current(
+    old: CurrentForWrite, key: str, new: NewVersion, conditions: Conditions | None = None
+) -> Transaction[CommitResult]:
     """Write `new` in the place of `old`, and release the body of `old`.
 
     A body that `new` also holds is not released. Where versions are kept, `new` is added beside `old`. Then the caller
-    has already counted up its body if another row holds that, too.
+    has already counted up its body if another row holds that, too. `conditions`, which are checked, may have its time.
     """
+    dated = None if conditions is None else conditions.dated
     if old.versioning:
-        return (yield from add_version(old.bucket_id, old.versioning, key, new))
+        return (yield from add_version(old.bucket_id, old.versioning, key, new, dated))
     seq = yield DRAW
-    modified = now_ms()
+    modified = now_ms() if dated is None else dated
     if old.seq is None:
         yield ADD_VERSION, (seq, old.bucket_id, key, NULL_VERSION, CURRENT, modified, *new)
     else:
@@ -111,7 +117,7 @@ def put_version(
     NoSuchKey (If-Match on a missing key).
     """
     old = yield from current_for_write(bucket_id, key, conditions)
-    return (yield from write_current(old, key, new))
+    return (yield from write_current(old, key, new, conditions))
 
 
 def copy_version(
@@ -171,7 +177,10 @@ def delete_version(
     if conditions is not None:
         check_conditions(conditions, etag, size, modified)
     if versioning:
-        return (yield from add_delete_marker(bucket_id, versioning, key))
+        dated = None if conditions is None else conditions.dated
+        if dated is not None:
+            yield from require_older(bucket_id, key, dated)
+        return (yield from add_delete_marker(bucket_id, versioning, key, dated))
     if seq is None:
         return None
     yield REMOVE_VERSION, (seq,)

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import orjson
 
-from sluice_s3.app.errors import InvalidBucketState, NoSuchBucket
+from sluice_s3.app.errors import InvalidBucketState, NoSuchBucket, PreconditionFailed
 from sluice_s3.app.index.journals.statements import ADD_TOMBSTONE
 from sluice_s3.app.index.object_lock import protection as object_lock
 from sluice_s3.app.index.objects.conditions import Conditions, check_conditions
@@ -82,34 +82,46 @@ def current_marker(bucket_id: int, key: str) -> Transaction[Version | None]:
     return Version._make(rows[0][:-1]) if rows and rows[0][-1] == MARKER else None
 
 
-def add_version(bucket_id: int, versioning: int, key: str, new: NewVersion) -> Transaction[CommitResult]:
-    """Make `new` the newest version of a key."""
+def require_older(bucket_id: int, key: str, dated: int) -> Transaction[None]:
+    """Raise PreconditionFailed unless all versions of a key are older than `dated` (milliseconds since the epoch)."""
+    rows = (yield CURRENT_OF, (bucket_id, key)) or (yield NEWEST_OTHER, (bucket_id, key))
+    if rows and VersionHeader._make(rows[0]).modified >= dated:
+        raise PreconditionFailed(condition="x-amz-sluice-last-modified")
+
+
+def add_version(
+    bucket_id: int, versioning: int, key: str, new: NewVersion, dated: int | None = None
+) -> Transaction[CommitResult]:
+    """Make `new` the newest version of a key.
+
+    `dated` is its time if that is not now: see `require_older`.
+    """
     after = yield from _demote_current(bucket_id, versioning, key)
-    seq, version_id, modified = yield from _next(versioning, after)
+    seq, version_id, modified = yield from _next(versioning, after, dated)
     yield ADD_VERSION, (seq, bucket_id, key, version_id, CURRENT, modified, *new)
     return CommitResult(seq, version_id, modified)
 
 
-def add_delete_marker(bucket_id: int, versioning: int, key: str) -> Transaction[DeleteResult]:
+def add_delete_marker(bucket_id: int, versioning: int, key: str, dated: int | None = None) -> Transaction[DeleteResult]:
     """Make a delete marker the newest version of a key.
 
-    The owner of the bucket owns it.
+    The owner of the bucket owns it. For `dated` see `add_version`.
     """
     ((_, owner_id, _),) = yield VERSIONING, (bucket_id,)
     after = yield from _demote_current(bucket_id, versioning, key)
-    seq, version_id, modified = yield from _next(versioning, after)
+    seq, version_id, modified = yield from _next(versioning, after, dated)
     empty = NewVersion(0, "", "{}", "STANDARD", "", "", "", "", 0, owner_id)
     yield ADD_VERSION, (seq, bucket_id, key, version_id, MARKER, modified, *empty)
     return DeleteResult(seq, version_id, modified, True)
 
 
-def _next(versioning: int, after: int) -> Transaction[tuple[int, str, int]]:
+def _next(versioning: int, after: int, dated: int | None) -> Transaction[tuple[int, str, int]]:
     """Return sequence, id and time of a new version.
 
     Its time is later than `after`.
     """
     seq = yield DRAW
-    modified = max(now_ms(), after + 1)
+    modified = max(now_ms() if dated is None else dated, after + 1)
     return seq, version_ids.new_version_id(modified, seq) if versioning == ENABLED else NULL_VERSION, modified
 
 

@@ -192,6 +192,11 @@ def authorize_tags(request: S3Request) -> None:
     _check_while_writing(request, "s3:PutObjectTagging")
 
 
+def authorize_time(request: S3Request) -> None:
+    """Authorize its time of the new version, as of a replica ("Service Authorization Reference")."""
+    _check_while_writing(request, "s3:ReplicateDelete" if request.method == "DELETE" else "s3:ReplicateObject")
+
+
 def authorize_retention(request: S3Request) -> None:
     """Authorize its retention ("How S3 Object Lock works", Amazon S3 User Guide)."""
     _check_while_writing(request, "s3:PutObjectRetention")

@@ -22,7 +22,7 @@ from sluice_s3.app.s3.errors import (
 from sluice_s3.app.s3.lifecycle import rules as lifecycle
 from sluice_s3.app.s3.multipart.uploads import part_checksum_algorithm
 from sluice_s3.app.s3.object_lock import headers as lock_headers
-from sluice_s3.app.s3.objects.write import url_of
+from sluice_s3.app.s3.objects.write import check_time, url_of
 from sluice_s3.app.s3.request_body import RequestBody
 from sluice_s3.app.s3.routing import operation
 from sluice_s3.app.s3.versioning import headers as version_headers
@@ -59,6 +59,7 @@ async def complete_multipart_upload(services: Services, request: S3Request) -> R
     authorization.authorize_upload(request, upload)
     if upload is None:
         raise NoSuchUpload(UploadId=upload_id)
+    check_time(services, request, preconditions)
     if conditions.reveals_object_state(preconditions):
         await authorization.authorize_precondition(services, request, upload_headers=upload.headers)
     named = _named(document, request.query.get("uploadId"))

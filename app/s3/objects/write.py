@@ -11,7 +11,7 @@ from sluice_s3.app.index.objects.rows import CommitResult, NewVersion
 from sluice_s3.app.s3.acl import grants as acls
 from sluice_s3.app.s3.auth import authorization
 from sluice_s3.app.s3.encryption import headers as encryption
-from sluice_s3.app.s3.errors import InvalidWriteOffset
+from sluice_s3.app.s3.errors import InvalidWriteOffset, NotImplemented
 from sluice_s3.app.s3.lifecycle import rules as lifecycle
 from sluice_s3.app.s3.object_lock import headers as lock_headers
 from sluice_s3.app.s3.objects import append
@@ -102,13 +102,26 @@ class PutObject:
         return Response(200, headers + version_headers.headers_of_put(committed.version_id))
 
 
+def check_time(services: Services, request: S3Request, preconditions: Conditions) -> None:
+    """Authorize the new version's time, if the request has one. Raises NotImplemented where there can be none."""
+    if preconditions.dated is None:
+        return
+    if request.appends or services.tree_of(request.bucket_row) is not None:  # a plain file's time is that of its change
+        raise NotImplemented(Header=conditions.LAST_MODIFIED)
+    if request.method == "DELETE" and ("versionId" in request.query or not request.bucket_row.versioning):
+        raise NotImplemented(Header=conditions.LAST_MODIFIED)  # no delete marker is made
+    authorization.authorize_time(request)
+
+
 @operation("PUT", "key", name="PutObject", action="s3:PutObject", streams=True)
 async def put_object(services: Services, request: S3Request) -> Response:
     """Handle PutObject (https://docs.aws.amazon.com/AmazonS3/latest/API/API_PutObject.html)."""
     authorization.require_authorized(request)
     preconditions = conditions.write_conditions(request)
-    if conditions.reveals_object_state(preconditions):
-        await authorization.authorize_precondition(services, request)
+    if preconditions is not conditions.NONE:
+        check_time(services, request, preconditions)
+        if conditions.reveals_object_state(preconditions):
+            await authorization.authorize_precondition(services, request)
     found = await append.object_to_append_to(services, request) if request.appends else None
     if found is not None:
         return await append.append(services, request, found)
@@ -162,8 +175,10 @@ async def delete_object(services: Services, request: S3Request) -> Response:
     """Handle DeleteObject (https://docs.aws.amazon.com/AmazonS3/latest/API/API_DeleteObject.html)."""
     authorization.require_authorized(request)
     version_id, preconditions = version_headers.requested_version_id(request), conditions.write_conditions(request)
-    if conditions.reveals_object_state(preconditions):
-        await authorization.authorize_precondition(services, request, version_id=version_id)
+    if preconditions is not conditions.NONE:
+        check_time(services, request, preconditions)
+        if conditions.reveals_object_state(preconditions):
+            await authorization.authorize_precondition(services, request, version_id=version_id)
     tree = services.tree_of(request.bucket_row)
     if tree is not None:
         await tree.delete(request.bucket_row, request.key or "", version_id, preconditions, request.timings)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
+from datetime import datetime
 
 from sluice_s3.app.index.objects.conditions import Conditions
 from sluice_s3.app.s3 import errors
@@ -22,8 +23,14 @@ _DISPLAY = {
 }
 REVEALING_HEADERS = frozenset({"if-match", "x-amz-if-match-size", "x-amz-if-match-last-modified-time"})
 """Headers of a write or a delete whose outcome reveals an object's state."""
-_OF_WRITES = REVEALING_HEADERS.union(_DISPLAY)
-_NONE = Conditions()
+LAST_MODIFIED = "x-amz-sluice-last-modified"
+"""Header of a write: the new version's time, for copies from elsewhere. S3 has none; its prefix means that it is
+signed."""
+DATED_OPERATIONS = frozenset({"PutObject", "CompleteMultipartUpload", "DeleteObject"})
+_AHEAD_MS = 900_000
+"""Milliseconds that a source's clock may be ahead."""
+_OF_WRITES = REVEALING_HEADERS.union(_DISPLAY, [LAST_MODIFIED])
+NONE = Conditions()
 
 
 def check_read(headers: Mapping[str, str], etag: str, modified: int, *, now: float | None = None) -> bool:
@@ -56,7 +63,7 @@ def write_conditions(request: S3Request) -> Conditions:
     """
     headers = request.headers
     if _OF_WRITES.isdisjoint(headers):
-        return _NONE
+        return NONE
     if_match = headers.get("if-match")
     if_none_match = headers.get("if-none-match")
     size = headers.get("x-amz-if-match-size")
@@ -64,8 +71,9 @@ def write_conditions(request: S3Request) -> Conditions:
     for name in ("if-modified-since", "if-unmodified-since"):
         if name in headers:
             raise errors.NotImplemented(Header=_DISPLAY[name])
-    if if_match is None and if_none_match is None and size is None and matched is None:
-        return _NONE
+    dated = headers.get(LAST_MODIFIED)
+    if if_match is if_none_match is size is matched is dated is None:
+        return NONE
     if if_none_match is not None and if_none_match.strip() != "*":
         raise errors.NotImplemented(Header="If-None-Match")
     if if_match is not None and "," in if_match:
@@ -75,6 +83,7 @@ def write_conditions(request: S3Request) -> Conditions:
         if_none_match=if_none_match is not None,
         if_match_size=None if size is None else _size(size),
         if_match_modified=None if matched is None else _time(matched),
+        dated=None if dated is None else _time_of_version(dated),
     )
 
 
@@ -108,6 +117,17 @@ def _time(text: str) -> int:
     if seconds is None:
         raise errors.InvalidArgument(ArgumentName="x-amz-if-match-last-modified-time", ArgumentValue=text[:64])
     return seconds * 1000
+
+
+def _time_of_version(text: str) -> int:
+    try:
+        moment = datetime.fromisoformat(text.strip())
+        milliseconds = moment.replace(microsecond=0).timestamp() * 1000 + moment.microsecond // 1000
+    except (ValueError, OverflowError):
+        raise errors.InvalidArgument(ArgumentName=LAST_MODIFIED, ArgumentValue=text[:64]) from None
+    if moment.tzinfo is None or not 0 < milliseconds <= time.time() * 1000 + _AHEAD_MS:
+        raise errors.InvalidArgument(ArgumentName=LAST_MODIFIED, ArgumentValue=text[:64])
+    return int(milliseconds)
 
 
 def _first_failed(headers: Mapping[str, str], prefix: str, etag: str, modified: int, now: float | None) -> str:
