@@ -27,6 +27,7 @@ from sluice_s3.app.cli.server import server
 from sluice_s3.app.cli.serving import begin, start
 from sluice_s3.app.cli.share import share_command
 from sluice_s3.app.cli.status import status_command
+from sluice_s3.app.cli.transfer import pull_command, push_command
 from sluice_s3.app.cli.users import users
 
 cli = typer.Typer(
@@ -111,6 +112,8 @@ cli.command("iam")(iam_command)
 cli.command("import")(import_command)
 cli.command("migrate")(migrate_command)
 cli.command("probe")(probe_command)
+cli.command("pull")(pull_command)
+cli.command("push")(push_command)
 cli.command("rebuild")(rebuild_command)
 cli.command("recover")(recover_command)
 cli.command("restore")(restore_command)

@@ -1,0 +1,1 @@
+"""Copies of whole buckets between S3 endpoints."""
