@@ -34,7 +34,7 @@ class StoreSettings(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
-    driver: str = Field("local", description="`local`, `efs`, `fuse` or `fsspec`.")
+    driver: str = Field("local", description="`local`, `efs`, `fuse` or `fsspec`; `faulty` for tests.")
     path: Path | None = Field(None, description="Directory of the store.")
     url: str | None = Field(None, description="URL of the store, for drivers that need no directory.")
     layout: Literal["objects", "tree"] = Field("objects", description="How data lies in the directory.")

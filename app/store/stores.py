@@ -28,6 +28,7 @@ DRIVERS: Mapping[str, tuple[str, str]] = {
     "efs": ("sluice_s3.storage_drivers.efs", "EfsDriver"),
     "fuse": ("sluice_s3.storage_drivers.fuse", "FuseDriver"),
     "fsspec": ("sluice_s3.storage_drivers.fsspec.store", "FsspecDriver"),
+    "faulty": ("sluice_s3.storage_drivers.faulty", "FaultyDriver"),
 }
 """Module and class of each driver.
 
