@@ -39,7 +39,7 @@ coverage: $(VENV)/.dev ## The tests again, with the lines and branches that they
 
 build/checkout/sluice_s3:
 	mkdir -p $@
-	ln -sfn $(foreach folder,app loadtests migrations storage_drivers,../../../$(folder)) $@
+	ln -sfn $(foreach folder,app loadtests migrations storage_drivers app/testing,../../../$(folder)) $@
 
 lint: $(VENV)/.dev build/checkout/sluice_s3 ## ruff, words, mypy, import arrows, generated tables, dead links in docs
 	$(BIN)/ruff check .

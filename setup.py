@@ -6,7 +6,9 @@ All else is in pyproject.toml, which cannot say this. See docs/contributing.md, 
 from setuptools import find_packages, setup
 
 FOLDERS = ("app", "loadtests", "migrations", "storage_drivers")
+PATTERNS = [*FOLDERS, *(f"{folder}.*" for folder in FOLDERS)]
+# users import it, and it imports nothing of `app`: it has a short name, and only that one
+TESTING = "app.testing"
 
-setup(
-    packages=[f"sluice_s3.{name}" for name in find_packages(include=[*FOLDERS, *(f"{folder}.*" for folder in FOLDERS)])]
-)
+packages = find_packages(include=PATTERNS, exclude=[TESTING])
+setup(packages=["sluice_s3.testing", *(f"sluice_s3.{name}" for name in packages)])

@@ -1,4 +1,4 @@
-"""Start `sluice serve` on an empty directory, PUT and GET one object, restart, GET again.
+"""Start `sluice serve` on an empty directory, PUT and GET one object, restart, GET again; then a server for tests.
 
 Requests are signed. It needs the standard library only, so that it proves that a plain install is complete.
 """
@@ -85,6 +85,23 @@ def main() -> None:
     finally:
         gateway.terminate()
         gateway.wait(60)
+    serve_for_tests()
+
+
+def serve_for_tests() -> None:
+    """Fill the disk of a server for tests; pytest finds the plugin by its entry point."""
+    from importlib.metadata import entry_points
+
+    from sluice_s3.testing import Server
+
+    if [one.value for one in entry_points(group="pytest11", name="sluice")] != ["sluice_s3.testing.plugin"]:
+        raise SystemExit("the plugin of pytest has no entry point")
+    with Server() as server:
+        keys = {"access_key": server.access_key, "secret_key": server.secret_key}
+        expect("create bucket for tests", request(server.endpoint, keys, "PUT", "/first"), 200)
+        with server.fault("disk full"):
+            expect("put on a full disk", request(server.endpoint, keys, "PUT", "/first/hello", BODY), 507)
+        expect("put", request(server.endpoint, keys, "PUT", "/first/hello", BODY), 200)
 
 
 if __name__ == "__main__":

@@ -7,7 +7,13 @@ import graphlib
 import grimp
 import pytest
 
-PACKAGES = ("sluice_s3.app", "sluice_s3.loadtests", "sluice_s3.migrations", "sluice_s3.storage_drivers")
+PACKAGES = (
+    "sluice_s3.app",
+    "sluice_s3.loadtests",
+    "sluice_s3.migrations",
+    "sluice_s3.storage_drivers",
+    "sluice_s3.testing",
+)
 
 
 def in_order(imports: dict[str, set[str]]) -> list[str]:
