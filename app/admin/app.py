@@ -17,7 +17,7 @@ from sluice_s3.app.access.root_credentials import admin_token
 from sluice_s3.app.admin import accounts, buckets, identities, notifications, stores
 from sluice_s3.app.admin.bodies import BodyLimits
 from sluice_s3.app.admin.bucket_usage import BucketUsage
-from sluice_s3.app.admin.metrics import store_samples
+from sluice_s3.app.admin.metrics import JournalLags, store_samples
 from sluice_s3.app.index import Index, open_index
 from sluice_s3.app.settings import Settings
 from sluice_s3.app.store.availability.breaker_watch import BreakerWatch
@@ -135,13 +135,15 @@ def create_application(settings: Settings, context: Processes) -> FastAPI:
         app.include_router(part.router, prefix="/api/v1", dependencies=guarded)
     app.include_router(_pages(app), dependencies=guarded)
 
+    lags = JournalLags()
+
     @app.get("/metrics", include_in_schema=False)
     async def metrics() -> Response:
         return Response(
             context.counters.render()
             + context.render_processes()
             + await usage.samples()
-            + await store_samples(store, context.states_of)
+            + await store_samples(store, context.states_of, lags)
             + await notifications.target_samples(index, settings),
             media_type="text/plain; version=0.0.4; charset=utf-8",
         )

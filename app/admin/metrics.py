@@ -41,7 +41,26 @@ States = Callable[[str], list[tuple[str, int, int, int]]]
 """Condition, running and stuck calls, and bytes in memory, of a store in every process."""
 
 
-async def store_samples(store: Store, states_of: States) -> bytes:
+class JournalLags:
+    """How long the changes of each store have not been journaled, as far as scrapes have seen it.
+
+    A change may have a Last-Modified of long ago, as what is copied from elsewhere or tagged again has. So the time
+    counts from when journals were last seen to be complete, or to get on, if that is later.
+    """
+
+    def __init__(self) -> None:
+        self._since: dict[str, tuple[int, float]] = {}
+        """The watermark of each store, and when it was first seen."""
+
+    def seconds(self, store: str, changes: int, oldest_ms: int, watermark: int) -> float:
+        """Return the age of the oldest change in seconds, 0 without one."""
+        now = time.time()
+        if not changes or self._since.get(store, (None, 0.0))[0] != watermark:
+            self._since[store] = (watermark, now)
+        return max(now - max(oldest_ms / 1000, self._since[store][1]), 0.0) if changes else 0.0
+
+
+async def store_samples(store: Store, states_of: States, lags: JournalLags) -> bytes:
     """Return the gauges of every store in the text format of Prometheus."""
     index = store.index
     packs, used, damaged = await index.packs(), await index.stores_in_use(), await index.quarantine()
@@ -50,7 +69,7 @@ async def store_samples(store: Store, states_of: States) -> bytes:
         samples: list[Sample] = [
             ("sluice_damaged_blobs", "", sum(store_of_locator(locator) == one.name for locator, _, _ in damaged)),
             ("sluice_store_buckets", "", used.get(one.name, 0)),
-            *await _journal_lag_samples(one),
+            *await _journal_lag_samples(one, lags),
             *await _discard_samples(one),
             *await _pack_samples(one, [pack for pack in packs if pack.store == one.name]),
             *await _usage(one),
@@ -65,10 +84,10 @@ def _lines(lines: Iterable[str]) -> str:
     return "".join(line + "\n" for line in lines)
 
 
-async def _journal_lag_samples(store: Store) -> list[Sample]:
+async def _journal_lag_samples(store: Store, lags: JournalLags) -> list[Sample]:
     """Return the changes that are not journaled: what `sluice rebuild` could not restore."""
-    changes, oldest = await store.index.journal_lag(store.name)
-    seconds = max(time.time() - oldest / 1000, 0.0) if changes else 0.0
+    changes, oldest, watermark = await store.index.journal_lag(store.name)
+    seconds = lags.seconds(store.name, changes, oldest, watermark)
     return [("sluice_undecided_seconds", "", round(seconds, 3)), ("sluice_undecided_changes", "", changes)]
 
 

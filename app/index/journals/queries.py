@@ -173,7 +173,7 @@ def _render_journal_lag(dialect: SqlDialect) -> str:
     WITH decided(seq) AS (
         SELECT coalesce((SELECT CAST(value AS BIGINT) FROM meta WHERE name = {dialect.text("watermark")}), 0)
     )
-    SELECT count(*), coalesce(min(at), 0) FROM (
+    SELECT count(*), coalesce(min(at), 0), (SELECT seq FROM decided) FROM (
         SELECT modified AS at FROM (SELECT modified FROM versions WHERE seq > (SELECT seq FROM decided)
             AND {_render_own_buckets(dialect)} LIMIT {dialect.number("limit")}) AS made
         UNION ALL SELECT at FROM (SELECT at FROM removals WHERE seq > (SELECT seq FROM decided)
@@ -274,11 +274,13 @@ def versions_count(store: str = DEFAULT) -> Transaction[int]:
     return int(count)
 
 
-def journal_lag(store: str = DEFAULT) -> Transaction[tuple[int, int]]:
-    """Return how many changes are not journaled yet, and the time of the oldest.
+def journal_lag(store: str = DEFAULT) -> Transaction[tuple[int, int, int]]:
+    """Return how many changes are not journaled yet, the oldest Last-Modified among them, and the watermark.
 
-    The time is in milliseconds since the epoch, 0 for none. Counts at most `COUNTED_ROWS` versions, and as many
-    tombstones.
+    The time is in milliseconds since the epoch, 0 for none; it may be long before the change. Counts at most
+    `COUNTED_ROWS` versions, and as many tombstones.
     """
-    ((count, oldest),) = yield JOURNAL_LAG.bind(limit=COUNTED_ROWS, store=store, watermark=of_store(WATERMARK, store))
-    return int(count), int(oldest)
+    ((count, oldest, watermark),) = yield JOURNAL_LAG.bind(
+        limit=COUNTED_ROWS, store=store, watermark=of_store(WATERMARK, store)
+    )
+    return int(count), int(oldest), int(watermark)

@@ -62,10 +62,10 @@ async def test_what_was_decided_can_be_read_from_the_journals(settings: Settings
         await put(store, bucket, key, b"first")
     await journal_writer.run_once()
     assert replayed(settings) == rows(settings)
-    assert await store.index.journal_lag() == (0, 0)
+    assert (await store.index.journal_lag())[:2] == (0, 0)
     await put(store, bucket, "a", b"second")
     await objects.delete(store, bucket.id, "b", None, None, {})
-    count, oldest = await store.index.journal_lag()
+    count, oldest, _ = await store.index.journal_lag()
     assert (count, oldest > 0) == (2, True)
     assert await journal_writer.run_once() == 2
     assert await journal_writer.run_once() == 0
