@@ -61,12 +61,13 @@ async def _status(index: Index, settings: Settings) -> dict[str, Any]:
 
 
 def _addresses(settings: Settings) -> dict[str, str]:
-    from sluice_s3.app.server.processes.listen import read_addresses
+    from sluice_s3.app.server.processes.listen import read_addresses, url_host
 
     try:
         return read_addresses(settings.run_dir)
-    except OSError:  # it has not bound its sockets yet
-        return {}
+    except OSError:  # it has not bound its sockets yet, or its launcher is of a version that wrote none
+        scheme = "http" if settings.tls_cert is None else "https"
+        return {"s3": f"{scheme}://{url_host(settings.host)}:{settings.port}"} if settings.port else {}
 
 
 def _state(addresses: dict[str, str]) -> str:

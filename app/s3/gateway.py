@@ -136,6 +136,8 @@ class Gateway:
             query_parameters.parse_content_length(request)
             return await iam_endpoint.handle(services, request)
         if request.method == "OPTIONS":
+            if services.rates is not None:
+                services.rates.check(request)
             cors.check_preflight(request)
             return cors.preflight(await self._cache.bucket(request.bucket or ""), request)
         signature = authentication.parse_signature(services, request)

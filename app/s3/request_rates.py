@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ipaddress import IPv6Address, IPv6Network
 from typing import Protocol
 
 from sluice_s3.app.s3.errors import SlowDown
@@ -15,6 +16,17 @@ class Rates(Protocol):
     def admit(self, caller: str, per_second: int) -> bool:
         """Count a request; return False, and count nothing, when the caller is over its rate."""
         ...
+
+
+def _network(client: str) -> str:
+    """Return the address, of version 6 its /64: one host has all addresses of that."""
+    if ":" not in client:
+        return client
+    try:
+        address = IPv6Address(client.partition("%")[0])
+    except ValueError:
+        return client
+    return str(address.ipv4_mapped or IPv6Network((int(address) >> 64 << 64, 64)))
 
 
 class RequestRateLimits:
@@ -34,6 +46,6 @@ class RequestRateLimits:
         if request.account_id is not None:
             caller, per_second = f"account {request.account_id}", self._of_account
         else:
-            caller, per_second = f"address {request.client}", self._of_address
+            caller, per_second = f"address {_network(request.client)}", self._of_address
         if per_second and not self._rates.admit(caller, per_second):
             raise SlowDown

@@ -12,6 +12,7 @@ import hashlib
 import hmac
 import json
 import logging
+import re
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -38,6 +39,10 @@ ALGORITHM = "HS512"
 TEXT = (b"content-type", b"text/plain; version=0.0.4; charset=utf-8")
 
 
+ACCESS_KEY = re.compile(r"[!-~]{3,128}")
+"""What may be an access key: the index is not searched for anything else."""
+
+
 class MinioMetrics:
     """Answers requests for the page, with a token unless the settings make it public."""
 
@@ -57,9 +62,9 @@ class MinioMetrics:
         if scheme and scheme.lower() != "bearer":
             return None
         await enter_task()
-        if self._settings.prometheus_auth != "public" and not await self._is_allowed(token.strip()):
-            raise AccessDenied()
         try:
+            if self._settings.prometheus_auth != "public" and not await self._is_allowed(token.strip()):
+                raise AccessDenied()
             async with asyncio.timeout(SCRAPE_SECONDS):
                 return Response(200, [TEXT], await _scrape(self._settings.run_dir))
         except (OSError, TimeoutError, LookupError, ValueError) as error:
@@ -84,7 +89,7 @@ def unverified_subject(token: str) -> str | None:
         subject = _decoded(token.split(".")[1])["sub"]
     except (ValueError, LookupError, TypeError):
         return None
-    return subject if isinstance(subject, str) else None
+    return subject if isinstance(subject, str) and ACCESS_KEY.fullmatch(subject) else None
 
 
 def is_valid(token: str, secret: str, now: Callable[[], float]) -> bool:

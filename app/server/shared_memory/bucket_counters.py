@@ -38,7 +38,7 @@ class BucketCounters:
         self._buckets, self._slot_count = buckets, slot_count
         rows = (buckets + 1) * _ROW
         self._own = self._all[slot * rows : (slot + 1) * rows]
-        self._row_of: dict[str, int] = {}
+        self._row_of = {OTHER: buckets * _ROW}
         self._is_full = False
 
     def count(self, bucket: str, status: int, bytes_in: int, bytes_out: int) -> None:
@@ -66,7 +66,7 @@ class BucketCounters:
                 known.append(bucket)
         finally:
             os.close(fd)
-        self._row_of = {name: number * _ROW for number, name in enumerate(known)}
+        self._row_of = {name: number * _ROW for number, name in enumerate(known)} | {OTHER: self._buckets * _ROW}
         self._is_full = len(known) >= self._buckets
         return self._row_of.get(bucket, self._buckets * _ROW)
 

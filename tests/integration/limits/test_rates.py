@@ -11,6 +11,7 @@ from urllib.request import urlopen
 import pytest
 from botocore.exceptions import ClientError
 
+from tests.integration.functional.identities import service
 from tests.support.gateway import Gateway, client
 
 pytestmark = pytest.mark.slow
@@ -55,3 +56,14 @@ def test_requests_past_the_rate_get_slow_down_by_account(tmp_path: Path) -> None
         assert anonymous[503] > anonymous[403]
         assert client(gateway.endpoint, "OTHERKEY", "other-secret-0123").list_buckets()["Buckets"] == []
         assert outcome(f"{gateway.endpoint}/-/health/ready") == 200, "health checks have no rate"
+
+        def get_identity(_: int) -> str:
+            try:
+                sts.get_caller_identity()
+            except ClientError as error:
+                return str(error.response["Error"]["Code"])
+            return "done"
+
+        sts = service(gateway, "sts")
+        with ThreadPoolExecutor(8) as pool:
+            assert set(pool.map(get_identity, range(REQUESTS))) == {"done", "Throttling"}

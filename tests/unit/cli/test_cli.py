@@ -111,6 +111,16 @@ def test_shared_links(gateway: Gateway) -> None:
     s3.delete_object(Bucket="one", Key=key)
 
 
+def test_sharing_takes_the_key_of_the_index_and_makes_none(tmp_path: Path) -> None:
+    """Of a server whose keys another shell does not have."""
+    with Gateway(tmp_path / "data", env={"SLUICE_DEFAULT_BUCKETS": "one"}) as gateway:
+        gateway.env = {"SLUICE_ROOT_ACCESS_KEY": "", "SLUICE_ROOT_SECRET_KEY": ""}
+        put = gateway.run("share", "s3://one/key", "--upload").stdout.strip()
+        with urlopen(Request(put, b"shared", method="PUT")) as answer:
+            assert answer.status == 200
+        assert not (tmp_path / "data" / "credentials").exists()
+
+
 def test_status(gateway: Gateway, tmp_path: Path) -> None:
     found = json.loads(gateway.run("status", "--json").stdout)
     assert (found["state"], found["listens"]["s3"]) == ("ready", gateway.endpoint)

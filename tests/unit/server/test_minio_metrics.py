@@ -56,7 +56,18 @@ def test_what_is_refused(wrong: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "wrong", ["", "a", "a.b.c", "a.é.c", token([]), token({"sub": 1}), f"a.{encoded(b'[' * 100_000)}"]
+    "wrong",
+    [
+        "",
+        "a",
+        "a.b.c",
+        "a.é.c",
+        token([]),
+        token({"sub": 1}),
+        token({"sub": "\ud800"}),
+        token({"sub": ""}),
+        f"a.{encoded(b'[' * 100_000)}",
+    ],
 )
 def test_what_names_nobody(wrong: str) -> None:
     assert unverified_subject(wrong) is None

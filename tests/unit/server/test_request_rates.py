@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
+from sluice_s3.app.s3.errors import SlowDown
+from sluice_s3.app.s3.request_rates import RequestRateLimits
 from sluice_s3.app.server.shared_memory import request_rates
 from sluice_s3.app.server.shared_memory.request_rates import PROBES, RequestRates
+from sluice_s3.app.settings import Settings
 
 
 class Clock:
@@ -58,6 +63,36 @@ def test_a_slot_is_taken_again_and_a_full_house_is_shared(
     assert admitted(rates, "one too many", 1) == 0
     clock.now += 2
     assert admitted(rates, "one too many", 11) == 10
+
+
+class Noted:
+    """Rates that admit nobody and remember the callers."""
+
+    def __init__(self) -> None:
+        self.callers: list[str] = []
+
+    def admit(self, caller: str, per_second: int) -> bool:
+        self.callers.append(caller)
+        return False
+
+
+@pytest.mark.parametrize(
+    ("client", "caller"),
+    [
+        ("192.0.2.7", "192.0.2.7"),
+        ("2001:db8:1:2:3:4:5:6", "2001:db8:1:2::/64"),
+        ("2001:db8:1:2::9%eth0", "2001:db8:1:2::/64"),
+        ("::ffff:192.0.2.7", "192.0.2.7"),
+        ("no:address", "no:address"),
+    ],
+)
+def test_addresses_of_one_network_are_one_caller(client: str, caller: str) -> None:
+    rates = Noted()
+    limits = RequestRateLimits(Settings(anonymous_requests_per_second=1), rates)
+    request: Any = SimpleNamespace(account_id=None, client=client)
+    with pytest.raises(SlowDown):
+        limits.check(request)
+    assert rates.callers == [f"address {caller}"]
 
 
 def test_another_start_forgets(tmp_path: Path) -> None:
