@@ -327,3 +327,24 @@ def test_generated_keys_are_not_printed_when_nobody_looks(tmp_path: Path) -> Non
         kept = json.loads((tmp_path / "data" / "credentials").read_text())
         client(gateway.endpoint, kept["access_key"], kept["secret_key"]).list_buckets()
         assert kept["secret_key"] not in (tmp_path / "data.log").read_text()
+
+
+def test_status_of_a_store_that_hangs_ends(gateway: Gateway, tmp_path: Path) -> None:
+    """Python would wait at its end for the thread that hangs with the mount."""
+    hang = tmp_path / "hang.py"
+    hang.write_text(
+        "import os, sys, threading\n"
+        "real = os.statvfs\n"
+        f"os.statvfs = lambda at: threading.Event().wait() if str(at) == {str(gateway.data)!r} else real(at)\n"
+        "from sluice_s3.app.cli.main import main\n"
+        "main()\n"
+    )
+    ended = subprocess.run(
+        [sys.executable, str(hang), "status", "--json", *gateway.where()],
+        env=gateway.environment(),
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    found = json.loads(ended.stdout)
+    assert (ended.returncode, found["state"], found["stores"][0]["answers"]) == (0, "ready", False)
