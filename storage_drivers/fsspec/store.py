@@ -54,6 +54,11 @@ class ProbeResult(NamedTuple):
     """Whether creating an existing object is refused."""
 
     @property
+    def lacks(self) -> list[str]:
+        """What was seen not to work."""
+        return [] if self.exclusive else ["exclusive create"]
+
+    @property
     def line(self) -> str:
         """The findings in one line, for the log."""
         return f"reached by fsspec, {'exclusive create' if self.exclusive else 'no exclusive create: looks first'}"

@@ -286,7 +286,8 @@ def test_what_permissions_forbid_names_path_owner_user_and_cures(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     home = tmp_path / "data"
-    home.mkdir(mode=0o755)
+    home.mkdir()
+    home.chmod(0o755)
     owner, group = home.stat().st_uid, home.stat().st_gid
     monkeypatch.setattr(os, "geteuid", lambda: 10001)
     monkeypatch.setattr(os, "getegid", lambda: 10001)

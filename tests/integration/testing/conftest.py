@@ -9,8 +9,6 @@ import pytest
 
 from sluice_s3.testing import Server
 
-pytest_plugins = ["pytester"]
-
 
 @pytest.fixture(scope="session")
 def server() -> Iterator[Server]:
