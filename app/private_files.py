@@ -280,10 +280,19 @@ def _open_in(directory: int, path: Path, flags: int) -> int:
             raise _unsafe("this is a link or no regular file, and is not opened (remove it)", path)
         if not _is_trusted(found, directory, path.parent):
             raise _foreign(found, path)
+        if flags & os.O_CREAT:
+            _give_to_owner(descriptor, found, directory)
     except BaseException:
         os.close(descriptor)
         raise
     return descriptor
+
+
+def _give_to_owner(descriptor: int, found: os.stat_result, directory: int) -> None:
+    """Give a file that root has just made to the owner of its directory, whose service must be able to open it."""
+    around = os.fstat(directory)
+    if found.st_uid == os.geteuid() == 0 != around.st_uid and found.st_nlink == 1 and not found.st_size:
+        os.fchown(descriptor, around.st_uid, around.st_gid)
 
 
 def _is_trusted(found: os.stat_result, directory: int, place: Path) -> bool:

@@ -329,3 +329,27 @@ def test_a_start_on_a_directory_of_roots_is_refused_in_one_line(capfd: pytest.Ca
         f"sluice: Permission denied: {place} belongs to user 0 (mode 755), and this runs as user 10001:"
     )
     assert said.count("\n") == 1
+
+
+@needs_root
+def test_what_root_makes_belongs_to_the_service(tmp_path: Path) -> None:
+    """A command of root's beside a service must leave no lock that the service cannot open."""
+    run_dir = tmp_path / "run"
+    run_dir.mkdir(mode=0o700)
+    os.chown(run_dir, 10001, 10002)
+    os.close(open_file(run_dir / "server.lock"))
+    os.close(replace_file(run_dir / "addresses"))
+    for name in ("server.lock", "addresses"):
+        found = (run_dir / name).stat()
+        assert (found.st_uid, found.st_gid, found.st_mode & 0o777) == (10001, 10002, 0o600)
+    kept = run_dir / "kept"
+    kept.write_text("root's own")
+    kept.chmod(0o600)
+    os.close(open_file(kept))
+    assert kept.stat().st_uid == 0
+    linked = tmp_path / "linked"
+    linked.touch(mode=0o600)
+    (run_dir / "link").hardlink_to(linked)
+    with pytest.raises(OSError, match="link"):
+        open_file(run_dir / "link")
+    assert linked.stat().st_uid == 0
