@@ -99,6 +99,8 @@ def restore_command(
     try:
         if list_only:
             names = directory.snapshots()
+            if not names:
+                fail(f"there is no backup in {backups}")
             print(json.dumps(names) if as_json else "\n".join(names))
             return
         if check_only:

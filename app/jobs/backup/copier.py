@@ -228,7 +228,7 @@ class Copier:
         name = f"{self._lines[file.store]}/{xxh3_128_hexdigest(leaf.encode())[:2]}/{leaf}"
         target = self._directory.file(name)
         found = self._left_over(target, size)
-        if found is None:
+        if found is None or copy_run(descriptor, start, size, None).hash != found.hash:  # or it was damaged since
             self._make(target.parent)
             found = self._write(descriptor, start, size, target)
             result.copied_files += 1

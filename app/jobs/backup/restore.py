@@ -34,6 +34,7 @@ from sluice_s3.storage_drivers.layout import DIRECTORIES, ObjectsLayout
 GENERATION_BITS = 30
 """Random bits of the next generation: two restores of one backup go on in different ways, and are not to be mixed."""
 IGNORED = ("lost+found",)
+WORK = "restore-work"
 
 
 class Restore:
@@ -106,7 +107,7 @@ class Restore:
     def _make_work(self) -> Path:
         settings = self._settings
         beside = settings.index_path.parent if settings.index_url is None else settings.run_dir
-        work = beside / "restore-work"
+        work = beside / WORK
         shutil.rmtree(work, ignore_errors=True)
         work.mkdir(mode=0o700, parents=True)
         return work
@@ -195,7 +196,7 @@ class Restore:
 
 def _require_empty(path: Path, store: str) -> None:
     try:
-        found = [name for name in os.listdir(path) if name not in IGNORED]
+        found = [name for name in os.listdir(path) if name not in IGNORED and not _is_of_restore(path / name)]
     except FileNotFoundError:
         return
     if found:
@@ -203,6 +204,11 @@ def _require_empty(path: Path, store: str) -> None:
             reason=f"the directory of store {store} is not empty: there is {sorted(found)[0]!r}. A restore wants an "
             "empty or a new directory"
         )
+
+
+def _is_of_restore(path: Path) -> bool:
+    """Return whether a directory is that of an index which a restore made before it was refused or died."""
+    return path.name == "index" and path.is_dir() and set(os.listdir(path)) <= {"run", WORK}
 
 
 def _is_restored(path: Path, parts: list[Part]) -> bool:

@@ -158,6 +158,8 @@ def test_what_is_refused_in_one_line(data: Path, tmp_path: Path) -> None:
     wrong = run("restore", tmp_path / "elsewhere", "--data", tmp_path / "new")
     reason = f"there is no backup in {tmp_path / 'elsewhere'}"
     assert (wrong.exit_code, wrong.stderr) == (1, f"sluice: the restore failed: {reason}\n")
+    listed = run("restore", tmp_path / "elsewhere", "--list")
+    assert (listed.exit_code, listed.stdout, listed.stderr) == (1, "", f"sluice: {reason}\n")
     full = tmp_path / "full"
     full.mkdir()
     (full / "mine").write_text("mine")

@@ -284,6 +284,9 @@ async def test_a_restore_wants_an_empty_place(made: Path, settings: Settings, tm
     with pytest.raises(StoreUnavailable, match="not empty: there is 'mine'"):
         await restored(new, tmp_path)
     assert [path.name for path in new.data.iterdir()] == ["mine"]
+    (new.data / "mine").unlink()
+    (new.data / "index" / "run").mkdir(parents=True)  # of a restore that was refused
+    assert (await restored(new, tmp_path)).whole
 
 
 @pytest.mark.parametrize("step", ["install", "restore_keys"])
@@ -345,8 +348,10 @@ async def test_keys_are_private_or_left_out(settings: Settings, tmp_path: Path) 
 async def test_a_damaged_manifest_is_no_older_backup(made: Path, settings: Settings, tmp_path: Path) -> None:
     (snapshot,) = (made / "snapshots").iterdir()
     (snapshot / "manifest.db").write_bytes(b"no database" * 1000)
+    (large,) = (path for path in (made / "data").glob("*/*/*") if path.stat().st_size > 50_000)
+    flip(large)
     again = await back_up(settings, tmp_path)
-    assert again.copied_files == 0, "what is there is read and compared"
+    assert again.copied_files == 1, "what is there is read and compared, and the damaged file copied again"
     assert check(BackupDirectory(made), None, quiet).whole
     with pytest.raises(DataDamaged, match="manifest"):
         check(BackupDirectory(made), snapshot.name, quiet)
