@@ -65,17 +65,25 @@ class Restore:
         found = {name: old for name, old in index.identities.items() if layouts[name]}
         for name in sorted(found.keys() - self._settings.named_stores.keys()):
             raise StoreUnavailable(reason=f"the backup has the store {name!r}, which the settings do not name")
-        chosen = {}
-        resumed = False
-        for name, (uuid, generation) in found.items():
+        chosen: dict[str, Identity] = {}
+        for name, (uuid, _) in found.items():
             store = self._settings.named_stores[name]
             if store.directory is None or store.path is None or store.layout != layouts[name]:
                 raise StoreUnavailable(reason=f"store {name} must be a directory of layout {layouts[name]!r}")
             left = identity.find_restored(store.directory)
             if left is not None and left[1] == self._snapshot.name and left[0].store == uuid:
-                chosen[name], resumed = left[0], True
+                chosen[name] = left[0]
+        resumed = bool(chosen)
+        for name in found.keys() - chosen.keys():
+            uuid, generation = found[name]
+            # the earlier attempt may have died when some stores had their identity and others still the mark
+            done = identity.read_identity(self._root(name)) if resumed else None
+            if done is not None and done.store == uuid and done.generation > generation:
+                chosen[name] = done
                 continue
-            _require_empty(store.path, name)
+            path = self._settings.named_stores[name].path
+            assert path is not None
+            _require_empty(path, name)
             chosen[name] = Identity(uuid, generation + 1 + secrets.randbits(GENERATION_BITS))
         if self._settings.index_url is None and self._settings.index_path.exists() and not resumed:
             raise StoreUnavailable(reason=f"there is an index at {self._settings.index_path}")

@@ -19,6 +19,7 @@ from sluice_s3.app.jobs.plain_files.scan import PlainFileScanner
 from sluice_s3.app.settings import Settings
 from sluice_s3.app.startup import prepare
 from sluice_s3.app.store.stores import make_stores
+from sluice_s3.storage_drivers import identity
 from tests.support import postgres
 from tests.support.settings import make_settings
 from tests.unit.jobs.mixed import Past, writing
@@ -154,7 +155,7 @@ def two_stores(path: Path) -> Settings:
     return make_settings(path, stores=stores, index=f"sqlite:///{path}/index/sluice.db")
 
 
-async def test_several_stores(tmp_path: Path) -> None:
+async def test_several_stores(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     settings = two_stores(tmp_path / "source")
     await asyncio.to_thread(prepare, settings)
     contents = {name: os.urandom(5000) for name in ("fast", "slow")}
@@ -166,6 +167,20 @@ async def test_several_stores(tmp_path: Path) -> None:
     with pytest.raises(StoreUnavailable, match="the settings do not name"):
         await restored(make_settings(tmp_path / "one"), tmp_path)
     new = two_stores(tmp_path / "restored")
+    final: list[Path] = []
+    replace = identity.replace_identity
+
+    def die_at_the_second(root: Path, new: identity.Identity, layout: str = identity.LAYOUT) -> None:
+        final.extend([root] * (layout == identity.LAYOUT))
+        if len(final) == 2:
+            raise ZeroDivisionError
+        replace(root, new, layout)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(identity, "replace_identity", die_at_the_second)
+        with pytest.raises(ZeroDivisionError):
+            await restored(new, tmp_path)
+    assert len({path.name for path in final}) == 2
     assert (await restored(new, tmp_path)).whole
     async with plain_opened(new) as stores:
         found = await bodies(stores["fast"])
