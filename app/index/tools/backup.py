@@ -183,10 +183,18 @@ def _install_file(path: Path, target: Path, identities: StoreIdentities) -> None
                 empty = not found.identities and found.counts() == (0, 0, 0)
                 left_over = empty or found.identities == dict(identities)
         except DomainError:
-            left_over = False
+            left_over = _has_no_tables(target)  # a server that was refused on a full disk leaves such a file
         if not left_over:
             raise StoreUnavailable(reason="there is another index in its place")
         for log in ("-wal", "-shm"):
             target.with_name(target.name + log).unlink(missing_ok=True)
     os.replace(path, target)
     sync_directory(target.parent)
+
+
+def _has_no_tables(path: Path) -> bool:
+    try:
+        with closing(apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READONLY)) as connection:
+            return not connection.execute("SELECT 1 FROM sqlite_master").fetchall()
+    except apsw.Error:
+        return False
