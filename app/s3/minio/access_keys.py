@@ -165,11 +165,12 @@ async def temporary_account_info(call: AdminCall) -> Response:
 @route("POST", "update-service-account")
 async def update_service_account(call: AdminCall) -> Response:
     """Change the secret or the state of a service account."""
-    access_key, body = call.parameter("accessKey"), await call.read(ServiceAccountChange)
+    access_key = call.parameter("accessKey")
+    parent, key = await find_service_account(call, access_key, "iam:UpdateAccessKey")
+    body = await call.read(ServiceAccountChange)
     _refuse_what_is_not_kept(body)
     if body.status and body.status not in STATES:
         raise InvalidArgument("A status is on or off.", ArgumentName="newStatus", ArgumentValue=body.status[:64])
-    parent, key = await find_service_account(call, access_key, "iam:UpdateAccessKey")
     if body.secret_key:
         check_pair(access_key, body.secret_key)
         await replace_secret(call, parent.user, access_key, body.secret_key, disabled=key.disabled)

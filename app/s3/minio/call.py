@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import parse_qs
@@ -21,6 +20,7 @@ from sluice_s3.app.index.iam.rows import POLICY, Identity
 from sluice_s3.app.index.journals.rows import ROOT_NOTE
 from sluice_s3.app.s3.errors import AccessDenied, InvalidArgument
 from sluice_s3.app.s3.minio.errors import not_here
+from sluice_s3.app.s3.minio.executor import BoundedExecutor
 from sluice_s3.app.s3.request_body import read_document
 from sluice_s3.app.s3.wire.request import S3Request
 from sluice_s3.app.s3.wire.response import Response
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
 MAX_BODY = 256 * 1024
 PAGE = 1000
+_executor = BoundedExecutor()
 JSON = ((b"content-type", b"application/json"),)
 ENCRYPTED = ((b"content-type", b"application/octet-stream"),)
 
@@ -91,11 +92,15 @@ class AdminCall:
         return await read_document(self.request, MAX_BODY)
 
     async def read(self, model: type[Document], *, encrypted: bool = True) -> Document:
-        """Return the document of the body. Raises InvalidArgument; NotImplemented for a field that is not known."""
+        """Return the document of the body.
+
+        To decrypt it costs much: rights that the query names are checked before. Raises InvalidArgument, SlowDown;
+        NotImplemented for a field that is not known.
+        """
         body = await self.body()
         if encrypted:
             try:
-                body = await asyncio.to_thread(decrypt, self.request.secret, body)
+                body = await _executor.run(self.request.access_key or "", decrypt, self.request.secret, body)
             except Undecipherable:
                 raise InvalidArgument("The body is not encrypted by the secret key of its signature.") from None
         try:
@@ -110,8 +115,9 @@ class AdminCall:
             raise InvalidArgument("The body is not JSON.") from None
 
     async def encrypted(self, document: Any) -> Response:
-        """Return a response with a document that only the caller can read."""
-        body = await asyncio.to_thread(encrypt, self.request.secret, orjson.dumps(document))
+        """Return a response with a document that only the caller can read. Raises SlowDown, for a GET alone."""
+        run = _executor.run if self.request.method == "GET" else _executor.run_always
+        body = await run(self.request.access_key or "", encrypt, self.request.secret, orjson.dumps(document))
         return Response(200, list(ENCRYPTED), body)
 
     async def all_of(self, kind: str) -> list[Identity]:

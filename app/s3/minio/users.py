@@ -72,12 +72,13 @@ async def require_user(call: AdminCall, name: str) -> Identity:
 async def add_user(call: AdminCall) -> Response:
     """Add a user with its key, or replace the secret of a user."""
     name = call.parameter("accessKey")
-    body = await call.read(NewUser)
-    check_pair(name, body.secret_key)
     as_user, index = call.with_parameters(UserName=name), call.caller.index
     existing = await call.caller.find_identity(USER, name)
     user_arn = arn(call.account_id, USER, "/", name) if existing is None else arn_of(existing)
-    call.require("iam:CreateAccessKey", user_arn)
+    for action in ("CreateAccessKey",) if existing else ("CreateUser", "CreateAccessKey"):
+        call.require(f"iam:{action}", user_arn)
+    body = await call.read(NewUser)
+    check_pair(name, body.secret_key)
     policies = body.policy.split(",") if body.policy else []
     for policy in policies:
         await require_arn(call, policy)
