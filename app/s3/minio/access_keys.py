@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from datetime import datetime
 from typing import Any, Literal
 
 import orjson
-from pydantic import Field
+from pydantic import AwareDatetime, Field
 
 from sluice_s3.app.access.account import arn
 from sluice_s3.app.access.iam import documents, generate
@@ -45,7 +44,7 @@ class NewServiceAccount(Fields):
     policy: Any = None
     name: str = ""
     description: str = ""
-    expiration: datetime | None = None
+    expiration: AwareDatetime | None = None
 
 
 class ServiceAccountChange(Fields):
@@ -56,7 +55,7 @@ class ServiceAccountChange(Fields):
     policy: Any = Field(None, alias="newPolicy")
     name: str = Field("", alias="newName")
     description: str = Field("", alias="newDescription")
-    expiration: datetime | None = Field(None, alias="newExpiration")
+    expiration: AwareDatetime | None = Field(None, alias="newExpiration")
 
 
 def _refuse_what_is_not_kept(body: NewServiceAccount | ServiceAccountChange) -> None:

@@ -176,6 +176,16 @@ def test_what_a_service_account_cannot_have_is_refused(admin: Admin, more: dict[
     refused(admin.send("GET", "info-service-account", accessKey="never-made"), 404, "XMinioInvalidIAMCredentials")
 
 
+def test_times_need_a_zone_and_zero_is_never(admin: Admin, name: str) -> None:
+    body = {"accessKey": name, "secretKey": "svc-secret-1"}
+    for time_without_zone in ("0001-01-01T00:00:00", "2999-01-01T00:00:00"):
+        refused(admin.put("add-service-account", body | {"expiration": time_without_zone}), 400, "InvalidArgument")
+    assert admin.put("add-service-account", body | {"expiration": "0001-01-01T00:00:00Z"}).status == 200
+    change = {"newExpiration": "0001-01-01T00:00:00"}
+    refused(admin.put("update-service-account", change, "POST", accessKey=name), 400, "InvalidArgument")
+    assert admin.send("DELETE", "delete-service-account", accessKey=name).status == 204
+
+
 def test_service_accounts_of_the_account_itself(gateway: Gateway, admin: Admin, name: str) -> None:
     body = {"targetUser": ACCESS_KEY, "accessKey": name, "secretKey": "svc-secret-1"}
     assert admin.put("add-service-account", body).status == 200
