@@ -133,6 +133,7 @@ class Index(Engine):
     keys_of = Read(tx.identities.keys_of)
     add_key = Write(tx.identities.add_key, locks=global_lock, invalidates=True)
     set_key = Write(tx.identities.set_key, locks=global_lock, invalidates=True)
+    set_secret = Write(tx.identities.set_secret, locks=global_lock, invalidates=True)
     remove_key = Write(tx.identities.remove_key, locks=global_lock, invalidates=True)
     add_session = Write(tx.identities.add_session, locks=no_lock)  # no `invalidates`: caches hold existing keys only
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from sluice_s3.app.access.iam import generate
 from sluice_s3.app.access.iam.actions import Call, Result, identity_resource, operation, require_action
-from sluice_s3.app.access.iam.errors import EntityAlreadyExists, LimitExceeded
+from sluice_s3.app.access.iam.errors import EntityAlreadyExists, LimitExceeded, NoSuchEntity
 from sluice_s3.app.access.iam.paging import list_page
 from sluice_s3.app.access.iam.users import MAX_KEYS, require_identity, require_user_name
-from sluice_s3.app.errors import AccountExists, TooManyIdentities
+from sluice_s3.app.errors import AccountExists, NoSuchIdentity, TooManyIdentities
 from sluice_s3.app.index.iam.rows import USER
 
 MAX_CHOSEN_KEYS = 100
@@ -59,6 +59,22 @@ async def add_chosen_key(call: Call, key: str, secret: str) -> None:
         raise EntityAlreadyExists("The access key is taken.") from None
     except TooManyIdentities as error:
         raise LimitExceeded(f"Cannot exceed quota for keys: {error.detail['most']}") from None
+
+
+async def replace_secret(call: Call, key: str, secret: str, *, disabled: bool) -> None:
+    """Replace the secret of a key, and enable it unless `disabled`, in one step.
+
+    It needs the permissions of CreateAccessKey and DeleteAccessKey. `UserName` names its user, else it is of the
+    account itself. Raises IamError.
+    """
+    resource = await _RESOURCE(call)
+    for action in ("CreateAccessKey", "DeleteAccessKey"):
+        require_action(call, f"iam:{action}", resource)
+    _, owner = await _find_key_owner(call)
+    try:
+        await call.index.set_secret(call.account_id, owner, key, secret, disabled)
+    except NoSuchIdentity:
+        raise NoSuchEntity(f"The Access Key with id {key} cannot be found.") from None
 
 
 @operation("ListAccessKeys", "UserName", "Marker", "MaxItems", on=identity_resource(USER, "UserName"))

@@ -32,6 +32,7 @@ from sluice_s3.app.index.iam.statements import (
     SESSION,
     SET_IDENTITY,
     SET_KEY,
+    SET_SECRET,
 )
 from sluice_s3.app.index.sql.transaction import Transaction, now_ms
 
@@ -228,6 +229,15 @@ def set_key(account_id: str, identity_id: str, key: str, disabled: bool) -> Tran
     """
     yield from _check_key(account_id, identity_id, key)
     yield SET_KEY, (int(disabled), account_id, identity_id, key)
+
+
+def set_secret(account_id: str, identity_id: str, key: str, secret: str, disabled: bool) -> Transaction[None]:
+    """Replace the secret of a key, and disable or enable it.
+
+    Raises NoSuchIdentity.
+    """
+    yield from _check_key(account_id, identity_id, key)
+    yield SET_SECRET, (secret, int(disabled), account_id, identity_id, key)
 
 
 def remove_key(account_id: str, identity_id: str, key: str) -> Transaction[None]:

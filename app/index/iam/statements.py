@@ -48,6 +48,11 @@ SET_KEY = Statement(
     .values(**new_values(access_keys, "disabled"))
     .where(*_KEYS_OF_IDENTITY, access_keys.c.access_key == text("ak"))
 )
+SET_SECRET = Statement(
+    update(access_keys)
+    .values(**new_values(access_keys, "secret", "disabled"))
+    .where(*_KEYS_OF_IDENTITY, access_keys.c.access_key == text("ak"))
+)
 REMOVE_KEY = Statement(delete(access_keys).where(*_KEYS_OF_IDENTITY, access_keys.c.access_key == text("ak")))
 
 # users, groups and roles

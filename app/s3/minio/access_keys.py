@@ -9,7 +9,7 @@ from pydantic import AwareDatetime, Field
 
 from sluice_s3.app.access.account import arn
 from sluice_s3.app.access.iam import documents, generate
-from sluice_s3.app.access.iam.access_keys import add_chosen_key
+from sluice_s3.app.access.iam.access_keys import add_chosen_key, replace_secret
 from sluice_s3.app.access.policy.managed import ARN_START, MANAGED
 from sluice_s3.app.index.iam.rows import GROUP, POLICY, USER, UserKey
 from sluice_s3.app.s3.errors import InvalidArgument
@@ -22,7 +22,6 @@ from sluice_s3.app.s3.minio.keys import (
     find_service_account,
     parent_of_account,
     parent_of_user,
-    replace_secret,
 )
 from sluice_s3.app.s3.minio.routes import route
 from sluice_s3.app.s3.wire.response import Response
@@ -172,7 +171,8 @@ async def update_service_account(call: AdminCall) -> Response:
         raise InvalidArgument("A status is on or off.", ArgumentName="newStatus", ArgumentValue=body.status[:64])
     if body.secret_key:
         check_pair(access_key, body.secret_key)
-        await replace_secret(call, parent.user, access_key, body.secret_key, disabled=key.disabled)
+        as_parent = call.with_parameters(**parent.parameters)
+        await replace_secret(as_parent, access_key, body.secret_key, disabled=key.disabled)
     if body.status:
         state = STATES[body.status]
         await call.iam("UpdateAccessKey", AccessKeyId=access_key, Status=state, **parent.parameters)

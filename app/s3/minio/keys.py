@@ -8,7 +8,6 @@ from pydantic import ValidationError
 
 from sluice_s3.app.access.account import arn_of, caller_of
 from sluice_s3.app.access.account_input import NewAccount
-from sluice_s3.app.access.iam.access_keys import add_chosen_key
 from sluice_s3.app.access.iam.actions import denied
 from sluice_s3.app.index.iam.rows import USER, Identity, UserKey
 from sluice_s3.app.s3.errors import InvalidArgument
@@ -93,14 +92,3 @@ async def find_service_account(call: AdminCall, key: str, action: str) -> tuple[
         if one.access_key == key:
             return parent, one
     raise no_such("key", key)
-
-
-async def replace_secret(call: AdminCall, user: Identity | None, key: str, secret: str, *, disabled: bool) -> None:
-    """Give a key another secret: it is removed and added, and stays disabled if it is to be."""
-    parameters = {} if user is None else {"UserName": user.name}
-    # before it is gone
-    call.require("iam:CreateAccessKey", caller_of(call.account_id).arn if user is None else arn_of(user))
-    await call.iam("DeleteAccessKey", AccessKeyId=key, **parameters)
-    await add_chosen_key(call.with_parameters(**parameters), key, secret)
-    if disabled:
-        await call.iam("UpdateAccessKey", AccessKeyId=key, Status="Inactive", **parameters)

@@ -8,7 +8,7 @@ from pydantic import Field
 
 from sluice_s3.app.access.account import arn, arn_of
 from sluice_s3.app.access.iam import documents, generate
-from sluice_s3.app.access.iam.access_keys import add_chosen_key
+from sluice_s3.app.access.iam.access_keys import add_chosen_key, replace_secret
 from sluice_s3.app.access.iam.errors import IamError
 from sluice_s3.app.access.iam.users import check_unused
 from sluice_s3.app.errors import DomainError
@@ -16,7 +16,7 @@ from sluice_s3.app.index.iam.rows import GROUP, USER, Identity
 from sluice_s3.app.s3.errors import InvalidArgument
 from sluice_s3.app.s3.minio.call import AdminCall, Fields, done, plain
 from sluice_s3.app.s3.minio.errors import no_such
-from sluice_s3.app.s3.minio.keys import check_pair, replace_secret
+from sluice_s3.app.s3.minio.keys import check_pair
 from sluice_s3.app.s3.minio.policies import attach, require_arn
 from sluice_s3.app.s3.minio.routes import route
 from sluice_s3.app.s3.wire.response import Response
@@ -90,7 +90,7 @@ async def add_user(call: AdminCall) -> Response:
             await index.remove_identity(call.account_id, USER, name, check_unused)
             raise
     elif any(key.access_key == name for key in await index.keys_of(call.account_id, existing.id)):
-        await replace_secret(call, existing, name, body.secret_key, disabled=False)
+        await replace_secret(as_user, name, body.secret_key, disabled=False)
     else:
         await add_chosen_key(as_user, name, body.secret_key)
     await attach(call, USER, name, policies)

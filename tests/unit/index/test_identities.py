@@ -177,6 +177,18 @@ async def test_keys_are_disabled_each_for_itself_or_with_the_account(index: Sqli
     assert await disabled()
 
 
+async def test_a_secret_is_replaced_with_the_state_of_its_key(index: SqliteIndex, account: Account) -> None:
+    ann = made(USER, "ann")
+    await index.add_identity(ann, 10)
+    added = await index.add_key(OWNER, ann.id, "ANNKEY", "old", 2)
+    for secret, disabled in (("new", True), ("newer", False)):
+        await index.set_secret(OWNER, ann.id, "ANNKEY", secret, disabled)
+        found = await index.access_key("ANNKEY")
+        assert found is not None
+        assert (found.secret, found.disabled) == (secret, disabled)
+        assert await index.keys_of(OWNER, ann.id) == [UserKey("ANNKEY", disabled, added.created)]
+
+
 async def test_a_key_is_only_its_owners(index: SqliteIndex, account: Account) -> None:
     ann = made(USER, "ann")
     await index.add_identity(ann, 10)
@@ -186,6 +198,8 @@ async def test_a_key_is_only_its_owners(index: SqliteIndex, account: Account) ->
             await index.remove_key(account_id, whose, key)
         with pytest.raises(NoSuchIdentity):
             await index.set_key(account_id, whose, key, True)
+        with pytest.raises(NoSuchIdentity):
+            await index.set_secret(account_id, whose, key, "s", True)
     with pytest.raises(AccountExists):
         await index.add_key(OWNER, ann.id, "ROOTKEY", "s", 2)
     with pytest.raises(NoSuchIdentity):
@@ -274,6 +288,7 @@ async def test_caches_hear_of_every_change_but_of_a_new_session(index: SqliteInd
         lambda: index.change_identity(OWNER, USER, "ann", lambda old: old._replace(path="/x/")),
         lambda: index.add_key(OWNER, ann.id, "ANNKEY", "s", 2),
         lambda: index.set_key(OWNER, ann.id, "ANNKEY", True),
+        lambda: index.set_secret(OWNER, ann.id, "ANNKEY", "t", False),
         lambda: index.remove_key(OWNER, ann.id, "ANNKEY"),
         lambda: index.remove_identity(OWNER, USER, "ann", nothing),
     ):
