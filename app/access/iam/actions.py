@@ -59,8 +59,8 @@ class Operation(NamedTuple):
 
 
 ACTIONS: dict[str, Operation] = {}
-POLICY = "PolicyArn"
-"""The parameter whose operations support the condition key `iam:PolicyARN`.
+POLICY, POLICY_KEY = "PolicyArn", "iam:policyarn"
+"""The parameter whose operations support the condition key `iam:PolicyARN`, and that key in lower case.
 
 "Actions, resources, and condition keys for AWS Identity and Access Management", Service Authorization Reference.
 """
@@ -146,7 +146,7 @@ async def run(name: str, call: Call) -> Result:
     refuse_session(call.principal)
     call.parameters.reject_unknown(found.parameters)
     if POLICY in found.parameters:
-        call = replace(call, values=with_keys(call.values, {"iam:policyarn": call.parameters.get(POLICY)}))
+        call = replace(call, values=with_keys(call.values, {POLICY_KEY: call.parameters.get(POLICY)}))
     try:
         require_action(call, f"iam:{name}", await found.resource(call))
         return await found.handler(call)

@@ -11,7 +11,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from sluice_s3.app.access.account import arn_of
 from sluice_s3.app.access.iam import documents
-from sluice_s3.app.access.iam.actions import Call, Result, require_action, run
+from sluice_s3.app.access.iam.actions import POLICY_KEY, Call, Result, require_action, run, with_keys
 from sluice_s3.app.access.iam.parameters import Parameters
 from sluice_s3.app.access.policy.managed import MANAGED
 from sluice_s3.app.access.root_credentials import root_account_id
@@ -66,9 +66,12 @@ class AdminCall:
         """Return the call with parameters of IAM."""
         return replace(self.caller, parameters=Parameters(parameters))
 
-    def require(self, action: str, resource: str) -> None:
-        """Raise IamError unless the caller may do `action` on an ARN of its account."""
-        require_action(self.caller, action, resource)
+    def require(self, action: str, resource: str, policy: str = "") -> None:
+        """Raise IamError unless the caller may do `action` on an ARN of its account, with the policy of an ARN."""
+        caller = self.caller
+        if policy:
+            caller = replace(caller, values=with_keys(caller.values, {POLICY_KEY: policy}))
+        require_action(caller, action, resource)
 
     async def require_operator(self, action: str, resource: str) -> None:
         """Raise unless the caller is of the first account, which operates the gateway, and may do `action`."""

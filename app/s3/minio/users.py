@@ -81,7 +81,9 @@ async def add_user(call: AdminCall) -> Response:
     check_pair(name, body.secret_key)
     policies = body.policy.split(",") if body.policy else []
     for policy in policies:
-        await require_arn(call, policy)
+        call.require("iam:AttachUserPolicy", user_arn, await require_arn(call, policy))
+    if body.status == DISABLED:
+        call.require("iam:UpdateAccessKey", user_arn)
     if existing is None:
         await call.iam("CreateUser", UserName=name)
         try:
@@ -110,8 +112,11 @@ async def set_user_status(call: AdminCall) -> Response:
 
 
 async def _set_status(call: AdminCall, name: str, status: str) -> None:
-    for key in (await call.iam("ListAccessKeys", UserName=name, MaxItems="1000"))["AccessKeyMetadata"]:
-        await call.iam("UpdateAccessKey", UserName=name, AccessKeyId=key["AccessKeyId"], Status=STATES[status])
+    found = await call.caller.find_identity(USER, name)
+    call.require("iam:UpdateAccessKey", arn(call.account_id, USER, "/", name) if found is None else arn_of(found))
+    user = await require_user(call, name)
+    for key in await call.caller.index.keys_of(call.account_id, user.id):
+        await call.iam("UpdateAccessKey", UserName=name, AccessKeyId=key.access_key, Status=STATES[status])
 
 
 @route("DELETE", "remove-user")

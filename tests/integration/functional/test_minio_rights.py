@@ -40,3 +40,26 @@ def test_rights_are_checked_before_a_body_is_decrypted(gateway: Gateway, iam: An
         ann.send("POST", "update-service-account", b"garbage", accessKey=ACCESS_KEY),
     ):
         refused(answer, 403, "AccessDenied")
+
+
+@pytest.mark.parametrize("more", [{"policy": "readwrite"}, {"status": "disabled"}])
+def test_a_user_is_made_with_all_rights_or_not_at_all(
+    gateway: Gateway, iam: Any, admin: Admin, name: str, more: dict[str, str]
+) -> None:
+    ann = caller(gateway, iam, "iam:CreateUser", "iam:CreateAccessKey", "iam:ListAccessKeys")
+    refused(ann.put("add-user", {"secretKey": "first-secret"} | more, accessKey=name), 403, "AccessDenied")
+    assert name not in admin.got("list-users")
+    assert ann.put("add-user", {"secretKey": "first-secret"}, accessKey=name).status == 200
+
+
+def test_the_policy_of_a_new_user_is_a_condition(gateway: Gateway, iam: Any, admin: Admin, name: str) -> None:
+    reads = {"ArnEquals": {"iam:PolicyARN": "arn:aws:iam::aws:policy/minio/readonly"}}
+    user = User(gateway, iam, policy("iam:*", Condition=reads), policy("iam:Create*", "iam:UpdateAccessKey"))
+    ann = Admin(gateway, Key(user.key, user.secret))
+    new = {"secretKey": "first-secret", "policy": "readonly,readwrite"}
+    refused(ann.put("add-user", new, accessKey=name), 403, "AccessDenied")
+    assert name not in admin.got("list-users")
+    new = {"secretKey": "first-secret", "policy": "readonly", "status": "disabled"}
+    assert ann.put("add-user", new, accessKey=name).status == 200
+    assert admin.read("user-info", accessKey=name)["policyName"] == "readonly"
+    assert admin.read("user-info", accessKey=name)["status"] == "disabled"
