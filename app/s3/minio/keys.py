@@ -61,6 +61,8 @@ async def find_parent(call: AdminCall, name: str, action: str) -> Parent:
     user = await call.caller.find_identity(USER, name) if name else None
     if user is not None:
         call.require(action, arn_of(user))
+        if user.name != name:
+            raise no_such(USER, name)
         return await parent_of_user(call, user)
     _require_account(call, action)
     account = await parent_of_account(call)

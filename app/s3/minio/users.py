@@ -15,7 +15,7 @@ from sluice_s3.app.errors import DomainError
 from sluice_s3.app.index.iam.rows import GROUP, USER, Identity
 from sluice_s3.app.s3.errors import InvalidArgument
 from sluice_s3.app.s3.minio.call import AdminCall, Fields, done, plain
-from sluice_s3.app.s3.minio.errors import no_such
+from sluice_s3.app.s3.minio.errors import AdminError, no_such
 from sluice_s3.app.s3.minio.keys import check_pair
 from sluice_s3.app.s3.minio.policies import attach, require_arn
 from sluice_s3.app.s3.minio.routes import route
@@ -61,9 +61,9 @@ async def user_info(call: AdminCall) -> Response:
 
 
 async def require_user(call: AdminCall, name: str) -> Identity:
-    """Return a user; the caller's right is checked before. Raises AdminError."""
+    """Return a user; the caller's right is checked before. Raises AdminError, for another case of its name too."""
     found = await call.caller.find_identity(USER, name)
-    if found is None:
+    if found is None or found.name != name:
         raise no_such(USER, name)
     return found
 
@@ -77,6 +77,8 @@ async def add_user(call: AdminCall) -> Response:
     user_arn = arn(call.account_id, USER, "/", name) if existing is None else arn_of(existing)
     for action in ("CreateAccessKey",) if existing else ("CreateUser", "CreateAccessKey"):
         call.require(f"iam:{action}", user_arn)
+    if existing is not None and existing.name != name:  # IAM's names are one in any case, MinIO's are not
+        raise AdminError(409, "EntityAlreadyExists", f"A user with the name {existing.name} exists.")
     body = await call.read(NewUser)
     check_pair(name, body.secret_key)
     policies = body.policy.split(",") if body.policy else []

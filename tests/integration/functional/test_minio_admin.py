@@ -77,6 +77,20 @@ def test_a_user_that_cannot_be_made_leaves_nothing(admin: Admin, name: str) -> N
     assert {name, ACCESS_KEY}.isdisjoint(admin.got("list-users"))
 
 
+def test_a_name_in_another_case_is_no_other_user(gateway: Gateway, admin: Admin, name: str) -> None:
+    admin.put("add-user", {"secretKey": "first-secret"}, accessKey=name)
+    other = name.upper()
+    refused(admin.put("add-user", {"secretKey": "other-secret"}, accessKey=other), 409, "EntityAlreadyExists")
+    for answer in (
+        admin.send("GET", "user-info", accessKey=other),
+        admin.send("PUT", "set-user-status", accessKey=other, status="disabled"),
+        admin.send("DELETE", "remove-user", accessKey=other),
+        admin.put("add-service-account", {"targetUser": other}),
+    ):
+        refused(answer, 404, "XMinioAdminNoSuchUser")
+    s3_of(gateway, name, "first-secret")()
+
+
 def test_policies_come_change_and_go(gateway: Gateway, admin: Admin, s3: Any, bucket: str, name: str) -> None:
     admin.put("add-user", {"secretKey": "first-secret"}, accessKey=name)
     reads = policy("s3:ListBucket", resource=f"arn:aws:s3:::{bucket}").encode()
