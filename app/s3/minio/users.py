@@ -37,9 +37,10 @@ class NewUser(Fields):
 async def _render(call: AdminCall, user: Identity) -> dict[str, Any]:
     index = call.caller.index
     keys = await index.keys_of(call.account_id, user.id)
+    own = [key for key in keys if key.access_key == user.name]
     return {
         "policyName": ",".join(await call.policies_of(user)),
-        "status": ENABLED if any(not key.disabled for key in keys) else DISABLED,
+        "status": ENABLED if any(not key.disabled for key in own or keys) else DISABLED,
         "memberOf": [group.name for group in await index.groups_of(user.id)],
         "updatedAt": generate.date(user.created),
     }
@@ -105,7 +106,7 @@ async def add_user(call: AdminCall) -> Response:
 
 @route("PUT", "set-user-status")
 async def set_user_status(call: AdminCall) -> Response:
-    """Enable or disable a user: all its keys."""
+    """Disable a user with all its keys, or enable it: the key of its name alone."""
     status = call.parameter("status")
     if status not in STATES:
         raise InvalidArgument("A status is enabled or disabled.", ArgumentName="status", ArgumentValue=status[:64])
@@ -117,8 +118,13 @@ async def _set_status(call: AdminCall, name: str, status: str) -> None:
     found = await call.caller.find_identity(USER, name)
     call.require("iam:UpdateAccessKey", arn(call.account_id, USER, "/", name) if found is None else arn_of(found))
     user = await require_user(call, name)
-    for key in await call.caller.index.keys_of(call.account_id, user.id):
-        await call.iam("UpdateAccessKey", UserName=name, AccessKeyId=key.access_key, Status=STATES[status])
+    keys = [key.access_key for key in await call.caller.index.keys_of(call.account_id, user.id)]
+    if status == ENABLED:  # service accounts may have been disabled each for itself
+        if name not in keys:
+            raise no_such("key", name)
+        keys = [name]
+    for key in keys:
+        await call.iam("UpdateAccessKey", UserName=name, AccessKeyId=key, Status=STATES[status])
 
 
 @route("DELETE", "remove-user")

@@ -78,7 +78,7 @@ def test_a_user_that_cannot_be_made_leaves_nothing(admin: Admin, name: str) -> N
 
 
 def test_a_name_in_another_case_is_no_other_user(gateway: Gateway, admin: Admin, name: str) -> None:
-    admin.put("add-user", {"secretKey": "first-secret"}, accessKey=name)
+    admin.put("add-user", {"secretKey": "first-secret", "policy": "readwrite"}, accessKey=name)
     other = name.upper()
     refused(admin.put("add-user", {"secretKey": "other-secret"}, accessKey=other), 409, "EntityAlreadyExists")
     for answer in (
@@ -188,6 +188,29 @@ def test_what_a_service_account_cannot_have_is_refused(admin: Admin, more: dict[
     answer = admin.put("add-service-account", {"accessKey": "never-made", "secretKey": "svc-secret-1", **more})
     assert "not MinIO's admin API" in refused(answer, 501, "NotImplemented")
     refused(admin.send("GET", "info-service-account", accessKey="never-made"), 404, "XMinioInvalidIAMCredentials")
+
+
+def test_an_enabled_user_has_its_own_key_alone(gateway: Gateway, admin: Admin, name: str) -> None:
+    admin.put("add-user", {"secretKey": "first-secret", "policy": "readwrite"}, accessKey=name)
+    key = f"{name}-svc"
+    admin.put("add-service-account", {"targetUser": name, "accessKey": key, "secretKey": "svc-secret-1"})
+    admin.send("PUT", "set-user-status", accessKey=name, status="disabled")
+    assert admin.got("info-service-account", accessKey=key)["accountStatus"] == "off"
+    admin.put("update-service-account", {"newStatus": "on"}, "POST", accessKey=key)
+    assert admin.read("user-info", accessKey=name)["status"] == "disabled"
+    admin.put("update-service-account", {"newStatus": "off"}, "POST", accessKey=key)
+    assert admin.send("PUT", "set-user-status", accessKey=name, status="enabled").status == 200
+    s3_of(gateway, name, "first-secret")()
+    assert admin.read("user-info", accessKey=name)["status"] == "enabled"
+    assert admin.got("info-service-account", accessKey=key)["accountStatus"] == "off"
+
+
+def test_a_user_without_a_key_of_its_name_is_not_enabled(gateway: Gateway, admin: Admin, iam: Any) -> None:
+    user = User(gateway, iam)
+    assert admin.send("PUT", "set-user-status", accessKey=user.name, status="disabled").status == 200
+    assert admin.read("user-info", accessKey=user.name)["status"] == "disabled"
+    answer = admin.send("PUT", "set-user-status", accessKey=user.name, status="enabled")
+    refused(answer, 404, "XMinioInvalidIAMCredentials")
 
 
 def test_times_need_a_zone_and_zero_is_never(admin: Admin, name: str) -> None:
