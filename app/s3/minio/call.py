@@ -135,16 +135,19 @@ class AdminCall:
 
     async def policies_of(self, identity: Identity) -> list[str]:
         """Return the names of the policies attached to a user or group."""
+        return sorted((await self.attached_to(identity)).values())
+
+    async def attached_to(self, identity: Identity) -> dict[str, str]:
+        """Return the names of these policies by their ARNs; two may have one name."""
         own = await self.caller.index.groups_of(identity.id, POLICY)
-        return sorted([MANAGED[arn].name for arn in documents.attached(identity)] + [one.name for one in own])
+        return {arn: MANAGED[arn].name for arn in documents.attached(identity)} | {arn_of(one): one.name for one in own}
 
     async def policy_arn(self, name: str) -> str | None:
-        """Return the ARN of the policy of a name, of the account or built in; None if there is none."""
-        for arn, policy in MANAGED.items():
-            if policy.name == name:
-                return arn
+        """Return the ARN of the policy of a name, of the account or else built in; None if there is none."""
         found = await self.caller.find_identity(POLICY, name)
-        return None if found is None else arn_of(found)
+        if found is not None and found.name == name:
+            return arn_of(found)
+        return next((arn for arn, policy in MANAGED.items() if policy.name == name), None)
 
 
 def plain(document: Any) -> Response:

@@ -47,7 +47,7 @@ async def _remove(call: AdminCall, name: str) -> None:
     await call.iam("GetGroup", GroupName=name)
     group = await call.caller.find_identity(GROUP, name)
     if group is not None and not await call.caller.index.members_of(group.id):
-        await detach(call, GROUP, name, await call.policies_of(group))
+        await detach(call, GROUP, name, await call.attached_to(group))
     await call.iam("DeleteGroup", GroupName=name)
 
 

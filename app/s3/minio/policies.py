@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable
 from typing import Any
 
 import orjson
@@ -19,9 +19,6 @@ from sluice_s3.app.s3.minio.call import AdminCall, Fields, done, plain
 from sluice_s3.app.s3.minio.errors import AdminError, no_such
 from sluice_s3.app.s3.minio.routes import route
 from sluice_s3.app.s3.wire.response import Response
-
-NAMES = {policy.name: arn for arn, policy in MANAGED.items()}
-"""ARNs of built-in policies by name."""
 
 
 class Association(Fields):
@@ -72,17 +69,16 @@ async def info_canned_policy(call: AdminCall) -> Response:
 async def add_canned_policy(call: AdminCall) -> Response:
     """Create a policy, or give the one of that name a new text."""
     name = call.parameter("name")
-    if name in NAMES:
+    policy = await call.policy_arn(name)
+    if policy in MANAGED:
         raise AdminError(409, "EntityAlreadyExists", f"{name} is built in: choose another name.")
     try:
         text = (await call.body()).decode("utf-8")
     except UnicodeDecodeError:
         raise InvalidArgument("The policy is no text.") from None
-    existing = await call.caller.find_identity(POLICY, name)
-    if existing is None:
+    if policy is None:
         await call.iam("CreatePolicy", PolicyName=name, PolicyDocument=text)
         return done()
-    policy = await require_arn(call, name)
     await _remove_versions(call, policy, MAX_VERSIONS - 1)
     await call.iam("CreatePolicyVersion", PolicyArn=policy, PolicyDocument=text, SetAsDefault="true")
     return done()
@@ -100,9 +96,9 @@ async def _remove_versions(call: AdminCall, policy: str, left: int) -> None:
 async def remove_canned_policy(call: AdminCall) -> Response:
     """Remove a policy of the account with its versions, if it is attached to none."""
     name = call.parameter("name")
-    if name in NAMES:
-        raise AdminError(400, "XMinioAdminPolicyInUse", f"{name} is built in and cannot be removed.")
     policy = await require_arn(call, name)
+    if policy in MANAGED:
+        raise AdminError(400, "XMinioAdminPolicyInUse", f"{name} is built in and cannot be removed.")
     entities = await call.iam("ListEntitiesForPolicy", PolicyArn=policy, MaxItems="1")
     if any(entities[f"Policy{kind}s"] for kind in ("User", "Group", "Role")):
         raise AdminError(400, "XMinioAdminPolicyInUse", "The policy is attached: detach it first.")
@@ -111,25 +107,23 @@ async def remove_canned_policy(call: AdminCall) -> Response:
     return done()
 
 
-async def attach(call: AdminCall, kind: str, name: str, policies: Sequence[str]) -> None:
+async def attach(call: AdminCall, kind: str, name: str, arns: Iterable[str]) -> None:
     """Attach policies to a user or group."""
-    found = [await require_arn(call, policy) for policy in policies]
-    for one in found:
+    for one in arns:
         await call.iam(f"Attach{kind.capitalize()}Policy", PolicyArn=one, **{f"{kind.capitalize()}Name": name})
 
 
-async def detach(call: AdminCall, kind: str, name: str, policies: Sequence[str]) -> None:
+async def detach(call: AdminCall, kind: str, name: str, arns: Iterable[str]) -> None:
     """Detach policies from a user or group."""
-    found = [await require_arn(call, policy) for policy in policies]
-    for one in found:
+    for one in arns:
         await call.iam(f"Detach{kind.capitalize()}Policy", PolicyArn=one, **{f"{kind.capitalize()}Name": name})
 
 
-async def _attached(call: AdminCall, kind: str, name: str) -> list[str]:
-    """Return the names of policies attached to a user or group."""
+async def _attached(call: AdminCall, kind: str, name: str) -> dict[str, str]:
+    """Return the names of policies attached to a user or group, by their ARNs."""
     called = kind.capitalize()
     found = await call.iam(f"ListAttached{called}Policies", **{f"{called}Name": name})
-    return [policy["PolicyName"] for policy in found["AttachedPolicies"]]
+    return {policy["PolicyArn"]: policy["PolicyName"] for policy in found["AttachedPolicies"]}
 
 
 @route("POST", "idp/builtin/policy/attach")
@@ -150,11 +144,16 @@ async def _associate(call: AdminCall, changed: str) -> Response:
         raise InvalidArgument("Give either a user or a group.")
     kind, name = (USER, body.user) if body.user else (GROUP, body.group)
     attaches, before = changed == "policiesAttached", await _attached(call, kind, name)
-    policies = [one for one in dict.fromkeys(body.policies) if (one in before) is not attaches]
+    if attaches:
+        arns = {await require_arn(call, one): one for one in body.policies}
+        changes = {arn: one for arn, one in arns.items() if arn not in before}
+    else:
+        changes = {arn: one for arn, one in before.items() if one in body.policies}
+    policies = list(dict.fromkeys(changes.values()))
     if not policies:
         done_already = "already attached" if attaches else "not attached"
         raise AdminError(400, "XMinioAdminPolicyChangeAlreadyApplied", f"The specified policy is {done_already}.")
-    await (attach if attaches else detach)(call, kind, name, policies)
+    await (attach if attaches else detach)(call, kind, name, changes)
     return await call.encrypted({changed: policies, "updatedAt": generate.date(int(time.time() * 1000))})
 
 
@@ -163,7 +162,8 @@ async def set_policies(call: AdminCall) -> Response:
     """Make the policies of a user or group exactly those named, as clients before 2023 do."""
     kind = GROUP if call.request.query.get("isGroup") == "true" else USER
     name = call.parameter("userOrGroup")
-    before, after = await _attached(call, kind, name), call.parameter("policyName").split(",")
+    before = await _attached(call, kind, name)
+    after = [await require_arn(call, policy) for policy in call.parameter("policyName").split(",")]
     await attach(call, kind, name, [one for one in after if one not in before])
     await detach(call, kind, name, [one for one in before if one not in after])
     return done()

@@ -17,7 +17,7 @@ from sluice_s3.app.s3.errors import InvalidArgument
 from sluice_s3.app.s3.minio.call import AdminCall, Fields, done, plain
 from sluice_s3.app.s3.minio.errors import AdminError, no_such
 from sluice_s3.app.s3.minio.keys import check_pair
-from sluice_s3.app.s3.minio.policies import attach, require_arn
+from sluice_s3.app.s3.minio.policies import attach, detach, require_arn
 from sluice_s3.app.s3.minio.routes import route
 from sluice_s3.app.s3.wire.response import Response
 
@@ -83,8 +83,9 @@ async def add_user(call: AdminCall) -> Response:
     body = await call.read(NewUser)
     check_pair(name, body.secret_key)
     policies = body.policy.split(",") if body.policy else []
-    for policy in policies:
-        call.require("iam:AttachUserPolicy", user_arn, await require_arn(call, policy))
+    arns = [await require_arn(call, policy) for policy in policies]
+    for policy in arns:
+        call.require("iam:AttachUserPolicy", user_arn, policy)
     if body.status == DISABLED:
         call.require("iam:UpdateAccessKey", user_arn)
     if existing is None:
@@ -98,7 +99,7 @@ async def add_user(call: AdminCall) -> Response:
         await replace_secret(as_user, name, body.secret_key, disabled=False)
     else:
         await add_chosen_key(as_user, name, body.secret_key)
-    await attach(call, USER, name, policies)
+    await attach(call, USER, name, arns)
     if body.status == DISABLED:
         await _set_status(call, name, DISABLED)
     return done()
@@ -136,10 +137,7 @@ async def remove_user(call: AdminCall) -> Response:
     call.require("iam:DeleteUser", arn_of(user))  # before anything of it is gone
     for key in await call.caller.index.keys_of(call.account_id, user.id):
         await call.iam("DeleteAccessKey", UserName=name, AccessKeyId=key.access_key)
-    for policy in await call.policies_of(user):
-        found = await call.policy_arn(policy)
-        if found is not None:
-            await call.iam("DetachUserPolicy", UserName=name, PolicyArn=found)
+    await detach(call, USER, name, await call.attached_to(user))
     for policy in documents.policies(user):
         await call.iam("DeleteUserPolicy", UserName=name, PolicyName=policy)
     for group in await call.caller.index.groups_of(user.id, GROUP):

@@ -63,3 +63,29 @@ def test_the_policy_of_a_new_user_is_a_condition(gateway: Gateway, iam: Any, adm
     assert ann.put("add-user", new, accessKey=name).status == 200
     assert admin.read("user-info", accessKey=name)["policyName"] == "readonly"
     assert admin.read("user-info", accessKey=name)["status"] == "disabled"
+
+
+def test_a_policy_of_the_account_goes_before_a_built_in_one(iam: Any, admin: Admin, name: str) -> None:
+    built_in = "AmazonS3ReadOnlyAccess"
+    own = iam.create_policy(PolicyName=built_in, PolicyDocument=policy("s3:PutObject"))["Policy"]["Arn"]
+    aws = f"arn:aws:iam::aws:policy/{built_in}"
+    new = {"secretKey": "first-secret", "policy": built_in}
+    try:
+        assert admin.put("add-user", new, accessKey=name).status == 200
+        assert [one["PolicyArn"] for one in iam.list_attached_user_policies(UserName=name)["AttachedPolicies"]] == [own]
+        assert admin.read("info-canned-policy", name=built_in)["Statement"]["Action"] == ["s3:PutObject"]
+        iam.attach_user_policy(UserName=name, PolicyArn=aws)
+        both = {"policies": [built_in], "user": name}
+        assert admin.put("idp/builtin/policy/detach", both, "POST").status == 200
+        assert iam.list_attached_user_policies(UserName=name)["AttachedPolicies"] == []
+        iam.attach_user_policy(UserName=name, PolicyArn=aws)
+        assert admin.put("idp/builtin/policy/attach", both, "POST").status == 200
+        assert admin.send("DELETE", "remove-user", accessKey=name).status == 200
+        assert name not in admin.got("list-users")
+        other = policy("s3:GetObject").encode()
+        assert admin.send("PUT", "add-canned-policy", other, name=built_in).status == 200
+        assert admin.send("DELETE", "remove-canned-policy", name=built_in).status == 200
+        own = ""
+    finally:
+        if own:
+            iam.delete_policy(PolicyArn=own)
