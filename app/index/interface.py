@@ -129,6 +129,7 @@ class Index(Engine):
     join_group = Write(tx.identities.join, locks=global_lock, invalidates=True)
     leave_group = Write(tx.identities.leave, locks=global_lock, invalidates=True)
     members_of = Read(tx.identities.members)
+    count_members = Read(tx.identities.count_members)
     groups_of = Read(tx.identities.groups_of)
     keys_of = Read(tx.identities.keys_of)
     add_key = Write(tx.identities.add_key, locks=global_lock, invalidates=True)

@@ -10,6 +10,7 @@ description  as it was given
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from sluice_s3.app.access.account import arn_of
@@ -33,6 +34,14 @@ from sluice_s3.app.index.iam.rows import GROUP, POLICY, ROLE, USER, Identity
 
 MAX_VERSIONS, MAX_CHARACTERS = 5, 6144
 """"IAM and AWS STS quotas", IAM User Guide. Characters without white space."""
+MAX_STORED = 2 * MAX_CHARACTERS
+"""Characters of a stored text, with white space: each policy keeps up to five."""
+_SPACE = re.compile(r'("[^"\\]*(?:\\.[^"\\]*)*")|\s+')
+"""A string of JSON, or the white space between."""
+PAGE = 50
+"""Policies that a list reads at once."""
+OWN, AWS = "account/", "aws/"
+"""Starts of the markers of a list: the account's policies come first."""
 MAX_DESCRIPTION = 1000
 FIRST_VERSION = "v1"
 """The one version of AWS's own policies."""
@@ -41,7 +50,11 @@ TRUTH = {"true": True, "false": False}
 
 
 def _checked(text: str) -> str:
-    if size_of(checked(text)) > MAX_CHARACTERS:
+    """Return the text to store: as it was sent, but without white space between its words if it is long."""
+    size = size_of(checked(text))
+    if len(text) > MAX_STORED:
+        text = _SPACE.sub(r"\1", text)
+    if size > MAX_CHARACTERS or len(text) > MAX_STORED:
         raise LimitExceeded(f"Cannot exceed quota for PolicySize: {MAX_CHARACTERS}")
     return text
 
@@ -55,7 +68,7 @@ async def _render(call: Call, policy: Identity) -> Result:
         "Arn": arn_of(policy),
         "Path": policy.path,
         "DefaultVersionId": document["default"],
-        "AttachmentCount": len(await call.index.members_of(policy.id)),
+        "AttachmentCount": await call.index.count_members(policy.id),
         "PermissionsBoundaryUsageCount": 0,
         "IsAttachable": True,
         **({"Description": document["description"]} if document.get("description") else {}),
@@ -116,14 +129,28 @@ async def list_policies(call: Call) -> Result:
     scope = call.parameters.parse_choice("Scope", SCOPES) if call.parameters.has("Scope") else SCOPES["All"]
     only_attached = call.parameters.has("OnlyAttached") and call.parameters.parse_choice("OnlyAttached", TRUTH)
     prefix = call.parameters.path_prefix()
-    found = [_render_aws(arn) for arn in MANAGED] if scope[0] and not only_attached else []
-    if scope[1]:
-        for policy in await call.index.identities_of(call.account_id, POLICY, prefix, "", MAX_POLICIES):
+    found = await _own_page(call, prefix, only_attached) if scope[1] else []
+    if scope[0] and not only_attached:
+        aws = [(AWS + arn, _render_aws(arn)) for arn in MANAGED]
+        found += [one for one in aws if one[1]["Path"].startswith(prefix)]
+    return list_page(call, "Policies", found, lambda one: one[0], lambda one: one[1])
+
+
+async def _own_page(call: Call, prefix: str, only_attached: bool) -> list[tuple[str, Result]]:
+    """Return the account's policies after the marker, each with its own: one more than a page has at most."""
+    marker, limit = call.parameters.get("Marker"), call.parameters.limit() + 1
+    found: list[tuple[str, Result]] = []
+    after, at_once = marker.removeprefix(OWN), PAGE if only_attached else min(limit, PAGE)
+    more = not marker.startswith(AWS)
+    while more and len(found) < limit:
+        page = await call.index.identities_of(call.account_id, POLICY, prefix, after, at_once)
+        for policy in page:
             rendered = await _render(call, policy)
             if rendered["AttachmentCount"] or not only_attached:
-                found.append(rendered)
-    found = [one for one in found if one["Path"].startswith(prefix)]
-    return list_page(call, "Policies", found, lambda one: str(one["Arn"]), lambda one: one)
+                found.append((OWN + policy.folded, rendered))
+        more = len(page) == at_once
+        after = page[-1].folded if page else ""
+    return found[:limit]
 
 
 @operation("DeletePolicy", "PolicyArn", on=parameter_resource("PolicyArn"))

@@ -14,6 +14,7 @@ from sluice_s3.app.index.iam.statements import (
     ADD_SESSION,
     COUNT_IDENTITIES,
     COUNT_KEYS,
+    COUNT_MEMBERS,
     COUNT_SESSIONS,
     GROUPS_OF,
     IDENTITIES_NAMED,
@@ -193,6 +194,11 @@ def leave(account_id: str, member: Named, group: Named) -> Transaction[None]:
 def members(group_id: str) -> Transaction[list[Identity]]:
     """Return the users of a group, or all that a policy is attached to."""
     return [Identity._make(row) for row in (yield MEMBERS_OF, (group_id,))]
+
+
+def count_members(group_id: str) -> Transaction[int]:
+    """Return how many users a group has, or how many identities a policy is attached to."""
+    return int((yield COUNT_MEMBERS, (group_id,))[0][0])
 
 
 def groups_of(identity_id: str, kind: str = GROUP) -> Transaction[list[Identity]]:

@@ -118,6 +118,7 @@ MEMBERS_OF = Statement(
     .where(memberships.c.group_id == text("who"))
     .order_by(identities.c.folded)
 )
+COUNT_MEMBERS = Statement(select(func.count()).select_from(memberships).where(memberships.c.group_id == text("who")))
 ADD_MEMBERSHIP = upsertion(memberships, ("user_id", "group_id"))
 REMOVE_MEMBERSHIP = Statement(
     delete(memberships).where(memberships.c.user_id == text("who"), memberships.c.group_id == text("of_group"))

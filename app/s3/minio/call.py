@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import parse_qs
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
     from sluice_s3.app.s3.services import Services
 
 MAX_BODY = 256 * 1024
-PAGE = 1000
+PAGE = 100
 _executor = BoundedExecutor()
 JSON = ((b"content-type", b"application/json"),)
 ENCRYPTED = ((b"content-type", b"application/octet-stream"),)
@@ -125,13 +126,16 @@ class AdminCall:
 
     async def all_of(self, kind: str) -> list[Identity]:
         """Return all users, groups or policies of the account; the caller's right is checked before."""
-        found: list[Identity] = []
-        while True:
-            after = found[-1].folded if found else ""
+        return [one async for one in self.each_of(kind)]
+
+    async def each_of(self, kind: str) -> AsyncIterator[Identity]:
+        """Yield them one by one, for policies: their versions are not held all at once."""
+        after, more = "", True
+        while more:
             page = await self.caller.index.identities_of(self.account_id, kind, "/", after, PAGE)
-            found += page
-            if len(page) < PAGE:
-                return found
+            for one in page:
+                yield one
+            more, after = len(page) == PAGE, page[-1].folded if page else ""
 
     async def policies_of(self, identity: Identity) -> list[str]:
         """Return the names of the policies attached to a user or group."""

@@ -47,7 +47,7 @@ async def list_canned_policies(call: AdminCall) -> Response:
     """Return all policies by name."""
     call.require("iam:ListPolicies", arn(call.account_id, POLICY, "/", ""))
     found = {policy.name: policy.text for policy in MANAGED.values()}
-    found |= {policy.name: _text(policy) for policy in await call.all_of(POLICY)}
+    found |= {policy.name: _text(policy) async for policy in call.each_of(POLICY)}
     return plain({name: orjson.Fragment(text) for name, text in sorted(found.items())})
 
 

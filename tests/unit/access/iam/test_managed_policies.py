@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import pytest
 
+from sluice_s3.app.access.iam import managed_policies
+from sluice_s3.app.access.iam.managed_policies import MAX_STORED
 from sluice_s3.app.access.policy.managed import MANAGED
 from sluice_s3.app.access.principal import build_principal
 from tests.unit.access.iam.conftest import ANYBODY, Caller, policy
@@ -163,3 +166,43 @@ async def test_a_user_needs_the_right_on_the_policy(ours: Caller) -> None:
     await ann.refused("AccessDenied", "GetPolicy", PolicyArn=await _make(ours, "q", "s3:*"))
     await ann.refused("AccessDenied", "DeletePolicy", PolicyArn=arn)
     await ann.refused("AccessDenied", "CreatePolicy", PolicyName="own", PolicyDocument=policy("*"))
+
+
+async def test_a_long_text_is_stored_without_the_white_space_between_its_words(ours: Caller) -> None:
+    spaced = policy("s3:GetObject", resource='arn:aws:s3:::b/a \\"  b', Sid="a").replace(" ", "  ")
+    made = await ours("CreatePolicy", PolicyName="short", PolicyDocument=spaced)
+    version = {"PolicyArn": made["Policy"]["Arn"], "VersionId": "v1"}
+    assert (await ours("GetPolicyVersion", **version))["PolicyVersion"]["Document"] == spaced
+    await ours("CreatePolicyVersion", PolicyArn=version["PolicyArn"], PolicyDocument=spaced + " \n" * 30_000)
+    stored = (await ours("GetPolicyVersion", **version | {"VersionId": "v2"}))["PolicyVersion"]["Document"]
+    assert len(stored) < len(spaced)
+    assert json.loads(stored) == json.loads(spaced)
+    inside = policy("s3:GetObject", resource="arn:aws:s3:::b/" + " " * MAX_STORED)
+    await ours.refused("LimitExceeded", "CreatePolicy", PolicyName="long", PolicyDocument=inside)
+
+
+async def test_a_list_reads_its_page_alone(ours: Caller, monkeypatch: pytest.MonkeyPatch) -> None:
+    own = [f"p{number}" for number in range(5)]
+    for name in own:
+        arn = await _make(ours, name, "s3:*")
+    await ours.user("ann")
+    await ours("AttachUserPolicy", UserName="ann", PolicyArn=arn)
+    read, limits = ours.index.identities_of, []
+
+    async def identities_of(*arguments: Any) -> Any:
+        limits.append(arguments[-1])
+        return await read(*arguments)
+
+    monkeypatch.setattr(ours.index, "identities_of", identities_of)
+    expected = own + [MANAGED[arn].name for arn in sorted(MANAGED)]
+    found: list[str] = []
+    marker: dict[str, str] = {}
+    for _ in expected:
+        told = await ours("ListPolicies", MaxItems="1", **marker)
+        found += [one["PolicyName"] for one in told["Policies"]]
+        marker = {"Marker": told.get("Marker", "")}
+    assert (found, told["IsTruncated"]) == (expected, False)
+    assert set(limits) == {2}
+    monkeypatch.setattr(managed_policies, "PAGE", 2)
+    attached = await ours("ListPolicies", OnlyAttached="true", MaxItems="1")
+    assert ([one["PolicyName"] for one in attached["Policies"]], attached["IsTruncated"]) == (["p4"], False)
