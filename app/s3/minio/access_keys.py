@@ -7,7 +7,7 @@ from typing import Any, Literal
 import orjson
 from pydantic import AwareDatetime, Field
 
-from sluice_s3.app.access.account import arn
+from sluice_s3.app.access.account import arn, arn_of
 from sluice_s3.app.access.iam import documents, generate
 from sluice_s3.app.access.iam.access_keys import add_chosen_key, replace_secret
 from sluice_s3.app.access.policy.managed import ARN_START, MANAGED
@@ -118,12 +118,18 @@ async def list_access_keys_bulk(call: AdminCall) -> Response:
 
 
 async def _policy_text(call: AdminCall, parent: Parent) -> str:
-    """Return one policy with the statements of all that hold for a parent."""
+    """Return one policy with the statements of all that hold for a parent. Raises IamError."""
     if parent.user is None:
         return MANAGED[f"{ARN_START}AdministratorAccess"].text
     index, statements = call.caller.index, []
+    for action in ("ListGroupsForUser", "GetUserPolicy"):
+        call.require(f"iam:{action}", arn_of(parent.user))
     for one in (parent.user, *await index.groups_of(parent.user.id, GROUP)):
+        if one.kind == GROUP:
+            call.require("iam:GetGroupPolicy", arn_of(one))
         attached = await index.groups_of(one.id, POLICY)
+        for policy in (*documents.attached(one), *map(arn_of, attached)):
+            call.require("iam:GetPolicyVersion", policy, policy)
         texts = [MANAGED[policy].text for policy in documents.attached(one)]
         texts += [text for owner in (one, *attached) for text in documents.policies(owner).values()]
         for text in texts:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pydantic import Field
 
-from sluice_s3.app.access.account import arn
+from sluice_s3.app.access.account import arn, arn_of
 from sluice_s3.app.access.iam import generate
 from sluice_s3.app.index.iam.rows import GROUP
 from sluice_s3.app.s3.minio.call import AdminCall, Fields, done, plain
@@ -59,6 +59,7 @@ async def group_info(call: AdminCall) -> Response:
     group = await call.caller.find_identity(GROUP, name)
     if group is None:
         raise no_such(GROUP, name)
+    call.require("iam:ListAttachedGroupPolicies", arn_of(group))
     return plain(
         {
             "name": group.name,

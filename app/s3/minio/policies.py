@@ -9,7 +9,7 @@ from typing import Any
 import orjson
 from pydantic import Field
 
-from sluice_s3.app.access.account import arn
+from sluice_s3.app.access.account import arn, arn_of
 from sluice_s3.app.access.iam import documents, generate
 from sluice_s3.app.access.iam.managed_policies import MAX_VERSIONS
 from sluice_s3.app.access.policy.managed import MANAGED
@@ -29,9 +29,15 @@ class Association(Fields):
     group: str = ""
 
 
-async def require_arn(call: AdminCall, name: str) -> str:
-    """Return the ARN of the policy of a name. Raises AdminError."""
+async def require_arn(call: AdminCall, name: str, *actions: str) -> str:
+    """Return the ARN of the policy of a name, on which the caller must be allowed all actions.
+
+    Raises IamError, AdminError: not before the rights are checked, for a name that does not exist too.
+    """
     found = await call.policy_arn(name)
+    resource = found or arn(call.account_id, POLICY, "/", name)
+    for action in actions:
+        call.require(action, resource, resource)
     if found is None:
         raise no_such(POLICY, name)
     return found
@@ -55,7 +61,7 @@ async def list_canned_policies(call: AdminCall) -> Response:
 async def info_canned_policy(call: AdminCall) -> Response:
     """Return a policy: with its dates for clients of version 2 of this call, else its text alone."""
     name = call.parameter("name")
-    policy = await require_arn(call, name)
+    policy = await require_arn(call, name, "iam:GetPolicy", "iam:GetPolicyVersion")
     told = (await call.iam("GetPolicy", PolicyArn=policy))["Policy"]
     version = await call.iam("GetPolicyVersion", PolicyArn=policy, VersionId=told["DefaultVersionId"])
     text = orjson.Fragment(str(version["PolicyVersion"]["Document"]))
@@ -96,7 +102,7 @@ async def _remove_versions(call: AdminCall, policy: str, left: int) -> None:
 async def remove_canned_policy(call: AdminCall) -> Response:
     """Remove a policy of the account with its versions, if it is attached to none."""
     name = call.parameter("name")
-    policy = await require_arn(call, name)
+    policy = await require_arn(call, name, "iam:ListEntitiesForPolicy", "iam:DeletePolicy")
     if policy in MANAGED:
         raise AdminError(400, "XMinioAdminPolicyInUse", f"{name} is built in and cannot be removed.")
     entities = await call.iam("ListEntitiesForPolicy", PolicyArn=policy, MaxItems="1")
@@ -169,13 +175,21 @@ async def set_policies(call: AdminCall) -> Response:
     return done()
 
 
+async def _all_attached(call: AdminCall, kind: str) -> dict[str, list[str]]:
+    """Return the names of attached policies of all users or groups. Raises IamError."""
+    found = {}
+    for one in await call.all_of(kind):
+        call.require(f"iam:ListAttached{kind.capitalize()}Policies", arn_of(one))
+        found[one.name] = await call.policies_of(one)
+    return found
+
+
 @route("GET", "idp/builtin/policy-entities")
 async def policy_entities(call: AdminCall) -> Response:
     """Return users and groups with their policies, or policies with those that they are attached to."""
     for kind in (USER, GROUP):
         call.require(f"iam:List{kind.capitalize()}s", arn(call.account_id, kind, "/", ""))
-    users = {one.name: await call.policies_of(one) for one in await call.all_of(USER)}
-    groups = {one.name: await call.policies_of(one) for one in await call.all_of(GROUP)}
+    users, groups = await _all_attached(call, USER), await _all_attached(call, GROUP)
     asked = {name: call.parameters(name) for name in ("user", "group", "policy")}
     found: dict[str, Any] = {"timestamp": generate.date(int(time.time() * 1000))}
     found["userMappings"] = [{"user": one, "policies": users[one]} for one in asked["user"] if one in users]

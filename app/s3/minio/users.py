@@ -35,6 +35,9 @@ class NewUser(Fields):
 
 
 async def _render(call: AdminCall, user: Identity) -> dict[str, Any]:
+    """Return a user with what IAM tells by these actions. Raises IamError."""
+    for action in ("ListAttachedUserPolicies", "ListAccessKeys", "ListGroupsForUser"):
+        call.require(f"iam:{action}", arn_of(user))
     index = call.caller.index
     keys = await index.keys_of(call.account_id, user.id)
     own = [key for key in keys if key.access_key == user.name]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import json
 import time
 from typing import Any
 
@@ -89,3 +90,38 @@ def test_a_policy_of_the_account_goes_before_a_built_in_one(iam: Any, admin: Adm
     finally:
         if own:
             iam.delete_policy(PolicyArn=own)
+
+
+def test_what_iam_tells_by_other_actions_needs_these(gateway: Gateway, iam: Any, admin: Admin, name: str) -> None:
+    admin.put("add-user", {"secretKey": "first-secret", "policy": "readwrite"}, accessKey=name)
+    key = f"{name}-svc"
+    admin.put("add-service-account", {"targetUser": name, "accessKey": key, "secretKey": "svc-secret-1"})
+    group = {"group": f"{name}-g", "members": [name], "isRemove": False}
+    assert admin.send("PUT", "update-group-members", json.dumps(group).encode()).status == 200
+    user = User(
+        gateway, iam, policy("iam:GetUser", "iam:GetGroup", "iam:ListUsers", "iam:ListGroups", "iam:ListAccessKeys")
+    )
+    ann = Admin(gateway, Key(user.key, user.secret))
+    for answer in (
+        ann.send("GET", "user-info", accessKey=name),
+        ann.send("GET", "list-users"),
+        ann.send("GET", "group", group=f"{name}-g"),
+        ann.send("GET", "idp/builtin/policy-entities"),
+        ann.send("GET", "info-service-account", accessKey=key),
+    ):
+        refused(answer, 403, "AccessDenied")
+    user.set(policy("iam:Get*", "iam:List*"))
+    assert ann.read("user-info", accessKey=name)["policyName"] == "readwrite"
+    assert ann.read("group", group=f"{name}-g")["members"] == [name]
+    assert name in str(ann.got("idp/builtin/policy-entities"))
+    assert ann.got("list-users")[name]["policyName"] == "readwrite"
+    assert "s3:*" in ann.got("info-service-account", accessKey=key)["policy"]
+
+
+def test_names_of_policies_are_not_told_before_rights(gateway: Gateway, iam: Any, admin: Admin, name: str) -> None:
+    assert admin.send("PUT", "add-canned-policy", policy("s3:*").encode(), name=name).status == 200
+    ann = caller(gateway, iam, "s3:*")
+    for one in (name, f"{name}-missing"):
+        refused(ann.send("GET", "info-canned-policy", name=one), 403, "AccessDenied")
+        refused(ann.send("DELETE", "remove-canned-policy", name=one), 403, "AccessDenied")
+    assert admin.send("DELETE", "remove-canned-policy", name=name).status == 200
