@@ -314,34 +314,6 @@ def test_watching_a_bucket_is_not_there(gateway: Gateway, bucket: str) -> None:
         refused(connection.ask(signed.request), 501, "NotImplemented")
 
 
-def test_callers_are_authenticated_and_need_the_rights_of_iam(
-    gateway: Gateway, admin: Admin, iam: Any, name: str
-) -> None:
-    refused(admin.unsigned("GET", "/minio/admin/v3/list-users"), 403, "AccessDenied")
-    refused(Admin(gateway, Key(ACCESS_KEY, "wrong")).send("GET", "list-users"), 403, "SignatureDoesNotMatch")
-    refused(Admin(gateway, Key("NOSUCHKEY", "x")).send("GET", "list-users"), 403, "InvalidAccessKeyId")
-    user = User(gateway, iam, policy("s3:*"))
-    ann = Admin(gateway, Key(user.key, user.secret))
-    for answer in (
-        ann.send("GET", "list-users"),
-        ann.send("GET", "user-info", accessKey=user.name),
-        ann.put("add-user", {"secretKey": "long-enough"}, accessKey=name),
-        ann.send("DELETE", "remove-user", accessKey=user.name),
-        ann.send("PUT", "add-canned-policy", policy("*").encode(), name=name),
-        ann.put("idp/builtin/policy/attach", {"policies": ["consoleAdmin"], "user": user.name}, "POST"),
-        ann.put("add-service-account", {"targetUser": ACCESS_KEY}),
-        ann.put("add-service-account", {"targetUser": user.name}),
-        ann.send("GET", "list-access-keys-bulk", all="true"),
-        ann.send("GET", "groups"),
-        ann.send("GET", "info"),
-        ann.send("GET", "get-bucket-quota", bucket="any"),
-        ann.send("PUT", "set-bucket-quota", b"{}", bucket="any"),
-    ):
-        refused(answer, 403, "AccessDenied")
-    user.set(policy("iam:*"))
-    assert user.name in ann.got("list-users")
-
-
 def test_another_account_has_users_of_its_own_and_no_quotas(
     gateway: Gateway, other: Any, admin: Admin, name: str
 ) -> None:
@@ -371,16 +343,6 @@ def test_a_console_admin_does_all_of_it(gateway: Gateway, admin: Admin, bucket: 
         boss.send("DELETE", "delete-service-account", accessKey=ACCESS_KEY),
     ):
         refused(answer, 403, "AccessDenied")
-
-
-def test_a_key_of_get_session_token_is_refused_as_by_iam(gateway: Gateway, iam: Any) -> None:
-    user = User(gateway, iam, policy("*"))
-    made = user.sts.get_session_token()["Credentials"]
-    request = Request("GET", "/minio/admin/v3/list-users", headers=(("x-amz-security-token", made["SessionToken"]),))
-    key = Key(made["AccessKeyId"], made["SecretAccessKey"])
-    with Client(gateway.endpoint) as connection:
-        signed = sign_full(request, key, Way(connection.host, region=""))
-        refused(connection.ask(signed.request), 403, "InvalidClientTokenId")
 
 
 def test_the_client_of_minio_py(gateway: Gateway, bucket: str, name: str) -> None:

@@ -12,7 +12,8 @@ import pytest
 from tests.integration.functional.identities import User, policy
 from tests.integration.functional.minio_admin import Admin, refused
 from tests.support.gateway import ACCESS_KEY, Gateway
-from tests.support.signing import Key
+from tests.support.raw_http import Client, Request
+from tests.support.signing import Key, Way, sign_full
 
 _numbers = itertools.count(1)
 
@@ -125,3 +126,41 @@ def test_names_of_policies_are_not_told_before_rights(gateway: Gateway, iam: Any
         refused(ann.send("GET", "info-canned-policy", name=one), 403, "AccessDenied")
         refused(ann.send("DELETE", "remove-canned-policy", name=one), 403, "AccessDenied")
     assert admin.send("DELETE", "remove-canned-policy", name=name).status == 200
+
+
+def test_callers_are_authenticated_and_need_the_rights_of_iam(
+    gateway: Gateway, admin: Admin, iam: Any, name: str
+) -> None:
+    refused(admin.unsigned("GET", "/minio/admin/v3/list-users"), 403, "AccessDenied")
+    refused(Admin(gateway, Key(ACCESS_KEY, "wrong")).send("GET", "list-users"), 403, "SignatureDoesNotMatch")
+    refused(Admin(gateway, Key("NOSUCHKEY", "x")).send("GET", "list-users"), 403, "InvalidAccessKeyId")
+    user = User(gateway, iam, policy("s3:*"))
+    ann = Admin(gateway, Key(user.key, user.secret))
+    for answer in (
+        ann.send("GET", "list-users"),
+        ann.send("GET", "user-info", accessKey=user.name),
+        ann.put("add-user", {"secretKey": "long-enough"}, accessKey=name),
+        ann.send("DELETE", "remove-user", accessKey=user.name),
+        ann.send("PUT", "add-canned-policy", policy("*").encode(), name=name),
+        ann.put("idp/builtin/policy/attach", {"policies": ["consoleAdmin"], "user": user.name}, "POST"),
+        ann.put("add-service-account", {"targetUser": ACCESS_KEY}),
+        ann.put("add-service-account", {"targetUser": user.name}),
+        ann.send("GET", "list-access-keys-bulk", all="true"),
+        ann.send("GET", "groups"),
+        ann.send("GET", "info"),
+        ann.send("GET", "get-bucket-quota", bucket="any"),
+        ann.send("PUT", "set-bucket-quota", b"{}", bucket="any"),
+    ):
+        refused(answer, 403, "AccessDenied")
+    user.set(policy("iam:*"))
+    assert user.name in ann.got("list-users")
+
+
+def test_a_key_of_get_session_token_is_refused_as_by_iam(gateway: Gateway, iam: Any) -> None:
+    user = User(gateway, iam, policy("*"))
+    made = user.sts.get_session_token()["Credentials"]
+    request = Request("GET", "/minio/admin/v3/list-users", headers=(("x-amz-security-token", made["SessionToken"]),))
+    key = Key(made["AccessKeyId"], made["SecretAccessKey"])
+    with Client(gateway.endpoint) as connection:
+        signed = sign_full(request, key, Way(connection.host, region=""))
+        refused(connection.ask(signed.request), 403, "InvalidClientTokenId")
