@@ -13,7 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 from sluice_s3.app.s3.errors import SlowDown
 
-MAX_WAITING, MAX_OF_KEY = 32, 8
+MAX_WAITING, MAX_OF_KEY = 16, 4
 """Bodies that run or wait at most: of all access keys, and of one."""
 
 
