@@ -17,7 +17,7 @@ from pathlib import Path
 from xxhash import xxh3_128_hexdigest
 
 from sluice_s3.app.index.tools.manifest import BackedFile, Manifest, Part
-from sluice_s3.app.jobs.backup.copying import Copied, SourceFailed, copy_run, hash_file
+from sluice_s3.app.jobs.backup.copying import Copied, SourceFailed, copy_run, hash_file, naming
 from sluice_s3.app.jobs.backup.directory import NEW, BackupDirectory
 from sluice_s3.app.private_files import sync_directory
 from sluice_s3.app.settings import StoreSettings
@@ -256,8 +256,9 @@ class Copier:
         new = target.with_name(target.name + NEW)
         written = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
         try:
-            copied = copy_run(descriptor, start, size, written)
-            os.fsync(written)
+            with naming(target):
+                copied = copy_run(descriptor, start, size, written)
+                os.fsync(written)
         except BaseException:
             os.unlink(new)
             raise

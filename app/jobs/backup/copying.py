@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
@@ -45,6 +47,17 @@ def copy_run(source: int, start: int, size: int | None, target: int | None) -> C
         while target is not None and view:
             view = view[os.write(target, view) :]
     return Copied(done, hasher.hexdigest())
+
+
+@contextmanager
+def naming(path: Path) -> Iterator[None]:
+    """Put `path` into an OSError that names no file, as one of a full disk."""
+    try:
+        yield
+    except OSError as error:
+        if error.filename is None:
+            error.filename = str(path)
+        raise
 
 
 def hash_file(path: Path) -> Copied:

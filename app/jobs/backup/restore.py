@@ -19,7 +19,7 @@ from sluice_s3.app.index.tools.backup import ExportedIndex, install, take_out
 from sluice_s3.app.index.tools.manifest import BackedFile, Manifest, Part
 from sluice_s3.app.jobs.backup.check import NOT_WRITTEN, Report, describe, note_missing, require_index
 from sluice_s3.app.jobs.backup.copier import THREADS, Progress
-from sluice_s3.app.jobs.backup.copying import SourceFailed, copy_run
+from sluice_s3.app.jobs.backup.copying import SourceFailed, copy_run, naming
 from sluice_s3.app.jobs.backup.directory import INDEX, KEYS, MANIFEST, BackupDirectory
 from sluice_s3.app.jobs.backup.keys import restore_keys
 from sluice_s3.app.jobs.backup.plain_files import PlainFiles
@@ -166,7 +166,8 @@ class Restore:
         try:
             for part in parts:
                 try:
-                    intact = self._write_part(part, written)
+                    with naming(path):
+                        intact = self._write_part(part, written)
                 except SourceFailed as error:
                     faults.append((describe(part), str(error)))
                     break
@@ -174,7 +175,8 @@ class Restore:
                     faults.append((describe(part), NOT_WRITTEN))
             if file.stamp:
                 plain.set_time(written, file.stamp)
-            os.fsync(written)
+            with naming(path):
+                os.fsync(written)
         finally:
             os.close(written)
         return faults

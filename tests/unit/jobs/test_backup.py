@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import os
 import shutil
 import threading
@@ -19,6 +20,7 @@ from sluice_s3.app.index.sqlite.migrate import require_revision
 from sluice_s3.app.index.tools.backup import take_out
 from sluice_s3.app.jobs.backup import copier, create, restore
 from sluice_s3.app.jobs.backup.check import Report, check
+from sluice_s3.app.jobs.backup.copying import Copied
 from sluice_s3.app.jobs.backup.create import Summary
 from sluice_s3.app.jobs.backup.directory import BackupDirectory
 from sluice_s3.app.jobs.integrity.fsck import fsck
@@ -335,6 +337,18 @@ async def test_two_restores_of_one_backup_share_no_file_of_later_backups(made: P
             bucket = await store.index.bucket("bucket")
             assert bucket is not None
             assert (await bodies_of(store, bucket.id))["later"] == name.encode() * 30_000
+
+
+async def test_a_full_disk_names_the_file(made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(source: int, start: int, size: int | None, written: int | None) -> Copied:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(restore, "copy_run", full)
+    with pytest.raises(OSError, match=r"No space left.*/restored/"):
+        await restored(target(tmp_path), tmp_path)
+    monkeypatch.setattr(copier, "copy_run", full)
+    with pytest.raises(OSError, match=r"No space left.*/shared"):
+        copier.Copier._write(0, 0, 1, tmp_path / "shared")
 
 
 async def test_keys_are_private_or_left_out(settings: Settings, tmp_path: Path) -> None:
