@@ -6,6 +6,7 @@ pack, is not read again. A plain file is as old as its stamp.
 
 from __future__ import annotations
 
+import errno
 import os
 import threading
 import time
@@ -29,6 +30,8 @@ from sluice_s3.storage_drivers.tree.types import Stamp, stamp_of
 THREADS = 4
 RETRY_SECONDS = (0.5, 1.0, 1.5)
 """Pauses before a file that seems missing or short is looked at again: a network mount may not know it yet."""
+NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EFBIG})
+"""Errors of the backup's own disk: what is read gives none of them."""
 STABLE_ATTEMPTS = 5
 """How often a plain file that changes while it is read is read again."""
 CHANGED = "?"
@@ -204,6 +207,8 @@ class Copier:
         except (FileNotFoundError, NotADirectoryError):
             return Copies(gone=[(file.store, file.path)])
         except OSError as error:
+            if error.errno in NO_ROOM:
+                raise
             raise SourceFailed(error.strerror) from error
         finally:
             os.close(root)

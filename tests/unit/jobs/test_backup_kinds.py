@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import os
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,7 @@ import pytest
 
 from sluice_s3.app.errors import DomainError, StoreUnavailable
 from sluice_s3.app.index import open_index
-from sluice_s3.app.jobs.backup import create, restore
+from sluice_s3.app.jobs.backup import copier, create, restore
 from sluice_s3.app.jobs.backup.check import Report, check
 from sluice_s3.app.jobs.backup.create import Summary
 from sluice_s3.app.jobs.backup.directory import BackupDirectory
@@ -100,12 +101,20 @@ def plain_settings(path: Path) -> Settings:
     return make_settings(path, stores={"default": {"path": path / "tree", "layout": "tree"}})
 
 
+def fail_for_want_of_room(*_: Any) -> Any:
+    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+
 async def test_plain_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     settings = plain_settings(tmp_path / "source")
     await asyncio.to_thread(prepare, settings)
     async with plain.opened(settings) as (_, tree, bucket):
         for key in ("kept", "a/deep/er", "a//b", "written over", "deleted", "by others"):
             await plain.put(tree, bucket, key, key.encode() * 100)
+        with monkeypatch.context() as full:
+            full.setattr(copier.Copier, "_write", staticmethod(fail_for_want_of_room))
+            with pytest.raises(OSError, match="No space left"):  # not: the files are missing
+                await back_up(settings, tmp_path)
         first = await back_up(settings, tmp_path)
         assert (await back_up(settings, tmp_path)).copied_files == 0
         copy = create._Creation._copy
