@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import orjson
 
-from sluice_s3.app.access.bucket_access import BLOCK, ENFORCED, POLICY, initial_settings
+from sluice_s3.app.access.bucket_access import BLOCK, POLICY, initial_settings
 from sluice_s3.app.errors import BucketAlreadyExists, BucketAlreadyOwnedByYou, TooManyBuckets
 from sluice_s3.app.index.buckets.rows import Bucket
 from sluice_s3.app.s3.wire.target import is_bucket_name
@@ -70,7 +70,7 @@ async def make_buckets(store: Store, settings: Settings, wanted: list[WantedBuck
     Raises BucketRefused.
     """
     plain_files = store.tree is not None
-    bucket_settings = initial_settings(settings, ENFORCED if plain_files else None, plain_files=plain_files)
+    bucket_settings = initial_settings(settings, plain_files=plain_files)
     bucket_fields = (owner_id, Regions(settings.region).default, settings.max_buckets, bucket_settings)
     for name, access in wanted:
         try:

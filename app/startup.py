@@ -108,9 +108,9 @@ def _bring_up_to_date(settings: Settings, error_at_start: IndexIsBehind) -> None
 
 
 def _prepare_once(settings: Settings, allow_well_known: bool) -> Credentials:
-    document = _read_init_file(settings)  # before anything is created
+    document = _read_init_file(settings)  # this and the next before anything is created
     try:
-        buckets = parse_buckets(settings.default_buckets)  # before anything is created
+        buckets = parse_buckets(settings.default_buckets)
         make_directories(settings.home, settings.run_dir)
         make_directory(settings.run_dir / "writers")
         return asyncio.run(_prepare(settings, buckets, document, allow_well_known))

@@ -84,10 +84,10 @@ def initial_settings(
 ) -> str:
     """Return the settings of a new bucket, empty for AWS's own.
 
-    `ownership` None means the default object ownership.
+    `ownership` None means the default object ownership; plain files have no ACLs, whatever it is.
     """
     found: dict[str, Any] = {}
-    ownership = ownership or settings.default_object_ownership
+    ownership = ENFORCED if plain_files else ownership or settings.default_object_ownership
     if ownership != ENFORCED:
         found[OWNERSHIP] = ownership
     if not settings.default_public_access_block:

@@ -6,12 +6,12 @@ import asyncio
 import heapq
 import logging
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import Callable
 
 from sluice_s3.app.errors import DomainError
 from sluice_s3.app.index import Index
 from sluice_s3.app.index.buckets.queries import Usage
-from sluice_s3.app.index.buckets.rows import Bucket
+from sluice_s3.app.store.buckets import all_buckets
 from sluice_s3.app.store.quotas import COUNT_PAUSE_FACTOR, NO_USAGE
 
 logger = logging.getLogger("sluice.admin")
@@ -22,7 +22,6 @@ WAIT_SECONDS = 0.5
 """Seconds that a scrape waits for a count that just began: with few objects it is there."""
 BURST_SECONDS = 0.05
 """Seconds of counting without a pause."""
-PAGE = 1000
 HELP = {
     "sluice_bucket_bytes": "Bytes of all versions and of parts of open uploads, by bucket.",
     "sluice_bucket_objects": "Versions without delete markers, by bucket.",
@@ -65,7 +64,7 @@ class BucketUsage:
     async def _count(self) -> None:
         began, found, busy = self._now(), dict[str, Usage](), 0.0
         try:
-            async for bucket in self._buckets():
+            async for bucket in all_buckets(self._index):
                 started = self._now()
                 found[bucket.name] = await self._index.bucket_usage(bucket.id)
                 busy += self._now() - started
@@ -76,14 +75,6 @@ class BucketUsage:
         except DomainError as error:
             logger.warning("the buckets could not be counted: %s", type(error).__name__)
         self._next = max(began + FRESH_SECONDS, self._now() + COUNT_PAUSE_FACTOR * busy)
-
-    async def _buckets(self) -> AsyncIterator[Bucket]:
-        for account, _ in await self._index.accounts():
-            after = ""
-            while page := await self._index.buckets(account.id, "", after, PAGE):
-                for bucket in page:
-                    yield bucket
-                after = page[-1].name
 
     def _render(self, counted: dict[str, Usage]) -> bytes:
         largest = heapq.nlargest(self._most, counted.items(), key=lambda one: (one[1].bytes, one[1].objects))

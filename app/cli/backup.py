@@ -13,7 +13,7 @@ import typer
 
 from sluice_s3.app.cli.common import ConfigOption, DataOption, IndexOption, JsonOption, fail, load_settings
 from sluice_s3.app.cli.rebuild import show_progress, without_server
-from sluice_s3.app.errors import DomainError
+from sluice_s3.app.errors import DomainError, describe
 from sluice_s3.app.settings import Settings
 from sluice_s3.storage_drivers.errors import DriverError
 
@@ -66,7 +66,7 @@ def backup_command(
             with directory.locked(alone=True):
                 pruned = directory.prune(keep)
     except (DomainError, DriverError, OSError, apsw.Error) as error:
-        fail(f"the backup failed: {_reason(error)}")
+        fail(f"the backup failed: {describe(error)}")
     if as_json:
         print(json.dumps({**made._asdict(), "pruned": pruned}))
     else:
@@ -110,7 +110,7 @@ def restore_command(
             raise typer.Exit(0 if report.whole else DAMAGED)
         _restore(load_settings(data=data, config=config, index=index), directory, backup, as_json)
     except (DomainError, DriverError, OSError, apsw.Error, CannotStart) as error:
-        fail(f"{'the check' if check_only else 'the restore'} failed: {_reason(error)}")
+        fail(f"{'the check' if check_only else 'the restore'} failed: {describe(error)}")
 
 
 def _restore(settings: Settings, directory: BackupDirectory, name: str | None, as_json: bool) -> None:
@@ -141,15 +141,6 @@ async def _fsck(settings: Settings) -> FsckReport:
         for one in store.all.values():
             report.add(await fsck(one, repair=False))
     return report
-
-
-def _reason(error: Exception) -> str:
-    """Return what an operator reads of an error."""
-    if isinstance(error, DomainError):
-        return str(error.detail.get("reason") or type(error).__name__)
-    if isinstance(error, OSError) and error.strerror:
-        return f"{error.strerror}: {error.filename}" if error.filename else error.strerror
-    return str(error)
 
 
 def _print_made(made: Summary, pruned: tuple[int, int, int] | None, backups: Path) -> None:

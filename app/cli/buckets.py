@@ -44,8 +44,6 @@ buckets = typer.Typer(name="bucket", help="Buckets, their stores and quotas.", n
 T = TypeVar("T")
 POLL_SECONDS = 0.5
 """Seconds between two reads of a move's progress."""
-PAGE = 1000
-"""Buckets that are read at once."""
 
 
 @buckets.command("list")
@@ -72,12 +70,13 @@ def list_buckets(
 
 
 async def _rows(index: Index, usage: bool) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = []
-    for account, _ in await index.accounts():
-        after = ""
-        while page := await index.buckets(account.id, "", after, PAGE):
-            found += [await _row(index, bucket, account.display_name or account.id, usage) for bucket in page]
-            after = page[-1].name
+    from sluice_s3.app.store.buckets import all_buckets
+
+    owners = {account.id: account.display_name or account.id for account, _ in await index.accounts()}
+    found = [
+        await _row(index, bucket, owners.get(bucket.owner_id, bucket.owner_id), usage)
+        async for bucket in all_buckets(index)
+    ]
     return sorted(found, key=lambda row: str(row["bucket"]))
 
 
@@ -133,7 +132,7 @@ def create(
 async def _create(
     opened: Store, settings: Settings, name: str, store: str | None, owner: str | None, versioning: bool
 ) -> None:
-    from sluice_s3.app.access.bucket_access import ENFORCED, initial_settings
+    from sluice_s3.app.access.bucket_access import initial_settings
     from sluice_s3.app.index.schema.tables import ENABLED, UNVERSIONED
     from sluice_s3.app.store.buckets import create_bucket
     from sluice_s3.app.store.regions import Regions
@@ -151,7 +150,7 @@ async def _create(
         owner or accounts[0],
         Regions(settings.region).default,
         settings.max_buckets,
-        initial_settings(settings, ENFORCED if plain_files else None, plain_files=plain_files),
+        initial_settings(settings, plain_files=plain_files),
         ENABLED if versioning else UNVERSIONED,
         with_files=True,
     )

@@ -98,7 +98,7 @@ async def _bucket(store: Store, settings: Settings, name: str, owner: str | None
 
     Raises CannotStart when it is on another store, or another account's.
     """
-    from sluice_s3.app.access.bucket_access import ENFORCED, initial_settings
+    from sluice_s3.app.access.bucket_access import initial_settings
     from sluice_s3.app.startup import CannotStart
     from sluice_s3.app.store.regions import Regions
 
@@ -120,7 +120,7 @@ async def _bucket(store: Store, settings: Settings, name: str, owner: str | None
             Regions(settings.region).default,
             settings.max_buckets,
             store.name,
-            initial_settings(settings, ENFORCED, plain_files=True),
+            initial_settings(settings, plain_files=True),
         )
     except BucketAlreadyOwnedByYou:
         pass

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from sluice_s3.app.cli.common import ConfigOption, DataOption, IndexOption, fail, load_settings
-from sluice_s3.app.errors import DomainError
+from sluice_s3.app.errors import DomainError, describe
 from sluice_s3.app.settings import Settings
 
 if TYPE_CHECKING:
@@ -72,4 +72,4 @@ async def _run(settings: Settings, file: Path, *, write: bool) -> list[Change]:
     except (InitError, CannotStart) as error:
         fail(str(error), code)
     except (DomainError, OSError) as error:
-        fail(f"the index cannot be used: {type(error).__name__} {error}", code)
+        fail(f"the index cannot be used: {describe(error)}", code)

@@ -1,4 +1,4 @@
-"""The index, as commands open it beside a running server."""
+"""The index as commands open it, and the server beside them."""
 
 from __future__ import annotations
 
@@ -80,3 +80,13 @@ def runs_here(settings: Settings) -> bool:
         return True
     lock.close()
     return False
+
+
+def find_gateway(settings: Settings, option: str) -> str:
+    """Return the URL that the last server here listened on; exit with 2, and name `option`, if there was none."""
+    from sluice_s3.app.server.processes.listen import S3, read_addresses
+
+    try:
+        return read_addresses(settings.run_dir)[S3]
+    except (OSError, KeyError):
+        fail(f"no server has run here yet: give {option}", 2)

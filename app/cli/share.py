@@ -3,28 +3,22 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Annotated, NamedTuple
+from typing import TYPE_CHECKING, Annotated
 from urllib.parse import quote, urlsplit
 
 import typer
 
 from sluice_s3.app.cli.common import ConfigOption, DataOption, IndexOption, fail, load_settings
-from sluice_s3.app.cli.opened_index import run_with_index
+from sluice_s3.app.cli.opened_index import find_gateway, run_with_index
 from sluice_s3.app.settings import Settings
 
 if TYPE_CHECKING:
     from sluice_s3.app.index import Index
+    from sluice_s3.app.index.iam.rows import AccessKey
 
 LONGEST_SECONDS = 7 * 24 * 3600
 """The longest that AWS allows (https://docs.aws.amazon.com/AmazonS3/latest/userguide/using-presigned-url.html)."""
 UNIT_SECONDS = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86_400}
-
-
-class Key(NamedTuple):
-    """The access key that signs."""
-
-    access_key: str
-    secret_key: str
 
 
 def share_command(
@@ -70,7 +64,7 @@ def _seconds(text: str) -> int:
 
 async def _signer(
     index: Index, settings: Settings, access_key: str | None, bucket: str, wanted: tuple[str, str] | None
-) -> Key:
+) -> AccessKey:
     """Return the key that signs, once bucket and object are known to exist."""
     found = await index.bucket(bucket)
     if found is None:
@@ -86,28 +80,23 @@ async def _signer(
         usable = [] if first is None or first[0].disabled else [one for one in first[1] if not one.disabled]
         if not usable:
             fail("the first account has no key that works: give --access-key", 3)
-        return Key(usable[0].access_key, usable[0].secret)
+        return usable[0]
     row_of_key = await index.access_key(access_key)
     if row_of_key is None or row_of_key.disabled or row_of_key.token:
         fail("no such access key, or it is disabled or temporary", 3)
-    return Key(row_of_key.access_key, row_of_key.secret)
+    return row_of_key
 
 
 def _endpoint(settings: Settings, endpoint: str | None) -> str:
-    from sluice_s3.app.server.processes.listen import read_addresses
-
     if endpoint is None:
-        try:
-            return read_addresses(settings.run_dir)["s3"]
-        except (OSError, KeyError):
-            fail("no server has run here yet: give --endpoint", 2)
+        return find_gateway(settings, "--endpoint")
     if not re.fullmatch(r"https?://[^/?#]+/?", endpoint):
         fail(f"--endpoint {endpoint}: give http://HOST[:PORT] or https://HOST[:PORT]", 2)
     return endpoint
 
 
 def _presign(
-    endpoint: str, region: str, signer: Key, bucket: str, key: str, version: str, seconds: int, upload: bool
+    endpoint: str, region: str, signer: AccessKey, bucket: str, key: str, version: str, seconds: int, upload: bool
 ) -> str:
     """Return the URL, signed by version 4."""
     from awscrt import auth, http
@@ -117,7 +106,7 @@ def _presign(
     request = http.HttpRequest("PUT" if upload else "GET", path, http.HttpHeaders([("host", place.netloc)]))
     config = auth.AwsSigningConfig(
         signature_type=auth.AwsSignatureType.HTTP_REQUEST_QUERY_PARAMS,
-        credentials_provider=auth.AwsCredentialsProvider.new_static(signer.access_key, signer.secret_key),
+        credentials_provider=auth.AwsCredentialsProvider.new_static(signer.access_key, signer.secret),
         region="us-east-1" if region == "auto" else region,
         service="s3",
         use_double_uri_encode=False,

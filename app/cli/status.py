@@ -71,7 +71,7 @@ def _addresses(settings: Settings) -> dict[str, str]:
 
 
 def _state(addresses: dict[str, str]) -> str:
-    """Return what the server says of itself; for a name's certificate or an address of elsewhere it cannot."""
+    """Return whether the server says that it is ready."""
     import ssl
     import urllib.request
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from sluice_s3.app.cli.common import ConfigOption, DataOption, JsonOption, fail, load_settings, progress_bar
+from sluice_s3.app.cli.opened_index import find_gateway
 from sluice_s3.app.settings import Settings
 
 if TYPE_CHECKING:
@@ -125,7 +126,6 @@ def _classes(texts: list[str]) -> dict[str, str]:
 def _gateway(settings: Settings, url: str | None, parallel: int) -> Endpoint:
     """Return this gateway as an endpoint, as its first account."""
     from sluice_s3.app.access.root_credentials import FILE_NAME, WeakCredentials, root_credentials
-    from sluice_s3.app.server.processes.listen import read_addresses
     from sluice_s3.app.store.regions import Regions
     from sluice_s3.app.transfer.endpoints import Endpoint
 
@@ -136,10 +136,7 @@ def _gateway(settings: Settings, url: str | None, parallel: int) -> Endpoint:
     except (WeakCredentials, OSError) as error:
         fail(str(error))
     if url is None:
-        try:
-            url = read_addresses(settings.run_dir)["s3"]
-        except (OSError, KeyError):
-            fail("no server has run here yet: give --gateway", 2)
+        url = find_gateway(settings, "--gateway")
     region = Regions(settings.region).default
     return Endpoint(url, region, keys.access_key, keys.secret_key, connections=parallel)
 

@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from sluice_s3.app.access.bucket_access import ENFORCED, initial_settings
+from sluice_s3.app.access.bucket_access import initial_settings
 from sluice_s3.app.errors import DomainError
 from sluice_s3.app.index.buckets.rows import Bucket
 from sluice_s3.app.index.schema.tables import ENABLED, UNVERSIONED
@@ -102,7 +102,7 @@ class Buckets:
             raise InitError(f"{where}.store: there is no store {given.store!r} in the settings")
         store = services.store.of(given.store or services.store.name)
         plain_files = store.tree is not None
-        settings = initial_settings(services.settings, ENFORCED if plain_files else None, plain_files=plain_files)
+        settings = initial_settings(services.settings, plain_files=plain_files)
         versioning = UNVERSIONED if given.object_lock is None else ENABLED
         return Bucket(0, name, owner_id, services.region, 0, store.name, settings=settings, versioning=versioning)
 

@@ -5,13 +5,29 @@ On a store of layout *tree* a bucket is also a directory.
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
+
 from sluice_s3.app.errors import BucketAlreadyExists, BucketNotEmpty
+from sluice_s3.app.index import Index
 from sluice_s3.app.index.buckets.rows import Bucket
 from sluice_s3.app.store.driver_errors import translate_driver_errors
 from sluice_s3.app.store.plain_files.reconcile import ReconcileReport, adopt, forget_vanished
 from sluice_s3.app.store.plain_files.writes import PlainFiles
 from sluice_s3.app.store.store import Store
 from sluice_s3.storage_drivers.tree import Collision, SkippedCounts
+
+PAGE = 1000
+"""Buckets that are read at once."""
+
+
+async def all_buckets(index: Index) -> AsyncIterator[Bucket]:
+    """Yield the buckets of all accounts, oldest account first, each account's by name."""
+    for account, _ in await index.accounts():
+        after = ""
+        while page := await index.buckets(account.id, "", after, PAGE):
+            for bucket in page:
+                yield bucket
+            after = page[-1].name
 
 
 async def create_bucket(

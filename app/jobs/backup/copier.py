@@ -18,7 +18,7 @@ from pathlib import Path
 from xxhash import xxh3_128_hexdigest
 
 from sluice_s3.app.index.tools.manifest import BackedFile, Manifest, Part
-from sluice_s3.app.jobs.backup.copying import Copied, SourceFailed, copy_run, hash_file, naming
+from sluice_s3.app.jobs.backup.copying import Copied, SourceFailed, copy_run, hash_file, naming, open_source
 from sluice_s3.app.jobs.backup.directory import NEW, BackupDirectory
 from sluice_s3.app.private_files import sync_directory
 from sluice_s3.app.settings import StoreSettings
@@ -29,7 +29,7 @@ from sluice_s3.storage_drivers.tree.types import Stamp, stamp_of
 
 THREADS = 4
 RETRY_SECONDS = (0.5, 1.0, 1.5)
-"""Pauses before a file that seems missing or short is looked at again: a network mount may not know it yet."""
+"""Pauses before a file that seems missing or short is opened again: a network mount may not know it yet."""
 NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EFBIG})
 """Errors of the backup's own disk: what is read gives none of them."""
 STABLE_ATTEMPTS = 5
@@ -148,12 +148,8 @@ class Copier:
     # blobs and packs
     def _open(self, file: BackedFile, path: str) -> int:
         root = self._stores[file.store].directory
-        try:
-            return os.open(f"{root}/{path}", os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
-        except FileNotFoundError:
-            raise SourceFailed("it is missing") from None
-        except OSError as error:
-            raise SourceFailed(error.strerror) from error
+        assert root is not None
+        return open_source(root / path)
 
     def _copy_blob(self, file: BackedFile, known: list[Part]) -> Copies:
         if known:

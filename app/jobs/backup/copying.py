@@ -60,12 +60,17 @@ def naming(path: Path) -> Iterator[None]:
         raise
 
 
-def hash_file(path: Path) -> Copied:
-    """Return size and hash of a file. Raises SourceFailed."""
+def open_source(path: Path) -> int:
+    """Return a descriptor of a file to read. Raises SourceFailed."""
     try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
+        return os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
     except OSError as error:
         raise SourceFailed("it is missing" if isinstance(error, FileNotFoundError) else error.strerror) from error
+
+
+def hash_file(path: Path) -> Copied:
+    """Return size and hash of a file. Raises SourceFailed."""
+    descriptor = open_source(path)
     try:
         return copy_run(descriptor, 0, None, None)
     finally:

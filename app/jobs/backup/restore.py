@@ -19,7 +19,7 @@ from sluice_s3.app.index.tools.backup import ExportedIndex, install, take_out
 from sluice_s3.app.index.tools.manifest import BackedFile, Manifest, Part
 from sluice_s3.app.jobs.backup.check import NOT_WRITTEN, Report, describe, note_missing, require_index
 from sluice_s3.app.jobs.backup.copier import THREADS, Progress
-from sluice_s3.app.jobs.backup.copying import SourceFailed, copy_run, naming
+from sluice_s3.app.jobs.backup.copying import SourceFailed, copy_run, naming, open_source
 from sluice_s3.app.jobs.backup.directory import INDEX, KEYS, MANIFEST, BackupDirectory
 from sluice_s3.app.jobs.backup.keys import restore_keys
 from sluice_s3.app.jobs.backup.plain_files import PlainFiles
@@ -182,10 +182,7 @@ class Restore:
         return faults
 
     def _write_part(self, part: Part, written: int) -> bool:
-        try:
-            source = os.open(self._directory.file(part.name), os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
-        except OSError as error:
-            raise SourceFailed("it is missing" if isinstance(error, FileNotFoundError) else error.strerror) from error
+        source = open_source(self._directory.file(part.name))
         try:
             copied = copy_run(source, 0, part.size, written)
         finally:

@@ -52,7 +52,7 @@ class AdminCall:
     services: Services
     request: S3Request
     caller: Call
-    """Who calls, for IAM; without parameters."""
+    """The caller, as IAM knows it; without parameters."""
 
     @property
     def account_id(self) -> str:

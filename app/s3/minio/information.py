@@ -12,6 +12,7 @@ from sluice_s3.app.s3.minio.call import AdminCall, plain
 from sluice_s3.app.s3.minio.routes import route
 from sluice_s3.app.s3.notifications.xml import minio_arn
 from sluice_s3.app.s3.wire.response import Response
+from sluice_s3.app.store.buckets import all_buckets
 from sluice_s3.app.store.store import Store
 from sluice_s3.storage_drivers.types import UNKNOWN_SIZE
 
@@ -19,7 +20,6 @@ COUNT_SECONDS = 5.0
 """Seconds that counting may take; what is not counted then says so."""
 USAGE_SECONDS = 2.0
 NOT_COUNTED = "not counted in time"
-MAX_BUCKETS = 10_000
 _started = time.time()
 
 
@@ -58,17 +58,12 @@ async def _counts(call: AdminCall) -> dict[str, Any]:
     index = call.services.index
     try:
         async with asyncio.timeout(COUNT_SECONDS):
-            buckets = [
-                bucket
-                for account, _ in await index.accounts()
-                for bucket in await index.buckets(account.id, "", "", MAX_BUCKETS)
-            ]
-            used = [await index.bucket_usage(bucket.id) for bucket in buckets]
+            used = [await index.bucket_usage(bucket.id) async for bucket in all_buckets(index)]
     except TimeoutError:
         unknown = {"count": 0, "error": NOT_COUNTED}
         return {"buckets": unknown, "objects": unknown, "usage": {"size": 0, "error": NOT_COUNTED}}
     return {
-        "buckets": {"count": len(buckets)},
+        "buckets": {"count": len(used)},
         "objects": {"count": sum(one.objects for one in used)},
         "usage": {"size": sum(one.bytes for one in used)},
     }

@@ -16,7 +16,7 @@ from sluice_s3.app.s3.minio.errors import no_such
 
 
 class Parent(NamedTuple):
-    """Who owns service accounts: a user, or the account itself (`user` is None)."""
+    """The owner of service accounts: a user, or the account itself (`user` is None)."""
 
     name: str
     """The access key of the parent itself."""

@@ -62,12 +62,12 @@ async def info_canned_policy(call: AdminCall) -> Response:
     """Return a policy: with its dates for clients of version 2 of this call, else its text alone."""
     name = call.parameter("name")
     policy = await require_arn(call, name, "iam:GetPolicy", "iam:GetPolicyVersion")
-    told = (await call.iam("GetPolicy", PolicyArn=policy))["Policy"]
-    version = await call.iam("GetPolicyVersion", PolicyArn=policy, VersionId=told["DefaultVersionId"])
+    found = (await call.iam("GetPolicy", PolicyArn=policy))["Policy"]
+    version = await call.iam("GetPolicyVersion", PolicyArn=policy, VersionId=found["DefaultVersionId"])
     text = orjson.Fragment(str(version["PolicyVersion"]["Document"]))
     if call.request.query.get("v") != "2":
         return plain(text)
-    dates = {date: told[date] for date in ("CreateDate", "UpdateDate") if date in told}
+    dates = {date: found[date] for date in ("CreateDate", "UpdateDate") if date in found}
     return plain({"PolicyName": name, "Policy": text, **dates})
 
 

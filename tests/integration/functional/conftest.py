@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import base64
 import itertools
+import time
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
 from tests.integration.functional.identities import service
+from tests.integration.functional.minio_admin import Admin
 from tests.support.gateway import Gateway, client
 from tests.support.places import kinds_for, placed
 
@@ -58,3 +60,15 @@ def other(gateway: Gateway) -> Any:
 def iam(gateway: Gateway) -> Any:
     """boto3 for IAM as the first account."""
     return service(gateway, "iam")
+
+
+@pytest.fixture
+def admin(gateway: Gateway) -> Admin:
+    """The account itself, as a caller of MinIO's admin API."""
+    return Admin(gateway)
+
+
+@pytest.fixture
+def name() -> str:
+    """A name that no other test uses."""
+    return f"minio-{time.time_ns()}-{next(_numbers)}"

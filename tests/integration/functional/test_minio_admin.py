@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import itertools
 import json
-import time
 from collections.abc import Callable
 from typing import Any
 from urllib.parse import urlsplit
@@ -21,19 +19,6 @@ from tests.integration.functional.minio_admin import ROOT, Admin, refused
 from tests.support.gateway import ACCESS_KEY, SECRET_KEY, Gateway, client
 from tests.support.raw_http import Client, Request
 from tests.support.signing import Key, Way, sign_full
-
-_numbers = itertools.count(1)
-
-
-@pytest.fixture
-def admin(gateway: Gateway) -> Admin:
-    return Admin(gateway)
-
-
-@pytest.fixture
-def name() -> str:
-    """A name that no other test uses."""
-    return f"minio-{time.time_ns()}-{next(_numbers)}"
 
 
 def s3_of(gateway: Gateway, key: str, secret: str) -> Callable[[], Any]:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import itertools
 import json
-import time
 from typing import Any
 
 import pytest
@@ -14,19 +12,6 @@ from tests.integration.functional.minio_admin import Admin, refused
 from tests.support.gateway import ACCESS_KEY, Gateway
 from tests.support.raw_http import Client, Request
 from tests.support.signing import Key, Way, sign_full
-
-_numbers = itertools.count(1)
-
-
-@pytest.fixture
-def admin(gateway: Gateway) -> Admin:
-    return Admin(gateway)
-
-
-@pytest.fixture
-def name() -> str:
-    """A name that no other test uses."""
-    return f"minio-right-{time.time_ns()}-{next(_numbers)}"
 
 
 def caller(gateway: Gateway, iam: Any, *actions: str) -> Admin:

@@ -6,25 +6,17 @@ import pytest
 
 from sluice_s3.app.admin import metrics
 from sluice_s3.app.admin.metrics import JournalLags
-
-
-class Clock:
-    """The time, which stands still."""
-
-    now = 1_000_000.0
-
-    def time(self) -> float:
-        return self.now
+from tests.support.clock import StoppedClock
 
 
 @pytest.fixture
-def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
-    clock = Clock()
+def clock(monkeypatch: pytest.MonkeyPatch) -> StoppedClock:
+    clock = StoppedClock()
     monkeypatch.setattr(metrics, "time", clock)
     return clock
 
 
-def test_journals_that_stand_still_are_behind_by_the_oldest_change(clock: Clock) -> None:
+def test_journals_that_stand_still_are_behind_by_the_oldest_change(clock: StoppedClock) -> None:
     lags = JournalLags()
     assert lags.seconds("s", 0, 0, 7) == 0
     clock.now += 100
@@ -36,7 +28,7 @@ def test_journals_that_stand_still_are_behind_by_the_oldest_change(clock: Clock)
     assert lags.seconds("s", 0, 0, 9) == 0
 
 
-def test_changes_with_an_old_time_are_not_behind_while_journals_get_on(clock: Clock) -> None:
+def test_changes_with_an_old_time_are_not_behind_while_journals_get_on(clock: StoppedClock) -> None:
     lags = JournalLags()
     for watermark in range(10):
         assert lags.seconds("s", 5, 1000, watermark) == 0

@@ -13,21 +13,12 @@ from sluice_s3.app.s3.request_rates import RequestRateLimits
 from sluice_s3.app.server.shared_memory import request_rates
 from sluice_s3.app.server.shared_memory.request_rates import PROBES, RequestRates
 from sluice_s3.app.settings import Settings
-
-
-class Clock:
-    """The time, which stands still."""
-
-    def __init__(self) -> None:
-        self.now = 1000.0
-
-    def monotonic(self) -> float:
-        return self.now
+from tests.support.clock import StoppedClock
 
 
 @pytest.fixture
-def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
-    clock = Clock()
+def clock(monkeypatch: pytest.MonkeyPatch) -> StoppedClock:
+    clock = StoppedClock()
     monkeypatch.setattr(request_rates, "time", clock)
     return clock
 
@@ -36,7 +27,7 @@ def admitted(rates: RequestRates, caller: str, count: int, per_second: int = 10)
     return sum(rates.admit(caller, per_second) for _ in range(count))
 
 
-def test_a_second_may_come_at_once_and_then_the_rate_holds(tmp_path: Path, clock: Clock) -> None:
+def test_a_second_may_come_at_once_and_then_the_rate_holds(tmp_path: Path, clock: StoppedClock) -> None:
     rates = RequestRates(tmp_path / "rates", create=True)
     assert admitted(rates, "a", 30) == 10
     clock.now += 0.5
@@ -45,7 +36,7 @@ def test_a_second_may_come_at_once_and_then_the_rate_holds(tmp_path: Path, clock
     assert admitted(rates, "a", 30) == 10, "what was not used before does not add up"
 
 
-def test_processes_count_together_and_callers_apart(tmp_path: Path, clock: Clock) -> None:
+def test_processes_count_together_and_callers_apart(tmp_path: Path, clock: StoppedClock) -> None:
     one = RequestRates(tmp_path / "rates", create=True)
     other = RequestRates(tmp_path / "rates")
     assert admitted(one, "a", 6) == 6
@@ -54,7 +45,7 @@ def test_processes_count_together_and_callers_apart(tmp_path: Path, clock: Clock
 
 
 def test_a_slot_is_taken_again_and_a_full_house_is_shared(
-    tmp_path: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, clock: StoppedClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(request_rates, "SLOTS", 1)
     rates = RequestRates(tmp_path / "rates", create=True)
