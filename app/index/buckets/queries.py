@@ -34,6 +34,28 @@ def _render_usage(dialect: SqlDialect) -> str:
     """
 
 
+def _render_totals(dialect: SqlDialect) -> str:
+    bucket = dialect.number("bucket")
+    return f"""
+    WITH current(bytes, objects) AS (
+        SELECT coalesce(sum(size), 0), count(*) FROM versions WHERE bucket_id = {bucket} AND state = 1
+    ), older(bytes, versions, markers) AS (
+        SELECT coalesce(sum(CASE WHEN state = 0 THEN size ELSE 0 END), 0),
+            coalesce(sum(CASE WHEN state = 0 THEN 1 ELSE 0 END), 0),
+            coalesce(sum(CASE WHEN state = 0 THEN 0 ELSE 1 END), 0)
+        FROM versions WHERE bucket_id = {bucket} AND state != 1
+    ), open_uploads(uploads) AS (
+        SELECT count(*) FROM uploads WHERE bucket_id = {bucket} AND completed_seq = 0
+    ), parts_of(bytes) AS (
+        SELECT coalesce(sum(parts.size), 0) FROM uploads JOIN parts ON parts.upload = uploads.id
+        WHERE uploads.bucket_id = {bucket} AND uploads.completed_seq = 0
+    )
+    SELECT current.objects, current.bytes, older.versions, older.bytes, older.markers, open_uploads.uploads,
+        parts_of.bytes
+    FROM current, older, open_uploads, parts_of
+    """
+
+
 def _render_stored(dialect: SqlDialect) -> str:
     return f"""
     WITH mine(id) AS MATERIALIZED (SELECT id FROM buckets WHERE store = {dialect.text("store")})
@@ -60,6 +82,7 @@ def _render_stored_with_classes(dialect: SqlDialect) -> str:
 BUCKET = Query(_render_bucket)
 BUCKETS = Query(f"SELECT {', '.join(Bucket._fields)} FROM buckets WHERE settings != '' ORDER BY id")
 USAGE = Query(_render_usage)
+TOTALS = Query(_render_totals)
 STORED = Query(_render_stored)
 STORED_WITH_CLASSES = Query(_render_stored_with_classes)
 
@@ -73,6 +96,27 @@ class Usage(NamedTuple):
     bytes: int
     objects: int
     """The number of versions, without delete markers."""
+
+
+class Totals(NamedTuple):
+    """The contents of a bucket by kind. Sizes are bytes; a copy counts like its source."""
+
+    objects: int
+    """Current objects."""
+    object_bytes: int
+    older_versions: int
+    """Noncurrent versions, without delete markers."""
+    older_bytes: int
+    delete_markers: int
+    """Current and noncurrent ones."""
+    uploads: int
+    """Open multipart uploads."""
+    upload_bytes: int
+
+    @property
+    def bytes(self) -> int:
+        """Everything together, as quotas count it."""
+        return self.object_bytes + self.older_bytes + self.upload_bytes
 
 
 def bucket(bucket_id: int) -> Transaction[Bucket | None]:
@@ -97,6 +141,15 @@ def usage_of_bucket(bucket_id: int) -> Transaction[Usage]:
     """
     ((size, count),) = yield USAGE.bind(bucket=bucket_id)
     return Usage(int(size), int(count))
+
+
+def totals_of_bucket(bucket_id: int) -> Transaction[Totals]:
+    """Return the contents of a bucket by kind.
+
+    Reads all of its rows.
+    """
+    (row,) = yield TOTALS.bind(bucket=bucket_id)
+    return Totals(*map(int, row))
 
 
 def stored_in_buckets(store: str) -> Transaction[int]:
