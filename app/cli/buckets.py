@@ -256,6 +256,25 @@ def _check_source(settings: Settings, store: str) -> None:
         fail("a bucket cannot be moved from a store of the layout tree")
 
 
+@buckets.command("cancel-move")
+def cancel_move(
+    bucket: Annotated[str, typer.Argument(help="The bucket.")],
+    data: DataOption = None,
+    config: ConfigOption = None,
+    index: IndexOption = None,
+) -> None:
+    """Turn a move back: new writes go to the old store again, and what was moved comes back.
+
+    Exit codes: 0 done, 1 the bucket is not being moved, 3 no such bucket.
+    """
+    settings = load_settings(data=data, config=config, index=index)
+    try:
+        back = _run(settings, lambda opened: opened.turn_back(bucket), BucketBusy)
+    except BucketBusy as error:
+        fail(str(error.detail["reason"]))
+    print(f"the server moves it back to the store {back.store}", file=sys.stderr)
+
+
 @buckets.command()
 def quota(
     bucket: Annotated[str, typer.Argument(help="The bucket.")],

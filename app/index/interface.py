@@ -152,6 +152,7 @@ class Index(Engine):
     bucket_of = Scan(bucket_queries.bucket)
     bucket_size = Scan(relocation_queries.bucket_size)
     bucket_usage = Scan(bucket_queries.usage_of_bucket)
+    bucket_totals = Scan(bucket_queries.totals_of_bucket)
     stored_bytes = Scan(bucket_queries.stored_bytes)
 
     # objects
@@ -364,6 +365,7 @@ class Index(Engine):
     # moves of buckets to another store
 
     begin_move = Write(tx.bucket_migration.start_bucket_move, locks=global_lock, invalidates=True)
+    turn_back = Write(tx.bucket_migration.turn_bucket_back, locks=global_lock, invalidates=True)
     end_move = Write(tx.bucket_migration.finish_bucket_move, locks=global_lock, invalidates=True)
     moving = Read(tx.bucket_migration.moving_buckets)
     snapshot_is_due = Read(tx.bucket_migration.snapshot_is_due, snapshot=True)

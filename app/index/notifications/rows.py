@@ -46,6 +46,14 @@ def note_of(target: str) -> str:
     return f"notify:{target}"
 
 
+def delivered_note(target: str) -> str:
+    """Return the name of the note with a target's last delivery.
+
+    The note is a JSON object of `at` (milliseconds since the epoch) and `messages` (accepted at once), or empty.
+    """
+    return f"notify-delivered:{target}"
+
+
 def given_up_note(target: str) -> str:
     """Return the name of the note that counts the dropped messages of a target.
 

@@ -6,6 +6,7 @@ from collections.abc import Collection, Sequence
 from typing import Any
 
 from sluice_s3.app.index.buckets.transactions import configure_bucket
+from sluice_s3.app.index.meta.statements import SET_META
 from sluice_s3.app.index.notifications.rows import Backlog, Message, NewMessage
 from sluice_s3.app.index.notifications.statements import ADD_MESSAGE, BACKLOG, MESSAGES, REMOVE_MESSAGE
 from sluice_s3.app.index.sql.transaction import Draw, Transaction, now_ms
@@ -59,9 +60,11 @@ def messages_without(target: str, limit: int, keys: Collection[tuple[int, str]])
     return selected[:limit]
 
 
-def forget_messages(ids: Sequence[int]) -> Transaction[None]:
-    """Remove messages that were sent."""
+def forget_messages(ids: Sequence[int], note: tuple[str, str] | None = None) -> Transaction[None]:
+    """Remove messages that were sent or given up. `note` is the name and text of a note to set with it."""
     yield REMOVE_MESSAGE, [(number,) for number in ids]
+    if note is not None:
+        yield SET_META, note
 
 
 def backlog() -> Transaction[list[Backlog]]:

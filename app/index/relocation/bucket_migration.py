@@ -48,17 +48,40 @@ def start_bucket_move(name: str, store: str) -> Transaction[Bucket]:
         raise BucketBusy(reason=f"it is being moved to {bucket.store}")
     if bucket.moved and bucket.moved > (yield from _last_snapshot(bucket.store)):
         raise BucketBusy(reason="its last move is not written down beside the data yet: try again in a moment")
+    return (yield from _move(bucket, store))
+
+
+def _move(bucket: Bucket, store: str) -> Transaction[Bucket]:
     number: int = yield DRAW
     yield MOVE_BUCKET, (store, bucket.store, number, bucket.id)
     yield SET_META, (MOVED, str(number))
     return bucket._replace(store=store, source=bucket.store, moved=number)
 
 
+def turn_bucket_back(name: str) -> Transaction[Bucket]:
+    """Cancel a move: new data goes to the old store again, and what was copied moves back there.
+
+    Raises NoSuchBucket, and BucketBusy for a bucket that is not being moved. The journals of both stores describe a
+    bucket while it moves, so that those of the old store have all of it.
+    """
+    rows = yield BUCKET, (name,)
+    if not rows:
+        raise NoSuchBucket()
+    bucket = Bucket._make(rows[0])
+    if not bucket.source:
+        raise BucketBusy(reason="it is not being moved")
+    return (yield from _move(bucket, bucket.source))
+
+
 def finish_bucket_move(bucket: Bucket) -> Transaction[bool]:
     """End a move after which nothing of the bucket is left on its old store.
 
     Returns False until the journals of the new store contain the whole bucket, because from then on only they count.
+    False also for a move that was cancelled meanwhile.
     """
+    rows = yield BUCKET, (bucket.name,)
+    if not rows or Bucket._make(rows[0]).moved != bucket.moved:
+        return False
     if (yield from _last_snapshot(bucket.store)) < bucket.moved:
         return False
     number = yield DRAW

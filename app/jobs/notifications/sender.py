@@ -16,7 +16,14 @@ import orjson
 
 from sluice_s3.app.crash import crash_point
 from sluice_s3.app.index.interface import Index
-from sluice_s3.app.index.notifications.rows import EXPIRED, REFUSED, Message, given_up_note, note_of
+from sluice_s3.app.index.notifications.rows import (
+    EXPIRED,
+    REFUSED,
+    Message,
+    delivered_note,
+    given_up_note,
+    note_of,
+)
 from sluice_s3.app.index.sql.transaction import now_ms
 from sluice_s3.app.jobs.notifications.held_keys import HeldKey, HeldKeys, Key, key_of
 from sluice_s3.app.jobs.notifications.targets import MessageRefused, Target, TargetError, open_target
@@ -191,7 +198,8 @@ class NotificationSender:
         crash_point("notify.sent")
         delivery.accepted_before = delivery.accepted
         if sent:
-            await self._index.forget_messages([message.id for message in sent])
+            text = orjson.dumps({"at": now_ms(), "messages": len(sent)}).decode()
+            await self._index.forget_messages([message.id for message in sent], (delivered_note(delivery.name), text))
             self._note_accepted(delivery, sent, failed)
         errors = [error for _, error in failed.values()]
         down = not sent and _is_down(errors)

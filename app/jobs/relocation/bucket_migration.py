@@ -143,6 +143,8 @@ class BucketMigration:
         nothing_left = not requests
         after = 0
         while rows := await self._index.bodies(self._bucket.id, after):
+            if await self._is_cancelled():
+                return False
             after = rows[-1].seq
             requests = []
             for row in rows:
@@ -159,6 +161,10 @@ class BucketMigration:
             self._rows += len(rows)
             await self._record_progress()
         return nothing_left
+
+    async def _is_cancelled(self) -> bool:
+        found = await self._index.bucket_of(self._bucket.id)
+        return found is None or found.moved != self._bucket.moved
 
     def _is_elsewhere(self, body: str, storage_class: str) -> bool:
         """Return whether a body must move.

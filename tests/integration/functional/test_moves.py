@@ -189,3 +189,13 @@ def test_a_bucket_whose_store_is_not_in_the_settings(tmp_path: Path) -> None:
         assert told.returncode == 3
         assert "'slow', which is not in the settings" in told.stderr
         assert moving(gateway, "moved") is None
+
+
+def test_a_move_is_cancelled(tmp_path: Path) -> None:
+    with configured(tmp_path) as gateway:
+        make(client(gateway.endpoint, region="eu-west-1"), "moved", "eu-west-1:slow")
+    assert gateway.run("bucket", "cancel-move", "none", check=False).returncode == 3
+    assert gateway.run("bucket", "cancel-move", "moved", check=False).returncode == 1
+    gateway.run("bucket", "move", "moved", "fast")
+    for store in ("slow", "fast"):  # the second time that of the first
+        assert f"back to the store {store}" in gateway.run("bucket", "cancel-move", "moved").stderr

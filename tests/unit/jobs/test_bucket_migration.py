@@ -302,6 +302,65 @@ async def test_what_is_refused(store: Store) -> None:
     await store.index.begin_move(bucket.name, "fast")
 
 
+async def test_a_move_that_is_turned_back(settings: Settings) -> None:
+    """What was copied comes back, what was written meanwhile too, and the journals of the old store tell all of it."""
+    async with stores(settings) as store:
+        bucket = await make(store, "fast")
+        with pytest.raises(BucketBusy):
+            await store.index.turn_back(bucket.name)
+        with pytest.raises(NoSuchBucket):
+            await store.index.turn_back("not-there")
+        await fill(store, bucket)
+        await decide(store)
+        await store.index.begin_move(bucket.name, "slow")
+        mover = BucketMigrator(store, lambda: 2, lambda: 1)
+        await decide(store)
+        await mover.run_once()
+        await put(store.of("slow"), bucket, "written-meanwhile", LARGE)
+        assert "slow" in await lies_on(store, bucket)
+        (begun,) = await store.index.moving()
+        back = await store.index.turn_back(bucket.name)
+        assert (back.store, back.source) == ("fast", "slow")
+        assert not await store.index.end_move(begun), "the cancelled move ended the other one"
+        await decide(store)
+        before = await whole(store, bucket)
+    report, lost = rebuilt(settings)
+    assert (report.damage, lost) == ([], [])
+    async with stores(settings) as store:
+        assert await whole(store, bucket) == before
+        (found,) = await store.index.moving()
+        assert (found.store, found.source) == ("fast", "slow")
+        await decide(store)
+        mover = BucketMigrator(store, lambda: 2, lambda: 1)
+        for _ in range(100):
+            await mover.run_once()
+            await decide(store)
+            if not await store.index.moving():
+                break
+        assert await lies_on(store, bucket) == {"fast"}
+        assert await whole(store, bucket) == before
+        assert await store.index.stores_in_use() == {"fast": 1}
+
+
+async def test_a_pass_ends_when_its_move_is_turned_back(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    bucket = await make(store, "fast")
+    await fill(store, bucket)
+    await decide(store)
+    await store.index.begin_move(bucket.name, "slow")
+    await decide(store)
+    mover = BucketMigrator(store, lambda: 2, lambda: 1)
+    read = store.index.find_part_blobs
+
+    async def turned(bucket_id: int) -> object:
+        found = await read(bucket_id)
+        await store.index.turn_back(bucket.name)
+        return found
+
+    monkeypatch.setattr(store.index, "find_part_blobs", turned)
+    await mover.run_once()
+    assert await lies_on(store, bucket) == {"fast"}
+
+
 async def test_what_lies_elsewhere_comes_to_the_store_of_its_bucket(store: Store) -> None:
     bucket = await make(store, "slow")
     stray = await make(store, "fast")

@@ -14,7 +14,7 @@ import pytest
 
 from sluice_s3.app.admin.notifications import target_samples
 from sluice_s3.app.index.notifications import transactions as outbox
-from sluice_s3.app.index.notifications.rows import Message, NewMessage, note_of
+from sluice_s3.app.index.notifications.rows import Message, NewMessage, delivered_note, note_of
 from sluice_s3.app.index.sqlite.index import SqliteIndex
 from sluice_s3.app.jobs.notifications import held_keys, sender
 from sluice_s3.app.jobs.notifications.sender import NotificationSender
@@ -108,9 +108,12 @@ async def test_what_is_refused_holds_up_its_key_alone(index: SqliteIndex, monkey
     assert noted["error"] == "TargetError: no"
     assert receiver.closed == 1
     assert [one.messages for one in await index.backlog()] == [2]
+    delivered = orjson.loads(await index.note(delivered_note("t")))
+    assert (delivered["messages"], delivered["at"] >= noted["at"] - 10_000) == (3, True)
     receiver.refused.clear()
     await job.run_once()
     assert receiver.taken[-2:] == ["a2", "a3"]
+    assert orjson.loads(await index.note(delivered_note("t")))["messages"] == 2
     assert await index.note(note_of("t")) == ""
 
 
