@@ -17,6 +17,7 @@ from sluice_s3.app.access.root_credentials import admin_token
 from sluice_s3.app.admin import accounts, buckets, identities, notifications, stores
 from sluice_s3.app.admin.bodies import BodyLimits
 from sluice_s3.app.admin.bucket_usage import BucketUsage
+from sluice_s3.app.admin.console_files import ConsoleFiles, make_router
 from sluice_s3.app.admin.metrics import JournalLags, store_samples
 from sluice_s3.app.index import Index, open_index
 from sluice_s3.app.settings import Settings
@@ -134,6 +135,7 @@ def create_application(settings: Settings, context: Processes) -> FastAPI:
     for part in (accounts, buckets, identities, stores, notifications):
         app.include_router(part.router, prefix="/api/v1", dependencies=guarded)
     app.include_router(_pages(app), dependencies=guarded)
+    app.include_router(make_router(ConsoleFiles()))
 
     lags = JournalLags()
 

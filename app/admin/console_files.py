@@ -1,0 +1,131 @@
+"""The console's files: one page for all its paths, and static files that never change under their address."""
+
+from __future__ import annotations
+
+import asyncio
+import gzip
+import hashlib
+from pathlib import Path
+from typing import NamedTuple
+
+import aiofiles
+from fastapi import APIRouter, HTTPException, Request, Response
+from fastapi.responses import RedirectResponse
+
+from sluice_s3 import app as package
+
+ROOT = Path(package.__file__).parent / "console"
+PAGE = "index.html"
+PAGES = "/console/"
+MEDIA_TYPES = {
+    ".css": "text/css; charset=utf-8",
+    ".js": "text/javascript; charset=utf-8",
+    ".svg": "image/svg+xml",
+    ".txt": "text/plain; charset=utf-8",
+}
+FIRST_MODULES = ("vendor/*.js", "js/*.js", "js/components/*.js", "js/rooms/sign-in/*.js")
+"""What the first page needs: browsers load it at once, before they have read who imports what."""
+NOT_FIRST = frozenset({"vendor/uplot.js", "vendor/qrcode-generator.js"})
+IMMUTABLE = "public, max-age=31536000, immutable"
+
+
+class StaticFile(NamedTuple):
+    """A file in memory, plain and compressed."""
+
+    body: bytes
+    compressed: bytes
+    media_type: str
+    etag: str
+
+
+class ConsoleFiles:
+    """Reads the files below a directory once, off the event loop, and keeps them."""
+
+    def __init__(self, root: Path = ROOT) -> None:
+        self._root = root
+        self._paths = {
+            path.relative_to(root).as_posix(): path
+            for path in sorted(root.rglob("*"))
+            if path.suffix in MEDIA_TYPES and path.is_file()
+        }
+        self._files: dict[str, StaticFile] = {}
+        self._version = ""
+        self._page: Response | None = None
+
+    async def find(self, version: str, name: str) -> StaticFile | None:
+        """Return a file of a version by its path below the directory, None if there is none."""
+        if name not in self._paths or version != await self.version():
+            return None
+        if name not in self._files:
+            self._files[name] = await _read(self._paths[name])
+        return self._files[name]
+
+    async def version(self) -> str:
+        """Return the digest of all files, which is part of their addresses."""
+        if not self._version:
+            digest = hashlib.sha256()
+            for name, path in self._paths.items():
+                digest.update(name.encode() + b"\0" + await _read_bytes(path))
+            self._version = digest.hexdigest()[:16]
+        return self._version
+
+    async def page(self) -> Response:
+        """Return the page of all paths, with the addresses of its files."""
+        if self._page is None:
+            self._page = await self._make_page()
+        return self._page
+
+    async def _make_page(self) -> Response:
+        base = f"{PAGES}static/{await self.version()}"
+        first = [
+            f'<link rel="modulepreload" href="{base}/{path.relative_to(self._root).as_posix()}">'
+            for pattern in FIRST_MODULES
+            for path in sorted(self._root.glob(pattern))
+            if path.relative_to(self._root).as_posix() not in NOT_FIRST
+        ]
+        template = (await _read_bytes(self._root / PAGE)).decode()
+        text = template.replace("{base}", base).replace("{preloads}", "\n".join(first))
+        return Response(text, media_type="text/html; charset=utf-8", headers={"cache-control": "no-cache"})
+
+
+async def _read_bytes(path: Path) -> bytes:
+    async with aiofiles.open(path, "rb") as file:
+        return await file.read()
+
+
+async def _read(path: Path) -> StaticFile:
+    body = await _read_bytes(path)
+    compressed = await asyncio.to_thread(gzip.compress, body, 9, mtime=0)
+    return StaticFile(body, compressed, MEDIA_TYPES[path.suffix], f'"{hashlib.sha256(body).hexdigest()[:32]}"')
+
+
+def _answer(request: Request, found: StaticFile) -> Response:
+    headers = {"cache-control": IMMUTABLE, "etag": found.etag, "vary": "accept-encoding"}
+    if request.headers.get("if-none-match") == found.etag:
+        return Response(status_code=304, headers=headers)
+    if "gzip" in request.headers.get("accept-encoding", ""):
+        return Response(found.compressed, media_type=found.media_type, headers=headers | {"content-encoding": "gzip"})
+    return Response(found.body, media_type=found.media_type, headers=headers)
+
+
+def make_router(files: ConsoleFiles) -> APIRouter:
+    """Return the routes of the console's page and files. Nobody needs to be signed in to load them."""
+    router = APIRouter(include_in_schema=False)
+
+    @router.get("/")
+    async def root() -> Response:
+        return RedirectResponse(PAGES, 302)
+
+    @router.get("/console/static/{version}/{name:path}")
+    async def static(request: Request, version: str, name: str) -> Response:
+        found = await files.find(version, name)
+        if found is None:
+            raise HTTPException(404, "no such file of the console")
+        return _answer(request, found)
+
+    @router.get("/console")
+    @router.get("/console/{_:path}")
+    async def page() -> Response:
+        return await files.page()
+
+    return router

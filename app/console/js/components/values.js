@@ -1,0 +1,43 @@
+// Values as people read them, with the exact one in the title.
+import { html, useState } from "../ui.js";
+import { formatBytes, formatCount, formatTime, formatUtc } from "../format.js";
+import { Button } from "./button.js";
+
+/** A size: 1.50 KiB, exact on hover. */
+export function Bytes({ value }) {
+  return html`<span class="nowrap" title=${value >= 1024 ? `${formatCount(value)} bytes` : undefined}>${formatBytes(value)}</span>`;
+}
+
+/** A moment in the local zone, UTC on hover. `value`: a Date, milliseconds, or ISO text; none: a dash. */
+export function Time({ value }) {
+  if (value === null || value === undefined || value === "") return "–";
+  return html`<time class="nowrap" datetime=${new Date(value).toISOString()} title=${formatUtc(value)}>${formatTime(value)}</time>`;
+}
+
+/** A badge; `kind`: good, warn, bad, accent. */
+export function Badge({ kind = "", title, children }) {
+  return html`<span class="badge ${kind}" title=${title}>${children}</span>`;
+}
+
+/** A button that copies text, on plain http as well. */
+export function Copy({ text, label = "Copy" }) {
+  const [done, setDone] = useState(false);
+  const copy = async () => {
+    await copyText(text);
+    setDone(true);
+    setTimeout(() => setDone(false), 1500);
+  };
+  return html`<${Button} kind="plain" icon=${done ? "check" : "copy"} label=${done ? "Copied" : label} onClick=${copy} />`;
+}
+
+/** Copies text. Browsers have `navigator.clipboard` under https and on localhost only. */
+export async function copyText(text) {
+  if (navigator.clipboard) return navigator.clipboard.writeText(text);
+  const area = document.createElement("textarea");
+  area.value = text;
+  (document.querySelector("dialog[open]") ?? document.body).append(area);
+  area.select();
+  document.execCommand("copy");
+  area.remove();
+  return undefined;
+}

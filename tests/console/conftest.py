@@ -1,0 +1,103 @@
+"""One gateway and one browser for all tests of the console; each test has a tab, cookies and buckets of its own."""
+
+from __future__ import annotations
+
+import itertools
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from playwright.sync_api import Browser, Page, expect, sync_playwright
+
+from tests.console.tab import Tab
+from tests.support.environment import lack
+from tests.support.gateway import Gateway, client
+
+HERE = Path(__file__).parent
+BROWSERS = ("chromium", "chromium-browser", "google-chrome")
+TIMEOUT_MS = 15_000
+_numbers = itertools.count(1)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Keep the tests of the console in one process: they share a browser."""
+    for item in items:
+        if item.path.is_relative_to(HERE):
+            item.add_marker(pytest.mark.xdist_group("console"))
+
+
+@pytest.fixture(scope="package")
+def gateway(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gateway]:
+    """A gateway with an admin listener."""
+    with Gateway(
+        tmp_path_factory.mktemp("console") / "data",
+        workers=1,
+        options=("--admin-port", "0", "--admin-host", "127.0.0.1"),
+    ) as one:
+        yield one
+
+
+@pytest.fixture(scope="package")
+def browser() -> Iterator[Browser]:
+    """Debian's Chromium. It ends with this package: its event loop would stand in the way of other tests."""
+    path = next((found for name in BROWSERS if (found := shutil.which(name))), None)
+    if path is None:
+        lack("no Chromium (Debian: chromium)")
+    expect.set_options(timeout=TIMEOUT_MS)
+    with sync_playwright() as playwright:
+        one = playwright.chromium.launch(executable_path=path, args=["--no-sandbox", "--disable-gpu"])
+        yield one
+        one.close()
+
+
+@pytest.fixture
+def open_tab(browser: Browser, gateway: Gateway) -> Iterator[Callable[..., Tab]]:
+    """Open a tab with cookies of its own; a fault that the page printed fails the test at its end."""
+    contexts, tabs = [], []
+
+    def open_one(**options: Any) -> Tab:
+        context = browser.new_context(base_url=gateway.admin, **options)
+        context.set_default_timeout(TIMEOUT_MS)
+        contexts.append(context)
+        tabs.append(Tab(context.new_page(), gateway))
+        return tabs[-1]
+
+    yield open_one
+    for context in contexts:
+        context.close()
+    assert [fault for tab in tabs for fault in tab.faults] == []
+
+
+@pytest.fixture
+def tab(open_tab: Callable[..., Tab]) -> Tab:
+    """A tab that is not signed in."""
+    return open_tab()
+
+
+@pytest.fixture
+def root_tab(tab: Tab) -> Tab:
+    """A tab of the root account, signed in by the session's API."""
+    tab.sign_in()
+    return tab
+
+
+@pytest.fixture
+def page(tab: Tab) -> Page:
+    """The page of a tab."""
+    return tab.page
+
+
+@pytest.fixture
+def s3(gateway: Gateway) -> Any:
+    """A boto3 client of the root account."""
+    return client(gateway.endpoint)
+
+
+@pytest.fixture
+def bucket(s3: Any) -> str:
+    """An empty bucket of this test's own."""
+    name = f"console-{next(_numbers)}"
+    s3.create_bucket(Bucket=name)
+    return name

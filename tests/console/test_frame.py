@@ -1,0 +1,83 @@
+"""The frame of every page: files, sign-in, rooms, palette."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+import pytest
+from playwright.sync_api import Page, Response, expect
+
+from tests.console.tab import Tab
+from tests.support.gateway import ACCESS_KEY, SECRET_KEY
+
+FIRST_LOAD_BYTES = 100_000
+
+
+def test_sign_in_and_out(tab: Tab) -> None:
+    """A person signs in by the form, lands on the page of the address, and signs out."""
+    page = tab.page
+    page.goto("/console/nowhere")
+    page.get_by_label("Access key").fill(ACCESS_KEY)
+    page.get_by_label("Secret key").fill("wrong-secret-key-012345")
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("alert")).to_be_visible()
+    tab.check_accessibility()
+    page.get_by_label("Secret key").fill(SECRET_KEY)
+    page.get_by_role("button", name="Sign in").click()
+    expect(page.get_by_text("No such page")).to_be_visible()
+    assert page.url.endswith("/console/nowhere")
+    tab.check_accessibility()
+    page.get_by_role("button", name="Your session").click()
+    page.get_by_role("menuitem", name="Sign out").click()
+    expect(page.get_by_label("Access key")).to_be_visible()
+    page.reload()
+    expect(page.get_by_label("Access key")).to_be_visible()
+
+
+def test_a_session_that_ends_asks_to_sign_in_and_keeps_the_page(root_tab: Tab) -> None:
+    """The page says that the session ended, and is there again after signing in."""
+    page = root_tab.page
+    page.goto("/console/nowhere")
+    expect(page.get_by_text("No such page")).to_be_visible()
+    page.context.clear_cookies()
+    page.reload()
+    page.get_by_label("Access key").fill(ACCESS_KEY)
+    page.get_by_label("Secret key").fill(SECRET_KEY)
+    page.keyboard.press("Enter")
+    expect(page.get_by_text("No such page")).to_be_visible()
+
+
+def test_palette_by_keyboard(root_tab: Tab) -> None:
+    """Ctrl-K, a word, Enter: another page, without the pointer."""
+    page = root_tab.page
+    page.goto("/console/nowhere")
+    expect(page.get_by_text("No such page")).to_be_visible()
+    page.keyboard.press("Control+k")
+    page.keyboard.type("peop")
+    expect(page.get_by_role("option")).to_have_count(1)
+    page.keyboard.press("Enter")
+    expect(page).to_have_url(re.compile("/console/people"))
+    expect(page.get_by_role("dialog")).to_have_count(0)
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_frame_is_accessible(open_tab: Callable[..., Tab], scheme: str) -> None:
+    """Both colour schemes, and the rooms' drawer of a phone."""
+    tab = open_tab(color_scheme=scheme, viewport={"width": 390, "height": 800})
+    tab.sign_in()
+    tab.page.goto("/console/nowhere")
+    tab.page.get_by_role("button", name="Rooms").click()
+    expect(tab.page.get_by_role("link", name="Buckets")).to_be_visible()
+    tab.check_accessibility()
+
+
+def test_first_load_is_small(page: Page) -> None:
+    """What the first page loads, compressed, stays within its budget."""
+    answers: list[Response] = []
+    page.on("response", answers.append)
+    page.goto("/console/")
+    expect(page.get_by_label("Access key")).to_be_visible()
+    total = sum(answer.request.sizes()["responseBodySize"] for answer in answers)
+    assert 10_000 < total < FIRST_LOAD_BYTES
+    assert all(answer.header_value("content-encoding") == "gzip" for answer in answers if "/static/" in answer.url)

@@ -1,0 +1,88 @@
+"""The console's page and static files."""
+
+from __future__ import annotations
+
+import gzip
+import re
+from pathlib import Path
+
+import pytest
+from fastapi import FastAPI
+from httpx import ASGITransport, AsyncClient
+
+from sluice_s3.app.admin.console_files import ROOT, ConsoleFiles, make_router
+
+VENDORED = {"vendor"}
+MAX_LINES = 150
+
+
+@pytest.fixture
+def browser() -> AsyncClient:
+    """A client of an application with nothing but the console."""
+    app = FastAPI()
+    app.include_router(make_router(ConsoleFiles()))
+    return AsyncClient(transport=ASGITransport(app), base_url="http://admin")
+
+
+async def _script(browser: AsyncClient) -> str:
+    found = re.search(r'<script type="module" src="([^"]+)"', (await browser.get("/console/")).text)
+    assert found is not None
+    return found[1]
+
+
+async def test_every_path_is_the_same_page(browser: AsyncClient) -> None:
+    """Paths of the console are made by its scripts, so that a reload of any of them works."""
+    assert (await browser.get("/")).headers["location"] == "/console/"
+    first = await browser.get("/console/")
+    assert first.status_code == 200
+    assert (await browser.get("/console/buckets/some/objects?prefix=a")).text == first.text
+    assert first.headers["cache-control"] == "no-cache"
+    assert "{" not in first.text
+
+
+async def test_all_that_the_page_names_is_there_and_immutable(browser: AsyncClient) -> None:
+    """Each address of the page answers, plain and compressed, with a strong ETag."""
+    addresses = re.findall(r'(?:src|href)="(/console/static/[^"]+)"', (await browser.get("/console/")).text)
+    assert len(addresses) > 20
+    for address in addresses:
+        plain = await browser.get(address, headers={"accept-encoding": "identity"})
+        assert plain.status_code == 200
+        assert "immutable" in plain.headers["cache-control"]
+        async with browser.stream("GET", address, headers={"accept-encoding": "gzip"}) as packed:
+            assert packed.headers["content-encoding"] == "gzip"
+            assert gzip.decompress(b"".join([part async for part in packed.aiter_raw()])) == plain.content
+        again = await browser.get(address, headers={"if-none-match": plain.headers["etag"]})
+        assert (again.status_code, again.content) == (304, b"")
+
+
+@pytest.mark.parametrize(
+    "name", ["js/no.js", "js/..%2f..%2fapp.py", "%2e%2e/app.py", "README.md", "index.html", "js", ""]
+)
+async def test_nothing_else_is_served(browser: AsyncClient, name: str) -> None:
+    """No path leaves the directory, and only files of the browser's types are served."""
+    base = (await _script(browser)).removesuffix("js/main.js")
+    assert base not in (await browser.get(base + name)).text
+
+
+async def test_files_of_another_version_are_not_mixed_with_these(browser: AsyncClient) -> None:
+    """A page of an older gateway must not load parts of a newer one."""
+    address = await _script(browser)
+    other = re.sub("static/[0-9a-f]{16}", f"static/{'0' * 16}", address)
+    assert (await browser.get(other)).status_code == 404
+
+
+def test_own_modules_stay_small() -> None:
+    """At most 150 lines each (CONTRIBUTING); no HTML is made from text."""
+    own = [path for path in sorted(ROOT.rglob("*.js")) if not VENDORED & set(path.relative_to(ROOT).parts)]
+    assert len(own) > 20
+    assert [path.name for path in own if len(path.read_text().splitlines()) > MAX_LINES] == []
+    assert [path.name for path in own if re.search(r"innerHTML|insertAdjacentHTML|\beval\(", path.read_text())] == []
+
+
+def test_every_import_is_a_file() -> None:
+    """Modules import by relative paths only, of files that are there."""
+    for path in sorted(ROOT.rglob("*.js")):
+        for name in re.findall(r"(?:\bfrom|\bimport)\s*\(?\s*\"([^\"]+)\"", path.read_text()):
+            assert name.startswith("."), f"{path.name}: {name}"
+            target: Path = (path.parent / name).resolve()
+            assert target.is_file() or "rooms" in target.parts, f"{path.name}: {name}"
