@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import os
 import time
+from dataclasses import asdict
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
@@ -11,10 +13,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from sluice_s3.app.cli.common import fail
+from sluice_s3.app.cli.common import JsonOption, fail
 
 if TYPE_CHECKING:
-    from sluice_s3.loadtests.compare.progress import Bar
+    from sluice_s3.loadtests.compare.plan import Plan
+    from sluice_s3.loadtests.compare.progress import Bar, JsonLines
     from sluice_s3.loadtests.compare.run import Run
 
 bench = typer.Typer(invoke_without_command=True, help="Compare stores and endpoints under load.")
@@ -55,6 +58,14 @@ def bench_command(
     results: Annotated[Path, typer.Option(help="A directory for the run is made in it.")] = Path("results"),
     name: Annotated[str, typer.Option(help="Of the run. Default: the time.")] = "",
     resume: Annotated[Path | None, typer.Option(help="Go on with this run; other options are those it had.")] = None,
+    minutes: Annotated[
+        float | None,
+        typer.Option(min=0.1, max=10_000, help="Divide so many over repeats and durations, instead of --repeats."),
+    ] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what the run would do.")] = False,
+    json_lines: Annotated[
+        bool, typer.Option("--json", help="Print one JSON object a line: progress, live figures, the verdict.")
+    ] = False,
 ) -> None:
     """Run load scenarios against each store through a new gateway and write the results.
 
@@ -69,10 +80,11 @@ def bench_command(
     from sluice_s3.loadtests.common.targets import Keys
     from sluice_s3.loadtests.compare import run as running
     from sluice_s3.loadtests.compare.plan import Plan, PlanError, select_scenarios
-    from sluice_s3.loadtests.compare.progress import Bar
+    from sluice_s3.loadtests.compare.progress import Bar, JsonLines
+    from sluice_s3.loadtests.compare.time_budget import divide
 
     keys = Keys(os.environ.get("AWS_ACCESS_KEY_ID", ""), os.environ.get("AWS_SECRET_ACCESS_KEY", ""), _region())
-    bar = Bar()
+    bar = JsonLines() if json_lines else Bar()
     try:
         if resume is not None:
             found = running.resume(resume, keys, bar)
@@ -84,10 +96,18 @@ def bench_command(
             chosen = select_scenarios(
                 scenario or (), full=full, users=users, duration=duration, sizes=sizes, settings=setting or ()
             )
+            stores, endpoints = tuple(store or (() if endpoint else _usual())), tuple(endpoint or ())
+            if minutes is not None:
+                count = len(stores) * (1 + direct + direct_unsynced) + len(endpoints)
+                division = divide(minutes, chosen, count)
+                repeats, chosen = division.repeats, dict(division.scenarios)
             plan = Plan(
-                repeats, chosen, processes, durability, workers, tuple(store or (() if endpoint else _usual())),
-                tuple(endpoint or ()), direct, direct_unsynced, str(directory or ""), keys.region, full,
+                repeats, chosen, processes, durability, workers, stores, endpoints, direct, direct_unsynced,
+                str(directory or ""), keys.region, full, minutes or 0.0,
             )  # fmt: skip
+            if dry_run:
+                _print_preview(plan, json_lines)
+                return
             found = running.start_run(results / _name(name), plan, keys, bar)
     except PlanError as error:
         fail(str(error), 2)
@@ -110,6 +130,7 @@ def report_command(run: Annotated[Path, typer.Argument(help="A directory that `s
 def compare_command(
     run_a: Annotated[Path, typer.Argument(help="A directory that `sluice bench` made.")],
     run_b: Annotated[Path, typer.Argument(help="Another one.")],
+    as_json: JsonOption = False,
 ) -> None:
     """Compare two runs target by target, and print which differences exceed the noise."""
     from sluice_s3.loadtests.compare.plan import PlanError
@@ -118,7 +139,26 @@ def compare_command(
         found = import_module("sluice_s3.loadtests.report.comparison").compare_runs(run_a, run_b)
     except (PlanError, OSError) as error:
         fail(str(error), 2)
+    if as_json:
+        print(
+            json.dumps({"a": found.a, "b": found.b, "remarks": found.remarks, "pairs": list(map(asdict, found.pairs))})
+        )
+        return
     import_module("sluice_s3.loadtests.report.console").show(found)
+
+
+@bench.command("scenarios")
+def scenarios_command(as_json: JsonOption = False) -> None:
+    """List the scenarios, with the paths of their Locust files."""
+    from sluice_s3.loadtests.compare.plan import SCENARIOS, select_scenarios
+
+    for chosen in select_scenarios(SCENARIOS).values():
+        one = SCENARIOS[chosen.name]
+        if as_json:
+            fields = {"name": one.name, "about": one.about, "default": one.default, "users": one.users}
+            print(json.dumps({**fields, "seconds": chosen.seconds, "bytes": chosen.bytes, "file": str(one.file)}))
+        else:
+            print(f"{one.name}: {one.about}\n    {one.file}")
 
 
 def _need(module: str) -> None:
@@ -126,11 +166,32 @@ def _need(module: str) -> None:
         fail("load tests need Locust and others: pip install 'sluice-s3[loadtest]'")
 
 
-def _play(run: Run, bar: Bar) -> None:
+def _print_preview(plan: Plan, as_json: bool) -> None:
+    from sluice_s3.loadtests.compare.preview import preview
+
+    found = preview(plan)
+    if as_json:
+        print(json.dumps(asdict(found)))
+        return
+    print(f"about {max(1, round(found.seconds / 60))} min: {found.repeats} repeats of {', '.join(found.scenarios)}")
+    for place in found.places:
+        what = f"{place.filesystem} at {place.mount}, " if place.mount else ""
+        space = f"{place.needed / 1e6:,.0f} MB of {place.free / 1e6:,.0f} MB free" if place.needed else ""
+        print(f"{place.name}: {place.where or 'a temporary directory'}: {place.problem or what + space}".rstrip(": "))
+    for warning in found.warnings:
+        print(f"note: {warning}")
+
+
+def _play(run: Run, bar: Bar | JsonLines) -> None:
     with bar.of(run.seconds_left()):
         run.go()
-    print(import_module("sluice_s3.loadtests.report").write_report(run.directory))
-    print(f"{run.meta['state']}: {run.directory}")
+    written = import_module("sluice_s3.loadtests.report").write_report(run.directory)
+    if hasattr(bar, "show_verdict"):
+        verdict = json.loads((run.directory / "report.json").read_text(encoding="utf-8"))["verdict"]
+        bar.show_verdict(run.meta["state"], verdict["headline"])
+    else:
+        print(written)
+        print(f"{run.meta['state']}: {run.directory}")
     if run.meta["state"] != "complete":
         raise typer.Exit(PARTIAL)
 

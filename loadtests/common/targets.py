@@ -14,6 +14,7 @@ import subprocess
 import sys
 import tempfile
 from array import array
+from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -116,8 +117,9 @@ class Running:
     """A target in its turn: started, ready, and on its core (None: any).
 
     A launched target has a directory in `parent` for its log and its data. If `data_parent` is set, the data alone lies
-    there and the index of Sluice in `parent`. Raises S3CallError, with what the target printed, if it does not get
-    ready. With a `certificate` it speaks TLS: Sluice by its settings, a command with `{certificate}` and `{key}`.
+    there and the index of Sluice in `parent`. `environment` is what it inherits (None: all of ours). With a
+    `certificate` it speaks TLS: Sluice by its settings, a command with `{certificate}` and `{key}`. Raises S3CallError,
+    with what the target printed, if it does not get ready.
     """
 
     def __init__(
@@ -128,8 +130,10 @@ class Running:
         core: int | None,
         data_parent: Path | None = None,
         certificate: Certificate | None = None,
+        environment: Mapping[str, str] | None = None,
     ) -> None:
         self._certificate = certificate
+        self._environment = os.environ if environment is None else environment
         self.tls = certificate and certificate.client()
         """What a client needs to trust it, if it speaks TLS."""
         self.target = target
@@ -203,7 +207,7 @@ class Running:
         for name, value in values.items():
             words = [word.replace(f"{{{name}}}", value) for word in words]
         environment = {
-            **os.environ,
+            **self._environment,
             "SLUICE_ROOT_ACCESS_KEY": self._keys.access_key,
             "SLUICE_ROOT_SECRET_KEY": self._keys.secret_key,
             "SLUICE_REGION": self._keys.region,

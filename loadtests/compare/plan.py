@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -25,9 +25,13 @@ class PlanError(Exception):
 
 @dataclass(frozen=True)
 class Scenario:
-    """A Locust file with its options: `quick` ends within seconds, `full` is as published."""
+    """A Locust file with its options: `quick` ends within seconds, `full` is as published.
+
+    `about` says in a sentence what it does and whose load that is.
+    """
 
     name: str
+    about: str
     quick: Mapping[str, str]
     full: Mapping[str, str]
     users: int = 1
@@ -45,23 +49,32 @@ SCENARIOS = {
     for one in (
         Scenario(
             "mixed",
+            "20 clients read (45 %), stat (30 %), write (15 %) and delete (10 %) objects of 10 MiB: an application.",
             {"size": "10MiB", "objects": "20", "duration": "4", "warm-up": "0.5"},
             {"size": "10MiB", "objects": "500", "duration": "300", "warm-up": "5"},
             users=20,
         ),
         Scenario(
             "sizes",
+            "One client writes and reads objects from 100 KB to 100 MB: how the time grows with the size.",
             {"sizes": "100KB,1MB,10MB,100MB", "times": "10", "most": "100MB"},
             {"sizes": "100KB,1MB,10MB,100MB,1GB,10GB", "times": "10", "most": "100GB"},
         ),
-        Scenario("small_files", {"share": "0.006", "reads": "500"}, {"share": "1"}),
+        Scenario(
+            "small_files",
+            "A source tree is written by one client and read by sixteen: many files of a few kilobytes.",
+            {"share": "0.006", "reads": "500"},
+            {"share": "1"},
+        ),
         Scenario(
             "batches",
+            "Ten files at a time, of 1 KB, 1 MB and 10 MB, with pauses: exports and nightly jobs.",
             {"sizes": "1KB,1MB,10MB", "batches": "2", "pause": "0.1"},
             {"sizes": "1KB,1MB,100MB", "batches": "5", "pause": "10"},
         ),
         Scenario(
             "threads",
+            "Files of 500 KB by 1 to 32 writers at once: where more clients stop helping.",
             {"sizes": "500KB", "numbers": "1,2,4,8,16,32", "step-seconds": "0.6", "most": "60MB"},
             {
                 "sizes": "10KB,100KB,500KB,1MB,10MB,100MB,1GB",
@@ -70,15 +83,22 @@ SCENARIOS = {
                 "most": "2GB",
             },
         ),
-        Scenario("stat_delete_list", {"counts": "1000"}, {"counts": "1000,100000,1000000", "stats": "2000"}),
+        Scenario(
+            "stat_delete_list",
+            "Looks up, deletes and lists keys in a bucket of a thousand: metadata without bytes.",
+            {"counts": "1000"},
+            {"counts": "1000,100000,1000000", "stats": "2000"},
+        ),
         Scenario(
             "open_loop",
+            "The mix at a fixed rate of arrivals: what a busy hour does to the slowest requests.",
             {"rate": "100", "duration": "4", "warm-up": "0.5"},
             {"rate": "500", "duration": "60", "warm-up": "5", "objects": "2000"},
             default=False,
         ),
         Scenario(
             "boto3_mixed",
+            "The mix through boto3, with objects of 1 MiB: what an application in Python sees.",
             {"size": "1MiB", "objects": "20", "duration": "4", "warm-up": "0.5"},
             {"size": "10MiB", "objects": "200", "duration": "60", "warm-up": "5"},
             users=8,
@@ -121,6 +141,8 @@ class Plan:
     """Where temporary stores are created; empty: the system's default."""
     region: str = "us-east-1"
     full: bool = False
+    minutes: float = 0.0
+    """Minutes that the run may take in all; 0: as long as its repeats take."""
     note: Mapping[str, Any] = field(default_factory=dict)
 
     def as_json(self) -> dict[str, Any]:
@@ -166,12 +188,17 @@ def select_scenarios(
             arguments["sizes"] = sizes
         arguments |= arguments_by_scenario.get(name, {})
         count = users if users is not None and scenario.users > 1 else scenario.users
-        try:
-            needed, seconds = _bytes(name, arguments), _seconds(name, arguments)
-        except (ValueError, OverflowError) as error:  # the latter of what is infinite
-            raise PlanError(f"{name}: {error}") from error
-        chosen[name] = SelectedScenario(name, count, arguments, seconds, needed)
+        chosen[name] = with_arguments(SelectedScenario(name, count, {}, 0.0, 0), arguments)
     return chosen
+
+
+def with_arguments(chosen: SelectedScenario, arguments: Mapping[str, str]) -> SelectedScenario:
+    """Return the scenario with these options, and estimates for them. Raises PlanError."""
+    try:
+        needed, seconds = _bytes(chosen.name, arguments), _seconds(chosen.name, arguments)
+    except (ValueError, OverflowError) as error:  # the latter of what is infinite
+        raise PlanError(f"{chosen.name}: {error}") from error
+    return replace(chosen, arguments=arguments, seconds=seconds, bytes=needed)
 
 
 def _settings(settings: Iterable[str], scenario_names: Sequence[str]) -> dict[str, dict[str, str]]:

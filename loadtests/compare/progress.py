@@ -1,18 +1,30 @@
-"""The progress of a run: a bar on a terminal, lines elsewhere."""
+"""The progress of a run: a bar on a terminal, lines elsewhere, or lines of JSON for programs."""
 
 from __future__ import annotations
 
+import json
+import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import asdict
+from typing import Any
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, SpinnerColumn, TaskID, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
+from sluice_s3.loadtests.compare.live import LiveFigures
+from sluice_s3.loadtests.compare.time_budget import TURN_SECONDS
 from sluice_s3.loadtests.compare.trial import TrialResult
+
+PRIOR_SECONDS = 20.0
+"""The estimate counts as much as so many seconds of the pace so far."""
 
 
 class Bar:
     """Shows the progress of a run."""
+
+    live = False
 
     def __init__(self, console: Console | None = None) -> None:
         self.console = console or Console(stderr=True)
@@ -35,10 +47,13 @@ class Bar:
             self._task = self._progress.add_task("", total=max(seconds, 1.0))
             yield
 
-    def show_start(self, what: str) -> None:
-        """Show the current step."""
+    def show_start(self, what: str, cell: tuple[str, str, int] | None = None) -> None:
+        """Show the current step. One without a cell begins a turn, whose time beside its cells is counted now."""
         if self._task is not None:
-            self._progress.update(self._task, description=what)
+            self._progress.update(self._task, description=what, advance=0 if cell else TURN_SECONDS)
+
+    def show_live(self, figures: LiveFigures) -> None:
+        """Show nothing: a bar has no place for it."""
 
     def show_end(self, seconds: float, outcome: TrialResult | None, what: str) -> None:
         """Advance by the estimated seconds of a cell that ended."""
@@ -52,3 +67,72 @@ class Bar:
     def print_line(self, message: str) -> None:
         """Print one line."""
         self.console.print(message, markup=False, highlight=False, soft_wrap=True)
+
+
+class JsonLines:
+    """Writes each event as one JSON object a line, with the seconds that are left (`left_s`).
+
+    Who reads may go away: then the run goes on in silence.
+    """
+
+    live = True
+
+    def __init__(self) -> None:
+        self._began = time.monotonic()
+        self._total = self._done = 0.0
+        self._since = self._began
+        self._cell: tuple[str, str, int] | None = None
+
+    @contextmanager
+    def of(self, seconds: float) -> Iterator[None]:
+        """Count down from an estimate of `seconds`, until the end of the block."""
+        self._began = self._since = time.monotonic()
+        self._total = seconds
+        self._write("begin", seconds=seconds)
+        yield
+
+    def show_start(self, what: str, cell: tuple[str, str, int] | None = None) -> None:
+        """Write the current step. One without a cell begins a turn, whose time beside its cells is counted now."""
+        self._cell = cell
+        if cell is None:
+            self._count(TURN_SECONDS)
+        self._write("start", what=what, **self._cell_fields())
+
+    def show_live(self, figures: LiveFigures) -> None:
+        """Write the figures of the last second."""
+        self._write("live", **asdict(figures))
+
+    def show_end(self, seconds: float, outcome: TrialResult | None, what: str) -> None:
+        """Write how a cell ended."""
+        self._count(seconds)
+        if outcome is not None:
+            fields = {"state": outcome.state, "reason": outcome.reason, "rows": outcome.rows, "errors": outcome.errors}
+            self._write("cell", what=what, **self._cell_fields(), **fields)
+
+    def print_line(self, message: str) -> None:
+        """Write a message."""
+        self._write("line", text=message)
+
+    def show_verdict(self, state: str, headline: list[str]) -> None:
+        """Write the verdict, as the last event."""
+        self._total = self._done
+        self._write("verdict", state=state, headline=headline)
+
+    def _cell_fields(self) -> dict[str, Any]:
+        return dict(zip(("target", "scenario", "repeat"), self._cell, strict=True)) if self._cell else {}
+
+    def _count(self, seconds: float) -> None:
+        """Count estimated seconds as done."""
+        self._done += seconds
+        self._since = time.monotonic()
+
+    def _left(self) -> float:
+        """Return the seconds left: the estimate, corrected by the pace so far."""
+        pace = (self._since - self._began + PRIOR_SECONDS) / (self._done + PRIOR_SECONDS)
+        return max(0.0, (self._total - self._done) * pace - (time.monotonic() - self._since))
+
+    def _write(self, event: str, **fields: Any) -> None:
+        try:
+            print(json.dumps({"event": event, **fields, "left_s": round(self._left(), 1)}), flush=True)
+        except OSError:  # else the interpreter would fail again when it flushes at its end
+            sys.stdout = open("/dev/null", "w", encoding="utf-8")

@@ -13,13 +13,14 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any, Protocol
 
 from sluice_s3.loadtests.common.s3_calls import S3CallError
 from sluice_s3.loadtests.common.targets import Keys
 from sluice_s3.loadtests.compare import run_metadata as meta_file
+from sluice_s3.loadtests.compare.live import LiveFigures, RowsTail
 from sluice_s3.loadtests.compare.plan import Plan, PlanError, SelectedScenario
 from sluice_s3.loadtests.compare.resources import Sampler
 from sluice_s3.loadtests.compare.targets import (
@@ -30,7 +31,8 @@ from sluice_s3.loadtests.compare.targets import (
     start_target,
     targets_of,
 )
-from sluice_s3.loadtests.compare.trial import Interrupted, LocustJob, TrialResult, run_locust
+from sluice_s3.loadtests.compare.time_budget import TURN_SECONDS
+from sluice_s3.loadtests.compare.trial import Interrupted, LocustJob, TrialResult, rows_directory, run_locust
 from sluice_s3.loadtests.mounts.fuse_server import MountFailed
 from sluice_s3.storage_drivers.mountinfo import mount_of
 from sluice_s3.storage_drivers.probing.probe import measure
@@ -38,14 +40,24 @@ from sluice_s3.storage_drivers.probing.probe import measure
 SPARE = 1.1
 """Free space that must be left beyond the estimated bytes of a turn."""
 SYNC_SECONDS = 120.0
+TIME_TOLERANCE = 1.1
+"""A run with `minutes` may take so many times longer."""
+LATEST, LATEST_SECONDS = 1.5, 60.0
+"""And it is ended, within a repeat, after so many times its minutes and so many seconds."""
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 class Progress(Protocol):
-    """Shows the progress of a run."""
+    """Shows the progress of a run. `live`: whether it wants the figures of each second."""
 
-    def show_start(self, what: str) -> None:
-        """Show that a step began."""
+    live: bool
+
+    def show_start(self, what: str, cell: tuple[str, str, int] | None = None) -> None:
+        """Show that a step began, perhaps of a cell: target, scenario, repeat."""
+        ...
+
+    def show_live(self, figures: LiveFigures) -> None:
+        """Show the requests of the last second."""
         ...
 
     def show_end(self, seconds: float, outcome: TrialResult | None, what: str) -> None:
@@ -68,6 +80,7 @@ class Run:
         self._progress = progress
         self._parent = Path(plan.directory or tempfile.gettempdir()).absolute()
         self._check: Callable[[], None] = lambda: None
+        self._slowest_repeat = 0.0
         self.targets = targets_of(plan)
 
     @property
@@ -77,9 +90,8 @@ class Run:
 
     def seconds_left(self) -> float:
         """Return the estimated time left, in seconds."""
-        return sum(
-            chosen.seconds for target, repeat in self._trials_in_order() for chosen in self._pending(target, repeat)
-        )
+        turns = [pending for turn in self._trials_in_order() if (pending := self._pending(*turn))]
+        return sum(TURN_SECONDS + sum(chosen.seconds for chosen in pending) for pending in turns)
 
     def go(self) -> None:
         """Run the cells that are missing.
@@ -90,11 +102,9 @@ class Run:
         meta_file.write(self.directory, self.meta)
         sampler = Sampler(self.directory / "resources.csv", self.meta["started"])
         try:
-            with _ending_by_signal() as self._check:
-                for target, repeat in self._trials_in_order():
-                    pending = self._pending(target, repeat)
-                    if pending:
-                        self._run_target(target, repeat, pending, sampler)
+            with _ending_by_signal() as ended_by_signal:
+                self._check = self._timed(ended_by_signal)
+                self._run_repeats(sampler, time.monotonic())
             self._close("complete" if not self.failed else "partial", self._why())
         except Interrupted as error:
             self._close("partial", str(error))
@@ -102,6 +112,34 @@ class Run:
         finally:
             sampler.close()
             shutil.rmtree(self.directory / "work", ignore_errors=True)
+
+    def _run_repeats(self, sampler: Sampler, began: float) -> None:
+        """Run all turns; with `minutes`, no repeat is begun for which the time would not do."""
+        repeat, since = 1, began
+        for target, number in self._trials_in_order():
+            if number != repeat:
+                now = time.monotonic()
+                self._slowest_repeat = max(self._slowest_repeat, now - since)
+                if self.plan.minutes and now + self._slowest_repeat > began + self.plan.minutes * 60 * TIME_TOLERANCE:
+                    self._progress.print_line(f"the time is up: {repeat} of {self.plan.repeats} repeats were measured")
+                    self.plan = replace(self.plan, repeats=repeat)
+                    self.meta["plan"] = self.plan.as_json()
+                    return
+                repeat, since = number, now
+            pending = self._pending(target, number)
+            if pending:
+                self._run_target(target, number, pending, sampler)
+
+    def _timed(self, check: Callable[[], None]) -> Callable[[], None]:
+        """Return a check that also ends a run that takes much longer than its minutes."""
+        latest = time.monotonic() + self.plan.minutes * 60 * LATEST + LATEST_SECONDS
+
+        def timed() -> None:
+            check()
+            if self.plan.minutes and time.monotonic() > latest:
+                raise Interrupted(f"it took far more than its {self.plan.minutes:g} minutes")
+
+        return timed
 
     def _trials_in_order(self) -> Iterator[tuple[Target, int]]:
         """Yield the turns in their order.
@@ -164,7 +202,7 @@ class Run:
         self, target: Target, repeat: int, chosen: SelectedScenario, there: RunningTarget, sampler: Sampler
     ) -> None:
         what = f"{target.name}: {chosen.name} ({repeat} of {self.plan.repeats})"
-        self._progress.show_start(what)
+        self._progress.show_start(what, (target.name, chosen.name, repeat))
         _sync(there.path)
         bucket = bucket_name(chosen.name)
         job = LocustJob(
@@ -177,10 +215,17 @@ class Run:
             actors = {"gateway": there.gateway_pid, "generator": pid, "mount": there.mount_pid}
             sampler.start((target.name, chosen.name, repeat), actors, there.path)
 
+        tail = RowsTail(rows_directory(self.directory, job))
+
+        def sample() -> None:
+            sampler.sample()
+            if self._progress.live:
+                self._progress.show_live(tail.look())
+
         outcome = None
         try:
             outcome = run_locust(
-                job, self.directory, on_start=on_start, sample=sampler.sample, broken=_broken(there), check=self._check
+                job, self.directory, on_start=on_start, sample=sample, broken=_broken(there), check=self._check
             )
         except Interrupted:
             self._note(target, repeat, chosen, self._interrupted(job))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import secrets
 import shlex
 import shutil
@@ -115,7 +116,10 @@ def start_target(target: Target, plan: Plan, keys: Keys, parent: Path, log: Path
         launched = Launched(
             target.name, command=command(plan, local), durability=plan.durability, driver="" if local else place.driver
         )
-        running = Running(launched, own, place.path if local else parent, None, None if local else place.path)
+        running = Running(
+            launched, own, place.path if local else parent, None, None if local else place.path,
+            environment=without_settings(os.environ),
+        )  # fmt: skip
         try:
             with running:
                 host = f"http://{running.address[0]}:{running.address[1]}"
@@ -128,6 +132,14 @@ def start_target(target: Target, plan: Plan, keys: Keys, parent: Path, log: Path
         except S3CallError as error:
             log.write_text(str(error))
             raise
+
+
+def without_settings(environment: Mapping[str, str]) -> dict[str, str]:
+    """Return an environment without a gateway's settings.
+
+    Where `sluice bench` is called beside a gateway, `SLUICE_INDEX` and the like are those of its data.
+    """
+    return {name: value for name, value in environment.items() if not name.startswith(("SLUICE_", "MINIO_"))}
 
 
 def command(plan: Plan, local: bool) -> str:

@@ -83,6 +83,11 @@ def master_arguments(processes: int) -> list[str]:
     return ["--processes", str(processes), *bind, "--master-port", port]
 
 
+def rows_directory(directory: Path, job: LocustJob) -> Path:
+    """Return where Locust's processes write their rows while it runs."""
+    return directory / "work" / f"{job.target}-{job.chosen.name}-{job.repeat}"
+
+
 def run_locust(
     job: LocustJob,
     directory: Path,
@@ -98,8 +103,7 @@ def run_locust(
     going on, or an empty string. `check` raises Interrupted when the user wants the end; it is passed on, and the rows
     so far are in a partial file.
     """
-    name = f"{job.chosen.name}-{job.repeat}"
-    parts = directory / "work" / f"{job.target}-{name}"
+    parts = rows_directory(directory, job)
     parts.mkdir(parents=True, exist_ok=True)
     for left in parts.iterdir():
         left.unlink()

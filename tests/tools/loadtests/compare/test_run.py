@@ -19,6 +19,7 @@ from sluice_s3.loadtests.clients.http import Connection, Endpoint
 from sluice_s3.loadtests.clients.s3 import S3Client, run_concurrently
 from sluice_s3.loadtests.common.targets import Keys
 from sluice_s3.loadtests.compare import run as running
+from sluice_s3.loadtests.compare.live import LiveFigures
 from sluice_s3.loadtests.compare.plan import Plan, PlanError, select_scenarios
 from sluice_s3.loadtests.compare.resources import COLUMNS
 from sluice_s3.loadtests.compare.trial import TrialResult
@@ -50,11 +51,16 @@ def test_buckets_of_runs_on_several_hosts_differ(monkeypatch: pytest.MonkeyPatch
 class Said:
     """Progress that is remembered."""
 
+    live = False
+
     def __init__(self) -> None:
         self.messages: list[str] = []
 
-    def show_start(self, what: str) -> None:
+    def show_start(self, what: str, cell: tuple[str, str, int] | None = None) -> None:
         self.messages.append(what)
+
+    def show_live(self, figures: LiveFigures) -> None:
+        raise AssertionError("nobody wants them")
 
     def show_end(self, seconds: float, outcome: TrialResult | None, what: str) -> None:
         assert seconds > 0
