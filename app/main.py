@@ -88,12 +88,14 @@ class WorkerApp:
         jobs = BackgroundJobs(self._index, self._services, self._context)
         jobs.start()
         collecting = asyncio.create_task(self.gateway.logs.run())
+        noting = asyncio.create_task(self._services.key_uses.run())
         try:
             yield
         finally:
             collecting.cancel()
+            noting.cancel()
             await jobs.stop()
-            await asyncio.gather(collecting, return_exceptions=True)
+            await asyncio.gather(collecting, noting, return_exceptions=True)
             await self._stop_stores(breakers)
 
     async def _start_stores(self) -> BreakerWatch:

@@ -35,6 +35,7 @@ from sluice_s3.app.index.engine.lock_keys import (
     second_key_lock,
     upload_lock,
     uploads_lock,
+    uses_lock,
     vanished_lock,
 )
 from sluice_s3.app.index.engine.procedures import delete_procedure, deletes_procedure, put_procedure
@@ -137,6 +138,15 @@ class Index(Engine):
     set_secret = Write(tx.identities.set_secret, locks=global_lock, invalidates=True)
     remove_key = Write(tx.identities.remove_key, locks=global_lock, invalidates=True)
     add_session = Write(tx.identities.add_session, locks=no_lock)  # no `invalidates`: caches hold existing keys only
+
+    # last uses of keys, and what accounts and users have
+
+    record_uses = Write(tx.uses.record_uses, locks=uses_lock, grows=True)  # no cache holds uses
+    last_use = Read(tx.uses.last_use)
+    uses_since = Read(tx.uses.uses_since)
+    uses_of_users = Read(tx.uses.uses_of_users, snapshot=True)
+    accounts_page = Read(tx.uses.accounts_page, snapshot=True)
+    idle_keys = Scan(tx.uses.idle_keys)
 
     # buckets
 

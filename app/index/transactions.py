@@ -8,7 +8,7 @@ from __future__ import annotations
 from sluice_s3.app.index.buckets import transactions as buckets
 from sluice_s3.app.index.cluster import transactions as cluster
 from sluice_s3.app.index.cluster import writers
-from sluice_s3.app.index.iam import accounts, identities
+from sluice_s3.app.index.iam import accounts, identities, uses
 from sluice_s3.app.index.integrity import quarantine
 from sluice_s3.app.index.journals import transactions as journals
 from sluice_s3.app.index.lifecycle import transactions as lifecycle
@@ -48,6 +48,7 @@ __all__ = [
     "renames",
     "restore",
     "transitions",
+    "uses",
     "versioning",
     "writers",
 ]

@@ -6,6 +6,7 @@ import logging
 import time
 from collections.abc import Awaitable, Callable
 
+from sluice_s3.app.access.key_uses import S3
 from sluice_s3.app.errors import DomainError
 from sluice_s3.app.index.buckets.rows import Bucket
 from sluice_s3.app.index.engine.outbox import emit_events
@@ -56,6 +57,7 @@ class Gateway:
         self.services = services
         self.logs = Collector(services.index)
         self._cache = services.cache
+        self._uses = services.key_uses
         self._observe = observe
         self._answer_health_check = answer_health_check
         settings = services.settings
@@ -147,7 +149,9 @@ class Gateway:
             if key is None:
                 key = await self._cache.key(signature.access_key)
                 _, buckets = self._cache.entries()  # an epoch may have passed
-            authentication.verify(request, signature, key)
+            key = authentication.verify(request, signature, key)
+            if key.access_key not in self._uses.recent:
+                self._uses.note(key, S3)
         if services.rates is not None:
             services.rates.check(request)
         operation = _find_operation(request)

@@ -85,6 +85,7 @@ async def handle(services: Services, request: S3Request) -> Response:
         key = await _find_key(services, signature)
         body = await RequestBody(request, checksum="", etag="").collect(MAX_FORM)
         _verify_signature(request, signature, key, body)
+        services.key_uses.note(key, service)
         if services.rates is not None:
             services.rates.check(request)
         fields = _fields(body)

@@ -6,6 +6,7 @@ import itertools
 import secrets
 from collections.abc import Awaitable
 
+from sluice_s3.app.access.key_uses import KeyUses
 from sluice_s3.app.access.lookup_cache import LookupCache
 from sluice_s3.app.index.buckets.rows import Bucket
 from sluice_s3.app.index.objects.rows import Version
@@ -41,6 +42,7 @@ class Services:
         self.quotas = Quotas(store.index)
         self.regions = Regions(settings.region)
         self.region = self.regions.default
+        self.key_uses = KeyUses(store.index, self.region)
         self.memory = memory
         self.rates = rates
         """None without limits of rates."""

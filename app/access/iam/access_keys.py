@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from sluice_s3.app.access.account import arn_of
 from sluice_s3.app.access.iam import generate
 from sluice_s3.app.access.iam.actions import Call, Result, identity_resource, operation, require_action
 from sluice_s3.app.access.iam.errors import EntityAlreadyExists, LimitExceeded, NoSuchEntity
 from sluice_s3.app.access.iam.paging import list_page
 from sluice_s3.app.access.iam.users import MAX_KEYS, require_identity, require_user_name
 from sluice_s3.app.errors import AccountExists, NoSuchIdentity, TooManyIdentities
-from sluice_s3.app.index.iam.rows import USER
+from sluice_s3.app.index.iam.rows import KEY, USER, AccessKey
 
 MAX_CHOSEN_KEYS = 100
 """Keys of a user with service accounts, which AWS has not; CreateAccessKey has AWS's limit."""
 _RESOURCE = identity_resource(USER, "UserName")
+NEVER = "N/A"
+"""Service and region of a key without a known use."""
 STATES = {"Active": False, "Inactive": True}
 
 
@@ -95,6 +98,36 @@ async def list_access_keys(call: Call) -> Result:
         },
     )
     return {**_of(name), **answer}
+
+
+async def _resource_of_key(call: Call) -> str:
+    """Return the user that owns a key of the account; `*` for a key of the account itself, or of nobody."""
+    key = await _find_key(call)
+    user = None if key is None or key.holder is None else key.holder.identity
+    return "*" if user is None else arn_of(user)
+
+
+async def _find_key(call: Call) -> AccessKey | None:
+    """Return the account's permanent key of that id."""
+    found = await call.index.access_key(call.parameters.key_id())
+    return found if found is not None and found.account_id == call.account_id and not found.token else None
+
+
+@operation("GetAccessKeyLastUsed", "AccessKeyId", on=_resource_of_key)
+async def get_access_key_last_used(call: Call) -> Result:
+    """Handle GetAccessKeyLastUsed.
+
+    https://docs.aws.amazon.com/IAM/latest/APIReference/API_GetAccessKeyLastUsed.html
+    """
+    key = await _find_key(call)
+    if key is None:
+        raise NoSuchEntity(f"The Access Key with id {call.parameters.key_id()} cannot be found.")
+    user = None if key.holder is None else key.holder.identity
+    use = await call.index.last_use(KEY, key.access_key)
+    last_used: Result = {"ServiceName": NEVER, "Region": NEVER}
+    if use is not None:
+        last_used = {"LastUsedDate": generate.date(use.used), "ServiceName": use.service, "Region": use.region}
+    return {**_of(user.name if user else ""), "AccessKeyLastUsed": last_used}
 
 
 @operation("UpdateAccessKey", "UserName", "AccessKeyId", "Status", on=identity_resource(USER, "UserName"))

@@ -15,7 +15,7 @@ from sluice_s3.app.access.iam.policies import MAX_SENT_CHARACTERS
 from sluice_s3.app.access.iam.users import MAX_ROLES, check_unused, created, require_identity
 from sluice_s3.app.access.policy import Malformed, parse_trust
 from sluice_s3.app.access.policy.errors import UnknownPrincipal
-from sluice_s3.app.index.iam.rows import ROLE, Identity
+from sluice_s3.app.index.iam.rows import IDENTITY, ROLE, Identity
 
 MAX_TRUST = 2048
 """Characters of a trust policy, without white space."""
@@ -99,11 +99,10 @@ def _described(call: Call) -> dict[str, Any]:
 @operation("GetRole", "RoleName", on=on_named(ROLE, "RoleName"))
 async def get_role(call: Call) -> Result:
     """Handle GetRole (https://docs.aws.amazon.com/IAM/latest/APIReference/API_GetRole.html)."""
-    return {
-        "Role": await _with_names(
-            call, render_role(await require_identity(call, ROLE, call.parameters.name("RoleName")))
-        )
-    }
+    role = await require_identity(call, ROLE, call.parameters.name("RoleName"))
+    use = await call.index.last_use(IDENTITY, role.id)
+    last_used = {} if use is None else {"LastUsedDate": generate.date(use.used), "Region": use.region}
+    return {"Role": await _with_names(call, render_role(role) | {"RoleLastUsed": last_used})}
 
 
 @operation("ListRoles", "PathPrefix", "Marker", "MaxItems", on=path_resource(ROLE))

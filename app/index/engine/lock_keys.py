@@ -48,7 +48,7 @@ def _of_name(name: str) -> int:
     return _signed(xxhash.xxh3_64_intdigest(name.encode(), _NAMED))
 
 
-DISCARDS, JOURNALS = _of_name("discards"), _of_name("journals")
+DISCARDS, JOURNALS, USES = _of_name("discards"), _of_name("journals"), _of_name("last uses")
 
 # functions for declarations; each gets the arguments of the transaction
 
@@ -73,6 +73,11 @@ def discards_lock(*_: object) -> Iterable[int]:
 def journals_lock(*_: object) -> Iterable[int]:
     """Return the lock of the watermarks and journals."""
     return (JOURNALS,)
+
+
+def uses_lock(*_: object) -> Iterable[int]:
+    """Return the lock of last uses: two workers may write the same rows in different orders."""
+    return (USES,)
 
 
 def key_lock(bucket_id: int, key: str, *_: object) -> Iterable[int]:

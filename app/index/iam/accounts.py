@@ -21,6 +21,7 @@ from sluice_s3.app.index.iam.statements import (
     REMOVE_OWN_KEYS,
     SET_DISABLED,
 )
+from sluice_s3.app.index.iam.use_statements import REMOVE_OWN_KEY_USES, REMOVE_USES
 from sluice_s3.app.index.sql.transaction import Row, Transaction, now_ms
 
 OWN = ""
@@ -88,6 +89,7 @@ def replace_keys(account: Account, key: str, secret: str) -> Transaction[None]:
         raise AccountExists(access_key=key)
     yield from _ensure(account)
     yield SET_DISABLED, (int(account.disabled), account.id)
+    yield REMOVE_OWN_KEY_USES, (account.id, account.id, OWN)
     yield REMOVE_OWN_KEYS, (account.id, OWN)
     yield ADD_ACCESS_KEY, (key, secret, account.id, 0, now_ms(), OWN)
 
@@ -111,6 +113,7 @@ def remove_account(account_id: str) -> Transaction[None]:
     yield REMOVE_MEMBERSHIPS, (account_id, account_id)
     yield REMOVE_IDENTITIES, (account_id,)
     yield REMOVE_ALL_SESSIONS, (account_id,)
+    yield REMOVE_USES, (account_id,)
     yield REMOVE_ACCESS_KEYS, (account_id,)
     yield REMOVE_ACCOUNT, (account_id,)
 

@@ -35,6 +35,7 @@ from sluice_s3.app.index.iam.statements import (
     SET_KEY,
     SET_SECRET,
 )
+from sluice_s3.app.index.iam.use_statements import REMOVE_IDENTITY_USE, REMOVE_KEY_USE
 from sluice_s3.app.index.sql.transaction import Transaction, now_ms
 
 SESSION_RETENTION_MS = 86_400_000
@@ -154,6 +155,7 @@ def remove(account_id: str, kind: str, name: str, check: Callable[[Identity], No
     if (yield COUNT_KEYS, (account_id, current.id))[0][0]:
         raise IdentityInUse(what="key")
     yield REMOVE_SESSIONS_OF, (current.id,)
+    yield REMOVE_IDENTITY_USE, (current.id,)
     yield REMOVE_IDENTITY, (current.id,)
 
 
@@ -253,6 +255,7 @@ def remove_key(account_id: str, identity_id: str, key: str) -> Transaction[None]
     """
     yield from _check_key(account_id, identity_id, key)
     yield REMOVE_KEY, (account_id, identity_id, key)
+    yield REMOVE_KEY_USE, (key, account_id)
 
 
 def _check_key(account_id: str, identity_id: str, key: str) -> Transaction[None]:

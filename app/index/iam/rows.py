@@ -99,3 +99,66 @@ class Session(NamedTuple):
 
     def __repr__(self) -> str:
         return f"Session({self.access_key!r})"
+
+
+KEY, IDENTITY, ACCOUNT = "key", "identity", "account"
+"""`Use.kind`: of a permanent key, or of a temporary key of a user or role, or of the account itself."""
+
+
+class Use(NamedTuple):
+    """The last use of a key, an identity or an account.
+
+    `service` is `s3`, `iam`, `sts` or `console`.
+    """
+
+    kind: str
+    subject: str
+    """The access key, or the id of the user, role or account."""
+    account_id: str
+    used: int
+    service: str
+    region: str
+
+
+class KeyUse(NamedTuple):
+    """A key as its owner sees it, with its last use. `used` is 0 when none is known."""
+
+    access_key: str
+    disabled: int
+    created: int
+    used: int
+    service: str
+    region: str
+
+
+class UserUses(NamedTuple):
+    """The keys of a user, and when one of its temporary keys was last used; 0 when that is not known."""
+
+    keys: list[KeyUse]
+    used: int
+
+
+class AccountSummary(NamedTuple):
+    """An account with its own keys and what else it has.
+
+    `used` is the last use of anything of the account, 0 when none is known.
+    """
+
+    account: Account
+    keys: list[KeyUse]
+    identities: dict[str, int]
+    """Kinds of identities, and their numbers."""
+    buckets: int
+    used: int
+
+
+class IdleKey(NamedTuple):
+    """An active key that is old, or that nobody used for long. `used` is 0 when no use is known."""
+
+    access_key: str
+    account_id: str
+    account_name: str
+    user: str
+    """Empty for a key of the account itself."""
+    created: int
+    used: int

@@ -59,6 +59,21 @@ memberships = Table(
     sqlite_with_rowid=False,
 )
 
+last_uses = Table(
+    "last_uses",
+    metadata,
+    name_key("kind"),
+    name_key("subject"),
+    text("account_id"),
+    number("used"),
+    text("service"),
+    text("region"),
+    Index("last_uses_account", "account_id"),
+    sqlite_with_rowid=False,
+)
+"""Last uses, see `app.index.iam.uses`. A table of its own, because keys are journaled and uses are not: a rebuilt index
+knows none. `used` is in milliseconds since the epoch."""
+
 sessions = Table(
     "sessions",
     metadata,

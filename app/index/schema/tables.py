@@ -18,10 +18,11 @@ from sluice_s3.app.index.schema.columns import text as _text
 from sluice_s3.app.index.schema.identity_tables import access_keys as access_keys
 from sluice_s3.app.index.schema.identity_tables import accounts as accounts
 from sluice_s3.app.index.schema.identity_tables import identities as identities
+from sluice_s3.app.index.schema.identity_tables import last_uses as last_uses
 from sluice_s3.app.index.schema.identity_tables import memberships as memberships
 from sluice_s3.app.index.schema.identity_tables import sessions as sessions
 
-REVISION = "0011"
+REVISION = "0012"
 """The migration that this code needs."""
 UNKNOWN_REVISION = "the index was made by a newer version of Sluice: {}"
 """The error for an index that Alembic refuses, with its reason."""

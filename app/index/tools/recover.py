@@ -19,6 +19,7 @@ from sluice_s3.app.index.schema.tables import (
     accounts,
     buckets,
     identities,
+    last_uses,
     log_rows,
     memberships,
     meta,
@@ -38,7 +39,7 @@ from sluice_s3.app.index.tools.rebuild import IndexRebuild, Row
 TRUSTED_BYTES = 1 << 62
 """The size of a blob that the base holds and whose file exists: its contents are not checked further."""
 SETTINGS = (accounts, access_keys, identities, memberships, buckets)
-KEPT_TABLES = (sessions, outbox, log_rows, quarantine)
+KEPT_TABLES = (sessions, last_uses, outbox, log_rows, quarantine)
 """Tables to copy unchanged."""
 
 

@@ -28,8 +28,8 @@ def parse_signature(services: Services, request: S3Request) -> signatures.Reques
     return signature
 
 
-def verify(request: S3Request, signature: signatures.RequestSignature, key: AccessKey | None) -> None:
-    """Verify a signature by its access key, None for an unknown one.
+def verify(request: S3Request, signature: signatures.RequestSignature, key: AccessKey | None) -> AccessKey:
+    """Verify a signature by its access key, None for an unknown one; return the key.
 
     Raises InvalidAccessKeyId, SignatureDoesNotMatch, InvalidToken, ExpiredToken.
     """
@@ -52,3 +52,4 @@ def verify(request: S3Request, signature: signatures.RequestSignature, key: Acce
     request.display_name = key.display_name
     if key.holder is not None:
         request.principal = build_principal(key.holder)
+    return key

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from sluice_s3.app.access.iam.actions import Call, refuse_session
 from sluice_s3.app.access.iam.errors import IamError
 from sluice_s3.app.access.iam.parameters import Parameters
+from sluice_s3.app.access.key_uses import IAM
 from sluice_s3.app.s3.auth import authentication, signatures
 from sluice_s3.app.s3.auth.condition_context import ConditionContext
 from sluice_s3.app.s3.errors import AccessDenied
@@ -75,7 +76,8 @@ async def _authenticate(services: Services, request: S3Request) -> Call:
     )
     if signature is None:
         raise AccessDenied()
-    authentication.verify(request, signature, await services.cache.key(signature.access_key))
+    key = authentication.verify(request, signature, await services.cache.key(signature.access_key))
+    services.key_uses.note(key, IAM)
     assert request.account_id is not None
     values = ConditionContext(request, None).find_values
     return Call(services.index, request.account_id, request.principal, Parameters({}), values)

@@ -9,6 +9,7 @@ import time
 from typing import TYPE_CHECKING
 from urllib.parse import quote, urlsplit
 
+from sluice_s3.app.access.key_uses import S3
 from sluice_s3.app.s3.acl import grants as acls
 from sluice_s3.app.s3.auth import authorization, session_tokens
 from sluice_s3.app.s3.auth.authentication import verify
@@ -92,7 +93,7 @@ async def _authenticate_form(services: Services, request: S3Request, fields: dic
     signature = parse_form(fields, region=services.regions.required, sigv2=services.settings.sigv2)
     if signature is None:
         return None
-    verify(request, signature, await services.cache.key(signature.access_key))
+    services.key_uses.note(verify(request, signature, await services.cache.key(signature.access_key)), S3)
     found = policy.parse_post_policy(fields["policy"])
     found.check({**fields, "bucket": request.bucket or ""}, time.time())
     return found

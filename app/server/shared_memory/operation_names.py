@@ -22,14 +22,14 @@ UploadPartCopy
 """
 _OF_IAM_AND_STS = """
 AddUserToGroup AssumeRole AttachGroupPolicy AttachRolePolicy AttachUserPolicy CreateAccessKey CreateGroup CreatePolicy
-CreatePolicyVersion CreateRole CreateUser DeleteAccessKey DeleteGroup DeleteGroupPolicy DeletePolicy
-DeletePolicyVersion DeleteRole DeleteRolePolicy DeleteUser DeleteUserPolicy DetachGroupPolicy DetachRolePolicy
-DetachUserPolicy GetAccountSummary GetCallerIdentity GetGroup GetGroupPolicy GetPolicy GetPolicyVersion GetRole
+CreatePolicyVersion CreateRole CreateUser DeleteAccessKey DeleteGroup DeleteGroupPolicy DeletePolicy DeletePolicyVersion
+DeleteRole DeleteRolePolicy DeleteUser DeleteUserPolicy DetachGroupPolicy DetachRolePolicy DetachUserPolicy
+GetAccessKeyLastUsed GetAccountSummary GetCallerIdentity GetGroup GetGroupPolicy GetPolicy GetPolicyVersion GetRole
 GetRolePolicy GetSessionToken GetUser GetUserPolicy ListAccessKeys ListAttachedGroupPolicies ListAttachedRolePolicies
-ListAttachedUserPolicies ListEntitiesForPolicy ListGroupPolicies ListGroups ListGroupsForUser
-ListOpenIDConnectProviders ListPolicies ListPolicyVersions ListRolePolicies ListRoles ListUserPolicies ListUsers
-PutGroupPolicy PutRolePolicy PutUserPolicy RemoveUserFromGroup SetDefaultPolicyVersion UpdateAccessKey
-UpdateAssumeRolePolicy UpdateGroup UpdateRole UpdateRoleDescription UpdateUser
+ListAttachedUserPolicies ListEntitiesForPolicy ListGroupPolicies ListGroups ListGroupsForUser ListOpenIDConnectProviders
+ListPolicies ListPolicyVersions ListRolePolicies ListRoles ListUserPolicies ListUsers PutGroupPolicy PutRolePolicy
+PutUserPolicy RemoveUserFromGroup SetDefaultPolicyVersion UpdateAccessKey UpdateAssumeRolePolicy UpdateGroup UpdateRole
+UpdateRoleDescription UpdateUser
 """
 OPERATIONS: tuple[str, ...] = (UNKNOWN, *_OF_S3.split(), *_OF_IAM_AND_STS.split())
 """AWS's names of operations. Any other name counts as Unknown, so that no client can create series."""

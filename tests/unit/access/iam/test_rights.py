@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from tests.unit.access.iam.conftest import ANYBODY, Caller, policy
+from sluice_s3.app.index.iam.rows import KEY, Use
+from sluice_s3.app.index.sqlite.index import SqliteIndex
+from tests.unit.access.iam.conftest import ANYBODY, OURS, Caller, policy
 
 ADMIN, READ = (f"arn:aws:iam::aws:policy/{name}" for name in ("AdministratorAccess", "AmazonS3ReadOnlyAccess"))
 
@@ -38,3 +40,18 @@ async def test_who_renames_needs_the_right_to_the_new_name_too(ours: Caller, kin
     assert (await ours(f"Get{kind}", **one))[kind]["Path"] == "/dev/"
     await dev(action, **one, **{new: "two", "NewPath": "/dev/sub/"})
     assert (await ours(f"Get{kind}", **{f"{kind}Name": "two"}))[kind]["Path"] == "/dev/sub/"
+
+
+async def test_last_use_of_a_key_needs_a_permission_on_its_user(index: SqliteIndex, ours: Caller) -> None:
+    """A key's owner is looked up first, and a key that is not of the account says nothing to those without it."""
+    who = f"arn:aws:iam::{ours.number}:user/"
+    ann = await ours.user("ann", policy("iam:GetAccessKeyLastUsed", resource=f"{who}ann"))
+    bob = await ours.user("bob")
+    await index.record_uses([Use(KEY, ann.key, OURS, 1000, "s3", "r")], 1000)
+    assert (await ann("GetAccessKeyLastUsed", AccessKeyId=ann.key))["AccessKeyLastUsed"] == {
+        "LastUsedDate": "1970-01-01T00:00:01Z",
+        "ServiceName": "s3",
+        "Region": "r",
+    }
+    for caller, key in ((ann, bob.key), (bob, ann.key), (ann, "OURKEY"), (ann, "THEIRKEY"), (bob, "AKIANOTHERE234567")):
+        await caller.refused("AccessDenied", "GetAccessKeyLastUsed", AccessKeyId=key)
