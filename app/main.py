@@ -89,13 +89,15 @@ class WorkerApp:
         jobs.start()
         collecting = asyncio.create_task(self.gateway.logs.run())
         noting = asyncio.create_task(self._services.key_uses.run())
+        recording = asyncio.create_task(self._services.audit.run())
         try:
             yield
         finally:
             collecting.cancel()
-            noting.cancel()
+            for task in (noting, recording):
+                task.cancel()
             await jobs.stop()
-            await asyncio.gather(collecting, noting, return_exceptions=True)
+            await asyncio.gather(collecting, noting, recording, return_exceptions=True)
             await self._stop_stores(breakers)
 
     async def _start_stores(self) -> BreakerWatch:

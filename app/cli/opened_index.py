@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import pwd
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, TypeVar
+
+from click import get_current_context
 
 from sluice_s3.app.cli.common import fail
 from sluice_s3.app.errors import DomainError, describe
@@ -13,6 +17,7 @@ from sluice_s3.app.settings import Settings
 
 if TYPE_CHECKING:
     from sluice_s3.app.index import Index
+    from sluice_s3.app.index.engine.audit_trail import AuditTrail
 
 T = TypeVar("T")
 
@@ -37,10 +42,27 @@ def run_with_index(
         fail(f"the index cannot be used: {describe(error)}")
 
 
+def _trail() -> AuditTrail:
+    """Return the trail of this command, for what it changes: its name, and the user who runs it."""
+    from sluice_s3.app.index.engine.audit_trail import AuditTrail
+
+    context = get_current_context(silent=True)
+    command = context.command_path if context is not None else "sluice"
+    try:
+        user = pwd.getpwuid(os.getuid()).pw_name
+    except KeyError:
+        user = str(os.getuid())
+    return AuditTrail("command", command.partition(" ")[2] or command, principal=f"command:{user}")
+
+
 @asynccontextmanager
 async def opened_index(settings: Settings) -> AsyncIterator[Index]:
-    """Open the index. Exits with 1 when there is none: a command in a wrong directory must not make one."""
+    """Open the index. Exits with 1 when there is none: a command in a wrong directory must not make one.
+
+    What is changed within is in the audit log.
+    """
     from sluice_s3.app.index import open_index
+    from sluice_s3.app.index.engine.audit_trail import audited
     from sluice_s3.app.private_files import make_directory
 
     require_index(settings)
@@ -48,7 +70,8 @@ async def opened_index(settings: Settings) -> AsyncIterator[Index]:
     make_directory(settings.run_dir)
     await index.start()
     try:
-        yield index
+        with audited(_trail()):
+            yield index
     finally:
         await index.close()
 

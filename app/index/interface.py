@@ -11,10 +11,21 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from operator import attrgetter
 
 from sluice_s3.app.index import transactions as tx
+from sluice_s3.app.index.audit import states
 from sluice_s3.app.index.buckets import queries as bucket_queries
 from sluice_s3.app.index.cluster.rows import Lease, Writer
 from sluice_s3.app.index.engine import changes as events
-from sluice_s3.app.index.engine.declared import DeferredCommit, Engine, OwnWrite, Read, Scan, SettledRead, Write, always
+from sluice_s3.app.index.engine.declared import (
+    AuditedWrite,
+    DeferredCommit,
+    Engine,
+    OwnWrite,
+    Read,
+    Scan,
+    SettledRead,
+    Write,
+    always,
+)
 from sluice_s3.app.index.engine.lock_keys import (
     INTENT,
     SOURCE,
@@ -112,10 +123,14 @@ class Index(Engine):
     access_key = Read(tx.accounts.access_key)
     account = Read(tx.accounts.account)
     accounts = Read(tx.accounts.accounts, snapshot=True)
-    add_account = Write(tx.accounts.add_account, locks=global_lock, grows=True, invalidates=True)
-    replace_keys = Write(tx.accounts.replace_keys, locks=global_lock, invalidates=True)
-    remove_account = Write(tx.accounts.remove_account, locks=global_lock, invalidates=True)
-    set_disabled = Write(tx.accounts.set_disabled, locks=global_lock, invalidates=True)
+    add_account = AuditedWrite(
+        tx.accounts.add_account, locks=global_lock, state=states.new_account, grows=True, invalidates=True
+    )
+    replace_keys = AuditedWrite(tx.accounts.replace_keys, locks=global_lock, state=states.new_account, invalidates=True)
+    remove_account = AuditedWrite(
+        tx.accounts.remove_account, locks=global_lock, state=states.account_of, invalidates=True
+    )
+    set_disabled = AuditedWrite(tx.accounts.set_disabled, locks=global_lock, state=states.account_of, invalidates=True)
 
     # users, groups, roles, policies and sessions
 
@@ -124,20 +139,23 @@ class Index(Engine):
     identities_named = Read(tx.identities.named)
     identities_of = Read(tx.identities.page)
     count_identities = Read(tx.identities.count)
-    add_identity = Write(tx.identities.add, locks=global_lock, invalidates=True)
-    change_identity = Write(tx.identities.change, locks=global_lock, invalidates=True)
-    remove_identity = Write(tx.identities.remove, locks=global_lock, invalidates=True)
-    join_group = Write(tx.identities.join, locks=global_lock, invalidates=True)
-    leave_group = Write(tx.identities.leave, locks=global_lock, invalidates=True)
+    add_identity = AuditedWrite(tx.identities.add, locks=global_lock, state=states.new_identity, invalidates=True)
+    change_identity = AuditedWrite(
+        tx.identities.change, locks=global_lock, state=states.identity, outcome=states.describe, invalidates=True
+    )
+    remove_identity = AuditedWrite(tx.identities.remove, locks=global_lock, state=states.identity, invalidates=True)
+    join_group = AuditedWrite(tx.identities.join, locks=global_lock, state=states.membership, invalidates=True)
+    leave_group = AuditedWrite(tx.identities.leave, locks=global_lock, state=states.membership, invalidates=True)
     members_of = Read(tx.identities.members)
     count_members = Read(tx.identities.count_members)
     groups_of = Read(tx.identities.groups_of)
     keys_of = Read(tx.identities.keys_of)
-    add_key = Write(tx.identities.add_key, locks=global_lock, invalidates=True)
-    set_key = Write(tx.identities.set_key, locks=global_lock, invalidates=True)
-    set_secret = Write(tx.identities.set_secret, locks=global_lock, invalidates=True)
-    remove_key = Write(tx.identities.remove_key, locks=global_lock, invalidates=True)
-    add_session = Write(tx.identities.add_session, locks=no_lock)  # no `invalidates`: caches hold existing keys only
+    add_key = AuditedWrite(tx.identities.add_key, locks=global_lock, state=states.key, invalidates=True)
+    set_key = AuditedWrite(tx.identities.set_key, locks=global_lock, state=states.key, invalidates=True)
+    set_secret = AuditedWrite(tx.identities.set_secret, locks=global_lock, state=states.key, invalidates=True)
+    remove_key = AuditedWrite(tx.identities.remove_key, locks=global_lock, state=states.key, invalidates=True)
+    # no `invalidates`: caches hold existing keys only
+    add_session = AuditedWrite(tx.identities.add_session, locks=no_lock)
 
     # last uses of keys, and what accounts and users have
 
@@ -152,13 +170,21 @@ class Index(Engine):
 
     bucket = Read(tx.buckets.bucket)
     buckets = Read(tx.buckets.buckets)
-    create_bucket = Write(tx.buckets.create_bucket, locks=global_lock, grows=True, invalidates=True)
-    configure_bucket = Write(tx.buckets.configure_bucket, locks=global_lock, invalidates=True)
+    create_bucket = AuditedWrite(
+        tx.buckets.create_bucket, locks=global_lock, state=states.named_bucket, grows=True, invalidates=True
+    )
+    configure_bucket = AuditedWrite(
+        tx.buckets.configure_bucket, locks=global_lock, state=states.bucket_setting, invalidates=True
+    )
     configured_buckets = Read(bucket_queries.configured_buckets)
-    set_versioning = Write(tx.versioning.set_versioning, locks=global_lock, invalidates=True)
-    set_object_lock = Write(tx.object_lock.set_object_lock, locks=global_lock, invalidates=True)
+    set_versioning = AuditedWrite(
+        tx.versioning.set_versioning, locks=global_lock, state=states.bucket_versioning, invalidates=True
+    )
+    set_object_lock = AuditedWrite(
+        tx.object_lock.set_object_lock, locks=global_lock, state=states.bucket, invalidates=True
+    )
     stores_in_use = Read(tx.buckets.stores_in_use)
-    delete_bucket = Write(tx.buckets.delete_bucket, locks=global_lock, invalidates=True)
+    delete_bucket = AuditedWrite(tx.buckets.delete_bucket, locks=global_lock, state=states.bucket, invalidates=True)
     bucket_of = Scan(bucket_queries.bucket)
     bucket_size = Scan(relocation_queries.bucket_size)
     bucket_usage = Scan(bucket_queries.usage_of_bucket)
@@ -251,9 +277,18 @@ class Index(Engine):
     restores_due = Scan(restore_queries.due_restores)
     look_later = Write(tx.restore.reschedule_restore, locks=global_lock)
 
+    # administrative changes: those of `AuditedWrite` add their event themselves
+
+    add_audit_events = Write(tx.audit.add_audit_events, locks=no_lock)
+    audit_events = Scan(tx.audit.audit_events)
+    old_audit_events = Scan(tx.audit.old_audit_events)
+    forget_audit_events = Write(tx.audit.forget_audit_events, locks=no_lock)
+
     # messages of changes, and lines of access logs
 
-    configure_messages = Write(tx.notifications.configure_messages, locks=global_lock, invalidates=True)
+    configure_messages = AuditedWrite(
+        tx.notifications.configure_messages, locks=global_lock, state=states.bucket_setting, invalidates=True
+    )
     messages = Read(tx.notifications.messages)
     messages_without = Scan(tx.notifications.messages_without, snapshot=True)
     forget_messages = Write(tx.notifications.forget_messages, locks=no_lock)
@@ -374,8 +409,12 @@ class Index(Engine):
 
     # moves of buckets to another store
 
-    begin_move = Write(tx.bucket_migration.start_bucket_move, locks=global_lock, invalidates=True)
-    turn_back = Write(tx.bucket_migration.turn_bucket_back, locks=global_lock, invalidates=True)
+    begin_move = AuditedWrite(
+        tx.bucket_migration.start_bucket_move, locks=global_lock, state=states.named_bucket, invalidates=True
+    )
+    turn_back = AuditedWrite(
+        tx.bucket_migration.turn_bucket_back, locks=global_lock, state=states.named_bucket, invalidates=True
+    )
     end_move = Write(tx.bucket_migration.finish_bucket_move, locks=global_lock, invalidates=True)
     moving = Read(tx.bucket_migration.moving_buckets)
     snapshot_is_due = Read(tx.bucket_migration.snapshot_is_due, snapshot=True)
@@ -409,7 +448,7 @@ class Index(Engine):
 
     note = Read(tx.meta.note)
     set_note = Write(tx.meta.set_note, locks=global_lock)
-    change_keyring = Write(tx.journals.replace_keyring, locks=global_lock, invalidates=True)
+    change_keyring = AuditedWrite(tx.journals.replace_keyring, locks=global_lock, invalidates=True)
 
 
 # looked up once instead of for every request

@@ -5,6 +5,7 @@ See `app.index.sql.transaction`.
 
 from __future__ import annotations
 
+from sluice_s3.app.index.audit import transactions as audit
 from sluice_s3.app.index.buckets import transactions as buckets
 from sluice_s3.app.index.cluster import transactions as cluster
 from sluice_s3.app.index.cluster import writers
@@ -28,6 +29,7 @@ from sluice_s3.app.index.versioning import transactions as versioning
 
 __all__ = [
     "accounts",
+    "audit",
     "bucket_migration",
     "buckets",
     "cluster",

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from sluice_s3.app.access.lookup_cache import LookupCache
 from sluice_s3.app.access.root_credentials import root_account_id
+from sluice_s3.app.index.engine.audit_trail import AuditTrail, audited
 from sluice_s3.app.index.journals.rows import ROOT_NOTE
 from sluice_s3.app.init_file.buckets import Buckets
 from sluice_s3.app.init_file.changes import Change, InitError, apply_all, compare
@@ -26,7 +27,9 @@ async def apply_document(settings: Settings, store: Store, document: Document, p
 
     Each change is one transaction, so that it can be repeated after a crash. Raises InitError.
     """
-    made = await apply_all(await _changes(settings, store, document, path))
+    trail = AuditTrail("command", "sluice:ApplyInitFile", path.name, principal="init-file")
+    with audited(trail):
+        made = await apply_all(await _changes(settings, store, document, path))
     for change in made:
         logger.info("%s %s: applied", change.where, change.what)
     return made

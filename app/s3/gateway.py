@@ -12,6 +12,7 @@ from sluice_s3.app.index.buckets.rows import Bucket
 from sluice_s3.app.index.engine.outbox import emit_events
 from sluice_s3.app.s3 import handlers, routing
 from sluice_s3.app.s3 import iam as iam_endpoint
+from sluice_s3.app.s3.audit import trail_of
 from sluice_s3.app.s3.auth import authentication, authorization
 from sluice_s3.app.s3.cors import rules as cors
 from sluice_s3.app.s3.errors import AccessDenied, NotImplemented, S3Error
@@ -174,6 +175,8 @@ class Gateway:
             authorization.authorize_request(request, operation, bucket, services.region)
         except AccessDenied:
             request.region = services.region if bucket is None else services.regions.of(bucket)  # clients read it
+            if operation.is_audited and request.account_id is not None:
+                services.audit.add(trail_of(request, "s3", f"s3:{operation.name}"), AccessDenied.__name__)
             raise
         reject_unsupported_headers(request)
         if services.store.journal_failures and bucket is not None:

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import logging
 import time
+from functools import partial
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl, quote
 
-from sluice_s3.app.access.iam.actions import Call, Document, Result
+from sluice_s3.app.access.iam.actions import Call, Document, Result, is_read
 from sluice_s3.app.access.iam.errors import (
     ExpiredToken,
     IamError,
@@ -29,6 +30,7 @@ from sluice_s3.app.access.iam.service import IAM, NAMES, RUN, STS
 from sluice_s3.app.access.principal import build_principal
 from sluice_s3.app.errors import DomainError
 from sluice_s3.app.index.iam.rows import AccessKey
+from sluice_s3.app.s3.audit import record_change, trail_of
 from sluice_s3.app.s3.auth.condition_context import ConditionContext
 from sluice_s3.app.s3.auth.session_tokens import TokenState, check_session_token
 from sluice_s3.app.s3.auth.signatures.service import ClockSkew, Incomplete, ServiceSignature, parse_service
@@ -97,7 +99,12 @@ async def handle(services: Services, request: S3Request) -> Response:
         call = Call(
             services.index, key.account_id, principal, Parameters(fields), ConditionContext(request, None).find_values
         )
-        result = await RUN[service](action, call)
+        run = partial(RUN[service], action, call)
+        if action in NAMES[service] and not is_read(action):
+            trail = trail_of(request, service, f"{service}:{action}", fields.get("RoleArn", ""))
+            result = await record_change(services.audit, trail, run, lambda error: _error_of(error, request).code)
+        else:
+            result = await run()
         document = _document(service, action, result, request.request_id)
     except Exception as error:
         raise QueryError(service, request.request_id, _error_of(error, request)) from None

@@ -7,10 +7,13 @@ An operation without its permission cannot be registered (law 7). Sub-resources 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from sluice_s3.app.access.policy.actions import KNOWN
+from sluice_s3.app.s3.audit import record_change, trail_of
 from sluice_s3.app.s3.errors import InvalidArgument, MethodNotAllowed, NotImplemented
+from sluice_s3.app.s3.errors.from_domain import to_s3_error
 from sluice_s3.app.s3.wire.request import S3Request
 from sluice_s3.app.s3.wire.response import Response
 
@@ -41,6 +44,8 @@ class Operation(NamedTuple):
     """The body contains the signature and the key: `authorize_form` checks the permission."""
     anonymous_error: str = ""
     """The message for anonymous callers, if nothing can allow them. Empty: a policy or ACL can."""
+    is_audited: bool = False
+    """It changes a bucket: the audit log has it, refused ones too."""
 
 
 VERSION_ACTIONS = {
@@ -148,19 +153,35 @@ def operation(
         if route in ROUTES:
             raise ValueError(f"{route} is {ROUTES[route].name} already")
         in_bucket = on_bucket and level != "service"
+        is_audited = level == "bucket" and method in ("PUT", "DELETE")
         ROUTES[route] = Operation(
             name,
             action,
-            handler,
+            _audited(name, handler) if is_audited else handler,
             in_bucket,
             streams,
             authorized_per_object,
             signed_by_form,
             anonymous_error,
+            is_audited,
         )
         return handler
 
     return register
+
+
+def _audited(name: str, handler: Handler) -> Handler:
+    """Return the handler with its changes in the audit log."""
+
+    async def handle(services: Services, request: S3Request) -> Response:
+        return await record_change(
+            services.audit,
+            trail_of(request, "s3", f"s3:{name}"),
+            partial(handler, services, request),
+            lambda error: to_s3_error(error).code,
+        )
+
+    return handle
 
 
 def find_operation(request: S3Request) -> Operation:

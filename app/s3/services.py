@@ -10,6 +10,7 @@ from sluice_s3.app.access.key_uses import KeyUses
 from sluice_s3.app.access.lookup_cache import LookupCache
 from sluice_s3.app.index.buckets.rows import Bucket
 from sluice_s3.app.index.objects.rows import Version
+from sluice_s3.app.s3.audit import AuditRecorder
 from sluice_s3.app.s3.request_rates import RequestRateLimits
 from sluice_s3.app.s3.wire import target
 from sluice_s3.app.s3.wire.request import MemoryBudget, S3Request
@@ -40,6 +41,7 @@ class Services:
         self.cache = cache
         """Buckets and access keys by name."""
         self.quotas = Quotas(store.index)
+        self.audit = AuditRecorder(store.index)
         self.regions = Regions(settings.region)
         self.region = self.regions.default
         self.key_uses = KeyUses(store.index, self.region)

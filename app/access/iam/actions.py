@@ -18,6 +18,7 @@ from sluice_s3.app.access.policy.variables import Values
 from sluice_s3.app.access.principal import Principal
 from sluice_s3.app.errors import DomainError
 from sluice_s3.app.index import Index
+from sluice_s3.app.index.engine.audit_trail import name_change
 from sluice_s3.app.index.iam.rows import Identity
 
 Result = dict[str, Any]
@@ -59,6 +60,8 @@ class Operation(NamedTuple):
 
 
 ACTIONS: dict[str, Operation] = {}
+READS = ("Get", "List", "Simulate")
+"""Beginnings of the names of operations that change nothing. `GetSessionToken` makes a key, and is none."""
 POLICY, POLICY_KEY = "PolicyArn", "iam:policyarn"
 """The parameter whose operations support the condition key `iam:PolicyARN`, and that key in lower case.
 
@@ -135,6 +138,11 @@ def with_keys(values: Values, condition_values: Mapping[str, str]) -> Values:
     return value
 
 
+def is_read(name: str) -> bool:
+    """Return whether an operation of IAM or STS changes nothing, by AWS's name."""
+    return name.startswith(READS) and name != "GetSessionToken"
+
+
 async def run(name: str, call: Call) -> Result:
     """Run an operation of IAM, and return its response.
 
@@ -148,7 +156,10 @@ async def run(name: str, call: Call) -> Result:
     if POLICY in found.parameters:
         call = replace(call, values=with_keys(call.values, {POLICY_KEY: call.parameters.get(POLICY)}))
     try:
-        require_action(call, f"iam:{name}", await found.resource(call))
+        resource = await found.resource(call)
+        if not is_read(name):
+            name_change(f"iam:{name}", resource)
+        require_action(call, f"iam:{name}", resource)
         return await found.handler(call)
     except DomainError as error:
         answer = to_s3_error(error)

@@ -12,6 +12,7 @@ from collections.abc import Callable, Coroutine, Iterable
 from inspect import signature
 from typing import Any, Concatenate, Generic, ParamSpec, Protocol, Self, TypeVar, overload
 
+from sluice_s3.app.index.engine.audit_trail import TRAIL, AuditedTransaction, State
 from sluice_s3.app.index.engine.lock_keys import Discovery
 from sluice_s3.app.index.engine.outbox import BUILDER, ObjectChange, OutboxTransaction
 from sluice_s3.app.index.engine.procedures import Procedure
@@ -209,6 +210,9 @@ class Write(Declared[P, T]):
     do the same. `brief`: it takes a few statements, so that it may run on the event loop.
     """
 
+    wraps = False
+    """`transaction` may return another function than the declared one."""
+
     def __init__(
         self,
         function: Callable[P, Transaction[T]],
@@ -229,6 +233,7 @@ class Write(Declared[P, T]):
         self.invalidates = invalidates
         self.procedure = procedure
         self.brief = brief
+        self.wraps = self.wraps or events is not None
 
     def transaction(self) -> Callable[..., Transaction[T]]:
         """Return the function to run.
@@ -243,6 +248,34 @@ class Write(Declared[P, T]):
     def run(self, passed: str) -> str:
         """See `Declared`."""
         return f"_engine._commit(_declared, ({passed}{',' if passed else ''}))"
+
+
+class AuditedWrite(Write[P, T]):
+    """An administrative change.
+
+    Within `audit_trail.audited` it also writes an event. `state` and `outcome`: see `AuditedTransaction`.
+    """
+
+    wraps = True
+
+    def __init__(
+        self,
+        function: Callable[P, Transaction[T]],
+        *,
+        locks: Callable[..., Iterable[int] | None],
+        state: State | None = None,
+        outcome: Callable[[T], Any] | None = None,
+        grows: bool = False,
+        invalidates: bool = False,
+    ) -> None:
+        super().__init__(function, locks=locks, grows=grows, invalidates=invalidates)
+        self.state = state
+        self.outcome = outcome
+
+    def transaction(self) -> Callable[..., Transaction[T]]:
+        """See `Write.transaction`."""
+        trail = TRAIL.get()
+        return self.function if trail is None else AuditedTransaction(self.function, self.state, self.outcome, trail)
 
 
 class OwnWrite(Write[P, T]):

@@ -22,7 +22,7 @@ from sluice_s3.app.index.schema.identity_tables import last_uses as last_uses
 from sluice_s3.app.index.schema.identity_tables import memberships as memberships
 from sluice_s3.app.index.schema.identity_tables import sessions as sessions
 
-REVISION = "0012"
+REVISION = "0013"
 """The migration that this code needs."""
 UNKNOWN_REVISION = "the index was made by a newer version of Sluice: {}"
 """The error for an index that Alembic refuses, with its reason."""
@@ -303,6 +303,25 @@ outbox = Table(
 
 log_rows = Table("log_rows", metadata, _key("id"), _number("bucket_id"), _text("bucket"), _number("at"), _text("lines"))
 """Lines of server access logs that wait to become an object. One row holds what a process collected in a while."""
+
+audit_events = Table(
+    "audit_events",
+    metadata,
+    _key("id"),
+    _number("at"),
+    _text("principal"),
+    _text("account_id"),
+    _text("access_key"),
+    _text("address"),
+    _text("source"),
+    _text("action"),
+    _text("resource"),
+    _text("outcome"),
+    _text("request_id"),
+    Column("detail", Text, nullable=False),
+    Index("audit_events_at", "at", "id"),
+)
+"""Administrative changes and refused ones. `detail` is a JSON object or empty: what was changed, before and after."""
 
 writers = Table("writers", metadata, _key("incarnation"), _text("state"), _text("lock_name"))
 

@@ -98,7 +98,7 @@ class CommitThread(CommitQueue):
         Raises Overloaded when the queue is full. The future raises Overloaded when the operation waited too long.
         """
         deadline = time.monotonic() + self._timeout
-        function = write.transaction() if write.events else write.function
+        function = write.transaction() if write.wraps else write.function
         job = Job(write, function, arguments, self._loop.create_future(), deadline)
         self._enter(job, self._queue.qsize() + len(self._fresh))
         self._fresh.add(job)

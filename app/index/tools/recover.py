@@ -17,6 +17,7 @@ from sluice_s3.app.index.multipart.rows import PIECES
 from sluice_s3.app.index.schema.tables import (
     access_keys,
     accounts,
+    audit_events,
     buckets,
     identities,
     last_uses,
@@ -39,7 +40,7 @@ from sluice_s3.app.index.tools.rebuild import IndexRebuild, Row
 TRUSTED_BYTES = 1 << 62
 """The size of a blob that the base holds and whose file exists: its contents are not checked further."""
 SETTINGS = (accounts, access_keys, identities, memberships, buckets)
-KEPT_TABLES = (sessions, last_uses, outbox, log_rows, quarantine)
+KEPT_TABLES = (sessions, last_uses, outbox, log_rows, quarantine, audit_events)
 """Tables to copy unchanged."""
 
 

@@ -8,15 +8,18 @@ from __future__ import annotations
 
 import re
 import time
+from functools import partial
 from typing import TYPE_CHECKING
 
 from sluice_s3.app.access.iam.actions import Call, refuse_session
 from sluice_s3.app.access.iam.errors import IamError
 from sluice_s3.app.access.iam.parameters import Parameters
 from sluice_s3.app.access.key_uses import IAM
+from sluice_s3.app.s3.audit import record_change, trail_of
 from sluice_s3.app.s3.auth import authentication, signatures
 from sluice_s3.app.s3.auth.condition_context import ConditionContext
 from sluice_s3.app.s3.errors import AccessDenied
+from sluice_s3.app.s3.errors.from_domain import to_s3_error
 from sluice_s3.app.s3.minio import access_keys, groups, information, policies, quotas, users
 from sluice_s3.app.s3.minio.call import AdminCall
 from sluice_s3.app.s3.minio.errors import from_iam, not_here
@@ -34,6 +37,8 @@ _REGISTERED = (access_keys, groups, information, policies, quotas, users)
 BUCKET = "minio"
 PREFIXES = (b"/minio/admin/", b"/minio/kms/")
 _PATH = re.compile(rb"/minio/admin/v[34]/([a-z0-9/-]{1,128})")
+RESOURCES = ("accessKey", "userOrGroup", "group", "policyName", "name", "bucket")
+"""Parameters of queries that name what is changed."""
 NO_REGION = "//s3/aws4_request"
 """Part of an Authorization header with the region ""."""
 
@@ -52,9 +57,22 @@ async def answer(services: Services, request: S3Request) -> Response | None:
         raise not_here(f"{request.method} {path}")
     try:
         refuse_session(caller.principal)
-        return await handler(AdminCall(services, request, caller))
+        run = partial(handler, AdminCall(services, request, caller))
+        if request.method == "GET":
+            return await run()
+        trail = trail_of(request, "minio", f"minio:{path}", _resource(request))
+        return await record_change(services.audit, trail, run, _code_of)
     except IamError as error:
         raise from_iam(error) from None
+
+
+def _resource(request: S3Request) -> str:
+    """Return what a change is about, as far as its query names it."""
+    return next((request.query[name] for name in RESOURCES if request.query.get(name)), "")
+
+
+def _code_of(error: Exception) -> str:
+    return error.code if isinstance(error, IamError) else to_s3_error(error).code
 
 
 async def _is_for_it(services: Services, request: S3Request) -> bool:

@@ -1,0 +1,1 @@
+"""Audit events: administrative changes, and who made them."""
