@@ -1,13 +1,14 @@
 // The admin API: JSON under /api/v1, with the session's cookie and, on a change, its token.
 import { endSession, session } from "./session.js";
 
-/** An answer of the admin API that is no success. `status` is 0 when there was no answer. */
+/** An answer of the admin API that is no success. `status` is 0 when there was no answer; `code` is AWS's, of an operation of IAM. */
 export class ApiError extends Error {
-  constructor(status, message, { requestId = "", retryAfterSeconds = null } = {}) {
+  constructor(status, message, { requestId = "", retryAfterSeconds = null, code = "" } = {}) {
     super(message);
     this.name = "ApiError";
     this.status = status;
     this.requestId = requestId;
+    this.code = code;
     this.retryAfterSeconds = retryAfterSeconds;
   }
 }
@@ -41,13 +42,17 @@ async function send(method, path, { body, query, signal }) {
 
 async function readError(response) {
   let message = "";
+  let code = "";
   try {
-    const { detail } = await response.json();
+    const answer = await response.json();
+    const { detail } = answer;
+    code = answer.code ?? "";
     message = typeof detail === "string" ? detail : (detail ?? []).map(describeField).join("; ");
   } catch {
     // no JSON: a proxy's page, or nothing
   }
   return new ApiError(response.status, message || `The gateway answered ${response.status}.`, {
+    code,
     requestId: response.headers.get("x-request-id") ?? "",
     retryAfterSeconds: Number(response.headers.get("retry-after")) || null,
   });
