@@ -195,6 +195,18 @@ def authorize_identity(
     return principal is None or principal.decide(action, resource, values) is Decision.ALLOW
 
 
+def authorize_admin(
+    account_id: str, first_account: str, principal: Principal | None, action: str, values: Values = no_values
+) -> bool:
+    """Return whether a caller may do an action of `app.access.admin_actions`, which has the resource `*`.
+
+    Only callers of the first account may: it administers the gateway.
+    """
+    if not first_account or account_id != first_account:
+        return False
+    return authorize_identity(account_id, principal, action, "*", values)
+
+
 def authorize_key(
     account_id: str | None,
     principal: Principal | None,

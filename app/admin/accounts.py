@@ -5,12 +5,13 @@ from __future__ import annotations
 import secrets
 import time
 
-from fastapi import APIRouter, HTTPException, Request
+from fastapi import APIRouter, Depends, HTTPException, Request
 
 from sluice_s3.app.access.account_input import NewAccount
 from sluice_s3.app.admin.bodies import StrictRoute
 from sluice_s3.app.admin.models import AccountChange, AccountOut, BucketOut, MadeAccount
 from sluice_s3.app.errors import AccountExists, NoSuchAccount
+from sluice_s3.app.admin.sessions.guard import require
 from sluice_s3.app.index import Index
 from sluice_s3.app.index.iam.rows import AccessKey, Account
 
@@ -33,13 +34,13 @@ def _render_account(account: Account, keys: list[AccessKey]) -> AccountOut:
     )
 
 
-@router.get("/accounts")
+@router.get("/accounts", dependencies=[Depends(require("sluice:ListAccounts"))])
 async def list_accounts(request: Request) -> list[AccountOut]:
     """Return every account with its access keys."""
     return [_render_account(account, keys) for account, keys in await _index(request).accounts()]
 
 
-@router.post("/accounts", status_code=201)
+@router.post("/accounts", status_code=201, dependencies=[Depends(require("sluice:ManageAccounts"))])
 async def add_account(request: Request, body: NewAccount) -> MadeAccount:
     """Create an account with a key; 409 when the key or the email is taken."""
     access_key = body.access_key or "SL" + secrets.token_hex(9).upper()
@@ -61,7 +62,7 @@ async def add_account(request: Request, body: NewAccount) -> MadeAccount:
     )
 
 
-@router.patch("/accounts/{account_id}", status_code=204)
+@router.patch("/accounts/{account_id}", status_code=204, dependencies=[Depends(require("sluice:ManageAccounts"))])
 async def change_account(request: Request, account_id: str, body: AccountChange) -> None:
     """Disable or enable an account, in every worker at once."""
     try:
@@ -70,7 +71,7 @@ async def change_account(request: Request, account_id: str, body: AccountChange)
         raise HTTPException(404, "no such account") from None
 
 
-@router.delete("/accounts/{account_id}", status_code=204)
+@router.delete("/accounts/{account_id}", status_code=204, dependencies=[Depends(require("sluice:ManageAccounts"))])
 async def remove_account(request: Request, account_id: str) -> None:
     """Remove an account; 409 while it owns buckets."""
     index = _index(request)
@@ -82,7 +83,7 @@ async def remove_account(request: Request, account_id: str) -> None:
         raise HTTPException(404, "no such account") from None
 
 
-@router.get("/accounts/{account_id}/buckets")
+@router.get("/accounts/{account_id}/buckets", dependencies=[Depends(require("sluice:ListAccounts"))])
 async def list_buckets(request: Request, account_id: str) -> list[BucketOut]:
     """Return the buckets of an account."""
     found = await _index(request).buckets(account_id, "", "", MAX_BUCKETS)

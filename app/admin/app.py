@@ -2,23 +2,29 @@
 
 from __future__ import annotations
 
-import base64
-import hmac
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from functools import partial
 from typing import Protocol, cast
 
-from fastapi import APIRouter, Depends, FastAPI, HTTPException, Request, Response
+from fastapi import APIRouter, Depends, FastAPI, Response
 from fastapi.openapi.docs import get_swagger_ui_html
 
 from sluice_s3.app import __version__
 from sluice_s3.app.access.root_credentials import admin_token
 from sluice_s3.app.admin import accounts, buckets, identities, notifications, stores
+from sluice_s3.app.admin.answer_headers import AnswerHeaders
 from sluice_s3.app.admin.bodies import BodyLimits
 from sluice_s3.app.admin.bucket_usage import BucketUsage
 from sluice_s3.app.admin.console_files import ConsoleFiles, make_router
+from sluice_s3.app.admin.error_answers import add_error_answers
 from sluice_s3.app.admin.metrics import JournalLags, store_samples
+from sluice_s3.app.admin.sessions import routes as sessions
+from sluice_s3.app.admin.sessions.endpoint import S3_LISTENER
+from sluice_s3.app.admin.sessions.guard import API, check_routes, require_token
+from sluice_s3.app.admin.sessions.sign_in import KeyCheck
+from sluice_s3.app.admin.sessions.store import SessionStore
+from sluice_s3.app.admin.sessions.token import AdminToken
 from sluice_s3.app.index import Index, open_index
 from sluice_s3.app.settings import Settings
 from sluice_s3.app.store.availability.breaker_watch import BreakerWatch
@@ -26,35 +32,6 @@ from sluice_s3.app.store.store import Store
 from sluice_s3.app.store.stores import make_stores
 
 TITLE = "Sluice admin"
-
-
-class TokenCheck:
-    """Refuses requests without the admin token."""
-
-    def __init__(self, token: str) -> None:
-        self._token = token.encode()
-
-    def __call__(self, request: Request) -> None:
-        """Raise HTTPException for a request without the token."""
-        if not hmac.compare_digest(_read_token(request), self._token):
-            raise HTTPException(401, "the admin token is needed", {"www-authenticate": 'Basic realm="sluice admin"'})
-
-    async def depend(self, request: Request) -> None:
-        """Do the same as a dependency of a route."""
-        self(request)
-
-
-def _read_token(request: Request) -> bytes:
-    """Return a request's token: `Bearer TOKEN`, or the password of Basic for browsers."""
-    scheme, _, value = request.headers.get("authorization", "").partition(" ")
-    if scheme.lower() == "bearer":
-        return value.strip().encode("latin-1")
-    if scheme.lower() == "basic":
-        try:
-            return base64.b64decode(value, validate=True).partition(b":")[2]
-        except ValueError:  # bytes that are not ASCII, too
-            return b""
-    return b""
 
 
 class Rendered(Protocol):
@@ -76,6 +53,10 @@ class Processes(Protocol):
     @property
     def read_caches(self) -> Mapping[str, int]:
         """Descriptors of the memory in which stores cache reads, by their names."""
+        ...
+
+    def addresses(self) -> Mapping[str, str]:
+        """Return the URLs that the server listens on, by their names."""
         ...
 
     def render_processes(self) -> bytes:
@@ -112,13 +93,11 @@ def create_admin(settings: Settings, context: Processes) -> AdminListener:
 def create_application(settings: Settings, context: Processes) -> FastAPI:
     """Create the application of the admin listener.
 
-    `/metrics` is open to everybody who reaches it; all else needs the token.
+    `/metrics` is open to everybody who reaches it; all else needs the token, or a session of the console.
     """
     index = open_index(settings, writer=False)
     store = make_stores(index, settings, read_caches=context.read_caches)
     usage = BucketUsage(index, settings.metrics_buckets)
-    authorise = TokenCheck(admin_token(settings))
-    guarded = [Depends(authorise.depend)]
     app = FastAPI(
         title=TITLE,
         version=__version__,
@@ -131,10 +110,16 @@ def create_application(settings: Settings, context: Processes) -> FastAPI:
     app.state.index = index
     app.state.store = store
     app.state.settings = settings
-    app.add_middleware(BodyLimits, authorise=authorise, timeout=settings.document_timeout)
-    for part in (accounts, buckets, identities, stores, notifications):
-        app.include_router(part.router, prefix="/api/v1", dependencies=guarded)
-    app.include_router(_pages(app), dependencies=guarded)
+    app.state.token = AdminToken(admin_token(settings))
+    app.state.sessions = SessionStore(index, settings)
+    app.state.key_check = KeyCheck(index)
+    app.state.s3_listener = context.addresses()[S3_LISTENER]
+    app.add_middleware(BodyLimits, timeout=settings.document_timeout)
+    app.add_middleware(AnswerHeaders)
+    add_error_answers(app)
+    for part in (accounts, buckets, identities, notifications, sessions, stores):
+        app.include_router(part.router, prefix=API)
+    app.include_router(_pages(app), dependencies=[Depends(require_token)])
     app.include_router(make_router(ConsoleFiles()))
 
     lags = JournalLags()
@@ -150,6 +135,7 @@ def create_application(settings: Settings, context: Processes) -> FastAPI:
             media_type="text/plain; version=0.0.4; charset=utf-8",
         )
 
+    check_routes(app)
     return app
 
 

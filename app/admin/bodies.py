@@ -1,7 +1,7 @@
 """Bounds of request bodies on the admin listener.
 
-It reads a body only with the token, up to a size, within a time, and as strict JSON. FastAPI itself would read it whole
-before it checks the sender.
+It reads a body only of a known caller, up to a size, within a time, and as strict JSON. FastAPI itself would read it
+whole before it checks the sender.
 """
 
 from __future__ import annotations
@@ -16,8 +16,12 @@ from fastapi.routing import APIRoute
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from sluice_s3.app.admin.sessions.guard import OPEN_ROUTES, authenticate
+
 MAX_BODY = 1024 * 1024
 """Maximum bytes; the longest policies of IAM fit."""
+MAX_SIGN_IN = 4096
+"""Maximum bytes of what somebody sends who is not known yet."""
 TOO_LARGE = "the body is too large"
 TOO_SLOW = "the body did not come in time"
 CLOSE = {"connection": "close"}
@@ -26,13 +30,11 @@ CLOSE = {"connection": "close"}
 class BodyLimits:
     """Middleware that bounds bodies.
 
-    It refuses bodies without the token (401), over `MAX_BODY` (413), and those that take too long (408).
+    It refuses bodies of unknown callers (401), over `MAX_BODY` (413), and those that take too long (408).
     """
 
-    def __init__(self, app: ASGIApp, authorise: Callable[[Request], None], timeout: float) -> None:
-        """`authorise` raises HTTPException for a request without the token."""
+    def __init__(self, app: ASGIApp, timeout: float) -> None:
         self._app = app
-        self._authorise = authorise
         self._timeout = timeout
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -40,8 +42,10 @@ class BodyLimits:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
+        request = Request(scope)
+        most = MAX_SIGN_IN if (request.method, scope["path"]) in OPEN_ROUTES else MAX_BODY
         try:
-            self._check_head(Request(scope))
+            await _check_head(request, most)
         except HTTPException as error:
             refusal = JSONResponse({"detail": error.detail}, error.status_code, {**(error.headers or {}), **CLOSE})
             await refusal(scope, receive, send)
@@ -59,20 +63,22 @@ class BodyLimits:
             except TimeoutError:
                 raise HTTPException(408, TOO_SLOW, CLOSE) from None
             had += len(message.get("body", b""))
-            if had > MAX_BODY:
+            if had > most:
                 raise HTTPException(413, TOO_LARGE, CLOSE)
             whole = not message.get("more_body", False)
             return message
 
         await self._app(scope, counted, send)
 
-    def _check_head(self, request: Request) -> None:
-        length = request.headers.get("content-length", "0")
-        if length == "0" and "transfer-encoding" not in request.headers:
-            return
-        self._authorise(request)
-        if not length.isdigit() or len(length) > len(str(MAX_BODY)) or int(length) > MAX_BODY:
-            raise HTTPException(413, TOO_LARGE)
+
+async def _check_head(request: Request, most: int) -> None:
+    length = request.headers.get("content-length", "0")
+    if length == "0" and "transfer-encoding" not in request.headers:
+        return
+    if most == MAX_BODY:
+        await authenticate(request)
+    if not length.isdigit() or len(length) > len(str(most)) or int(length) > most:
+        raise HTTPException(413, TOO_LARGE)
 
 
 class _Strict(Request):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from fastapi import APIRouter, HTTPException, Request
+from fastapi import APIRouter, Depends, HTTPException, Request
 from pydantic import Field
 
 from sluice_s3.app.access.iam.actions import Call
@@ -13,6 +13,7 @@ from sluice_s3.app.access.iam.parameters import Parameters
 from sluice_s3.app.access.iam.service import IAM, NAMES, RUN
 from sluice_s3.app.admin.bodies import StrictRoute
 from sluice_s3.app.admin.models import Given
+from sluice_s3.app.admin.sessions.guard import require
 from sluice_s3.app.index import Index
 
 router = APIRouter(tags=["identities"], route_class=StrictRoute)
@@ -24,13 +25,13 @@ class IamIn(Given):
     parameters: dict[str, str] = Field(default_factory=dict, examples=[{"UserName": "ann", "Path": "/staff/"}])
 
 
-@router.get("/iam")
+@router.get("/iam", dependencies=[Depends(require())])
 async def list_operations() -> list[str]:
     """Return the names of all operations."""
     return sorted(NAMES[IAM])
 
 
-@router.post("/accounts/{account_id}/iam/{action}")
+@router.post("/accounts/{account_id}/iam/{action}", dependencies=[Depends(require("sluice:ManageAccounts"))])
 async def run_operation(request: Request, account_id: str, action: str, body: IamIn) -> dict[str, Any]:
     """Run an operation as the account itself and return AWS's answer as JSON.
 

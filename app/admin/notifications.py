@@ -6,9 +6,10 @@ import time
 from collections.abc import Mapping
 
 import orjson
-from fastapi import APIRouter, Request
+from fastapi import APIRouter, Depends, Request
 from pydantic import BaseModel, Field
 
+from sluice_s3.app.admin.sessions.guard import require
 from sluice_s3.app.index import Index
 from sluice_s3.app.index.notifications.rows import EXPIRED, REASONS, REFUSED, Backlog, given_up_note, note_of
 from sluice_s3.app.settings import Settings
@@ -63,7 +64,7 @@ async def _render_target(index: Index, settings: Settings, waiting: Mapping[str,
     )
 
 
-@router.get("/notifications")
+@router.get("/notifications", dependencies=[Depends(require("sluice:ListNotificationTargets"))])
 async def get_notifications(request: Request) -> list[TargetOut]:
     """Return the targets of notifications, with their queues and last errors."""
     return await targets(request.app.state.index, request.app.state.settings)

@@ -5,9 +5,10 @@ from __future__ import annotations
 import asyncio
 from dataclasses import asdict
 
-from fastapi import APIRouter, HTTPException, Request
+from fastapi import APIRouter, Depends, HTTPException, Request
 
 from sluice_s3.app.admin.models import StoreOut
+from sluice_s3.app.admin.sessions.guard import require
 from sluice_s3.app.settings import Settings
 from sluice_s3.app.store.availability.circuit_breaker import Condition
 from sluice_s3.app.store.store import Store
@@ -45,7 +46,7 @@ def _condition(store: Store) -> Condition:
     return "up" if store.breaker is None else store.breaker.state.condition
 
 
-@router.get("/stores")
+@router.get("/stores", dependencies=[Depends(require("sluice:ListStores"))])
 async def list_stores(request: Request) -> list[StoreOut]:
     """Return every configured store: identity, space, durability, whether it answers, its number of buckets."""
     store: Store = request.app.state.store
@@ -56,7 +57,7 @@ async def list_stores(request: Request) -> list[StoreOut]:
     )
 
 
-@router.get("/stores/{name}")
+@router.get("/stores/{name}", dependencies=[Depends(require("sluice:ListStores"))])
 async def get_store(request: Request, name: str) -> StoreOut:
     """Return one store."""
     store: Store = request.app.state.store

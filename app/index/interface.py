@@ -156,6 +156,7 @@ class Index(Engine):
     remove_key = AuditedWrite(tx.identities.remove_key, locks=global_lock, state=states.key, invalidates=True)
     # no `invalidates`: caches hold existing keys only
     add_session = AuditedWrite(tx.identities.add_session, locks=no_lock)
+    remove_session = AuditedWrite(tx.identities.remove_session, locks=global_lock, invalidates=True)
 
     # last uses of keys, and what accounts and users have
 

@@ -21,6 +21,7 @@ from pydantic import (
 from pydantic_settings import BaseSettings, InitSettingsSource, PydanticBaseSettingsSource, SettingsConfigDict
 
 from sluice_s3.app.private_files import check_given, default_runtime_base
+from sluice_s3.app.settings.console import ConsoleSettings
 from sluice_s3.app.settings.features import FeatureSettings, names_in
 from sluice_s3.app.settings.limits import LimitSettings
 from sluice_s3.app.settings.minio import read_minio
@@ -63,7 +64,7 @@ class ConfigError(Exception):
     """The settings file cannot be used; the message has the reason for the operator."""
 
 
-class Settings(StoreDefaults, LimitSettings, FeatureSettings):
+class Settings(StoreDefaults, LimitSettings, ConsoleSettings, FeatureSettings):
     """All settings of the operator. Sizes are bytes and times are seconds."""
 
     # An empty variable counts as missing: compose files and the like cannot omit one.

@@ -5,11 +5,12 @@ from __future__ import annotations
 import orjson
 
 from sluice_s3.app.access.account import account_number, caller_of
-from sluice_s3.app.access.authorize import authorize_assume
+from sluice_s3.app.access.authorize import authorize_assume, no_values
 from sluice_s3.app.access.iam import documents, generate
 from sluice_s3.app.access.iam.actions import Call, Result, denied, with_keys
 from sluice_s3.app.access.iam.errors import (
     AccessDenied,
+    InvalidClientTokenId,
     LimitExceeded,
     NotImplemented,
     ValidationError,
@@ -19,9 +20,10 @@ from sluice_s3.app.access.policy.identity_policies import parse_stored_trust
 from sluice_s3.app.access.policy.managed import MANAGED
 from sluice_s3.app.access.policy.variables import Values
 from sluice_s3.app.access.policy_principals import find_identity_by_arn
-from sluice_s3.app.access.principal import Principal
+from sluice_s3.app.access.principal import Principal, build_principal
 from sluice_s3.app.errors import TooManyIdentities
-from sluice_s3.app.index.iam.rows import ROLE, Identity, Session
+from sluice_s3.app.index import Index
+from sluice_s3.app.index.iam.rows import ROLE, AccessKey, Identity, Session, console_session_name
 
 MAX_SESSIONS = 5000
 """Open sessions of one user or role, and of the account itself."""
@@ -138,16 +140,38 @@ async def get_caller_identity(call: Call) -> Result:
 
 
 async def _session(call: Call, account_id: str, identity: str, name: str, policies: list[str], seconds: int) -> Session:
+    return await _add(call.index, account_id, identity, name, policies, seconds)
+
+
+async def _add(
+    index: Index, account_id: str, identity: str, name: str, policies: list[str], seconds: int
+) -> Session:
     key, secret, token = generate.temporary_key()
     now = generate.now()
     new = Session(
         key, secret, token, account_id, identity, name, orjson.dumps(policies).decode(), now, now + seconds * 1000
     )
     try:
-        await call.index.add_session(new, MAX_SESSIONS)
+        await index.add_session(new, MAX_SESSIONS)
     except TooManyIdentities:
         raise LimitExceeded("The user, role or account has too many sessions.") from None
     return new
+
+
+async def open_console_session(index: Index, key: AccessKey, seconds: int) -> Session:
+    """Open the session of a caller who has proved to hold `key`; it ends with that key.
+
+    Raises AccessDenied for a user whose policies deny sts:GetSessionToken, InvalidClientTokenId for a temporary key,
+    LimitExceeded.
+    """
+    if key.token or key.disabled:
+        raise InvalidClientTokenId("The access key is temporary or disabled.")
+    principal = None if key.holder is None else build_principal(key.holder)
+    if principal is not None and principal.denies("sts:GetSessionToken", "*", no_values):
+        raise denied(principal, "sts:GetSessionToken", "*")
+    identity = "" if principal is None else principal.caller.unique_id
+    name = console_session_name(key.access_key, key.secret)
+    return await _add(index, key.account_id, identity, name, [], seconds)
 
 
 def _render_session(session: Session) -> Result:

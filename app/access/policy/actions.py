@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
+from sluice_s3.app.access.admin_actions import DESCRIPTIONS
 from sluice_s3.app.access.policy import errors
 from sluice_s3.app.access.policy.errors import Malformed
 from sluice_s3.app.access.policy.wildcards import ONE, STAR, Token, tokens_of
@@ -60,7 +61,7 @@ KMS_ACTIONS = frozenset({"kms:Decrypt", "kms:Encrypt", "kms:GenerateDataKey"})
 """Only those that S3 needs on behalf of its callers."""
 ADMIN_ACTIONS = frozenset({"admin:GetBucketQuota", "admin:ServerInfo", "admin:SetBucketQuota"})
 """MinIO's names for what its clients administer here and AWS has no name for."""
-IDENTITY_ACTIONS = KNOWN | IAM_ACTIONS | STS_ACTIONS | KMS_ACTIONS | ADMIN_ACTIONS
+IDENTITY_ACTIONS = KNOWN | IAM_ACTIONS | STS_ACTIONS | KMS_ACTIONS | ADMIN_ACTIONS | frozenset(DESCRIPTIONS)
 """All actions for which policies of users, groups and roles are evaluated."""
 _SERVICE_ACTION = re.compile(r"[A-Za-z0-9-]+:[A-Za-z0-9*?]+")
 

@@ -34,7 +34,7 @@ MANAGED = dict(
         _policy("AmazonS3ReadOnlyAccess", "s3:Get*", "s3:List*", "s3:Describe*"),
         _policy("IAMFullAccess", "iam:*"),
         _policy("IAMReadOnlyAccess", "iam:Get*", "iam:List*", "iam:GenerateCredentialReport", "iam:Simulate*"),
-        _policy("consoleAdmin", "admin:*", "iam:*", "kms:*", "s3:*", "sts:*", path=MINIO),
+        _policy("consoleAdmin", "admin:*", "iam:*", "kms:*", "s3:*", "sluice:*", "sts:*", path=MINIO),
         _policy("diagnostics", "admin:ServerInfo", path=MINIO),
         _policy("readonly", "s3:GetBucketLocation", "s3:GetObject", path=MINIO),
         _policy("readwrite", "s3:*", path=MINIO),

@@ -2,10 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from sluice_s3.app.errors import AccountExists, IdentityExists, IdentityInUse, NoSuchIdentity, TooManyIdentities
-from sluice_s3.app.index.iam.rows import GROUP, POLICY, USER, AccessKey, Identity, KeyOwner, Session, UserKey
+from sluice_s3.app.index.iam.rows import (
+    GROUP,
+    POLICY,
+    USER,
+    AccessKey,
+    Identity,
+    KeyOwner,
+    Session,
+    UserKey,
+    console_session_name,
+    sign_in_key,
+)
 from sluice_s3.app.index.iam.statements import (
     ACCESS_KEY,
     ADD_ACCESS_KEY,
@@ -29,6 +40,7 @@ from sluice_s3.app.index.iam.statements import (
     REMOVE_KEY,
     REMOVE_MEMBERSHIP,
     REMOVE_OLD_SESSIONS,
+    REMOVE_SESSION,
     REMOVE_SESSIONS_OF,
     SESSION,
     SET_IDENTITY,
@@ -36,7 +48,7 @@ from sluice_s3.app.index.iam.statements import (
     SET_SECRET,
 )
 from sluice_s3.app.index.iam.use_statements import REMOVE_IDENTITY_USE, REMOVE_KEY_USE
-from sluice_s3.app.index.sql.transaction import Transaction, now_ms
+from sluice_s3.app.index.sql.transaction import Row, Transaction, now_ms
 
 SESSION_RETENTION_MS = 86_400_000
 """Milliseconds for which an ended session is kept, so that its key is answered with ExpiredToken."""
@@ -62,13 +74,16 @@ def holder(account_id: str, identity: str) -> Transaction[KeyOwner | None]:
 def session(access_key: str) -> Transaction[AccessKey | None]:
     """Return a temporary key with its holder.
 
-    Returns None when the key, or its user or role, does not exist.
+    Returns None when the key, its user or role, or the key that the console was signed in to with, does not exist.
     """
     rows = yield SESSION, (access_key,)
     if not rows:
         return None
     *fields, display_name, disabled = rows[0]
     stored = Session._make(fields)
+    used = sign_in_key(stored.name)
+    if used is not None and not _is_usable((yield ACCESS_KEY, (used,)), stored):
+        return None
     owner: KeyOwner | None = KeyOwner(stored.account_id, None)
     if stored.identity:
         owner = yield from holder(stored.account_id, stored.identity)
@@ -77,6 +92,15 @@ def session(access_key: str) -> Transaction[AccessKey | None]:
     owner = owner._replace(session=stored.name, policies=stored.policies, began=stored.created)
     key = AccessKey(access_key, stored.secret, stored.account_id, display_name, disabled > 0)
     return key._replace(holder=owner, token=stored.token, expires=stored.expires)
+
+
+def _is_usable(rows: Sequence[Row], stored: Session) -> bool:
+    """Return whether the key that a session of the console was opened with is still the same, and enabled."""
+    if not rows:
+        return False
+    access_key, secret, account_id, _, disabled, identity = rows[0]
+    is_same = (account_id, identity) == (stored.account_id, stored.identity)
+    return is_same and not disabled and console_session_name(access_key, secret) == stored.name
 
 
 def identity(account_id: str, kind: str, name: str) -> Transaction[Identity | None]:
@@ -276,3 +300,8 @@ def add_session(new: Session, maximum: int) -> Transaction[None]:
         if (yield COUNT_SESSIONS, holder)[0][0] >= maximum:
             raise TooManyIdentities(kind="session", most=maximum)
     yield ADD_SESSION, tuple(new)
+
+
+def remove_session(access_key: str) -> Transaction[None]:
+    """End a session: its temporary key works no more."""
+    yield REMOVE_SESSION, (access_key,)

@@ -5,12 +5,15 @@ Times are in milliseconds since the epoch.
 
 from __future__ import annotations
 
+from hashlib import sha256
 from typing import NamedTuple
 
 USER, GROUP, ROLE, POLICY = "user", "group", "role", "policy"
 """Kinds of identities, as ARNs name them. A managed policy of the account is one too."""
 TEMPORARY = "ASIA"
 """Prefix of the access key of a session."""
+_CONSOLE = "console:"
+"""Prefix of the names of sessions of the console; no caller of STS can give one with a colon."""
 
 
 class Account(NamedTuple):
@@ -162,3 +165,18 @@ class IdleKey(NamedTuple):
     """Empty for a key of the account itself."""
     created: int
     used: int
+
+
+def console_session_name(access_key: str, secret: str) -> str:
+    """Return the name of a session that was opened by signing in with a key.
+
+    It lasts as long as that key with that secret.
+    """
+    return f"{_CONSOLE}{access_key}:{sha256(secret.encode()).hexdigest()[:32]}"
+
+
+def sign_in_key(session_name: str | None) -> str | None:
+    """Return the key that a session of the console was opened with; None for other sessions."""
+    if session_name is None or not session_name.startswith(_CONSOLE):
+        return None
+    return session_name[len(_CONSOLE) :].rpartition(":")[0]

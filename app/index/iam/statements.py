@@ -151,6 +151,7 @@ REMOVE_EXPIRED_SESSIONS_OF = Statement(
     )
 )
 ADD_SESSION = insertion(sessions)
+REMOVE_SESSION = Statement(delete(sessions).where(sessions.c.access_key == text("ak")))
 REMOVE_OLD_SESSIONS = Statement(delete(sessions).where(sessions.c.expires < number("until")))
 REMOVE_SESSIONS_OF = Statement(delete(sessions).where(sessions.c.identity == text("who")))
 REMOVE_ALL_SESSIONS = Statement(delete(sessions).where(sessions.c.account_id == text("account")))

@@ -30,7 +30,7 @@ from sluice_s3.app.server.http.ignored_upgrade import body_parser
 from sluice_s3.app.server.http.interfaces import Application, Responder, RunningRequest
 from sluice_s3.app.server.http.limits import check_limits, is_mostly_framing
 from sluice_s3.app.server.http.request_head import MAX_TARGET, METHODS, Framing, split_target, validate_head
-from sluice_s3.app.server.http.scope import scope_template
+from sluice_s3.app.server.http.scope import TRUSTED_PROXY, scope_template
 from sluice_s3.app.server.http.state import HttpState
 from sluice_s3.app.server.http.trusted_proxies import TrustedProxies
 
@@ -101,6 +101,7 @@ class Connection(FlowControl):
         self.client = str((self.template["client"] or [""])[0])
         if state.proxies is not None and state.proxies.trusts(self.client):
             self.proxies = state.proxies
+            self.template[TRUSTED_PROXY] = True
         self.since = self.progress = self.write_progress = state.now
         over = len(state.connections) - state.settings.max_connections
         self.error = SlowDown() if over > 0 else None

@@ -9,6 +9,8 @@ from urllib.parse import unquote
 from sluice_s3.app.s3.wire.request import REQUEST, S3Request
 from sluice_s3.app.s3.wire.response_writer import ZERO_COPY
 
+TRUSTED_PROXY = "sluice.trusted_proxy"
+"""Key of the scope, true on connections from a proxy that the settings trust."""
 EXTENSIONS: dict[str, dict[str, Any]] = {ZERO_COPY: {}}
 
 
@@ -39,4 +41,6 @@ def build_scope(template: dict[str, Any], request: S3Request, version: str) -> d
     scope["query_string"] = request.raw_query
     scope["headers"] = request.header_list
     scope[REQUEST] = request
+    if TRUSTED_PROXY in template:
+        scope["client"] = (request.client, 0)
     return scope

@@ -34,6 +34,10 @@ class Alone:
         """What was counted."""
         return self._metrics
 
+    def addresses(self) -> dict[str, str]:
+        """S3 would be there."""
+        return {"s3": "http://127.0.0.1:9000"}
+
     def render_processes(self) -> bytes:
         """There is none but this one."""
         return b""
