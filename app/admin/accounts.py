@@ -10,8 +10,8 @@ from fastapi import APIRouter, Depends, HTTPException, Request
 from sluice_s3.app.access.account_input import NewAccount
 from sluice_s3.app.admin.bodies import StrictRoute
 from sluice_s3.app.admin.models import AccountChange, AccountOut, BucketOut, MadeAccount
-from sluice_s3.app.errors import AccountExists, NoSuchAccount
 from sluice_s3.app.admin.sessions.guard import require
+from sluice_s3.app.errors import AccountExists, NoSuchAccount
 from sluice_s3.app.index import Index
 from sluice_s3.app.index.iam.rows import AccessKey, Account
 

@@ -52,7 +52,14 @@ def origin_of(url: str) -> str:
         host, port = parts.hostname, parts.port
     except ValueError:
         host = port = None
-    if not host or not _HOST.fullmatch(host) or parts.scheme not in ("http", "https") or parts.path not in ("", "/") or parts.query or "@" in url:
+    if (
+        not host
+        or not _HOST.fullmatch(host)
+        or parts.scheme not in ("http", "https")
+        or parts.path not in ("", "/")
+        or parts.query
+        or "@" in url
+    ):
         raise ValueError("give http://HOST[:PORT] or https://HOST[:PORT]")
     name = f"[{host}]" if ":" in host else host
     default = {"http": 80, "https": 443}[parts.scheme]

@@ -143,9 +143,7 @@ async def _session(call: Call, account_id: str, identity: str, name: str, polici
     return await _add(call.index, account_id, identity, name, policies, seconds)
 
 
-async def _add(
-    index: Index, account_id: str, identity: str, name: str, policies: list[str], seconds: int
-) -> Session:
+async def _add(index: Index, account_id: str, identity: str, name: str, policies: list[str], seconds: int) -> Session:
     key, secret, token = generate.temporary_key()
     now = generate.now()
     new = Session(

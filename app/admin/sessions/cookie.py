@@ -1,7 +1,7 @@
 """The cookie of a session, and the token that its changes carry.
 
-The cookie names the session's temporary key and when it was used last, with an HMAC by the session's secret, which never
-leaves the server. The token is another HMAC by it.
+The cookie names the session's temporary key and when it was used last, with an HMAC by the session's secret, which
+never leaves the server. The token is another HMAC by it.
 """
 
 from __future__ import annotations

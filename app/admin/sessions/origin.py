@@ -1,6 +1,7 @@
 """Where a request was sent to, and which page sent it.
 
-Ports are no part of a site or of a cookie: a page of the S3 listener has the console's cookies. Only its origin differs.
+Ports are no part of a site or of a cookie: a page of the S3 listener has the console's cookies. Only its origin
+differs.
 """
 
 from __future__ import annotations

@@ -57,9 +57,7 @@ class SessionStore:
             made = await open_console_session(self._index, key, self._settings.console_session)
         except IamError as error:
             raise HTTPException(403, error.text) from None
-        temporary = key._replace(
-            access_key=made.access_key, secret=made.secret, token=made.token, expires=made.expires
-        )
+        temporary = key._replace(access_key=made.access_key, secret=made.secret, token=made.token, expires=made.expires)
         return OpenSession(temporary, key, int(time.time()))
 
     async def find(self, cookie: SessionCookie) -> OpenSession:

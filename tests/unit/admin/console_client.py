@@ -35,7 +35,9 @@ class Console:
         sent = {"origin": origin, "sec-fetch-site": "same-origin", **headers}
         return httpx.AsyncClient(transport=transport, base_url=origin, headers=sent)
 
-    async def sign_in(self, access_key: str = ROOT.access, secret: str = ROOT.secret, **options: str) -> httpx.AsyncClient:
+    async def sign_in(
+        self, access_key: str = ROOT.access, secret: str = ROOT.secret, **options: str
+    ) -> httpx.AsyncClient:
         """A browser that has signed in, and sends the token of changes."""
         browser = self.browser(**options)
         answer = await browser.post("/api/v1/session", json={"access_key": access_key, "secret_key": secret})
