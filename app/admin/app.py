@@ -12,10 +12,12 @@ from fastapi.openapi.docs import get_swagger_ui_html
 
 from sluice_s3.app import __version__
 from sluice_s3.app.access.root_credentials import admin_token
-from sluice_s3.app.admin import accounts, buckets, identities, notifications, stores
+from sluice_s3.app.admin import accounts, identities, notifications, stores
 from sluice_s3.app.admin.answer_headers import AnswerHeaders
 from sluice_s3.app.admin.bodies import BodyLimits
 from sluice_s3.app.admin.bucket_usage import BucketUsage
+from sluice_s3.app.admin.buckets import routes as buckets
+from sluice_s3.app.admin.buckets.counts import BucketCounts
 from sluice_s3.app.admin.console_files import ConsoleFiles, make_router
 from sluice_s3.app.admin.error_answers import add_error_answers
 from sluice_s3.app.admin.metrics import JournalLags, store_samples
@@ -114,6 +116,8 @@ def create_application(settings: Settings, context: Processes) -> FastAPI:
     app.state.sessions = SessionStore(index, settings)
     app.state.key_check = KeyCheck(index)
     app.state.s3_listener = context.addresses()[S3_LISTENER]
+    app.state.bucket_counts = BucketCounts(index)
+    app.state.tests_sent = {}
     app.add_middleware(BodyLimits, timeout=settings.document_timeout)
     app.add_middleware(AnswerHeaders)
     add_error_answers(app)
@@ -141,7 +145,7 @@ def create_application(settings: Settings, context: Processes) -> FastAPI:
 
 @asynccontextmanager
 async def _run_stores(
-    index: Index, store: Store, context: Processes, usage: BucketUsage, _: FastAPI
+    index: Index, store: Store, context: Processes, usage: BucketUsage, app: FastAPI
 ) -> AsyncIterator[None]:
     await index.start()
     breakers = BreakerWatch(store.all.values(), context.publish_store_state)
@@ -150,6 +154,7 @@ async def _run_stores(
         yield
     finally:
         await usage.close()
+        await app.state.bucket_counts.close()
         await breakers.stop()
         await index.close()
         for one in store.all.values():

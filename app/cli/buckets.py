@@ -328,7 +328,7 @@ def _run(settings: Settings, call: Callable[[Index], Awaitable[T]], *expected: t
 
 async def _watch(index: Index, bucket: Bucket) -> int:
     """Print the progress of a move until only unreadable blobs are left; return how many."""
-    from sluice_s3.app.jobs.relocation.bucket_migration import note_of
+    from sluice_s3.app.index.relocation.rows import progress_note
 
     with progress_bar(disable=not sys.stderr.isatty()) as progress:
         task = progress.add_task(f"{bucket.name} → {bucket.store}", total=None)
@@ -336,7 +336,7 @@ async def _watch(index: Index, bucket: Bucket) -> int:
             found = await index.bucket(bucket.name)
             if found is None or not found.source:
                 return 0
-            last_state = json.loads(await index.note(note_of(bucket.id)) or b"{}")
+            last_state = json.loads(await index.note(progress_note(bucket.id)) or b"{}")
             progress.update(task, completed=last_state.get("rows", 0), total=last_state.get("of"))
             if last_state.get("stuck") and last_state["rows"] >= last_state["of"]:
                 return int(last_state["stuck"])

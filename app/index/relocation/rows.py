@@ -62,3 +62,11 @@ class ReferenceSwap(NamedTuple):
     new: str
     existing_copy: BlobReference | None = None
     """Another row that already references the copy; None without one."""
+
+
+def progress_note(bucket_id: int) -> str:
+    """Return the name of the note of a move's progress.
+
+    The note is a JSON object: `rows` looked at, `of` how many, `bytes` copied, `stuck` blobs; or empty.
+    """
+    return f"move:{bucket_id}"

@@ -22,7 +22,7 @@ from sluice_s3.app.index.multipart.rows import PIECES
 from sluice_s3.app.index.plain_files.rows import is_plain_file
 from sluice_s3.app.index.reclaim.rows import BlobReference
 from sluice_s3.app.index.relocation.queries import BlobRow, BodyRow
-from sluice_s3.app.index.relocation.rows import ReferenceSwap
+from sluice_s3.app.index.relocation.rows import ReferenceSwap, progress_note
 from sluice_s3.app.jobs.pacing import Pacer, never_busy
 from sluice_s3.app.jobs.relocation.blob_copier import RECORDS_PER_BATCH, BlobCopier, CopyRequest, gather_all
 from sluice_s3.app.store.named_driver import store_of_locator
@@ -39,11 +39,6 @@ REPORT_SECONDS = 1.0
 
 
 T = TypeVar("T")
-
-
-def note_of(bucket_id: int) -> str:
-    """Return the name of a move's note: rows, of how many, bytes, stuck blobs."""
-    return f"move:{bucket_id}"
 
 
 class BucketMigrator:
@@ -279,4 +274,4 @@ class BucketMigration:
                 "bytes": self._copier.bytes,
                 "stuck": len(self._copier.stuck),
             }
-            await self._index.set_note(note_of(self._bucket.id), orjson.dumps(progress).decode())
+            await self._index.set_note(progress_note(self._bucket.id), orjson.dumps(progress).decode())

@@ -1,0 +1,1 @@
+"""Buckets in the admin API and in the console. Read README.md first."""
