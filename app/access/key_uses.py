@@ -12,7 +12,7 @@ import random
 import time
 
 from sluice_s3.app.errors import DomainError
-from sluice_s3.app.index.iam.rows import ACCOUNT, IDENTITY, KEY, AccessKey, Use
+from sluice_s3.app.index.iam.rows import ACCOUNT, IDENTITY, KEY, AccessKey, Use, sign_in_key
 from sluice_s3.app.index.interface import Index
 
 logger = logging.getLogger("sluice.access")
@@ -46,8 +46,7 @@ class KeyUses:
         if len(self.recent) < MAX_KEYS and key.access_key not in self.recent:
             kind, subject = KEY, key.access_key
             if key.token:
-                identity = None if key.holder is None else key.holder.identity
-                kind, subject = (ACCOUNT, key.account_id) if identity is None else (IDENTITY, identity.id)
+                kind, subject = _subject(key)
             now = time.time_ns() // 1_000_000
             self.recent[key.access_key] = Use(kind, subject, key.account_id, now, service, self._region)
 
@@ -87,3 +86,13 @@ class KeyUses:
             await self._index.record_uses(batch, min(use.used for use in batch))
             for use in batch:
                 self._unsaved.pop((use.kind, use.subject), None)
+
+
+def _subject(key: AccessKey) -> tuple[str, str]:
+    """Return whose use that of a temporary key is: of a user, a role or an account, or of a key that signed in."""
+    if key.holder is not None:
+        if (signed_in := sign_in_key(key.holder.session)) is not None:
+            return KEY, signed_in
+        if key.holder.identity is not None:
+            return IDENTITY, key.holder.identity.id
+    return ACCOUNT, key.account_id

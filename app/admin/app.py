@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from functools import partial
@@ -11,6 +12,7 @@ from fastapi import APIRouter, Depends, FastAPI, Response
 from fastapi.openapi.docs import get_swagger_ui_html
 
 from sluice_s3.app import __version__
+from sluice_s3.app.access.key_uses import KeyUses
 from sluice_s3.app.access.root_credentials import admin_token
 from sluice_s3.app.admin import accounts, identities, notifications, stores
 from sluice_s3.app.admin.answer_headers import AnswerHeaders
@@ -21,6 +23,7 @@ from sluice_s3.app.admin.buckets.counts import BucketCounts
 from sluice_s3.app.admin.console_files import ConsoleFiles, make_router
 from sluice_s3.app.admin.error_answers import add_error_answers
 from sluice_s3.app.admin.metrics import JournalLags, store_samples
+from sluice_s3.app.admin.people import iam, policy_checks, users
 from sluice_s3.app.admin.sessions import routes as sessions
 from sluice_s3.app.admin.sessions.endpoint import S3_LISTENER
 from sluice_s3.app.admin.sessions.guard import API, check_routes, require_token
@@ -30,6 +33,7 @@ from sluice_s3.app.admin.sessions.token import AdminToken
 from sluice_s3.app.index import Index, open_index
 from sluice_s3.app.settings import Settings
 from sluice_s3.app.store.availability.breaker_watch import BreakerWatch
+from sluice_s3.app.store.regions import Regions
 from sluice_s3.app.store.store import Store
 from sluice_s3.app.store.stores import make_stores
 
@@ -115,13 +119,14 @@ def create_application(settings: Settings, context: Processes) -> FastAPI:
     app.state.token = AdminToken(admin_token(settings))
     app.state.sessions = SessionStore(index, settings)
     app.state.key_check = KeyCheck(index)
+    app.state.key_uses = KeyUses(index, Regions(settings.region).default)
     app.state.s3_listener = context.addresses()[S3_LISTENER]
     app.state.bucket_counts = BucketCounts(index)
     app.state.tests_sent = {}
     app.add_middleware(BodyLimits, timeout=settings.document_timeout)
     app.add_middleware(AnswerHeaders)
     add_error_answers(app)
-    for part in (accounts, buckets, identities, notifications, sessions, stores):
+    for part in (accounts, buckets, iam, identities, notifications, policy_checks, sessions, stores, users):
         app.include_router(part.router, prefix=API)
     app.include_router(_pages(app), dependencies=[Depends(require_token)])
     app.include_router(make_router(ConsoleFiles()))
@@ -148,11 +153,14 @@ async def _run_stores(
     index: Index, store: Store, context: Processes, usage: BucketUsage, app: FastAPI
 ) -> AsyncIterator[None]:
     await index.start()
+    noting = asyncio.create_task(app.state.key_uses.run())
     breakers = BreakerWatch(store.all.values(), context.publish_store_state)
     await breakers.start(await index.identities())
     try:
         yield
     finally:
+        noting.cancel()
+        await asyncio.gather(noting, return_exceptions=True)
         await usage.close()
         await app.state.bucket_counts.close()
         await breakers.stop()

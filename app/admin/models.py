@@ -7,6 +7,7 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from sluice_s3.app.index.buckets.rows import Bucket
+from sluice_s3.app.index.iam.rows import KeyUse
 from sluice_s3.app.store.quotas import MAX_QUOTA
 
 
@@ -24,6 +25,41 @@ class AccountOut(BaseModel):
     email: str
     disabled: bool
     access_keys: list[str]
+
+
+class KeyOut(BaseModel):
+    """An access key, without its secret. Times are in milliseconds since the epoch."""
+
+    access_key: str
+    active: bool
+    created: int
+    last_used: int | None = Field(description="To about a minute; null when no use is known.")
+    service: str | None = Field(description="What it was last used for: s3, iam, sts or console.")
+
+    @classmethod
+    def of(cls, key: KeyUse) -> KeyOut:
+        """Return the model of a key's row."""
+        return cls(
+            access_key=key.access_key,
+            active=not key.disabled,
+            created=key.created,
+            last_used=key.used or None,
+            service=key.service or None,
+        )
+
+
+class AccountDetail(AccountOut):
+    """An account and what it has."""
+
+    root: bool = Field(description="The first account, which administers the gateway.")
+    created: int = Field(description="Milliseconds since the epoch.")
+    keys: list[KeyOut] = Field(description="Of the account itself; those of its users are not among them.")
+    users: int
+    groups: int
+    roles: int
+    policies: int
+    buckets: int
+    last_used: int | None = Field(description="Of any key, user or role of the account; null when no use is known.")
 
 
 class MadeAccount(AccountOut):

@@ -165,6 +165,7 @@ class Index(Engine):
     uses_since = Read(tx.uses.uses_since)
     uses_of_users = Read(tx.uses.uses_of_users, snapshot=True)
     accounts_page = Read(tx.uses.accounts_page, snapshot=True)
+    account_summary = Read(tx.uses.account_summary, snapshot=True)
     idle_keys = Scan(tx.uses.idle_keys)
 
     # buckets

@@ -15,6 +15,7 @@ from fastapi.routing import RouteContext, iter_route_contexts
 from sluice_s3.app.access.account import caller_of
 from sluice_s3.app.access.admin_actions import DESCRIPTIONS
 from sluice_s3.app.access.authorize import authorize_admin, no_values
+from sluice_s3.app.access.key_uses import CONSOLE
 from sluice_s3.app.access.policy.variables import Values
 from sluice_s3.app.access.principal import Principal, build_principal
 from sluice_s3.app.admin.sessions.cookie import REISSUED_AFTER_SECONDS, read_cookies, write_cookie
@@ -80,6 +81,12 @@ class Guard:
 def require(action: str | None = None) -> Guard:
     """Return the dependency for a route: `Depends(require("sluice:ListStores"))`; without an action: signed in."""
     return Guard(action)
+
+
+def require_other_account(caller: Caller, account_id: str) -> None:
+    """Raise HTTPException (403) for the first account, unless it calls itself: its keys may do everything."""
+    if account_id == caller.first_account and not caller.root:
+        raise HTTPException(403, "Only the first account may change what is its own. Sign in with its key.")
 
 
 async def require_token(request: Request) -> None:
@@ -154,6 +161,7 @@ async def _find_session(request: Request) -> OpenSession | None:
 async def signed_in(request: Request, session: OpenSession) -> Caller:
     """Return the caller of a session."""
     key = session.signed_in
+    request.app.state.key_uses.note(key, CONSOLE)
     principal = None if key.holder is None else build_principal(key.holder)
     first = await _sessions(request).first_account()
     return Caller(

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from sluice_s3.app.index.iam.rows import Account, AccountSummary, IdleKey, KeyUse, Use, UserUses
+from sluice_s3.app.index.iam.statements import ACCOUNT
 from sluice_s3.app.index.iam.use_statements import (
     ACCOUNT_USES,
     ACCOUNTS_PAGE,
@@ -22,7 +23,7 @@ from sluice_s3.app.index.iam.use_statements import (
     START,
     USER_KEY_USES,
 )
-from sluice_s3.app.index.sql.transaction import Transaction
+from sluice_s3.app.index.sql.transaction import Row, Transaction
 
 SINCE = ("", "")
 """Kind and subject of the row that says since when uses are recorded."""
@@ -64,12 +65,23 @@ def uses_of_users(account_id: str, first: str, last: str) -> Transaction[dict[st
 
 def accounts_page(after: tuple[int, str], limit: int) -> Transaction[list[AccountSummary]]:
     """Return accounts, oldest first, that follow a time of creation and an id, with what they have."""
-    accounts = [
-        Account(identity, name, email, disabled > 0, created)
-        for identity, name, email, disabled, created in (yield ACCOUNTS_PAGE, (after[0], *after, limit))
-    ]
-    if not accounts:
+    rows = yield ACCOUNTS_PAGE, (after[0], *after, limit)
+    return (yield from _summaries(after, rows))
+
+
+def account_summary(account_id: str) -> Transaction[AccountSummary | None]:
+    """Return an account with what it has; None if there is none."""
+    rows = yield ACCOUNT, (account_id,)
+    # what follows the id without its last character includes the id, and little else that was made at the same time
+    summaries = yield from _summaries((rows[0][4], account_id[:-1]) if rows else (0, ""), rows)
+    return summaries[0] if summaries else None
+
+
+def _summaries(after: tuple[int, str], rows: list[Row]) -> Transaction[list[AccountSummary]]:
+    """Return what accounts have, that follow a time of creation and an id."""
+    if not rows:
         return []
+    accounts = [Account(row[0], row[1], row[2], row[3] > 0, row[4]) for row in rows]
     between = (after[0], *after, accounts[-1].created, accounts[-1].created, accounts[-1].id)
     keys: dict[str, list[KeyUse]] = {}
     for row in (yield OWN_KEY_USES, between):
