@@ -122,6 +122,11 @@ def _parsed(name: str, settings: str) -> BucketAccess:
         return BROKEN
 
 
+def clear_cache() -> None:
+    """Forget the parsed settings, after drafts that nobody will ask for again."""
+    _parsed.cache_clear()
+
+
 def _truth(value: Any) -> bool:
     if not isinstance(value, bool):
         raise TypeError

@@ -7,9 +7,9 @@ Guide. The account itself, by a key of its own or in a session, needs no policy 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import orjson
 
@@ -18,7 +18,11 @@ from sluice_s3.app.access.policy import CLOSED, Caller, Decision, Policy, Reques
 from sluice_s3.app.access.policy.identity_policies import parse_stored_policy
 from sluice_s3.app.access.policy.managed import MANAGED
 from sluice_s3.app.access.policy.variables import Values
-from sluice_s3.app.index.iam.rows import ROLE, Identity, KeyOwner
+from sluice_s3.app.index.iam.rows import GROUP, POLICY, ROLE, USER, KeyOwner
+
+MANAGED_KIND = "managed"
+IDENTITY_KINDS = {USER: "inline", ROLE: "inline", GROUP: "group", POLICY: MANAGED_KIND}
+"""The kinds of `NamedPolicy` by the kinds of identities."""
 
 
 class Principal(NamedTuple):
@@ -72,13 +76,13 @@ class Principal(NamedTuple):
 def build_principal(holder: KeyOwner) -> Principal:
     """Return the principal of an access key."""
     identity = holder.identity
-    limits, limits_broken = _parse(orjson.loads(holder.policies or "[]"))
+    limits, limits_broken = _parse(policy.text for policy in session_policies(holder))
     began = None if holder.session is None else holder.began
     number = account_number(holder.account_id)
     if identity is None:
         root = caller_of(holder.account_id)
         return Principal(root, None, limits, root.arn, number, "", "Account", began, limits_broken)
-    policies, broken = _parse(text for one in (identity, *holder.groups) for text in _texts(one))
+    policies, broken = _parse(policy.text for policy in named_policies(holder))
     arn = arn_of(identity)
     caller = Caller(holder.account_id, number, arn, unique_id=identity.id)
     user_id, kind, name = identity.id, "User", identity.name
@@ -88,11 +92,34 @@ def build_principal(holder: KeyOwner) -> Principal:
     return Principal(caller, policies, limits, arn, user_id, name, kind, began, broken or limits_broken)
 
 
-def _texts(identity: Identity) -> Iterable[str]:
-    document: dict[str, Any] = orjson.loads(identity.document)
-    yield from document.get("policies", {}).values()
-    for arn in document.get("attached", ()):
-        yield MANAGED[arn].text
+class NamedPolicy(NamedTuple):
+    """The text of a policy, and where it comes from."""
+
+    kind: str
+    """`inline`, `group` (inline of a group), `managed` (of the account), `aws` or `session`."""
+    owner: str
+    """The ARN of the identity that has it; of a managed policy, its own."""
+    name: str
+    text: str
+
+
+def named_policies(holder: KeyOwner) -> Iterator[NamedPolicy]:
+    """Yield the policies of an access key in the order of `Principal.policies`. Raises KeyError, ValueError."""
+    for identity in (holder.identity, *holder.groups):
+        if identity is None:
+            continue
+        owner, document = arn_of(identity), orjson.loads(identity.document)
+        kind = IDENTITY_KINDS[identity.kind]
+        for name, text in document.get("policies", {}).items():
+            yield NamedPolicy(kind, owner, identity.name if kind == MANAGED_KIND else name, text)
+        for attached in document.get("attached", ()):
+            yield NamedPolicy("aws", attached, MANAGED[attached].name, MANAGED[attached].text)
+
+
+def session_policies(holder: KeyOwner) -> list[NamedPolicy]:
+    """Return the policies that limit a session, in the order of `Principal.limits`."""
+    texts = orjson.loads(holder.policies or "[]")
+    return [NamedPolicy("session", "", str(number), text) for number, text in enumerate(texts, 1)]
 
 
 def _parse(texts: Iterable[str]) -> tuple[tuple[Policy, ...], bool]:

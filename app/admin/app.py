@@ -22,6 +22,7 @@ from sluice_s3.app.admin.buckets import routes as buckets
 from sluice_s3.app.admin.buckets.counts import BucketCounts
 from sluice_s3.app.admin.console_files import ConsoleFiles, make_router
 from sluice_s3.app.admin.error_answers import add_error_answers
+from sluice_s3.app.admin.lifecycle import routes as lifecycle
 from sluice_s3.app.admin.metrics import JournalLags, store_samples
 from sluice_s3.app.admin.people import iam, policy_checks, users
 from sluice_s3.app.admin.sessions import routes as sessions
@@ -30,6 +31,7 @@ from sluice_s3.app.admin.sessions.guard import API, check_routes, require_token
 from sluice_s3.app.admin.sessions.sign_in import KeyCheck
 from sluice_s3.app.admin.sessions.store import SessionStore
 from sluice_s3.app.admin.sessions.token import AdminToken
+from sluice_s3.app.admin.simulation import routes as simulation
 from sluice_s3.app.index import Index, open_index
 from sluice_s3.app.settings import Settings
 from sluice_s3.app.store.availability.breaker_watch import BreakerWatch
@@ -126,7 +128,19 @@ def create_application(settings: Settings, context: Processes) -> FastAPI:
     app.add_middleware(BodyLimits, timeout=settings.document_timeout)
     app.add_middleware(AnswerHeaders)
     add_error_answers(app)
-    for part in (accounts, buckets, iam, identities, notifications, policy_checks, sessions, stores, users):
+    for part in (
+        accounts,
+        buckets,
+        iam,
+        identities,
+        lifecycle,
+        notifications,
+        policy_checks,
+        sessions,
+        simulation,
+        stores,
+        users,
+    ):
         app.include_router(part.router, prefix=API)
     app.include_router(_pages(app), dependencies=[Depends(require_token)])
     app.include_router(make_router(ConsoleFiles()))

@@ -149,6 +149,7 @@ class Index(Engine):
     members_of = Read(tx.identities.members)
     count_members = Read(tx.identities.count_members)
     groups_of = Read(tx.identities.groups_of)
+    key_owner = Read(tx.identities.holder)
     keys_of = Read(tx.identities.keys_of)
     add_key = AuditedWrite(tx.identities.add_key, locks=global_lock, state=states.key, invalidates=True)
     set_key = AuditedWrite(tx.identities.set_key, locks=global_lock, state=states.key, invalidates=True)

@@ -1,9 +1,9 @@
 """The lifecycle job: it deletes or moves the versions that rules make due.
 
-Rules are evaluated by `app.store.lifecycle.evaluator`. A bucket is scanned once after each midnight (UTC), and when its
-rules change. The scan notes its progress now and then, and after a kill the next one begins there; versions evaluated
-twice are gone already. Each version changes in a transaction that finds it and the bucket's settings unchanged, and
-that does what a DELETE would: no later write is lost, and locked versions stay.
+What is due is selected by `app.store.lifecycle.selection`. A bucket is scanned once after each midnight (UTC), and when
+its rules change. The scan notes its progress now and then, and after a kill the next one begins there; versions
+evaluated twice are gone already. Each version changes in a transaction that finds it and the bucket's settings
+unchanged, and that does what a DELETE would: no later write is lost, and locked versions stay.
 
 The clock is the one of retentions: a wall clock that jumps ahead ends nothing early.
 """
@@ -27,13 +27,13 @@ from sluice_s3.app.index.lifecycle.queries import ScanPosition, scan_start
 from sluice_s3.app.index.lifecycle.rows import LONE, OBJECT, OLDER, ExpireEntry
 from sluice_s3.app.index.object_lock.retention_clock import clock
 from sluice_s3.app.index.objects.listing import successor
-from sluice_s3.app.index.schema.tables import CURRENT, ENABLED, MARKER, OLD_MARKER
 from sluice_s3.app.jobs.pacing import Pacer, never_busy
 from sluice_s3.app.jobs.relocation import transitions
 from sluice_s3.app.jobs.relocation.versions import SettingsChanged
 from sluice_s3.app.store.lifecycle import evaluator
 from sluice_s3.app.store.lifecycle.calendar import LifecycleCalendar
-from sluice_s3.app.store.lifecycle.evaluator import DueAction, LifecycleEvaluator, LifecycleVersion, Rules
+from sluice_s3.app.store.lifecycle.evaluator import DueAction, Rules
+from sluice_s3.app.store.lifecycle.selection import LifecycleSelection
 from sluice_s3.app.store.notifications import LIFECYCLE, MARK, EventContext, S3EventBuilder
 from sluice_s3.app.store.store import Store
 
@@ -41,7 +41,6 @@ logger = logging.getLogger("sluice.jobs")
 
 ENTRIES_PER_BATCH = 100
 """Versions deleted in one transaction."""
-UPLOADS = 1000
 NOTE_SECONDS = 5.0
 """Seconds between two notes of the progress."""
 STATES = {evaluator.OBJECT: OBJECT, evaluator.OLDER: OLDER, evaluator.MARKER: LONE}
@@ -198,6 +197,10 @@ class BucketScan:
         if self._failed is not None:
             raise TransitionsPostponed(self._failed)
 
+    def _selection(self) -> LifecycleSelection:
+        job = self._job
+        return LifecycleSelection(self._index, self._bucket, self._rules, job.day, job.now(), job.store.classes)
+
     async def _note(self, note: Progress) -> None:
         await self._index.set_note(note_of(self._bucket.id), orjson.dumps(tuple(note)).decode())
         self._noted = time.monotonic()
@@ -205,22 +208,10 @@ class BucketScan:
 
     async def _scan(self, position: ScanPosition | None, end: str) -> None:
         """Evaluate all versions from a position on, before the key `end`."""
-        keeps = self._bucket.versioning == ENABLED
-        judge = LifecycleEvaluator(self._rules, self._job.day, self._job.now(), self._job.store.classes, keeps=keeps)
-        due: list[DueAction] = []
-        while position is not None:
-            rows, position = await self._index.lifecycle_page(
-                self._bucket.id, position, end, tags=self._rules.need_tags
-            )
-            for row in rows:
-                version = LifecycleVersion(*row)
-                newest, marker = version.state in (CURRENT, MARKER), version.state in (MARKER, OLD_MARKER)
-                due += judge.take(version, newest=newest, marker=marker)
-            if position is None:
-                due += judge.end()
-            if due:
-                await self._expire(await self._move(due))
-                due = []
+        async for page in self._selection().due_versions(position, end):
+            position = page.position
+            if page.due:
+                await self._expire(await self._move(page.due))
             if position is not None and self._failed is None and time.monotonic() > self._noted + NOTE_SECONDS:
                 await self._note(self._target._replace(key=position[0]))
 
@@ -264,17 +255,8 @@ class BucketScan:
         await self._job.count(kind, number, seconds)
 
     async def _end_uploads(self, prefix: str) -> None:
-        key = upload_id = ""
-        more = True
-        now = self._job.now()
-        while more:
-            uploads, _, more = await self._index.uploads(self._bucket.id, prefix, "", key, upload_id, UPLOADS)
-            due = []
-            for upload in uploads:
-                key, upload_id = upload.key, upload.upload_id
-                found = evaluator.abort(self._rules.enabled, self._job.day, upload.key, upload.initiated)
-                if found is not None and found[0] <= now:
-                    due.append(upload.id)
+        async for page in self._selection().due_uploads(prefix):
+            due = [upload.id for upload, _ in page]
             for first in range(0, len(due), ENTRIES_PER_BATCH):
                 batch = due[first : first + ENTRIES_PER_BATCH]
                 ended = await self._index.expire_uploads(self._bucket.id, self._bucket.settings, batch)

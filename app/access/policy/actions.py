@@ -52,8 +52,8 @@ GetAccessKeyLastUsed GetAccountSummary GetGroup GetGroupPolicy GetPolicy GetPoli
 GetUserPolicy ListAccessKeys ListAttachedGroupPolicies ListAttachedRolePolicies ListAttachedUserPolicies
 ListEntitiesForPolicy ListGroupPolicies ListGroups ListGroupsForUser ListOpenIDConnectProviders ListPolicies
 ListPolicyVersions ListRolePolicies ListRoles ListUserPolicies ListUsers PutGroupPolicy PutRolePolicy PutUserPolicy
-RemoveUserFromGroup SetDefaultPolicyVersion UpdateAccessKey UpdateAssumeRolePolicy UpdateGroup UpdateRole
-UpdateRoleDescription UpdateUser
+RemoveUserFromGroup SetDefaultPolicyVersion SimulateCustomPolicy SimulatePrincipalPolicy UpdateAccessKey
+UpdateAssumeRolePolicy UpdateGroup UpdateRole UpdateRoleDescription UpdateUser
 """
 IAM_ACTIONS = frozenset("iam:" + name for name in _NAMES_IAM_ACTIONS.split())
 STS_ACTIONS = frozenset({"sts:AssumeRole", "sts:GetCallerIdentity", "sts:GetSessionToken"})

@@ -33,6 +33,9 @@ class Policy(NamedTuple):
         decision = Decision.SILENT
         if work is None:
             work = Work()
+        elif work.observer is not None:
+            observed: Decision = work.observer.decide(self, request, gifts=gifts)
+            return observed
         try:
             for statement in self.statements:
                 if gifts and not statement.allow:

@@ -75,7 +75,7 @@ def _statement(statement: dict[str, Any], variables: bool) -> Statement:
     if negated:
         actions = match_any_action("*") - actions
     tests = conditions.parse(statement.get("Condition", {}), None, variables=variables)
-    return Statement(allow, _TO_ALL, actions, _resources(statement, variables), tests)
+    return Statement(allow, _TO_ALL, actions, _resources(statement, variables), tests, statement.get("Sid", ""))
 
 
 def _resources(statement: dict[str, Any], variables: bool) -> Resources:

@@ -37,6 +37,7 @@ class Statement(NamedTuple):
     actions: frozenset[str]
     resources: Resources
     conditions: Sequence[Condition | Missing]
+    sid: str = ""
 
     def applies(self, request: Request, work: Work) -> bool:
         """Return whether the statement applies to a request. Raises TooCostly."""
@@ -66,4 +67,4 @@ def parse(statement: dict[str, Any], bucket: str, version: str) -> Statement:
     actions = frozenset().union(*named)
     of = resources.parse(statement, bucket, named, variables=variables)
     tests = conditions.parse(statement.get("Condition", {}), actions, variables=variables)
-    return Statement(allow, about, actions, of, tests)
+    return Statement(allow, about, actions, of, tests, statement.get("Sid", ""))

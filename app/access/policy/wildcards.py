@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cached_property
+from typing import Any as Anything
 
 
 class Any:
@@ -39,10 +40,12 @@ class TooCostly(Exception):
 class Work:
     """The remaining budget of an evaluation, and the character places of the current text."""
 
-    __slots__ = ("_positions", "_text", "left")
+    __slots__ = ("_positions", "_text", "left", "observer")
 
-    def __init__(self, allowed: int = ALLOWED) -> None:
+    def __init__(self, allowed: int = ALLOWED, observer: Anything = None) -> None:
+        """`observer` is a `app.access.policy.observer.PolicyObserver`; requests have none."""
         self.left = allowed
+        self.observer = observer
         self._text = ""
         self._positions: dict[str, int] = {}
 

@@ -164,6 +164,10 @@ class DueAction(NamedTuple):
     seq: int
     storage_class: str = ""
     """The target storage class of a transition."""
+    rule: str = ""
+    """The id of the rule."""
+    size: int = 0
+    """Bytes."""
 
 
 def tags_of(headers: str) -> Mapping[str, str]:
@@ -237,14 +241,15 @@ class LifecycleEvaluator:
             if marker:
                 self._lone = version
             else:
-                expired = self._is_expired(version)
-                if not expired or self._keeps:  # a permanent deletion needs no move, a delete marker follows it
+                expired = self._expired_by(version)
+                if expired is None or self._keeps:  # a permanent deletion needs no move, a delete marker follows it
                     yield from self._move(version, version.modified, TRANSITION)
-                if expired:
-                    yield DueAction(OBJECT, version.key, version.version_id, version.seq)
+                if expired is not None:
+                    yield _due(OBJECT, version, expired)
         elif before is not None and before.key == version.key:
-            if self._is_old(version, before.modified, marker=marker):
-                yield DueAction(OLDER, version.key, version.version_id, version.seq)
+            old = self._old_by(version, before.modified, marker=marker)
+            if old is not None:
+                yield _due(OLDER, version, old)
             elif not marker:
                 yield from self._move(version, before.modified, OLDER_TRANSITION)
             self._newer += not marker
@@ -255,12 +260,14 @@ class LifecycleEvaluator:
         if lone is not None:
             yield from self._judge_marker(lone)
 
-    def _is_expired(self, version: LifecycleVersion) -> bool:
+    def _expired_by(self, version: LifecycleVersion) -> str | None:
+        """Return the id of the rule by which a current object is due to expire."""
         tags = tags_of(version.headers)
         found = expiry(self._rules, self._day, version.key, version.size, version.modified, tags)
-        return found is not None and found[0] <= self._now
+        return found[1] if found is not None and found[0] <= self._now else None
 
-    def _is_old(self, version: LifecycleVersion, since: int, *, marker: bool) -> bool:
+    def _old_by(self, version: LifecycleVersion, since: int, *, marker: bool) -> str | None:
+        """Return the id of the rule by which a noncurrent version is due to be deleted."""
         for rule in self._rules:
             if rule.noncurrent_days is None or self._newer < (rule.newer or 0):
                 continue
@@ -269,15 +276,15 @@ class LifecycleEvaluator:
             if not rule.covers(version.key, version.size, tags_of(version.headers)):
                 continue
             if self._day.after(since, rule.noncurrent_days) <= self._now:
-                return True
-        return False
+                return rule.id
+        return None
 
     def _move(self, version: LifecycleVersion, since: int, kind: str) -> Iterator[DueAction]:
         """Yield the transition to the coldest class for which a version is due.
 
         Days count from `since`, when the version became noncurrent.
         """
-        found = []
+        found: list[tuple[str, str]] = []
         for rule in self._rules if self._classes else ():
             moves = rule.transitions if kind == TRANSITION else rule.older_transitions
             if not moves or not rule.covers(version.key, version.size, tags_of(version.headers)):
@@ -292,9 +299,10 @@ class LifecycleEvaluator:
                     and (has_size or large_enough(self._minimum, new, version.size))
                     and is_due(move, self._day, since, self._now)
                 ):
-                    found.append(new)
+                    found.append((new, rule.id))
         if found:
-            yield DueAction(kind, version.key, version.version_id, version.seq, max(found, key=COLDNESS.__getitem__))
+            coldest, rule_id = max(found, key=lambda one: COLDNESS[one[0]])
+            yield _due(kind, version, rule_id, coldest)
 
     def _judge_marker(self, version: LifecycleVersion) -> Iterator[DueAction]:
         for rule in self._rules:
@@ -305,8 +313,12 @@ class LifecycleEvaluator:
                 and rule.of_keys_only
                 and version.key.startswith(rule.prefix or "")
             ):
-                yield DueAction(MARKER, version.key, version.version_id, version.seq)
+                yield _due(MARKER, version, rule.id)
                 return
+
+
+def _due(kind: str, version: LifecycleVersion, rule: str, storage_class: str = "") -> DueAction:
+    return DueAction(kind, version.key, version.version_id, version.seq, storage_class, rule, version.size)
 
 
 def scan_prefixes(rules: Iterable[Rule]) -> list[str]:

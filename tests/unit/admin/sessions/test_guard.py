@@ -12,7 +12,7 @@ from sluice_s3.app.access.policy.identity_policies import parse_identity
 from sluice_s3.app.admin.sessions.guard import API, OPEN_ROUTES, api_routes, check_routes, require
 from tests.unit.admin.console_client import Console
 
-OF_EVERYBODY = {"/session", "/iam", "/signatures", "/bucket-choices"}
+OF_EVERYBODY = {"/session", "/iam", "/signatures", "/bucket-choices", "/simulation"}
 """Routes for all who are signed in: what they do is authorized where it is done."""
 BY_RIGHTS_TO_BUCKETS = {
     ("GET", "/buckets"),
@@ -20,10 +20,11 @@ BY_RIGHTS_TO_BUCKETS = {
     ("GET", "/buckets/{name}/move"),
     ("GET", "/buckets/{name}/notification-targets"),
     ("GET", "/buckets/{name}/quota"),
+    ("POST", "/buckets/{name}/lifecycle/preview"),
     ("POST", "/buckets/{name}/notification-targets/test"),
     ("POST", "/buckets/{name}/policy-check"),
 }
-"""Routes that rights to S3 allow: `test_buckets` has their tests."""
+"""Routes that rights to S3 allow: `test_buckets` and `test_lifecycle_preview` have their tests."""
 
 
 def needs_action(method: str, path: str) -> bool:

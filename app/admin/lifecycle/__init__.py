@@ -1,0 +1,1 @@
+"""A preview of what lifecycle rules would do."""
