@@ -75,7 +75,7 @@ def test_frame_is_accessible(open_tab: Callable[..., Tab], scheme: str) -> None:
 def test_first_load_is_small(page: Page) -> None:
     """What the first page loads, compressed, stays within its budget."""
     answers: list[Response] = []
-    page.on("response", answers.append)
+    page.on("response", lambda answer: answers.append(answer))
     page.goto("/console/")
     expect(page.get_by_label("Access key")).to_be_visible()
     total = sum(answer.request.sizes()["responseBodySize"] for answer in answers)

@@ -19,7 +19,7 @@ import pytest
 
 from sluice_s3.app.default_buckets import canned_policy
 from sluice_s3.app.settings import minio
-from tests.support.environment import ROOT
+from tests.support.environment import PYTHONPATH, ROOT
 from tests.support.gateway import READY, client
 
 ENTRYPOINT = ROOT / "deploy" / "entrypoint.sh"
@@ -31,7 +31,7 @@ def path(tmp_path: Path) -> str:
     """A PATH with `sluice` and its link `minio`, as the image has them."""
     programs = tmp_path / "bin"
     programs.mkdir()
-    script = f'#!/bin/sh\nPYTHONPATH={ROOT} exec {sys.executable} -m sluice_s3.app.cli "$@"\n'
+    script = f'#!/bin/sh\nPYTHONPATH={PYTHONPATH} exec {sys.executable} -m sluice_s3.app.cli "$@"\n'
     (programs / "sluice").write_text(script)
     (programs / "sluice").chmod(0o755)
     (programs / "minio").symlink_to("sluice")

@@ -14,6 +14,8 @@ import pytest
 T = TypeVar("T")
 
 ROOT = Path(__file__).parents[2]
+PYTHONPATH = f"{ROOT / 'build/checkout'}:{ROOT}"
+"""For processes of tests: the packages as `make` links them come before an installed Sluice."""
 """The checkout."""
 
 SIZE = os.environ.get("SLUICE_TEST_SIZE", "ci")

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from tests.support import postgres, quick
-from tests.support.environment import ROOT
+from tests.support.environment import PYTHONPATH
 from tests.support.places import Place
 
 ACCESS_KEY = "TESTACCESSKEY"
@@ -80,7 +80,7 @@ class Gateway:
             "SLUICE_ROOT_ACCESS_KEY": ACCESS_KEY,
             "SLUICE_ROOT_SECRET_KEY": SECRET_KEY,
             "SLUICE_ACCESS_LOG": "false",
-            **({} if INSTALLED else {"PYTHONPATH": str(ROOT)}),
+            **({} if INSTALLED else {"PYTHONPATH": PYTHONPATH}),
             **self.place.environment(self.data),
             **postgres.environment(self.data),
         }

@@ -27,7 +27,7 @@ from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import IO, Any, NoReturn
 
-from tests.support.environment import ROOT
+from tests.support.environment import PYTHONPATH, ROOT
 
 LARGEST = 1 << 18
 """Bytes of a request."""
@@ -137,7 +137,7 @@ def _server() -> socket.socket:
     for one in (ours, theirs):
         one.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, LARGEST)
     environment = {name: value for name, value in os.environ.items() if name != COVERAGE}
-    environment["PYTHONPATH"] = str(ROOT)
+    environment["PYTHONPATH"] = PYTHONPATH
     command = [sys.executable, "-m", "tests.support.quick"]
     process = subprocess.Popen(command, cwd=ROOT, env=environment, stdin=theirs, start_new_session=True)
     theirs.close()

@@ -25,7 +25,7 @@ from sluice_s3.app.settings import Settings
 from tests.integration.negative.checks import Watch, cases
 from tests.integration.negative.site import GROUND, SMALL, Site, path_of, put
 from tests.integration.negative.test_c_presigned import version_2
-from tests.support.environment import ROOT
+from tests.support.environment import PYTHONPATH, ROOT
 from tests.support.gateway import ACCESS_KEY, SECRET_KEY, Gateway
 from tests.support.raw_http import Request
 from tests.support.signing import SIGNED_CHUNKS, Key, chunks_of
@@ -48,7 +48,7 @@ def serve(data: Path, environment: dict[str, str]) -> subprocess.CompletedProces
     clean = {name: value for name, value in os.environ.items() if not name.startswith(("SLUICE_", "MINIO_"))}
     return subprocess.run(
         [sys.executable, "-m", "sluice_s3.app.cli", "serve", "--port", "0", "--admin-port", "-1", "--data", str(data)],
-        env={**clean, "PYTHONPATH": str(ROOT), **environment},
+        env={**clean, "PYTHONPATH": PYTHONPATH, **environment},
         cwd=ROOT,
         capture_output=True,
         text=True,
@@ -88,7 +88,7 @@ def test_i95_generated_keys_are_each_stores_own(tmp_path: Path) -> None:
     for name in ("a", "b"):
         gateway = Gateway(tmp_path / name, workers=1)
         gateway.environment = lambda: {  # type: ignore[method-assign]
-            key: value for key, value in {**os.environ, "PYTHONPATH": str(ROOT)}.items() if key not in environment
+            key: value for key, value in {**os.environ, "PYTHONPATH": PYTHONPATH}.items() if key not in environment
         }
         with gateway:
             pass

@@ -28,7 +28,7 @@ from sluice_s3.app.index.schema.tables import ENGINE_ONLY, REVISION, metadata
 from sluice_s3.app.index.sqlite import migrate
 from sluice_s3.app.index.sqlite.connection import open_connection
 from tests.support import postgres
-from tests.support.environment import ROOT
+from tests.support.environment import PYTHONPATH, ROOT
 from tests.unit.index.tools import open_at
 
 
@@ -109,7 +109,7 @@ def test_a_new_index_needs_no_alembic(tmp_path: Path) -> None:
         "import sys; from pathlib import Path; from sluice_s3.app.index.sqlite import migrate;"
         "migrate.upgrade(Path('sluice.db').absolute(), Path('index.lock')); sys.exit('alembic' in sys.modules)"
     )
-    subprocess.run([sys.executable, "-c", code], cwd=tmp_path, env={"PYTHONPATH": str(ROOT)}, check=True)
+    subprocess.run([sys.executable, "-c", code], cwd=tmp_path, env={"PYTHONPATH": PYTHONPATH}, check=True)
 
 
 def test_numbers_of_rows_are_rowids(template: Path) -> None:

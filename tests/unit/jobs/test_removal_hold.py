@@ -16,7 +16,7 @@ from sluice_s3.app.index.tools.hold import hold_removals
 from sluice_s3.app.settings import Settings
 from sluice_s3.app.startup import prepare
 from tests.support import postgres
-from tests.support.environment import ROOT
+from tests.support.environment import PYTHONPATH
 from tests.support.settings import make_settings
 from tests.unit.jobs.packed import collect
 from tests.unit.store.site import opened, put
@@ -50,7 +50,7 @@ async def test_removals_wait_until_the_backup_ends_or_dies(settings: Settings, m
         child = subprocess.Popen(  # noqa: ASYNC220 - it only waits
             [sys.executable, "-c", code, str(settings.run_dir)],
             stdout=subprocess.PIPE,
-            env={**os.environ, "PYTHONPATH": str(ROOT)},
+            env={**os.environ, "PYTHONPATH": PYTHONPATH},
         )
         try:
             assert child.stdout is not None

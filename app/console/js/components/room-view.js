@@ -1,9 +1,8 @@
 // Loads a room's module when it is first opened, and catches what its pages throw.
-import { html, useEffect, useState } from "../ui.js";
-import { Component } from "../ui.js";
+import { Component, html, useEffect, useState } from "../ui.js";
 import { Button } from "./button.js";
 import { ErrorNote } from "./error-note.js";
-import { Empty } from "./page.js";
+import { Page } from "./page.js";
 import { pathTo } from "../router.js";
 
 /** Shows a room, or says that there is none, or that it cannot be loaded. */
@@ -13,15 +12,25 @@ export function RoomView({ room, page }) {
   useEffect(() => {
     room?.load().then((module) => setLoaded(() => module.default), () => setFailed(true));
   }, [room]);
-  if (!room) return html`<${Empty} title="No such page" action="To the first page" href=${pathTo([])}>There is nothing here, or you have no right to see it.<//>`;
+  if (!room) return html`<${Missing} />`;
   if (failed) return html`<${Stale} />`;
   return loaded && html`<${Boundary} key=${page.segments.join("/")}><${loaded} segments=${page.segments.slice(1)} query=${page.query} /><//>`;
 }
 
+function Missing() {
+  return html`
+    <${Page} title="No such page">
+      <p>There is nothing here, or you have no right to see it.</p>
+      <p><a href=${pathTo([])}>To the first page</a></p>
+    <//>`;
+}
+
 function Stale() {
-  return html`<${Empty} title="This page cannot be loaded">
-    The gateway was restarted with another version, or does not answer.
-    <p><${Button} icon="refresh" onClick=${() => location.reload()}>Load again<//></p><//>`;
+  return html`
+    <${Page} title="This page cannot be loaded">
+      <p>The gateway was restarted with another version, or does not answer.</p>
+      <p><${Button} icon="refresh" onClick=${() => location.reload()}>Load again<//></p>
+    <//>`;
 }
 
 /** Catches an error of a page's code, so that the rest of the console stays usable. */
