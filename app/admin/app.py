@@ -26,6 +26,7 @@ from sluice_s3.app.admin.lifecycle import routes as lifecycle
 from sluice_s3.app.admin.metrics import JournalLags, store_samples
 from sluice_s3.app.admin.people import iam, policy_checks, users
 from sluice_s3.app.admin.sessions import routes as sessions
+from sluice_s3.app.admin.sessions import signatures
 from sluice_s3.app.admin.sessions.endpoint import S3_LISTENER
 from sluice_s3.app.admin.sessions.guard import API, check_routes, require_token
 from sluice_s3.app.admin.sessions.sign_in import KeyCheck
@@ -137,6 +138,7 @@ def create_application(settings: Settings, context: Processes) -> FastAPI:
         notifications,
         policy_checks,
         sessions,
+        signatures,
         simulation,
         stores,
         users,

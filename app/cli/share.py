@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 from typing import TYPE_CHECKING, Annotated
-from urllib.parse import quote, urlsplit
 
 import typer
 
+from sluice_s3.app.access.presigned import LONGEST_SECONDS, Signer, Target, presign
 from sluice_s3.app.cli.common import ConfigOption, DataOption, IndexOption, fail, load_settings
 from sluice_s3.app.cli.opened_index import find_gateway, run_with_index
 from sluice_s3.app.settings import Settings
@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from sluice_s3.app.index import Index
     from sluice_s3.app.index.iam.rows import AccessKey
 
-LONGEST_SECONDS = 7 * 24 * 3600
-"""The longest that AWS allows (https://docs.aws.amazon.com/AmazonS3/latest/userguide/using-presigned-url.html)."""
 UNIT_SECONDS = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86_400}
 
 
@@ -51,7 +49,11 @@ def share_command(
     signer = run_with_index(
         settings, lambda opened: _signer(opened, settings, access_key, bucket, None if upload else (key, version))
     )
-    print(_presign(_endpoint(settings, endpoint), settings.region, signer, bucket, key, version, seconds, upload))
+    from sluice_s3.app.store.regions import FIRST  # it needs the index
+
+    target = Target("PUT" if upload else "GET", bucket, key, {"versionId": version} if version else {})
+    region = FIRST if settings.region == "auto" else settings.region
+    print(presign(_endpoint(settings, endpoint), region, Signer(signer.access_key, signer.secret), target, seconds))
 
 
 def _seconds(text: str) -> int:
@@ -93,26 +95,3 @@ def _endpoint(settings: Settings, endpoint: str | None) -> str:
     if not re.fullmatch(r"https?://[^/?#]+/?", endpoint):
         fail(f"--endpoint {endpoint}: give http://HOST[:PORT] or https://HOST[:PORT]", 2)
     return endpoint
-
-
-def _presign(
-    endpoint: str, region: str, signer: AccessKey, bucket: str, key: str, version: str, seconds: int, upload: bool
-) -> str:
-    """Return the URL, signed by version 4."""
-    from awscrt import auth, http
-
-    place = urlsplit(endpoint)
-    path = f"/{bucket}/{quote(key, safe='/')}" + (f"?versionId={quote(version, safe='')}" if version else "")
-    request = http.HttpRequest("PUT" if upload else "GET", path, http.HttpHeaders([("host", place.netloc)]))
-    config = auth.AwsSigningConfig(
-        signature_type=auth.AwsSignatureType.HTTP_REQUEST_QUERY_PARAMS,
-        credentials_provider=auth.AwsCredentialsProvider.new_static(signer.access_key, signer.secret),
-        region="us-east-1" if region == "auto" else region,
-        service="s3",
-        use_double_uri_encode=False,
-        should_normalize_uri_path=False,
-        signed_body_value=auth.AwsSignedBodyValue.UNSIGNED_PAYLOAD,
-        expiration_in_seconds=seconds,
-    )
-    auth.aws_sign_request(request, config).result()
-    return f"{place.scheme}://{place.netloc}{request.path}"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
+import shutil
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -16,11 +16,18 @@ from tests.unit.store.site import prepare
 TOKEN = "sesame-sesame"
 
 
+@pytest.fixture(scope="session")
+def prepared(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A store that was prepared once: each test begins with a copy."""
+    path = tmp_path_factory.mktemp("console")
+    prepare(make_settings(path))
+    return path / "data"
+
+
 @pytest.fixture
-async def settings(tmp_path: Path) -> Settings:
-    made = make_settings(tmp_path, admin_token=TOKEN)
-    await asyncio.to_thread(prepare, made)
-    return made
+def settings(tmp_path: Path, prepared: Path) -> Settings:
+    shutil.copytree(prepared, tmp_path / "data")
+    return make_settings(tmp_path, admin_token=TOKEN)
 
 
 @pytest.fixture

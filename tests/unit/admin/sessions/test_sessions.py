@@ -86,14 +86,12 @@ async def test_other_accounts_administer_nothing(site: Console) -> None:
     assert (await browser.get("/api/v1/stores")).status_code == 403
 
 
-@pytest.mark.parametrize(
-    ("access_key", "secret"),
-    [(ROOT.access, "wrong"), ("nobody", ROOT.secret), (ROOT.access, "ä"), ("\x00", "\x00"), (ROOT.access, " ")],
-)
-async def test_wrong_keys_are_all_answered_alike(site: Console, access_key: str, secret: str) -> None:
-    answer = await site.browser().post(SESSION, json={"access_key": access_key, "secret_key": secret})
-    assert (answer.status_code, answer.json()) == (403, {"detail": "The access key or the secret key is wrong."})
-    assert "set-cookie" not in answer.headers
+async def test_wrong_keys_are_all_answered_alike(site: Console) -> None:
+    wrong = [(ROOT.access, "wrong"), ("nobody", ROOT.secret), (ROOT.access, "ä"), ("\x00", "\x00"), (ROOT.access, " ")]
+    for access_key, secret in wrong:
+        answer = await site.browser().post(SESSION, json={"access_key": access_key, "secret_key": secret})
+        assert (answer.status_code, answer.json()) == (403, {"detail": "The access key or the secret key is wrong."})
+        assert "set-cookie" not in answer.headers
 
 
 async def test_a_secret_is_never_repeated(site: Console) -> None:
