@@ -21,7 +21,7 @@ DESCRIPTIONS: Mapping[str, str] = {
     "sluice:ListNotificationTargets": "See the targets of event notifications, their queues and errors.",
     "sluice:ListRequests": "Watch the requests of all accounts live.",
     "sluice:ListStores": "See backing stores: identity, space, health.",
-    "sluice:ManageAccounts": "Create, disable and remove accounts, and run any operation of IAM in them; not in the first.",
+    "sluice:ManageAccounts": "Create, disable and remove accounts, and run IAM in them; not in the first.",
     "sluice:ManageQuota": "Set the quota of any bucket.",
     "sluice:MoveBucket": "Move any bucket to another store.",
     "sluice:PauseJob": "Pause and resume background jobs.",
