@@ -130,7 +130,8 @@ def _gateway(settings: Settings, url: str | None, parallel: int) -> Endpoint:
     from sluice_s3.app.transfer.endpoints import Endpoint
 
     if settings.root_access_key is None and not (settings.home / FILE_NAME).exists():
-        fail("the keys of this gateway are not known: give --data, or SLUICE_ROOT_ACCESS_KEY and _SECRET_KEY")
+        path = settings.home / FILE_NAME
+        fail(f"the keys of this gateway are not known: there is no {path}; set SLUICE_ROOT_ACCESS_KEY and _SECRET_KEY")
     try:
         keys = root_credentials(settings)
     except (WeakCredentials, OSError) as error:
