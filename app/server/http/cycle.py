@@ -17,7 +17,7 @@ from sluice_s3.app.s3.wire.response_writer import ZERO_COPY, send_stream
 from sluice_s3.app.server.http.interfaces import Message, RequestConnection
 from sluice_s3.app.server.http.request_head import Framing
 from sluice_s3.app.server.http.response_head import NO_FIELDS, render_head, write_joined, write_response
-from sluice_s3.app.server.http.scope import build_scope
+from sluice_s3.app.server.http.scope import LIVE, build_scope
 from sluice_s3.app.server.http.state import HttpState
 from sluice_s3.app.server.http.zerocopy import ClientGone, send_file
 
@@ -330,6 +330,8 @@ class RequestCycle:
             self._body(message.get("body", b""), message.get("more_body", False))
         elif kind == ZERO_COPY:
             await self._file(message)
+        elif kind == LIVE:
+            self.state.leave_running(self)
         else:
             raise RuntimeError(f"unexpected ASGI message {kind!r}")
 

@@ -44,6 +44,8 @@ class HttpState:
         self.loop = asyncio.get_running_loop()
         self.connections: set[OpenConnection] = set()
         self.running: dict[RunningRequest, int] = {}
+        self.live: set[asyncio.Task[None]] = set()
+        """Tasks of streams of events, which are not among the running requests: see `leave_running`."""
         self.unauthenticated = UnauthenticatedBodies(settings)
         self.draining = False
         self.patient = False
@@ -58,6 +60,20 @@ class HttpState:
     def close(self) -> None:
         """Stop the threads."""
         self.pool.shutdown(wait=False, cancel_futures=True)
+
+    def leave_running(self, cycle: RunningRequest) -> None:
+        """Take a stream of events out of the running requests.
+
+        It lasts for hours and reads no stored data. Otherwise discarded data would wait for it (law 2), background jobs
+        would take the server for busy, and a stop would wait for it.
+        """
+        self.running.pop(cycle, None)
+        task = cycle.task
+        if task is not None:
+            self.live.add(task)
+            task.add_done_callback(self.live.discard)
+            if self.draining:
+                task.cancel()
 
     def record_refusal(self, request_id: str, code: str, status: int, sent: int, client: str) -> None:
         """Record an answer of the server without the application."""

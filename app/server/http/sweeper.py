@@ -53,13 +53,18 @@ class Sweeper:
             self._timer.cancel()
 
     def drain(self, patient: bool) -> None:
-        """Answer with `connection: close` from now on; close idle connections (at once, unless `patient`)."""
+        """Answer with `connection: close` from now on; close idle connections (at once, unless `patient`).
+
+        Streams of events end: browsers open them again.
+        """
         state = self._state
         state.draining = True
         state.patient = patient
         state.drain_since = state.now = state.loop.time()
         for connection in list(state.connections):
             close_if_idle(connection, state)
+        for task in list(state.live):
+            task.cancel()
 
     def _sweep(self) -> None:
         state = self._state

@@ -109,3 +109,49 @@ async def test_a_request_in_the_socket_is_not_cut_off() -> None:
         site.sweeper.drain(patient=False)
         got = await client.answer()
         assert (got.status, got.headers["connection"]) == (200, "close")
+
+
+class Events:
+    """A stream of events without end."""
+
+    def __init__(self) -> None:
+        self.ended = asyncio.Event()
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        assert "sluice.live" in scope["extensions"], "app/admin/live.py knows it by this name"
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        await send({"type": "sluice.live"})
+        await send({"type": "http.response.body", "body": b"data: 1\n\n", "more_body": True})
+        try:
+            await asyncio.sleep(PATIENCE)
+        finally:
+            self.ended.set()
+
+
+async def test_nothing_waits_for_a_stream_of_events() -> None:
+    """No discard, no job and no stop."""
+    events = Events()
+    async with serving(events, sweeps=False) as site:
+        client = await site.connect()
+        client.writer.write(GET)
+        await eventually_async(lambda: len(site.state.live) == 1)
+        assert not site.state.running
+        site.sweeper.drain(patient=True)
+        await asyncio.wait_for(events.ended.wait(), PATIENCE)
+        await eventually_async(lambda: not site.state.live and not site.state.connections)
+
+
+async def test_a_stream_that_its_reader_leaves_is_forgotten() -> None:
+    async def endless(scope: Any, receive: Any, send: Any) -> None:
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        await send({"type": "sluice.live"})
+        while True:
+            await send({"type": "http.response.body", "body": b": \n", "more_body": True})
+            await asyncio.sleep(0.01)
+
+    async with serving(endless, sweeps=False) as site:
+        client = await site.connect()
+        client.writer.write(GET)
+        await eventually_async(lambda: len(site.state.live) == 1)
+        client.writer.transport.abort()
+        await eventually_async(lambda: not site.state.live)
