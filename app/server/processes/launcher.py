@@ -23,6 +23,7 @@ from typing import Any
 
 from sluice_s3.app.private_files import describe_failure, make_directories
 from sluice_s3.app.server.processes.child import Child, ChildFailed, Role, start_child
+from sluice_s3.app.server.processes.deaths import note_death
 from sluice_s3.app.server.processes.instance_lock import InstanceLock, acquire
 from sluice_s3.app.server.processes.isolated_call import run_in_child
 from sluice_s3.app.server.processes.listen import ADMIN as ADMIN_LISTENER
@@ -264,7 +265,10 @@ class Launcher:
             return
         lived = time.monotonic() - child.started
         role.failures = 1 if lived > STABLE_AFTER_SECONDS else role.failures + 1
-        logger.warning("%s died (%s), starting another", role, f"signal {-code}" if code < 0 else f"code {code}")
+        reason = f"signal {-code}" if code < 0 else f"code {code}"
+        logger.warning("%s died (%s), starting another", role, reason)
+        with suppress(OSError):  # the log has it
+            note_death(self._settings.run_dir, str(role), reason)
         if self._after_death is not None:
             try:
                 await asyncio.to_thread(self._after_death, self._settings)

@@ -30,6 +30,7 @@ from sluice_s3.app.server.http.connection import REFUSED_CONNECTIONS, Connection
 from sluice_s3.app.server.http.interfaces import Responder, Served
 from sluice_s3.app.server.http.state import HttpState
 from sluice_s3.app.server.http.sweeper import Sweeper
+from sluice_s3.app.server.processes.deaths import Death, read_deaths
 from sluice_s3.app.server.processes.listen import read_addresses
 from sluice_s3.app.server.processes.loop_watch import LoopWatch
 from sluice_s3.app.server.processes.parent_death import die_with_parent
@@ -175,6 +176,10 @@ class WorkerContext:
     def addresses(self) -> Mapping[str, str]:
         """Return the URLs that the server listens on, by their names."""
         return read_addresses(self._run_dir)
+
+    def read_deaths(self) -> list[Death]:
+        """Return the processes of this server that died lately, the oldest first. Raises OSError."""
+        return read_deaths(self._run_dir)
 
     def render_processes(self) -> bytes:
         """Return requests by bucket, and what each process uses, in the text format of Prometheus."""

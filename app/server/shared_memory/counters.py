@@ -80,11 +80,24 @@ class Activity(NamedTuple):
     """Seconds that all answered requests took."""
 
 
+class OperationCounts(NamedTuple):
+    """What all processes counted of one operation."""
+
+    statuses: tuple[float, ...]
+    """Answers by status class: see `STATUS_CLASSES`."""
+    bytes_in: float
+    bytes_out: float
+    durations: tuple[float, ...]
+    """Answers by their seconds in total: up to each of `BOUNDS`, and longer."""
+
+
 class Counters:
     """The file of counters: a process writes one slot and reads all.
 
     Words are doubles: exact up to 2**53, so that counts and seconds fit the same view.
     """
+
+    bounds = BOUNDS
 
     def __init__(self, path: Path, slot_count: int, slot: int = 0, *, create: bool = False) -> None:
         self._slot_count = slot_count
@@ -160,6 +173,27 @@ class Counters:
     def read_activity(self) -> Activity:
         """Return the running requests, and the seconds of all answered ones, of all processes."""
         return Activity(self._sum(0), sum(map(self._sum, _SECONDS_AT)))
+
+    def read_operations(self) -> dict[str, OperationCounts]:
+        """Return the counts of all processes, by operation, of those that were ever asked for."""
+        found = {}
+        for name, places in _PLACES.items():
+            base = places[""]
+            statuses = tuple(self._sum(word) for word in range(base, base + _STATUS))
+            if any(statuses):
+                moved = (self._sum(base + _STATUS), self._sum(base + _STATUS + 1))
+                first = places["total"]
+                durations = tuple(self._sum(word) for word in range(first, first + _BUCKETS))
+                found[name] = OperationCounts(statuses, *moved, durations)
+        return found
+
+    def read_gauges(self) -> tuple[float, float]:
+        """Return the running requests and open connections of all processes but this one."""
+        return self._sum(0) - self._own[0], self._sum(1) - self._own[1]
+
+    def read_alarms(self) -> float:
+        """Return how often data was found missing or damaged."""
+        return self._sum(_ALARMS)
 
     # the scrape
     def _sum(self, word: int) -> float:

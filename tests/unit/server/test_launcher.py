@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from sluice_s3.app.server.processes import deaths
 from tests.support.environment import sized
 from tests.support.raw_http import PATIENCE, Request
 from tests.support.waiting import eventually
@@ -152,6 +153,9 @@ def test_a_dead_worker_is_replaced_and_what_was_queued_is_served(launch: Any) ->
     assert len(answers) == 1
     assert answers != {b"%d" % pid}
     assert (server.data / "calls").read_text() == "called\n" * 2, "once before workers and once for the death"
+    (run_dir,) = [path.parent for path in server.data.rglob(deaths.FILE)]
+    ((_, process, reason),) = deaths.read_deaths(run_dir)
+    assert (process, reason) == ("worker 0", "signal 9")
 
 
 def test_a_dead_admin_process_is_replaced(launch: Any) -> None:
