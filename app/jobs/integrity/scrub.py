@@ -13,17 +13,15 @@ from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, fields
 
-import orjson
-
 from sluice_s3.app.errors import DomainError
 from sluice_s3.app.index.integrity.scrub import KINDS, ScrubItem
 from sluice_s3.app.index.journals.queries import SCAN_START, ScanPosition
 from sluice_s3.app.index.plain_files.rows import is_plain_file
-from sluice_s3.app.index.schema.tables import DEFAULT
 from sluice_s3.app.jobs.pacing import Pacer, never_busy
 from sluice_s3.app.store.driver_errors import to_domain_error, translate_driver_errors
 from sluice_s3.app.store.etags import hash_to_check, kind_of
 from sluice_s3.app.store.named_driver import store_of_locator
+from sluice_s3.app.store.scrub_progress import ScrubProgress, progress_note, read_progress, render_progress
 from sluice_s3.app.store.store import Store
 from sluice_s3.storage_drivers.base import Buffer
 from sluice_s3.storage_drivers.errors import BlobDamaged, BlobMissing, DriverError
@@ -40,8 +38,6 @@ IDLE_SECONDS = 60.0
 """Seconds before the first pass, and after an error."""
 PASS_MS = 24 * 3600 * 1000
 """Milliseconds from the start of a pass to the next one, which also waits for its end."""
-NOTE = "scrub"
-"""Name of the note with the progress of the pass."""
 
 
 @dataclass(slots=True)
@@ -83,7 +79,6 @@ class Scrubber:
         self._store = store
         self._pacer = Pacer(busy, rate)
         self._request_snapshot = request_snapshot
-        self._note = NOTE if store.name == DEFAULT else f"{NOTE}:{store.name}"
         self._seen: OrderedDict[str, None] = OrderedDict()
         self._quarantined: set[str] = set()
 
@@ -100,12 +95,11 @@ class Scrubber:
 
     async def go_on(self) -> Report | None:
         """Continue the current pass or begin one that is due; return None when none is."""
-        note = orjson.loads(await self._store.index.note(self._note) or b"[0]")
+        began, kind, position = await read_progress(self._store.index, self._store.name)
         now = time.time_ns() // 1_000_000
-        if len(note) > 1:
-            began, kind, *position = note
-            return await self.run_once(kind, (position[0], position[1], position[2]), began=began)
-        if now < note[0] + PASS_MS:
+        if position is not None:
+            return await self.run_once(kind, position, began=began)
+        if now < began + PASS_MS:
             return None
         return await self.run_once(began=now)
 
@@ -132,12 +126,15 @@ class Scrubber:
                 await self._check_rows(rows, report)
                 progress(report)
                 if began and position is not None:
-                    await self._store.index.set_note(self._note, orjson.dumps([began, which, *position]).decode())
+                    await self._note(ScrubProgress(began, which, position))
         if began:
-            await self._store.index.set_note(self._note, orjson.dumps([began]).decode())
+            await self._note(ScrubProgress(began))
         if report.damaged:
             logger.error("scrub: %d damaged blobs of %d", len(report.damaged), report.blobs)
         return report
+
+    async def _note(self, progress: ScrubProgress) -> None:
+        await self._store.index.set_note(progress_note(self._store.name), render_progress(progress))
 
     async def _check_rows(self, rows: Sequence[ScrubItem], report: Report) -> None:
         # A plain file has no checks of its own, and others may change it: see app/jobs/plain_files/scan.py.

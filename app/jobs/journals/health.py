@@ -11,17 +11,14 @@ import logging
 import time
 from collections.abc import Callable
 
-import orjson
-
 from sluice_s3.app.errors import DomainError, IndexBehind, IndexForeign, LeaseLost, Overloaded, StoreFull, WriterDead
-from sluice_s3.app.index.sql.transaction import of_store
+from sluice_s3.app.store.journals.failure_note import failure_note, read_failure, render_failure
 from sluice_s3.app.store.store import JournalFailure, Store
 
 logger = logging.getLogger("sluice.jobs")
 
 FAILING_SECONDS = 5.0
 """Seconds of failing journals after which writes to their store stop."""
-NOTE = "journal-failure"
 PASSING = (Overloaded, LeaseLost, WriterDead)
 """Errors that do not concern the journals: the index is busy, or another worker writes them now."""
 
@@ -31,7 +28,7 @@ class JournalHealth:
 
     def __init__(self, store: Store, now: Callable[[], float] = time.monotonic) -> None:
         self._store = store
-        self._note = of_store(NOTE, store.name)
+        self._note = failure_note(store.name)
         self._now = now
         self._since: float | None = None
         self._noted: JournalFailure | None = None
@@ -39,7 +36,7 @@ class JournalHealth:
 
     async def look(self) -> None:
         """Read the note, in every worker. Raises DomainError; then the state does not change."""
-        self._set(_parse(await self._store.index.note(self._note)))
+        self._set(await read_failure(self._store.index, self._store.name))
 
     def _set(self, found: JournalFailure | None) -> None:
         failures, name = self._store.journal_failures, self._store.name
@@ -70,7 +67,7 @@ class JournalHealth:
         if failure == self._noted:
             return
         try:
-            await self._store.index.set_note(self._note, orjson.dumps(list(failure)).decode())
+            await self._store.index.set_note(self._note, render_failure(failure))
         except DomainError:
             self._set(failure)  # at least in this process
             return
@@ -91,11 +88,6 @@ async def clear_wrong_index(store: Store) -> None:
 
     An older state of the index may hold such a note of an earlier fault. Raises DomainError.
     """
-    name = of_store(NOTE, store.name)
-    found = _parse(await store.index.note(name))
+    found = await read_failure(store.index, store.name)
     if found is not None and found.wrong_index:
-        await store.index.set_note(name, "")
-
-
-def _parse(note: str) -> JournalFailure | None:
-    return JournalFailure(*orjson.loads(note)) if note else None
+        await store.index.set_note(failure_note(store.name), "")

@@ -138,6 +138,11 @@ class CircuitBreaker:
         return self._condition != "down"
 
     @property
+    def reason(self) -> str:
+        """Why the store is not `up`; empty when it is."""
+        return self._reason if self._condition != "up" else ""
+
+    @property
     def state(self) -> State:
         """The state at the last check."""
         now = time.monotonic()
@@ -259,6 +264,7 @@ class CircuitBreaker:
             condition = REFUSALS.get(type(error), "failing")
         if condition != self._condition:
             self._condition = condition
+            self._reason = "" if error is None else str(error)
             if error is None:
                 logger.warning("store %s: it takes writes again", self._driver.name)
             else:
