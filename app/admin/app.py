@@ -23,7 +23,11 @@ from sluice_s3.app.admin.buckets.counts import BucketCounts
 from sluice_s3.app.admin.console_files import ConsoleFiles, make_router
 from sluice_s3.app.admin.error_answers import add_error_answers
 from sluice_s3.app.admin.lifecycle import routes as lifecycle
+from sluice_s3.app.admin.live import LiveStreams
 from sluice_s3.app.admin.metrics import JournalLags, store_samples
+from sluice_s3.app.admin.overview import routes as overview
+from sluice_s3.app.admin.overview.monitoring import MonitoredProcesses, Monitoring
+from sluice_s3.app.admin.overview.sampler import Counted
 from sluice_s3.app.admin.people import iam, policy_checks, users
 from sluice_s3.app.admin.sessions import routes as sessions
 from sluice_s3.app.admin.sessions import signatures
@@ -33,6 +37,7 @@ from sluice_s3.app.admin.sessions.sign_in import KeyCheck
 from sluice_s3.app.admin.sessions.store import SessionStore
 from sluice_s3.app.admin.sessions.token import AdminToken
 from sluice_s3.app.admin.simulation import routes as simulation
+from sluice_s3.app.admin.store_health import routes as store_health
 from sluice_s3.app.index import Index, open_index
 from sluice_s3.app.settings import Settings
 from sluice_s3.app.store.availability.breaker_watch import BreakerWatch
@@ -43,7 +48,7 @@ from sluice_s3.app.store.stores import make_stores
 TITLE = "Sluice admin"
 
 
-class Rendered(Protocol):
+class Rendered(Counted, Protocol):
     """Counters of all processes."""
 
     def render(self) -> bytes:
@@ -51,7 +56,7 @@ class Rendered(Protocol):
         ...
 
 
-class Processes(Protocol):
+class Processes(MonitoredProcesses, Protocol):
     """The state of all processes of the server."""
 
     @property
@@ -123,6 +128,8 @@ def create_application(settings: Settings, context: Processes) -> FastAPI:
     app.state.sessions = SessionStore(index, settings)
     app.state.key_check = KeyCheck(index)
     app.state.key_uses = KeyUses(index, Regions(settings.region).default)
+    app.state.live = LiveStreams()
+    app.state.monitoring = Monitoring(store, settings, context)
     app.state.s3_listener = context.addresses()[S3_LISTENER]
     app.state.bucket_counts = BucketCounts(index)
     app.state.tests_sent = {}
@@ -136,10 +143,12 @@ def create_application(settings: Settings, context: Processes) -> FastAPI:
         identities,
         lifecycle,
         notifications,
+        overview,
         policy_checks,
         sessions,
         signatures,
         simulation,
+        store_health,
         stores,
         users,
     ):
@@ -172,11 +181,14 @@ async def _run_stores(
     noting = asyncio.create_task(app.state.key_uses.run())
     breakers = BreakerWatch(store.all.values(), context.publish_store_state)
     await breakers.start(await index.identities())
+    monitoring: Monitoring = app.state.monitoring
+    await monitoring.start()
     try:
         yield
     finally:
         noting.cancel()
         await asyncio.gather(noting, return_exceptions=True)
+        await monitoring.stop()
         await usage.close()
         await app.state.bucket_counts.close()
         await breakers.stop()

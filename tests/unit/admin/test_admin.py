@@ -7,6 +7,7 @@ import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
@@ -33,6 +34,20 @@ class Alone:
     def render(self) -> bytes:
         """What was counted."""
         return self._metrics
+
+    bounds = (0.001, 1.0)
+
+    def read_operations(self) -> dict[str, Any]:
+        """Nothing was asked for."""
+        return {}
+
+    def read_gauges(self) -> tuple[float, float]:
+        """Nothing runs."""
+        return 0, 0
+
+    def read_deaths(self) -> list[Any]:
+        """Nothing died."""
+        return []
 
     def addresses(self) -> dict[str, str]:
         """S3 would be there."""

@@ -1,0 +1,1 @@
+"""The console's overview: requests as they are answered, and what needs attention."""

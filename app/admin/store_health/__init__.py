@@ -1,0 +1,1 @@
+"""What the console shows of a store: its mount, space, latency, packs, journals, breaker and scrub."""
