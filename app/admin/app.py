@@ -16,6 +16,7 @@ from sluice_s3.app.access.key_uses import KeyUses
 from sluice_s3.app.access.root_credentials import admin_token
 from sluice_s3.app.admin import accounts, identities, notifications, stores
 from sluice_s3.app.admin.answer_headers import AnswerHeaders
+from sluice_s3.app.admin.archives import routes as archives
 from sluice_s3.app.admin.bodies import BodyLimits
 from sluice_s3.app.admin.bucket_usage import BucketUsage
 from sluice_s3.app.admin.buckets import routes as buckets
@@ -29,6 +30,7 @@ from sluice_s3.app.admin.overview import routes as overview
 from sluice_s3.app.admin.overview.monitoring import MonitoredProcesses, Monitoring
 from sluice_s3.app.admin.overview.sampler import Counted
 from sluice_s3.app.admin.people import iam, policy_checks, users
+from sluice_s3.app.admin.previews import routes as previews
 from sluice_s3.app.admin.sessions import routes as sessions
 from sluice_s3.app.admin.sessions import signatures
 from sluice_s3.app.admin.sessions.endpoint import S3_LISTENER
@@ -138,6 +140,7 @@ def create_application(settings: Settings, context: Processes) -> FastAPI:
     add_error_answers(app)
     for part in (
         accounts,
+        archives,
         buckets,
         iam,
         identities,
@@ -145,6 +148,7 @@ def create_application(settings: Settings, context: Processes) -> FastAPI:
         notifications,
         overview,
         policy_checks,
+        previews,
         sessions,
         signatures,
         simulation,

@@ -1,0 +1,1 @@
+"""Folders and selections of objects as streamed zip archives."""

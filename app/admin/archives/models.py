@@ -1,0 +1,42 @@
+"""Requests and answers about archives."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints, model_validator
+
+MAX_KEYS = 1000
+MAX_PREFIXES = 100
+
+Key = Annotated[str, StringConstraints(min_length=1, max_length=1024)]
+Prefix = Annotated[str, StringConstraints(max_length=1024)]
+
+
+class ArchiveIn(BaseModel):
+    """A selection: objects by their keys, and all that is below some prefixes."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    bucket: str = Field(min_length=3, max_length=63, pattern=r"^[a-z0-9.-]+$")
+    keys: list[Key] = Field(default=[], max_length=MAX_KEYS)
+    prefixes: list[Prefix] = Field(default=[], max_length=MAX_PREFIXES, description="An empty one is the whole bucket.")
+    root: Prefix = Field(default="", description="What the names in the archive leave out at their beginning.")
+
+    @model_validator(mode="after")
+    def _names_something(self) -> ArchiveIn:
+        if not self.keys and not self.prefixes:
+            raise ValueError("name a key or a prefix")
+        return self
+
+
+class ArchiveOut(BaseModel):
+    """What an archive would cost, and the ticket for its one download."""
+
+    ticket: str
+    path: str = Field(description="Where it can be fetched once, with the same session.")
+    name: str = Field(description="The name of the file.")
+    objects: int
+    bytes: int = Field(description="Bytes of the objects, before they are packed.")
+    unreadable: int = Field(description="Keys of the selection that are not there or may not be read.")
+    expires_in: int = Field(description="Seconds until the ticket ends.")

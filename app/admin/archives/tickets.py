@@ -1,0 +1,74 @@
+"""Tickets for downloads: a browser can only GET what it saves, without a body and without headers of a page."""
+
+from __future__ import annotations
+
+import secrets
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import NamedTuple
+
+from sluice_s3.app.admin.archives.archive import Selection
+
+TICKET_SECONDS = 300
+MAX_TICKETS = 1000
+MAX_RUNNING = 4
+"""Archives on their way at once."""
+MAX_RUNNING_OF_ONE = 2
+"""Of one sign-in."""
+
+
+class TooMany(Exception):
+    """So many archives are made already; the message is for the user."""
+
+
+class Ticket(NamedTuple):
+    """What may be fetched once, by whom."""
+
+    owner: str
+    bucket: str
+    selection: Selection
+    name: str
+    expires: float
+
+
+class Tickets:
+    """Issues tickets, and bounds what is made for them."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._tickets: dict[str, Ticket] = {}
+        self._running: dict[str, int] = {}
+
+    def issue(self, owner: str, bucket: str, selection: Selection, name: str) -> str:
+        """Return a ticket for its owner. The oldest one of too many ends."""
+        now = self._clock()
+        for known, ticket in list(self._tickets.items()):
+            if ticket.expires > now and len(self._tickets) < MAX_TICKETS:
+                break
+            del self._tickets[known]
+        made = secrets.token_urlsafe(24)
+        self._tickets[made] = Ticket(owner, bucket, selection, name, now + TICKET_SECONDS)
+        return made
+
+    def redeem(self, text: str, owner: str) -> Ticket | None:
+        """Return a ticket of its owner, which thereby ends; None without one."""
+        ticket = self._tickets.get(text)
+        if ticket is None or ticket.owner != owner or ticket.expires <= self._clock():
+            return None
+        return self._tickets.pop(text)
+
+    @contextmanager
+    def running(self, owner: str) -> Iterator[None]:
+        """Count an archive, or the measure of one, while it runs. Raises TooMany."""
+        if sum(self._running.values()) >= MAX_RUNNING:
+            raise TooMany("The gateway makes as many archives as it may: try again when one is done.")
+        if self._running.get(owner, 0) >= MAX_RUNNING_OF_ONE:
+            raise TooMany("Two archives of yours are being made: try again when one is done.")
+        self._running[owner] = self._running.get(owner, 0) + 1
+        try:
+            yield
+        finally:
+            self._running[owner] -= 1
+            if not self._running[owner]:
+                del self._running[owner]

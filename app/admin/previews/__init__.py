@@ -1,0 +1,1 @@
+"""Previews of objects that a browser cannot read itself."""
