@@ -42,7 +42,7 @@ RUN apt-get update && apt-get install -y --no-install-recommends curl tini && rm
 COPY deploy/entrypoint.sh deploy/healthcheck.py deploy/keys.py /opt/deploy/
 # the store is the relative path `data`, its default: SLUICE_DATA here would forbid SLUICE_STORES
 WORKDIR /
-ENV PATH=/opt/sluice/bin:$PATH PYTHONDONTWRITEBYTECODE=1 SLUICE_HOST=0.0.0.0
+ENV PATH=/opt/sluice/bin:$PATH PYTHONDONTWRITEBYTECODE=1 SLUICE_HOST=0.0.0.0 SLUICE_ADMIN_HOST=0.0.0.0
 USER 10001:10001
 
 FROM installed AS installed-loadtest

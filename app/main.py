@@ -13,6 +13,7 @@ from typing import Any
 from sluice_s3.app.access.lookup_cache import LookupCache
 from sluice_s3.app.background_jobs import BackgroundJobs
 from sluice_s3.app.index import Index, open_index
+from sluice_s3.app.s3.cors.console import ConsoleSite
 from sluice_s3.app.s3.gateway import Gateway
 from sluice_s3.app.s3.request_rates import RequestRateLimits
 from sluice_s3.app.s3.services import Services
@@ -21,6 +22,7 @@ from sluice_s3.app.s3.wire.request import S3Request
 from sluice_s3.app.s3.wire.response import Response
 from sluice_s3.app.server.http.interfaces import Responder
 from sluice_s3.app.server.processes.health import HealthChecks
+from sluice_s3.app.server.processes.listen import ADMIN
 from sluice_s3.app.server.processes.minio_metrics import MinioMetrics
 from sluice_s3.app.server.processes.worker import WorkerContext
 from sluice_s3.app.settings import Settings
@@ -62,7 +64,7 @@ class WorkerApp:
         self._services.quotas.shares = context.quotas
         metrics = MinioMetrics(settings, self._index, self._services.cache)
         health = HealthChecks(self._is_ready, self._index, metrics.answer, settings.domains, settings.website_domains)
-        self.gateway = Gateway(self._services, context.observe, health.answer)
+        self.gateway = Gateway(self._services, context.observe, health.answer, _find_console(settings, context))
         self.websites: Responder = WebsiteListener(self.gateway)
 
     async def _is_ready(self) -> bool:
@@ -124,6 +126,11 @@ class WorkerApp:
             if store.journal_wakeup is not None:
                 store.journal_wakeup.close()
             await store.close()
+
+
+def _find_console(settings: Settings, context: WorkerContext) -> ConsoleSite | None:
+    listener = context.addresses().get(ADMIN) if settings.console else None
+    return None if listener is None else ConsoleSite(settings.console_url, listener)
 
 
 def _end() -> None:

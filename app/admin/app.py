@@ -158,7 +158,8 @@ def create_application(settings: Settings, context: Processes) -> FastAPI:
     ):
         app.include_router(part.router, prefix=API)
     app.include_router(_pages(app), dependencies=[Depends(require_token)])
-    app.include_router(make_router(ConsoleFiles()))
+    if settings.console:
+        app.include_router(make_router(ConsoleFiles()))
 
     lags = JournalLags()
 

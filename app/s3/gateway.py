@@ -15,6 +15,7 @@ from sluice_s3.app.s3 import iam as iam_endpoint
 from sluice_s3.app.s3.audit import trail_of
 from sluice_s3.app.s3.auth import authentication, authorization
 from sluice_s3.app.s3.cors import rules as cors
+from sluice_s3.app.s3.cors.console import ConsoleSite
 from sluice_s3.app.s3.errors import AccessDenied, NotImplemented, S3Error
 from sluice_s3.app.s3.errors.from_domain import to_s3_error
 from sluice_s3.app.s3.journal_failures import require_journals
@@ -54,6 +55,7 @@ class Gateway:
         services: Services,
         observe: Observe,
         answer_health_check: Callable[[S3Request], Awaitable[Response | None]],
+        console: ConsoleSite | None = None,
     ) -> None:
         self.services = services
         self.logs = Collector(services.index)
@@ -61,6 +63,7 @@ class Gateway:
         self._uses = services.key_uses
         self._observe = observe
         self._answer_health_check = answer_health_check
+        self._console = console
         settings = services.settings
         self._domains = settings.domains
         self._websites = settings.website_domains
@@ -141,6 +144,8 @@ class Gateway:
         if request.method == "OPTIONS":
             if services.rates is not None:
                 services.rates.check(request)
+            if self._console is not None and self._console.is_origin(request):
+                return self._console.preflight(request)
             cors.check_preflight(request)
             return cors.preflight(await self._cache.bucket(request.bucket or ""), request)
         signature = authentication.parse_signature(services, request)
@@ -153,6 +158,8 @@ class Gateway:
             key = authentication.verify(request, signature, key)
             if key.access_key not in self._uses.recent:
                 self._uses.note(key, S3)
+        elif self._console is not None and request.raw_path == b"/" and (way := self._console.redirect(request)):
+            return way
         if services.rates is not None:
             services.rates.check(request)
         operation = _find_operation(request)
@@ -196,7 +203,9 @@ class Gateway:
                 response.headers.append((b"x-amz-request-charged", b"requester"))
         if cors.ORIGIN in request.headers and request.method != "OPTIONS":
             row = row or request.named_bucket
-            if row is not None:
+            if self._console is not None and self._console.is_origin(request):
+                response.headers += self._console.headers(request)
+            elif row is not None:
                 response.headers += cors.headers(row, request)  # to errors too: browsers show them to their pages
 
     async def _find_bucket(self, name: str) -> Bucket | None:

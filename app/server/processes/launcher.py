@@ -107,8 +107,8 @@ def _serve(settings: Settings, lock: InstanceLock, after_death: Hook | None, app
         roles = [Role("worker", slot, app, one, tls) for slot, one in enumerate(of_slot)]
         if admin is not None and (settings.admin_port >= 0 or ADMIN_LISTENER in listeners.given):
             admin_fds, address = listeners.open(ADMIN_LISTENER, settings.admin_host, settings.admin_port, 1)
-            roles.append(Role("admin", settings.workers, admin, admin_fds, False))
-            addresses[ADMIN_LISTENER] = f"http://{address}"
+            roles.append(Role("admin", settings.workers, admin, admin_fds, tls))
+            addresses[ADMIN_LISTENER] = f"{scheme}://{address}"
         if has_sites:
             addresses[WEBSITES] = f"{scheme}://{sites_address}"
         write_addresses(settings.run_dir, addresses)

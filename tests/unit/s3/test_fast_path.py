@@ -53,6 +53,9 @@ class Context:
         self.rates = None
         self.read_caches: dict[str, int] = {}
 
+    def addresses(self) -> dict[str, str]:
+        return {"s3": "http://127.0.0.1:9000", "admin": "http://0.0.0.0:9001"}
+
     def oldest_request(self) -> int:
         return 0
 
@@ -230,6 +233,13 @@ OTHERS: dict[str, Make] = {
     "upgrade": lambda: signed("GET", "/bucket/object", "", ("connection", "upgrade"), ("upgrade", "h2c")),
     "OPTIONS": lambda: Request("OPTIONS", "/bucket/object"),
     "origin": lambda: signed("GET", "/bucket/object", "", ("origin", "http://page.test")),
+    "the console": lambda: signed("GET", "/bucket/object", "", ("origin", "http://gateway.test:9001")),
+    "a preflight request of the console": lambda: Request(
+        "OPTIONS",
+        "/bucket/object",
+        headers=(("origin", "http://gateway.test:9001"), ("access-control-request-method", "PUT")),
+    ),
+    "a browser": lambda: Request("GET", "/", headers=(("accept", "text/html"),)),
     "origin and a bad escape": lambda: Request("GET", "/bucket/object", "x=%zz", (("origin", "http://page.test"),)),
 }
 """Requests that may have to wait, or are no request to an object."""

@@ -9,6 +9,9 @@ metadata:
   annotations:
     prometheus.io/scrape: "true"
     prometheus.io/port: "9001"
+    {{- if .Values.settings.tls_cert }}
+    prometheus.io/scheme: https
+    {{- end }}
     checksum/config: {{ printf "%s%s" (.Values.secretSettings | toJson) .Values.init | sha256sum }}
     {{- with .Values.podAnnotations }}{{ toYaml . | nindent 4 }}{{ end }}
 spec:

@@ -1,0 +1,137 @@
+"""The console's listener beside S3: TLS for both, cookies that S3 ignores, and answers that the console may read."""
+
+from __future__ import annotations
+
+import json
+import ssl
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import httpx
+
+from tests.support.environment import need
+from tests.support.gateway import ACCESS_KEY, SECRET_KEY, Gateway
+
+SESSION = "/api/v1/session"
+KEYS = {"access_key": ACCESS_KEY, "secret_key": SECRET_KEY}
+
+
+def make_certificate(directory: Path) -> tuple[Path, Path]:
+    need("openssl")
+    cert, key = directory / "cert.pem", directory / "key.pem"
+    subprocess.run(
+        ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "1",
+         "-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost", "-keyout", key, "-out", cert],
+        check=True, capture_output=True,
+    )  # fmt: skip
+    return cert, key
+
+
+def ended(gateway: Gateway) -> str:
+    """Stop the gateway; what it printed and logged."""
+    process = gateway.process
+    assert process is not None
+    process.terminate()
+    assert process.stdout is not None
+    printed = process.stdout.read()
+    process.wait(40)
+    gateway._ended(process)
+    return printed + (gateway.data.parent / f"{gateway.data.name}.log").read_text()
+
+
+def test_with_tls(tmp_path: Path) -> None:
+    cert, key = make_certificate(tmp_path)
+    options = ("--tls-cert", str(cert), "--tls-key", str(key), "--admin-port", "0")
+    gateway = Gateway(tmp_path / "data", workers=1, options=options, env={"SLUICE_PROMETHEUS_AUTH": "public"})
+    with gateway.start(), httpx.Client(verify=ssl.create_default_context(cafile=str(cert))) as http:
+        s3, admin = (url.replace("127.0.0.1", "localhost") for url in (gateway.endpoint, gateway.admin))
+        assert admin.startswith("https://")
+        answer = http.post(admin + SESSION, json=KEYS, headers={"origin": admin})
+        assert answer.headers["set-cookie"].startswith("__Host-Http-sluice-")
+        assert answer.headers["set-cookie"].endswith("; Secure")
+        assert answer.json()["endpoint"] == s3
+        csrf = {"origin": admin, "x-sluice-csrf": answer.json()["csrf"]}
+        (url,) = http.post(admin + "/api/v1/signatures", json={"requests": [{}]}, headers=csrf).json()["urls"]
+        assert url.startswith(s3)
+        assert http.get(url, headers={"origin": admin}).headers["access-control-allow-origin"] == admin
+        assert "sluice_requests_total" in http.get(s3 + "/minio/v2/metrics/cluster").text
+        assert http.get(admin + "/metrics").status_code == 200
+
+
+def test_s3_beside_the_console(tmp_path: Path) -> None:
+    gateway = Gateway(
+        tmp_path / "data", workers=1, options=("--admin-port", "0"), env={"SLUICE_ACCESS_LOG": "true"}
+    ).start()
+    admin, s3 = gateway.admin, gateway.endpoint
+    try:
+        with httpx.Client() as http:
+            signed_in = http.post(admin + SESSION, json=KEYS, headers={"origin": admin})
+            cookie = "; ".join(f"{name}={value}" for name, value in signed_in.cookies.items())
+            headers = {"origin": admin, "x-sluice-csrf": signed_in.json()["csrf"]}
+            check_cookies(http, s3, cookie)
+            check_answers(http, s3, admin, sign(http, admin, headers))
+            browser = http.get(s3, headers={"accept": "text/html"})
+            assert (browser.status_code, browser.headers["location"]) == (302, f"{admin}/console/")
+            check_sign_out(http, admin, s3, headers)
+    finally:
+        printed = ended(gateway)
+    secret = cookie.partition("=")[2]
+    assert "Unknown" in printed or '"operation"' in printed, "requests were logged"
+    assert all(
+        part not in printed for part in (secret, secret.rpartition(".")[2], SECRET_KEY, headers["x-sluice-csrf"])
+    )
+
+
+def sign(http: httpx.Client, admin: str, headers: dict[str, str], **one: Any) -> str:
+    answer = http.post(admin + "/api/v1/signatures", json={"requests": [one]}, headers=headers)
+    url: str = answer.json()["urls"][0]
+    return url
+
+
+def check_cookies(http: httpx.Client, s3: str, cookie: str) -> None:
+    """A browser sends S3 the cookie of the console, as ports do not part cookies. It is nobody there."""
+    with_it = http.get(f"{s3}/some-bucket/key", headers={"cookie": cookie})
+    without = http.get(f"{s3}/some-bucket/key")
+    assert (with_it.status_code, without.status_code) == (404, 404)
+    assert http.get(s3, headers={"cookie": cookie}).status_code == 403
+    assert "set-cookie" not in with_it.headers
+
+
+def check_answers(http: httpx.Client, s3: str, admin: str, url: str) -> None:
+    """The console's page may read answers and errors of S3; other pages may not."""
+    found = http.get(url, headers={"origin": admin})
+    assert found.status_code == 200
+    refused = http.get(f"{s3}/some-bucket", headers={"origin": admin})
+    assert refused.status_code >= 400
+    for answer in (found, refused):
+        assert answer.headers["access-control-allow-origin"] == admin
+        assert answer.headers["access-control-expose-headers"] == "*"
+        assert "access-control-allow-credentials" not in answer.headers
+    foreign = http.get(url, headers={"origin": s3})
+    assert not [name for name in foreign.headers if name.startswith("access-control")]
+    asked = {"origin": admin, "access-control-request-method": "PUT", "access-control-request-headers": "x-amz-acl"}
+    assert http.options(f"{s3}/no-bucket/key", headers=asked).headers["access-control-allow-headers"] == "x-amz-acl"
+    assert http.options(f"{s3}/no-bucket/key", headers=asked | {"origin": s3}).status_code == 403
+
+
+def check_sign_out(http: httpx.Client, admin: str, s3: str, headers: dict[str, str]) -> None:
+    """What the session signed ends with it, in the workers too."""
+    url = sign(http, admin, headers)
+    assert http.get(url).status_code == 200
+    assert http.delete(admin + SESSION, headers=headers).status_code == 204
+    refused = http.get(url)
+    assert refused.status_code == 403
+    assert "InvalidAccessKeyId" in refused.text
+
+
+def test_console_off(tmp_path: Path) -> None:
+    env = {"SLUICE_CONSOLE": "false", "SLUICE_ADMIN_TOKEN": "the-token"}
+    with Gateway(tmp_path / "data", workers=1, options=("--admin-port", "0"), env=env).start() as gateway:
+        assert httpx.get(gateway.endpoint, headers={"accept": "text/html"}).status_code == 403
+        own = httpx.get(gateway.endpoint, headers={"origin": gateway.admin})
+        assert not [name for name in own.headers if name.startswith("access-control")]
+        for path in ("/", "/console/", "/console", "/api/v1/session"):
+            assert httpx.get(gateway.admin + path).status_code == 404, path
+        token = {"authorization": "Bearer the-token"}
+        assert json.loads(httpx.get(gateway.admin + "/api/v1/stores", headers=token).text)
