@@ -10,6 +10,8 @@ from functools import partial
 
 from sluice_s3.app.access.lookup_cache import MAX_AGE_SECONDS
 from sluice_s3.app.index import Index
+from sluice_s3.app.jobs.audit_retention import AuditRetention
+from sluice_s3.app.jobs.board import Job, JobBoard
 from sluice_s3.app.jobs.integrity.capacity import CapacityMonitor
 from sluice_s3.app.jobs.integrity.scrub import Scrubber
 from sluice_s3.app.jobs.journals.writer import RETAINED_MS, JournalWriter, other_stores_watermark
@@ -23,7 +25,7 @@ from sluice_s3.app.jobs.reclaim.garbage_collector import GarbageCollector
 from sluice_s3.app.jobs.relocation.bucket_migration import BucketMigrator
 from sluice_s3.app.jobs.relocation.restores import RestoreRunner
 from sluice_s3.app.jobs.rename_tokens import RenameTokenExpiry
-from sluice_s3.app.jobs.runner import Job, Jobs, StoreJobs
+from sluice_s3.app.jobs.runner import Jobs, StoreJobs
 from sluice_s3.app.s3.inventory.delivery import InventoryDelivery
 from sluice_s3.app.s3.logging.delivery import LogDelivery
 from sluice_s3.app.s3.services import Services
@@ -49,13 +51,14 @@ class BackgroundJobs:
         self._events = NotificationSender(
             index, settings.notify_targets, settings.notify_retention, refusals=settings.notify_refusals
         )
+        self._board = JobBoard(index)
         self._task: asyncio.Task[None] | None = None
 
     def start(self) -> None:
         """Start them."""
         index = self._index
         election = LeaseElection(index) if index.many_hosts else FlockElection(self._settings.run_dir / "jobs.lock")
-        jobs = Jobs(election, self._store, index.is_writer_dead, self._store_jobs, self._gateway_jobs())
+        jobs = Jobs(election, self._store, index.is_writer_dead, self._store_jobs, self._gateway_jobs(), self._board)
         self._task = asyncio.create_task(jobs.run())
         self._task.add_done_callback(_end_without_jobs)
 
@@ -79,16 +82,21 @@ class BackgroundJobs:
         lifecycle = Lifecycle(
             store, day, settings.lifecycle_rate, self._counters.count_expiry, pace=pace, busy=self._busy
         )
+        logs, inventories = LogDelivery(self._services), InventoryDelivery(self._services)
+        audit = AuditRetention(self._index, settings.audit_retention_days)
+        for name, job in (("lifecycle", lifecycle), ("logs", logs), ("inventories", inventories), ("audit", audit)):
+            self._board.add(name, job.run_again)
         restores = {"restores": RestoreRunner(store, day, pace, busy=self._busy).run_once} if store.archives else {}
         return {
             "pieces": pieces.run_once,
             "moves": moves.run_once,
             "lifecycle": lifecycle.run_once,
             **restores,
-            "logs": LogDelivery(self._services).run_once,
+            "logs": logs.run_once,
             "tokens": RenameTokenExpiry(self._index).run_once,
             "events": self._events.run_once,
-            "inventories": InventoryDelivery(self._services).run_once,
+            "inventories": inventories.run_once,
+            "audit": audit.run_once,
         }
 
     def _store_jobs(self, store: Store) -> StoreJobs:
@@ -110,7 +118,7 @@ class BackgroundJobs:
         compactor = Compactor(store, settings.compaction_rate, grace, self._counters.count_compaction, busy=self._busy)
         space = CapacityMonitor(store, settings.named_stores[store.name])
         tree = None if store.tree is None else PlainFileScanner(store, store.tree, settings.tree_scan_interval)
-        return StoreJobs(store, garbage, journal_writer, scrubber, compactor, space, tree)
+        return StoreJobs(store, garbage, journal_writer, scrubber, compactor, space, tree, self._board)
 
 
 def _end_without_jobs(task: asyncio.Task[None]) -> None:

@@ -10,9 +10,13 @@ from collections.abc import AsyncIterator, Coroutine
 from contextlib import asynccontextmanager
 from typing import Any
 
+import orjson
+
 from sluice_s3.app.access.lookup_cache import LookupCache
 from sluice_s3.app.background_jobs import BackgroundJobs
+from sluice_s3.app.gateway_identity import describe_gateway
 from sluice_s3.app.index import Index, open_index
+from sluice_s3.app.index.cluster.gateways import WRITER_NOTE
 from sluice_s3.app.s3.cors.console import ConsoleSite
 from sluice_s3.app.s3.gateway import Gateway
 from sluice_s3.app.s3.request_rates import RequestRateLimits
@@ -87,6 +91,7 @@ class WorkerApp:
         for store in self._stores:
             store.journal_wakeup = JournalWakeup(self._settings.run_dir, store.name)
             store.open_packs()
+        await self._introduce()
         jobs = BackgroundJobs(self._index, self._services, self._context)
         jobs.start()
         collecting = asyncio.create_task(self.gateway.logs.run())
@@ -101,6 +106,13 @@ class WorkerApp:
             await jobs.stop()
             await asyncio.gather(collecting, noting, recording, return_exceptions=True)
             await self._stop_stores(breakers)
+
+    async def _introduce(self) -> None:
+        """Note in a shared index which gateway this worker belongs to. Raises DomainError."""
+        index = self._index
+        if index.many_hosts:
+            found = {**describe_gateway(self._context.addresses()), "pid": os.getpid()}
+            await index.set_note(f"{WRITER_NOTE}{index.incarnation}", orjson.dumps(found).decode())
 
     async def _start_stores(self) -> BreakerWatch:
         identities = await self._index.identities()

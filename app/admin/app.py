@@ -26,6 +26,8 @@ from sluice_s3.app.admin.error_answers import add_error_answers
 from sluice_s3.app.admin.lifecycle import routes as lifecycle
 from sluice_s3.app.admin.live import LiveStreams
 from sluice_s3.app.admin.metrics import JournalLags, store_samples
+from sluice_s3.app.admin.operations import routes as operations
+from sluice_s3.app.admin.operations.request_watch import Tail
 from sluice_s3.app.admin.overview import routes as overview
 from sluice_s3.app.admin.overview.monitoring import MonitoredProcesses, Monitoring
 from sluice_s3.app.admin.overview.sampler import Counted
@@ -73,6 +75,10 @@ class Processes(MonitoredProcesses, Protocol):
 
     def addresses(self) -> Mapping[str, str]:
         """Return the URLs that the server listens on, by their names."""
+        ...
+
+    def open_tail(self) -> Tail:
+        """Return a reader of the requests of all processes. Raises OSError."""
         ...
 
     def render_processes(self) -> bytes:
@@ -135,6 +141,7 @@ def create_application(settings: Settings, context: Processes) -> FastAPI:
     app.state.s3_listener = context.addresses()[S3_LISTENER]
     app.state.bucket_counts = BucketCounts(index)
     app.state.tests_sent = {}
+    operations.prepare(app, context.addresses, context.open_tail)
     app.add_middleware(BodyLimits, timeout=settings.document_timeout)
     app.add_middleware(AnswerHeaders)
     add_error_answers(app)
@@ -146,6 +153,7 @@ def create_application(settings: Settings, context: Processes) -> FastAPI:
         identities,
         lifecycle,
         notifications,
+        operations,
         overview,
         policy_checks,
         previews,
@@ -193,6 +201,7 @@ async def _run_stores(
     finally:
         noting.cancel()
         await asyncio.gather(noting, return_exceptions=True)
+        await operations.close(app)
         await monitoring.stop()
         await usage.close()
         await app.state.bucket_counts.close()

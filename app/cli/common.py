@@ -32,8 +32,10 @@ def load_settings(**options: Any) -> Settings:
     """Return the settings from environment and options; exit with 2 when one is wrong or unknown."""
     if (fault := find_unknown(os.environ)) is not None:
         fail(fault, 2)
+    given = {name: value for name, value in options.items() if value is not None}
     try:
-        settings = Settings(**{name: value for name, value in options.items() if value is not None})
+        settings = Settings(**given)
+        settings.note_options(given)
     except ConfigError as error:
         fail(str(error), 2)
     except SettingsError as error:  # of a variable that should be JSON; its text names the setting and no value

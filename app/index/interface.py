@@ -311,6 +311,7 @@ class Index(Engine):
     writers = Read(tx.writers.writers)
     declare_dead = Write(tx.writers.declare_dead, locks=no_lock)
     ranges = Read(tx.writers.ranges)
+    noted_writers = Read(tx.gateways.noted_writers, snapshot=True)
 
     @abstractmethod
     def is_writer_dead(self, writer: Writer) -> bool:
@@ -450,7 +451,9 @@ class Index(Engine):
     # notes of jobs
 
     note = Read(tx.meta.note)
+    notes = Read(tx.meta.notes)
     set_note = Write(tx.meta.set_note, locks=global_lock)
+    change_note = AuditedWrite(tx.meta.change_note, locks=global_lock, state=states.json_note, invalidates=True)
     change_keyring = AuditedWrite(tx.journals.replace_keyring, locks=global_lock, invalidates=True)
 
 

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from sluice_s3.app.index.audit import transactions as audit
 from sluice_s3.app.index.buckets import transactions as buckets
+from sluice_s3.app.index.cluster import gateways, writers
 from sluice_s3.app.index.cluster import transactions as cluster
-from sluice_s3.app.index.cluster import writers
 from sluice_s3.app.index.iam import accounts, identities, uses
 from sluice_s3.app.index.integrity import quarantine
 from sluice_s3.app.index.journals import transactions as journals
@@ -35,6 +35,7 @@ __all__ = [
     "cluster",
     "compaction",
     "discards",
+    "gateways",
     "identities",
     "journals",
     "lifecycle",

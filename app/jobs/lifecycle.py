@@ -112,12 +112,21 @@ class Lifecycle:
         self._retry_at: dict[int, float] = {}
         """When buckets with failed moves are scanned again."""
         self._warned: set[tuple[int, str]] = set()
+        self._again: set[int] = set()
+        """Buckets that are scanned although they are done."""
         self._complete_scans: dict[int, Progress] = {}
         """The last complete scans of this process, which need no query of the index."""
 
-    async def run_once(self) -> None:
-        """Scan the buckets that are due. Raises the first error of a scan."""
+    def run_again(self) -> None:
+        """Make the next run scan all buckets, whether they are due or not."""
+        self._complete_scans.clear()
+        self._retry_at.clear()
+        self._again.update(bucket.id for bucket, _, _ in self._buckets)
+
+    async def run_once(self) -> bool:
+        """Scan the buckets that are due, and return whether one was. Raises the first error of a scan."""
         failed: DomainError | None = None
+        scanned = False
         generation = self.index.generation
         if generation != self.seen:
             found = [(bucket, evaluator.rules_of(bucket)) for bucket in await self.index.lifecycle_buckets()]
@@ -130,8 +139,11 @@ class Lifecycle:
                 continue
             if self.store.of(bucket.store).tree is not None:
                 continue  # it was moved there with its rules, which do not apply to plain files
+            again = bucket.id in self._again
+            self._again.discard(bucket.id)
+            scanned = True
             try:
-                await BucketScan(self, bucket, rules, target).run()
+                await BucketScan(self, bucket, rules, target, again=again).run()
             except RulesChanged:
                 self.seen = -1
             except TransitionsPostponed as error:
@@ -143,6 +155,7 @@ class Lifecycle:
                 self._complete_scans[bucket.id] = target
         if failed is not None:
             raise failed
+        return scanned
 
     def _warn_idle(self) -> None:
         """Warn of transitions to a class that no longer has a store."""
@@ -163,8 +176,9 @@ class Lifecycle:
 class BucketScan:
     """One scan of a bucket."""
 
-    def __init__(self, job: Lifecycle, bucket: Bucket, rules: Rules, target: Progress) -> None:
+    def __init__(self, job: Lifecycle, bucket: Bucket, rules: Rules, target: Progress, *, again: bool = False) -> None:
         self._job = job
+        self._again = again
         self._index = job.index
         self._bucket = bucket
         self._rules = rules
@@ -178,7 +192,7 @@ class BucketScan:
         """Run the scan. Raises RulesChanged, TransitionsPostponed, DomainError."""
         found = await self._index.note(note_of(self._bucket.id))
         note = Progress(*orjson.loads(found)) if found else Progress()
-        if note == self._target:
+        if note == self._target and not self._again:
             return  # by another process
         first = note.key if note[:2] == self._target[:2] and note.key is not None else ""
         for prefix in evaluator.scan_prefixes(rule for rule in self._rules.enabled if rule.of_versions):

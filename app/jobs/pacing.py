@@ -15,6 +15,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Awaitable, Callable, Sequence
+from contextvars import ContextVar
 from math import ceil, inf
 from typing import TypeVar
 
@@ -38,6 +39,16 @@ LONGEST_WAIT = 5.0
 """Seconds of a wait at most, also after a step that hung."""
 LONGEST_PAUSE = 1.0
 """Seconds between two steps of garbage at most, however little it is: requests may have ended."""
+
+
+GATE: ContextVar[Callable[[], Awaitable[None]] | None] = ContextVar("gate", default=None)
+"""Where the job of this task is held while it is paused, see `app.jobs.board`."""
+
+
+async def _pass_gate() -> None:
+    gate = GATE.get()
+    if gate is not None:
+        await gate()
 
 
 class RequestLoad:
@@ -110,6 +121,7 @@ class Pacer:
             pause = max(pause, min(seconds * (1 - share) / share, LONGEST_WAIT))
         if pause > 0:
             await self._sleep(pause)
+        await _pass_gate()
 
     async def spread(
         self,
@@ -124,6 +136,7 @@ class Pacer:
         """
         first = 0
         while first < len(items):
+            await _pass_gate()
             seconds = slot() if self._busy() else 0.0
             count = max(least, min(ITEMS_PER_STEP, ceil(STEP_SECONDS / seconds)) if seconds else ITEMS_PER_STEP)
             taken = items[first : first + count]

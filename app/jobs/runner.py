@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping
+from collections.abc import Callable, Coroutine, Iterator, Mapping
 from contextlib import suppress
 from functools import partial
 from time import monotonic
@@ -17,6 +17,7 @@ from typing import Any
 
 from sluice_s3.app.errors import DomainError
 from sluice_s3.app.index.cluster.rows import Writer
+from sluice_s3.app.jobs.board import Job, JobBoard, run_logged
 from sluice_s3.app.jobs.integrity.capacity import CapacityMonitor
 from sluice_s3.app.jobs.integrity.scrub import Scrubber
 from sluice_s3.app.jobs.journals.writer import JournalWriter
@@ -35,8 +36,6 @@ ROUND_SECONDS = 1.0
 LAST_ROUND_SECONDS = 10.0
 """Seconds that a stopping worker may take to journal its last commits."""
 
-Job = Callable[[], Awaitable[object]]
-
 
 class StoreJobs:
     """The jobs of one store."""
@@ -50,8 +49,10 @@ class StoreJobs:
         compactor: Compactor | None = None,
         capacity_monitor: CapacityMonitor | None = None,
         tree: PlainFileScanner | None = None,
+        board: JobBoard | None = None,
     ) -> None:
         self._store = store
+        self._board = board or JobBoard(store.index)
         self._tree = tree
         self._journal_writer = journal_writer
         self._scrubber = scrubber
@@ -63,13 +64,23 @@ class StoreJobs:
         if store.tree is not None:
             self._worker_jobs.append(store.tree.finish_interrupted)
         self._leader_jobs: list[Job] = [] if journal_writer is None else [journal_writer.run_once]
-        self._repeated_jobs: list[Job] = [garbage_collector.run_once]
+        self._repeated_jobs: dict[str, Job] = {"garbage": garbage_collector.run_once}
         if compactor is not None:
-            self._repeated_jobs.append(compactor.run_once)
+            self._repeated_jobs["compaction"] = compactor.run_once
         if tree is not None:
-            self._repeated_jobs.append(tree.run_once)
+            self._repeated_jobs["files"] = tree.run_once
+            self._board.add(self._name("files"), tree.run_again)
+        if scrubber is not None:
+            self._board.add(self._name("scrub"), scrubber.run_again)
         if capacity_monitor is not None:
-            self._leader_jobs.append(capacity_monitor.count)
+            self._leader_jobs.append(partial(self._run, "count", capacity_monitor.count))
+            self._board.add(self._name("count"), capacity_monitor.count_again)
+
+    def _name(self, job: str) -> str:
+        return f"{job}:{self._store.name}"
+
+    async def _run(self, name: str, job: Job) -> None:
+        await self._board.run(self._name(name), self._store.name, job)
 
     async def run(self, leadership: Leadership) -> None:
         """Run until cancelled or until a leadership is lost, which voids the state in memory."""
@@ -119,15 +130,20 @@ class StoreJobs:
     def _background_jobs(self) -> Iterator[Coroutine[Any, Any, None]]:
         """Yield the jobs that run beside the others and must not delay them."""
         if self._scrubber is not None:
-            yield self._scrubber.run()
+            yield self._scrub(self._scrubber)
         if self._tree is not None:
             yield self._tree.watch()
-        yield from map(self._repeat, self._repeated_jobs)
+        yield from (self._repeat(name, job) for name, job in self._repeated_jobs.items())
 
-    async def _repeat(self, job: Job) -> None:
+    async def _scrub(self, scrubber: Scrubber) -> None:
+        while True:
+            await scrubber.wait()
+            await self._run("scrub", scrubber.go_on)
+
+    async def _repeat(self, name: str, job: Job) -> None:
         while True:
             if self._store.up:
-                await run_logged(self._store.name, job)
+                await self._run(name, job)
             await asyncio.sleep(ROUND_SECONDS)
 
     async def _last_round(self) -> None:
@@ -158,7 +174,9 @@ class Jobs:
         is_dead: Callable[[Writer], bool],
         make_store_jobs: Callable[[Store], StoreJobs],
         other_jobs: Mapping[str, Job] | None = None,
+        board: JobBoard | None = None,
     ) -> None:
+        self._board = board or JobBoard(store.index)
         self._election = election
         self._stores = list(store.all.values())
         self._make_store_jobs = make_store_jobs
@@ -173,7 +191,8 @@ class Jobs:
         ]
         loops += [self._repeat("sweep", self._orphan_sweeper.forget_swept_writers)]
         loops += [self._repeat(None if self._election.many_hosts else "sweep", self._orphan_sweeper.declare_dead)]
-        loops += [self._repeat(name, job) for name, job in self._other_jobs.items()]
+        loops += [self._repeat(name, partial(self._board.run, name, "", job)) for name, job in self._other_jobs.items()]
+        loops += [self._board.publish()]
         try:
             async with asyncio.TaskGroup() as group:  # cancels each once: a second time would cut off the last round
                 for loop in loops:
@@ -205,14 +224,3 @@ async def _try_acquire(leadership: Leadership) -> bool | None:
         return await leadership.try_acquire()
     except DomainError:
         return None
-
-
-async def run_logged(store: str, job: Job) -> None:
-    """Run a job once and log its error, since it is tried again."""
-    of = f" of store {store}" if store else ""
-    try:
-        await job()
-    except DomainError as error:
-        logger.warning("jobs%s: %s, to be tried again", of, type(error).__name__)
-    except Exception:
-        logger.exception("jobs%s failed, to be tried again", of)

@@ -131,6 +131,9 @@ class FeatureSettings(BaseSettings):
         "after so many attempts, if the target takes others meanwhile.",
     )
 
+    audit_retention_days: int = Field(
+        365, ge=1, le=36_500, description="Days for which the log of administrative changes is kept."
+    )
     inventory_day_seconds: int = Field(
         86_400, ge=1, description="How long a day of inventories is; shorter ones are for tests."
     )

@@ -14,6 +14,7 @@ from typing import Any, Literal
 from pydantic import (
     AliasChoices,
     Field,
+    PrivateAttr,
     SecretStr,
     field_validator,
     model_validator,
@@ -259,6 +260,17 @@ class Settings(StoreDefaults, LimitSettings, ConsoleSettings, FeatureSettings):
         if self.default_encryption != "none" and not (self.names_master_key or automatic):
             raise ValueError("default_encryption: it needs a master key")
         return self
+
+    _options: frozenset[str] = PrivateAttr(frozenset())
+
+    @property
+    def options(self) -> frozenset[str]:
+        """Names of the settings that options of the command line gave."""
+        return self._options
+
+    def note_options(self, names: Iterable[str]) -> None:
+        """Remember which settings options of the command line gave."""
+        self._options = frozenset(names)
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         """See `fill_missing`."""

@@ -7,7 +7,9 @@ from typing import Annotated, cast
 from fastapi import APIRouter, Depends, HTTPException, Request
 
 from sluice_s3.app import __version__
+from sluice_s3.app.access.account import caller_of
 from sluice_s3.app.access.admin_actions import DESCRIPTIONS
+from sluice_s3.app.access.principal import build_principal
 from sluice_s3.app.admin.bodies import StrictRoute
 from sluice_s3.app.admin.sessions.cookie import clear_cookie, read_cookies, write_cookie
 from sluice_s3.app.admin.sessions.endpoint import s3_endpoint
@@ -16,6 +18,7 @@ from sluice_s3.app.admin.sessions.models import SessionOut, SignIn
 from sluice_s3.app.admin.sessions.origin import check_confidential, client_address, console_origins, page_origin
 from sluice_s3.app.admin.sessions.sign_in import KeyCheck
 from sluice_s3.app.admin.sessions.store import SessionStore
+from sluice_s3.app.index.engine.audit_trail import name_caller
 from sluice_s3.app.settings import Settings
 from sluice_s3.app.store.regions import FIRST
 
@@ -46,7 +49,10 @@ async def sign_in(request: Request, body: SignIn) -> SessionOut:
     origin = page_origin(request, settings)
     check_confidential(request, origin, settings)
     check = cast(KeyCheck, request.app.state.key_check)
+    name_caller("", "", body.access_key)
     key = await check.check(body.access_key, body.secret_key.get_secret_value(), client_address(request))
+    arn = caller_of(key.account_id).arn if key.holder is None else build_principal(key.holder).arn
+    name_caller(arn, key.account_id, key.access_key)
     sessions = _sessions(request)
     session = await sessions.open(key)
     await _end_earlier(request, settings, sessions)

@@ -14,6 +14,7 @@ from sluice_s3.app.index.audit.statements import BUCKET_STATE
 from sluice_s3.app.index.buckets.statements import BUCKET
 from sluice_s3.app.index.iam.rows import Account, Identity
 from sluice_s3.app.index.iam.statements import ACCOUNT, GROUPS_OF, IDENTITY_BY_NAME, KEYS_OF
+from sluice_s3.app.index.meta.statements import META
 from sluice_s3.app.index.sql.transaction import Transaction
 
 State = Transaction[dict[str, Any] | None]
@@ -126,3 +127,9 @@ def key(account_id: str, identity_id: str, access_key: str, *_: object) -> State
         if found == access_key:
             return {"access_key": found, "status": "Inactive" if disabled else "Active"}
     return None
+
+
+def json_note(name: str, *_: object) -> State:
+    """Return a note that is a JSON object."""
+    rows = yield META, (name,)
+    return orjson.loads(rows[0][0]) if rows else None

@@ -7,7 +7,7 @@ from typing import Any
 from sqlalchemy import delete, func, literal_column, or_, select, update
 from sqlalchemy.dialects import sqlite
 
-from sluice_s3.app.index.schema.tables import heartbeats, id_ranges, leases, writers
+from sluice_s3.app.index.schema.tables import heartbeats, id_ranges, leases, meta, writers
 from sluice_s3.app.index.sql.builder import excluded, insertion, new_values, number, postgres_insert, text
 from sluice_s3.app.index.sql.transaction import Statement
 
@@ -76,3 +76,5 @@ REMOVE_BEATS = Statement(
     )
 )
 """Removes the heartbeats of one writer, and those that were written after their writer was removed."""
+
+REMOVE_WRITER_NOTE = Statement(delete(meta).where(meta.c.name == text("n")))

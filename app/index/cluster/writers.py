@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from sluice_s3.app.errors import WriterDead
+from sluice_s3.app.index.cluster import gateways
 from sluice_s3.app.index.cluster import transactions as cluster
 from sluice_s3.app.index.cluster.rows import IdRange, Writer
 from sluice_s3.app.index.cluster.statements import (
@@ -44,6 +45,7 @@ def retire(incarnation: int) -> Transaction[bool]:
         return False
     yield REMOVE_WRITER, (incarnation,)
     yield from cluster.forget(incarnation)
+    yield from gateways.forget_note(incarnation)
     return True
 
 
@@ -96,4 +98,5 @@ def forget_writer(incarnation: int) -> Transaction[str | None]:
     yield REMOVE_RANGES, (incarnation,)
     yield REMOVE_WRITER, (incarnation,)
     yield from cluster.forget(incarnation)
+    yield from gateways.forget_note(incarnation)
     return str(rows[0][1])

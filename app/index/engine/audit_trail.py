@@ -81,6 +81,13 @@ def name_change(action: str, resource: str) -> None:
         trail.action, trail.resource = action, resource
 
 
+def name_caller(principal: str, account_id: str, access_key: str) -> None:
+    """Say who makes the current request, where it runs within a trail."""
+    trail = TRAIL.get()
+    if trail is not None:
+        trail.principal, trail.account_id, trail.access_key = principal, account_id, access_key
+
+
 class AuditedTransaction:
     """A transaction that also adds an event.
 

@@ -15,6 +15,7 @@ POSITION: Select[int] = select(
 the group may need."""
 META = Statement(select(meta.c.value).where(meta.c.name == text("n")))
 SET_META = upsertion(meta, ("name",), excluded("value"))
+NOTES = Statement(select(meta.c.name, meta.c.value).where(meta.c.name >= text("first"), meta.c.name < text("end")))
 STORE_IDENTITIES = Statement(
     select(meta.c.name, meta.c.value).where(
         or_(meta.c.name == text("n"), and_(meta.c.name > text("first"), meta.c.name < text("end")))

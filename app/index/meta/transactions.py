@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from sluice_s3.app.index.meta.statements import META, NEWEST_VERSION, SET_META, STORE_IDENTITIES
+from collections.abc import Callable
+
+from sluice_s3.app.index.meta.statements import META, NEWEST_VERSION, NOTES, SET_META, STORE_IDENTITIES
 from sluice_s3.app.index.schema.tables import DEFAULT
 from sluice_s3.app.index.sql.transaction import Transaction, of_store
 
@@ -38,3 +40,14 @@ def note(name: str) -> Transaction[str]:
 def set_note(name: str, value: str) -> Transaction[None]:
     """Store a note for the next job."""
     yield SET_META, (name, value)
+
+
+def notes(prefix: str) -> Transaction[dict[str, str]]:
+    """Return the notes whose names begin with `prefix`, in ASCII, by the rest of their names."""
+    rows = yield NOTES, (prefix, prefix + "\x7f")
+    return {name[len(prefix) :]: value for name, value in rows}
+
+
+def change_note(name: str, function: Callable[[str], str]) -> Transaction[None]:
+    """Replace a note by what a function makes of it, which may be called more than once."""
+    yield SET_META, (name, function((yield from note(name))))

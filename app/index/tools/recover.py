@@ -200,5 +200,6 @@ class IndexRecovery(IndexRebuild):
             )
         self._connection.execute(
             f"INSERT OR IGNORE INTO main.{meta.name} SELECT name, value FROM base.{meta.name} "  # noqa: S608
-            f"WHERE name != '{ANNOUNCED}' AND name NOT LIKE '{ANNOUNCED}:%' AND name NOT LIKE 'journal-failure%'"
+            f"WHERE name != '{ANNOUNCED}' AND name NOT LIKE '{ANNOUNCED}:%' AND name NOT LIKE 'journal-failure%' "
+            "AND name NOT LIKE 'writer:%'"
         )

@@ -51,13 +51,18 @@ class CapacityMonitor:
             logger.warning("store %s: %s", self._store.name, "it is full" if full else "there is space again")
         self._store.full = full
 
-    async def count(self) -> None:
-        """Count what the buckets hold, in one worker. Raises DomainError."""
+    def count_again(self) -> None:
+        """Make the next count take place at once."""
+        self._next = self._now()
+
+    async def count(self) -> bool:
+        """Count what the buckets hold, in one worker; return whether that was due. Raises DomainError."""
         began = self._now()
         if self._most is None or began < self._next:
-            return
+            return False
         trees = [name for name, store in self._store.all.items() if store.tree is not None]
         stored = str(await self._store.index.stored_bytes(self._store.name, self._store.classes, trees))
         self._next = self._now() + COUNT_PAUSE_FACTOR * (self._now() - began)
         if stored != await self._store.index.note(self._note):
             await self._store.index.set_note(self._note, stored)
+        return True

@@ -11,9 +11,9 @@ import logging
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, fields
 
-from sluice_s3.app.errors import DomainError
 from sluice_s3.app.index.integrity.scrub import KINDS, ScrubItem
 from sluice_s3.app.index.journals.queries import SCAN_START, ScanPosition
 from sluice_s3.app.index.plain_files.rows import is_plain_file
@@ -81,17 +81,20 @@ class Scrubber:
         self._request_snapshot = request_snapshot
         self._seen: OrderedDict[str, None] = OrderedDict()
         self._quarantined: set[str] = set()
+        self._again = False
+        self._wake = asyncio.Event()
 
-    async def run(self) -> None:
-        """Run passes until cancelled, the first from where the last process ended."""
-        while True:
-            await asyncio.sleep(IDLE_SECONDS)
-            try:
-                await self.go_on()
-            except DomainError as error:
-                logger.warning("scrub: %s, to be tried again", type(error).__name__)
-            except Exception:
-                logger.exception("scrub failed, to be tried again")
+    def run_again(self) -> None:
+        """Make the next pass begin at once."""
+        self._again = True
+        self._wake.set()
+
+    async def wait(self) -> None:
+        """Wait before the first pass, after each, and after an error; `run_again` ends it."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(IDLE_SECONDS):
+                await self._wake.wait()
+        self._wake.clear()
 
     async def go_on(self) -> Report | None:
         """Continue the current pass or begin one that is due; return None when none is."""
@@ -99,8 +102,9 @@ class Scrubber:
         now = time.time_ns() // 1_000_000
         if position is not None:
             return await self.run_once(kind, position, began=began)
-        if now < began + PASS_MS:
+        if now < began + PASS_MS and not self._again:
             return None
+        self._again = False
         return await self.run_once(began=now)
 
     async def run_once(

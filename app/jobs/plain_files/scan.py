@@ -35,13 +35,19 @@ class PlainFileScanner:
         self._every = every
         self._now = now
         self._due = now() + every
+        self._again = False
         self._first = 0
         """Rows up to this one were tried; some of their files are unreadable."""
         self._retry = 0.0
 
+    def run_again(self) -> None:
+        """Make the next run scan all buckets."""
+        self._again = True
+
     async def run_once(self) -> int:
         """Hash waiting files, and scan when that is due; return the number hashed."""
-        if self._every and self._now() >= self._due:
+        if self._again or (self._every and self._now() >= self._due):
+            self._again = False
             await self._scan()  # first: files that cannot be hashed must not delay the discovery of new ones
             self._due = self._now() + self._every
         return await self._hash()

@@ -63,8 +63,8 @@ class BucketMigrator:
         self._pacer = Pacer(busy)
         self._moves: dict[tuple[int, int], BucketMigration] = {}
 
-    async def run_once(self) -> None:
-        """Continue every move. Raises DomainError when one fails; it is tried again."""
+    async def run_once(self) -> bool:
+        """Continue every move, and return whether there is one. Raises DomainError when one fails."""
         buckets = await self._store.index.moving()
         previous, self._moves = self._moves, {}
         for bucket in buckets:
@@ -73,6 +73,7 @@ class BucketMigrator:
                 self._store, bucket, self._now() + self._stale, self._pacer
             )
         await gather_all(move.run_once(self._oldest()) for move in self._moves.values())
+        return bool(buckets)
 
 
 class BucketMigration:

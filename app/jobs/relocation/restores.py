@@ -51,8 +51,8 @@ class RestoreRunner:
         self._now = now
         self._pacer = Pacer(busy, pace)
 
-    async def run_once(self) -> None:
-        """Handle all versions that are due. Raises the first error."""
+    async def run_once(self) -> bool:
+        """Handle all versions that are due, and return whether any was. Raises the first error."""
         found = await self._index.restores_due(self._now(), ROWS_PER_BATCH)
         failed: list[DomainError] = []
         for first in range(0, len(found), CONCURRENCY):
@@ -64,6 +64,7 @@ class RestoreRunner:
                     raise outcome
         if failed:
             raise failed[0]
+        return bool(found)
 
     async def _check(self, pending: DueRestore) -> None:
         try:

@@ -72,12 +72,19 @@ class InventoryDelivery:
         self._index = services.index
         self._day = services.settings.inventory_day_seconds
         self._seen = -1
+        self._again = False
         self._buckets: list[Bucket] = []
         self._finished: dict[str, tuple[int, Inventory]] = {}
         self._later: dict[str, float] = {}
 
-    async def run_once(self) -> None:
-        """Write the next file of each due report."""
+    def run_again(self) -> None:
+        """Make the next runs write a report of every inventory."""
+        self._again = True
+
+    async def run_once(self) -> bool:
+        """Write the next file of each due report, and return whether one was due."""
+        again, self._again = self._again, False
+        written = False
         generation = self._index.generation
         if generation != self._seen:
             self._buckets = await self._index.configured_buckets(MARK)
@@ -85,21 +92,26 @@ class InventoryDelivery:
         for bucket in self._buckets:
             for found in inventories_of(bucket).values():
                 if found.enabled:
-                    await self._continue(bucket, found)
+                    written = await self._continue(bucket, found, again=again) or written
+        return written
 
     def _period(self, found: Inventory) -> int:
         day = int(time.time()) // self._day
         return (day - SUNDAY) // 7 if found.frequency == WEEKLY else day
 
-    async def _continue(self, source: Bucket, found: Inventory) -> None:
+    async def _continue(self, source: Bucket, found: Inventory, *, again: bool) -> bool:
+        """Write the next file of a report that is due, or of a done one again; return whether it was due."""
         name, period = note_of(source, found), self._period(found)
+        if again:
+            self._finished.pop(name, None)
+            self._later.pop(name, None)
         if self._finished.get(name) == (period, found) or time.monotonic() < self._later.get(name, 0.0):
-            return
+            return False
         noted = await self._index.note(name)
         progress = _read(noted) if noted else Progress(-1)
-        if progress.done and progress.period >= period:
+        if progress.done and progress.period >= period and not again:
             self._finished[name] = (period, found)
-            return
+            return False
         of = xxh3_64_hexdigest(orjson.dumps(list(found)))
         if progress.done or progress.of != of:
             progress = Progress(period, f"{datetime.now(UTC):%Y-%m-%dT%H-%MZ}", of=of)
@@ -110,8 +122,9 @@ class InventoryDelivery:
             logger.warning(
                 "inventory %s of bucket %s cannot be written: %s", found.id, source.name, type(error).__name__
             )
-            return
+            return True
         await self._index.set_note(name, orjson.dumps(progress._asdict()).decode())
+        return True
 
     async def _write(self, source: Bucket, found: Inventory, progress: Progress) -> Progress:
         """Write the next file, or finish after the last."""

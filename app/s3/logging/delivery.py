@@ -100,20 +100,29 @@ class LogDelivery:
         self._index = services.index
         self._interval = services.settings.log_interval
         self._next = 0.0
+        self._again = False
         self._failing: set[int] = set()
 
-    async def run_once(self) -> None:
-        """Deliver what is due."""
+    def run_again(self) -> None:
+        """Make the next run deliver all lines that wait."""
+        self._next, self._again = 0.0, True
+
+    async def run_once(self) -> bool:
+        """Deliver what is due, and return whether anything was."""
         if time.monotonic() < self._next:
-            return
+            return False
+        again, self._again = self._again, False
+        delivered = False
         self._next = time.monotonic() + max(MIN_CHECK_SECONDS, min(self._interval / CHECKS_PER_INTERVAL, 10.0))
-        due = now_ms() - int(self._interval * 1000)
+        due = now_ms() - (0 if again else int(self._interval * 1000))
         for waiting in await self._index.waiting_logs():
             if waiting.oldest <= due:
+                delivered = True
                 try:
                     await self._deliver(waiting)
                 except Exception as error:  # other buckets' logs must not wait for it
                     self._report(waiting, error)
+        return delivered
 
     async def _deliver(self, waiting: Waiting) -> None:
         found = await self._index.log_lines(waiting.bucket_id, ROWS_PER_OBJECT)

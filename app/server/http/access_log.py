@@ -53,8 +53,8 @@ class AccessLog:
         client: str,
         timings: dict[str, float],
         code: str = "",
-    ) -> None:
-        """Write one line, with times in milliseconds, and phases from `SLOW_REQUEST_SECONDS` on."""
+    ) -> bytes:
+        """Write one line, with times in milliseconds, and phases from `SLOW_REQUEST_SECONDS` on. Returns it."""
         now = time.time_ns() // 1_000_000
         if now != self._now:
             self._now = now
@@ -87,6 +87,7 @@ class AccessLog:
             self.flush()
         elif len(lines) == 1:
             self.defer(self.flush)
+        return line
 
     def flush(self) -> None:
         """Write the buffered lines."""
@@ -105,6 +106,14 @@ class AccessLog:
             os.write(self._fd, lines)
         except OSError:
             pass
+
+
+class UnwrittenLog(AccessLog):
+    """Makes the lines, and writes none: for those who watch requests while the access log is off."""
+
+    def flush(self) -> None:
+        """Drop the lines."""
+        self._lines = []
 
 
 def _line(fields: dict[str, object]) -> bytes:

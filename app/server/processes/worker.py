@@ -24,7 +24,7 @@ import uvloop
 from sluice_s3.app.index.object_lock import retention_clock
 from sluice_s3.app.s3.wire.request import S3Request
 from sluice_s3.app.scheduling import avoid_preemption
-from sluice_s3.app.server.http.access_log import AccessLog
+from sluice_s3.app.server.http.access_log import AccessLog, UnwrittenLog
 from sluice_s3.app.server.http.body_memory import BodyMemoryBudget
 from sluice_s3.app.server.http.connection import REFUSED_CONNECTIONS, Connection
 from sluice_s3.app.server.http.interfaces import Responder, Served
@@ -41,6 +41,7 @@ from sluice_s3.app.server.shared_memory.counters import Counters
 from sluice_s3.app.server.shared_memory.oldest_requests import OldestRequests
 from sluice_s3.app.server.shared_memory.quota_ledger import QuotaLedger
 from sluice_s3.app.server.shared_memory.request_rates import RequestRates
+from sluice_s3.app.server.shared_memory.request_tail import TailReader, TailWriter
 from sluice_s3.app.server.shared_memory.store_states import StoreStates
 from sluice_s3.app.settings import Settings
 from sluice_s3.app.store.quotas import NoPeers, PeerUsage
@@ -107,7 +108,12 @@ class WorkerContext:
         self.quotas = _quota_shares(spec)
         self.rates = open_request_rates(spec.settings)
         self.read_caches = getattr(spec, "read_caches", {})  # a launcher older than this code has none
-        self._log = AccessLog() if spec.settings.access_log else None
+        self._kind, self._places = spec.kind, spec.places
+        self._logs = spec.settings.access_log
+        self._log = AccessLog() if self._logs else None
+        self._ring: TailWriter | None = None
+        self._tail: TailWriter | None = None
+        """Where answered requests are written; None while nobody watches."""
         self._traces = _open_traces(spec)
         self.leaving = False
         """The server stops soon: readiness is `down`."""
@@ -142,8 +148,9 @@ class WorkerContext:
             self._buckets.count(row.name, status, received, sent)
         if self._traces is not None:
             self._traces.record(request, status, code, received, sent, seconds)
-        if self._log is not None:
-            self._log.write(
+        log = self._log
+        if log is not None:
+            line = log.write(
                 request.request_id,
                 request.method,
                 request.operation,
@@ -158,12 +165,16 @@ class WorkerContext:
                 request.timings,
                 code,
             )
+            if self._tail is not None:
+                self._tail.append(line, request.timings)
 
     def record_refusal(self, request_id: str, code: str, status: int, sent: int, client: str) -> None:
         """Count and log an answer of the server without the application."""
         self.counters.count_request("Unknown", status, {}, 0.0, 0, sent, code)
         if self._log is not None:
-            self._log.write(request_id, "", "Unknown", None, None, status, 0, sent, 0.0, None, client, {}, code)
+            line = self._log.write(request_id, "", "Unknown", None, None, status, 0, sent, 0.0, None, client, {}, code)
+            if self._tail is not None:
+                self._tail.append(line, {})
 
     def publish_store_state(self, name: str, condition: str, running: int, stuck: int, held_bytes: int) -> None:
         """Publish this process's state of a store to the others."""
@@ -190,6 +201,20 @@ class WorkerContext:
         """Publish the load of this process to the others."""
         self._oldest.publish(self.shared_slot, now if oldest is None else oldest)
         self.counters.set_gauges(running, connections)
+        if self._kind == "worker":
+            self._look_for_watchers(now)
+
+    def _look_for_watchers(self, now: int) -> None:
+        """Write the tail of requests from now on, or no longer."""
+        if self._ring is None:
+            self._ring = TailWriter.open(self._run_dir, self._places, self.shared_slot)
+        self._tail = self._ring if self._ring is not None and self._ring.is_wanted(now) else None
+        if not self._logs:
+            self._log = None if self._tail is None else self._log or UnwrittenLog()
+
+    def open_tail(self) -> TailReader:
+        """Return a reader of the requests of all processes. Raises OSError."""
+        return TailReader(self._run_dir, self._places)
 
 
 def _open_traces(spec: WorkerSpec) -> RequestTraces | None:

@@ -14,6 +14,7 @@ import pytest
 
 from sluice_s3.app.admin.app import create_application
 from sluice_s3.app.admin.bodies import MAX_BODY
+from sluice_s3.app.admin.operations.request_watch import Tail
 from sluice_s3.app.settings import Settings
 from tests.support.settings import make_settings
 from tests.unit.store.site import prepare
@@ -21,6 +22,29 @@ from tests.unit.store.site import prepare
 pytestmark = pytest.mark.slow
 
 JSON = {"content-type": "application/json"}
+
+
+class SilentTail:
+    """A tail of requests: what tests put into `requests`."""
+
+    def __init__(self) -> None:
+        self.requests: list[dict[str, Any]] = []
+        self.lost = 0
+        self.wanted = False
+
+    def want(self) -> None:
+        """Somebody watches."""
+        self.wanted = True
+
+    def stop(self) -> None:
+        """Nobody does any more."""
+        self.wanted = False
+
+    def read(self) -> tuple[list[dict[str, Any]], int]:
+        """Return what tests put there."""
+        found, lost = (self.requests, self.lost)
+        self.requests, self.lost = [], 0
+        return found, lost
 
 
 class Alone:
@@ -52,6 +76,10 @@ class Alone:
     def addresses(self) -> dict[str, str]:
         """S3 would be there."""
         return {"s3": "http://127.0.0.1:9000"}
+
+    def open_tail(self) -> Tail:
+        """A tail that nobody writes."""
+        return SilentTail()
 
     def render_processes(self) -> bytes:
         """There is none but this one."""

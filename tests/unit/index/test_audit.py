@@ -21,7 +21,7 @@ ADMINISTRATIVE = {
     "add_account", "replace_keys", "remove_account", "set_disabled", "add_identity", "change_identity",
     "remove_identity", "join_group", "leave_group", "add_key", "set_key", "set_secret", "remove_key", "add_session",
     "create_bucket", "configure_bucket", "set_versioning", "set_object_lock", "delete_bucket", "configure_messages",
-    "begin_move", "turn_back", "change_keyring",
+    "remove_session", "begin_move", "turn_back", "change_keyring", "change_note",
 }  # fmt: skip
 
 

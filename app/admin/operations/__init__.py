@@ -1,0 +1,1 @@
+"""The routes of the console's room Operations."""

@@ -1,0 +1,231 @@
+"""Background jobs: what they do, and wishes for them, which their leader in any gateway reads from the index."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable
+from datetime import UTC, datetime
+from functools import partial
+from typing import Any, Literal, cast
+
+import orjson
+from fastapi import APIRouter, Depends, HTTPException, Request
+from pydantic import BaseModel, Field
+
+from sluice_s3.app.admin.operations.job_catalog import CatalogJob, catalog
+from sluice_s3.app.admin.operations.store_check import NAME as FSCK
+from sluice_s3.app.admin.operations.store_check import StoreCheck
+from sluice_s3.app.admin.sessions.guard import require
+from sluice_s3.app.gateway_identity import describe_gateway
+from sluice_s3.app.index import Index
+from sluice_s3.app.index.cluster.transactions import LIVE
+from sluice_s3.app.index.meta.rows import JOB_CONTROL, JOB_STATUS
+from sluice_s3.app.settings import Settings
+
+router = APIRouter(tags=["operations"])
+
+DAY_SECONDS = 86_400
+HEARD_SECONDS = 60.0
+"""Seconds for which a wish to run counts as one that waits for its leader."""
+_FSCK = CatalogJob(
+    FSCK,
+    "Check of index and stores",
+    "Compares the index with the data of all stores, in both directions, and repairs nothing (sluice fsck).",
+    "only when asked",
+    can_run=True,
+)
+
+
+class ProgressOut(BaseModel):
+    """How far a job is with one thing."""
+
+    what: str
+    done: int
+    total: int | None
+
+
+class JobOut(BaseModel):
+    """A background job."""
+
+    name: str
+    label: str
+    description: str
+    schedule: str
+    store: str | None
+    state: Literal["running", "idle", "paused", "waiting"] = Field(
+        description="`waiting`: it was asked to run, and its leader has not begun."
+    )
+    began: datetime | None = Field(description="The present run, or the last one that did something.")
+    ended: datetime | None
+    seconds: float
+    next: datetime | None = Field(description="Null: by its schedule.")
+    error: str = Field(description="Why the last run failed; it is tried again.")
+    gateway: str = Field(description="Where its leader runs; empty while it has not run.")
+    progress: list[ProgressOut]
+    report: dict[str, Any] | None = Field(None, description="Of `fsck`: numbers, and the first findings.")
+    can_run: bool
+    can_pause: bool
+
+
+@router.get("/jobs", dependencies=[Depends(require("sluice:ListJobs"))])
+async def list_jobs(request: Request) -> list[JobOut]:
+    """Return all background jobs of the cluster."""
+    return await _describe(request, _all(request))
+
+
+@router.post("/jobs/{name}/run", dependencies=[Depends(require("sluice:RunJob"))])
+async def run_job(request: Request, name: str) -> JobOut:
+    """Make a job run now; 409 for one that is paused, and for a check that runs."""
+    job = _find(request, name, lambda one: one.can_run)
+    if name == FSCK:
+        if not cast(StoreCheck, request.app.state.store_check).start():
+            raise HTTPException(409, "A check runs already. Wait for its end, or cancel it.")
+    else:
+        if name in _control(await _index(request).note(JOB_CONTROL))["paused"]:
+            raise HTTPException(409, "The job is paused. Resume it first.")
+        await _change(request, lambda wishes: wishes["run"].update({name: _now_ms()}))
+    return (await _describe(request, [job]))[0]
+
+
+@router.post("/jobs/{name}/cancel", dependencies=[Depends(require("sluice:RunJob"))])
+async def cancel_job(request: Request, name: str) -> JobOut:
+    """Cancel a check; all other jobs are paused instead."""
+    job = _find(request, name, lambda one: one.name == FSCK)
+    await cast(StoreCheck, request.app.state.store_check).stop()
+    return (await _describe(request, [job]))[0]
+
+
+@router.post("/jobs/{name}/pause", dependencies=[Depends(require("sluice:PauseJob"))])
+async def pause_job(request: Request, name: str) -> JobOut:
+    """Pause a job in all gateways, until it is resumed."""
+    job = _find(request, name, lambda one: one.can_pause)
+    await _change(request, lambda wishes: wishes["paused"].add(name))
+    return (await _describe(request, [job]))[0]
+
+
+@router.post("/jobs/{name}/resume", dependencies=[Depends(require("sluice:PauseJob"))])
+async def resume_job(request: Request, name: str) -> JobOut:
+    """Resume a paused job."""
+    job = _find(request, name, lambda one: one.can_pause)
+    await _change(request, lambda wishes: wishes["paused"].discard(name))
+    return (await _describe(request, [job]))[0]
+
+
+def _index(request: Request) -> Index:
+    return cast(Index, request.app.state.index)
+
+
+def _all(request: Request) -> list[CatalogJob]:
+    return [*catalog(cast(Settings, request.app.state.settings)), _FSCK]
+
+
+def _find(request: Request, name: str, may: Callable[[CatalogJob], bool]) -> CatalogJob:
+    found = next((one for one in _all(request) if one.name == name), None)
+    if found is None:
+        raise HTTPException(404, "There is no such job.")
+    if not may(found):
+        raise HTTPException(409, "This cannot be asked of the job. `GET /api/v1/jobs` says what can.")
+    return found
+
+
+def _control(note: str) -> dict[str, Any]:
+    found = orjson.loads(note or "{}")
+    return {"paused": set(found.get("paused", ())), "run": dict(found.get("run", {}))}
+
+
+async def _change(request: Request, change: Callable[[dict[str, Any]], object]) -> None:
+    """Change the wishes for jobs, those of jobs that are no more left out."""
+    known = {one.name for one in _all(request)}
+
+    def changed(note: str) -> str:
+        wishes = _control(note)
+        change(wishes)
+        paused = sorted(wishes["paused"] & known)
+        return orjson.dumps(
+            {"paused": paused, "run": {name: at for name, at in wishes["run"].items() if name in known}}
+        ).decode()
+
+    await _index(request).change_note(JOB_CONTROL, changed)
+
+
+async def _describe(request: Request, jobs: Iterable[CatalogJob]) -> list[JobOut]:
+    index = _index(request)
+    wishes = _control(await index.note(JOB_CONTROL))
+    statuses = await index.notes(JOB_STATUS)
+    gateways = await _gateways(request)
+    moves = await _moves(index)
+    check = cast(StoreCheck, request.app.state.store_check)
+    describe = partial(_render, request, wishes, gateways)
+    found = []
+    for job in jobs:
+        status = orjson.loads(statuses.get(job.name, "{}"))
+        if job.name == FSCK and check.began:
+            status = {"state": "running", "began": check.began}
+        out = describe(job, status)
+        if job.name == "moves":
+            out.progress = moves
+            out.state = "running" if moves and out.state == "idle" else out.state
+        found.append(out)
+    return found
+
+
+def _render(
+    request: Request, wishes: dict[str, Any], gateways: dict[int, str], job: CatalogJob, status: dict[str, Any]
+) -> JobOut:
+    state = status.get("state", "idle")
+    if state == "running" and "writer" in status and status["writer"] not in gateways:
+        state = "idle"  # its leader died
+    asked = wishes["run"].get(job.name, 0)
+    if job.name in wishes["paused"]:
+        state = "paused"
+    elif state == "paused":
+        state = "idle"  # its leader has not heard yet that it goes on
+    elif state == "idle" and asked > max(status.get("ended", 0), _now_ms() - HEARD_SECONDS * 1000):
+        state = "waiting"
+    return JobOut(
+        **job._asdict(),
+        state=state,
+        began=_moment(status.get("began")),
+        ended=_moment(status.get("ended")) if state != "running" else None,
+        seconds=status.get("seconds", 0.0),
+        next=_next(job.name, cast(Settings, request.app.state.settings)),
+        error=status.get("error", ""),
+        gateway=gateways.get(status.get("writer", 0), ""),
+        progress=[],
+        report=status.get("report"),
+    )
+
+
+def _next(name: str, settings: Settings) -> datetime | None:
+    period = {"lifecycle": settings.lifecycle_day_seconds, "inventories": settings.inventory_day_seconds}.get(name)
+    if period is None:
+        return None
+    return datetime.fromtimestamp((int(time.time()) // period + 1) * period, UTC)
+
+
+async def _gateways(request: Request) -> dict[int, str]:
+    """Return the hosts of live writers by their incarnations."""
+    index = _index(request)
+    default = "" if index.many_hosts else str(describe_gateway({})["host"])
+    return {
+        one.beat.incarnation: orjson.loads(one.note or "{}").get("host", default)
+        for one in await index.noted_writers()
+        if one.beat.state == LIVE
+    }
+
+
+async def _moves(index: Index) -> list[ProgressOut]:
+    found = []
+    for bucket in (await index.moving())[:20]:
+        progress = orjson.loads(await index.note(f"move:{bucket.id}") or "{}")
+        what = f"{bucket.name}: {bucket.source} → {bucket.store}"
+        found.append(ProgressOut(what=what, done=progress.get("rows", 0), total=progress.get("of")))
+    return found
+
+
+def _moment(at: int | None) -> datetime | None:
+    return datetime.fromtimestamp(at / 1000, UTC) if at else None
+
+
+def _now_ms() -> int:
+    return time.time_ns() // 1_000_000

@@ -1,0 +1,128 @@
+"""Runs `sluice fsck` in a process of its own: it compares index and stores, and repairs nothing."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import sys
+import time
+from contextlib import suppress
+from typing import Any
+
+import orjson
+
+from sluice_s3.app.errors import DomainError
+from sluice_s3.app.index import Index
+from sluice_s3.app.index.meta.rows import JOB_STATUS
+from sluice_s3.app.settings import Settings
+
+logger = logging.getLogger("sluice.admin")
+
+NAME = "fsck"
+MAX_OUTPUT = 4 * 1024 * 1024
+"""Bytes of the report; a longer one is for the command line."""
+MOST_FINDINGS = 20
+FINDINGS = ("missing", "short", "miscounted", "overcounted", "newest", "orphans", "unaccounted")
+"""Lists of the report."""
+NOT_RUN = "fsck could not run; the gateway's log has the reason."
+TOO_LONG = "The report is too long to be shown here. Run `sluice fsck` on the host."
+NICE = 10
+
+
+class StoreCheck:
+    """The check of this gateway: at most one runs."""
+
+    def __init__(self, index: Index, settings: Settings) -> None:
+        self._index = index
+        self._settings = settings
+        self._task: asyncio.Task[None] | None = None
+        self.began = 0
+        """Milliseconds since the epoch, 0 while none runs."""
+
+    def start(self) -> bool:
+        """Start it; return False while one runs."""
+        if self._task is not None and not self._task.done():
+            return False
+        self.began = _now_ms()
+        self._task = asyncio.create_task(self._run())
+        return True
+
+    async def stop(self) -> None:
+        """Cancel it."""
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
+
+    async def _run(self) -> None:
+        note: dict[str, Any] = {"began": self.began}
+        try:
+            note.update(await self._check())
+        except asyncio.CancelledError:
+            note["error"] = "It was cancelled."
+        except OSError as error:
+            logger.error("fsck could not be started: %s", error.strerror)
+            note["error"] = NOT_RUN
+        note["ended"] = _now_ms()
+        note["seconds"] = (note["ended"] - self.began) / 1000
+        self.began = 0
+        try:
+            await self._index.set_note(f"{JOB_STATUS}{NAME}", orjson.dumps({"state": "idle", **note}).decode())
+        except DomainError as error:
+            logger.warning("fsck: its result cannot be written: %s", type(error).__name__)
+
+    async def _check(self) -> dict[str, Any]:
+        process = await asyncio.create_subprocess_exec(
+            sys.executable,
+            "-m",
+            "sluice_s3.app.cli",
+            "fsck",
+            "--json",
+            env=self._environment(),
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=asyncio.subprocess.PIPE,
+        )
+        assert process.stdout is not None
+        with suppress(OSError):
+            os.setpriority(os.PRIO_PROCESS, process.pid, NICE)
+        try:
+            output = b""
+            while len(output) <= MAX_OUTPUT and (piece := await process.stdout.read(65_536)):
+                output += piece
+            if len(output) > MAX_OUTPUT:
+                return {"error": TOO_LONG}
+            await process.wait()
+        finally:
+            if process.returncode is None:
+                process.kill()
+                await process.wait()
+        try:
+            return {"error": "", "report": _shorten(orjson.loads(output))}
+        except orjson.JSONDecodeError:
+            return {"error": NOT_RUN}
+
+    def _environment(self) -> dict[str, str]:
+        """Return the environment with what options of the command line gave: no argument shows a password."""
+        settings, found = self._settings, dict(os.environ)
+        if "config" in settings.options:
+            found["SLUICE_CONFIG"] = str(settings.config)
+        if "data" in settings.options:
+            found["SLUICE_DATA"] = str(settings.data)
+        if "index" in settings.options and settings.index is not None:
+            found["SLUICE_INDEX"] = settings.index.get_secret_value()
+        return found
+
+
+def _shorten(report: dict[str, Any]) -> dict[str, Any]:
+    """Return a report with its numbers, and the first of its findings."""
+    counts = {name: value for name, value in report.items() if isinstance(value, int)}
+    lists = {name: report.get(name, []) for name in FINDINGS}
+    return {
+        **counts,
+        "found": {name: len(found) for name, found in lists.items() if found},
+        "first": {name: found[:MOST_FINDINGS] for name, found in lists.items() if found},
+    }
+
+
+def _now_ms() -> int:
+    return time.time_ns() // 1_000_000

@@ -1,0 +1,125 @@
+"""Jobs in the admin API: those that run, what may be asked of them, and who may ask."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import orjson
+import pytest
+
+from sluice_s3.app.admin.operations import store_check
+from sluice_s3.app.admin.operations.job_catalog import catalog
+from sluice_s3.app.background_jobs import BackgroundJobs
+from sluice_s3.app.index.meta.rows import JOB_CONTROL, JOB_STATUS
+from sluice_s3.app.s3.services import Services
+from sluice_s3.app.server.http.body_memory import BodyMemoryBudget
+from sluice_s3.app.settings.stores import StoreSettings
+from tests.support.settings import make_settings
+from tests.support.waiting import eventually_async
+from tests.unit.admin.console_client import Console
+from tests.unit.jobs.two import stores as opened
+from tests.unit.store.site import prepare
+
+pytestmark = pytest.mark.slow
+
+
+async def test_the_catalog_has_the_jobs_that_run(tmp_path: Path) -> None:
+    stores = {
+        "a": StoreSettings(path=tmp_path / "a", max_bytes=1 << 30),
+        "t": StoreSettings(path=tmp_path / "t", layout="tree"),
+        "cold": StoreSettings(path=tmp_path / "c"),
+    }
+    settings = make_settings(tmp_path, stores=stores, storage_classes="GLACIER=cold")
+    await asyncio.to_thread(prepare, settings)
+    async with opened(settings) as store:
+        services = Services(settings, store, SimpleNamespace(), BodyMemoryBudget(1 << 20))  # type: ignore[arg-type]
+        context: Any = SimpleNamespace(
+            counters=SimpleNamespace(read_activity=None, count_expiry=None, count_compaction=None), oldest_request=None
+        )
+        jobs = BackgroundJobs(store.index, services, context)
+        found = set(jobs._gateway_jobs()) | {"sweep"}
+        for one in store.all.values():
+            made = jobs._store_jobs(one)
+            found |= {f"{name}:{one.name}" for name in made._repeated_jobs}
+        again = {name for name, state in jobs._board._jobs.items() if state.again is not None}
+        await jobs.stop()
+    listed = {one.name: one for one in catalog(settings)}
+    assert found - listed.keys() == set()
+    assert {name for name, one in listed.items() if one.can_run} <= again
+    assert listed.keys() - found == {"count:a", "scrub:a", "scrub:t", "scrub:cold"}
+
+
+async def ask(site: Console, method: str, path: str) -> Any:
+    root = await site.sign_in()
+    return await root.request(method, f"/api/v1/jobs{path}")
+
+
+async def one(site: Console, name: str) -> dict[str, Any]:
+    return next(job for job in (await ask(site, "GET", "")).json() if job["name"] == name)
+
+
+async def test_pause_resume_and_run(site: Console) -> None:
+    assert (await ask(site, "POST", "/lifecycle/pause")).json()["state"] == "paused"
+    assert (await ask(site, "POST", "/lifecycle/run")).status_code == 409
+    assert orjson.loads(await site.index.note(JOB_CONTROL))["paused"] == ["lifecycle"]
+    assert (await ask(site, "POST", "/lifecycle/resume")).json()["state"] == "idle"
+    assert (await ask(site, "POST", "/scrub:default/run")).json()["state"] == "waiting"
+    assert "scrub:default" in orjson.loads(await site.index.note(JOB_CONTROL))["run"]
+    for path, status in (
+        ("/sweep/pause", 409),
+        ("/moves/run", 409),
+        ("/nothing/run", 404),
+        ("/scrub:none/pause", 404),
+        ("/lifecycle/cancel", 409),
+    ):
+        answer = await ask(site, "POST", path)
+        assert (answer.status_code, bool(answer.json()["detail"])) == (status, True), path
+    events = (await (await site.sign_in()).get("/api/v1/audit-events", params={"action": "sluice:*Job"})).json()
+    assert [event["action"] for event in events["events"] if event["outcome"] == "Success"] == [
+        "sluice:RunJob",
+        "sluice:ResumeJob",
+        "sluice:PauseJob",
+    ]
+
+
+async def test_a_status_is_shown_while_its_leader_lives(site: Console) -> None:
+    status = {"state": "running", "began": 1_700_000_000_000, "writer": 12345, "error": "StoreUnavailable"}
+    await site.index.set_note(f"{JOB_STATUS}compaction:default", orjson.dumps(status).decode())
+    found = await one(site, "compaction:default")
+    assert (found["state"], found["error"], found["store"]) == ("idle", "StoreUnavailable", "default")
+    assert found["began"].startswith("2023-11-14T")
+
+
+async def test_who_may(site: Console) -> None:
+    ann = await site.sign_in(*await site.user("ann", "sluice:ListJobs"))
+    assert (await ann.get("/api/v1/jobs")).status_code == 200
+    for verb in ("run", "pause", "resume", "cancel"):
+        assert (await ann.post(f"/api/v1/jobs/lifecycle/{verb}")).status_code == 403
+
+
+async def test_a_check_of_the_stores_runs_beside_the_gateway(site: Console) -> None:
+    site.app.state.settings.note_options({"data", "index"})
+    assert (await ask(site, "POST", "/fsck/run")).json()["state"] == "running"
+    assert (await ask(site, "POST", "/fsck/run")).status_code == 409
+
+    async def ended() -> dict[str, Any]:
+        found = await one(site, "fsck")
+        return found if found["state"] == "idle" else {}
+
+    found = await eventually_async(ended)
+    assert (found["error"], found["report"]["rows"], found["report"]["found"]) == ("", 0, {})
+
+
+async def test_a_check_that_is_cancelled_or_fails_says_so(site: Console, monkeypatch: pytest.MonkeyPatch) -> None:
+    await ask(site, "POST", "/fsck/run")
+    assert (await ask(site, "POST", "/fsck/cancel")).json()["error"] == "It was cancelled."
+    monkeypatch.setattr(store_check.sys, "executable", "/bin/false")
+    await ask(site, "POST", "/fsck/run")
+
+    async def failed() -> bool:
+        return (await one(site, "fsck"))["error"] == store_check.NOT_RUN
+
+    await eventually_async(failed)
