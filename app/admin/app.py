@@ -31,7 +31,7 @@ from sluice_s3.app.admin.operations.request_watch import Tail
 from sluice_s3.app.admin.overview import routes as overview
 from sluice_s3.app.admin.overview.monitoring import MonitoredProcesses, Monitoring
 from sluice_s3.app.admin.overview.sampler import Counted
-from sluice_s3.app.admin.people import iam, policy_checks, users
+from sluice_s3.app.admin.people import routes as people
 from sluice_s3.app.admin.previews import routes as previews
 from sluice_s3.app.admin.sessions import routes as sessions
 from sluice_s3.app.admin.sessions import signatures
@@ -149,20 +149,18 @@ def create_application(settings: Settings, context: Processes) -> FastAPI:
         accounts,
         archives,
         buckets,
-        iam,
         identities,
         lifecycle,
         notifications,
         operations,
         overview,
-        policy_checks,
+        people,
         previews,
         sessions,
         signatures,
         simulation,
         store_health,
         stores,
-        users,
     ):
         app.include_router(part.router, prefix=API)
     app.include_router(_pages(app), dependencies=[Depends(require_token)])

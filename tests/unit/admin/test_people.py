@@ -273,3 +273,25 @@ async def test_policies_are_checked_before_they_are_stored(site: Console) -> Non
         assert await problem("identity", wrong) != "", wrong
     for body in ({"kind": "x", "document": ""}, {"kind": "trust"}, {"kind": "trust", "document": "x" * 131_073}):
         assert (await root.post("/api/v1/policy-checks", json=body)).status_code == 422
+
+
+async def test_rights_of_a_caller(site: Console) -> None:
+    """What policies allow on each resource, with the conditions of this request."""
+    number = (await site.iam("GetUser"))["User"]["Arn"].split(":")[4]
+    ann, bob = (f"arn:aws:iam::{number}:user/{name}" for name in ("ann", "bob"))
+    away = {"Condition": {"IpAddress": {"aws:SourceIp": "198.51.100.0/24"}}}
+    keys = await site.user("ann", "iam:*AccessKey", Resource=ann)
+    far = await site.sign_in(*await site.user("far", "iam:*", **away))
+    browser, root = await site.sign_in(*keys), await site.sign_in()
+
+    async def rights(who: httpx.AsyncClient, *arns: str) -> dict[str, list[str]]:
+        answer = await who.get("/api/v1/people/rights", params={"resource": arns})
+        assert answer.status_code == 200
+        found: dict[str, list[str]] = answer.json()["rights"]
+        return found
+
+    assert await rights(browser, ann, bob) == {ann: ["CreateAccessKey", "DeleteAccessKey", "UpdateAccessKey"], bob: []}
+    assert "DeleteUser" in (await rights(root, ann))[ann]
+    assert await rights(far, ann) == {ann: []}
+    for wrong in ([], ["x"] * 9, [""], ["x" * 2049]):
+        assert (await root.get("/api/v1/people/rights", params={"resource": wrong})).status_code == 422
