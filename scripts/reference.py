@@ -4,9 +4,23 @@ from __future__ import annotations
 
 import sys
 
-from scripts import cli_reference, errors_table, metrics_table, operations_table, settings_table
+from scripts import (
+    admin_actions_table,
+    cli_reference,
+    errors_table,
+    metrics_table,
+    operations_table,
+    settings_table,
+)
 
-MAINS = (settings_table.main, cli_reference.main, operations_table.main, errors_table.main, metrics_table.main)
+MAINS = (
+    settings_table.main,
+    cli_reference.main,
+    operations_table.main,
+    errors_table.main,
+    metrics_table.main,
+    admin_actions_table.main,
+)
 
 
 def main() -> int:

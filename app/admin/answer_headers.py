@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import logging
 import secrets
 from collections.abc import Iterable
 
 from starlette.datastructures import MutableHeaders
 from starlette.requests import Request
+from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from sluice_s3.app.admin.sessions.endpoint import s3_endpoint
 from sluice_s3.app.admin.sessions.guard import API, SET_COOKIE
 
+logger = logging.getLogger("sluice.admin")
+
+FAILED = "The gateway failed at this. Its log says why, under the id of this request."
 REQUEST_ID = "sluice.request_id"
 """Key of the scope."""
 DOCS = "/docs"
@@ -56,8 +61,12 @@ class AnswerHeaders:
             return
         scope[REQUEST_ID] = secrets.token_hex(8).upper()
 
+        started = False
+
         async def extended(message: Message) -> None:
+            nonlocal started
             if message["type"] == "http.response.start":
+                started = True
                 headers = MutableHeaders(scope=message)
                 for name, value in _headers(scope):
                     headers.setdefault(name, value)
@@ -65,7 +74,13 @@ class AnswerHeaders:
                     headers.append("set-cookie", scope[SET_COOKIE])
             await send(message)
 
-        await self._app(scope, receive, extended)
+        try:
+            await self._app(scope, receive, extended)
+        except Exception:
+            if started:
+                raise
+            logger.exception("request %s failed", scope[REQUEST_ID])
+            await JSONResponse({"detail": FAILED}, 500)(scope, receive, extended)
 
 
 def _headers(scope: Scope) -> Iterable[tuple[str, str]]:

@@ -15,6 +15,8 @@ from typing import NamedTuple
 
 _FORM = re.compile(r"1\.(ASIA[A-Z2-7]{16})\.([0-9]{1,12})\.([A-Za-z0-9_-]{43})")
 REISSUED_AFTER_SECONDS = 60
+MAX_COOKIES = 4
+"""Cookies of sessions that are looked at in a request."""
 
 
 class SessionCookie(NamedTuple):

@@ -6,7 +6,7 @@ from urllib.parse import urlsplit
 
 from fastapi import Request
 
-from sluice_s3.app.admin.sessions.origin import console_origins
+from sluice_s3.app.admin.sessions.origin import request_origin
 from sluice_s3.app.settings import Settings
 from sluice_s3.app.settings.console import origin_of
 
@@ -22,6 +22,6 @@ def s3_endpoint(request: Request, settings: Settings, listener: str) -> str:
     if settings.public_url:
         return settings.public_url
     own = urlsplit(listener)
-    host = next((urlsplit(origin).hostname for origin in console_origins(request, settings)), None) or "127.0.0.1"
+    host = urlsplit(settings.console_url or request_origin(request)).hostname or "127.0.0.1"
     name = f"[{host}]" if ":" in host else host
     return origin_of(f"{own.scheme}://{name}:{own.port}")

@@ -18,9 +18,15 @@ from sluice_s3.app.access.authorize import authorize_admin, no_values
 from sluice_s3.app.access.key_uses import CONSOLE
 from sluice_s3.app.access.policy.variables import Values
 from sluice_s3.app.access.principal import Principal, build_principal
-from sluice_s3.app.admin.sessions.cookie import REISSUED_AFTER_SECONDS, read_cookies, write_cookie
+from sluice_s3.app.admin.sessions.cookie import (
+    MAX_COOKIES,
+    REISSUED_AFTER_SECONDS,
+    SessionCookie,
+    read_cookies,
+    write_cookie,
+)
 from sluice_s3.app.admin.sessions.origin import FOREIGN, client_address, console_origins, is_foreign, page_origin
-from sluice_s3.app.admin.sessions.store import OpenSession, SessionStore
+from sluice_s3.app.admin.sessions.store import ENDED, OpenSession, SessionStore
 from sluice_s3.app.admin.sessions.token import AdminToken
 from sluice_s3.app.admin.sessions.values import condition_values
 from sluice_s3.app.settings import Settings
@@ -140,12 +146,9 @@ async def _find_session(request: Request) -> OpenSession | None:
     found = [(one, origin) for origin in console_origins(request, settings) for one in read_cookies(fields, origin)]
     if not found:
         return None
-    if len(found) > 1:  # a page of another port has set one with another path
-        raise HTTPException(401, "There are two sessions in this browser. Remove this site's cookies, and sign in.")
-    cookie, origin = found[0]
     if is_foreign(request):
         raise HTTPException(403, FOREIGN)
-    session = await _sessions(request).find(cookie)
+    session, origin = await _choose(_sessions(request), found)
     if request.method not in READS:
         page_origin(request, settings)
         sent = request.headers.get(CSRF_HEADER, "").encode("latin-1")
@@ -156,6 +159,25 @@ async def _find_session(request: Request) -> OpenSession | None:
         key = session.temporary
         request.scope[SET_COOKIE] = write_cookie(origin, key.access_key, key.secret, now)
     return session
+
+
+async def _choose(sessions: SessionStore, found: list[tuple[SessionCookie, str]]) -> tuple[OpenSession, str]:
+    """Return the one open session of some cookies, and its origin. Raises HTTPException.
+
+    A page of another port can set cookies for a path of its choice beside ours: false ones, or of a session of its own.
+    """
+    valid: list[tuple[OpenSession, str]] = []
+    for cookie, origin in found[:MAX_COOKIES]:
+        try:
+            valid.append((await sessions.find(cookie), origin))
+        except HTTPException:
+            if len(found) == 1:
+                raise
+    if not valid:
+        raise HTTPException(401, ENDED)
+    if len(valid) > 1:
+        raise HTTPException(401, "There are two sessions in this browser. Remove this site's cookies, and sign in.")
+    return valid[0]
 
 
 async def signed_in(request: Request, session: OpenSession) -> Caller:

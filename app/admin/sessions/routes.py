@@ -11,7 +11,7 @@ from sluice_s3.app.access.account import caller_of
 from sluice_s3.app.access.admin_actions import DESCRIPTIONS
 from sluice_s3.app.access.principal import build_principal
 from sluice_s3.app.admin.bodies import StrictRoute
-from sluice_s3.app.admin.sessions.cookie import clear_cookie, read_cookies, write_cookie
+from sluice_s3.app.admin.sessions.cookie import MAX_COOKIES, clear_cookie, read_cookies, write_cookie
 from sluice_s3.app.admin.sessions.endpoint import s3_endpoint
 from sluice_s3.app.admin.sessions.guard import SET_COOKIE, Caller, require, signed_in
 from sluice_s3.app.admin.sessions.models import SessionOut, SignIn
@@ -81,12 +81,13 @@ def _describe(request: Request, caller: Caller) -> SessionOut:
 async def _end_earlier(request: Request, settings: Settings, sessions: SessionStore) -> None:
     """End the sessions whose cookies came along: this browser has a new one."""
     fields = request.headers.getlist("cookie")
-    for cookie in [one for origin in console_origins(request, settings) for one in read_cookies(fields, origin)][:4]:
+    found = [one for origin in console_origins(request, settings) for one in read_cookies(fields, origin)]
+    for cookie in found[:MAX_COOKIES]:
         try:
-            found = await sessions.find(cookie)
+            earlier = await sessions.find(cookie)
         except HTTPException:
             continue
-        await sessions.end(found.temporary.access_key)
+        await sessions.end(earlier.temporary.access_key)
 
 
 @router.delete("/session", status_code=204)
