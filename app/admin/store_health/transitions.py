@@ -49,7 +49,7 @@ class TransitionLog:
         self._changed = False
 
     def load(self) -> None:
-        """Read what an earlier process wrote. A file that cannot be read is begun anew."""
+        """Read what an earlier process wrote. A file that cannot be read is written again."""
         try:
             with os.fdopen(open_file(self._path, os.O_RDONLY), "rb") as file:
                 found = orjson.loads(file.read())

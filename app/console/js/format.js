@@ -30,6 +30,7 @@ export function formatNumber(value) {
 /** Returns a span in seconds: 0.0021 → "2.1 ms", 95 → "1 min 35 s". */
 export function formatSeconds(seconds) {
   if (seconds === null || seconds === undefined) return "–";
+  if (seconds < 0.0001 && seconds > 0) return `${formatNumber(seconds * 1e6)} µs`;
   if (seconds < 1) return `${formatNumber(seconds * 1000)} ms`;
   if (seconds < 60) return `${formatNumber(seconds)} s`;
   const minutes = Math.floor(seconds / 60);
