@@ -37,7 +37,7 @@ Value = Annotated[str, StringConstraints(max_length=8192, pattern=r"^[ -~\t]*$")
 Text = Annotated[str, StringConstraints(max_length=8192)]
 
 
-class RequestIn(Given):
+class UnsignedRequest(Given):
     """A request for S3; without a bucket it lists them."""
 
     method: Literal["GET", "HEAD", "PUT", "POST", "DELETE"] = "GET"
@@ -84,7 +84,7 @@ class RequestIn(Given):
 class SignaturesIn(Given):
     """Requests to sign."""
 
-    requests: list[RequestIn] = Field(min_length=1, max_length=MAX_REQUESTS)
+    requests: list[UnsignedRequest] = Field(min_length=1, max_length=MAX_REQUESTS)
     expires: int = Field(900, ge=1, le=LONGEST_SECONDS, description="Seconds; at most as long as the session.")
     share: bool = Field(
         False,
