@@ -16,6 +16,8 @@ from sluice_s3.app.admin.sessions.guard import Caller, require
 
 router = APIRouter(tags=["people"])
 MAX_RESOURCES = 8
+OPERATIONS = NAMES[IAM] | {"SimulatePrincipalPolicy"}
+"""The last is the right to the console's simulator."""
 Arn = Annotated[str, StringConstraints(min_length=1, max_length=2048)]
 
 
@@ -39,7 +41,7 @@ async def list_rights(
     found: dict[str, list[str]] = {}
     for arn in resource:
         found[arn] = []
-        for name in sorted(NAMES[IAM]):
+        for name in sorted(OPERATIONS):
             if authorize_identity(call.account_id, call.principal, f"iam:{name}", arn, call.values):
                 found[arn].append(name)
             await asyncio.sleep(0)  # the policies of a caller may take long to decide

@@ -14,6 +14,7 @@ import { KeysPage } from "./keys.js";
 import { PoliciesPage, PolicyPage } from "./policies.js";
 import { useRights } from "./rights.js";
 import { RolePage, RolesPage } from "./roles.js";
+import { SimulatorTab } from "./simulator-tab.js";
 import { TemporaryPage } from "./temporary.js";
 import { UserPage } from "./user.js";
 import { UsersPage } from "./users.js";
@@ -28,6 +29,7 @@ const PAGES = [
   { name: "policies", label: "Policies", list: PoliciesPage, one: PolicyPage, kind: "policy", operation: "ListPolicies" },
   { name: "keys", label: "My access keys", list: KeysPage, own: "ListAccessKeys" },
   { name: "temporary", label: "Temporary credentials", list: TemporaryPage },
+  { name: "simulator", label: "Simulator", list: SimulatorTab, own: "SimulatePrincipalPolicy" },
   { name: "connect", label: "Connect", list: ConnectPage },
   { name: "accounts", label: "Accounts", list: AccountsPage, one: AccountPage, administers: "sluice:ListAccounts" },
 ];
